@@ -1,0 +1,1 @@
+"""Models of our API kinds; also importable as a library (capo.api)."""

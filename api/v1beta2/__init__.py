@@ -1,0 +1,1 @@
+"""API version v1beta2 of the four contract kinds."""

@@ -1,0 +1,1 @@
+"""OpenStack infrastructure provider for Kubernetes Cluster API."""

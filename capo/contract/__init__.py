@@ -1,0 +1,1 @@
+"""Rules of Cluster API's provider contract, as pure functions."""

@@ -1,0 +1,1 @@
+"""Level-triggered engine: feed, store, queue, worker, lease, steps."""

@@ -1,0 +1,1 @@
+"""Typed access to kube-apiserver: reads, patches, apply, events, finalizers."""

@@ -1,0 +1,1 @@
+"""A management cluster on one machine."""

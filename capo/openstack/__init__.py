@@ -1,0 +1,1 @@
+"""OpenStack: session, one module per resource, observer, faults."""

@@ -1,0 +1,1 @@
+"""An OpenStack that speaks the real HTTP API, in memory."""

@@ -1,0 +1,1 @@
+"""One folder per kind: scope, steps, status, routes."""
