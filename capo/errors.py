@@ -1,0 +1,292 @@
+"""The error catalogue: every fault that a step may meet, with what the user can do about it.
+
+    CapoError
+    ├── RetryableError                 the world may heal: retried with growing pauses
+    │   ├── AmbiguousAnswerError       a write may or may not have taken effect (cut, timed out, 5xx)
+    │   ├── CloudUnavailableError      a read was answered with 5xx, cut or timed out
+    │   ├── RateLimitedError           429, or 503 with Retry-After
+    │   ├── ConflictError              409: busy, immutable for now, in use
+    │   ├── QuotaExceededError         the project's quota refuses it
+    │   ├── NotAuthorizedError         401 after renewal of the token, wrong credentials
+    │   ├── IdentityError              the credentials cannot be read: Secret, key, cloud name, namespace
+    │   ├── ForbiddenError             403 by policy
+    │   ├── NotFoundError              404 of something that must exist
+    │   │   ├── ImageNotFoundError, FlavorNotFoundError, NetworkNotFoundError, SubnetNotFoundError,
+    │   │   ├── RouterNotFoundError, SecurityGroupNotFoundError, ServerGroupNotFoundError, KeyPairNotFoundError
+    │   │   └── BootstrapDataNotFoundError
+    │   ├── AmbiguousMatchError        a filter or a name matches more than one
+    │   ├── ForeignResourceError       found by name, but stamped by another owner
+    │   ├── ServerFailedError          Nova's ERROR with its fault (NoValidHost among them)
+    │   ├── VolumeFailedError          Cinder's error states
+    │   ├── LoadBalancerFailedError    Octavia's ERROR
+    │   └── BlockedError               something of somebody else's is in the way of a deletion
+    └── TerminalError                  the spec must change: looked at again when it does, and at each resync
+        ├── InvalidSpecError           the spec contradicts itself or the cloud refuses it as malformed (400)
+        ├── UnsupportedFieldError      the spec uses a field that this version does not handle yet
+        └── OwnerIdCopiedError         the owner id belongs to another object: nothing is touched
+
+"Not yet" is not an error but a :class:`capo.engine.steps.Wait`; :class:`NotYetObserved` is its form below the engine.
+Source of the reasons: ``docs/reference/errors.md`` has an entry for each.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class CapoError(Exception):
+    """A fault with a reason for conditions and a next step for the user.
+
+    Args:
+        message: what happened, in the cloud's own words where it spoke.
+        request_id: ``x-openstack-request-id`` of the answer, None when there was none.
+        status: HTTP status of the answer, None when there was none.
+        resource: what it concerns, as ``kind name-or-id``.
+        next_step: overrides the class's advice.
+    """
+
+    reason: ClassVar[str] = "OpenStackError"
+    advice: ClassVar[str] = "See the message; the provider goes on trying."
+
+    def __init__(  # each is optional and named at every call
+        self,
+        message: str,
+        *,
+        request_id: str | None = None,
+        status: int | None = None,
+        resource: str | None = None,
+        next_step: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.request_id = request_id
+        self.status = status
+        self.resource = resource
+        self.next_step = next_step or self.advice
+
+    @property
+    def sentence(self) -> str:
+        """The fault as conditions and events show it: reason, resource, the cloud's words, request id, next step."""
+        about = f" [{self.resource}]" if self.resource else ""
+        request = f" (request {self.request_id})" if self.request_id else ""
+        return f"{self.reason}{about}: {self.message}{request}. {self.next_step}"
+
+
+class RetryableError(CapoError):
+    """The world may heal without a change of the spec."""
+
+
+class AmbiguousAnswerError(RetryableError):
+    """A write whose effect is unknown: it may have taken place, or still will."""
+
+    reason = "AnswerLost"
+    advice = "The provider looks for the result by its stamp before it tries again."
+
+
+class CloudUnavailableError(RetryableError):
+    """A read that was answered with 5xx, cut, or timed out."""
+
+    reason = "CloudUnavailable"
+    advice = "Check that the OpenStack service is up; the provider tries again by itself."
+
+
+class RateLimitedError(RetryableError):
+    """The cloud asks for fewer requests.
+
+    Args:
+        retry_after_s: what the cloud said, None when it did not.
+    """
+
+    reason = "RateLimited"
+    advice = "The provider waits as long as the cloud asks."
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None, request_id: str | None = None) -> None:
+        super().__init__(message, request_id=request_id, status=429)
+        self.retry_after_s = retry_after_s
+
+
+class ConflictError(RetryableError):
+    """409: the resource is busy, immutable for now, or in use."""
+
+    reason = "Conflict"
+    advice = "The provider tries again when the resource is free."
+
+
+class QuotaExceededError(RetryableError):
+    """The project's quota refuses one more."""
+
+    reason = "QuotaExceeded"
+    advice = "Raise the project's quota or remove something; the provider tries again by itself."
+
+
+class NotAuthorizedError(RetryableError):
+    """The credentials are refused."""
+
+    reason = "NotAuthorized"
+    advice = "Correct the credentials in the Secret; it is read again every 10 s."
+
+
+class IdentityError(RetryableError):
+    """The credentials cannot be read or may not be used here."""
+
+    reason = "IdentityNotUsable"
+    advice = "Correct the identityRef or the Secret; it is read again every 10 s."
+
+
+class ForbiddenError(RetryableError):
+    """403: the cloud's policy refuses this to the credentials."""
+
+    reason = "Forbidden"
+    advice = "Give the user the role that the cloud's policy asks for."
+
+
+class NotFoundError(RetryableError):
+    """Something that must exist does not."""
+
+    reason = "NotFound"
+    advice = "Create it, or correct the reference in the spec."
+
+
+class ImageNotFoundError(NotFoundError):
+    """No image matches."""
+
+    reason = "ImageNotFound"
+    advice = "Upload the image, share it with the project, or correct spec.image."
+
+
+class FlavorNotFoundError(NotFoundError):
+    """No flavor matches."""
+
+    reason = "FlavorNotFound"
+    advice = "Create the flavor, give the project access to it, or correct spec.flavor."
+
+
+class NetworkNotFoundError(NotFoundError):
+    """No network matches."""
+
+    reason = "NetworkNotFound"
+    advice = "Create the network, share it with the project, or correct the reference."
+
+
+class SubnetNotFoundError(NotFoundError):
+    """No subnet matches."""
+
+    reason = "SubnetNotFound"
+    advice = "Create the subnet or correct the reference."
+
+
+class RouterNotFoundError(NotFoundError):
+    """No router matches."""
+
+    reason = "RouterNotFound"
+    advice = "Create the router or correct spec.router."
+
+
+class SecurityGroupNotFoundError(NotFoundError):
+    """No security group matches."""
+
+    reason = "SecurityGroupNotFound"
+    advice = "Create the security group or correct the reference."
+
+
+class ServerGroupNotFoundError(NotFoundError):
+    """No server group matches."""
+
+    reason = "ServerGroupNotFound"
+    advice = "Create the server group or correct spec.serverGroup."
+
+
+class KeyPairNotFoundError(NotFoundError):
+    """The key pair does not exist for the user of the credentials."""
+
+    reason = "KeyPairNotFound"
+    advice = "Create the key pair as the user of the credentials, or correct spec.sshKeyName."
+
+
+class BootstrapDataNotFoundError(NotFoundError):
+    """The bootstrap Secret or its key ``value`` is missing."""
+
+    reason = "BootstrapDataNotFound"
+    advice = "Check the bootstrap provider; the Secret must have the key `value`."
+
+
+class AmbiguousMatchError(RetryableError):
+    """More than one resource matches where exactly one must."""
+
+    reason = "AmbiguousMatch"
+    advice = "Name the one by its id, or narrow the filter."
+
+
+class ForeignResourceError(RetryableError):
+    """A resource of this name belongs to somebody else; it is not touched."""
+
+    reason = "ForeignResource"
+    advice = "Rename or remove it, or rename the object here."
+
+
+class ServerFailedError(RetryableError):
+    """Nova put the server into ERROR; the message is its fault."""
+
+    reason = "ServerFailed"
+    advice = "A Machine is replaced by a MachineHealthCheck or by hand; correct the cause first."
+
+    def __init__(self, server_id: str, *, fault: str, code: int | None = None, request_id: str | None = None) -> None:
+        super().__init__(fault, request_id=request_id, resource=f"server {server_id}")
+        self.code = code
+
+
+class NoValidHostError(ServerFailedError):
+    """Nova's scheduler found no host for the server."""
+
+    reason = "NoValidHost"
+    advice = "Free capacity in the zone, or choose another flavor or failure domain; then replace the Machine."
+
+
+class VolumeFailedError(RetryableError):
+    """Cinder put the volume into an error state."""
+
+    reason = "VolumeFailed"
+    advice = "See the volume's messages in Cinder; correct size, type or zone."
+
+
+class LoadBalancerFailedError(RetryableError):
+    """Octavia put the load balancer into ERROR."""
+
+    reason = "LoadBalancerFailed"
+    advice = "Fail it over (`openstack loadbalancer failover`) or delete it; the provider makes a new one."
+
+
+class BlockedError(RetryableError):
+    """Something that is not ours is in the way of a deletion; the message names it."""
+
+    reason = "DeletionBlocked"
+    advice = "Remove what is named; the provider goes on by itself."
+
+
+class TerminalError(CapoError):
+    """The spec must change before another attempt makes sense."""
+
+
+class InvalidSpecError(TerminalError):
+    """The spec contradicts itself, or the cloud refuses it as malformed."""
+
+    reason = "InvalidMachineSpec"
+    advice = "Correct the field that the message names."
+
+
+class UnsupportedFieldError(TerminalError):
+    """The spec uses a field that this version does not handle yet; nothing is made without it."""
+
+    reason = "UnsupportedField"
+    advice = "Remove the field, or use a version that handles it."
+
+
+class OwnerIdCopiedError(TerminalError):
+    """The owner id in the annotation was made for another object; nothing in the cloud is touched."""
+
+    reason = "OwnerIdCopied"
+    advice = "Remove the annotation infrastructure.cluster.x-k8s.io/owner-id from the copy."
+
+
+class NotYetObserved(Exception):  # noqa: N818 - a state of knowledge, not an error
+    """The cloud has not been looked at since this object's last write; the observer wakes the object when it has."""

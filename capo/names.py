@@ -1,0 +1,149 @@
+"""Every name, tag, stamp and description that we write to OpenStack or Kubernetes is built here.
+
+Names and the beginning of descriptions are the Go provider's (``cluster.md`` 2.1, ``machines.md`` 1.1 of the behaviour
+reference); the owner stamp is ours (ADR 0001).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import secrets
+from dataclasses import dataclass
+from typing import Final
+
+GROUP: Final = "infrastructure.cluster.x-k8s.io"
+OWNER_ID_ANNOTATION: Final = f"{GROUP}/owner-id"
+CLUSTER_NAME_LABEL: Final = "cluster.x-k8s.io/cluster-name"
+CONTROL_PLANE_LABEL: Final = "cluster.x-k8s.io/control-plane"
+WATCH_FILTER_LABEL: Final = "cluster.x-k8s.io/watch-filter"
+PAUSED_ANNOTATION: Final = "cluster.x-k8s.io/paused"
+MANAGED_BY_ANNOTATION: Final = "cluster.x-k8s.io/managed-by"
+DELETE_FOR_MOVE_ANNOTATION: Final = "clusterctl.cluster.x-k8s.io/delete-for-move"
+FIELD_MANAGER: Final = "capo"
+VOLUME_STAMP_KEY: Final = "capo-owner"
+
+_STAMP = re.compile(r"\[?(capo:([a-z2-7]{13}):([a-z0-9-]{1,37}))\]?$")
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """Who a resource belongs to, and as what: ``capo:<owner id>:<role>``, at most 60 characters."""
+
+    owner: str
+    role: str
+
+    def __str__(self) -> str:
+        """Return the stamp as it is written to OpenStack."""
+        return f"capo:{self.owner}:{self.role}"
+
+
+def finalizer(kind: str) -> str:
+    """Return the finalizer of one of our kinds (contract rule OWN-5)."""
+    return f"{kind.lower()}.{GROUP}"
+
+
+def new_owner_id(kind: str, namespace: str, name: str) -> str:
+    """Return a fresh value for the owner-id annotation, bound to this object."""
+    random = base64.b32encode(secrets.token_bytes(9)).decode().lower()[:13]
+    return f"{random}.{_check(kind, namespace, name)}"
+
+
+def owner_of(annotation: str, *, kind: str, namespace: str, name: str) -> str | None:
+    """Return the 13 characters of the owner id, or None when the annotation was made for another object."""
+    owner, _, check = annotation.partition(".")
+    return owner if check == _check(kind, namespace, name) and re.fullmatch("[a-z2-7]{13}", owner) else None
+
+
+def restored_owner_id(owner: str, kind: str, namespace: str, name: str) -> str:
+    """Return the annotation's value for an owner that a stamp in the cloud told."""
+    return f"{owner}.{_check(kind, namespace, name)}"
+
+
+def _check(kind: str, namespace: str, name: str) -> str:
+    return hashlib.sha256(f"{kind}/{namespace}/{name}".encode()).hexdigest()[:8]
+
+
+def stamped(description: str, stamp: Stamp) -> str:
+    """Return a Neutron description that ends in the stamp; what the Go provider writes comes first.
+
+    Neutron takes 255 characters: the description is cut so that the stamp always fits.
+    """
+    tail = f"[{stamp}]"
+    head = description[: 255 - len(tail) - 1].rstrip()
+    return f"{head} {tail}" if head else tail
+
+
+def stamp_in(text: str) -> Stamp | None:
+    """Return the stamp at the end of a description, or of a tag or metadata value; None without one."""
+    found = _STAMP.search(text)
+    return Stamp(found[2], found[3]) if found else None
+
+
+def cluster_resource_name(namespace: str, cluster: str) -> str:
+    """Return ``<Cluster namespace>-<Cluster name>``."""
+    return f"{namespace}-{cluster}"
+
+
+def created_by(cluster: str) -> str:
+    """Return the description of whatever is made for a cluster."""
+    return f"Created by cluster-api-provider-openstack cluster {cluster}"
+
+
+def network(crn: str) -> str:
+    """Return the name of a cluster's network, subnet and router."""
+    return f"k8s-clusterapi-cluster-{crn}"
+
+
+def security_group(crn: str, suffix: str) -> str:
+    """Return the name of a security group; suffix is ``controlplane``, ``worker`` or ``bastion``."""
+    return f"k8s-cluster-{crn}-secgroup-{suffix}"
+
+
+SECURITY_GROUP_DESCRIPTION: Final = "Cluster API managed group"
+
+
+def load_balancer(crn: str) -> str:
+    """Return the name of the API load balancer."""
+    return f"k8s-clusterapi-cluster-{crn}-kubeapi"
+
+
+def load_balancer_child(crn: str, port: int) -> str:
+    """Return the name of listener, pool and health monitor of one port."""
+    return f"{load_balancer(crn)}-{port}"
+
+
+def member(crn: str, port: int, machine: str) -> str:
+    """Return the name of a control plane machine's pool member."""
+    return f"{load_balancer_child(crn, port)}-{machine}"
+
+
+def bastion(cluster: str) -> str:
+    """Return the name of the bastion's OpenStackServer."""
+    return f"{cluster}-bastion"
+
+
+def port(server: str, index: int, suffix: str | None) -> str:
+    """Return the name of a server's port."""
+    return f"{server}-{suffix or index}"
+
+
+def volume(server: str, device: str) -> str:
+    """Return the name of a server's volume; device is ``root`` for the root volume."""
+    return f"{server}-{device}"
+
+
+def volume_description(server: str, device: str) -> str:
+    """Return the description of a server's volume."""
+    return f"Root volume for {server}" if device == "root" else f"Additional block device for {server}"
+
+
+def floating_ip_claim(server: str) -> str:
+    """Return the name of the IPAddressClaim of a server."""
+    return f"{server}-floating-ip-address"
+
+
+def provider_id(server_id: str, region: str | None = None) -> str:
+    """Return the provider ID (contract rule IM-1)."""
+    return f"openstack://{region or ''}/{server_id}"
