@@ -1,12 +1,14 @@
 """``status.resources``: what an object has made in the cloud, and what it was about to make.
 
 The ledger is the memory of the create protocol (``docs/adr/0001-ownership-and-create-protocol.md``): an entry in
-``pending`` is written before the create call, an entry in ``records`` after it. It holds ids only, no state of the cloud.
+``pending`` is written before the create call, an entry in ``records`` after it. It holds ids only, no
+state of the cloud.
 """
 
 from __future__ import annotations
 
 import datetime
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -83,7 +85,8 @@ class Ledger:
 
 
 def _timestamp(seconds: float) -> str:
-    moment = datetime.datetime.fromtimestamp(seconds, tz=datetime.UTC)
+    # Whole seconds, rounded up: an ambiguous create must never be decided early.
+    moment = datetime.datetime.fromtimestamp(math.ceil(seconds), tz=datetime.UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
