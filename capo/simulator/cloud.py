@@ -1,0 +1,197 @@
+"""The state of one simulated cloud: resources, clock, timings, quotas, counters, faults.
+
+Resources are plain dictionaries in tables, by service and kind. A key that begins with an underscore is the
+simulator's own note and appears neither in answers nor in the inventory. A `Cloud` belongs to one thread, the one
+that serves it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from capo.simulator.counters import Counter
+from capo.simulator.faults import FaultBook
+from capo.simulator.routing import Json
+
+
+@dataclass(slots=True)
+class Timings:
+    """How long things take, in seconds; `math.inf` means never.
+
+    Args:
+        latency: Extra time before an answer, keyed by `service` or `service METHOD /route/{template}`.
+    """
+
+    token_lifetime_s: float = 4 * 3600.0
+    server_build_s: float = 1.0
+    server_delete_s: float = 0.4
+    server_action_s: float = 0.2
+    port_active_s: float = 0.0
+    lb_create_s: float = 1.0
+    lb_update_s: float = 0.3
+    lb_delete_s: float = 0.3
+    volume_create_s: float = 0.2
+    volume_delete_s: float = 0.2
+    latency: dict[str, float] = field(default_factory=dict)
+
+    def latency_of(self, service: str, method: str, template: str) -> float:
+        """Return the seconds to wait before answering this route."""
+        return self.latency.get(f"{service} {method} {template}", self.latency.get(service, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What a cloud is made with."""
+
+    region: str = "RegionOne"
+    zones: tuple[str, ...] = ("az1", "az2")
+    member_password: str = "capi-password"  # noqa: S105 - of a cloud that lives in memory on loopback
+    admin_password: str = "admin-password"  # noqa: S105
+    external_cidr: str = "127.64.0.0/16"
+
+
+class Table(dict[str, Json]):
+    """Resources of one kind by id; what is put in or taken out goes into the cloud's journal."""
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__()
+        self._journal = journal
+
+    def __setitem__(self, key: str, value: Json) -> None:
+        if key not in self:
+            self._journal.created.append(key)
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: str) -> None:
+        super().__delitem__(key)
+        self._journal.deleted.append(key)
+
+    def pop(self, key: str, *default: Any) -> Any:
+        """Take a resource out."""
+        if key in self:
+            self._journal.deleted.append(key)
+        return super().pop(key, *default)
+
+
+@dataclass(slots=True)
+class Journal:
+    """Ids created and deleted since the last look."""
+
+    created: list[str] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+
+    def take(self) -> tuple[list[str], list[str]]:
+        """Return what was noted and forget it."""
+        noted = self.created, self.deleted
+        self.created, self.deleted = [], []
+        return noted
+
+
+@dataclass(slots=True)
+class Token:
+    """An issued token; `body` is what keystone shows of it."""
+
+    id: str
+    user_id: str
+    project_id: str
+    roles: frozenset[str]
+    expires: float
+    body: Json
+
+
+class Cloud:
+    """One cloud in memory.
+
+    Args:
+        clock: Monotonic seconds; a test may give its own and move it.
+    """
+
+    def __init__(
+        self,
+        *,
+        config: Config | None = None,
+        timings: Timings | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.config = config or Config()
+        self.timings = timings or Timings()
+        self.clock = clock
+        self.counter = Counter()
+        self.faults = FaultBook(clock)
+        self.tokens: dict[str, Token] = {}
+        self.journal = Journal()
+        self.quotas: dict[str, dict[str, dict[str, int]]] = {}
+        self.base_url = ""
+        self._tables: dict[tuple[str, str], Table] = {}
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._sequence = itertools.count(1)
+        self._started = clock()
+        self._started_wall = datetime.now(UTC)
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def table(self, service: str, kind: str) -> Table:
+        """Return the resources of a kind by id, such as `table("network", "ports")`."""
+        return self._tables.setdefault((service, kind), Table(self.journal))
+
+    def inventory(self) -> dict[str, dict[str, list[Json]]]:
+        """Return every resource by service and kind."""
+        found: dict[str, dict[str, list[Json]]] = {}
+        for (service, kind), table in sorted(self._tables.items()):
+            found.setdefault(service, {})[kind] = [public(resource) for resource in table.values()]
+        return found
+
+    def now(self) -> datetime:
+        """Return the cloud's time of day in UTC; it moves with the clock."""
+        return self._started_wall + timedelta(seconds=self.clock() - self._started)
+
+    def attach(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let scheduled transitions happen on this loop, also when no request comes."""
+        self._loop = loop
+
+    def after(self, seconds: float, callback: Callable[[], None]) -> None:
+        """Have callback run once seconds have passed, never within the current request."""
+        heapq.heappush(self._due, (self.clock() + seconds, next(self._sequence), callback))
+        if self._loop is not None and seconds < float("inf"):
+            self._loop.call_later(max(seconds, 0.0), self.run_due)
+
+    def run_due(self) -> None:
+        """Run the transitions whose time has come, in order."""
+        now = self.clock()
+        while self._due and self._due[0][0] <= now:
+            heapq.heappop(self._due)[2]()
+
+    def valid_token(self, token_id: str) -> Token | None:
+        """Return the token unless it is unknown or expired."""
+        token = self.tokens.get(token_id)
+        return token if token is not None and self.clock() < token.expires else None
+
+    def quota(self, service: str, project_id: str, resource: str, default: int = -1) -> int:
+        """Return the limit of a resource in a project; -1 means none."""
+        return self.quotas.get(service, {}).get(project_id, {}).get(resource, default)
+
+    def set_quota(self, service: str, project_id: str, resource: str, limit: int) -> None:
+        """Limit a resource of a project."""
+        self.quotas.setdefault(service, {}).setdefault(project_id, {})[resource] = limit
+
+    @staticmethod
+    def new_id() -> str:
+        """Return an id with dashes, as Nova, Neutron, Glance, Cinder and Octavia make them."""
+        return str(uuid.uuid4())
+
+    @staticmethod
+    def new_hex() -> str:
+        """Return an id without dashes, as Keystone makes them."""
+        return uuid.uuid4().hex
+
+
+def public(resource: Json) -> Json:
+    """Return a resource without the simulator's own notes."""
+    return {key: value for key, value in resource.items() if not key.startswith("_")}

@@ -1,0 +1,22 @@
+"""The services of the simulated cloud, in one list."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from capo.simulator import keystone
+from capo.simulator.cloud import Cloud
+from capo.simulator.routing import Service
+
+# The first to seed comes first: later services look projects and networks up.
+SERVICES: Final[tuple[Service, ...]] = (keystone.service,)
+
+
+def new_cloud(cloud: Cloud | None = None) -> Cloud:
+    """Return a cloud filled with what every service offers from the start."""
+    cloud = cloud or Cloud()
+    for service in SERVICES:
+        for seeder in service.seeders:
+            seeder(cloud)
+    cloud.journal.take()
+    return cloud
