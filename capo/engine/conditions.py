@@ -1,0 +1,130 @@
+"""Results of steps -> conditions, in the shape of ``metav1.Condition``; pure.
+
+Source: Cluster API's provider contract, "conditions" (CON-1 to CON-8 of the behaviour reference); the order and the
+handling of ``lastTransitionTime`` are those of the Go provider (machines.md 0.3, rule 8).
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from capo.engine.steps import Done, Failed, Held, NotNeeded, Plan, Result, Results, Unseen, Wait
+
+S = TypeVar("S")
+
+READY: Final = "Ready"
+MAX_MESSAGE: Final = 32768
+_REQUEST = re.compile(r"req-[0-9a-f-]{36}")
+_FIRST: Final = ("Available", "Ready")
+_LAST: Final = ("Paused", "Deleting")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """The value of one condition, without the bookkeeping."""
+
+    type: str
+    status: str
+    reason: str
+    message: str = ""
+
+
+def of_results(plan: Plan[S], results: Results) -> list[Condition]:
+    """Return the conditions that the results of a walk show; what was held back or not seen says nothing new."""
+    shown = (_of_step(step.condition, step.failure_reason, results[step.condition]) for step in plan.steps)
+    return [condition for condition in shown if condition]
+
+
+def _of_step(type_: str, failure_reason: str | None, result: Result) -> Condition | None:
+    match result:
+        case Done():
+            return Condition(type_, "True", "Ready", result.message)
+        case Wait():
+            return Condition(type_, result.status, result.reason, result.message)
+        case Failed():
+            return Condition(type_, "False", failure_reason or result.error.reason, result.error.sentence)
+        case Held() | Unseen() | NotNeeded():
+            return None
+
+
+def summary(plan: Plan[S], results: Results) -> Condition | None:
+    """Return ``Ready`` from all vital steps: the first failure speaks, else the first wait; None: not known."""
+    vital = [(s, results[s.condition]) for s in plan.steps if s.is_vital]
+    for step, result in vital:
+        if isinstance(result, Failed):
+            return Condition(READY, "False", "OpenStackError", f"{step.condition}: {result.error.sentence}")
+    for step, result in vital:
+        if isinstance(result, Wait):
+            return Condition(READY, result.status, result.reason, f"{step.condition}: {result.message}")
+    if any(isinstance(result, Unseen | Held) for _, result in vital):
+        return None
+    return Condition(READY, "True", "Ready")
+
+
+def merged(
+    existing: Iterable[Mapping[str, Any]],
+    wanted: Iterable[Condition],
+    *,
+    dropped: Iterable[str],
+    now_s: float,
+    generation: int,
+) -> list[dict[str, Any]]:
+    """Return the list to store: wanted ones over existing ones, bookkeeping kept where nothing changed.
+
+    A message that differs in its request id alone counts as unchanged: a fault that stays costs no write.
+
+    Args:
+        dropped: condition types that no longer apply.
+        now_s: seconds since 1970.
+    """
+    by_type = {c["type"]: dict(c) for c in existing if c["type"] not in set(dropped)}
+    for condition in wanted:
+        by_type[condition.type] = _stored(by_type.get(condition.type), condition, now_s, generation)
+    return sorted(by_type.values(), key=_rank)
+
+
+def _stored(old: Mapping[str, Any] | None, new: Condition, now_s: float, generation: int) -> dict[str, Any]:
+    stored: dict[str, Any] = {
+        "type": new.type,
+        "status": new.status,
+        "reason": new.reason,
+        "message": new.message[:MAX_MESSAGE],
+        "observedGeneration": generation,
+        "lastTransitionTime": timestamp(now_s),
+    }
+    if old and old.get("status") == new.status:
+        stored["lastTransitionTime"] = old.get("lastTransitionTime") or stored["lastTransitionTime"]
+        if old.get("reason") == new.reason and _sameness(old.get("message", "")) == _sameness(stored["message"]):
+            stored["message"] = old.get("message", "")
+    return stored
+
+
+def _sameness(message: str) -> str:
+    return _REQUEST.sub("req-", message)
+
+
+def _rank(condition: Mapping[str, Any]) -> tuple[int, int, str]:
+    name = condition["type"]
+    if name in _FIRST:
+        return (0, _FIRST.index(name), name)
+    return (2, _LAST.index(name), name) if name in _LAST else (1, 0, name)
+
+
+def timestamp(seconds: float) -> str:
+    """Return a ``metav1.Time`` in whole seconds."""
+    return datetime.datetime.fromtimestamp(int(seconds), tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def find(conditions: Iterable[Mapping[str, Any]], type_: str) -> Mapping[str, Any] | None:
+    """Return the condition of a type, None when there is none."""
+    return next((c for c in conditions if c.get("type") == type_), None)
+
+
+def is_true(conditions: Iterable[Mapping[str, Any]], type_: str) -> bool:
+    """Tell whether a condition is there and True."""
+    found = find(conditions, type_)
+    return found is not None and found.get("status") == "True"
