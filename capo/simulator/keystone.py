@@ -1,20 +1,486 @@
-"""Keystone v3: versions, tokens by password and application credential, catalogue."""
+"""Keystone v3: versions, tokens by password, token and application credential, catalogue, who am I.
+
+What is stored: projects, users (with `_password`), roles, application credentials (with `_secret`), regions. Roles of
+a user in a project are the user's note `_grants`.
+"""
 
 from __future__ import annotations
 
-from capo.simulator.cloud import Cloud
-from capo.simulator.routing import Fault, Request, Response, Service
+import secrets
+from datetime import timedelta
+from typing import Final
+
+from multidict import CIMultiDict
+
+from capo.simulator.cloud import Cloud, Token, public
+from capo.simulator.routing import (
+    INTERNAL,
+    METHOD_NOT_ALLOWED,
+    ROUTE_NOT_FOUND,
+    UNAUTHORIZED_MESSAGE,
+    Fault,
+    Json,
+    Request,
+    Response,
+    Service,
+    challenge,
+)
+
+DOMAIN: Final = {"id": "default", "name": "Default"}
+TITLES: Final = {
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    409: "Conflict",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+}
+# Roles that a role brings with it.
+IMPLIED: Final = {"admin": ("manager", "member", "reader"), "member": ("reader",)}
+MALFORMED: Final = (
+    "The server could not comply with the request since it is either malformed or otherwise incorrect. "
+    "The client is assumed to be in error."
+)
+NOT_FOUND_PAGE: Final = (
+    "<!doctype html>\n<html lang=en>\n<title>404 Not Found</title>\n<h1>Not Found</h1>\n"
+    "<p>The requested URL was not found on the server. If you entered the URL manually please check your spelling "
+    "and try again.</p>\n"
+)
+# Type, name, path and whether the project's id follows, in the catalogue's order.
+CATALOG: Final = (
+    ("identity", "keystone", "/identity/v3"),
+    ("image", "glance", "/image"),
+    ("volumev3", "cinderv3", "/volume/v3/{project_id}"),
+    ("compute", "nova", "/compute/v2.1"),
+    ("load-balancer", "octavia", "/load-balancer"),
+    ("block-storage", "cinder", "/volume/v3/{project_id}"),
+    ("network", "neutron", "/network"),
+)
+INTERFACES: Final = ("public", "admin", "internal")
 
 
 def render_fault(fault: Fault, request: Request) -> Response:
-    body = {"error": {"code": fault.status, "message": fault.message, "title": fault.kind}}
-    return Response(fault.status, body, dict(fault.headers))
+    if fault.kind == ROUTE_NOT_FOUND:
+        return Response(404, text=NOT_FOUND_PAGE, content_type="text/html; charset=utf-8")
+    if fault.kind == METHOD_NOT_ALLOWED:
+        return Response(405, {"message": "The method is not allowed for the requested URL."})
+    message = fault.message
+    if fault.kind == INTERNAL:
+        message = "An unexpected error prevented the server from fulfilling your request."
+    body = {"error": {"code": fault.status, "message": message, "title": TITLES.get(fault.status, fault.kind)}}
+    headers = dict(fault.headers)
+    if fault.status == 401:
+        headers["WWW-Authenticate"] = challenge(request)
+    return Response(fault.status, body, headers)
 
 
-service = Service(name="identity", prefix="/identity", render_fault=render_fault)
+def decorate(request: Request, headers: CIMultiDict[str]) -> None:
+    headers["Vary"] = "X-Auth-Token"
+    headers["x-openstack-request-id"] = request.request_id
+
+
+def malformed_body() -> Fault:
+    return Fault(400, f"Expecting to find valid JSON in request body. {MALFORMED}")
+
+
+service: Final = Service(
+    name="identity", prefix="/identity", render_fault=render_fault, decorate=decorate, malformed_body=malformed_body
+)
 
 
 def seeded_credential(cloud: Cloud) -> tuple[str, str]:
     """Return id and secret of the application credential that the member has from the start."""
     credential = next(iter(cloud.table("identity", "application_credentials").values()))
     return credential["id"], credential["_secret"]
+
+
+def project_named(cloud: Cloud, name: str) -> str:
+    """Return the id of a project."""
+    projects = cloud.table("identity", "projects").values()
+    return next(str(project["id"]) for project in projects if project["name"] == name)
+
+
+@service.seed
+def seed(cloud: Cloud) -> None:
+    """Make the projects, users, roles, region and the application credential that a new cloud has."""
+    for name in ("admin", "manager", "member", "reader", "load-balancer_member", "load-balancer_admin"):
+        _add_role(cloud, name)
+    cloud.table("identity", "regions")[cloud.config.region] = {
+        "id": cloud.config.region,
+        "description": "",
+        "parent_region_id": None,
+    }
+    add_user(cloud, "admin", cloud.config.admin_password, ("admin", "load-balancer_admin"))
+    member = add_user(cloud, "capi", cloud.config.member_password, ("member", "load-balancer_member"))
+    add_credential(cloud, member, "capi-seeded", "made with the cloud")
+
+
+def add_user(cloud: Cloud, name: str, password: str, roles: tuple[str, ...]) -> Json:
+    """Make a user with a project of the same name, in which it has the roles."""
+    project_id, user_id = cloud.new_hex(), cloud.new_hex()
+    cloud.table("identity", "projects")[project_id] = {
+        "id": project_id,
+        "name": name,
+        "domain_id": DOMAIN["id"],
+        "description": "",
+        "enabled": True,
+        "parent_id": DOMAIN["id"],
+        "is_domain": False,
+        "tags": [],
+        "options": {},
+    }
+    user: Json = {
+        "id": user_id,
+        "name": name,
+        "domain_id": DOMAIN["id"],
+        "enabled": True,
+        "default_project_id": project_id,
+        "password_expires_at": None,
+        "options": {},
+        "_password": password,
+        "_grants": {project_id: list(roles)},
+    }
+    cloud.table("identity", "users")[user_id] = user
+    return user
+
+
+def add_credential(cloud: Cloud, user: Json, name: str, description: str) -> Json:
+    """Make an application credential of a user for its project."""
+    project_id = user["default_project_id"]
+    credential: Json = {
+        "id": cloud.new_hex(),
+        "name": name,
+        "description": description,
+        "user_id": user["id"],
+        "project_id": project_id,
+        "system": None,
+        "expires_at": None,
+        "unrestricted": None,
+        "roles": [_credential_role(role) for role in _roles(cloud, user, project_id)],
+        "_secret": secrets.token_urlsafe(64),
+    }
+    cloud.table("identity", "application_credentials")[credential["id"]] = credential
+    return credential
+
+
+def _credential_role(role: Json) -> Json:
+    return {key: role[key] for key in ("id", "name", "domain_id", "description", "options")}
+
+
+def _add_role(cloud: Cloud, name: str) -> Json:
+    options = {} if name.startswith("load-balancer") else {"immutable": True}
+    role: Json = {
+        "id": cloud.new_hex(),
+        "name": name,
+        "domain_id": None,
+        "description": None,
+        "options": options,
+    }
+    cloud.table("identity", "roles")[role["id"]] = role
+    return role
+
+
+@service.route("GET", "/", public=True)
+async def get_versions(request: Request) -> Response:
+    version = _version(request)
+    return Response(300, {"versions": {"values": [version]}}, {"Location": f"{request.service_url}/v3/"})
+
+
+@service.route("GET", "/v3", public=True)
+async def get_version(request: Request) -> Response:
+    return Response(200, {"version": _version(request)})
+
+
+def _version(request: Request) -> Json:
+    return {
+        "id": "v3.14",
+        "status": "stable",
+        "updated": "2020-04-07T00:00:00Z",
+        "links": [{"rel": "self", "href": f"{request.service_url}/v3/"}],
+        "media-types": [{"base": "application/json", "type": "application/vnd.openstack.identity-v3+json"}],
+    }
+
+
+@service.route("POST", "/v3/auth/tokens", public=True)
+async def create_token(request: Request) -> Response:
+    auth = request.json.get("auth")
+    if not isinstance(auth, dict):
+        raise Fault(400, f"Expecting to find auth in request body. {MALFORMED}")
+    identity = auth.get("identity") or {}
+    methods = identity.get("methods")
+    if not isinstance(methods, list) or not methods:
+        raise Fault(400, "Invalid input for field 'identity': 'methods' is a required property")
+    cloud = request.cloud
+    match methods:
+        case ["password"]:
+            user, project_id, chain = _by_password(cloud, identity.get("password") or {}), None, ["password"]
+        case ["application_credential"]:
+            user, project_id = _by_credential(cloud, identity.get("application_credential") or {}, auth)
+            chain = methods
+        case ["token"]:
+            user, chain = _by_token(cloud, identity.get("token") or {})
+            project_id = None
+        case _:
+            raise Fault(401, "Attempted to authenticate with an unsupported method.")
+    if project_id is None:
+        project_id = _scope(cloud, user, auth.get("scope"))
+    token = _issue(request, user, project_id, chain)
+    body = token.body
+    if "nocatalog" in request.query:
+        body = {key: value for key, value in body.items() if key != "catalog"}
+    return Response(201, {"token": body}, {"X-Subject-Token": token.id})
+
+
+def _refused() -> Fault:
+    return Fault(401, UNAUTHORIZED_MESSAGE)
+
+
+def _by_password(cloud: Cloud, given: Json) -> Json:
+    wanted = given.get("user")
+    if not isinstance(wanted, dict):
+        raise Fault(400, f"Expecting to find user in None. {MALFORMED}")
+    user = _find_user(cloud, wanted)
+    if user is None or not user["enabled"] or user["_password"] != wanted.get("password"):
+        raise _refused()
+    return user
+
+
+def _find_user(cloud: Cloud, wanted: Json) -> Json | None:
+    for user in cloud.table("identity", "users").values():
+        if "id" in wanted:
+            if user["id"] == wanted["id"]:
+                return user
+        elif user["name"] == wanted.get("name") and _is_default_domain(wanted.get("domain")):
+            return user
+    return None
+
+
+def _is_default_domain(domain: Json | None) -> bool:
+    return bool(domain) and all(DOMAIN.get(key) == value for key, value in (domain or {}).items())
+
+
+def _by_credential(cloud: Cloud, given: Json, auth: Json) -> tuple[Json, str]:
+    credentials = cloud.table("identity", "application_credentials")
+    if "id" in given:
+        credential = credentials.get(given["id"])
+        if credential is None:
+            raise Fault(404, f"Could not find Application Credential: {given['id']}.")
+    else:
+        user = _find_user(cloud, given.get("user") or {})
+        named = (c for c in credentials.values() if user and c["user_id"] == user["id"])
+        credential = next((c for c in named if c["name"] == given.get("name")), None)
+    if credential is None or credential["_secret"] != given.get("secret"):
+        raise _refused()
+    if auth.get("scope"):
+        message = "Application credentials cannot request a scope."
+        raise Fault(401, f"Error authenticating with application credential: {message}")
+    owner = cloud.table("identity", "users")[credential["user_id"]]
+    if not owner["enabled"]:
+        raise _refused()
+    return owner, credential["project_id"]
+
+
+def _by_token(cloud: Cloud, given: Json) -> tuple[Json, list[str]]:
+    token = _known_token(cloud, given.get("id", ""))
+    return cloud.table("identity", "users")[token.user_id], ["token", *token.body["methods"]]
+
+
+def _known_token(cloud: Cloud, token_id: str) -> Token:
+    token = cloud.valid_token(token_id)
+    if token is None:
+        raise Fault(404, "Could not recognize Fernet token")
+    return token
+
+
+def _scope(cloud: Cloud, user: Json, scope: Json | str | None) -> str:
+    """Return the project's id; empty for a token without scope."""
+    if scope == "unscoped":
+        return ""
+    if not scope:
+        return str(user["default_project_id"] or "")
+    wanted = scope.get("project") if isinstance(scope, dict) else None
+    if not isinstance(wanted, dict):
+        raise _refused()
+    for project in cloud.table("identity", "projects").values():
+        if "id" in wanted:
+            is_meant = project["id"] == wanted["id"]
+        else:
+            is_meant = project["name"] == wanted.get("name") and _is_default_domain(wanted.get("domain"))
+        if is_meant and project["enabled"] and project["id"] in user["_grants"]:
+            return str(project["id"])
+    raise _refused()
+
+
+def _roles(cloud: Cloud, user: Json, project_id: str) -> list[Json]:
+    granted = user["_grants"].get(project_id, [])
+    names = dict.fromkeys([*granted, *(implied for name in granted for implied in IMPLIED.get(name, ()))])
+    by_name = {role["name"]: role for role in cloud.table("identity", "roles").values()}
+    return [by_name[name] for name in names]
+
+
+def _issue(request: Request, user: Json, project_id: str, methods: list[str]) -> Token:
+    cloud = request.cloud
+    lifetime = cloud.timings.token_lifetime_s
+    now = cloud.now().replace(microsecond=0)
+    body: Json = {
+        "methods": methods,
+        "user": {"domain": DOMAIN, "id": user["id"], "name": user["name"], "password_expires_at": None},
+        "audit_ids": [secrets.token_urlsafe(16)],
+        "expires_at": f"{now + timedelta(seconds=lifetime):%Y-%m-%dT%H:%M:%S.000000Z}",
+        "issued_at": f"{now:%Y-%m-%dT%H:%M:%S.000000Z}",
+    }
+    roles: list[Json] = []
+    if project_id:
+        project = cloud.table("identity", "projects")[project_id]
+        roles = _roles(cloud, user, project_id)
+        body["project"] = {"domain": DOMAIN, "id": project_id, "name": project["name"]}
+        body["is_domain"] = False
+        body["roles"] = [{"id": role["id"], "name": role["name"]} for role in roles]
+        body["catalog"] = catalog(cloud, request.base_url, project_id)
+    names = frozenset(role["name"] for role in roles)
+    token_id = "gAAAAAB" + secrets.token_urlsafe(132)
+    token = Token(token_id, user["id"], project_id, names, cloud.clock() + lifetime, body)
+    cloud.tokens[token.id] = token
+    return token
+
+
+def catalog(cloud: Cloud, base_url: str, project_id: str) -> list[Json]:
+    """Return the service catalogue of a project."""
+    region = cloud.config.region
+    entries: list[Json] = []
+    for kind, name, path in CATALOG:
+        url = base_url + path.format(project_id=project_id)
+        endpoints = [
+            {"id": cloud.new_hex(), "interface": interface, "region_id": region, "url": url, "region": region}
+            for interface in INTERFACES
+        ]
+        entries.append({"endpoints": endpoints, "id": cloud.new_hex(), "type": kind, "name": name})
+    return entries
+
+
+def _subject(request: Request) -> Token:
+    subject = request.headers.get("X-Subject-Token")
+    if subject is None:
+        raise Fault(403, "You are not authorized to perform the requested action: identity:validate_token.")
+    token = _known_token(request.cloud, subject)
+    if token.user_id != request.user_id and not request.is_admin:
+        raise Fault(403, "You are not authorized to perform the requested action: identity:validate_token.")
+    return token
+
+
+@service.route("GET", "/v3/auth/tokens")
+@service.route("HEAD", "/v3/auth/tokens")
+async def get_token(request: Request) -> Response:
+    token = _subject(request)
+    return Response(200, {"token": token.body}, {"X-Subject-Token": token.id})
+
+
+@service.route("DELETE", "/v3/auth/tokens")
+async def revoke_token(request: Request) -> Response:
+    request.cloud.tokens.pop(_subject(request).id)
+    return Response(204)
+
+
+@service.route("GET", "/v3/auth/catalog")
+async def get_catalog(request: Request) -> Response:
+    entries = catalog(request.cloud, request.base_url, request.project_id)
+    return Response(200, {"catalog": entries, "links": _list_links(request)})
+
+
+@service.route("GET", "/v3/auth/projects")
+@service.route("GET", "/v3/users/{user_id}/projects")
+async def list_my_projects(request: Request) -> Response:
+    user_id = request.match.get("user_id", request.user_id)
+    _allow(request, "list_user_projects", is_own=user_id == request.user_id)
+    user = _user(request, user_id)
+    projects = request.cloud.table("identity", "projects")
+    shown = [_linked(request, "projects", projects[project_id]) for project_id in user["_grants"]]
+    return Response(200, {"projects": shown, "links": _list_links(request)})
+
+
+@service.route("GET", "/v3/projects")
+async def list_projects(request: Request) -> Response:
+    _allow(request, "list_projects")
+    return _list(request, "projects")
+
+
+@service.route("GET", "/v3/users")
+async def list_users(request: Request) -> Response:
+    _allow(request, "list_users")
+    return _list(request, "users")
+
+
+@service.route("GET", "/v3/roles")
+async def list_roles(request: Request) -> Response:
+    _allow(request, "list_roles")
+    return _list(request, "roles")
+
+
+@service.route("GET", "/v3/regions")
+async def list_regions(request: Request) -> Response:
+    return _list(request, "regions")
+
+
+@service.route("GET", "/v3/projects/{id}")
+async def get_project(request: Request) -> Response:
+    _allow(request, "get_project", is_own=request.match["id"] == request.project_id)
+    project = request.cloud.table("identity", "projects").get(request.match["id"])
+    if project is None:
+        raise Fault(404, f"Could not find project: {request.match['id']}.")
+    return Response(200, {"project": _linked(request, "projects", project)})
+
+
+@service.route("GET", "/v3/users/{id}")
+async def get_user(request: Request) -> Response:
+    _allow(request, "get_user", is_own=request.match["id"] == request.user_id)
+    return Response(200, {"user": _linked(request, "users", _user(request, request.match["id"]))})
+
+
+@service.route("GET", "/v3/users/{id}/application_credentials")
+async def list_credentials(request: Request) -> Response:
+    user_id = request.match["id"]
+    _allow(request, "list_application_credentials", is_own=user_id == request.user_id)
+    owned = [c for c in request.cloud.table("identity", "application_credentials").values() if c["user_id"] == user_id]
+    path = f"users/{user_id}/application_credentials"
+    shown = [_linked(request, path, credential) for credential in owned]
+    return Response(200, {"application_credentials": shown, "links": _list_links(request)})
+
+
+def _allow(request: Request, action: str, *, is_own: bool = False) -> None:
+    if not is_own and not request.is_admin:
+        raise Fault(403, f"You are not authorized to perform the requested action: identity:{action}.")
+
+
+def _user(request: Request, user_id: str) -> Json:
+    user = request.cloud.table("identity", "users").get(user_id)
+    if user is None:
+        raise Fault(404, f"Could not find user: {user_id}.")
+    return user
+
+
+def _list(request: Request, kind: str) -> Response:
+    resources = request.cloud.table("identity", kind).values()
+    wanted = request.query.get("name")
+    shown = [_linked(request, kind, item) for item in resources if wanted in {None, item.get("name")}]
+    return Response(200, {kind: shown, "links": _list_links(request)})
+
+
+def _linked(request: Request, path: str, resource: Json) -> Json:
+    return {**public(resource), "links": {"self": f"{request.service_url}/v3/{path}/{resource['id']}"}}
+
+
+def _list_links(request: Request) -> Json:
+    return {"next": None, "self": f"{request.service_url}{request.path}", "previous": None}
+
+
+@service.tweak("password")
+def change_password(cloud: Cloud, wanted: Json) -> Json:
+    """Change a user's password and revoke its tokens: `{"user": name, "password": new}`."""
+    user = next((u for u in cloud.table("identity", "users").values() if u["name"] == wanted.get("user")), None)
+    if user is None:
+        raise Fault(404, "no such user")
+    user["_password"] = wanted["password"]
+    for token in [token for token in cloud.tokens.values() if token.user_id == user["id"]]:
+        del cloud.tokens[token.id]
+    return public(user)

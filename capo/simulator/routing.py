@@ -194,7 +194,12 @@ def split(path: str) -> list[str]:
 def unauthorized(request: Request) -> Response:
     """Answer as keystonemiddleware does in front of most services."""
     body = {"error": {"code": 401, "title": "Unauthorized", "message": UNAUTHORIZED_MESSAGE}}
-    return Response(401, body)
+    return Response(401, body, {"WWW-Authenticate": challenge(request)})
+
+
+def challenge(request: Request) -> str:
+    """Return the value of WWW-Authenticate."""
+    return f'Keystone uri="{request.base_url}/identity/v3"'
 
 
 def plain_fault(fault: Fault, request: Request) -> Response:
