@@ -1,0 +1,87 @@
+"""When a step that failed may be tried again: per object and step, whatever wakes the object meanwhile."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from capo.engine.protocol import Clock
+from capo.engine.steps import Failed, Result, Results
+from capo.errors import CapoError, IdentityError, NotAuthorizedError, RateLimitedError, TerminalError
+from capo.kube.kinds import Key
+
+FIRST_S: Final = 2.0
+SECOND_S: Final = 15.0
+CEILING_S: Final = 120.0
+CREDENTIALS_S: Final = 10.0
+RATE_LIMITED_S: Final = 30.0
+
+
+def pause_s(error: CapoError, failures: int) -> float:
+    """Return the pause after the n-th failure in a row, in seconds, without jitter.
+
+    2 s once, then 15 s doubling to 120 s, so that a failing object makes few requests a minute; while credentials are
+    refused the Secret is read every 10 s; a rate limit is obeyed.
+    """
+    if isinstance(error, RateLimitedError):
+        return max(error.retry_after_s or RATE_LIMITED_S, FIRST_S)
+    if isinstance(error, IdentityError | NotAuthorizedError):
+        return CREDENTIALS_S
+    if failures <= 1:
+        return FIRST_S
+    return min(CEILING_S, SECOND_S * 2.0 ** min(failures - 2, 10))
+
+
+@dataclass(frozen=True)
+class _Failure:
+    error: CapoError
+    count: int
+    until_s: float
+    world: tuple[Any, ...]
+
+
+@dataclass
+class Backoff:
+    """Remembers which steps of which objects failed, and until when they rest."""
+
+    clock: Clock
+    _failures: dict[Key, dict[str, _Failure]] = field(default_factory=dict)
+
+    def guard(self, key: Key, step: str, obj: Mapping[str, Any]) -> Failed | None:
+        """Return the earlier failure while the step rests; an edit of the object ends the rest at once."""
+        failure = self._failures.get(key, {}).get(step)
+        if failure is None or failure.world != _world(obj) or self.clock.now() >= failure.until_s:
+            return None
+        return Failed(failure.error)
+
+    def note(self, key: Key, obj: Mapping[str, Any], results: Results) -> float | None:
+        """Take the results of a pass; return the seconds until the first resting step is due, None when none rests."""
+        before = self._failures.get(key, {})
+        after = {name: self._noted(before.get(name), result, obj) for name, result in results.items()}
+        failures = {name: failure for name, failure in after.items() if failure}
+        if not failures:
+            self._failures.pop(key, None)
+            return None
+        self._failures[key] = failures
+        return max(0.0, min(failure.until_s for failure in failures.values()) - self.clock.now())
+
+    def _noted(self, before: _Failure | None, result: Result, obj: Mapping[str, Any]) -> _Failure | None:
+        if not isinstance(result, Failed):
+            return None
+        if before and before.error is result.error:
+            return before
+        count = before.count + 1 if before and before.world == _world(obj) else 1
+        pause = CEILING_S if isinstance(result.error, TerminalError) else pause_s(result.error, count)
+        jitter = random.uniform(0.9, 1.1)  # noqa: S311 - spreads retries, no secret
+        return _Failure(result.error, count, self.clock.now() + pause * jitter, _world(obj))
+
+    def forget(self, key: Key) -> None:
+        """The object is gone."""
+        self._failures.pop(key, None)
+
+
+def _world(obj: Mapping[str, Any]) -> tuple[Any, ...]:
+    metadata = obj["metadata"]
+    return (metadata.get("uid"), metadata.get("generation"), bool(metadata.get("deletionTimestamp")))

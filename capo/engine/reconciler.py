@@ -1,0 +1,270 @@
+"""One pass over one object: gate, credentials, stamp, steps, one report.
+
+What is particular to a kind is in its :class:`capo.engine.turn.Subject`; this is what all kinds share. It is run by
+``worker.py`` in a thread, one pass per object at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+from capo import names
+from capo.engine import conditions
+from capo.engine.backoff import Backoff, pause_s
+from capo.engine.conditions import Condition
+from capo.engine.protocol import CreateProtocol, deletion_window_left_s
+from capo.engine.steps import (
+    Create,
+    Failed,
+    Held,
+    Plan,
+    Results,
+    Unseen,
+    Wait,
+    all_done,
+    describe,
+    walk_backward,
+    walk_forward,
+)
+from capo.engine.turn import Proceed, Release, Report, Scope, Stop, Subject, Tools, Turn
+from capo.engine.worker import Result
+from capo.engine.writer import Superseded, Writer
+from capo.errors import CapoError, NotAuthorizedError, OwnerIdCopiedError
+from capo.kube.kinds import Key
+from capo.ledger import Ledger
+
+log = logging.getLogger(__name__)
+S = TypeVar("S", bound=Scope)
+
+AUTHENTICATED = "OpenStackAuthenticationSucceeded"
+AUTHENTICATION_FAILED = "OpenStackAuthenticationFailed"
+
+
+class Reconciler(Generic[S]):
+    """Runs passes of one controller; the engine's workers call :meth:`reconcile`."""
+
+    def __init__(self, subject: Subject[S], tools: Tools) -> None:
+        self.subject = subject
+        self.tools = tools
+        self.name = subject.name
+        self.kind = subject.kind
+        self.routes = subject.routes
+        self.concurrency = subject.concurrency
+        self._backoff = Backoff(tools.clock)
+        self._auth_failures: dict[Key, int] = {}
+
+    def slot(self, key: Key) -> str:
+        """Return the budget that the pass of a key takes before it takes a thread."""
+        obj = self.tools.store.get(*key)
+        return self.subject.slot(obj) if obj else ""
+
+    def reconcile(self, key: Key) -> Result:
+        """Run one pass; nothing is raised that the world may heal."""
+        obj = self.tools.store.get(*key)
+        if obj is None or names.DELETE_FOR_MOVE_ANNOTATION in (obj["metadata"].get("annotations") or {}):
+            self._backoff.forget(key)
+            return Result()
+        if obj["metadata"].get("deletionTimestamp") and names.finalizer(key.kind.kind) not in _finalizers(obj):
+            return Result()
+        writer = Writer(self.tools, key, obj)
+        try:
+            return self._pass(key, writer)
+        except Superseded as gone:
+            log.info("Object went away during a pass", extra={"key": str(key), "why": str(gone)})
+            return Result()
+
+    def _pass(self, key: Key, writer: Writer) -> Result:
+        gate = self.subject.gate(writer.obj, self.tools)
+        match gate:
+            case Stop():
+                self._show(writer, gate.conditions)
+                return Result(requeue_after_s=gate.after_s)
+            case Release():
+                writer.release()
+                return Result()
+            case Proceed():
+                pass
+        try:
+            turn = self._begin(key, writer)
+            if turn is None:
+                return Result()
+            scope = self.subject.open(turn)
+        except CapoError as error:
+            return self._refused(key, writer, error)
+        self._auth_failures.pop(key, None)
+        return self._delete(turn, scope, writer) if turn.is_deleting else self._ensure(turn, scope, writer)
+
+    def _begin(self, key: Key, writer: Writer) -> Turn | None:
+        """Have the owner id and the finalizer on the object before the first create; None: it was released instead."""
+        started_s = self.tools.clock.now()
+        metadata = writer.obj["metadata"]
+        annotation = (metadata.get("annotations") or {}).get(names.OWNER_ID_ANNOTATION)
+        has_finalizer = names.finalizer(key.kind.kind) in _finalizers(writer.obj)
+        ledger = Ledger.read(writer.obj.get("status"))
+        is_taken_over = has_finalizer and not annotation and not ledger.records and not ledger.pending
+        is_newborn = not annotation and not has_finalizer
+        if annotation:
+            owner = names.owner_of(annotation, kind=key.kind.kind, namespace=key.namespace, name=key.name)
+            if owner is None:
+                raise OwnerIdCopiedError(f"the annotation {names.OWNER_ID_ANNOTATION} was made for another object")
+        else:
+            self.subject.authenticate(writer.obj, self.tools)
+            annotation = names.new_owner_id(key.kind.kind, key.namespace, key.name)
+            owner = annotation.partition(".")[0]
+        if not has_finalizer or names.OWNER_ID_ANNOTATION not in (metadata.get("annotations") or {}):
+            writer.stamp(annotation)
+        return Turn(
+            key, writer.obj, owner, ledger, self.tools, started_s, is_newborn=is_newborn, is_taken_over=is_taken_over
+        )
+
+    def _refused(self, key: Key, writer: Writer, error: CapoError) -> Result:
+        """Show why the pass could not begin."""
+        failures = self._auth_failures[key] = self._auth_failures.get(key, 0) + 1
+        self.subject.forget_credentials(writer.obj)
+        is_ours = isinstance(error, OwnerIdCopiedError)
+        shown = Condition(
+            conditions.READY if is_ours else AUTHENTICATED,
+            "False",
+            error.reason if is_ours else AUTHENTICATION_FAILED,
+            error.sentence,
+        )
+        ready = Condition(conditions.READY, "False", shown.reason, error.sentence)
+        if self._show(writer, [shown, ready]):
+            self.tools.events.emit(writer.obj, "Warning", error.reason, error.sentence)
+        return Result(requeue_after_s=pause_s(error, failures))
+
+    def _ensure(self, turn: Turn, scope: S, writer: Writer) -> Result:
+        protocol = self._protocol(turn, scope, writer)
+        results = walk_forward(self.subject.plan, scope, create=protocol.carry_out, guard=self._guard(turn.key, writer))
+        due_s = self._backoff.note(turn.key, writer.obj, results)
+        report = self.subject.report(scope, results)
+        writer.spec(report.spec)
+        self._write(turn, writer, results, report)
+        self._after_failures(writer, results)
+        return Result(requeue_after_s=_soonest(due_s, report.after_s, *_waits(results)))
+
+    def _delete(self, turn: Turn, scope: S, writer: Writer) -> Result:
+        results = walk_backward(self.subject.plan, scope, guard=self._guard(turn.key, writer))
+        due_s = self._backoff.note(turn.key, writer.obj, results)
+        left_s = deletion_window_left_s(
+            turn.ledger, now_s=self.tools.clock.now(), window_s=self.tools.ambiguous_window_s
+        )
+        if all_done(results) and left_s <= 0:
+            writer.release()
+            self._backoff.forget(turn.key)
+            return Result()
+        report = self.subject.report(scope, results)
+        self._write(turn, writer, results, report, deleting=True)
+        self._after_failures(writer, results)
+        return Result(requeue_after_s=_soonest(due_s, report.after_s, left_s or None, *_waits(results)))
+
+    def _protocol(self, turn: Turn, scope: S, writer: Writer) -> CreateProtocol:
+        def made(create: Create, outcome: Mapping[str, Mapping[str, Any]] | CapoError) -> None:
+            self._announce(writer.obj, create, outcome)
+
+        return CreateProtocol(
+            turn.ledger,
+            scope.sight,
+            lambda: writer.ledger(turn.ledger),
+            self.tools.clock,
+            turn.started_s,
+            self.tools.ambiguous_window_s,
+            made,
+        )
+
+    def _guard(self, key: Key, writer: Writer) -> Any:
+        return lambda step: self._backoff.guard(key, step, writer.obj)
+
+    def _write(self, turn: Turn, writer: Writer, results: Results, report: Report, *, deleting: bool = False) -> None:
+        shown = [*_authentication(results), *conditions.of_results(self.subject.plan, results)]
+        ready = (
+            _deleting_summary(self.subject.plan, results)
+            if deleting
+            else conditions.summary(self.subject.plan, results)
+        )
+        shown += [ready] if ready else []
+        shown += report.conditions
+        now_s = self.tools.clock.now()
+
+        def wanted(status: Mapping[str, Any]) -> Mapping[str, Any]:
+            merged = conditions.merged(
+                status.get("conditions") or (),
+                shown,
+                dropped=report.dropped,
+                now_s=now_s,
+                generation=writer.obj["metadata"].get("generation", 0),
+            )
+            own = dict(report.status)
+            resources = {**own.pop("resources", {}), **turn.ledger.to_status()}
+            is_blank = not any(resources.values()) and "resources" not in status
+            return {**own, "conditions": merged, **({} if is_blank else {"resources": resources})}
+
+        writer.status(wanted)
+        log.debug("Pass ended", extra={"key": str(turn.key), "steps": {n: describe(r) for n, r in results.items()}})
+
+    def _after_failures(self, writer: Writer, results: Results) -> None:
+        for result in results.values():
+            if isinstance(result, Failed):
+                self.tools.events.emit(writer.obj, "Warning", result.error.reason, result.error.sentence)
+                if isinstance(result.error, NotAuthorizedError):
+                    self.subject.forget_credentials(writer.obj)
+
+    def _announce(
+        self, obj: Mapping[str, Any], create: Create, outcome: Mapping[str, Mapping[str, Any]] | CapoError
+    ) -> None:
+        what = "".join(part.capitalize() for part in create.kind.split("_"))
+        if isinstance(outcome, CapoError):
+            self.tools.events.emit(obj, "Warning", f"FailedCreate{what}", outcome.sentence)
+            return
+        for role, body in outcome.items():
+            text = f"Created {create.kind} {body.get('name') or role} with id {body['id']}"
+            self.tools.events.emit(obj, "Normal", f"SuccessfulCreate{what}", text)
+
+    def _show(self, writer: Writer, shown: Any) -> bool:
+        """Write conditions alone; tell whether anything changed."""
+        if not shown:
+            return False
+        before = writer.obj
+        now_s = self.tools.clock.now()
+        generation = writer.obj["metadata"].get("generation", 0)
+        writer.status(
+            lambda status: {
+                "conditions": conditions.merged(
+                    status.get("conditions") or (), shown, dropped=(), now_s=now_s, generation=generation
+                )
+            }
+        )
+        return writer.obj is not before
+
+
+def _finalizers(obj: Mapping[str, Any]) -> list[str]:
+    return obj["metadata"].get("finalizers") or []
+
+
+def _authentication(results: Results) -> list[Condition]:
+    """The credentials worked if any step got an answer; they did not if one was refused."""
+    for result in results.values():
+        if isinstance(result, Failed) and isinstance(result.error, NotAuthorizedError):
+            return [Condition(AUTHENTICATED, "False", AUTHENTICATION_FAILED, result.error.sentence)]
+    has_answer = any(not isinstance(result, Held | Unseen) for result in results.values())
+    return [Condition(AUTHENTICATED, "True", "Ready")] if has_answer else []
+
+
+def _deleting_summary(plan: Plan[S], results: Results) -> Condition:
+    for step in reversed(plan.steps):
+        result = results[step.condition]
+        if isinstance(result, Failed):
+            return Condition(conditions.READY, "False", "OpenStackError", f"Deleting: {result.error.sentence}")
+        if isinstance(result, Wait):
+            return Condition(conditions.READY, "False", "Deleting", f"{step.condition}: {result.message}")
+    return Condition(conditions.READY, "False", "Deleting", "deletion is under way")
+
+
+def _waits(results: Results) -> list[float | None]:
+    return [result.after_s for result in results.values() if isinstance(result, Wait)]
+
+
+def _soonest(*seconds: float | None) -> float | None:
+    return min((s for s in seconds if s is not None), default=None)

@@ -1,0 +1,150 @@
+"""One pass over one object: what the engine hands to a controller, and what a controller tells the engine of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from capo.engine.conditions import Condition
+from capo.engine.protocol import Clock, Sight
+from capo.engine.steps import Plan, Results
+from capo.engine.store import Route, Store
+from capo.kube.client import Kube
+from capo.kube.events import Events
+from capo.kube.kinds import Key, Kind
+from capo.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What every controller shares: the API server, the store of watched objects, events, time and settings."""
+
+    kube: Kube
+    store: Store
+    events: Events
+    clock: Clock
+    ambiguous_window_s: float = 60.0
+    sync_period_s: float = 600.0
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One pass over one object.
+
+    Args:
+        obj: the object as the store had it when the pass began, with our stamp patch applied.
+        owner: the 13 characters of the owner id; stamps carry them.
+        pinned: status fields that must be stored before anything is made from them, such as what references resolved to;
+            a step fills it, the next write of the pass carries it.
+        is_newborn: the owner id was made in this pass: nothing in the cloud can carry it yet.
+        is_taken_over: the finalizer was there and our annotation was not: another provider made its resources.
+        started_s: when the pass began, seconds since 1970.
+    """
+
+    key: Key
+    obj: Mapping[str, Any]
+    owner: str
+    ledger: Ledger
+    tools: Tools
+    started_s: float
+    pinned: dict[str, Any] = field(default_factory=dict)
+    is_newborn: bool = False
+    is_taken_over: bool = False
+
+    @property
+    def is_deleting(self) -> bool:
+        """Tell whether the object's deletion was asked for."""
+        return bool(self.obj["metadata"].get("deletionTimestamp"))
+
+
+@dataclass(frozen=True)
+class Proceed:
+    """Nothing stands against a pass."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The object must not be acted on now.
+
+    Args:
+        conditions: what to show; empty writes nothing at all.
+        after_s: look again after so many seconds, None when an event wakes the object.
+    """
+
+    conditions: Sequence[Condition] = ()
+    after_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Release:
+    """The object is being deleted and nothing of it can be in the cloud: the finalizer goes at once."""
+
+
+Gate = Proceed | Stop | Release
+
+
+class Scope(Protocol):
+    """What the engine needs to know of a controller's scope; everything else is between it and its steps."""
+
+    @property
+    def sight(self) -> Sight:
+        """The observer as this pass sees it."""
+
+
+S = TypeVar("S", bound=Scope)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a pass found out, besides conditions.
+
+    Args:
+        status: merge patch of status; None values remove a field.
+        spec: merge patch of spec, written before the status: provider ID and control plane endpoint alone.
+        conditions: over those of the steps.
+        dropped: condition types that no longer apply.
+        after_s: look again after so many seconds at the latest.
+    """
+
+    status: Mapping[str, Any] = field(default_factory=dict)
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    conditions: Sequence[Condition] = ()
+    dropped: Sequence[str] = ()
+    after_s: float | None = None
+
+
+class Subject(Protocol, Generic[S]):
+    """A controller as the engine sees it: one kind, its steps, and a few pure answers."""
+
+    kind: Kind
+    name: str
+    plan: Plan[S]
+    routes: Sequence[Route]
+    concurrency: int
+
+    def gate(self, obj: Mapping[str, Any], tools: Tools) -> Gate:
+        """Tell from Kubernetes alone whether a pass may run: owner, pause, external management."""
+
+    def open(self, turn: Turn) -> S:
+        """Return the scope of a pass.
+
+        Raises:
+            CapoError: the credentials cannot be read, or are refused.
+        """
+
+    def authenticate(self, obj: Mapping[str, Any], tools: Tools) -> None:
+        """Make sure that the credentials work, before the object is marked as ours.
+
+        Raises:
+            CapoError: they do not.
+        """
+
+    def report(self, scope: S, results: Results) -> Report:
+        """Return what to write beside the steps' conditions; pure."""
+
+    def forget_credentials(self, obj: Mapping[str, Any]) -> None:
+        """Read the credentials anew at the next pass: the cloud refused them."""
+
+    def slot(self, obj: Mapping[str, Any]) -> str:
+        """Return the name of the budget that the object's pass uses: a pure function of its identity."""

@@ -1,0 +1,127 @@
+"""Writes one object back: stamp, ledger, spec, status, finalizer; each at most once, and only what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capo import names
+from capo.engine.turn import Tools
+from capo.kube.errors import Conflict, Gone
+from capo.kube.kinds import Key
+from capo.ledger import Ledger
+
+MAX_CONFLICTS: Final = 8
+"""Cluster API's managers write owner references and labels of our objects all the time; a fresh read settles it."""
+
+Patch = Callable[[Mapping[str, Any]], dict[str, Any] | None]
+"""Returns the merge patch for the object as it is now, None when there is nothing to write."""
+
+
+class Superseded(Exception):  # noqa: N818 - not an error: the pass works on an object that is no more
+    """The object is gone or was replaced by another of the same name; the pass ends without a trace."""
+
+
+@dataclass
+class Writer:
+    """The one way in which a pass writes its object.
+
+    Every patch carries the resourceVersion it was worked out for; refused with 409, it is worked out anew on a fresh
+    read, so that a record is never lost. Every answer goes into the store before the key is released.
+    """
+
+    tools: Tools
+    key: Key
+    obj: Mapping[str, Any]
+
+    def stamp(self, owner_id: str) -> None:
+        """Have our finalizer and the owner id on the object, in one patch."""
+
+        def patch(obj: Mapping[str, Any]) -> dict[str, Any]:
+            finalizers = list(obj["metadata"].get("finalizers") or [])
+            mine = names.finalizer(self.key.kind.kind)
+            return {
+                "metadata": {
+                    "finalizers": [*finalizers, mine] if mine not in finalizers else finalizers,
+                    "annotations": {names.OWNER_ID_ANNOTATION: owner_id},
+                }
+            }
+
+        self._write(patch, subresource=None)
+
+    def release(self) -> None:
+        """Give up our finalizer: the very last write."""
+
+        def patch(obj: Mapping[str, Any]) -> dict[str, Any] | None:
+            mine = names.finalizer(self.key.kind.kind)
+            finalizers = list(obj["metadata"].get("finalizers") or [])
+            return {"metadata": {"finalizers": [f for f in finalizers if f != mine]}} if mine in finalizers else None
+
+        self._write(patch, subresource=None)
+
+    def spec(self, wanted: Mapping[str, Any]) -> None:
+        """Write fields of spec that the contract gives to us (SSA-3)."""
+        self._write(lambda obj: _wrapped("spec", difference(obj.get("spec") or {}, wanted)), subresource=None)
+
+    def ledger(self, ledger: Ledger, pinned: Mapping[str, Any]) -> None:
+        """Store the ledger and what is pinned with it, in the middle of a pass."""
+        self.status(lambda _old: {**pinned, "resources": ledger.to_status()})
+
+    def status(self, wanted: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+        """Write what differs of the status that ``wanted`` works out from the present one."""
+
+        def patch(obj: Mapping[str, Any]) -> dict[str, Any] | None:
+            present = obj.get("status") or {}
+            return _wrapped("status", difference(present, wanted(present)))
+
+        self._write(patch, subresource="status")
+
+    def _write(self, patch: Patch, *, subresource: str | None) -> None:
+        for _ in range(MAX_CONFLICTS):
+            body = patch(self.obj)
+            if body is None:
+                return
+            body.setdefault("metadata", {})["resourceVersion"] = self.obj["metadata"]["resourceVersion"]
+            try:
+                answer = self.tools.kube.patch(*self.key, body, subresource=subresource)
+            except Conflict:
+                self._refresh()
+            except Gone as error:
+                raise Superseded(str(error)) from error
+            else:
+                self._take(answer)
+                return
+        raise Conflict(
+            f"{self.key.kind.kind} {self.key.namespace}/{self.key.name}: changed at each of {MAX_CONFLICTS} tries"
+        )
+
+    def _refresh(self) -> None:
+        fresh = self.tools.kube.get(*self.key)
+        if fresh is None or fresh["metadata"]["uid"] != self.obj["metadata"]["uid"]:
+            raise Superseded(f"{self.key.kind.kind} {self.key.namespace}/{self.key.name} was replaced")
+        self.obj = fresh
+
+    def _take(self, answer: Mapping[str, Any]) -> None:
+        self.obj = answer
+        self.tools.store.apply_own(self.key.kind, answer)
+
+
+def difference(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the smallest merge patch that turns the named fields of present into wanted; None removes a field."""
+    patch: dict[str, Any] = {}
+    for name, value in wanted.items():
+        old = present.get(name)
+        if isinstance(value, Mapping) and isinstance(old, Mapping):
+            if inner := difference(old, value):
+                patch[name] = inner
+        elif value is None:
+            if name in present:
+                patch[name] = None
+        elif value != old:
+            patch[name] = value
+    return patch
+
+
+def _wrapped(field_name: str, patch: dict[str, Any]) -> dict[str, Any] | None:
+    return {field_name: patch} if patch else None
