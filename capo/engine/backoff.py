@@ -42,6 +42,17 @@ class _Failure:
     world: tuple[Any, ...]
 
 
+@dataclass(frozen=True)
+class Guard:
+    """Keeps steps that failed lately from being tried again in this pass; each shows its earlier failure instead."""
+
+    resting: Mapping[str, Failed]
+
+    def __call__(self, step: str) -> Failed | None:
+        """Return the earlier failure of a resting step, None for one that may run."""
+        return self.resting.get(step)
+
+
 @dataclass
 class Backoff:
     """Remembers which steps of which objects failed, and until when they rest."""
@@ -49,12 +60,16 @@ class Backoff:
     clock: Clock
     _failures: dict[Key, dict[str, _Failure]] = field(default_factory=dict)
 
-    def guard(self, key: Key, step: str, obj: Mapping[str, Any]) -> Failed | None:
-        """Return the earlier failure while the step rests; an edit of the object ends the rest at once."""
-        failure = self._failures.get(key, {}).get(step)
-        if failure is None or failure.world != _world(obj) or self.clock.now() >= failure.until_s:
-            return None
-        return Failed(failure.error)
+    def guard_of(self, key: Key, obj: Mapping[str, Any]) -> Guard:
+        """Return the guard of one pass; an edit of the object ends every rest at once."""
+        now_s = self.clock.now()
+        return Guard(
+            {
+                step: Failed(failure.error)
+                for step, failure in self._failures.get(key, {}).items()
+                if failure.world == _world(obj) and now_s < failure.until_s
+            }
+        )
 
     def note(self, key: Key, obj: Mapping[str, Any], results: Results) -> float | None:
         """Take the results of a pass; return the seconds until the first resting step is due, None when none rests."""

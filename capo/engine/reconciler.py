@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from capo import names
 from capo.engine import conditions
-from capo.engine.backoff import Backoff, pause_s
+from capo.engine.backoff import Backoff, Guard, pause_s
 from capo.engine.conditions import Condition
 from capo.engine.protocol import CreateProtocol, deletion_window_left_s
 from capo.engine.steps import (
@@ -137,16 +137,18 @@ class Reconciler(Generic[S]):
 
     def _ensure(self, turn: Turn, scope: S, writer: Writer) -> Result:
         protocol = self._protocol(turn, scope, writer)
-        results = walk_forward(self.subject.plan, scope, create=protocol.carry_out, guard=self._guard(turn.key, writer))
+        guard = self._backoff.guard_of(turn.key, writer.obj)
+        results = walk_forward(self.subject.plan, scope, create=protocol.carry_out, guard=guard)
         due_s = self._backoff.note(turn.key, writer.obj, results)
         report = self.subject.report(scope, results)
         writer.spec(report.spec)
         self._write(turn, writer, results, report)
-        self._after_failures(writer, results)
+        self._after_failures(writer, results, guard)
         return Result(requeue_after_s=_soonest(due_s, report.after_s, *_waits(results)))
 
     def _delete(self, turn: Turn, scope: S, writer: Writer) -> Result:
-        results = walk_backward(self.subject.plan, scope, guard=self._guard(turn.key, writer))
+        guard = self._backoff.guard_of(turn.key, writer.obj)
+        results = walk_backward(self.subject.plan, scope, guard=guard)
         due_s = self._backoff.note(turn.key, writer.obj, results)
         left_s = deletion_window_left_s(
             turn.ledger, now_s=self.tools.clock.now(), window_s=self.tools.ambiguous_window_s
@@ -157,7 +159,7 @@ class Reconciler(Generic[S]):
             return Result()
         report = self.subject.report(scope, results)
         self._write(turn, writer, results, report, deleting=True)
-        self._after_failures(writer, results)
+        self._after_failures(writer, results, guard)
         return Result(requeue_after_s=_soonest(due_s, report.after_s, left_s or None, *_waits(results)))
 
     def _protocol(self, turn: Turn, scope: S, writer: Writer) -> CreateProtocol:
@@ -167,15 +169,12 @@ class Reconciler(Generic[S]):
         return CreateProtocol(
             turn.ledger,
             scope.sight,
-            lambda: writer.ledger(turn.ledger),
+            lambda: writer.ledger(turn.ledger, turn.pinned),
             self.tools.clock,
             turn.started_s,
             self.tools.ambiguous_window_s,
             made,
         )
-
-    def _guard(self, key: Key, writer: Writer) -> Any:
-        return lambda step: self._backoff.guard(key, step, writer.obj)
 
     def _write(self, turn: Turn, writer: Writer, results: Results, report: Report, *, deleting: bool = False) -> None:
         shown = [*_authentication(results), *conditions.of_results(self.subject.plan, results)]
@@ -196,7 +195,7 @@ class Reconciler(Generic[S]):
                 now_s=now_s,
                 generation=writer.obj["metadata"].get("generation", 0),
             )
-            own = dict(report.status)
+            own = {**turn.pinned, **report.status}
             resources = {**own.pop("resources", {}), **turn.ledger.to_status()}
             is_blank = not any(resources.values()) and "resources" not in status
             return {**own, "conditions": merged, **({} if is_blank else {"resources": resources})}
@@ -204,9 +203,9 @@ class Reconciler(Generic[S]):
         writer.status(wanted)
         log.debug("Pass ended", extra={"key": str(turn.key), "steps": {n: describe(r) for n, r in results.items()}})
 
-    def _after_failures(self, writer: Writer, results: Results) -> None:
-        for result in results.values():
-            if isinstance(result, Failed):
+    def _after_failures(self, writer: Writer, results: Results, guard: Guard) -> None:
+        for step, result in results.items():
+            if isinstance(result, Failed) and step not in guard.resting:
                 self.tools.events.emit(writer.obj, "Warning", result.error.reason, result.error.sentence)
                 if isinstance(result.error, NotAuthorizedError):
                     self.subject.forget_credentials(writer.obj)

@@ -35,7 +35,7 @@ class Turn:
     Args:
         obj: the object as the store had it when the pass began, with our stamp patch applied.
         owner: the 13 characters of the owner id; stamps carry them.
-        pinned: status fields that must be stored before anything is made from them, such as what references resolved to;
+        pinned: status fields that must be stored before anything is made from them, such as resolved references;
             a step fills it, the next write of the pass carries it.
         is_newborn: the owner id was made in this pass: nothing in the cloud can carry it yet.
         is_taken_over: the finalizer was there and our annotation was not: another provider made its resources.
