@@ -1,0 +1,142 @@
+"""identityRef -> an authenticated cloud; the one place that reads credentials.
+
+A Secret is read with ``get`` alone and kept until the next resync or until the cloud refuses what it says; nothing of it is
+logged. Source of the rules: behaviour reference, cluster.md 1.3 and machines.md 0.4.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capo.engine.protocol import Clock
+from capo.errors import IdentityError
+from capo.kube.client import Kube
+from capo.kube.kinds import NAMESPACE, OPENSTACK_CLUSTER_IDENTITY, SECRET
+from capo.openstack import identity
+from capo.openstack.cloud import Cloud, Clouds
+from capo.openstack.identity import Credentials
+
+Ref = Mapping[str, Any]
+_Place = tuple[str, str, str, str, str | None]
+
+CLOUDS_KEY: Final = "clouds.yaml"
+CACERT_KEY: Final = "cacert"
+
+
+@dataclass(frozen=True)
+class _Read:
+    credentials: Credentials
+    read_s: float
+
+
+class Identities:
+    """Turns identity references into clouds; shared by all controllers, thread safe."""
+
+    def __init__(self, kube: Kube, clouds: Clouds, clock: Clock, *, max_age_s: float) -> None:
+        self._kube = kube
+        self._clouds = clouds
+        self._clock = clock
+        self._max_age_s = max_age_s
+        self._lock = threading.Lock()
+        self._known: dict[_Place, _Read] = {}
+
+    def cloud(self, ref: Ref, namespace: str) -> Cloud:
+        """Return the cloud that an identityRef of an object in a namespace means.
+
+        Raises:
+            IdentityError: Secret, key, cloud name or permission is missing; the message says which.
+        """
+        place = _place(ref, namespace)
+        with self._lock:
+            known = self._known.get(place)
+        if known is None or self._clock.now() - known.read_s > self._max_age_s:
+            known = _Read(self._read(ref, namespace), self._clock.now())
+            with self._lock:
+                self._known[place] = known
+        return self._clouds.get(known.credentials)
+
+    def forget(self, ref: Ref, namespace: str) -> None:
+        """Read the Secret anew at the next use: the cloud refused what it said, or it could not be read."""
+        with self._lock:
+            known = self._known.pop(_place(ref, namespace), None)
+        if known:
+            self._clouds.drop(known.credentials.fingerprint)
+
+    @staticmethod
+    def slot(ref: Ref | None, namespace: str) -> str:
+        """Return the name of the budget of requests that an identityRef uses."""
+        return "/".join(str(part or "") for part in _place(ref or {}, namespace))
+
+    def _read(self, ref: Ref, namespace: str) -> Credentials:
+        kind = ref.get("type") or "Secret"
+        if kind == "Secret":
+            return self._of_secret(ref, namespace, ref["name"])
+        if kind == "ClusterIdentity":
+            return self._of_cluster_identity(ref, namespace)
+        raise IdentityError(f"identityRef.type {kind!r} is neither Secret nor ClusterIdentity")
+
+    def _of_cluster_identity(self, ref: Ref, namespace: str) -> Credentials:
+        found = self._kube.get(OPENSTACK_CLUSTER_IDENTITY, "", ref["name"])
+        if found is None:
+            raise IdentityError(f"OpenStackClusterIdentity {ref['name']} does not exist")
+        selector = found["spec"].get("namespaceSelector")
+        if selector and not _selects(selector, self._labels(namespace)):
+            raise IdentityError(f"OpenStackClusterIdentity {ref['name']} does not admit namespace {namespace}")
+        secret = found["spec"]["secretRef"]
+        return self._of_secret(ref, secret["namespace"], secret["name"])
+
+    def _labels(self, namespace: str) -> Mapping[str, str]:
+        found = self._kube.get(NAMESPACE, "", namespace)
+        return (found or {}).get("metadata", {}).get("labels") or {}
+
+    def _of_secret(self, ref: Ref, namespace: str, name: str) -> Credentials:
+        secret = self._kube.get(SECRET, namespace, name)
+        if secret is None:
+            raise IdentityError(f"Secret {namespace}/{name} does not exist")
+        clouds = _decoded(secret, CLOUDS_KEY)
+        if clouds is None:
+            raise IdentityError(f"Secret {namespace}/{name} has no key {CLOUDS_KEY}")
+        return identity.parse(clouds, ref["cloudName"], _decoded(secret, CACERT_KEY), ref.get("region"))
+
+
+def _place(ref: Ref, namespace: str) -> _Place:
+    kind = ref.get("type") or "Secret"
+    return (kind, namespace, ref.get("name", ""), ref.get("cloudName", ""), ref.get("region"))
+
+
+def _decoded(secret: Mapping[str, Any], key: str) -> bytes | None:
+    value = (secret.get("data") or {}).get(key)
+    if value is None:
+        return None
+    try:
+        return base64.b64decode(value, validate=True)
+    except binascii.Error as error:
+        metadata = secret["metadata"]
+        raise IdentityError(f"Secret {metadata['namespace']}/{metadata['name']}: key {key} is not base64") from error
+
+
+def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    wanted = selector.get("matchLabels") or {}
+    if any(labels.get(name) != value for name, value in wanted.items()):
+        return False
+    return all(_matches(rule, labels) for rule in selector.get("matchExpressions") or ())
+
+
+def _matches(rule: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    present = rule["key"] in labels
+    match rule["operator"]:
+        case "In":
+            return labels.get(rule["key"]) in (rule.get("values") or ())
+        case "NotIn":
+            return labels.get(rule["key"]) not in (rule.get("values") or ())
+        case "Exists":
+            return present
+        case "DoesNotExist":
+            return not present
+        case other:
+            raise IdentityError(f"namespaceSelector: operator {other!r} is not known")
