@@ -1,7 +1,7 @@
 """identityRef -> an authenticated cloud; the one place that reads credentials.
 
-A Secret is read with ``get`` alone and kept until the next resync or until the cloud refuses what it says; nothing of it is
-logged. Source of the rules: behaviour reference, cluster.md 1.3 and machines.md 0.4.
+A Secret is read with ``get`` alone and kept until the next resync or until the cloud refuses what it says; nothing of
+it is logged. Source of the rules: behaviour reference, cluster.md 1.3 and machines.md 0.4.
 """
 
 from __future__ import annotations
