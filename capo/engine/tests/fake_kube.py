@@ -1,0 +1,150 @@
+"""A Kubernetes API in memory for unit tests: merge patch, apply, conflicts, status subresource, finalizers.
+
+It stands in for :class:`capo.kube.client.Kube`. What is proven with it is proven again on a real kube-apiserver in the
+integration tests.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from capo.kube.errors import Conflict, Gone
+from capo.kube.kinds import Key, Kind
+
+Hook = Callable[[str, Key, Mapping[str, Any]], None]
+
+
+class FakeKube:
+    """Objects by key; every write is noted in ``writes`` as ``(verb, kind, name)``."""
+
+    def __init__(self) -> None:
+        self.objects: dict[Key, dict[str, Any]] = {}
+        self.writes: list[tuple[str, str, str]] = []
+        self.before_write: Hook | None = None
+        self._versions = itertools.count(1)
+        self._lock = threading.RLock()
+
+    def put(self, kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
+        """Place an object as somebody else would: not noted as a write of ours."""
+        stored = copy.deepcopy(dict(obj))
+        metadata = stored.setdefault("metadata", {})
+        stored.setdefault("apiVersion", kind.api_version)
+        stored.setdefault("kind", kind.kind)
+        metadata.setdefault("uid", str(uuid.uuid4()))
+        metadata.setdefault("generation", 1)
+        metadata.setdefault("namespace", "default" if kind.is_namespaced else "")
+        metadata["resourceVersion"] = str(next(self._versions))
+        self.objects[Key(kind, metadata["namespace"], metadata["name"])] = stored
+        return copy.deepcopy(stored)
+
+    def edit(self, kind: Kind, namespace: str, name: str, patch: Mapping[str, Any]) -> dict[str, Any]:
+        """Merge patch an object as somebody else would."""
+        with self._lock:
+            return self._merge(Key(kind, namespace, name), patch)
+
+    def get(self, kind: Kind, namespace: str, name: str) -> dict[str, Any] | None:
+        found = self.objects.get(Key(kind, namespace, name))
+        return copy.deepcopy(found) if found else None
+
+    def list(
+        self, kind: Kind, namespace: str | None = None, *, label_selector: str | None = None, limit: int = 500
+    ) -> Iterator[dict[str, Any]]:
+        wanted = dict(part.split("=", 1) for part in label_selector.split(",")) if label_selector else {}
+        for key, obj in list(self.objects.items()):
+            labels = obj["metadata"].get("labels") or {}
+            if key.kind == kind and namespace in (None, "", key.namespace) and wanted.items() <= labels.items():
+                yield copy.deepcopy(obj)
+
+    def patch(
+        self, kind: Kind, namespace: str, name: str, body: Mapping[str, Any], *, subresource: str | None = None
+    ) -> dict[str, Any]:
+        key = Key(kind, namespace, name)
+        with self._lock:
+            if self.before_write:
+                self.before_write(f"patch{'/' + subresource if subresource else ''}", key, body)
+            self._check_version(key, body)
+            part = {"status": body.get("status")} if subresource else {k: v for k, v in body.items() if k != "status"}
+            self.writes.append((f"patch{'/' + subresource if subresource else ''}", kind.kind, name))
+            return self._merge(key, part)
+
+    def apply(self, kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
+        metadata = obj["metadata"]
+        key = Key(kind, metadata.get("namespace", ""), metadata["name"])
+        with self._lock:
+            if self.before_write:
+                self.before_write("apply", key, obj)
+            self.writes.append(("apply", kind.kind, metadata["name"]))
+            if key in self.objects:
+                return self._merge(key, obj)
+            return self.put(kind, obj)
+
+    def delete(
+        self, kind: Kind, namespace: str, name: str, *, uid: str | None = None, propagation: str | None = None
+    ) -> None:
+        key = Key(kind, namespace, name)
+        with self._lock:
+            found = self.objects.get(key)
+            if found is None or (uid and found["metadata"]["uid"] != uid):
+                return
+            self.writes.append(("delete", kind.kind, name))
+            if found["metadata"].get("finalizers"):
+                found["metadata"].setdefault("deletionTimestamp", "2026-01-01T00:00:00Z")
+                found["metadata"]["resourceVersion"] = str(next(self._versions))
+            else:
+                del self.objects[key]
+
+    def _check_version(self, key: Key, body: Mapping[str, Any]) -> None:
+        found = self.objects.get(key)
+        if found is None:
+            raise Gone(f"{key.kind.plural} {key.name} not found")
+        wanted = (body.get("metadata") or {}).get("resourceVersion")
+        if wanted and wanted != found["metadata"]["resourceVersion"]:
+            raise Conflict(
+                "the object has been modified; please apply your changes to the latest version and try again"
+            )
+
+    def _merge(self, key: Key, patch: Mapping[str, Any]) -> dict[str, Any]:
+        old = self.objects[key]
+        new = merge_patch(old, patch)
+        if new == old:
+            return copy.deepcopy(old)
+        new["metadata"]["resourceVersion"] = str(next(self._versions))
+        if new.get("spec") != old.get("spec"):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+        self.objects[key] = new
+        if new["metadata"].get("deletionTimestamp") and not new["metadata"].get("finalizers"):
+            del self.objects[key]
+        return copy.deepcopy(new)
+
+
+def merge_patch(old: Any, patch: Any) -> Any:
+    """Return old with a JSON merge patch applied (RFC 7386)."""
+    if not isinstance(patch, Mapping):
+        return copy.deepcopy(patch)
+    merged = dict(old) if isinstance(old, Mapping) else {}
+    for name, value in patch.items():
+        if name == "resourceVersion":
+            continue
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged
+
+
+class FakeClock:
+    """Time that stands still until a test moves it."""
+
+    def __init__(self, now_s: float = 1_800_000_000.0) -> None:
+        self.now_s = now_s
+
+    def now(self) -> float:
+        return self.now_s
+
+    def advance(self, seconds: float) -> None:
+        self.now_s += seconds
