@@ -114,7 +114,7 @@ def test_a_step_is_run_again_after_its_create_and_sees_what_was_made() -> None:
     made: list[Create] = []
     plan = Plan((step("A", lambda _: Done() if made else Create("port", ("port-0",), dict)),))
 
-    results = walk_forward(plan, [], create=lambda create: made.append(create), guard=lambda _: None)
+    results = walk_forward(plan, [], create=made.append, guard=lambda _: None)
 
     assert results == {"A": Done()}
     assert [create.roles for create in made] == [("port-0",)]

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo.engine import conditions
+from capo.engine.conditions import Condition
+from capo.engine.steps import Done, Failed, Held, NotNeeded, Plan, Result, Step, Unseen, Wait, nothing
+from capo.errors import QuotaExceededError
+
+FAULT = QuotaExceededError("Quota exceeded for cores", request_id="req-1", status=403)
+PLAN: Plan[object] = Plan(
+    (
+        Step("NetworkReady", nothing, nothing, failure_reason="NetworkCreateFailed"),
+        Step("VolumesReady", nothing, nothing),
+        Step("BastionReady", nothing, nothing, is_vital=False),
+    )
+)
+
+
+DONE = Done()
+
+
+def results(network: Result, volumes: Result = DONE, bastion: Result = DONE) -> dict[str, Result]:
+    return {"NetworkReady": network, "VolumesReady": volumes, "BastionReady": bastion}
+
+
+@pytest.mark.parametrize(
+    ("result", "shown"),
+    [
+        pytest.param(Done(), ("True", "Ready"), id="done"),
+        pytest.param(Wait("Building", "soon"), ("False", "Building"), id="wait"),
+        pytest.param(Wait("Odd", "?", status="Unknown"), ("Unknown", "Odd"), id="unknown"),
+        pytest.param(Failed(FAULT), ("False", "NetworkCreateFailed"), id="failed-with-the-go-providers-reason"),
+        pytest.param(Held("X"), None, id="held-says-nothing-new"),
+        pytest.param(Unseen(), None, id="unseen-says-nothing-new"),
+        pytest.param(NotNeeded(), None, id="not-needed"),
+    ],
+)
+def test_a_result_becomes_a_condition(result: Result, shown: tuple[str, str] | None) -> None:
+    found = {c.type: (c.status, c.reason) for c in conditions.of_results(PLAN, results(result))}
+
+    assert found.get("NetworkReady") == shown
+
+
+def test_a_failure_carries_the_clouds_words_the_request_and_a_next_step() -> None:
+    (shown, *_) = conditions.of_results(PLAN, results(Failed(FAULT)))
+
+    assert "Quota exceeded for cores" in shown.message
+    assert "req-1" in shown.message
+    assert "Raise the project's quota" in shown.message
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "reason"),
+    [
+        pytest.param(results(Done()), "True", "Ready", id="all-done"),
+        pytest.param(results(Failed(FAULT)), "False", "OpenStackError", id="a-failure-speaks-first"),
+        pytest.param(results(Wait("Building", "x"), Failed(FAULT)), "False", "OpenStackError", id="failure-over-wait"),
+        pytest.param(results(Wait("Building", "x")), "False", "Building", id="wait"),
+        pytest.param(results(Done(), Done(), Failed(FAULT)), "True", "Ready", id="what-is-not-vital-does-not-count"),
+    ],
+)
+def test_ready_sums_up_the_vital_steps(given: dict[str, Result], status: str, reason: str) -> None:
+    ready = conditions.summary(PLAN, given)
+
+    assert ready is not None
+    assert (ready.status, ready.reason) == (status, reason)
+
+
+def test_ready_is_left_alone_while_nothing_is_known() -> None:
+    assert conditions.summary(PLAN, results(Unseen())) is None
+
+
+def stored(existing: list[dict[str, Any]], *wanted: Condition, now_s: float = 1000.0) -> list[dict[str, Any]]:
+    return conditions.merged(existing, wanted, dropped=(), now_s=now_s, generation=3)
+
+
+def test_the_transition_time_moves_with_the_status_alone() -> None:
+    first = stored([], Condition("Ready", "False", "A", "a"))
+    second = stored(first, Condition("Ready", "False", "B", "b"), now_s=2000.0)
+    third = stored(second, Condition("Ready", "True", "Ready"), now_s=3000.0)
+
+    assert first[0]["lastTransitionTime"] == second[0]["lastTransitionTime"] == "1970-01-01T00:16:40Z"
+    assert third[0]["lastTransitionTime"] == "1970-01-01T00:50:00Z"
+
+
+def test_a_fault_that_differs_in_its_request_id_alone_is_unchanged() -> None:
+    def fault(digit: str) -> Condition:
+        return Condition("Ready", "False", "A", f"no (request req-{digit * 8}-1111-1111-1111-{digit * 12})")
+
+    first = stored([], fault("1"))
+
+    assert stored(first, fault("2"), now_s=2000.0) == first
+    assert stored(first, Condition("Ready", "False", "A", "other"), now_s=2000.0) != first
+
+
+def test_conditions_of_others_are_kept_and_the_order_is_fixed() -> None:
+    merged = conditions.merged(
+        [{"type": "Deleting", "status": "True"}, {"type": "Zoo", "status": "True"}, {"type": "Old", "status": "True"}],
+        [Condition("Ready", "True", "Ready"), Condition("Alpha", "True", "Ready")],
+        dropped=["Old"],
+        now_s=0.0,
+        generation=1,
+    )
+
+    assert [c["type"] for c in merged] == ["Ready", "Alpha", "Zoo", "Deleting"]
