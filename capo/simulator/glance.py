@@ -1,0 +1,278 @@
+"""Glance v2: images by name, tag, property and status; making and taking away an empty one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from multidict import MultiMapping
+
+from capo.simulator.cloud import Cloud, public
+from capo.simulator.error_page import NOT_FOUND, UNVERIFIED, error_page
+from capo.simulator.keystone import project_named
+from capo.simulator.routing import INTERNAL, ROUTE_NOT_FOUND, Fault, Json, Request, Response, Service
+
+MINOR_VERSIONS: Final = (15, 13, 12, 11, 10, 9, 8, 17, 7, 6, 5, 4, 3, 2, 1, 0)
+CURRENT_MINOR: Final = 17
+PAGE: Final = 25
+MAX_PAGE: Final = 1000
+SORT_KEYS: Final = ("name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at")
+VISIBILITIES: Final = ("public", "private", "shared", "community", "all")
+PAGING: Final = frozenset({"limit", "marker", "sort", "sort_key", "sort_dir", "member_status", "tag", "os_hidden"})
+SEEDED_DATA: Final = b"\0" * 4096
+SEEDED_NAMES: Final = ("tiny-image", "ubuntu-2204-kube-v1.31.0")
+
+
+def render_fault(fault: Fault, _: Request) -> Response:
+    if fault.kind == INTERNAL:
+        return Response(500, text="The server has either erred or is incapable of performing the requested operation.")
+    return error_page(fault.status, NOT_FOUND if fault.kind == ROUTE_NOT_FOUND else fault.message)
+
+
+def unauthorized(_: Request) -> Response:
+    return error_page(401, UNVERIFIED)
+
+
+service: Final = Service(name="image", prefix="/image", render_fault=render_fault, unauthorized=unauthorized)
+
+
+@service.seed
+def seed(cloud: Cloud) -> None:
+    """Make the two public images that a new cloud has."""
+    owner = project_named(cloud, "admin")
+    for name in SEEDED_NAMES:
+        properties = {
+            "os_type": "linux",
+            "os_distro": "ubuntu",
+            "owner_specified.openstack.md5": "",
+            "owner_specified.openstack.sha256": "",
+            "owner_specified.openstack.object": f"images/{name}",
+        }
+        add_image(cloud, name, owner, data=SEEDED_DATA, tags=["capi"], min_disk=1, **properties)
+
+
+def add_image(cloud: Cloud, name: str, owner: str, *, data: bytes, tags: list[str], **properties: Any) -> Json:
+    """Put an active public image into the cloud."""
+    image = _empty_image(cloud, owner)
+    image |= {
+        "name": name,
+        "disk_format": "raw",
+        "container_format": "bare",
+        "visibility": "public",
+        "size": len(data),
+        "virtual_size": len(data),
+        "status": "active",
+        "checksum": hashlib.md5(data, usedforsecurity=False).hexdigest(),
+        "os_hash_algo": "sha512",
+        "os_hash_value": hashlib.sha512(data).hexdigest(),
+        "tags": tags,
+        "stores": "lab",
+        **properties,
+    }
+    cloud.table("image", "images")[image["id"]] = image
+    return image
+
+
+def find_image(cloud: Cloud, image_id: str, project_id: str) -> Json | None:
+    """Return the image if it is there and the project may see it."""
+    image = cloud.table("image", "images").get(image_id)
+    return image if image is not None and _may_see(image, project_id) else None
+
+
+def _empty_image(cloud: Cloud, owner: str) -> Json:
+    image_id, now = cloud.new_id(), f"{cloud.now():%Y-%m-%dT%H:%M:%SZ}"
+    return {
+        "name": None,
+        "disk_format": None,
+        "container_format": None,
+        "visibility": "shared",
+        "size": None,
+        "virtual_size": None,
+        "status": "queued",
+        "checksum": None,
+        "protected": False,
+        "min_ram": 0,
+        "min_disk": 0,
+        "owner": owner,
+        "os_hidden": False,
+        "os_hash_algo": None,
+        "os_hash_value": None,
+        "id": image_id,
+        "created_at": now,
+        "updated_at": now,
+        "tags": [],
+        "self": f"/v2/images/{image_id}",
+        "file": f"/v2/images/{image_id}/file",
+        "schema": "/v2/schemas/image",
+    }
+
+
+def _may_see(image: Json, project_id: str) -> bool:
+    return image["visibility"] in {"public", "community"} or image["owner"] == project_id
+
+
+def _version_document(request: Request, status: int) -> Response:
+    links = [{"rel": "self", "href": f"{request.service_url}/v2/"}]
+    versions = [
+        {"id": f"v2.{minor}", "status": "CURRENT" if minor == CURRENT_MINOR else "SUPPORTED", "links": links}
+        for minor in MINOR_VERSIONS
+    ]
+    return Response(status, {"versions": versions})
+
+
+@service.route("GET", "/", public=True)
+async def get_root(request: Request) -> Response:
+    return _version_document(request, 300)
+
+
+@service.route("GET", "/versions", public=True)
+async def get_versions(request: Request) -> Response:
+    return _version_document(request, 200)
+
+
+@service.route("GET", "/v2/images")
+async def list_images(request: Request) -> Response:
+    query = request.query
+    limit = _limit(query)
+    found = [image for image in _visible(request) if _fits(image, query)]
+    page = _after_marker(_sorted(found, query), request)[:limit]
+    # A repeated parameter keeps its last value in the links.
+    shown = {key: query.getall(key)[-1] for key in query if key != "marker"}
+    body: Json = {"images": [public(image) for image in page], "first": _link(shown), "schema": "/v2/schemas/images"}
+    if page and len(page) == limit:
+        body["next"] = _link({**shown, "marker": page[-1]["id"]})
+    return Response(200, body)
+
+
+@service.route("GET", "/v2/images/{id}")
+async def get_image(request: Request) -> Response:
+    return Response(200, public(_image(request)))
+
+
+@service.route("POST", "/v2/images")
+async def create_image(request: Request) -> Response:
+    image = _empty_image(request.cloud, request.project_id)
+    wanted = request.json
+    if wanted.get("visibility") == "public" and not request.is_admin:
+        raise Fault(403, "You are not authorized to complete publicize_image action.", "forbidden")
+    image |= {key: value for key, value in wanted.items() if key not in {"self", "file", "schema", "owner", "status"}}
+    request.cloud.table("image", "images")[image["id"]] = image
+    location = f"{request.service_url}/v2/images/{image['id']}"
+    return Response(201, public(image), {"Location": location})
+
+
+@service.route("DELETE", "/v2/images/{id}")
+async def delete_image(request: Request) -> Response:
+    image = _image(request)
+    if image["owner"] != request.project_id and not request.is_admin:
+        raise Fault(403, "You are not authorized to complete delete_image action.", "forbidden")
+    del request.cloud.table("image", "images")[image["id"]]
+    return Response(204, content_type="text/html; charset=UTF-8")
+
+
+def _image(request: Request) -> Json:
+    image_id = request.match["id"]
+    image = request.cloud.table("image", "images").get(image_id)
+    if image is None or not (request.is_admin or _may_see(image, request.project_id)):
+        raise Fault(404, f"No image found with ID {image_id}", "notFound")
+    return image
+
+
+def _visible(request: Request) -> list[Json]:
+    hidden = request.query.get("os_hidden", "false").lower() == "true"
+    images = request.cloud.table("image", "images").values()
+    return [
+        image
+        for image in images
+        if image["os_hidden"] == hidden and (request.is_admin or _may_see(image, request.project_id))
+    ]
+
+
+def _limit(query: MultiMapping[str]) -> int:
+    text = query.get("limit")
+    if text is None:
+        return PAGE
+    try:
+        limit = int(text)
+    except ValueError as error:
+        raise Fault(400, "limit param must be an integer") from error
+    if limit < 0:
+        raise Fault(400, "limit param must be positive")
+    return min(limit, MAX_PAGE)
+
+
+def _fits(image: Json, query: MultiMapping[str]) -> bool:
+    """Whether an image has every tag asked for and the last value given of every other filter."""
+    if not set(query.getall("tag", [])) <= set(image["tags"]):
+        return False
+    return all(_fits_one(image, key, query.getall(key)[-1]) for key in query if key not in PAGING)
+
+
+def _fits_one(image: Json, key: str, want: str) -> bool:
+    if key == "visibility":
+        if want not in VISIBILITIES:
+            raise Fault(400, f"Invalid visibility value: {want}")
+        return want in {"all", image["visibility"]}
+    if key in {"size_min", "size_max"}:
+        size = image["size"] or 0
+        return size >= int(want) if key == "size_min" else size <= int(want)
+    have = image.get(key)
+    if isinstance(have, bool):
+        return want.lower() == str(have).lower()
+    if key in {"created_at", "updated_at"}:
+        return _compare(str(have), want)
+    if want.startswith("in:"):
+        return str(have) in want.removeprefix("in:").split(",")
+    return have is not None and str(have) == want
+
+
+def _compare(have: str, want: str) -> bool:
+    operator, _, value = want.partition(":") if want[:1].isalpha() else ("eq", "", want)
+    answers = {
+        "eq": have == value,
+        "neq": have != value,
+        "gt": have > value,
+        "gte": have >= value,
+        "lt": have < value,
+        "lte": have <= value,
+    }
+    return answers.get(operator, False)
+
+
+def _orders(query: MultiMapping[str]) -> Iterable[tuple[str, str]]:
+    """Return keys and directions, the one that decides last coming first."""
+    if "sort" in query:
+        pairs = [part.partition(":") for part in query["sort"].split(",")]
+        orders = [(key, direction or "desc") for key, _, direction in pairs]
+    else:
+        keys = query.getall("sort_key", ["created_at"])
+        directions = query.getall("sort_dir", ["desc"])
+        orders = [(key, directions[min(index, len(directions) - 1)]) for index, key in enumerate(keys)]
+    for key, _ in orders:
+        if key not in SORT_KEYS:
+            known = ", ".join(SORT_KEYS)
+            raise Fault(400, f"Invalid sort key: {key}. It must be one of the following: {known}.")
+    return reversed(orders)
+
+
+def _sorted(images: list[Json], query: MultiMapping[str]) -> list[Json]:
+    found = list(reversed(images))
+    for key, direction in _orders(query):
+        found.sort(key=lambda image: (image[key] is not None, image[key]), reverse=direction == "desc")  # noqa: B023
+    return found
+
+
+def _after_marker(images: list[Json], request: Request) -> list[Json]:
+    marker = request.query.get("marker")
+    if marker is None:
+        return images
+    ids = [image["id"] for image in images]
+    if marker not in ids:
+        raise Fault(400, f"No image found with ID {marker}")
+    return images[ids.index(marker) + 1 :]
+
+
+def _link(query: dict[str, str]) -> str:
+    return f"/v2/images?{urlencode(query)}" if query else "/v2/images"
