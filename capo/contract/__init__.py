@@ -1,1 +1,4 @@
-"""Rules of Cluster API's provider contract, as pure functions."""
+"""Cluster API's rules as pure functions of Kubernetes objects: owners, pause, endpoint, bootstrap data, addresses.
+
+Nothing here reads or writes anything; rules are cited by their ids in the behaviour reference.
+"""

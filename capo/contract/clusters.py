@@ -1,0 +1,55 @@
+"""What Cluster API says of a Cluster, and what it wants to be told; pure.
+
+Source: provider contract, section 1.4, and cluster.md 2.12 of the behaviour reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple
+
+from capo.contract.references import Object
+
+
+class Endpoint(NamedTuple):
+    """A complete control plane endpoint."""
+
+    host: str
+    port: int
+
+
+def endpoint(cluster: Object) -> Endpoint | None:
+    """Return the endpoint of a Cluster or an OpenStackCluster; None unless host and port are set (IC-3)."""
+    found = cluster.get("spec", {}).get("controlPlaneEndpoint") or {}
+    host, port = found.get("host"), found.get("port")
+    return Endpoint(host, port) if host and port else None
+
+
+def is_infrastructure_provisioned(cluster: Object) -> bool:
+    """Tell whether machines may be made: Cluster API has seen the cluster's infrastructure complete (IM-10)."""
+    initialization = cluster.get("status", {}).get("initialization") or {}
+    return initialization.get("infrastructureProvisioned") is True
+
+
+def is_provisioned(infra: Object) -> bool:
+    """Tell whether we said of an OpenStackCluster or an OpenStackMachine that it is provisioned (IC-5, IM-3)."""
+    initialization = infra.get("status", {}).get("initialization") or {}
+    return initialization.get("provisioned") is True
+
+
+def failure_domains(
+    zones: Iterable[str], *, omits_control_plane: bool, control_plane_zones: Collection[str]
+) -> list[dict[str, Any]]:
+    """Return ``status.failureDomains`` from the names of Nova's available zones (IC-7, IC-8).
+
+    Args:
+        omits_control_plane: ``controlPlaneOmitAvailabilityZone``.
+        control_plane_zones: ``controlPlaneAvailabilityZones``; when there are any they alone decide.
+    """
+    return [
+        {
+            "name": zone,
+            "controlPlane": zone in control_plane_zones if control_plane_zones else not omits_control_plane,
+        }
+        for zone in sorted(set(zones))
+    ]

@@ -1,0 +1,84 @@
+"""Who owns whom, and which object of ours a Cluster or a Machine means; pure.
+
+References are compared by group, kind and name: the version in them is whatever their writer spoke (LBL-7). Source:
+provider contract, sections 1.2, 1.4 and 1.10 of the behaviour reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from capo import names
+
+CORE_GROUP: Final = "cluster.x-k8s.io"
+Object = Mapping[str, Any]
+
+
+class Reference(NamedTuple):
+    """An object in the namespace of the one that refers to it."""
+
+    group: str
+    kind: str
+    name: str
+
+
+def owner(obj: Object, *, group: str, kind: str) -> Reference | None:
+    """Return the owner of a group and kind in any version, None without one."""
+    found = (r for r in owners(obj) if r.group == group and r.kind == kind)
+    return next(found, None)
+
+
+def owners(obj: Object) -> list[Reference]:
+    """Return all owners of an object."""
+    references = obj["metadata"].get("ownerReferences") or ()
+    return [Reference(_group(r["apiVersion"]), r["kind"], r["name"]) for r in references]
+
+
+def _group(api_version: str) -> str:
+    return api_version.rpartition("/")[0]
+
+
+def owner_cluster_name(obj: Object) -> str | None:
+    """Return the name of the owning Cluster; None until Cluster API has written the reference (1.4, step 2)."""
+    found = owner(obj, group=CORE_GROUP, kind="Cluster")
+    return found.name if found else None
+
+
+def owner_machine_name(obj: Object) -> str | None:
+    """Return the name of the owning Machine, which need not be the object's own (IM-14); None before there is one."""
+    found = owner(obj, group=CORE_GROUP, kind="Machine")
+    return found.name if found else None
+
+
+def is_owned_by(obj: Object, candidate: Object) -> bool:
+    """Tell whether an owner reference means exactly this object, by its uid: a namesake is another object."""
+    references = obj["metadata"].get("ownerReferences") or ()
+    return any(r.get("uid") == candidate["metadata"]["uid"] for r in references)
+
+
+def cluster_name(obj: Object) -> str | None:
+    """Return the name of the Cluster that an object belongs to by its label (MT-6), None without one."""
+    return (obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL) or None
+
+
+def infrastructure_name(core_object: Object, kind: str) -> str | None:
+    """Return the name of the object of ours that a Cluster or a Machine refers to; None when it is of another kind.
+
+    A reference of the core API v1beta1 has an ``apiVersion`` where that of v1beta2 has an ``apiGroup`` (LBL-7).
+    """
+    ref = core_object.get("spec", {}).get("infrastructureRef") or {}
+    group = ref.get("apiGroup") or _group(ref.get("apiVersion", ""))
+    return ref.get("name") if group == names.GROUP and ref.get("kind") == kind else None
+
+
+def controller_reference(candidate: Object) -> dict[str, Any]:
+    """Return the owner reference of an object of ours to the one that it is made for (OWN-1, OWN-3)."""
+    return {
+        "apiVersion": candidate["apiVersion"],
+        "kind": candidate["kind"],
+        "name": candidate["metadata"]["name"],
+        "uid": candidate["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
