@@ -34,8 +34,8 @@ def failure_domain(machine: Object) -> str | None:
 def addresses(by_network: Mapping[str, Iterable[Mapping[str, Any]]], server_name: str) -> list[dict[str, str]]:
     """Return ``status.addresses`` from Nova's ``addresses`` of a server (IM-4).
 
-    Networks in lexical order, within a network IPv4 before IPv6, each in Nova's order; the server's name comes last: the
-    approval of kubelets' serving certificates needs it.
+    Networks in lexical order, within a network IPv4 before IPv6, each in Nova's order; the server's name comes last:
+    the approval of kubelets' serving certificates needs it.
     """
     found = [
         {"type": _TYPES[kind], "address": entry["addr"]}
