@@ -1,1 +1,17 @@
-"""API version v1alpha1: OpenStackServer, OpenStackFloatingIPPool, OpenStackClusterIdentity."""
+"""API version v1alpha1: the kinds that are the provider's own."""
+
+from __future__ import annotations
+
+from capo.api.v1alpha1.openstackclusteridentity import OpenStackClusterIdentity, OpenStackClusterIdentitySpec
+from capo.api.v1alpha1.openstackfloatingippool import OpenStackFloatingIPPool, OpenStackFloatingIPPoolSpec
+from capo.api.v1alpha1.openstackserver import OpenStackServer, OpenStackServerSpec, OpenStackServerStatus
+
+__all__ = [
+    "OpenStackClusterIdentity",
+    "OpenStackClusterIdentitySpec",
+    "OpenStackFloatingIPPool",
+    "OpenStackFloatingIPPoolSpec",
+    "OpenStackServer",
+    "OpenStackServerSpec",
+    "OpenStackServerStatus",
+]

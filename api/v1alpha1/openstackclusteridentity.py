@@ -1,0 +1,43 @@
+"""OpenStackClusterIdentity: credentials that an administrator lends to namespaces."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from capo.api.meta import KubernetesObject, LabelSelector
+from capo.api.model import Model
+from capo.api.schema import Names
+
+
+class OpenStackCredentialSecretReference(Model):
+    """A Secret in any namespace."""
+
+    name: str
+    """Name of the Secret."""
+    namespace: str
+    """Namespace of the Secret."""
+
+
+class OpenStackClusterIdentitySpec(Model):
+    """The credentials, and who may use them."""
+
+    secret_ref: OpenStackCredentialSecretReference
+    """Secret with clouds.yaml, and cacert if needed. May change at any time."""
+    namespace_selector: LabelSelector | None = None
+    """Labels of the namespaces whose objects may use the credentials; an empty selector means all.
+    Default: all. May change at any time."""
+
+
+class OpenStackClusterIdentity(KubernetesObject):
+    """Credentials for OpenStack that objects in several namespaces may use."""
+
+    names: ClassVar[Names] = Names("openstackclusteridentities", short="osci", scope="Cluster")
+
+    api_version: Literal["infrastructure.cluster.x-k8s.io/v1alpha1"] = "infrastructure.cluster.x-k8s.io/v1alpha1"
+    """Group and version of the kind."""
+    kind: Literal["OpenStackClusterIdentity"] = "OpenStackClusterIdentity"
+    """Kind of the object."""
+    spec: OpenStackClusterIdentitySpec = OpenStackClusterIdentitySpec(
+        secret_ref=OpenStackCredentialSecretReference(name="", namespace=""),
+    )
+    """The credentials, and who may use them."""

@@ -1,0 +1,65 @@
+"""OpenStackFloatingIPPool: floating IPs to be claimed by IPAddressClaims of Cluster API."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from capo.api.meta import Condition, KubernetesObject
+from capo.api.model import Model
+from capo.api.schema import Defaulted, Names
+from capo.api.v1beta2.identity import OpenStackIdentityReference
+from capo.api.v1beta2.network import NetworkParam
+from capo.api.v1beta2.openstackcluster import NetworkStatus
+from capo.api.v1beta2.resources import ResourceLedger
+
+
+class OpenStackFloatingIPPoolSpec(Model):
+    """The pool that is wanted."""
+
+    pre_allocated_floating_ips: tuple[str, ...] = ()
+    """Addresses of existing floating IPs, handed out first and never deleted. Default: none. May change at any time."""
+    max_ips: int | None = None
+    """How many addresses may be claimed at a time; -1 for no limit. Default: no limit. May change at any time."""
+    identity_ref: OpenStackIdentityReference
+    """Credentials. May change, but for the region."""
+    floating_ip_network: NetworkParam | None = None
+    """External network that floating IPs are made on. Default: the only external network. May change until it was
+    resolved."""
+    reclaim_policy: Literal["Retain", "Delete"]
+    """What becomes of a floating IP that is not claimed any more: `Retain` keeps it for the next claim, `Delete`
+    deletes it. May change at any time."""
+
+
+class OpenStackFloatingIPPoolStatus(Model):
+    """What is known of the pool."""
+
+    claimed_ips: Defaulted[tuple[str, ...]] = ()
+    """Addresses that are claimed."""
+    available_ips: Defaulted[tuple[str, ...]] = ()
+    """Addresses that can be handed out."""
+    failed_ips: tuple[str, ...] = ()
+    """Addresses that were not found in OpenStack; not handed out any more."""
+    floating_ip_network: NetworkStatus | None = None
+    """The external network, once resolved."""
+    conditions: tuple[Condition, ...] = ()
+    """Aspects of the state."""
+    resources: ResourceLedger | None = None
+    """What was made for the pool."""
+
+
+class OpenStackFloatingIPPool(KubernetesObject):
+    """A pool of floating IPs that machines claim from."""
+
+    names: ClassVar[Names] = Names("openstackfloatingippools", categories=())
+
+    api_version: Literal["infrastructure.cluster.x-k8s.io/v1alpha1"] = "infrastructure.cluster.x-k8s.io/v1alpha1"
+    """Group and version of the kind."""
+    kind: Literal["OpenStackFloatingIPPool"] = "OpenStackFloatingIPPool"
+    """Kind of the object."""
+    spec: OpenStackFloatingIPPoolSpec = OpenStackFloatingIPPoolSpec(
+        identity_ref=OpenStackIdentityReference(name="", cloud_name=""),
+        reclaim_policy="Retain",
+    )
+    """The pool that is wanted."""
+    status: OpenStackFloatingIPPoolStatus = OpenStackFloatingIPPoolStatus()
+    """What is known of the pool."""

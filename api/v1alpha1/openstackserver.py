@@ -1,0 +1,133 @@
+"""OpenStackServer: the one place where a server is made and deleted with its ports, volumes and floating IP."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from capo.api.meta import Condition, KubernetesObject, LocalObjectReference, NodeAddress, TypedLocalObjectReference
+from capo.api.model import Model
+from capo.api.schema import Column, NamedList, Names, NonEmpty, Rule, Schema, SetList
+from capo.api.v1beta2.identity import OpenStackIdentityReference
+from capo.api.v1beta2.network import SecurityGroupParam
+from capo.api.v1beta2.port import PortOpts, PortStatus, ResolvedPortSpec
+from capo.api.v1beta2.resources import ResourceLedger
+from capo.api.v1beta2.server import (
+    AdditionalBlockDevice,
+    ImageParam,
+    RootVolume,
+    SchedulerHintAdditionalProperty,
+    ServerGroupParam,
+    ServerMetadata,
+)
+
+
+class OpenStackServerSpec(Model):
+    """The server that is wanted. Nothing of it can change: make a new server."""
+
+    crd: ClassVar[Schema] = Schema(
+        rules=(Rule("(has(self.flavor) || has(self.flavorID))", "at least one of flavor or flavorID must be set"),)
+    )
+
+    additional_block_devices: NamedList[AdditionalBlockDevice] = ()
+    """More disks. Default: none. Cannot change."""
+    availability_zone: str | None = None
+    """Availability zone in Nova, and for volumes that take it from the machine. Default: Nova chooses.
+    Cannot change."""
+    config_drive: bool | None = None
+    """Whether the guest gets a config drive. Default: no. Cannot change."""
+    flavor: NonEmpty | None = None
+    """Name of the flavor; `flavorID` goes before it. Cannot change."""
+    flavor_id: NonEmpty | None = None
+    """Id of the flavor. Cannot change."""
+    floating_ip_pool_ref: TypedLocalObjectReference | None = None
+    """Pool that a floating IP is claimed from. Default: no floating IP. Cannot change."""
+    identity_ref: OpenStackIdentityReference
+    """Credentials. Cannot change; change what the Secret holds."""
+    image: ImageParam
+    """Glance image; with `rootVolume`, the one that the volume is made from. Cannot change."""
+    ports: tuple[PortOpts, ...]
+    """Ports of the server, in order; each names a network or a subnet. Cannot change."""
+    root_volume: RootVolume | None = None
+    """Volume to boot from. Default: the server boots from a local disk. Cannot change."""
+    ssh_key_name: str
+    """Nova key pair, which belongs to the user of the credentials; empty for none. Cannot change."""
+    security_groups: tuple[SecurityGroupParam, ...] = ()
+    """Security groups of ports that have none of their own. Default: the default group of the project.
+    Cannot change."""
+    server_group: ServerGroupParam | None = None
+    """Server group, for affinity or anti-affinity. Default: none. Cannot change."""
+    server_metadata: Annotated[tuple[ServerMetadata, ...], Schema(list_type="map", map_keys=("key",))] = ()
+    """Metadata that Nova hands to the guest. Default: none. Cannot change."""
+    tags: SetList[str] = ()
+    """Tags of the server and its ports. Default: none. Cannot change."""
+    trunk: bool | None = None
+    """Whether each port that does not say otherwise becomes the parent of a trunk. Default: false. Cannot change."""
+    user_data_ref: LocalObjectReference | None = None
+    """Secret with the user data under the key `value`. Default: none. Cannot change."""
+    scheduler_hint_additional_properties: NamedList[SchedulerHintAdditionalProperty] = ()
+    """More hints to Nova's scheduler. Default: none. Cannot change."""
+
+
+class ResolvedServerSpec(Model):
+    """References of the spec, resolved to ids before anything is made."""
+
+    server_group_id: str = ""
+    """Id of the server group."""
+    image_id: str = ""
+    """Id of the image."""
+    flavor_id: str = ""
+    """Id of the flavor."""
+    ports: tuple[ResolvedPortSpec, ...] = ()
+    """Ports with every reference resolved, in order."""
+
+
+class ServerResources(ResourceLedger):
+    """What was made for this server."""
+
+    ports: tuple[PortStatus, ...] = ()
+    """Ports, in the order of the resolved ports."""
+
+
+class OpenStackServerStatus(Model):
+    """What is known of the server."""
+
+    ready: Annotated[bool, Schema(is_required=True, is_default_served=True)] = False
+    """Whether the server was ACTIVE when it was last looked at."""
+    instance_id: str | None = None
+    """Id of the server in Nova."""
+    instance_state: str | None = None
+    """State of the server as Nova tells it, such as BUILD, ACTIVE or ERROR."""
+    addresses: tuple[NodeAddress, ...] = ()
+    """Addresses of the server."""
+    resolved: ResolvedServerSpec | None = None
+    """References of the spec resolved to ids; worked out once."""
+    resources: ServerResources | None = None
+    """What was made for this server."""
+    conditions: tuple[Condition, ...] = ()
+    """Aspects of the state, `InstanceReady` above all."""
+
+
+class OpenStackServer(KubernetesObject):
+    """A server in OpenStack with its ports, volumes and floating IP."""
+
+    names: ClassVar[Names] = Names("openstackservers", short="oss")
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column("InstanceState", ".status.instanceState", "State of the server as Nova tells it"),
+        Column("Ready", ".status.ready", "Whether the server is ACTIVE"),
+        Column("InstanceID", ".status.instanceID", "Id of the server in Nova"),
+        Column("Age", ".metadata.creationTimestamp", "Time since creation", type="date"),
+    )
+
+    api_version: Literal["infrastructure.cluster.x-k8s.io/v1alpha1"] = "infrastructure.cluster.x-k8s.io/v1alpha1"
+    """Group and version of the kind."""
+    kind: Literal["OpenStackServer"] = "OpenStackServer"
+    """Kind of the object."""
+    spec: OpenStackServerSpec = OpenStackServerSpec(
+        identity_ref=OpenStackIdentityReference(name="", cloud_name=""),
+        image=ImageParam(),
+        ports=(),
+        ssh_key_name="",
+    )
+    """The server that is wanted."""
+    status: OpenStackServerStatus = OpenStackServerStatus()
+    """What is known of the server."""

@@ -1,0 +1,32 @@
+"""Where credentials come from."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from capo.api.model import Model
+from capo.api.schema import Defaulted, NonEmpty, Rule, Schema
+
+
+class OpenStackIdentityReference(Model):
+    """The credentials to use: an entry of a clouds.yaml that a Secret holds."""
+
+    crd: ClassVar[Schema] = Schema(
+        rules=(
+            Rule(
+                "(!has(self.region) && !has(oldSelf.region)) || self.region == oldSelf.region",
+                "region is immutable",
+            ),
+        )
+    )
+
+    type: Defaulted[Literal["Secret", "ClusterIdentity"]] = "Secret"
+    """What `name` names: `Secret`, a Secret in the namespace of this object; `ClusterIdentity`, an
+    OpenStackClusterIdentity, which must allow this namespace. Default: Secret. May change at any time."""
+    name: NonEmpty
+    """Name of the Secret or of the OpenStackClusterIdentity. May change at any time, to renew credentials."""
+    cloud_name: NonEmpty
+    """Name of the entry in clouds.yaml. May change at any time."""
+    region: str = ""
+    """OpenStack region; goes before `region_name` of clouds.yaml, and into the provider ID when set on a machine.
+    Default: what clouds.yaml says. Cannot change."""

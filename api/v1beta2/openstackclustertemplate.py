@@ -1,0 +1,56 @@
+"""OpenStackClusterTemplate: what a ClusterClass stamps OpenStackClusters out from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from capo.api.meta import KubernetesObject
+from capo.api.model import Model
+from capo.api.schema import ANY_OF, Names, Schema
+from capo.api.v1beta2.identity import OpenStackIdentityReference
+from capo.api.v1beta2.openstackcluster import OpenStackClusterSpec
+
+
+class TemplateObjectMeta(Model):
+    """Metadata that clusters made from the template get."""
+
+    crd: ClassVar[Schema] = ANY_OF
+
+    labels: Mapping[str, str] = {}
+    """Labels. Default: none. May change at any time."""
+    annotations: Mapping[str, str] = {}
+    """Annotations. Default: none. May change at any time."""
+
+
+class OpenStackClusterTemplateResource(Model):
+    """The cluster that is stamped out."""
+
+    metadata: TemplateObjectMeta | None = None
+    """Metadata that the topology controller of Cluster API puts on clusters made from the template. Default: none."""
+    spec: OpenStackClusterSpec
+    """Spec of each cluster. Cannot change: make a new template and refer to that one."""
+
+
+class OpenStackClusterTemplateSpec(Model):
+    """The template."""
+
+    template: OpenStackClusterTemplateResource
+    """The cluster that is stamped out."""
+
+
+class OpenStackClusterTemplate(KubernetesObject):
+    """A template for OpenStackClusters, for ClusterClasses."""
+
+    names: ClassVar[Names] = Names("openstackclustertemplates", short="osct")
+
+    api_version: Literal["infrastructure.cluster.x-k8s.io/v1beta2"] = "infrastructure.cluster.x-k8s.io/v1beta2"
+    """Group and version of the kind."""
+    kind: Literal["OpenStackClusterTemplate"] = "OpenStackClusterTemplate"
+    """Kind of the object."""
+    spec: OpenStackClusterTemplateSpec = OpenStackClusterTemplateSpec(
+        template=OpenStackClusterTemplateResource(
+            spec=OpenStackClusterSpec(identity_ref=OpenStackIdentityReference(name="", cloud_name="")),
+        )
+    )
+    """The template."""

@@ -1,0 +1,66 @@
+"""OpenStackMachineTemplate: what Cluster API stamps OpenStackMachines out from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from capo.api.meta import Conditions, KubernetesObject
+from capo.api.model import Model
+from capo.api.schema import ANY_OF, Names, Quantity, Schema
+from capo.api.v1beta2.openstackmachine import OpenStackMachineSpec
+from capo.api.v1beta2.server import FlavorParam, ImageParam
+
+
+class OpenStackMachineTemplateResource(Model):
+    """The machine that is stamped out."""
+
+    spec: OpenStackMachineSpec
+    """Spec of each machine, without `providerID`. Cannot change, but for `allowedAddressPairs` of ports: make a new
+    template and refer to that one."""
+
+
+class OpenStackMachineTemplateSpec(Model):
+    """The template."""
+
+    template: OpenStackMachineTemplateResource
+    """The machine that is stamped out."""
+
+
+class NodeInfo(Model):
+    """What is known of the nodes before they exist."""
+
+    crd: ClassVar[Schema] = ANY_OF
+
+    operating_system: str = ""
+    """Operating system, from the property os_type of the image."""
+
+
+class OpenStackMachineTemplateStatus(Model):
+    """What the cluster autoscaler needs to scale up from zero."""
+
+    conditions: Conditions = ()
+    """Aspects of the state."""
+    capacity: Mapping[str, Quantity] = {}
+    """Resources of one node by name (cpu, memory, ephemeral-storage, storage), from the flavor."""
+    node_info: NodeInfo | None = None
+    """Facts about the nodes, from the image."""
+
+
+class OpenStackMachineTemplate(KubernetesObject):
+    """A template for OpenStackMachines, for MachineDeployments and control planes."""
+
+    names: ClassVar[Names] = Names("openstackmachinetemplates", short="osmt")
+
+    api_version: Literal["infrastructure.cluster.x-k8s.io/v1beta2"] = "infrastructure.cluster.x-k8s.io/v1beta2"
+    """Group and version of the kind."""
+    kind: Literal["OpenStackMachineTemplate"] = "OpenStackMachineTemplate"
+    """Kind of the object."""
+    spec: OpenStackMachineTemplateSpec = OpenStackMachineTemplateSpec(
+        template=OpenStackMachineTemplateResource(
+            spec=OpenStackMachineSpec(flavor=FlavorParam(), image=ImageParam()),
+        )
+    )
+    """The template."""
+    status: OpenStackMachineTemplateStatus = OpenStackMachineTemplateStatus()
+    """What is known of the machines to be."""

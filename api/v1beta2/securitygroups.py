@@ -1,0 +1,48 @@
+"""Security groups that the provider manages, and the rules that users add to them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from capo.api.model import Model
+from capo.api.schema import Defaulted, Int32, NamedList, NonEmpty, SetList
+
+
+class SecurityGroupRuleSpec(Model):
+    """One rule of a managed security group; at most one of the three `remote` fields is set."""
+
+    name: NonEmpty
+    """Key of this entry in the list; not sent to OpenStack."""
+    description: str | None = None
+    """Description of the rule. Default: none."""
+    direction: Literal["ingress", "egress"]
+    """`ingress`, to the nodes, or `egress`, from the nodes."""
+    ether_type: Literal["IPv4", "IPv6"] | None = None
+    """IPv4 or IPv6. Default: IPv4."""
+    port_range_min: Int32 | None = None
+    """First port, or ICMP type. Default: all."""
+    port_range_max: Int32 | None = None
+    """Last port, or ICMP code. Default: all."""
+    protocol: str | None = None
+    """Name of the protocol, such as tcp, udp or icmp, or its number. Default: all."""
+    remote_group_id: str | None = None
+    """Id of the security group whose members the rule is about. Default: everyone."""
+    remote_ip_prefix: str | None = None
+    """CIDR that the rule is about. Default: everyone."""
+    remote_managed_groups: SetList[Literal["bastion", "controlplane", "worker"]] = ()
+    """Managed groups whose members the rule is about: bastion, controlplane, worker; one rule is made for each.
+    Default: everyone."""
+
+
+class ManagedSecurityGroups(Model):
+    """The security groups that the provider makes for control plane, workers and bastion."""
+
+    cluster_nodes_security_group_rules: NamedList[SecurityGroupRuleSpec] = ()
+    """More rules for control plane and workers. Default: none. May change at any time."""
+    control_plane_nodes_security_group_rules: NamedList[SecurityGroupRuleSpec] = ()
+    """More rules for the control plane. Default: none. May change at any time."""
+    worker_nodes_security_group_rules: NamedList[SecurityGroupRuleSpec] = ()
+    """More rules for the workers. Default: none. May change at any time."""
+    allow_all_in_cluster_traffic: Defaulted[bool] = False
+    """Whether nodes may talk to each other on all ports, in place of the single rules for Kubernetes. Default: false.
+    May change at any time."""

@@ -1,0 +1,195 @@
+"""What a server is made of: flavor, image, volumes, groups and hints."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from capo.api.model import Model
+from capo.api.schema import (
+    ANY_OF,
+    ONE_OF,
+    Defaulted,
+    Int32,
+    NonEmpty,
+    PositiveInt32,
+    Rule,
+    Schema,
+    SetList,
+    Uuid,
+)
+
+
+class FlavorFilter(Model):
+    """A query for flavors."""
+
+    crd: ClassVar[Schema] = ANY_OF
+
+    name: str | None = None
+    """Exact name of the flavor."""
+
+
+class FlavorParam(Model):
+    """A flavor, by id or by name."""
+
+    crd: ClassVar[Schema] = ONE_OF
+
+    id: str | None = None
+    """Id of the flavor; need not be a UUID."""
+    filter: FlavorFilter | None = None
+    """Looks the flavor up by its name."""
+
+
+class ImageFilter(Model):
+    """A query for images; every field that is set must match."""
+
+    crd: ClassVar[Schema] = ANY_OF
+
+    name: str | None = None
+    """Exact name of the image; an empty one is not asked for."""
+    tags: SetList[str] = ()
+    """Tags that the image must carry, all of them."""
+
+
+class ResourceReference(Model):
+    """An object of the OpenStack Resource Controller in the same namespace."""
+
+    name: NonEmpty
+    """Name of the object."""
+
+
+class ImageParam(Model):
+    """An image, by id, by filter, or by an Image object."""
+
+    crd: ClassVar[Schema] = ONE_OF
+
+    id: Uuid | None = None
+    """UUID of the image."""
+    filter: ImageFilter | None = None
+    """Query that exactly one image must match."""
+    image_ref: ResourceReference | None = None
+    """Image object of the OpenStack Resource Controller; the server waits until it is available."""
+
+
+class ServerMetadata(Model):
+    """One entry of the metadata that Nova hands to the guest."""
+
+    key: Annotated[str, Schema(min_length=1, max_length=255)]
+    """Key, 1 to 255 characters."""
+    value: Annotated[str, Schema(min_length=1, max_length=255)]
+    """Value, 1 to 255 characters."""
+
+
+class VolumeAvailabilityZone(Model):
+    """The availability zone of a volume, which is Cinder's and need not be one of Nova's."""
+
+    crd: ClassVar[Schema] = Schema(
+        rules=(
+            Rule(
+                "!has(self.from) || self.from == 'Name' ? has(self.name) : !has(self.name)",
+                "name is required when from is 'Name' or default",
+            ),
+        )
+    )
+
+    from_: Defaulted[Literal["Name", "Machine"]] = "Name"
+    """Where the zone comes from: `Name`, the field `name`; `Machine`, the failure domain of the machine, none when it
+    has none. Default: Name. Cannot change."""
+    name: Annotated[str, Schema(min_length=1, pattern="^[^ ]+$")] | None = None
+    """Name of the zone, without spaces; needed with `Name`, forbidden with `Machine`. Cannot change."""
+
+
+class BlockDeviceVolume(Model):
+    """What a Cinder volume is made with."""
+
+    type: str = ""
+    """Volume type. Default: that of the cloud. Cannot change."""
+    availability_zone: VolumeAvailabilityZone | None = None
+    """Availability zone of the volume. Default: Cinder chooses. Cannot change."""
+
+
+class RootVolume(BlockDeviceVolume):
+    """A volume that the server boots from, made from its image."""
+
+    size_gib: PositiveInt32
+    """Size in GiB, at least 1; must hold the image. Cannot change."""
+
+
+class BlockDeviceStorage(Model):
+    """What a block device is made of."""
+
+    type: Annotated[str, Schema(enum=("Local", "Volume"))]
+    """`Local`, an ephemeral disk on the host; `Volume`, a Cinder volume that goes away with the server.
+    Cannot change."""
+    volume: BlockDeviceVolume | None = None
+    """Options for a Cinder volume; without effect with `Local`. Default: those of the cloud. Cannot change."""
+
+
+class AdditionalBlockDevice(Model):
+    """One more disk of a server."""
+
+    name: NonEmpty
+    """Name of the device: its tag in the guest's metadata, and the end of its volume's name. `root` is taken.
+    Cannot change."""
+    size_gib: PositiveInt32
+    """Size in GiB, at least 1. Cannot change."""
+    storage: BlockDeviceStorage
+    """What the device is made of. Cannot change."""
+
+
+class ServerGroupFilter(Model):
+    """A query for server groups."""
+
+    crd: ClassVar[Schema] = ANY_OF
+
+    name: str | None = None
+    """Exact name of the server group."""
+
+
+class ServerGroupParam(Model):
+    """A server group, by id or by filter."""
+
+    crd: ClassVar[Schema] = ONE_OF
+
+    id: Uuid | None = None
+    """UUID of the server group."""
+    filter: ServerGroupFilter | None = None
+    """Query that exactly one server group must match."""
+
+
+class SchedulerHintAdditionalValue(Model):
+    """The value of a hint: the one of the three fields that `type` tells."""
+
+    crd: ClassVar[Schema] = Schema(
+        rules=(
+            Rule(
+                "has(self.type) && self.type == 'Bool' ? has(self.bool) : !has(self.bool)",
+                "bool is required when type is Bool, and forbidden otherwise",
+            ),
+            Rule(
+                "has(self.type) && self.type == 'Number' ? has(self.number) : !has(self.number)",
+                "number is required when type is Number, and forbidden otherwise",
+            ),
+            Rule(
+                "has(self.type) && self.type == 'String' ? has(self.string) : !has(self.string)",
+                "string is required when type is String, and forbidden otherwise",
+            ),
+        )
+    )
+
+    type: Literal["Bool", "Number", "String"]
+    """Which field has the value: Bool, Number or String. Cannot change."""
+    bool_: bool | None = None
+    """The value when `type` is Bool. Cannot change."""
+    number: Int32 | None = None
+    """The value when `type` is Number. Cannot change."""
+    string: Annotated[str, Schema(min_length=1, max_length=255)] | None = None
+    """The value when `type` is String, 1 to 255 characters. Cannot change."""
+
+
+class SchedulerHintAdditionalProperty(Model):
+    """One hint to Nova's scheduler."""
+
+    name: NonEmpty
+    """Name of the hint. Cannot change."""
+    value: SchedulerHintAdditionalValue
+    """Value of the hint. Cannot change."""
