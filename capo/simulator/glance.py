@@ -260,7 +260,7 @@ def _orders(query: MultiMapping[str]) -> Iterable[tuple[str, str]]:
 def _sorted(images: list[Json], query: MultiMapping[str]) -> list[Json]:
     found = list(reversed(images))
     for key, direction in _orders(query):
-        found.sort(key=lambda image: (image[key] is not None, image[key]), reverse=direction == "desc")  # noqa: B023
+        found.sort(key=lambda image: (image[key] is not None, image[key]), reverse=direction == "desc")
     return found
 
 

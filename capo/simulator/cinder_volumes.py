@@ -1,0 +1,355 @@
+"""Cinder v3: the routes of volumes, their metadata and their actions."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from capo.simulator import cinder_state
+from capo.simulator.cinder import not_allowed, route
+from capo.simulator.cinder_state import WantedVolume, volumes
+from capo.simulator.cloud import public
+from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.validation import check_body
+
+METADATA: Final[Json] = {
+    "type": ["object", "null"],
+    "patternProperties": {"^[a-zA-Z0-9-_:. /]{0,255}$": {"type": "string", "maxLength": 255}},
+    "additionalProperties": False,
+}
+SIZE: Final[Json] = {"type": ["integer", "string"], "pattern": "^[0-9]+$", "minLength": 1, "minimum": 1}
+TEXT: Final[Json] = {"type": ["string", "null"]}
+CREATE: Final[Json] = {
+    "type": "object",
+    "properties": {
+        "volume": {
+            "type": "object",
+            "properties": {
+                "name": TEXT,
+                "description": TEXT,
+                "metadata": METADATA,
+                "size": {**SIZE, "type": ["integer", "string", "null"]},
+                "availability_zone": TEXT,
+                "volume_type": TEXT,
+                "imageRef": TEXT,
+                "snapshot_id": TEXT,
+                "source_volid": TEXT,
+                "multiattach": {},
+            },
+            "additionalProperties": True,
+        },
+        "OS-SCH-HNT:scheduler_hints": {"type": ["object", "null"]},
+    },
+    "required": ["volume"],
+    "additionalProperties": True,
+}
+METADATA_BODY: Final[Json] = {"type": "object", "properties": {"metadata": METADATA}, "required": ["metadata"]}
+# Keys that microversions added to what a volume shows.
+ADDED: Final[tuple[tuple[tuple[int, int], str, Any], ...]] = (
+    ((3, 13), "group_id", None),
+    ((3, 48), "shared_targets", False),
+    ((3, 65), "consumes_quota", True),
+)
+PAGING: Final = frozenset({"limit", "marker", "offset", "sort", "sort_key", "sort_dir", "all_tenants", "with_count"})
+FILTERS: Final = frozenset(
+    {
+        "name",
+        "status",
+        "metadata",
+        "bootable",
+        "migration_status",
+        "availability_zone",
+        "group_id",
+        "size",
+        "created_at",
+        "updated_at",
+    }
+)
+SORT_KEYS: Final = ("created_at", "id", "name", "size", "status", "availability_zone", "bootable", "updated_at")
+MALFORMED: Final = "The server could not comply with the request since it is either malformed or otherwise incorrect."
+PAGE: Final = 1000
+STRICT_FILTERS_SINCE: Final = (3, 34)
+
+
+def _links(request: Request, volume_id: str) -> list[Json]:
+    root, project = request.service_url, request.project_id
+    return [
+        {"rel": "self", "href": f"{root}/v3/{project}/volumes/{volume_id}"},
+        {"rel": "bookmark", "href": f"{root}/{project}/volumes/{volume_id}"},
+    ]
+
+
+def _view(request: Request, volume: Json, *, hidden: tuple[str, ...] = ()) -> Json:
+    shown = {key: value for key, value in public(volume).items() if key not in hidden}
+    shown["links"] = _links(request, volume["id"])
+    for since, key, value in ADDED:
+        if request.microversion >= since:
+            shown[key] = value
+    if request.microversion >= (3, 48):
+        shown["service_uuid"] = None
+    if request.microversion >= (3, 63):
+        kind = cinder_state.find_type(request.cloud, volume["volume_type"])
+        shown["volume_type_id"] = kind["id"] if kind else None
+    if request.is_admin and not hidden:
+        zone = volume["availability_zone"]
+        shown["os-vol-host-attr:host"] = f"lab@{zone}#{zone}"
+        shown["os-vol-mig-status-attr:migstat"] = None
+        shown["os-vol-mig-status-attr:name_id"] = None
+    return shown
+
+
+def _volume(request: Request) -> Json:
+    volume_id = request.match["id"]
+    volume = volumes(request.cloud).get(volume_id)
+    if volume is None or not (request.is_admin or volume["os-vol-tenant-attr:tenant_id"] == request.project_id):
+        raise Fault(404, f"Volume {volume_id} could not be found.", "itemNotFound")
+    return volume
+
+
+@route("POST", "/volumes")
+async def create_volume(request: Request) -> Response:
+    body = request.json
+    check_body(CREATE, body)
+    wanted = body["volume"]
+    for key in ("name", "description"):
+        if len(wanted.get(key) or "") > 255:
+            message = f"Invalid input received: {key} has {len(wanted[key])} characters, more than 255."
+            raise Fault(400, message, "badRequest")
+    _refuse_other_sources(wanted)
+    volume = cinder_state.create_volume(
+        request.cloud,
+        WantedVolume(
+            project_id=request.project_id,
+            user_id=request.user_id,
+            size_gib=int(wanted["size"]),
+            name=wanted.get("name"),
+            description=wanted.get("description"),
+            type_name=wanted.get("volume_type"),
+            zone=wanted.get("availability_zone"),
+            image_id=wanted.get("imageRef"),
+            metadata=wanted.get("metadata") or {},
+            is_multiattach=bool(wanted.get("multiattach")),
+        ),
+    )
+    shown = _view(request, volume, hidden=("os-vol-tenant-attr:tenant_id", "volume_image_metadata"))
+    shown["created_at"] = f"{request.cloud.now():%Y-%m-%dT%H:%M:%S.%f}"
+    return Response(202, {"volume": shown})
+
+
+def _refuse_other_sources(wanted: Json) -> None:
+    """Snapshots are never there, so one that is named cannot be found; volumes are not cloned."""
+    if wanted.get("snapshot_id"):
+        raise Fault(404, f"Snapshot {wanted['snapshot_id']} could not be found.", "itemNotFound")
+    if wanted.get("source_volid"):
+        raise Fault(404, f"Volume {wanted['source_volid']} could not be found.", "itemNotFound")
+    if wanted.get("size") is None:
+        raise Fault(400, MALFORMED, "badRequest")
+
+
+@route("GET", "/volumes")
+async def list_volumes(request: Request) -> Response:
+    def brief(volume: Json) -> Json:
+        return {"id": volume["id"], "name": volume["name"], "links": _links(request, volume["id"])}
+
+    return _list(request, brief, "volumes")
+
+
+@route("GET", "/volumes/detail")
+async def list_volumes_detail(request: Request) -> Response:
+    return _list(request, lambda volume: _view(request, volume), "volumes/detail")
+
+
+def _list(request: Request, view: Callable[[Json], Json], path: str) -> Response:
+    query = request.query
+    filters = {key: query.getall(key)[-1] for key in query if key not in PAGING}
+    unknown = sorted(set(filters) - FILTERS)
+    if unknown and request.microversion >= STRICT_FILTERS_SINCE:
+        raise Fault(400, f"Invalid filters {', '.join(unknown)} are found in query options.", "badRequest")
+    everyone = request.is_admin and query.get("all_tenants", "0").lower() in {"1", "true"}
+    mine = [
+        volume
+        for volume in volumes(request.cloud).values()
+        if everyone or volume["os-vol-tenant-attr:tenant_id"] == request.project_id
+    ]
+    found = [volume for volume in mine if _fits(volume, filters)]
+    limit, offset = _number(request, "limit", PAGE), _number(request, "offset", 0)
+    page = _after_marker(_sorted(found, request), request)[offset:][:limit]
+    body: Json = {"volumes": [view(volume) for volume in page]}
+    if "limit" in query and page and len(page) == limit:
+        rest = "&".join(f"{key}={value}" for key, value in query.items() if key != "marker")
+        href = f"{request.service_url}/v3/{request.project_id}/{path}?{rest}&marker={page[-1]['id']}"
+        body["volumes_links"] = [{"rel": "next", "href": href}]
+    if request.microversion >= (3, 45) and query.get("with_count", "").lower() == "true":
+        body["count"] = len(found)
+    return Response(200, body)
+
+
+def _number(request: Request, key: str, default: int) -> int:
+    text = request.query.get(key)
+    if text is None:
+        return default
+    try:
+        number = int(text)
+    except ValueError as error:
+        raise Fault(400, f"{key} param must be an integer", "badRequest") from error
+    if number < 0:
+        raise Fault(400, f"{key} param must be positive", "badRequest")
+    return number
+
+
+def _fits(volume: Json, filters: dict[str, str]) -> bool:
+    for key, want in filters.items():
+        if key not in FILTERS:
+            continue
+        if key == "metadata":
+            wanted = _literal(want)
+            if not isinstance(wanted, dict) or not wanted.items() <= volume["metadata"].items():
+                return False
+        elif str(volume.get(key)).lower() != want.lower():
+            return False
+    return True
+
+
+def _literal(text: str) -> object:
+    """Read a filter's value, which may be JSON or Python."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        pass
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return None
+
+
+def _sorted(found: list[Json], request: Request) -> list[Json]:
+    key, _, direction = request.query.get("sort", "").partition(":")
+    key = key or request.query.get("sort_key", "created_at")
+    direction = direction or request.query.get("sort_dir", "desc")
+    if key not in SORT_KEYS:
+        raise Fault(400, "Invalid input received: Invalid sort key", "badRequest")
+    newest_first = list(reversed(found))
+    return sorted(newest_first, key=lambda v: (v[key] is not None, v[key]), reverse=direction == "desc")
+
+
+def _after_marker(found: list[Json], request: Request) -> list[Json]:
+    marker = request.query.get("marker")
+    if marker is None:
+        return found
+    ids = [volume["id"] for volume in found]
+    if marker not in ids:
+        raise Fault(404, f"Volume {marker} could not be found.", "itemNotFound")
+    return found[ids.index(marker) + 1 :]
+
+
+@route("GET", "/volumes/{id}")
+async def get_volume(request: Request) -> Response:
+    return Response(200, {"volume": _view(request, _volume(request))})
+
+
+@route("PUT", "/volumes/{id}")
+async def put_volume(request: Request) -> Response:
+    volume = _volume(request)
+    wanted = request.json.get("volume", {})
+    check_body(METADATA_BODY, {"metadata": wanted.get("metadata", {})})
+    changes = {key: wanted[key] for key in ("name", "description", "metadata") if key in wanted}
+    cinder_state.touch(request.cloud, volume, **changes)
+    hidden = ("os-vol-tenant-attr:tenant_id",)
+    return Response(200, {"volume": _view(request, volume, hidden=hidden)})
+
+
+@route("DELETE", "/volumes/{id}")
+async def delete_volume(request: Request) -> Response:
+    cinder_state.delete_volume(request.cloud, _volume(request))
+    return Response(202, content_type="text/html; charset=UTF-8")
+
+
+@route("GET", "/volumes/{id}/metadata")
+async def get_metadata(request: Request) -> Response:
+    return Response(200, {"metadata": _volume(request)["metadata"]})
+
+
+@route("POST", "/volumes/{id}/metadata")
+async def add_metadata(request: Request) -> Response:
+    volume, body = _volume(request), request.json
+    check_body(METADATA_BODY, body)
+    volume["metadata"] |= body["metadata"]
+    return Response(200, {"metadata": body["metadata"]})
+
+
+@route("PUT", "/volumes/{id}/metadata")
+async def set_metadata(request: Request) -> Response:
+    volume, body = _volume(request), request.json
+    check_body(METADATA_BODY, body)
+    volume["metadata"] = body["metadata"]
+    return Response(200, {"metadata": body["metadata"]})
+
+
+@route("DELETE", "/volumes/{id}/metadata/{key}")
+async def delete_metadata(request: Request) -> Response:
+    volume, key = _volume(request), request.match["key"]
+    if key not in volume["metadata"]:
+        message = f"Volume {volume['id']} has no metadata with key {key}."
+        raise Fault(404, message, "itemNotFound")
+    del volume["metadata"][key]
+    return Response(200, content_type="text/html; charset=UTF-8")
+
+
+@route("POST", "/volumes/{id}/action")
+async def act(request: Request) -> Response:
+    volume, body = _volume(request), request.json
+    action = next(iter(body), "")
+    match action:
+        case "os-reset_status":
+            if not request.is_admin:
+                raise not_allowed("volume_extension:volume_admin_actions:reset_status")
+            cinder_state.touch(request.cloud, volume, status=body[action]["status"])
+        case "os-force_delete":
+            if not request.is_admin:
+                raise not_allowed("volume_extension:volume_admin_actions:force_delete")
+            cinder_state.touch(request.cloud, volume, status="error", attachments=[])
+            cinder_state.delete_volume(request.cloud, volume)
+        case "os-extend":
+            _extend(request, volume, int(body[action]["new_size"]))
+        case _:
+            message = (
+                f"There is no such action: {action}. Verify the request body and Content-Type header and try again."
+            )
+            raise Fault(400, message, "badRequest")
+    return Response(202)
+
+
+def _extend(request: Request, volume: Json, size_gib: int) -> None:
+    if volume["status"] != "available":
+        message = (
+            f"Invalid volume: Volume {volume['id']} status must be '{{'status': 'available'}}' to extend, "
+            f"currently {volume['status']}."
+        )
+        raise Fault(400, message, "badRequest")
+    if size_gib <= volume["size"]:
+        message = (
+            "Invalid input received: New size for extend must be greater than current size. "
+            f"(current: {volume['size']}, extended: {size_gib})."
+        )
+        raise Fault(400, message, "badRequest")
+    cinder_state.touch(request.cloud, volume, size=size_gib)
+
+
+@route("GET", "/snapshots")
+async def list_snapshots(request: Request) -> Response:
+    return Response(200, {"snapshots": []})
+
+
+@route("GET", "/attachments")
+async def list_attachments(request: Request) -> Response:
+    if request.microversion < (3, 27):
+        raise Fault(404, "The resource could not be found.", "itemNotFound")
+    found = [
+        {"status": "attached", "instance": entry["server_id"], "id": entry["attachment_id"], "volume_id": volume["id"]}
+        for volume in volumes(request.cloud).values()
+        if volume["os-vol-tenant-attr:tenant_id"] == request.project_id
+        for entry in volume["attachments"]
+    ]
+    return Response(200, {"attachments": found})
