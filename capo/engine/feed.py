@@ -1,0 +1,188 @@
+"""The watches, by kopf: the only file that imports it, and all that is used of it is ``on.event``.
+
+With these handlers alone kopf writes nothing to the cluster. It runs in a thread and loop of its own, because it ends
+every younger task of its loop when it stops, and under a supervisor, because any error in a watch but 410 ends it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import kopf
+
+from capo.engine import metrics
+from capo.kube.connection import Connection
+from capo.kube.kinds import Kind
+
+log = logging.getLogger(__name__)
+
+Sink = Callable[[Kind, str | None, Mapping[str, Any]], object]
+"""Takes kind, event type (None: listed) and object, in the feed's thread."""
+
+BEAT_S: Final = 5.0
+RESTART_S: Final = 1.0
+MAX_RESTART_S: Final = 15.0
+HEALTHY_AFTER_S: Final = 60.0
+CHUNK: Final = 500
+
+
+class _NoDiffBase(kopf.DiffBaseStorage):  # type: ignore[misc]
+    """Remembers nothing: with ``on.event`` alone nobody asks, and building the base costs a third of each event."""
+
+    def build(self, *, body: kopf.Body, extra_fields: Iterable[Any] | None = None) -> kopf.BodyEssence:
+        return kopf.BodyEssence({})
+
+    def fetch(self, *, body: kopf.Body) -> kopf.BodyEssence | None:
+        return None
+
+    def store(self, *, body: kopf.Body, patch: kopf.Patch, essence: kopf.BodyEssence) -> None:
+        return None
+
+
+class Feed:
+    """Watches kinds and hands what it sees to a sink.
+
+    Args:
+        namespace: watch this one alone; empty means all.
+        restart_s: first pause after a failure; doubles up to 15 s while it goes on failing.
+    """
+
+    def __init__(
+        self, connection: Connection, sink: Sink, *, namespace: str = "", restart_s: float = RESTART_S
+    ) -> None:
+        self._connection, self._sink, self._namespace, self._restart_s = connection, sink, namespace, restart_s
+        self._kinds: tuple[Kind, ...] = ()
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._is_stopping = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._flag: asyncio.Event | None = None
+        self._beat_s = time.monotonic()
+        self._up_since_s: float | None = None
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """Return the kinds that are watched."""
+        return self._kinds
+
+    def watch(self, kinds: Iterable[Kind]) -> None:
+        """Watch exactly these kinds; a change of the list begins all watches anew."""
+        wanted = tuple(kinds)
+        if wanted == self._kinds:
+            return
+        self._kinds = wanted
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._supervise, name="feed", daemon=True)
+            self._thread.start()
+        else:
+            self._end_watches()
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """End the watches and the thread."""
+        self._is_stopping.set()
+        self._end_watches()
+        if self._thread:
+            self._thread.join(timeout_s)
+
+    def silent_s(self) -> float:
+        """Return for how long the watches have been down or their loop hung; 0 when all is well."""
+        if self._thread is None or self._is_stopping.is_set():
+            return 0.0
+        silent_s = time.monotonic() - self._beat_s
+        return silent_s if silent_s > 2 * BEAT_S else 0.0
+
+    def _end_watches(self) -> None:
+        with self._lock:
+            if self._loop and self._flag:
+                self._loop.call_soon_threadsafe(self._flag.set)
+
+    def _supervise(self) -> None:
+        pause_s = self._restart_s
+        while not self._is_stopping.is_set():
+            began_s = time.monotonic()
+            try:
+                asyncio.run(self._operate())
+            except Exception:
+                metrics.FEED_FAILURES.inc()
+                if time.monotonic() - began_s > HEALTHY_AFTER_S:
+                    pause_s = self._restart_s
+                log.warning("Watches failed and start again", exc_info=True, extra={"pause_s": pause_s})
+                self._is_stopping.wait(pause_s)
+                pause_s = min(2 * pause_s, MAX_RESTART_S)
+
+    async def _operate(self) -> None:
+        beat = asyncio.create_task(self._keep_beating())  # older than kopf, so kopf does not end it
+        with self._lock:
+            # An asyncio.Event: a threading.Event parks a thread of the executor that nothing can cancel.
+            self._loop, self._flag = asyncio.get_running_loop(), asyncio.Event()
+        scope: dict[str, Any] = {"namespaces": [self._namespace]} if self._namespace else {"clusterwide": True}
+        kinds = self._kinds
+        try:
+            await kopf.operator(
+                registry=self._registry(kinds), settings=_settings(), standalone=True, stop_flag=self._flag, **scope
+            )
+            if not self._flag.is_set():
+                raise RuntimeError("kopf ended by itself")
+        finally:
+            with self._lock:
+                self._loop = self._flag = None
+            beat.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await beat
+
+    async def _keep_beating(self) -> None:
+        while True:
+            self._beat_s = time.monotonic()
+            await asyncio.sleep(BEAT_S)
+
+    def _registry(self, kinds: tuple[Kind, ...]) -> kopf.OperatorRegistry:
+        registry = kopf.OperatorRegistry()  # not the smart one: no login by other client libraries
+        kopf.on.login(registry=registry)(self._login)
+        for kind in kinds:
+            handler = functools.partial(self._seen, kind)
+            kopf.on.event(kind.group, kind.version, kind.plural, id=f"watch-{kind.plural}", registry=registry)(handler)
+        return registry
+
+    async def _seen(self, kind: Kind, *, event: Mapping[str, Any], **_: Any) -> None:
+        metrics.FEED_EVENTS.labels(kind.kind).inc()
+        try:
+            self._sink(kind, event["type"], event["object"])
+        except Exception:
+            log.exception("An event could not be taken", extra={"kind": kind.kind})
+
+    def _login(self, **_: Any) -> kopf.ConnectionInfo:
+        """Say how to reach the API server; called again when it answers 401."""
+        connection = self._connection
+        connection.credentials.forget()
+        certificate, key = connection.client_pem or (None, None)
+        user, password = connection.basic or (None, None)
+        return kopf.ConnectionInfo(
+            server=connection.server,
+            ca_data=connection.ca_pem,
+            insecure=connection.is_insecure,
+            token=connection.credentials.token(),
+            username=user,
+            password=password,
+            certificate_data=certificate,
+            private_key_data=key,
+        )
+
+
+def _settings() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    settings.posting.enabled = False
+    settings.scanning.disabled = True
+    settings.watching.chunk_size = CHUNK
+    settings.persistence.diffbase_storage = _NoDiffBase()
+    # The default kills the whole process ten minutes after a stop.
+    settings.process.ultimate_exiting_timeout = None
+    # queueing.worker_limit stays unset: an idle worker would keep its slot for five seconds.
+    # persistence.finalizer stays at its default: kopf removes a finalizer of that name that it did not want.
+    return settings

@@ -1,0 +1,172 @@
+"""Which objects want a pass: each at most once, one pass per object at a time, clusters and clouds in turn.
+
+The queue belongs to the main loop; other threads reach it through ``router.py``. It follows client-go's work queue
+(dirty, processing, delayed), plus lanes: a lane is the budget of a cloud, and a key whose lane is full does not stand
+in the way of others.
+"""
+
+from __future__ import annotations
+
+import collections
+import heapq
+import random
+import time
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from capo.engine.backoff import pause_s
+from capo.errors import CapoError
+from capo.kube.errors import Conflict
+from capo.kube.kinds import Key
+
+CONFLICT_S: Final = 0.2
+CONFLICT_CEILING_S: Final = 5.0
+JITTER: Final = 0.2
+
+
+class Taken(NamedTuple):
+    """A key to work on, and the lane whose budget it uses."""
+
+    key: Key
+    lane: str
+
+
+class _Delayed(NamedTuple):
+    due_s: float
+    number: int
+    key: Key
+
+
+class WorkQueue:
+    """The keys of one controller.
+
+    Args:
+        lane: names the cloud budget that a key's pass uses.
+        group: names whom a key belongs to (its cluster); groups take turns.
+        clock: monotonic seconds.
+        on_ready: called when a key may have become ready.
+        spread: returns a factor around 1 for a pause, so that retries do not march in step.
+    """
+
+    def __init__(
+        self,
+        *,
+        lane: Callable[[Key], str] = lambda _key: "",
+        group: Callable[[Key], str] = lambda _key: "",
+        clock: Callable[[], float] = time.monotonic,
+        on_ready: Callable[[], None] = lambda: None,
+        spread: Callable[[], float] = lambda: random.uniform(1 - JITTER, 1 + JITTER),  # noqa: S311 - no secret
+    ) -> None:
+        self._lane, self._group, self._clock, self._on_ready, self._spread = lane, group, clock, on_ready, spread
+        self._dirty: set[Key] = set()
+        self._active: dict[Key, set[str]] = {}
+        self._own_versions: dict[Key, set[str]] = {}
+        self._ready: dict[str, dict[str, collections.deque[Key]]] = {}
+        self._delayed: list[_Delayed] = []
+        self._due: dict[Key, _Delayed] = {}
+        self._failures: collections.Counter[Key] = collections.Counter()
+        self._conflicts: collections.Counter[Key] = collections.Counter()
+        self._number = 0
+
+    def add(self, key: Key, *, version: str | None = None) -> None:
+        """Have a pass for the key as soon as possible, and after the one that is running.
+
+        Args:
+            version: the resource version of the key's own object that this is about; if it turns out that the
+                running pass wrote it, no further pass is needed.
+        """
+        if version is not None and key in self._active:
+            self._active[key].add(version)
+            return
+        self._due.pop(key, None)
+        if key in self._dirty:
+            return
+        self._dirty.add(key)
+        if key not in self._active:
+            self._push(key)
+
+    def add_after(self, key: Key, seconds: float) -> None:
+        """Have a pass for the key in so many seconds; of several such wishes the earliest wins."""
+        due_s = self._clock() + seconds
+        if key in self._dirty or (key in self._due and self._due[key].due_s <= due_s):
+            return
+        self._number += 1
+        self._due[key] = _Delayed(due_s, self._number, key)
+        heapq.heappush(self._delayed, self._due[key])
+        self._on_ready()
+
+    def retry(self, key: Key, error: BaseException) -> None:
+        """Have a pass after a pause that grows with the failures in a row."""
+        if isinstance(error, Conflict):
+            self._conflicts[key] += 1
+            pause = min(CONFLICT_CEILING_S, CONFLICT_S * 2.0 ** min(self._conflicts[key] - 1, 10))
+        else:
+            self._failures[key] += 1
+            known = error if isinstance(error, CapoError) else CapoError(str(error))
+            pause = pause_s(known, self._failures[key])
+        self.add_after(key, pause * self._spread())
+
+    def forget(self, key: Key) -> None:
+        """The key's pass went well: the next failure is a first one."""
+        self._failures.pop(key, None)
+        self._conflicts.pop(key, None)
+
+    def wrote(self, key: Key, version: str) -> None:
+        """Note that the running pass of the key wrote this resource version of its own object."""
+        if key in self._active:
+            self._own_versions.setdefault(key, set()).add(version)
+
+    def take(self, has_room: Callable[[str], bool] = lambda _lane: True) -> Taken | None:
+        """Return the next key whose lane has room; it is active until :meth:`done`. None: there is none now."""
+        self._ripen()
+        for lane in list(self._ready):
+            if has_room(lane):
+                key = self._pop(lane)
+                self._dirty.discard(key)
+                self._active[key] = set()
+                return Taken(key, lane)
+        return None
+
+    def done(self, key: Key) -> None:
+        """The pass of the key is over; changes that came meanwhile get another, but for those that it made itself."""
+        seen, own = self._active.pop(key), self._own_versions.pop(key, set())
+        if key in self._dirty:
+            self._push(key)
+        elif seen - own:
+            self.add(key)
+
+    def next_due_s(self) -> float | None:
+        """Return in how many seconds the next delayed key becomes ready, None when nothing is delayed."""
+        self._drop_stale()
+        return max(0.0, self._delayed[0].due_s - self._clock()) if self._delayed else None
+
+    def depth(self) -> int:
+        """Return how many keys are ready and wait for a pass."""
+        return sum(len(keys) for groups in self._ready.values() for keys in groups.values())
+
+    def _ripen(self) -> None:
+        self._drop_stale()
+        while self._delayed and self._delayed[0].due_s <= self._clock():
+            self.add(heapq.heappop(self._delayed).key)
+            self._drop_stale()
+
+    def _drop_stale(self) -> None:
+        while self._delayed and self._due.get(self._delayed[0].key) is not self._delayed[0]:
+            heapq.heappop(self._delayed)
+
+    def _push(self, key: Key) -> None:
+        groups = self._ready.setdefault(self._lane(key), {})
+        groups.setdefault(self._group(key), collections.deque()).append(key)
+        self._on_ready()
+
+    def _pop(self, lane: str) -> Key:
+        """Take the first key of the first group; lane and group go to the end of their rows."""
+        groups = self._ready.pop(lane)
+        group = next(iter(groups))
+        keys = groups.pop(group)
+        key = keys.popleft()
+        if keys:
+            groups[group] = keys
+        if groups:
+            self._ready[lane] = groups
+        return key

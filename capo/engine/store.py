@@ -1,0 +1,233 @@
+"""The watched objects as this process knows them, and who wants to hear of their changes.
+
+Filled by the feed, the sweep and the answers to our own writes; read by passes in threads. What it returns is shared
+and must never be changed.
+"""
+
+from __future__ import annotations
+
+import collections
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capo.kube.kinds import Key, Kind
+
+log = logging.getLogger(__name__)
+Object = dict[str, Any]
+Objects = list[Object]
+
+DELETED: Final = "DELETED"
+MAX_TOMBSTONES: Final = 10_000
+
+
+@dataclass(frozen=True)
+class Change:
+    """What happened to an object.
+
+    Args:
+        obj: the object as it is now, or as it was before its deletion.
+        is_listed: the object was found by listing, nothing says that it just changed.
+        by: the key whose pass made the change; None when it was somebody else.
+    """
+
+    key: Key
+    obj: Object
+    is_deleted: bool = False
+    is_listed: bool = False
+    by: Key | None = None
+
+    @property
+    def version(self) -> str:
+        """Return the resource version that the change led to."""
+        return str(self.obj["metadata"].get("resourceVersion", ""))
+
+
+class Store:
+    """An index of objects under a lock."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._objects: dict[Kind, dict[tuple[str, str], Object]] = collections.defaultdict(dict)
+        self._owned: dict[tuple[Kind, str], set[tuple[str, str]]] = collections.defaultdict(set)
+        self._labelled: dict[tuple[Kind, str, str, str], set[str]] = collections.defaultdict(set)
+        self._tombstones: collections.OrderedDict[str, None] = collections.OrderedDict()
+        self._listeners: list[Callable[[Change], None]] = []
+        self._echo_listeners: list[Callable[[Change], None]] = []
+
+    def listen(self, listener: Callable[[Change], None], *, on_echo: Callable[[Change], None] | None = None) -> None:
+        """Call the listener after each change, in the thread that brought it.
+
+        Args:
+            on_echo: called when one of our own answers comes after the watch event that it caused.
+        """
+        self._listeners.append(listener)
+        if on_echo:
+            self._echo_listeners.append(on_echo)
+
+    def apply(self, kind: Kind, event_type: str | None, obj: Mapping[str, Any]) -> Key | None:
+        """Take what the API server says of an object; return its key if that was news.
+
+        Args:
+            event_type: ``ADDED``, ``MODIFIED``, ``DELETED``, or None for an object found by listing.
+        """
+        key = key_of(kind, obj)
+        is_deleted = event_type == DELETED
+        with self._lock:
+            if not (self._bury(key, obj) if is_deleted else self._put(key, obj)):
+                return None
+        self._tell(Change(key, dict(obj), is_deleted=is_deleted, is_listed=event_type is None))
+        return key
+
+    def apply_own(self, kind: Kind, answer: Mapping[str, Any], *, by: Key | None = None) -> None:
+        """Take the answer to one of our own writes, so that its echo in the watch wakes everybody but the writer.
+
+        Args:
+            by: the key whose pass wrote; None means that of the object itself.
+        """
+        key = key_of(kind, answer)
+        is_deleted = _is_finished(answer)
+        with self._lock:
+            is_news = self._bury(key, answer) if is_deleted else self._put(key, answer)
+        change = Change(key, dict(answer), is_deleted=is_deleted, by=by or key)
+        if is_news:
+            self._tell(change)
+        for listener in self._echo_listeners:
+            listener(change)
+
+    def replace(
+        self, kind: Kind, items: Iterable[Mapping[str, Any]], *, namespace: str | None, resource_version: str
+    ) -> None:
+        """Bring a kind in line with a full listing: what is not in it is gone, unless it is newer than the listing.
+
+        Args:
+            namespace: the listing's, None when it was of all namespaces.
+            resource_version: that of the listing.
+        """
+        listed = set()
+        for item in items:
+            listed.add(key_of(kind, item)[1:])
+            self.apply(kind, None, item)
+        for known in self.list(kind, namespace):
+            if key_of(kind, known)[1:] not in listed and _version(known) <= int(resource_version):
+                log.info("Deletion found by listing", extra={"kind": kind.kind, "object": _id(known)})
+                self.apply(kind, DELETED, known)
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        """Return the object, None when it is not known."""
+        with self._lock:
+            return self._objects[kind].get((namespace, name))
+
+    def list(self, kind: Kind, namespace: str | None = None) -> Objects:
+        """Return all known objects of a kind, in all namespaces if none is named."""
+        with self._lock:
+            return [o for (ns, _), o in self._objects[kind].items() if namespace is None or ns == namespace]
+
+    def owned_by(self, kind: Kind, owner_uid: str) -> Objects:
+        """Return the objects of a kind that name this uid as one of their owners."""
+        with self._lock:
+            known = self._objects[kind]
+            return [known[ident] for ident in sorted(self._owned.get((kind, owner_uid), ()))]
+
+    def by_label(self, kind: Kind, namespace: str, label: str, value: str) -> Objects:
+        """Return the objects of a kind and namespace that carry this label."""
+        with self._lock:
+            known = self._objects[kind]
+            return [known[namespace, name] for name in sorted(self._labelled.get((kind, namespace, label, value), ()))]
+
+    def counts(self) -> dict[str, int]:
+        """Return how many objects of each kind are known."""
+        with self._lock:
+            return {kind.kind: len(objects) for kind, objects in self._objects.items()}
+
+    def _put(self, key: Key, obj: Mapping[str, Any]) -> bool:
+        old = self._objects[key.kind].get(key[1:])
+        if obj["metadata"]["uid"] in self._tombstones or (old and _version(old) >= _version(obj)):
+            return False
+        if old:
+            self._unindex(key, old)
+        kept = _without_bookkeeping(obj)
+        self._objects[key.kind][key[1:]] = kept
+        self._index(key, kept)
+        return True
+
+    def _bury(self, key: Key, obj: Mapping[str, Any]) -> bool:
+        uid = obj["metadata"]["uid"]
+        self._tombstones[uid] = None
+        if len(self._tombstones) > MAX_TOMBSTONES:
+            self._tombstones.popitem(last=False)
+        old = self._objects[key.kind].get(key[1:])
+        if old is None or old["metadata"]["uid"] != uid:
+            return False
+        self._unindex(key, old)
+        del self._objects[key.kind][key[1:]]
+        return True
+
+    def _index(self, key: Key, obj: Object) -> None:
+        for uid in _owner_uids(obj):
+            self._owned[key.kind, uid].add(key[1:])
+        for label, value in (obj["metadata"].get("labels") or {}).items():
+            self._labelled[key.kind, key.namespace, label, value].add(key.name)
+
+    def _unindex(self, key: Key, obj: Object) -> None:
+        for uid in _owner_uids(obj):
+            _discard(self._owned, (key.kind, uid), key[1:])
+        for label, value in (obj["metadata"].get("labels") or {}).items():
+            _discard(self._labelled, (key.kind, key.namespace, label, value), key.name)
+
+    def _tell(self, change: Change) -> None:
+        for listener in self._listeners:
+            listener(change)
+
+
+@dataclass(frozen=True)
+class Route:
+    """Says which objects of a controller's kind a change of another kind wakes.
+
+    Args:
+        kind: the kind that is watched.
+        map: returns (namespace, name) of those to wake; pure.
+    """
+
+    kind: Kind
+    map: Callable[[Object, Store], Iterable[tuple[str, str]]]
+
+
+def key_of(kind: Kind, obj: Mapping[str, Any]) -> Key:
+    """Return the key of an object."""
+    metadata = obj["metadata"]
+    return Key(kind, metadata.get("namespace") or "", metadata["name"])
+
+
+def _discard(index: dict[Any, set[Any]], at: object, member: object) -> None:
+    members = index.get(at)
+    if members:
+        members.discard(member)
+        if not members:
+            del index[at]
+
+
+def _owner_uids(obj: Mapping[str, Any]) -> list[str]:
+    return [owner["uid"] for owner in obj["metadata"].get("ownerReferences") or ()]
+
+
+def _version(obj: Mapping[str, Any]) -> int:
+    # Comparable as numbers: Kubernetes says so since 1.35 (KEP-5504), and etcd's revisions always were.
+    return int(obj["metadata"].get("resourceVersion") or 0)
+
+
+def _is_finished(obj: Mapping[str, Any]) -> bool:
+    """Tell whether the object went away with the very write whose answer this is: our finalizer was the last."""
+    metadata = obj["metadata"]
+    return bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")
+
+
+def _without_bookkeeping(obj: Mapping[str, Any]) -> Object:
+    metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
+    return {**obj, "metadata": metadata}
+
+
+def _id(obj: Mapping[str, Any]) -> str:
+    return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"

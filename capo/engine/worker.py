@@ -1,0 +1,245 @@
+"""Runs passes: takes keys from the queues of all controllers, a slot of their cloud, then a thread of one pool.
+
+A pass is a plain function in a thread; it cannot be cancelled, so a key stays active until its thread is back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import collections
+import concurrent.futures
+import contextlib
+import contextvars
+import logging
+import time
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from capo import logs
+from capo.engine import metrics
+from capo.engine.queue import Taken, WorkQueue
+from capo.engine.store import Route
+from capo.errors import CapoError, TerminalError
+from capo.kube.errors import Conflict, KubeError
+from capo.kube.kinds import Key, Kind
+
+log = logging.getLogger(__name__)
+
+CLOUD_SLOTS: Final = 10
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a pass ended.
+
+    Args:
+        requeue_after_s: look again after so many seconds at the latest.
+        error: why it failed; it is tried again after a pause that grows.
+        conflict: the object changed under the pass: try again at once.
+    """
+
+    requeue_after_s: float | None = None
+    error: BaseException | None = None
+    conflict: bool = False
+
+
+class Controller(Protocol):
+    """What the engine runs."""
+
+    @property
+    def name(self) -> str:
+        """Return the controller's name in metrics and logs."""
+
+    @property
+    def kind(self) -> Kind:
+        """Return the kind of the objects that it owns."""
+
+    @property
+    def concurrency(self) -> int:
+        """Return how many passes may run at once for one cloud."""
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        """Return which other kinds wake its objects."""
+
+    def slot(self, key: Key) -> str:
+        """Return the name of the cloud budget that a pass uses; pure, and quick."""
+
+    def reconcile(self, key: Key) -> Result:
+        """Run one pass; blocks."""
+
+
+class Slots:
+    """How many passes run per cloud, over all controllers, and per cloud and controller."""
+
+    def __init__(self, per_cloud: int = CLOUD_SLOTS) -> None:
+        self._per_cloud = per_cloud
+        self._of_cloud: collections.Counter[str] = collections.Counter()
+        self._of_controller: collections.Counter[tuple[str, str]] = collections.Counter()
+
+    def has_room(self, controller: Controller, lane: str) -> bool:
+        """Tell whether one more pass of the controller may begin in this cloud."""
+        is_free = not lane or self._of_cloud[lane] < self._per_cloud
+        return is_free and self._of_controller[controller.name, lane] < controller.concurrency
+
+    def take(self, controller: Controller, lane: str) -> None:
+        """Count a pass that begins."""
+        self._of_cloud[lane] += 1
+        self._of_controller[controller.name, lane] += 1
+
+    def free(self, controller: Controller, lane: str) -> None:
+        """Count a pass that ended."""
+        self._of_cloud[lane] -= 1
+        self._of_controller[controller.name, lane] -= 1
+        # Counters keep zeros: without this, every cloud ever seen stays.
+        self._of_cloud += collections.Counter()
+        self._of_controller += collections.Counter()
+
+
+@dataclass
+class Workers:
+    """The passes of all controllers.
+
+    Args:
+        queues: one per controller.
+        threads: size of the pool, over all controllers and clouds.
+    """
+
+    queues: Sequence[tuple[Controller, WorkQueue]]
+    threads: int = 64
+    slots: Slots = field(default_factory=Slots)
+
+    def __post_init__(self) -> None:
+        self._pool = concurrent.futures.ThreadPoolExecutor(self.threads, thread_name_prefix="pass")
+        self._wake = asyncio.Event()
+        self._running: set[asyncio.Task[None]] = set()
+        self._is_stopping = False
+        for controller, _ in self.queues:
+            metrics.MAX_CONCURRENT.labels(controller.name).set(controller.concurrency)
+
+    def wake(self) -> None:
+        """Look at the queues again: something may be ready. Main loop only."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Begin passes as long as there is work and room, until :meth:`stop`."""
+        while not self._is_stopping:
+            self._wake.clear()
+            self._begin_all()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._pause_s()):
+                    await self._wake.wait()
+
+    async def stop(self, timeout_s: float) -> int:
+        """Begin nothing more, wait for the passes that run; return how many are still at it after the timeout."""
+        self._is_stopping = True
+        self._wake.set()
+        if self._running:
+            await asyncio.wait(self._running, timeout=timeout_s)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        return len(self._running)
+
+    def _pause_s(self) -> float | None:
+        # The pool being full, only the end of a pass makes room.
+        return None if self._is_full() else _soonest(queue.next_due_s() for _, queue in self.queues)
+
+    def _is_full(self) -> bool:
+        return len(self._running) >= self.threads
+
+    def _begin_all(self) -> None:
+        """Begin one pass of each controller in turn until nothing is ready or there is no room."""
+        has_begun = True
+        while has_begun:
+            has_begun = False
+            for controller, queue in self.queues:
+                if self._is_full():
+                    return
+                taken = queue.take(lambda lane, c=controller: self.slots.has_room(c, lane))  # type: ignore[misc]
+                if taken:
+                    has_begun = True
+                    self._begin(controller, queue, taken)
+        for controller, queue in self.queues:
+            metrics.DEPTH.labels(controller.name).set(queue.depth())
+
+    def _begin(self, controller: Controller, queue: WorkQueue, taken: Taken) -> None:
+        self.slots.take(controller, taken.lane)
+        task = asyncio.get_running_loop().create_task(self._pass(controller, queue, taken))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _pass(self, controller: Controller, queue: WorkQueue, taken: Taken) -> None:
+        loop = asyncio.get_running_loop()
+        metrics.ACTIVE.labels(controller.name).inc()
+        try:
+            run = contextvars.copy_context().run
+            result = await loop.run_in_executor(self._pool, run, _guarded, controller, taken.key)
+            _settle(queue, taken.key, result)
+        finally:
+            metrics.ACTIVE.labels(controller.name).dec()
+            self.slots.free(controller, taken.lane)
+            queue.done(taken.key)
+            self._wake.set()
+
+
+def _settle(queue: WorkQueue, key: Key, result: Result) -> None:
+    if result.conflict:
+        queue.retry(key, Conflict("the object changed"))
+    elif isinstance(result.error, TerminalError):
+        queue.forget(key)
+    elif result.error is not None:
+        queue.retry(key, result.error)
+    else:
+        queue.forget(key)
+    if result.requeue_after_s is not None:
+        queue.add_after(key, result.requeue_after_s)
+
+
+def _guarded(controller: Controller, key: Key) -> Result:
+    """Run a pass with its fields in every log line; return what it raised as a result."""
+    began_s = time.perf_counter()
+    with logs.fields(**_fields(controller, key)):
+        try:
+            result = controller.reconcile(key)
+        except Conflict as error:
+            result = Result(error=error, conflict=True)
+        except KubeError as error:
+            log.warning("Pass ended early: the API server did not do as asked", extra={"err": str(error)})
+            result = Result(error=error)
+        except CapoError as error:
+            log.warning("Pass failed", extra={"err": error.sentence})
+            result = Result(error=error)
+        except Exception as error:
+            log.exception("Pass failed by a fault of the program")
+            result = Result(error=error)
+    _count(controller.name, result, time.perf_counter() - began_s)
+    return result
+
+
+def _fields(controller: Controller, key: Key) -> dict[str, Any]:
+    return {
+        "controller": controller.name,
+        "controllerGroup": key.kind.group,
+        "controllerKind": key.kind.kind,
+        key.kind.kind: {"namespace": key.namespace, "name": key.name},
+        "namespace": key.namespace,
+        "name": key.name,
+        "reconcileID": str(uuid.uuid4()),
+    }
+
+
+def _count(name: str, result: Result, seconds: float) -> None:
+    if result.error is not None and not result.conflict:
+        outcome = "error"
+        metrics.ERRORS.labels(name).inc()
+    elif result.conflict:
+        outcome = "requeue"
+    else:
+        outcome = "success" if result.requeue_after_s is None else "requeue_after"
+    metrics.RECONCILES.labels(name, outcome).inc()
+    metrics.SECONDS.labels(name).observe(seconds)
+
+
+def _soonest(seconds: Iterable[float | None]) -> float | None:
+    return min((s for s in seconds if s is not None), default=None)
