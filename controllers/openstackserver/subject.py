@@ -1,0 +1,109 @@
+"""OpenStackServer as the engine sees it: gate, credentials, scope, report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from capo import names
+from capo.api.v1alpha1 import OpenStackServer
+from capo.contract.rules import pause_cause
+from capo.controllers.identity import Identities
+from capo.controllers.openstackserver import status
+from capo.controllers.openstackserver.routes import ROUTES
+from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
+from capo.controllers.openstackserver.steps import PLAN
+from capo.engine.conditions import Condition
+from capo.engine.steps import Resource, Results
+from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
+from capo.errors import NotYetObserved
+from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER
+from capo.ledger import Ledger
+from capo.openstack.observed import Observed
+
+Object = Mapping[str, Any]
+
+
+class ServerSubject:
+    """The controller of OpenStackServers; it serves machines, bastions and servers written by hand alike."""
+
+    name = "openstackserver"
+    kind = OPENSTACK_SERVER
+    plan = PLAN
+    routes = ROUTES
+
+    def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
+        self._identities = identities
+        self.concurrency = concurrency
+
+    def gate(self, obj: Object, tools: Tools) -> Gate:
+        """Stop while the object or its Cluster is paused; a missing Cluster blocks nothing (W-15)."""
+        cluster_name = (obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL)
+        cluster = tools.store.get(CLUSTER, obj["metadata"]["namespace"], cluster_name) if cluster_name else None
+        cause = pause_cause(obj, cluster)
+        return Stop([Condition("Paused", "True", "Paused", cause)]) if cause else Proceed()
+
+    def authenticate(self, obj: Object, tools: Tools) -> None:
+        """Make sure that the credentials work."""
+        self._cloud(obj).authenticate()
+
+    def open(self, turn: Turn) -> ServerScope:
+        """Return the scope of a pass; what another provider recorded is taken into the ledger."""
+        server = OpenStackServer.model_validate(turn.obj)
+        if turn.is_taken_over:
+            _take_over(server, turn.ledger)
+        cloud = self._cloud(turn.obj)
+        known_id = turn.ledger.id_of(SERVER_ROLE) or server.status.instance_id or None
+        return ServerScope(turn, server, cloud, observed_of(turn, cloud), known_id)
+
+    def report(self, scope: ServerScope, results: Results) -> Report:
+        """Return status fields and the conditions that no step shows."""
+        shown = [*status.conditions(results), Condition("Paused", "False", "NotPaused")]
+        if scope.turn.is_deleting:
+            return Report(status={"ready": False}, conditions=shown[-1:])
+        ports = len(scope.resolved.ports) if scope.resolved else 0
+        fields = status.of_pass(_seen(scope), scope.turn.ledger, ports, results)
+        return Report(status=fields, conditions=shown)
+
+    def forget_credentials(self, obj: Object) -> None:
+        """Read the Secret anew at the next pass."""
+        self._identities.forget(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+
+    def slot(self, obj: Object) -> str:
+        """Return the budget of the object's identity."""
+        return self._identities.slot(obj["spec"].get("identityRef"), obj["metadata"]["namespace"])
+
+    def _cloud(self, obj: Object) -> Any:
+        return self._identities.cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+
+
+def observed_of(turn: Turn, cloud: Any) -> Observed:
+    """Return what one pass sees of a cloud."""
+    return Observed(
+        cloud,
+        turn.ledger,
+        owner_id=turn.owner,
+        key=turn.key,
+        clock=turn.tools.clock,
+        is_taken_over=turn.is_taken_over,
+        is_newborn=turn.is_newborn,
+        started_s=turn.started_s,
+        window_s=turn.tools.ambiguous_window_s,
+        max_age_s=turn.tools.sync_period_s,
+    )
+
+
+def _take_over(server: OpenStackServer, ledger: Ledger) -> None:
+    """Record what the Go provider's status names."""
+    if server.status.instance_id:
+        ledger.record("server", SERVER_ROLE, server.status.instance_id)
+    for index, port in enumerate(server.status.resources.ports if server.status.resources else ()):
+        ledger.record("port", port_role(index), port.id)
+
+
+def _seen(scope: ServerScope) -> Resource | None:
+    """Return the server as this pass saw it, without asking for a look."""
+    try:
+        return scope.observed.find("server", SERVER_ROLE)
+    except NotYetObserved:
+        return None

@@ -1,0 +1,50 @@
+"""User data of a server: read from its Secret when the server is made, never kept, never logged."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Final
+
+from capo.controllers.openstackserver.scope import ServerScope
+from capo.errors import BootstrapDataNotFoundError, InvalidSpecError
+from capo.kube.kinds import SECRET
+
+MAX_BASE64: Final = 65535
+"""Characters of encoded user data that Nova takes (Compute API, "Create Server", ``user_data``)."""
+KEY: Final = "value"
+
+
+def user_data(scope: ServerScope) -> str:
+    """Return the user data in base64, empty when the spec names none.
+
+    Raises:
+        BootstrapDataNotFoundError: the Secret or its key is missing.
+        InvalidSpecError: it is larger than Nova takes.
+    """
+    ref = scope.server.spec.user_data_ref
+    if ref is None or not ref.name:
+        return ""
+    secret = scope.turn.tools.kube.get(SECRET, scope.namespace, ref.name)
+    if secret is None:
+        raise BootstrapDataNotFoundError(f"Secret {scope.namespace}/{ref.name} does not exist")
+    encoded = (secret.get("data") or {}).get(KEY)
+    if encoded is None:
+        raise BootstrapDataNotFoundError(f"Secret {scope.namespace}/{ref.name} has no key {KEY}")
+    return _single_layer(encoded, f"Secret {scope.namespace}/{ref.name}")
+
+
+def _single_layer(encoded: str, where: str) -> str:
+    """Return data that is base64 exactly once: what is base64 already inside the Secret goes out as it is."""
+    raw = base64.b64decode(encoded)
+    data = raw.decode("ascii") if _is_base64(raw) else base64.b64encode(raw).decode("ascii")
+    if len(data) > MAX_BASE64:
+        raise InvalidSpecError(f"user data of {where} has {len(data)} characters in base64, Nova takes {MAX_BASE64}")
+    return data
+
+
+def _is_base64(raw: bytes) -> bool:
+    try:
+        return bool(raw) and base64.b64encode(base64.b64decode(raw, validate=True)) == raw
+    except binascii.Error:
+        return False
