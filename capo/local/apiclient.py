@@ -1,0 +1,165 @@
+"""The administrator's way to a rig's API server: plain requests, server-side apply."""
+
+from __future__ import annotations
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import requests
+from requests.adapters import HTTPAdapter
+
+from capo.local.errors import ApiError, NotReadyError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+Json: TypeAlias = dict[str, Any]
+
+_TIMEOUT_S: Final = 30
+_PROBE_S: Final = 5
+_ESTABLISH_S: Final = 30
+_THREADS: Final = 4
+_FIELD_MANAGER: Final = "capo-local"
+_FIRST: Final = ("CustomResourceDefinition", "Namespace")
+
+
+class Api:
+    """An API server, asked as its administrator."""
+
+    def __init__(self, url: str, *, pki: Path) -> None:
+        """Use the administrator's certificate from this folder."""
+        self.url = url
+        self._session = requests.Session()
+        self._session.trust_env = False  # no proxy between us and 127.0.0.1
+        self._session.verify = str(pki / "ca.crt")
+        self._session.cert = (str(pki / "admin.crt"), str(pki / "admin.key"))
+        self._session.mount("https://", HTTPAdapter(pool_maxsize=2 * _THREADS))
+        self._resources: dict[tuple[str, str], tuple[str, bool]] = {}
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._session.close()
+
+    def answers(self, url: str) -> bool:
+        """Tell whether a GET of this URL, of the API server or of another process of the rig, is answered by 200."""
+        return self._session.get(url, timeout=_PROBE_S).status_code == 200
+
+    def request(self, verb: str, path: str, **options: Any) -> Json:
+        """Return the answer to a request.
+
+        Args:
+            path: begins with ``/api`` or ``/apis``.
+            options: as ``requests`` takes them.
+
+        Raises:
+            ApiError: the status is not 2xx.
+        """
+        answer = self._session.request(verb, self.url + path, timeout=_TIMEOUT_S, **options)
+        if not answer.ok:
+            raise ApiError(f"{verb} {path}: {answer.status_code} {_reason(answer)}", status=answer.status_code)
+        body: Json = answer.json()
+        return body
+
+    def get(self, path: str) -> Json:
+        """Return the object or list at this path."""
+        return self.request("GET", path)
+
+    def delete(self, path: str) -> None:
+        """Ask for the deletion of the object at this path; one that is not there counts as deleted."""
+        try:
+            self.request("DELETE", path)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    def path_of(self, manifest: Json) -> str:
+        """Return the path of an object, with the namespace ``default`` when it names none."""
+        plural, is_namespaced = self._resource(manifest["apiVersion"], manifest["kind"])
+        metadata = manifest["metadata"]
+        namespace = f"/namespaces/{metadata.get('namespace', 'default')}" if is_namespaced else ""
+        return f"{_base(manifest['apiVersion'])}{namespace}/{plural}/{metadata['name']}"
+
+    def apply(self, manifests: Iterable[Json]) -> list[Json]:
+        """Have these objects as they are written here, by server-side apply; return them as they are then.
+
+        Definitions of kinds and namespaces go first, and what comes after them waits until they are usable.
+        """
+        wanted = list(manifests)
+        crds = [manifest for manifest in wanted if manifest["kind"] == _FIRST[0]]
+        namespaces = [manifest for manifest in wanted if manifest["kind"] == _FIRST[1]]
+        others = [manifest for manifest in wanted if manifest["kind"] not in _FIRST]
+        done = self._apply_all(crds)
+        for crd in crds:
+            self._wait_established(crd)
+        return done + self._apply_all(namespaces) + self._apply_all(others)
+
+    def _apply_all(self, manifests: list[Json]) -> list[Json]:
+        if len(manifests) <= 1:
+            return [self._apply_one(manifest) for manifest in manifests]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return list(pool.map(self._apply_one, manifests))
+
+    def _apply_one(self, manifest: Json) -> Json:
+        return self.request(
+            "PATCH",
+            self.path_of(manifest),
+            params={"fieldManager": _FIELD_MANAGER, "force": "true"},
+            headers={"Content-Type": "application/apply-patch+yaml"},
+            data=json.dumps(manifest),
+        )
+
+    def _wait_established(self, crd: Json) -> None:
+        path = self.path_of(crd)
+
+        def is_established() -> bool:
+            conditions = self.get(path).get("status", {}).get("conditions") or []
+            return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
+
+        _until(is_established, f"{crd['metadata']['name']} is not established")
+        spec = crd["spec"]
+        version = next(version["name"] for version in spec["versions"] if version["served"])
+        _until(
+            lambda: self._lookup(f"{spec['group']}/{version}", spec["names"]["kind"]) is not None,
+            f"{crd['metadata']['name']} is not served",
+        )
+
+    def _resource(self, api_version: str, kind: str) -> tuple[str, bool]:
+        known = self._resources.get((api_version, kind)) or self._lookup(api_version, kind)
+        if known is None:
+            raise ApiError(f"the API server knows no {kind} in {api_version}", status=404)
+        return known
+
+    def _lookup(self, api_version: str, kind: str) -> tuple[str, bool] | None:
+        """Ask for the kinds of a group; keep them all."""
+        try:
+            listed = self.get(_base(api_version))
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
+        for resource in listed["resources"]:
+            if "/" not in resource["name"]:
+                self._resources[api_version, resource["kind"]] = (resource["name"], resource["namespaced"])
+        return self._resources.get((api_version, kind))
+
+
+def _base(api_version: str) -> str:
+    return f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+
+
+def _reason(answer: requests.Response) -> str:
+    try:
+        return str(answer.json()["message"])
+    except (ValueError, KeyError):
+        return answer.text[:600]
+
+
+def _until(is_so: Callable[[], bool], complaint: str) -> None:
+    limit = time.monotonic() + _ESTABLISH_S
+    while not is_so():
+        if time.monotonic() > limit:
+            raise NotReadyError(f"{complaint} after {_ESTABLISH_S} s")
+        time.sleep(0.1)

@@ -1,0 +1,71 @@
+"""Fixtures for tests that need a real API server: loaded as a pytest plugin by the project's ``conftest.py``.
+
+Rigs of a test session live in the user's cache folder under the session's own pid. A session that was killed leaves its
+rig behind; the next one stops and removes it.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from capo.local import layout
+from capo.local.binaries import cache_folder
+from capo.local.processes import started_at
+from capo.local.rig import Rig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from capo.local.rig import Part
+
+
+@pytest.fixture(scope="session")
+def rigs_folder() -> Path:
+    """Return where rigs of tests live, after those of dead sessions are gone."""
+    folder = cache_folder() / "rigs"
+    folder.mkdir(parents=True, exist_ok=True)
+    with layout.file_lock(folder / ".lock"):
+        for abandoned in folder.iterdir():
+            if abandoned.is_dir() and not _owner_is_alive(abandoned.name):
+                Rig(abandoned).down(wipe=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def api_server(rigs_folder: Path) -> Iterator[Rig]:
+    """Yield a rig of etcd and kube-apiserver alone: nothing collects garbage or finishes namespaces."""
+    yield from _session_rig(rigs_folder, "api")
+
+
+@pytest.fixture(scope="session")
+def rig(rigs_folder: Path) -> Iterator[Rig]:
+    """Yield a whole rig: Cluster API's managers and what stands in for workload clusters are running."""
+    yield from _session_rig(rigs_folder, "all")
+
+
+def session_folder(rigs: Path, purpose: str) -> Path:
+    """Return the folder of a rig of this process; it is removed by a later session if this one does not do it."""
+    return rigs / f"{purpose}-{_owner(os.getpid())}"
+
+
+def _session_rig(rigs: Path, part: Part) -> Iterator[Rig]:
+    made = Rig(session_folder(rigs, part), say=print)
+    try:
+        made.up(part)
+        yield made
+    finally:
+        made.down(wipe=True)
+
+
+def _owner(pid: int) -> str:
+    _, _, ticks = (started_at(pid) or "").rpartition("/")
+    return f"{pid}-{ticks}"
+
+
+def _owner_is_alive(folder: str) -> bool:
+    _, pid, _ = folder.rsplit("-", 2)
+    return folder.endswith(f"-{_owner(int(pid))}")

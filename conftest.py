@@ -1,0 +1,3 @@
+"""Fixtures of the whole project."""
+
+pytest_plugins = ("capo.local.testing",)
