@@ -12,7 +12,7 @@ from multidict import CIMultiDict
 
 from capo.simulator import cinder_state
 from capo.simulator.cloud import Cloud, public
-from capo.simulator.error_page import NOT_FOUND, error_page
+from capo.simulator.error_page import NOT_FOUND, error_page, redirect_to_slash
 from capo.simulator.routing import (
     METHOD_NOT_ALLOWED,
     MICROVERSION,
@@ -40,15 +40,19 @@ DEFAULT_LIMITS: Final = {
 }
 
 
-def render_fault(fault: Fault, _: Request) -> Response:
+def render_fault(fault: Fault, request: Request) -> Response:
     if fault.kind in {ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED}:
+        request.microversion = (0, 0)  # an unknown path is answered before versions are looked at
         return error_page(404, NOT_FOUND)
-    kind = "computeFault" if fault.kind == MICROVERSION and fault.status == 406 else KINDS.get(fault.status)
     message = SERVER_ERROR if fault.status == 500 else fault.message
     body: Json = {"code": fault.status, "message": message}
+    headers = dict(fault.headers)
     if fault.status == 413:
-        body["retryAfter"] = "0"
-    return Response(fault.status, {kind or "computeFault": body}, dict(fault.headers))
+        body["retryAfter"] = headers["Retry-After"] = "0"
+    if fault.kind == MICROVERSION and fault.status == 406:
+        headers["OpenStack-API-Version"] = request.headers["OpenStack-API-Version"]
+        headers["Vary"] = "OpenStack-API-Version"
+    return Response(fault.status, {KINDS.get(fault.status, "computeFault"): body}, headers)
 
 
 def decorate(request: Request, headers: CIMultiDict[str]) -> None:
@@ -127,7 +131,7 @@ async def get_versions(request: Request) -> Response:
 
 @service.route("GET", "/v3", public=True)
 async def get_version(request: Request) -> Response:
-    return _version_document(request, 200)
+    return _version_document(request, 200) if request.path.endswith("/") else redirect_to_slash(request)
 
 
 @route("GET", "/types")
@@ -145,7 +149,10 @@ async def get_type(request: Request) -> Response:
     kind = kind or types.get(type_id)
     if kind is None:
         raise Fault(404, f"Volume type {type_id} could not be found.", "itemNotFound")
-    return Response(200, {"volume_type": public(kind)})
+    shown = public(kind)
+    if type_id == "default":
+        del shown["os-volume-type-access:is_public"]
+    return Response(200, {"volume_type": shown})
 
 
 @route("GET", "/os-availability-zone")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import uuid
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from capo.simulator import cinder_state
 from capo.simulator.cinder import not_allowed, route
 from capo.simulator.cinder_state import WantedVolume, volumes
 from capo.simulator.cloud import public
+from capo.simulator.error_page import empty
 from capo.simulator.routing import Fault, Json, Request, Response
 from capo.simulator.validation import check_body
 
@@ -88,12 +90,13 @@ def _view(request: Request, volume: Json, *, hidden: tuple[str, ...] = ()) -> Js
         if request.microversion >= since:
             shown[key] = value
     if request.microversion >= (3, 48):
-        shown["service_uuid"] = None
+        shown["service_uuid"] = str(uuid.uuid5(uuid.NAMESPACE_DNS, volume["availability_zone"]))
     if request.microversion >= (3, 63):
         kind = cinder_state.find_type(request.cloud, volume["volume_type"])
         shown["volume_type_id"] = kind["id"] if kind else None
     if request.is_admin and not hidden:
         zone = volume["availability_zone"]
+        shown["migration_status"] = None
         shown["os-vol-host-attr:host"] = f"lab@{zone}#{zone}"
         shown["os-vol-mig-status-attr:migstat"] = None
         shown["os-vol-mig-status-attr:name_id"] = None
@@ -263,7 +266,7 @@ async def put_volume(request: Request) -> Response:
 @route("DELETE", "/volumes/{id}")
 async def delete_volume(request: Request) -> Response:
     cinder_state.delete_volume(request.cloud, _volume(request))
-    return Response(202, content_type="text/html; charset=UTF-8")
+    return empty(202)
 
 
 @route("GET", "/volumes/{id}/metadata")
@@ -294,7 +297,7 @@ async def delete_metadata(request: Request) -> Response:
         message = f"Volume {volume['id']} has no metadata with key {key}."
         raise Fault(404, message, "itemNotFound")
     del volume["metadata"][key]
-    return Response(200, content_type="text/html; charset=UTF-8")
+    return empty(200)
 
 
 @route("POST", "/volumes/{id}/action")
@@ -318,7 +321,7 @@ async def act(request: Request) -> Response:
                 f"There is no such action: {action}. Verify the request body and Content-Type header and try again."
             )
             raise Fault(400, message, "badRequest")
-    return Response(202)
+    return empty(202, "application/json")
 
 
 def _extend(request: Request, volume: Json, size_gib: int) -> None:

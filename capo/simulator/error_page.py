@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Final
 
-from capo.simulator.routing import Response
+from capo.simulator.routing import ROUTE_NOT_FOUND, Fault, Request, Response
 
 NOT_FOUND: Final = "The resource could not be found."
 UNVERIFIED: Final = (
@@ -13,6 +13,23 @@ UNVERIFIED: Final = (
     "the wrong credentials (e.g., bad password), or your browser does not understand how to supply the credentials "
     "required."
 )
+
+
+def empty(status: int, content_type: str = "text/html; charset=UTF-8") -> Response:
+    """Return an answer without a body that names a type all the same, as webob does."""
+    return Response(status, headers={"Content-Type": content_type})
+
+
+def redirect_to_slash(request: Request) -> Response:
+    """Send a client that left the closing slash out to where it meant; with the slash there is nothing.
+
+    Raises:
+        Fault: 404.
+    """
+    if request.path.endswith("/"):
+        raise Fault(404, NOT_FOUND, ROUTE_NOT_FOUND)
+    location = f"{request.service_url}{request.path}/"
+    return Response(302, headers={"Content-Type": "text/plain; charset=utf8", "Location": location})
 
 
 def error_page(status: int, message: str) -> Response:

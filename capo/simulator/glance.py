@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 from multidict import MultiMapping
 
 from capo.simulator.cloud import Cloud, public
-from capo.simulator.error_page import NOT_FOUND, UNVERIFIED, error_page
+from capo.simulator.error_page import NOT_FOUND, UNVERIFIED, empty, error_page, redirect_to_slash
 from capo.simulator.keystone import project_named
-from capo.simulator.routing import INTERNAL, ROUTE_NOT_FOUND, Fault, Json, Request, Response, Service
+from capo.simulator.routing import INTERNAL, ROUTE_NOT_FOUND, Fault, Json, Request, Response, Service, challenge
 
 MINOR_VERSIONS: Final = (15, 13, 12, 11, 10, 9, 8, 17, 7, 6, 5, 4, 3, 2, 1, 0)
 CURRENT_MINOR: Final = 17
@@ -31,11 +31,23 @@ def render_fault(fault: Fault, _: Request) -> Response:
     return error_page(fault.status, NOT_FOUND if fault.kind == ROUTE_NOT_FOUND else fault.message)
 
 
-def unauthorized(_: Request) -> Response:
-    return error_page(401, UNVERIFIED)
+def unauthorized(request: Request) -> Response:
+    page = error_page(401, UNVERIFIED)
+    page.headers["WWW-Authenticate"] = challenge(request)
+    return page
 
 
-service: Final = Service(name="image", prefix="/image", render_fault=render_fault, unauthorized=unauthorized)
+def malformed_body() -> Fault:
+    return Fault(400, "Malformed JSON in request body.")
+
+
+service: Final = Service(
+    name="image",
+    prefix="/image",
+    render_fault=render_fault,
+    unauthorized=unauthorized,
+    malformed_body=malformed_body,
+)
 
 
 @service.seed
@@ -132,6 +144,11 @@ async def get_versions(request: Request) -> Response:
     return _version_document(request, 200)
 
 
+@service.route("GET", "/v2", public=True)
+async def get_v2(request: Request) -> Response:
+    return redirect_to_slash(request)
+
+
 @service.route("GET", "/v2/images")
 async def list_images(request: Request) -> Response:
     query = request.query
@@ -165,11 +182,14 @@ async def create_image(request: Request) -> Response:
 
 @service.route("DELETE", "/v2/images/{id}")
 async def delete_image(request: Request) -> Response:
-    image = _image(request)
+    image_id = request.match["id"]
+    image = request.cloud.table("image", "images").get(image_id)
+    if image is None or not (request.is_admin or _may_see(image, request.project_id)):
+        raise Fault(404, f"Failed to find image {image_id} to delete")
     if image["owner"] != request.project_id and not request.is_admin:
         raise Fault(403, "You are not authorized to complete delete_image action.", "forbidden")
     del request.cloud.table("image", "images")[image["id"]]
-    return Response(204, content_type="text/html; charset=UTF-8")
+    return empty(204)
 
 
 def _image(request: Request) -> Json:
