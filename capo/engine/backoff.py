@@ -71,10 +71,13 @@ class Backoff:
             }
         )
 
-    def note(self, key: Key, obj: Mapping[str, Any], results: Results) -> float | None:
+    def note(self, key: Key, obj: Mapping[str, Any], results: Results, guard: Guard) -> float | None:
         """Take the results of a pass; return the seconds until the first resting step is due, None when none rests."""
         before = self._failures.get(key, {})
-        after = {name: self._noted(before.get(name), result, obj) for name, result in results.items()}
+        after = {
+            name: before[name] if name in guard.resting else self._noted(before.get(name), result, obj)
+            for name, result in results.items()
+        }
         failures = {name: failure for name, failure in after.items() if failure}
         if not failures:
             self._failures.pop(key, None)
@@ -85,8 +88,6 @@ class Backoff:
     def _noted(self, before: _Failure | None, result: Result, obj: Mapping[str, Any]) -> _Failure | None:
         if not isinstance(result, Failed):
             return None
-        if before and before.error is result.error:
-            return before
         count = before.count + 1 if before and before.world == _world(obj) else 1
         pause = CEILING_S if isinstance(result.error, TerminalError) else pause_s(result.error, count)
         jitter = random.uniform(0.9, 1.1)  # noqa: S311 - spreads retries, no secret

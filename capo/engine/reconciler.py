@@ -139,7 +139,7 @@ class Reconciler(Generic[S]):
         protocol = self._protocol(turn, scope, writer)
         guard = self._backoff.guard_of(turn.key, writer.obj)
         results = walk_forward(self.subject.plan, scope, create=protocol.carry_out, guard=guard)
-        due_s = self._backoff.note(turn.key, writer.obj, results)
+        due_s = self._backoff.note(turn.key, writer.obj, results, guard)
         report = self.subject.report(scope, results)
         writer.spec(report.spec)
         self._write(turn, writer, results, report)
@@ -149,7 +149,7 @@ class Reconciler(Generic[S]):
     def _delete(self, turn: Turn, scope: S, writer: Writer) -> Result:
         guard = self._backoff.guard_of(turn.key, writer.obj)
         results = walk_backward(self.subject.plan, scope, guard=guard)
-        due_s = self._backoff.note(turn.key, writer.obj, results)
+        due_s = self._backoff.note(turn.key, writer.obj, results, guard)
         left_s = deletion_window_left_s(
             turn.ledger, now_s=self.tools.clock.now(), window_s=self.tools.ambiguous_window_s
         )

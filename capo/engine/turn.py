@@ -117,11 +117,25 @@ class Report:
 class Subject(Protocol, Generic[S]):
     """A controller as the engine sees it: one kind, its steps, and a few pure answers."""
 
-    kind: Kind
-    name: str
-    plan: Plan[S]
-    routes: Sequence[Route]
-    concurrency: int
+    @property
+    def kind(self) -> Kind:
+        """The kind of the controller's objects."""
+
+    @property
+    def name(self) -> str:
+        """The controller's name in metrics and logs."""
+
+    @property
+    def plan(self) -> Plan[S]:
+        """The steps."""
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        """Which objects of other kinds wake which of this kind."""
+
+    @property
+    def concurrency(self) -> int:
+        """How many passes may run at once."""
 
     def gate(self, obj: Mapping[str, Any], tools: Tools) -> Gate:
         """Tell from Kubernetes alone whether a pass may run: owner, pause, external management."""
