@@ -1,1 +1,29 @@
-"""Commands of ``capo``."""
+"""Commands of ``capo``: one module each, named like the command, in the order in which help lists them.
+
+Each has ``add_parser(subparsers)``, which adds the command's parser and sets its default ``run`` to a function from
+parsed arguments to exit status. A module imports what is heavy inside of ``run``: help shall be quick.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from typing import Final
+
+from capo.version import VERSION
+
+COMMANDS: Final = (
+    "local",
+    "crds",
+)
+
+
+def build_parser(argv: list[str]) -> argparse.ArgumentParser:
+    """Return the parser of ``capo``, with all commands, or with the one alone that the arguments begin with."""
+    parser = argparse.ArgumentParser(prog="capo", description="Cluster API provider for OpenStack")
+    parser.add_argument("--version", action="version", version=f"capo {VERSION}")
+    subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    wanted = argv[:1] if argv[:1] and argv[0] in COMMANDS else COMMANDS
+    for name in wanted:
+        importlib.import_module(f"{__name__}.{name}").add_parser(subparsers)
+    return parser

@@ -20,7 +20,7 @@ from capo import components as shipped
 from capo.local import binaries, components, layout, manifests, pki, ports
 from capo.local.apiclient import Api, Json
 from capo.local.errors import RigError
-from capo.local.modules import MANIFESTS
+from capo.local.modules import MANIFESTS, MODULES
 from capo.local.processes import Processes
 
 if TYPE_CHECKING:
@@ -194,6 +194,16 @@ class Rig:
     def clusterctl(self) -> Path:
         """Return the path of the real ``clusterctl``, built if need be."""
         return self._binaries.require(["clusterctl"], say=self._say)["clusterctl"]
+
+    def find_clusterctl(self) -> Path | None:
+        """Return the path of ``clusterctl`` when it is there already."""
+        return self._binaries.find("clusterctl")
+
+    def build(self) -> dict[str, Path]:
+        """Have all programs of a rig, without starting any; return their paths."""
+        return self._binaries.require(
+            [program.name for module in MODULES for program in module.programs], say=self._say
+        )
 
     def apply(self, objects: Iterable[Json]) -> list[Json]:
         """Have these objects in the cluster, by server-side apply; return them as they are then."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import base64
 import os
 import signal
 import subprocess
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import requests
+import yaml
 
 from capo import components as shipped
 from capo.local import components
@@ -198,17 +199,12 @@ def is_absent(rig: Rig, path: str) -> bool:
     try:
         rig.api.get(path)
     except ApiError as error:
-        assert error.status == 404
-        return True
+        return error.status == 404
     return False
 
 
 def may(kubeconfig: Path, verb: str, group: str, resource: str, namespace: str) -> bool:
-    """Ask the API server, as the user of a kubeconfig, whether it may do this."""
-    import base64
-
-    import yaml
-
+    """Ask the API server, with the token of a kubeconfig, whether its user may do this."""
     config = yaml.safe_load(kubeconfig.read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     ca = kubeconfig.with_suffix(".ca")
@@ -223,14 +219,12 @@ def may(kubeconfig: Path, verb: str, group: str, resource: str, namespace: str) 
     }
     answer = requests.post(
         f"{cluster['server']}/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-        data=json.dumps(
-            {
-                "apiVersion": "authorization.k8s.io/v1",
-                "kind": "SelfSubjectAccessReview",
-                "spec": {"resourceAttributes": attributes},
-            }
-        ),
-        headers={"Content-Type": "application/json", "Authorization": f"Bearer {user['token']}"},
+        json={
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        },
+        headers={"Authorization": f"Bearer {user['token']}"},
         verify=str(ca),
         timeout=10,
     )
