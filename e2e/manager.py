@@ -1,0 +1,103 @@
+"""A real ``capo run`` process, started, killed and started again by tests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class Manager:
+    """One manager at a time, with its log.
+
+    Args:
+        kubeconfig: of the ServiceAccount that ships, never of an administrator.
+        flags: for ``capo run``.
+    """
+
+    kubeconfig: Path
+    log: Path
+    flags: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Return the process id of the running manager."""
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start the process; it is not waited for."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "capo", "run", f"--kubeconfig={self.kubeconfig}", *self.flags],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env={**os.environ, **self.environment},
+            )
+
+    def is_alive(self) -> bool:
+        """Tell whether the process runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def kill(self) -> None:
+        """End the process as a power cut would."""
+        self._end(signal.SIGKILL, limit_s=10)
+
+    def stop(self) -> int:
+        """Ask the process to end, as Kubernetes does; return its exit status."""
+        return self._end(signal.SIGTERM, limit_s=15)
+
+    def _end(self, sig: signal.Signals, *, limit_s: float) -> int:
+        assert self._process is not None
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(sig)
+        try:
+            return self._process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def tail(self, lines: int = 40) -> str:
+        """Return the end of the log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+
+@contextlib.contextmanager
+def running(manager: Manager) -> Iterator[Manager]:
+    """Run a manager for the time of a block, whatever happens in it."""
+    manager.start()
+    try:
+        yield manager
+    finally:
+        if manager.is_alive():
+            manager.stop()
+
+
+class NotReachedError(AssertionError):
+    """What was waited for did not come about in time."""
+
+
+def wait_until(what: str, reached: object, *, limit_s: float = 60.0, every_s: float = 0.1) -> None:
+    """Wait until a function returns something true.
+
+    Raises:
+        NotReachedError: it did not in time; the message has its last answer.
+    """
+    assert callable(reached)
+    ends = time.monotonic() + limit_s
+    answer = reached()
+    while not answer:
+        if time.monotonic() > ends:
+            raise NotReachedError(f"{what}: not within {limit_s:.0f} s; last answer {answer!r}")
+        time.sleep(every_s)
+        answer = reached()
