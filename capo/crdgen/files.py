@@ -9,37 +9,46 @@ from typing import Final
 
 import yaml
 
-from capo.crdgen import definitions
-from capo.crdgen.definitions import DEFINITIONS
+from capo.crdgen import definitions, reference
+from capo.crdgen.definitions import DEFINITIONS, Definition
 from capo.crdgen.schema import Json
 
-FOLDER: Final = Path(str(files("capo.api"))) / "crds"
+FOLDER: Final = Path(str(files("capo.api"))).resolve() / "crds"
+PAGES: Final = FOLDER.parents[1] / "docs" / "reference"
+"""Where the pages stand in a checkout; an installed package has none."""
 HEADER: Final = "# Generated from the models in api/ by `capo crds --write`; do not edit.\n"
 
 
-def rendered() -> dict[str, str]:
-    """Return the text of every file by its name."""
-    return {f"{definition.name}.yaml": _text(definition) for definition in DEFINITIONS}
+def crds() -> dict[Path, str]:
+    """Return the text of each CustomResourceDefinition by its file."""
+    return {FOLDER / f"{definition.name}.yaml": _text(definition) for definition in DEFINITIONS}
 
 
-def _text(definition: definitions.Definition) -> str:
+def generated() -> dict[Path, str]:
+    """Return the text of every generated file, pages included where there are any."""
+    pages = {PAGES / "conditions.md": reference.conditions_page()} if PAGES.is_dir() else {}
+    return crds() | pages
+
+
+def _text(definition: Definition) -> str:
     return HEADER + yaml.safe_dump(definitions.manifest(definition), width=120, sort_keys=True)
 
 
-def stale(wanted: Mapping[str, str], folder: Path = FOLDER) -> list[str]:
-    """Return the names of the files that differ, are missing, or should not be there."""
-    present = {path.name: path.read_text() for path in folder.glob("*.yaml")}
-    return sorted(name for name in wanted.keys() | present.keys() if wanted.get(name) != present.get(name))
+def stale(wanted: Mapping[Path, str]) -> list[Path]:
+    """Return the files that differ or are missing, and definitions that nothing generates."""
+    different = [path for path, text in wanted.items() if not path.is_file() or path.read_text() != text]
+    stray = [path for folder in {path.parent for path in wanted} for path in folder.glob("*.yaml")]
+    return sorted({*different, *(path for path in stray if path not in wanted)})
 
 
-def write(wanted: Mapping[str, str], folder: Path = FOLDER) -> list[str]:
-    """Bring the folder into line and return the names of the files that changed."""
-    changed = stale(wanted, folder)
-    for name in changed:
-        if name in wanted:
-            (folder / name).write_text(wanted[name])
+def write(wanted: Mapping[Path, str]) -> list[Path]:
+    """Bring the files into line and return those that changed."""
+    changed = stale(wanted)
+    for path in changed:
+        if path in wanted:
+            path.write_text(wanted[path])
         else:
-            (folder / name).unlink()
+            path.unlink()
     return changed
 
 

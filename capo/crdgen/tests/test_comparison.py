@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from capo.crdgen import comparison, definitions
+from capo.crdgen.additions import ADDITIONS
+from capo.crdgen.comparison import Difference
+from capo.crdgen.tests import compat
+
+PAGE = Path(definitions.__file__).resolve().parents[2] / "docs" / "reference" / "additions.md"
+NOT_SERVED_YET = {"v1beta1"}
+"""Versions that the Go provider serves and we do not."""
+
+
+def crd(schema: dict[str, Any], **version: Any) -> dict[str, Any]:
+    served = {"name": "v1", "schema": {"openAPIV3Schema": schema}} | version
+    return {"metadata": {"name": "things.example.org"}, "spec": {"group": "example.org", "versions": [served]}}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "expected"),
+    [
+        pytest.param({"description": "a"}, {"description": "b"}, [], id="descriptions are free"),
+        pytest.param({"enum": ["a", "b"]}, {"enum": ["b", "a"]}, [], id="order of an enum is free"),
+        pytest.param(
+            {"properties": {"a": {"maxLength": 1}}},
+            {"properties": {"a": {"maxLength": 2}}},
+            [Difference("v1", "a", "maxLength", 1, 2)],
+            id="keyword",
+        ),
+        pytest.param(
+            {"properties": {"a": {"items": {"type": "string"}}}},
+            {"properties": {"a": {"items": {"type": "integer"}}}},
+            [Difference("v1", "a[]", "type", "string", "integer")],
+            id="entry of a list",
+        ),
+        pytest.param(
+            {"properties": {"description": {"type": "string"}}},
+            {"properties": {}},
+            [Difference("v1", "description", "", {"type": "string"}, None)],
+            id="field that we lack, even one called description",
+        ),
+        pytest.param(
+            {"additionalProperties": {}},
+            {"additionalProperties": {"format": "int32"}},
+            [Difference("v1", "{}", "format", None, "int32")],
+            id="value of a map",
+        ),
+    ],
+)
+def test_differences_are_found(theirs: dict[str, Any], ours: dict[str, Any], expected: list[Difference]) -> None:
+    assert comparison.differences(crd(theirs), crd(ours)) == expected
+
+
+def test_differences_beside_the_schema_are_found() -> None:
+    found = comparison.differences(crd({}, subresources={"status": {}}), crd({}))
+
+    assert found == [Difference("v1", "", "subresources", {"status": {}}, None)]
+
+
+def test_the_page_lists_the_additions() -> None:
+    rows = [f"| {a.kind} | {a.version} | `{a.path}` | {a.purpose} |" for a in ADDITIONS]
+
+    assert [line for line in PAGE.read_text().splitlines() if line.startswith("| OpenStack")] == rows
+
+
+@pytest.mark.parametrize("addition", ADDITIONS, ids=lambda a: f"{a.kind}.{a.path}")
+def test_an_addition_is_optional_and_in_the_status(addition: tuple[str, str, str, str]) -> None:
+    kind, version, path, _ = addition
+    crd = next(definitions.manifest(d) for d in definitions.DEFINITIONS if d.kind == kind)
+    schema = next(v for v in crd["spec"]["versions"] if v["name"] == version)["schema"]["openAPIV3Schema"]
+    *parents, name = path.split(".")
+    for parent in parents:
+        schema = schema["properties"][parent]
+
+    assert parents[0] == "status"
+    assert name in schema["properties"]
+    assert name not in schema.get("required", [])
+
+
+@pytest.mark.compare
+@pytest.mark.parametrize("definition", definitions.DEFINITIONS, ids=lambda d: d.kind)
+def test_the_schema_is_the_go_providers_but_for_the_additions(definition: definitions.Definition) -> None:
+    ours = definitions.manifest(definition)
+    theirs = go_providers(definition)
+    listed = {(a.version, a.path) for a in ADDITIONS if a.kind == definition.kind}
+
+    found = comparison.differences(theirs, ours)
+
+    assert [d for d in found if (d.version, d.path) not in listed or d.theirs is not None] == []
+    assert listed == {(d.version, d.path) for d in found}
+    assert comparison.missing_versions(theirs, ours) <= NOT_SERVED_YET
+
+
+def go_providers(definition: definitions.Definition) -> dict[str, Any]:
+    name = f"infrastructure.cluster.x-k8s.io_{definition.stored.names.plural}.yaml"
+    loaded: dict[str, Any] = yaml.safe_load((compat.require() / "crds" / name).read_text())
+    return loaded

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+
+import pytest
+
+import capo
+from capo import errors
+from capo.api.v1beta2.conditions import ConditionType, Reason
+from capo.crdgen import reference
+
+PACKAGE = Path(capo.__file__).parent
+FOLDERS = ("controllers", "engine", "contract")
+ARGUMENTS: dict[str, dict[int | str, type[StrEnum]]] = {
+    "Wait": {0: Reason},
+    "Step": {0: ConditionType, "condition": ConditionType, "failure_reason": Reason},
+    "Condition": {0: ConditionType, 2: Reason},
+}
+"""Which arguments of which calls name a condition type or a reason."""
+
+
+def sources() -> list[Path]:
+    paths = (path for folder in FOLDERS for path in sorted((PACKAGE / folder).resolve().rglob("*.py")))
+    return [path for path in paths if "tests" not in path.parts]
+
+
+def named(tree: ast.AST) -> Iterator[tuple[type[StrEnum], str]]:
+    for call in (node for node in ast.walk(tree) if isinstance(node, ast.Call)):
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        arguments: list[tuple[int | str, ast.expr]] = [*enumerate(call.args)]
+        arguments += [(keyword.arg, keyword.value) for keyword in call.keywords if keyword.arg]
+        for place, value in arguments:
+            members = ARGUMENTS.get(name, {}).get(place)
+            if members and isinstance(value, ast.Constant) and isinstance(value.value, str):
+                yield members, value.value
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: "/".join(path.parts[-2:]))
+def test_code_uses_no_type_or_reason_beyond_the_closed_list(path: Path) -> None:
+    unknown = [value for members, value in named(ast.parse(path.read_text())) if value not in list(members)]
+
+    assert not unknown, "add them to api/v1beta2/conditions.py with their meaning"
+
+
+def all_errors(root: type[errors.CapoError] = errors.CapoError) -> Iterator[type[errors.CapoError]]:
+    yield root
+    for leaf in root.__subclasses__():
+        yield from all_errors(leaf)
+
+
+def test_the_reason_of_every_error_is_in_the_closed_list() -> None:
+    assert {error.reason for error in all_errors()} <= set(Reason)
+
+
+@pytest.mark.parametrize("members", [ConditionType, Reason])
+def test_every_member_has_one_line_of_meaning(members: type[StrEnum]) -> None:
+    meanings = reference.meanings(members)
+
+    assert meanings.keys() == set(members.__members__)
+    assert [text for text in meanings.values() if not text.endswith(".")] == []
+
+
+def test_the_list_has_no_members_that_name_the_same() -> None:
+    for members in (ConditionType, Reason):
+        assert len(set(members)) == len(members.__members__)
