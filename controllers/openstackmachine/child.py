@@ -1,0 +1,170 @@
+"""The one OpenStackServer of an OpenStackMachine: made once, in one write, never changed, read for its state.
+
+Source: behaviour reference, machines.md 2.4 to 2.6, and provider contract OWN-2, OWN-3, IM-10 to IM-12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from capo import names
+from capo.api.v1alpha1 import OpenStackServer
+from capo.api.v1beta2 import OpenStackCluster
+from capo.contract import clusters, machines, references
+from capo.controllers.openstackmachine.scope import MachineScope
+from capo.controllers.server_spec import Purpose, server_spec
+from capo.engine.conditions import find
+from capo.engine.steps import Done, NotNeeded, Outcome, Wait
+from capo.errors import ForeignResourceError, InvalidSpecError
+from capo.kube.errors import Conflict, Denied, Invalid
+from capo.kube.kinds import OPENSTACK_SERVER
+
+Object = Mapping[str, Any]
+
+INFRASTRUCTURE: Final = "WaitingForClusterInfrastructure"
+BOOTSTRAP: Final = "WaitingForBootstrapData"
+NOT_READY: Final = "InstanceNotReady"
+DELETED: Final = "InstanceDeleted"
+
+
+def ensure(scope: MachineScope) -> Outcome:
+    """Have one OpenStackServer for this object, whose server is ACTIVE."""
+    found = scope.server_object
+    if found is None:
+        return _create(scope)
+    if not references.is_owned_by(found, scope.turn.obj):
+        raise ForeignResourceError(
+            f"OpenStackServer {scope.name} exists and belongs to another object", resource=f"server {scope.name}"
+        )
+    if found["metadata"].get("deletionTimestamp"):
+        return Wait(DELETED, f"OpenStackServer {scope.name} is being deleted; replace the Machine")
+    return state(OpenStackServer.model_validate(found))
+
+
+def _create(scope: MachineScope) -> Outcome:
+    if was_provisioned(scope):
+        return Wait(DELETED, f"OpenStackServer {scope.name} is gone; a machine's server is never made again")
+    if wait := _missing_prerequisite(scope):
+        return wait
+    body = wanted(scope, server_spec(scope.machine.spec, _infra(scope), purpose(scope)))
+    try:
+        # Not applied: one that another process made meanwhile keeps its owner id, which stamps in the cloud carry.
+        made = scope.turn.tools.kube.create(OPENSTACK_SERVER, body)
+    except Conflict:
+        return Wait(NOT_READY, f"OpenStackServer {scope.name} exists and is not known yet", after_s=1)
+    except (Invalid, Denied) as error:
+        raise InvalidSpecError(f"the API server refuses OpenStackServer {scope.name}: {error}") from error
+    scope.turn.tools.store.apply_own(OPENSTACK_SERVER, made, by=scope.turn.key)
+    return Wait(NOT_READY, f"OpenStackServer {scope.name} was made; its server is on the way")
+
+
+def was_provisioned(scope: MachineScope) -> bool:
+    """Tell whether the machine had a server once: it never gets another (IM-12)."""
+    return bool(scope.machine.spec.provider_id or scope.machine.status.instance_id)
+
+
+def _missing_prerequisite(scope: MachineScope) -> Wait | None:
+    """Return what must be there before a server may be made (IM-10), None when all of it is."""
+    owners, infra = scope.owners, scope.infra
+    if owners.cluster is None or not clusters.is_infrastructure_provisioned(owners.cluster):
+        return Wait(INFRASTRUCTURE, "Cluster API has not seen the infrastructure of the cluster provisioned")
+    if infra is None or infra.status.initialization is None or not infra.status.initialization.provisioned:
+        return Wait(INFRASTRUCTURE, "the OpenStackCluster is not provisioned")
+    if infra.spec.managed_security_groups is not None and managed_group_id(scope, infra) is None:
+        return Wait(INFRASTRUCTURE, "the managed security group of the machine is not there")
+    if owners.machine is None or machines.bootstrap_secret_name(owners.machine) is None:
+        return Wait(BOOTSTRAP, "the bootstrap provider has not named the Secret with the bootstrap data")
+    return None
+
+
+def purpose(scope: MachineScope) -> Purpose:
+    """Return what Machine and cluster have to say to the server."""
+    infra, machine = _infra(scope), scope.owners.machine or {}
+    return Purpose(
+        identity_ref=scope.machine.spec.identity_ref or infra.spec.identity_ref,
+        security_group_id=managed_group_id(scope, infra),
+        availability_zone=machines.failure_domain(machine),
+        user_data_secret=machines.bootstrap_secret_name(machine),
+    )
+
+
+def managed_group_id(scope: MachineScope, infra: OpenStackCluster) -> str | None:
+    """Return the managed security group for the machine's part in the cluster, None when there is none."""
+    if infra.spec.managed_security_groups is None:
+        return None
+    status = infra.status
+    group = status.control_plane_security_group if scope.is_control_plane else status.worker_security_group
+    return group.id if group else None
+
+
+def wanted(scope: MachineScope, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the whole object: spec, finalizer, owner id, owner and labels.
+
+    All in one write: without a finalizer from the start, one that is deleted before its first pass would be lost.
+    """
+    kind, obj = OPENSTACK_SERVER.kind, scope.turn.obj
+    labels = {
+        names.CLUSTER_NAME_LABEL: references.cluster_name(scope.owners.machine or obj) or references.cluster_name(obj),
+        names.WATCH_FILTER_LABEL: (obj["metadata"].get("labels") or {}).get(names.WATCH_FILTER_LABEL),
+    }
+    return {
+        "apiVersion": OPENSTACK_SERVER.api_version,
+        "kind": kind,
+        "metadata": {
+            "name": scope.name,
+            "namespace": scope.namespace,
+            "labels": {label: value for label, value in labels.items() if value},
+            "annotations": {names.OWNER_ID_ANNOTATION: names.new_owner_id(kind, scope.namespace, scope.name)},
+            "finalizers": [names.finalizer(kind)],
+            "ownerReferences": [references.controller_reference(obj)],
+        },
+        "spec": spec,
+    }
+
+
+def state(server: OpenStackServer) -> Outcome:
+    """Return what the state of an OpenStackServer means for its machine (machines.md 2.6); pure."""
+    said = _said(server)
+    match server.status.instance_state:
+        case None | "":
+            return said or Wait(NOT_READY, f"OpenStackServer {server.metadata.name} has no server yet")
+        case "ACTIVE":
+            return Done()
+        case "BUILD":
+            return Wait(NOT_READY, f"server {server.status.instance_id} is being built")
+        case "ERROR":
+            return Wait("InstanceStateError", said.message if said else "the server is in state ERROR")
+        case "DELETED":
+            return Wait(DELETED, said.message if said else "the server was deleted; replace the Machine")
+        case other:
+            return Wait(NOT_READY, f"server {server.status.instance_id} is {other}", status="Unknown")
+
+
+def _said(server: OpenStackServer) -> Wait | None:
+    """Return what keeps the OpenStackServer from being ready in its own words."""
+    shown = [condition.to_dict() for condition in server.status.conditions]
+    for type_ in ("InstanceReady", "Ready"):
+        condition = find(shown, type_)
+        if condition and condition["status"] != "True":
+            return Wait(condition["reason"], condition.get("message", ""), status=condition["status"])
+    return None
+
+
+def remove(scope: MachineScope) -> Outcome:
+    """Have no OpenStackServer left; one that belongs to another object is left alone."""
+    # The store may lag behind the write of a process before this one: what decides is a read.
+    found = scope.server_object or scope.turn.tools.kube.get(OPENSTACK_SERVER, scope.namespace, scope.name)
+    if found is None or not references.is_owned_by(found, scope.turn.obj):
+        return NotNeeded()
+    metadata = found["metadata"]
+    if not metadata.get("deletionTimestamp"):
+        scope.turn.tools.kube.delete(OPENSTACK_SERVER, scope.namespace, scope.name, uid=metadata["uid"])
+    said = _said(OpenStackServer.model_validate(found))
+    return Wait("Deleting", said.message if said and said.message else f"OpenStackServer {scope.name} is being deleted")
+
+
+def _infra(scope: MachineScope) -> OpenStackCluster:
+    if scope.infra is None:
+        raise AssertionError("a server is only made in a cluster that is provisioned")
+    return scope.infra

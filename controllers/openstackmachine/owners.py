@@ -1,0 +1,40 @@
+"""The objects around an OpenStackMachine, out of the store; any of them may be missing, above all while it is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capo.contract import references
+from capo.engine.store import Store
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Owners:
+    """Who an OpenStackMachine belongs to.
+
+    Args:
+        machine: Cluster API's Machine.
+        cluster: Cluster API's Cluster.
+        infra: the OpenStackCluster.
+    """
+
+    machine: Object | None
+    cluster: Object | None
+    infra: Object | None
+
+
+def find(obj: Object, store: Store) -> Owners:
+    """Return what the store knows of the owners of an OpenStackMachine (1.6 and 1.10 of the provider contract)."""
+    namespace = obj["metadata"]["namespace"]
+    machine_name = references.owner_machine_name(obj)
+    machine = store.get(MACHINE, namespace, machine_name) if machine_name else None
+    cluster_name = (references.cluster_name(machine) if machine else None) or references.cluster_name(obj)
+    cluster = store.get(CLUSTER, namespace, cluster_name) if cluster_name else None
+    infra_name = references.infrastructure_name(cluster, OPENSTACK_CLUSTER.kind) if cluster else cluster_name
+    infra = store.get(OPENSTACK_CLUSTER, namespace, infra_name) if infra_name else None
+    return Owners(machine, cluster, infra)

@@ -1,0 +1,74 @@
+"""Which OpenStackMachines a change of another object concerns; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from capo import names
+from capo.contract import clusters, machines, references, rules
+from capo.controllers.pausing import PAUSED
+from capo.engine import conditions
+from capo.engine.store import Object, Route, Store
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER
+
+Idents = Iterable[tuple[str, str]]
+
+
+def of_machine(machine: Object, _store: Store) -> Idents:
+    """Wake the OpenStackMachine that a Machine refers to: its owner, bootstrap data or zone may be there now."""
+    name = references.infrastructure_name(machine, OPENSTACK_MACHINE.kind)
+    return [(machine["metadata"]["namespace"], name)] if name else []
+
+
+def of_cluster(cluster: Object, store: Store) -> Idents:
+    """Wake the OpenStackMachines of a Cluster that was paused, resumed, or got its infrastructure (PAU-3).
+
+    A Cluster's status changes all the time; those that are settled and hear nothing new are left alone.
+    """
+    return [_ident(m) for m in _of_cluster(cluster, cluster["metadata"]["name"], store) if _is_concerned(m, cluster)]
+
+
+def _is_concerned(obj: Object, cluster: Object) -> bool:
+    known = conditions.is_true((obj.get("status") or {}).get("conditions") or (), PAUSED)
+    return known != (rules.pause_cause(obj, cluster) is not None) or not clusters.is_provisioned(obj)
+
+
+def of_openstack_cluster(infra: Object, store: Store) -> Idents:
+    """Wake those that wait for the infrastructure, and the control plane: pools or floating IP may have changed."""
+    name = references.owner_cluster_name(infra) or references.cluster_name(infra)
+    found = _of_cluster(infra, name, store) if name else []
+    return [_ident(m) for m in found if machines.is_control_plane(m) or not clusters.is_provisioned(m)]
+
+
+def of_server(server: Object, _store: Store) -> Idents:
+    """Wake the OpenStackMachine that an OpenStackServer was made for."""
+    owner = references.owner(server, group=names.GROUP, kind=OPENSTACK_MACHINE.kind)
+    return [(server["metadata"]["namespace"], owner.name)] if owner else []
+
+
+def of_sibling(obj: Object, store: Store) -> Idents:
+    """Wake the rest of the control plane when one of it goes: the cluster's floating IP may need a new place."""
+    name = references.cluster_name(obj)
+    if not name or not machines.is_control_plane(obj) or not obj["metadata"].get("deletionTimestamp"):
+        return []
+    siblings = (m for m in _of_cluster(obj, name, store) if machines.is_control_plane(m))
+    return [_ident(m) for m in siblings if m["metadata"]["name"] != obj["metadata"]["name"]]
+
+
+def _of_cluster(obj: Object, cluster_name: str, store: Store) -> list[Object]:
+    namespace = obj["metadata"]["namespace"]
+    return store.by_label(OPENSTACK_MACHINE, namespace, names.CLUSTER_NAME_LABEL, cluster_name)
+
+
+def _ident(obj: Object) -> tuple[str, str]:
+    return obj["metadata"]["namespace"], obj["metadata"]["name"]
+
+
+ROUTES: Final = (
+    Route(MACHINE, of_machine),
+    Route(CLUSTER, of_cluster),
+    Route(OPENSTACK_CLUSTER, of_openstack_cluster),
+    Route(OPENSTACK_SERVER, of_server),
+    Route(OPENSTACK_MACHINE, of_sibling),
+)

@@ -1,0 +1,48 @@
+"""What a pass found -> status and provider ID of an OpenStackMachine; pure.
+
+Source: behaviour reference, machines.md 2.6, and provider contract IM-1 to IM-6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from capo import names
+from capo.api.meta import Condition as ShownCondition
+from capo.api.v1alpha1 import OpenStackServer
+from capo.api.v1beta2 import OpenStackMachine
+from capo.engine.conditions import Condition
+
+AUTHENTICATED: Final = "OpenStackAuthenticationSucceeded"
+
+
+def of_server(machine: OpenStackMachine, server: OpenStackServer) -> dict[str, Any]:
+    """Return the fields of status once the server is ACTIVE; provisioned never goes back (IM-3)."""
+    zone = server.spec.availability_zone
+    return {
+        "initialization": {"provisioned": True},
+        "instanceID": machine.status.instance_id or server.status.instance_id,
+        "addresses": [address.to_dict() for address in server.status.addresses],
+        **({"failureDomain": zone} if zone else {}),
+    }
+
+
+def provider_id(machine: OpenStackMachine, server: OpenStackServer) -> dict[str, Any]:
+    """Return the part of spec that tells the provider ID; it is set once and never changed (IM-1).
+
+    The region in it is that of the machine's own identityRef alone: kubelets are told the same by templates.
+    """
+    if machine.spec.provider_id or not server.status.instance_id:
+        return {}
+    own = machine.spec.identity_ref
+    return {"providerID": names.provider_id(server.status.instance_id, own.region if own else None)}
+
+
+def refused_credentials(conditions: Sequence[ShownCondition]) -> list[Condition]:
+    """Return the OpenStackServer's word on its credentials when they are refused: a worker's pass uses none itself."""
+    return [Condition(c.type, c.status, c.reason, c.message) for c in conditions if _is_refusal(c)]
+
+
+def _is_refusal(condition: ShownCondition) -> bool:
+    return condition.type == AUTHENTICATED and condition.status == "False"

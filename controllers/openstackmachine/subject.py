@@ -1,0 +1,87 @@
+"""OpenStackMachine as the engine sees it: gate, scope, report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from capo.api.v1beta2 import OpenStackIdentityReference
+from capo.contract import machines, references
+from capo.controllers import pausing
+from capo.controllers.identity import Identities
+from capo.controllers.openstackmachine import owners, status
+from capo.controllers.openstackmachine.routes import ROUTES
+from capo.controllers.openstackmachine.scope import MachineScope
+from capo.controllers.openstackmachine.steps import PLAN
+from capo.controllers.openstackserver.subject import observed_of
+from capo.engine.steps import Done, Results
+from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
+from capo.kube.kinds import OPENSTACK_MACHINE
+from capo.openstack.cloud import Cloud
+
+Object = Mapping[str, Any]
+
+
+class MachineSubject:
+    """The controller of OpenStackMachines."""
+
+    name = "openstackmachine"
+    kind = OPENSTACK_MACHINE
+    plan = PLAN
+    routes = ROUTES
+
+    def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
+        self._identities = identities
+        self.concurrency = concurrency
+
+    def gate(self, obj: Object, tools: Tools) -> Gate:
+        """Stop while paused, and until Machine and Cluster are known; their absence does not hold up a deletion."""
+        known = owners.find(obj, tools.store)
+        if paused := pausing.stop(obj, known.cluster):
+            return paused
+        if obj["metadata"].get("deletionTimestamp"):
+            return Proceed()
+        # An event of the Machine or Cluster wakes the object.
+        return Proceed() if known.machine and known.cluster else Stop()
+
+    def authenticate(self, obj: Object, tools: Tools) -> None:
+        """Nothing: a worker's pass needs no credentials, its OpenStackServer proves them."""
+
+    def open(self, turn: Turn) -> MachineScope:
+        """Return the scope of a pass."""
+
+        def cloud(ref: OpenStackIdentityReference) -> Cloud:
+            return self._identities.cloud(ref.to_dict(), turn.key.namespace)
+
+        return MachineScope(turn, owners.find(turn.obj, turn.tools.store), cloud, observed_of)
+
+    def report(self, scope: MachineScope, results: Results) -> Report:
+        """Return provider ID, addresses and what Cluster API waits for, once the server is ACTIVE."""
+        server = scope.server
+        if scope.turn.is_deleting or server is None:
+            return Report(conditions=[pausing.NOT_PAUSED])
+        conditions = [pausing.NOT_PAUSED, *status.refused_credentials(server.status.conditions)]
+        if not isinstance(results["InstanceReady"], Done):
+            return Report(conditions=conditions)
+        return Report(
+            status=status.of_server(scope.machine, server),
+            spec=status.provider_id(scope.machine, server),
+            conditions=conditions,
+        )
+
+    def forget_credentials(self, obj: Object) -> None:
+        """Read the Secret anew at the next pass, when the machine has credentials of its own.
+
+        Those of the cluster are read anew by the OpenStackCluster's and the OpenStackServer's passes.
+        """
+        if ref := obj["spec"].get("identityRef"):
+            self._identities.forget(ref, obj["metadata"]["namespace"])
+
+    def slot(self, obj: Object) -> str:
+        """Return the budget of the machine's identity, else one of its cluster; workers' passes ask no cloud."""
+        metadata = obj["metadata"]
+        if not machines.is_control_plane(obj):
+            return ""
+        if ref := obj["spec"].get("identityRef"):
+            return self._identities.slot(ref, metadata["namespace"])
+        return f"{metadata['namespace']}/{references.cluster_name(obj) or metadata['name']}"

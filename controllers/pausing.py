@@ -1,0 +1,19 @@
+"""The ``Paused`` condition, the same for all kinds (PAU-1 to PAU-4)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from capo.contract import rules
+from capo.contract.references import Object
+from capo.engine.conditions import Condition
+from capo.engine.turn import Stop
+
+PAUSED: Final = "Paused"
+NOT_PAUSED: Final = Condition(PAUSED, "False", "NotPaused")
+
+
+def stop(obj: Object, cluster: Object | None) -> Stop | None:
+    """Return the gate that shows why the object is paused; None when it is not."""
+    cause = rules.pause_cause(obj, cluster)
+    return Stop([Condition(PAUSED, "True", "Paused", cause)]) if cause else None
