@@ -69,11 +69,11 @@ def test_webhooks_of_cluster_api_answer(rig: Rig) -> None:
     cluster = {
         "apiVersion": "cluster.x-k8s.io/v1beta2",
         "kind": "Cluster",
-        "metadata": {"name": "no-infrastructure", "namespace": "default"},
-        "spec": {},
+        "metadata": {"name": "bad-network", "namespace": "default"},
+        "spec": {"clusterNetwork": {"pods": {"cidrBlocks": ["not-a-network"]}}},
     }
 
-    with pytest.raises(ApiError, match="admission webhook"):
+    with pytest.raises(ApiError, match=r"admission webhook .* invalid CIDR address"):
         rig.apply([cluster])
 
 

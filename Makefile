@@ -1,0 +1,52 @@
+# What one does with this project. `make help` lists it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+# Tests that need more than this machine with Go: the real OpenStack services, a container engine, or hours.
+TESTS ?= not lab and not crash and not kind
+
+.DEFAULT_GOAL := help
+.PHONY: help venv build test check format rig-up rig-down openstack-up openstack-down
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
+
+$(STAMP): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $@
+
+venv: $(STAMP) ## install the project and its tools into .venv
+
+build: $(STAMP) ## have etcd, kube-apiserver and Cluster API's managers (about ten minutes, once)
+	$(BIN)/capo local build
+
+test: build ## run unit tests, then integration tests on a rig and the simulator
+	$(BIN)/pytest -m "$(TESTS)"
+
+check: $(STAMP) ## what has to hold before a commit: format, lint, types, layers, generated files
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy -p capo
+	$(BIN)/lint-imports
+	$(BIN)/capo crds --check
+
+format: $(STAMP) ## format the code
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+rig-up: $(STAMP) ## start a management cluster on this machine
+	$(BIN)/capo local up
+
+rig-down: $(STAMP) ## stop it
+	$(BIN)/capo local down
+
+openstack-up: ## start real OpenStack services on this machine
+	e2e/openstack-lab/up.sh
+
+openstack-down: ## stop them
+	e2e/openstack-lab/down.sh
