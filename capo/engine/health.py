@@ -6,7 +6,7 @@ Neither depends on OpenStack nor on leading (PRB-2).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aiohttp import web
@@ -42,11 +42,11 @@ class Health:
             app.router.add_get(f"/{probe}/{{check}}", self._handler(probe))
         return app
 
-    def _handler(self, probe: str) -> Callable[[web.Request], web.Response]:
+    def _handler(self, probe: str) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def answer(request: web.Request) -> web.Response:
             return self._answer(probe, request.match_info.get("check"), is_verbose="verbose" in request.query)
 
-        return answer  # type: ignore[return-value]
+        return answer
 
     def _answer(self, probe: str, only: str | None, *, is_verbose: bool) -> web.Response:
         checks = self._checks[probe]

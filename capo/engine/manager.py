@@ -1,0 +1,274 @@
+"""The process: servers, lease, store, watches and passes, started in order and stopped in order.
+
+Every replica serves probes and metrics; only the one with the lease lists, watches and acts. A lost lease ends the
+process at once, because a thread in a pass cannot be stopped in any other way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import ssl
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from aiohttp import web
+
+from capo.engine import diagnostics, threads
+from capo.engine.feed import Feed
+from capo.engine.health import Health
+from capo.engine.lease import Lease, Terms
+from capo.engine.queue import WorkQueue
+from capo.engine.router import Router, business, cluster_of
+from capo.engine.store import Store
+from capo.engine.sweep import Sweep
+from capo.engine.turn import Tools
+from capo.engine.worker import Controller, Slots, Workers
+from capo.kube.client import Kube, Timeouts
+from capo.kube.errors import KubeError
+from capo.kube.events import Events
+from capo.kube.kinds import Key, Kind
+from capo.settings import Settings
+
+log = logging.getLogger(__name__)
+
+DRAIN_S: Final = 7.0
+"""Of the ten seconds that Kubernetes gives between SIGTERM and SIGKILL."""
+FIRST_RETRY_S: Final = 1.0
+MAX_RETRY_S: Final = 15.0
+DEAD_WATCHES_S: Final = 180.0
+RESYNC_SPREAD: Final = 0.1
+"""The part of the sync period over which a resync spreads its passes."""
+
+Factory = Callable[[Tools, Callable[[Key], None]], Sequence[Controller]]
+"""Makes all controllers from what they share and a function that wakes an object from any thread."""
+
+
+class SystemClock:
+    """The time of this machine."""
+
+    def now(self) -> float:
+        """Return seconds since 1970."""
+        return time.time()
+
+
+class StartError(Exception):
+    """The process cannot start; the message is one clear line."""
+
+
+@dataclass
+class Manager:
+    """One replica.
+
+    Args:
+        factory: makes the controllers.
+        end_process: called with an exit status when the lease is lost.
+    """
+
+    settings: Settings
+    kube: Kube
+    factory: Factory
+    end_process: Callable[[int], None] = os._exit
+    health: Health = field(default_factory=Health)
+    ports: dict[str, int] = field(default_factory=dict)
+    _store: Store = field(default_factory=Store)
+    _servers: list[web.AppRunner] = field(default_factory=list)
+    _lease: Lease | None = None
+    _feed: Feed | None = None
+    _workers: Workers | None = None
+    _router: Router | None = None
+
+    def __post_init__(self) -> None:
+        self._events = Events(self.kube)
+        self._stop = asyncio.Event()
+
+    def stop(self) -> None:
+        """Begin a graceful stop. Main loop only."""
+        self._stop.set()
+
+    async def run(self) -> int:
+        """Run until a signal or :meth:`stop`; return the exit status.
+
+        Raises:
+            StartError: an address cannot be listened on, or the lease has no namespace.
+        """
+        self._catch_signals()
+        await self._serve()
+        try:
+            if await self._lead():
+                await self._act()
+            return 0
+        finally:
+            await self._shut_down()
+
+    async def _serve(self) -> None:
+        settings = self.settings
+        self.health.add("watches", self._watches, probes=("healthz",))
+        await self._listen("health", self.health.application(), settings.health_address)
+        if settings.diagnostics_address in ("", "0"):
+            return
+        if settings.insecure_diagnostics:
+            await self._listen("diagnostics", diagnostics.application(), settings.diagnostics_address)
+            return
+        access = diagnostics.Access(self.kube, lambda question: threads.run(question, name="review"))
+        await self._listen(
+            "diagnostics",
+            diagnostics.application(access),
+            settings.diagnostics_address,
+            tls=diagnostics.self_signed(settings.tls_min_version),
+        )
+
+    async def _listen(
+        self, name: str, app: web.Application, address: str, *, tls: ssl.SSLContext | None = None
+    ) -> None:
+        try:
+            runner, port = await diagnostics.serve(app, address, tls=tls)
+        except OSError as error:
+            raise StartError(f"cannot listen on {address} for {name}: {error.strerror or error}") from error
+        self._servers.append(runner)
+        self.ports[name] = port
+        log.info("Serving", extra={"what": name, "address": address, "port": port})
+
+    async def _lead(self) -> bool:
+        """Wait until this replica may act; tell whether it may (the other case: it was stopped before)."""
+        if not self.settings.leader_elect:
+            return True
+        if not self.settings.pod_namespace:
+            raise StartError("--leader-elect needs the namespace of the lease: set POD_NAMESPACE")
+        terms = Terms(self.settings.lease_duration_s, self.settings.renew_deadline_s, self.settings.retry_period_s)
+        limit = Timeouts(terms.call_timeout_s, terms.call_timeout_s)
+        own_client = Kube(self.kube.connection, timeouts=limit, pool_size=2)
+        lease = Lease(own_client, self.settings.pod_namespace, terms, self._lost)
+        self._lease = lease
+        self.kube.fence = lease.fence
+        loop, acquired = asyncio.get_running_loop(), asyncio.Event()
+
+        def on_acquired() -> None:
+            loop.call_soon_threadsafe(acquired.set)
+
+        lease.start(on_acquired)
+        await self._first(acquired.wait())
+        return acquired.is_set() and not self._stop.is_set()
+
+    async def _act(self) -> None:
+        router, workers = self._assemble()
+        sweep = Sweep(self.kube, self._store, router.kinds(), namespace=self.settings.namespace)
+        served = await self._primed(sweep)
+        if served is None:
+            return
+        feed = Feed(self.kube.connection, self._store.apply, namespace=self.settings.namespace)
+        self._feed = feed
+        feed.watch(served)
+        log.info("Acting", extra={"known": self._store.counts()})
+        await self._first(workers.run(), self._resync(sweep, feed, router))
+
+    def _assemble(self) -> tuple[Router, Workers]:
+        settings = self.settings
+        tools = Tools(
+            self.kube,
+            self._store,
+            self._events,
+            SystemClock(),
+            ambiguous_window_s=settings.ambiguous_create_window_s,
+            sync_period_s=settings.sync_period_s,
+        )
+        queues = [(controller, self._queue(controller)) for controller in self.factory(tools, self._wake)]
+        workers = Workers(queues, settings.worker_threads, Slots(settings.cloud_concurrency))
+        accepts = business(settings.namespace, settings.watch_filter)
+        router = Router(self._store, queues, asyncio.get_running_loop(), accepts=accepts)
+        self._workers, self._router = workers, router
+        return router, workers
+
+    def _queue(self, controller: Controller) -> WorkQueue:
+        return WorkQueue(
+            lane=controller.slot,
+            group=lambda key: cluster_of(self._store, key),
+            on_ready=lambda: self._workers.wake() if self._workers else None,
+        )
+
+    def _wake(self, key: Key) -> None:
+        if self._router:
+            self._router.wake(key)
+
+    async def _primed(self, sweep: Sweep) -> tuple[Kind, ...] | None:
+        """Fill the store; return the kinds that are served, None when the process was stopped before."""
+        pause_s = FIRST_RETRY_S
+        while not self._stop.is_set():
+            try:
+                return await threads.run(sweep.run, name="sweep")
+            except KubeError as error:
+                log.warning("First listing failed", extra={"err": str(error), "pause_s": pause_s})
+            await self._pause(pause_s)
+            pause_s = min(2 * pause_s, MAX_RETRY_S)
+        return None
+
+    async def _resync(self, sweep: Sweep, feed: Feed, router: Router) -> None:
+        pause_s = self.settings.sync_period_s
+        while True:
+            await self._pause(pause_s)
+            try:
+                feed.watch(await threads.run(sweep.run, name="sweep"))
+            except KubeError as error:
+                log.warning("Listing failed", extra={"err": str(error)})
+                pause_s = min(MAX_RETRY_S, self.settings.sync_period_s)
+            else:
+                router.wake_all(RESYNC_SPREAD * self.settings.sync_period_s)
+                pause_s = self.settings.sync_period_s
+
+    async def _pause(self, seconds: float) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stop.wait()
+
+    async def _first(self, *work: Coroutine[Any, Any, object]) -> None:
+        """Run until one of these ends or the process is stopped; what one raises is raised here."""
+        tasks = [asyncio.create_task(each) for each in (*work, self._stop.wait())]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _shut_down(self) -> None:
+        """Stop in an order that leaves no write in flight when the lease is given back."""
+        began_s = time.monotonic()
+        left = await self._workers.stop(DRAIN_S) if self._workers else 0
+        if self._feed:
+            await threads.run(lambda feed=self._feed: feed.stop(1.0), name="stop")  # type: ignore[misc]
+        await threads.run(lambda: self._events.stop(1.0), name="stop")
+        if self._lease:
+            end = self._lease.end if left else self._lease.release
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(threads.run(end, name="stop"), 1.0)
+        await diagnostics.close(self._servers)
+        log.info("Stopped", extra={"left": left, "seconds": round(time.monotonic() - began_s, 3)})
+
+    def _lost(self) -> None:
+        for handler in logging.getLogger().handlers:
+            handler.flush()
+        self.end_process(1)
+
+    def _watches(self) -> str | None:
+        silent_s = self._feed.silent_s() if self._feed else 0.0
+        return f"the watches are dead since {silent_s:.0f} s" if silent_s > DEAD_WATCHES_S else None
+
+    def _catch_signals(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with contextlib.suppress(RuntimeError, ValueError):  # not in the main thread: tests stop it themselves
+                loop.add_signal_handler(number, self._signalled)
+
+    def _signalled(self) -> None:
+        if self._stop.is_set():
+            log.warning("Second signal: ending at once")
+            self.end_process(1)
+        log.info("Stopping")
+        self.stop()

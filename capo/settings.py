@@ -1,0 +1,380 @@
+"""Every setting of the manager, read once from flags and environment.
+
+The flags of the Go provider keep their names, defaults and spelling (contract rules FLG-1 to FLG-3); all are listed in
+``docs/reference/settings.md``, and a test compares both ways.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+GATES: Final[Mapping[str, bool]] = {"PriorityQueue": True, "AutoScaleFromZero": False}
+_BETA: Final = frozenset({"PriorityQueue"})
+MIGRATION_PHASES: Final = frozenset({"StorageVersionMigration", "CleanupManagedFields"})
+TLS_VERSIONS: Final = ("VersionTLS12", "VersionTLS13")
+_NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_UNITS_S: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION: Final = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|ms|s|m|h))+")
+
+
+class SettingsError(Exception):
+    """A flag or variable cannot be used; the message is one clear line."""
+
+
+class HelpWanted(Exception):  # noqa: N818 - a wish, not an error
+    """``--help`` was given; the message is the help text."""
+
+
+class VersionWanted(Exception):  # noqa: N818
+    """``--version`` was given."""
+
+
+def duration_s(text: str) -> float:
+    """Return the seconds of a duration in Go's spelling, such as ``1h30m`` or ``1.5s``."""
+    if text == "0":
+        return 0.0
+    if not _DURATION.fullmatch(text):
+        raise ValueError("a duration such as 15s, 10m or 1h30m")
+    parts = re.findall(r"(\d+\.?\d*|\.\d+)(ns|us|µs|ms|s|m|h)", text)
+    seconds = sum(float(number) * _UNITS_S[unit] for number, unit in parts)
+    return -seconds if text.startswith("-") else seconds
+
+
+def _positive_duration_s(text: str) -> float:
+    if (seconds := duration_s(text)) <= 0:
+        raise ValueError("a duration above zero")
+    return seconds
+
+
+def _boolean(text: str) -> bool:
+    known = {"1": True, "t": True, "true": True, "0": False, "f": False, "false": False}
+    if text.lower() not in known:
+        raise ValueError("true or false")
+    return known[text.lower()]
+
+
+def _integer(text: str) -> int:
+    if not re.fullmatch(r"[+-]?\d+", text):
+        raise ValueError("a whole number")
+    return int(text)
+
+
+def _at_least(least: int, most: int | None = None) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = _integer(text)
+        if value < least or (most is not None and value > most):
+            raise ValueError(f"a whole number from {least}" + (f" to {most}" if most is not None else " up"))
+        return value
+
+    return parse
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError("a number") from None
+
+
+def _one_of(*names: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in names:
+            raise ValueError("one of " + ", ".join(names))
+        return text
+
+    return parse
+
+
+def _file(text: str) -> str:
+    if text and not os.access(text, os.R_OK):
+        raise ValueError("a file that can be read")
+    return text
+
+
+def _address(text: str) -> str:
+    if text not in ("", "0") and not re.fullmatch(r".*:\d{1,5}", text):
+        raise ValueError("host:port or :port")
+    return text
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (name.strip() for name in text.split(","))))
+
+
+def _phases(text: str) -> tuple[str, ...]:
+    phases = _names(text)
+    if not set(phases) <= MIGRATION_PHASES:
+        raise ValueError("one of " + ", ".join(sorted(MIGRATION_PHASES)))
+    return phases
+
+
+def feature_gates(text: str) -> Mapping[str, bool]:
+    """Return all gates with their values; ``AllAlpha`` and ``AllBeta`` come before single names."""
+    wanted: dict[str, bool] = {}
+    for pair in _names(text):
+        name, _, value = pair.partition("=")
+        if name not in (*GATES, "AllAlpha", "AllBeta"):
+            raise ValueError(f"name=true or name=false with a name out of {', '.join(GATES)}, AllAlpha, AllBeta")
+        wanted[name] = _boolean(value)
+    group = {name: "AllBeta" if name in _BETA else "AllAlpha" for name in GATES}
+    return {name: wanted.get(name, wanted.get(group[name], default)) for name, default in GATES.items()}
+
+
+def _flag(
+    name: str, default: Any, parse: Callable[[str], Any], text: str, *, shown: str | None = None, **more: Any
+) -> Any:
+    """Return a dataclass field that a flag fills.
+
+    Args:
+        shown: how help and documentation spell the default.
+        more: ``short``: one-letter name; ``is_switch``: needs no value; ``repeats``: values add up; ``is_inert``: it is
+            accepted for the sake of existing manifests and does nothing.
+    """
+    metadata = {"flag": name, "parse": parse, "text": text, "shown": shown if shown is not None else str(default)}
+    return field(default=default, metadata={**metadata, **more})
+
+
+def _switch(name: str, text: str, **more: Any) -> Any:
+    return _flag(name, False, _boolean, text, shown="false", is_switch=True, **more)
+
+
+def _duration(name: str, default: str, text: str, **more: Any) -> Any:
+    return _flag(name, duration_s(default), _positive_duration_s, text, shown=default, **more)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings; the defaults are those of a bare ``capo run``."""
+
+    leader_elect: bool = _switch("leader-elect", "Take part in leader election; only the leader acts.")
+    lease_duration_s: float = _duration(
+        "leader-elect-lease-duration", "15s", "How long others wait before they take the lease over."
+    )
+    renew_deadline_s: float = _duration(
+        "leader-elect-renew-deadline", "10s", "The leader ends itself after so long without a renewal."
+    )
+    retry_period_s: float = _duration("leader-elect-retry-period", "2s", "Pause between two attempts at the lease.")
+    namespace: str = _flag("namespace", "", str, "Watch this namespace alone; empty: all.")
+    watch_filter: str = _flag(
+        "watch-filter", "", str, "Act only on objects whose label `cluster.x-k8s.io/watch-filter` has this value."
+    )
+    cluster_concurrency: int = _flag(
+        "openstackcluster-concurrency", 10, _at_least(1), "Passes over OpenStackClusters at once, per cloud."
+    )
+    machine_concurrency: int = _flag(
+        "openstackmachine-concurrency",
+        10,
+        _at_least(1),
+        "Passes over OpenStackMachines at once, and over OpenStackServers, per cloud.",
+    )
+    template_concurrency: int = _flag(
+        "openstackmachinetemplate-concurrency", 10, _at_least(1), "Passes over OpenStackMachineTemplates at once."
+    )
+    sync_period_s: float = _duration("sync-period", "10m", "Everything is listed and looked at again so often.")
+    kube_api_qps: float = _flag(
+        "kube-api-qps", 20.0, _number, "No effect: the API server's own fairness limits us.", shown="20", is_inert=True
+    )
+    kube_api_burst: int = _flag("kube-api-burst", 30, _integer, "No effect, as `--kube-api-qps`.", is_inert=True)
+    webhook_port: int = _flag("webhook-port", 9443, _at_least(0, 65535), "HTTPS port of admission and conversion.")
+    webhook_cert_dir: str = _flag(
+        "webhook-cert-dir",
+        "/tmp/k8s-webhook-server/serving-certs/",  # noqa: S108 - the Go provider's default
+        str,
+        "Folder with `tls.crt` and `tls.key`; read again when they change.",
+    )
+    health_address: str = _flag("health-addr", ":9440", _address, "Address of `/healthz` and `/readyz`; plain HTTP.")
+    diagnostics_address: str = _flag("diagnostics-address", ":8443", _address, "Address of `/metrics`; `0`: none.")
+    insecure_diagnostics: bool = _switch(
+        "insecure-diagnostics", "Serve `/metrics` over plain HTTP to everybody who can reach the address."
+    )
+    profiler_address: str = _flag("profiler-address", "", str, "No effect: there is no Go profiler.", is_inert=True)
+    tls_min_version: str = _flag(
+        "tls-min-version", "VersionTLS12", _one_of(*TLS_VERSIONS), "Lowest TLS version of our servers."
+    )
+    tls_cipher_suites: tuple[str, ...] = _flag(
+        "tls-cipher-suites", (), _names, "No effect: Python's safe defaults are used.", shown="", is_inert=True
+    )
+    lb_provider: str = _flag(
+        "lb-provider", "amphora", str, "Octavia provider of clusters that name none (`amphora`, `ovn`)."
+    )
+    ca_certs: str = _flag(
+        "ca-certs", "", _file, "PEM file: certificate authorities of OpenStack end points without a `cacert`."
+    )
+    scope_cache_max_size: int = _flag(
+        "scope-cache-max-size", 10, _at_least(0), "How many authenticated clouds are kept; 0: none."
+    )
+    skip_crd_migration_phases: tuple[str, ...] = _flag(
+        "skip-crd-migration-phases",
+        (),
+        _phases,
+        "Phases of the storage version migration to leave out; repeatable.",
+        shown="",
+        repeats=True,
+    )
+    feature_gates: Mapping[str, bool] = field(
+        default_factory=lambda: dict(GATES),
+        metadata={
+            "flag": "feature-gates",
+            "parse": feature_gates,
+            "text": "`Name=true,Name=false`; known: `PriorityQueue` (no effect), `AutoScaleFromZero`, `AllAlpha`, "
+            "`AllBeta`.",
+            "shown": "PriorityQueue=true,AutoScaleFromZero=false",
+        },
+    )
+    verbosity: int = _flag("v", 0, _at_least(0), "Log messages up to this verbosity; 2 is usual, 6 shows requests.")
+    vmodule: str = _flag("vmodule", "", str, "No effect: verbosity per file is not supported.", is_inert=True)
+    logging_format: str = _flag("logging-format", "text", _one_of("text", "json"), "Layout of the log.")
+    log_flush_frequency_s: float = _duration(
+        "log-flush-frequency", "5s", "No effect: nothing is held back.", is_inert=True
+    )
+    log_text_split_stream: bool = _switch(
+        "log-text-split-stream", "No effect: all goes to standard error.", is_inert=True
+    )
+    log_json_split_stream: bool = _switch(
+        "log-json-split-stream", "No effect: all goes to standard error.", is_inert=True
+    )
+    log_text_info_buffer_size: str = _flag(
+        "log-text-info-buffer-size", "0", str, "No effect: nothing is held back.", is_inert=True
+    )
+    log_json_info_buffer_size: str = _flag(
+        "log-json-info-buffer-size", "0", str, "No effect: nothing is held back.", is_inert=True
+    )
+    kubeconfig: str = _flag(
+        "kubeconfig", "", _file, "Kubeconfig file; empty: `KUBECONFIG`, then the pod's own account."
+    )
+    ambiguous_create_window_s: float = _duration(
+        "ambiguous-create-window", "60s", "How long a create whose answer was lost may still take effect."
+    )
+    cloud_concurrency: int = _flag(
+        "cloud-concurrency", 10, _at_least(1), "Passes at once per cloud, over all controllers."
+    )
+    worker_threads: int = _flag("worker-threads", 64, _at_least(1), "Passes at once, over all controllers and clouds.")
+    openstack_connect_timeout_s: float = _duration(
+        "openstack-connect-timeout", "10s", "Limit of connecting to an OpenStack service."
+    )
+    openstack_read_timeout_s: float = _duration(
+        "openstack-read-timeout", "60s", "Limit between two packets of an OpenStack service's answer."
+    )
+    kube_context: str = field(default="", metadata={"env": "KUBECONTEXT", "text": "Context of the kubeconfig to use."})
+    pod_namespace: str = field(
+        default="", metadata={"env": "POD_NAMESPACE", "text": "Namespace of the lease; the pod's own if unset."}
+    )
+    instance_create_timeout_s: float = field(
+        default=300.0,
+        metadata={
+            "env": "CLUSTER_API_OPENSTACK_INSTANCE_CREATE_TIMEOUT",
+            "text": "Minutes that a server may stay in BUILD before it counts as failed; 5 if unset.",
+        },
+    )
+
+    def __post_init__(self) -> None:
+        if not self.retry_period_s < self.renew_deadline_s < self.lease_duration_s:
+            raise SettingsError(
+                "--leader-elect-retry-period must be less than --leader-elect-renew-deadline, and that less than "
+                "--leader-elect-lease-duration"
+            )
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One flag as it is documented."""
+
+    name: str
+    setting: str
+    default: str
+    text: str
+    parse: Callable[[str], Any]
+    is_switch: bool = False
+    repeats: bool = False
+    is_inert: bool = False
+
+
+def _flag_of(spec: dataclasses.Field[Any]) -> Flag:
+    data = spec.metadata
+    more = {name: data.get(name, False) for name in ("is_switch", "repeats", "is_inert")}
+    return Flag(data["flag"], spec.name, data["shown"], data["text"], data["parse"], **more)
+
+
+FLAGS: Final = tuple(_flag_of(f) for f in dataclasses.fields(Settings) if "flag" in f.metadata)
+VARIABLES: Final = {f.metadata["env"]: f.metadata["text"] for f in dataclasses.fields(Settings) if "env" in f.metadata}
+_BY_NAME: Final = {flag.name: flag for flag in FLAGS}
+
+
+def read(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> Settings:
+    """Return the settings that flags and environment say.
+
+    Raises:
+        SettingsError: one of them cannot be used.
+        HelpWanted: ``--help`` was given.
+        VersionWanted: ``--version`` was given.
+    """
+    values: dict[str, Any] = dict(_from_environment(environ))
+    rest = list(arguments)
+    while rest:
+        flag, value = _next(rest)
+        parsed = _parsed(f"--{flag.name}", flag.parse, value)
+        values[flag.setting] = (*values.get(flag.setting, ()), *parsed) if flag.repeats else parsed
+    return Settings(**values)
+
+
+def given_without_effect(settings: Settings) -> list[str]:
+    """Return the flags that were given another value than their default and have no effect."""
+    defaults = Settings()
+    return [f"--{f.name}" for f in FLAGS if f.is_inert and getattr(settings, f.setting) != getattr(defaults, f.setting)]
+
+
+def _next(rest: list[str]) -> tuple[Flag, str]:
+    """Take one flag with its value off the arguments."""
+    argument = re.sub(r"^-v(?=\d)", "-v=", rest.pop(0))
+    if not re.match(r"--?[A-Za-z]", argument):
+        raise SettingsError(f"unexpected argument {argument!r}: only flags are taken")
+    name, has_value, value = argument.lstrip("-").partition("=")
+    name = name.replace("_", "-")
+    if name in ("h", "help"):
+        raise HelpWanted(help_text())
+    if name == "version":
+        raise VersionWanted
+    if name not in _BY_NAME or (not argument.startswith("--") and len(name) > 1):
+        raise SettingsError(f"unknown flag {argument.partition('=')[0]}; see --help")
+    flag = _BY_NAME[name]
+    if has_value:
+        return flag, value
+    if flag.is_switch:
+        return flag, "true"
+    if not rest:
+        raise SettingsError(f"flag --{name} needs a value")
+    return flag, rest.pop(0)
+
+
+def _parsed(name: str, parse: Callable[[str], Any], value: str) -> Any:
+    try:
+        return parse(value)
+    except ValueError as error:
+        raise SettingsError(f"{name}: {value!r} is not {error}") from None
+
+
+def _from_environment(environ: Mapping[str, str]) -> Mapping[str, Any]:
+    values: dict[str, Any] = {"kube_context": environ.get("KUBECONTEXT", "")}
+    namespace = environ.get("POD_NAMESPACE", "")
+    if not namespace and _NAMESPACE_FILE.exists():
+        namespace = _NAMESPACE_FILE.read_text().strip()
+    values["pod_namespace"] = namespace
+    name = "CLUSTER_API_OPENSTACK_INSTANCE_CREATE_TIMEOUT"
+    if minutes := environ.get(name):
+        values["instance_create_timeout_s"] = 60.0 * _parsed(name, _at_least(1), minutes)
+    return values
+
+
+def help_text() -> str:
+    """Return all flags and variables, one line each."""
+    lines = ["Runs the controllers.", "", "Flags:"]
+    lines += [f"  --{flag.name:<38} {flag.text} [{flag.default}]" for flag in FLAGS]
+    lines += [f"  --{'version':<38} Print the version.", "", "Environment:"]
+    lines += [f"  {name:<40} {text}" for name, text in VARIABLES.items()]
+    return "\n".join(lines)
