@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.simulator import cinder, cinder_volumes, glance, keystone
+from capo.simulator import cinder, cinder_volumes, glance, keystone, neutron
 from capo.simulator.cloud import Cloud
 from capo.simulator.routing import Service
 
 # The first to seed comes first: later services look projects and networks up.
-SERVICES: Final[tuple[Service, ...]] = (keystone.service, glance.service, cinder.service)
+SERVICES: Final[tuple[Service, ...]] = (keystone.service, neutron.service, glance.service, cinder.service)
 # Modules that add routes to a service when they are imported.
 ROUTES: Final = (cinder_volumes,)
 

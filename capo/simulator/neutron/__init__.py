@@ -1,0 +1,61 @@
+"""Neutron v2.0: networks, subnets, ports, routers, security groups, floating IPs, trunks, tags, quotas.
+
+Start at `kind` (what the kinds share) and `crud` (their routes); each kind has a module. `internal` is what Nova and
+Octavia call.
+"""
+
+from __future__ import annotations
+
+from capo.simulator.cloud import Cloud
+from capo.simulator.keystone import project_named
+from capo.simulator.neutron import (
+    crud,
+    extensions,
+    floatingip,
+    group,
+    network,
+    port,
+    quota,
+    router,
+    rule,
+    subnet,
+    trunk,
+)
+from capo.simulator.neutron.kind import Caller, values_of_post
+from capo.simulator.neutron.service import service
+from capo.simulator.routing import Json
+
+__all__ = ["extensions", "quota", "service"]
+
+for _kind in (
+    network.KIND,
+    subnet.KIND,
+    port.KIND,
+    router.KIND,
+    group.KIND,
+    rule.KIND,
+    floatingip.KIND,
+    trunk.KIND,
+):
+    crud.serve(_kind)
+
+
+@service.seed
+def seed(cloud: Cloud) -> None:
+    """Make the external network, of whose addresses local processes can serve on any."""
+    admin = Caller(project_named(cloud, "admin"), is_admin=True)
+    external: Json = {
+        "name": "public",
+        "router:external": True,
+        "provider:network_type": "flat",
+        "provider:physical_network": "public",
+    }
+    made = network.create(cloud, values_of_post(network.KIND, external, admin), admin)
+    within: Json = {
+        "name": "public-subnet",
+        "network_id": made["id"],
+        "ip_version": 4,
+        "cidr": cloud.config.external_cidr,
+        "enable_dhcp": False,
+    }
+    subnet.create(cloud, values_of_post(subnet.KIND, within, admin), admin)

@@ -1,0 +1,59 @@
+"""The extensions that Neutron offers, and collections of theirs that are empty here."""
+
+from __future__ import annotations
+
+import functools
+from importlib import resources
+from typing import Final
+
+import yaml
+
+from capo.simulator.neutron.service import service
+from capo.simulator.routing import Json, Request, Response
+
+# Clients list these to look for hints; nothing of them is offered.
+EMPTY: Final = (
+    "availability_zones",
+    "agents",
+    "subnetpools",
+    "address-scopes",
+    "address-groups",
+    "rbac-policies",
+    "flavors",
+)
+
+
+@functools.cache
+def offered() -> tuple[Json, ...]:
+    """Return the extensions as the API shows them."""
+    text = resources.files(__package__ or "").joinpath("extensions.yaml").read_text(encoding="utf-8")
+    return tuple({**entry, "links": []} for entry in yaml.safe_load(text))
+
+
+@service.route("GET", "/v2.0/extensions")
+async def list_extensions(_: Request) -> Response:
+    return Response(200, {"extensions": list(offered())})
+
+
+@service.route("GET", "/v2.0/extensions/{alias}")
+async def get_extension(request: Request) -> Response:
+    alias = request.match["alias"]
+    for extension in offered():
+        if extension["alias"] == alias:
+            return Response(200, {"extension": extension})
+    text = (
+        "<html>\n <head>\n  <title>404 Not Found</title>\n </head>\n <body>\n  <h1>404 Not Found</h1>\n"
+        "  The resource could not be found.<br /><br />\n"
+        f"Extension with alias {alias} does not exist\n\n\n </body>\n</html>"
+    )
+    return Response(404, text=text, content_type="text/html; charset=UTF-8")
+
+
+def _serve_empty(path: str) -> None:
+    @service.route("GET", f"/v2.0/{path}")
+    async def list_nothing(_: Request) -> Response:
+        return Response(200, {path.replace("-", "_"): []})
+
+
+for _path in EMPTY:
+    _serve_empty(_path)

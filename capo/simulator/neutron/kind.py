@@ -1,0 +1,280 @@
+"""What the eight kinds of resources have in common: attributes, bodies, policy, quotas, visibility, times.
+
+A kind's module declares its `Kind` and its own rules; `crud` turns that into routes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from capo.simulator.cloud import Cloud, Table
+from capo.simulator.neutron import checks
+from capo.simulator.neutron.checks import Check, Invalid
+from capo.simulator.neutron.service import bad_request, disallowed
+from capo.simulator.routing import Fault, Json, Request
+
+UNSET: Final = object()
+REQUIRED: Final = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute of a kind.
+
+    Args:
+        flags: P may be given in POST, U in PUT, F filters lists, S sorts them.
+        default: REQUIRED in a POST; UNSET leaves it to the kind's own rules.
+        admin: The verbs that a plain member is refused, of P and U.
+    """
+
+    name: str
+    flags: str
+    check: Check = checks.anything
+    default: Any = UNSET
+    admin: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks; what Nova and Octavia do themselves they do as admin in the user's project."""
+
+    project_id: str
+    is_admin: bool = False
+
+    @classmethod
+    def of(cls, request: Request) -> Caller:
+        """Return who sent the request."""
+        return cls(request.project_id, request.is_admin)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of resource.
+
+    Args:
+        name: Singular, as in bodies: `security_group`.
+        path: Collection in the URL: `security-groups`.
+        missing: The refusal of an unknown id.
+        hidden: Attributes that only an admin sees.
+        unfiltered: Attributes that may be filtered by, to no effect.
+        matchers: Filters that are no comparison of the value; given the resource and all values of the query.
+        has_tags: Whether resources carry tags.
+    """
+
+    name: str
+    plural: str
+    path: str
+    attributes: tuple[Attribute, ...]
+    missing: Callable[[str], Fault]
+    create: Callable[[Cloud, Json, Caller], Json]
+    update: Callable[[Cloud, Json, Json, Caller], None]
+    delete: Callable[[Cloud, Json, Caller], None]
+    view: Callable[[Cloud, Json], Json]
+    is_visible: Callable[[Cloud, Json, Caller], bool]
+    is_owner: Callable[[Cloud, Json, Caller], bool]
+    hidden: frozenset[str] = frozenset()
+    unfiltered: frozenset[str] = frozenset()
+    matchers: dict[str, Callable[[Json, list[str]], bool]] = field(default_factory=dict)
+    has_tags: bool = True
+    prepare_list: Callable[[Cloud, Caller], None] = lambda _cloud, _caller: None
+    create_bulk: Callable[[Cloud, list[Json], Caller], list[Json]] | None = None
+
+    def table(self, cloud: Cloud) -> Table:
+        """Return all resources of this kind."""
+        return cloud.table("network", self.plural)
+
+    def attribute(self, name: str) -> Attribute | None:
+        """Return an attribute by name."""
+        return next((item for item in self.all_attributes if item.name == name), None)
+
+    @property
+    def all_attributes(self) -> tuple[Attribute, ...]:
+        """The kind's attributes with those that every kind has."""
+        tags = TAGS if self.has_tags else ()
+        return (*STANDARD, *self.attributes, *tags)
+
+    def flagged(self, flag: str) -> set[str]:
+        """Return the names of the attributes with a flag."""
+        return {item.name for item in self.all_attributes if flag in item.flags}
+
+    def find(self, cloud: Cloud, resource_id: str, caller: Caller) -> Json:
+        """Return a resource that the caller may see.
+
+        Raises:
+            Fault: 404 in the kind's words.
+        """
+        resource = self.table(cloud).get(resource_id)
+        if resource is None or not self.is_visible(cloud, resource, caller):
+            raise self.missing(resource_id)
+        return resource
+
+    def shown(self, cloud: Cloud, resource: Json, caller: Caller) -> Json:
+        """Return a resource as the caller may see it."""
+        view = self.view(cloud, resource)
+        hidden = frozenset() if caller.is_admin else self.hidden
+        return {key: value for key, value in view.items() if key not in hidden and not key.startswith("_")}
+
+
+STANDARD: Final = (
+    Attribute("id", "FS"),
+    Attribute("tenant_id", "PFS", checks.string(255)),
+    Attribute("project_id", "PFS", checks.string(255)),
+    Attribute("description", "PUF", checks.string(255), ""),
+    Attribute("revision_number", "FS"),
+    Attribute("created_at", ""),
+    Attribute("updated_at", ""),
+)
+TAGS: Final = (Attribute("tags", ""),)
+
+
+def own(_: Cloud, resource: Json, caller: Caller) -> bool:
+    """Whether the resource is the caller's project's."""
+    return caller.is_admin or resource["project_id"] == caller.project_id
+
+
+def time_of(cloud: Cloud) -> str:
+    """Return the cloud's time as Neutron writes it."""
+    return f"{cloud.now():%Y-%m-%dT%H:%M:%SZ}"
+
+
+def new(cloud: Cloud, values: Json, *, revision: int = 1) -> Json:
+    """Return a new resource with id, project, times and no tags."""
+    now = time_of(cloud)
+    return {
+        "id": cloud.new_id(),
+        **{key: value for key, value in values.items() if value is not UNSET},
+        "tags": [],
+        "created_at": now,
+        "updated_at": now,
+        "revision_number": revision,
+    }
+
+
+def touch(cloud: Cloud, resource: Json) -> None:
+    """Note that a resource changed."""
+    resource["revision_number"] += 1
+    resource["updated_at"] = time_of(cloud)
+
+
+def read_bodies(kind: Kind, request: Request) -> tuple[list[Json], bool]:
+    """Return the objects in the body of a POST, and whether they came as a list.
+
+    Raises:
+        Fault: 400 in the words of Neutron's web layer.
+    """
+    body = request.json if request.raw and request.raw != b"null" else {}
+    if kind.plural in body:
+        if not isinstance(body[kind.plural], list) or not body[kind.plural]:
+            raise bad_request("Resources required")
+        found = [_object(kind, item.get(kind.name, item), item) for item in body[kind.plural]]
+        return found, True
+    return [read_body(kind, request)], False
+
+
+def read_body(kind: Kind, request: Request) -> Json:
+    """Return the one object in the body."""
+    body = request.json if request.raw and request.raw != b"null" else {}
+    if kind.name not in body:
+        raise bad_request(f"Unable to find '{kind.name}' in request body")
+    return _object(kind, body[kind.name], body)
+
+
+def _object(kind: Kind, found: Any, body: Any) -> Json:
+    if not isinstance(body, dict) or not isinstance(found, dict):
+        raise bad_request(f"Object '{kind.name}' contains invalid data")
+    return found
+
+
+def values_of_post(kind: Kind, given: Json, caller: Caller) -> Json:
+    """Return the checked values of a POST, defaults filled in.
+
+    Raises:
+        Fault: 400 for what is unknown, read-only, missing or malformed; 403 for what only an admin may set.
+    """
+    _refuse_unknown(kind, given)
+    project_id = _project(given, caller)
+    values: Json = {}
+    for attribute in kind.all_attributes:
+        name = attribute.name
+        if name in {"project_id", "tenant_id"}:
+            continue
+        if "P" not in attribute.flags:
+            if name in given:
+                raise bad_request(f"Attribute '{name}' not allowed in POST")
+        elif name in given:
+            values[name] = given[name]
+        elif attribute.default is REQUIRED:
+            raise bad_request(f"Failed to parse request. Required attribute '{name}' not specified")
+        else:
+            values[name] = attribute.default
+    _check(kind, values)
+    values |= {"project_id": project_id, "tenant_id": project_id}
+    return values
+
+
+def enforce_post(kind: Kind, given: Json, caller: Caller) -> None:
+    """Refuse a plain member the attributes that only an admin may set at creation."""
+    for attribute in kind.attributes:
+        is_set = attribute.name in given and given[attribute.name] != attribute.default
+        if "P" in attribute.admin and is_set and not caller.is_admin:
+            rule = f"rule:create_{kind.name}"
+            raise disallowed(f"({rule} and {rule}:{attribute.name})")
+
+
+def values_of_put(kind: Kind, given: Json) -> Json:
+    """Return the checked changes of a PUT."""
+    _refuse_unknown(kind, given)
+    for name in given:
+        if name not in kind.flagged("U"):
+            raise bad_request(f"Cannot update read-only attribute {name}")
+    changes = dict(given)
+    _check(kind, changes)
+    return changes
+
+
+def enforce_put(kind: Kind, resource: Json, given: Json, caller: Caller, cloud: Cloud) -> None:
+    """Refuse a change by one who does not own the resource, and of what only an admin may change."""
+    rule = f"rule:update_{kind.name}"
+    if not kind.is_owner(cloud, resource, caller):
+        raise disallowed(rule)
+    for attribute in kind.attributes:
+        if "U" in attribute.admin and attribute.name in given and not caller.is_admin:
+            raise disallowed(f"({rule} and {rule}:{attribute.name})")
+
+
+def _refuse_unknown(kind: Kind, given: Json) -> None:
+    known = {attribute.name for attribute in kind.all_attributes}
+    extra = [name for name in given if name not in known]
+    if extra:
+        raise bad_request(f"Unrecognized attribute(s) '{', '.join(extra)}'")
+
+
+def _project(given: Json, caller: Caller) -> str:
+    for name in ("project_id", "tenant_id"):
+        if name in given and given[name] != caller.project_id and not caller.is_admin:
+            raise bad_request(
+                f"Specifying '{name}' other than the authenticated project in request is not allowed "
+                "for the current user."
+            )
+    return str(given.get("project_id", given.get("tenant_id", caller.project_id)))
+
+
+def _check(kind: Kind, values: Json) -> None:
+    for name, value in values.items():
+        attribute = kind.attribute(name)
+        if attribute is None or value is UNSET:
+            continue
+        try:
+            values[name] = attribute.check(value)
+        except Invalid as error:
+            raise bad_request(f"Invalid input for {name}. Reason: {error}.") from error
+
+
+def enforce_quota(cloud: Cloud, kind: Kind, project_id: str, more: int = 1) -> None:
+    """Refuse what would exceed the project's quota."""
+    limit = cloud.quota("network", project_id, kind.name)
+    used = sum(1 for item in kind.table(cloud).values() if item["project_id"] == project_id)
+    if 0 <= limit < used + more:
+        raise Fault(409, f"Quota exceeded for resources: ['{kind.name}'].", "OverQuota")

@@ -1,0 +1,179 @@
+"""Subnets: gateway, allocation pools, overlap."""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+from typing import Final
+
+from capo.simulator.cloud import Cloud
+from capo.simulator.neutron import checks, network
+from capo.simulator.neutron.kind import REQUIRED, UNSET, Attribute, Caller, Kind, new, own, touch
+from capo.simulator.neutron.service import disallowed, invalid_input
+from capo.simulator.routing import Fault, Json
+
+V6_MODES: Final = ("dhcpv6-stateful", "dhcpv6-stateless", "slaac", None)
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def missing(subnet_id: str) -> Fault:
+    return Fault(404, f"Subnet {subnet_id} could not be found.", "SubnetNotFound")
+
+
+def create(cloud: Cloud, values: Json, caller: Caller) -> Json:
+    parent = network.KIND.table(cloud).get(values["network_id"])
+    if parent is None:
+        raise network.missing(values["network_id"])
+    if not own(cloud, parent, caller):
+        raise disallowed("rule:create_subnet")
+    if values["cidr"] is UNSET or values["cidr"] is None:
+        message = "Bad subnets request: a subnetpool must be specified in the absence of a cidr."
+        raise Fault(400, message, "BadRequest")
+    cidr = ipaddress.ip_network(values["cidr"])
+    _check_cidr(cloud, values, cidr)
+    gateway = values["gateway_ip"]
+    if gateway is UNSET:
+        gateway = str(cidr[1] if cidr.version == 4 and cidr.num_addresses > 1 else cidr[0])
+    pools = values["allocation_pools"]
+    if pools is UNSET:
+        pools = default_pools(cidr, gateway)
+    else:
+        check_pools(cidr, pools, gateway)
+    given = {
+        **values,
+        "gateway_ip": gateway,
+        "allocation_pools": pools,
+        "subnetpool_id": None,
+        "router:external": parent["router:external"],
+    }
+    for name in ("dns_nameservers", "host_routes", "service_types"):
+        given[name] = [] if values[name] is UNSET else values[name]
+    for name in ("ipv6_ra_mode", "ipv6_address_mode"):
+        given[name] = None if values[name] is UNSET else values[name]
+    subnet = new(cloud, given, revision=0)
+    KIND.table(cloud)[subnet["id"]] = subnet
+    touch(cloud, parent)
+    return subnet
+
+
+def _check_cidr(cloud: Cloud, values: Json, cidr: Network) -> None:
+    if cidr.version != values["ip_version"]:
+        raise invalid_input(f"cidr '{cidr}' does not match the ip_version '{values['ip_version']}'.")
+    if values["enable_dhcp"]:
+        if cidr.num_addresses < 4:
+            raise invalid_input("Subnet has a prefix length that is incompatible with DHCP service enabled.")
+        if int(cidr.network_address) == 0:
+            raise invalid_input(f"First IP '{cidr[0]}' of network is not supported if enable_dhcp is True..")
+    for other in KIND.table(cloud).values():
+        if other["network_id"] != values["network_id"] or other["ip_version"] != cidr.version:
+            continue
+        if cidr.overlaps(ipaddress.ip_network(other["cidr"])):
+            raise invalid_input(
+                f"Requested subnet with cidr: {cidr} for network: {values['network_id']} overlaps with another subnet."
+            )
+
+
+def default_pools(cidr: Network, gateway: str | None) -> list[Json]:
+    """Return what of a subnet is free to allocate: all but its edges and the gateway."""
+    first, last = int(cidr[0]), int(cidr[-1])
+    if cidr.num_addresses > 2:
+        first += 1
+        last -= 1 if cidr.version == 4 else 0
+    make = type(cidr[0])
+    at = int(ipaddress.ip_address(gateway)) if gateway else None
+    ranges = [(first, last)] if at is None or not first <= at <= last else [(first, at - 1), (at + 1, last)]
+    return [{"start": str(make(low)), "end": str(make(high))} for low, high in ranges if low <= high]
+
+
+def check_pools(cidr: Network, pools: list[Json], gateway: str | None) -> None:
+    """Refuse pools that are no ranges, leave the subnet, overlap, or hold the gateway."""
+    spans = []
+    for pool in pools:
+        start, end = ipaddress.ip_address(pool["start"]), ipaddress.ip_address(pool["end"])
+        if start.version != end.version or int(start) > int(end):
+            raise Fault(400, f"The allocation pool {pool} is not valid.", "InvalidAllocationPool")
+        if start not in cidr or end not in cidr:
+            message = f"The allocation pool {start}-{end} spans beyond the subnet cidr {cidr}."
+            raise Fault(400, message, "OutOfBoundsAllocationPool")
+        spans.append((int(start), int(end), f"{start}-{end}"))
+    spans.sort()
+    for (_, end_of_one, one), (start_of_other, _, other) in itertools.pairwise(spans):
+        if start_of_other <= end_of_one:
+            message = f"Found overlapping allocation pools: {one} {other} for subnet {cidr}."
+            raise Fault(409, message, "OverlappingAllocationPools")
+    at = int(ipaddress.ip_address(gateway)) if gateway else -1
+    for low, high, text in spans:
+        if low <= at <= high:
+            message = f"Gateway ip {gateway} conflicts with allocation pool {text}."
+            raise Fault(409, message, "GatewayConflictWithAllocationPools")
+
+
+def update(cloud: Cloud, subnet: Json, changes: Json, _: Caller) -> None:
+    if "gateway_ip" in changes or "allocation_pools" in changes:
+        cidr = ipaddress.ip_network(subnet["cidr"])
+        pools: list[Json] = changes.get("allocation_pools") or subnet["allocation_pools"]
+        check_pools(cidr, pools, changes.get("gateway_ip", subnet["gateway_ip"]))
+    subnet.update(changes)
+    touch(cloud, subnet)
+
+
+def delete(cloud: Cloud, subnet: Json, _: Caller) -> None:
+    for port in cloud.table("network", "ports").values():
+        uses = any(fixed["subnet_id"] == subnet["id"] for fixed in port["fixed_ips"])
+        if uses and port["device_owner"] not in network.AUTOMATIC_OWNERS:
+            message = (
+                f"Unable to complete operation on subnet {subnet['id']}: "
+                "One or more ports have an IP allocation from this subnet."
+            )
+            raise Fault(409, message, "SubnetInUse")
+    KIND.table(cloud).pop(subnet["id"])
+    touch(cloud, network.KIND.table(cloud)[subnet["network_id"]])
+
+
+def view(_: Cloud, subnet: Json) -> Json:
+    return subnet
+
+
+def _is_visible(cloud: Cloud, subnet: Json, caller: Caller) -> bool:
+    if own(cloud, subnet, caller):
+        return True
+    parent = network.KIND.table(cloud).get(subnet["network_id"])
+    return parent is not None and network.is_visible(cloud, parent, caller)
+
+
+def _is_owner(cloud: Cloud, subnet: Json, caller: Caller) -> bool:
+    return own(cloud, subnet, caller) or network.owns_network(cloud, subnet["network_id"], caller)
+
+
+KIND: Final = Kind(
+    name="subnet",
+    plural="subnets",
+    path="subnets",
+    attributes=(
+        Attribute("name", "PUFS", checks.string(255), ""),
+        Attribute("ip_version", "PFS", checks.one_of((4, 6), checks.integer), REQUIRED),
+        Attribute("network_id", "PFS", checks.uuid_text, REQUIRED),
+        Attribute("subnetpool_id", "PFS", checks.or_none(checks.uuid_text)),
+        Attribute("prefixlen", "P", checks.non_negative),
+        Attribute("cidr", "PFS", checks.or_none(checks.cidr)),
+        Attribute("gateway_ip", "PUFS", checks.or_none(checks.ip_text)),
+        Attribute("allocation_pools", "PU", checks.pools),
+        Attribute("dns_nameservers", "PU", checks.nameservers),
+        Attribute("host_routes", "PU", checks.host_routes),
+        Attribute("enable_dhcp", "PUFS", checks.boolean, default=True),
+        Attribute("ipv6_ra_mode", "PFS", checks.one_of(V6_MODES)),
+        Attribute("ipv6_address_mode", "PFS", checks.one_of(V6_MODES)),
+        Attribute("shared", "F", checks.boolean),
+        Attribute("use_default_subnetpool", "P", checks.boolean, default=False),
+        Attribute("router:external", "F", checks.boolean),
+        Attribute("service_types", "PU", checks.list_of(checks.string(255)), admin="PU"),
+    ),
+    missing=missing,
+    create=create,
+    update=update,
+    delete=delete,
+    view=view,
+    is_visible=_is_visible,
+    is_owner=_is_owner,
+    unfiltered=frozenset({"shared"}),
+)
