@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
-from capo.crdgen import comparison, definitions
+from capo.crdgen import definitions
 from capo.crdgen.additions import ADDITIONS
-from capo.crdgen.comparison import Difference
-from capo.crdgen.tests import compat
+from capo.crdgen.tests import comparison, compat
+from capo.crdgen.tests.comparison import Difference
 
 PAGE = Path(definitions.__file__).resolve().parents[2] / "docs" / "reference" / "additions.md"
 NOT_SERVED_YET = {"v1beta1"}
