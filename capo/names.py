@@ -15,6 +15,7 @@ from typing import Final
 
 GROUP: Final = "infrastructure.cluster.x-k8s.io"
 OWNER_ID_ANNOTATION: Final = f"{GROUP}/owner-id"
+BASTION_HASH_ANNOTATION: Final = f"{GROUP}/bastion-hash"
 CLUSTER_NAME_LABEL: Final = "cluster.x-k8s.io/cluster-name"
 CONTROL_PLANE_LABEL: Final = "cluster.x-k8s.io/control-plane"
 WATCH_FILTER_LABEL: Final = "cluster.x-k8s.io/watch-filter"

@@ -1,0 +1,65 @@
+"""Who may connect to the API load balancer; pure.
+
+Source: behaviour reference, cluster.md 2.10 and W22: what cannot be enforced is refused, so that a wrong list never opens the
+load balancer to everyone. Octavia stores network addresses (10.0.0.5/24 as 10.0.0.0/24), so that is what is compared.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from capo.errors import InvalidSpecError
+
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+class Allowed(NamedTuple):
+    """The CIDRs of every listener.
+
+    Args:
+        cidrs: sorted, each once; empty admits everyone.
+        dropped: entries of the user that the VIP's IP version makes meaningless.
+    """
+
+    cidrs: tuple[str, ...]
+    dropped: tuple[str, ...] = ()
+
+
+def allowed(wanted: Sequence[str], own: Iterable[str], *, vip: str) -> Allowed:
+    """Return the user's CIDRs and the cluster's own; nothing when the user restricts nothing.
+
+    Args:
+        own: addresses and CIDRs of subnets, router and bastion; those of another IP version than the VIP are left out.
+        vip: the VIP's address.
+
+    Raises:
+        InvalidSpecError: an entry is no address or CIDR, or none is of the VIP's IP version.
+    """
+    if not wanted:
+        return Allowed(())
+    version = ipaddress.ip_address(vip).version
+    parsed = {entry: _parsed(entry) for entry in wanted}
+    usable = {network for network in parsed.values() if network.version == version}
+    if not usable:
+        raise InvalidSpecError(
+            f"spec.apiServer.managedLoadBalancer.allowedCIDRs has no IPv{version} entry, but the VIP is {vip}"
+        )
+    networks = usable | {n for n in map(_parsed, own) if n.version == version}
+    dropped = tuple(entry for entry, network in parsed.items() if network.version != version)
+    return Allowed(tuple(sorted(map(str, networks))), dropped)
+
+
+def normalised(cidrs: Iterable[str] | None) -> tuple[str, ...]:
+    """Return CIDRs as :func:`allowed` gives them, so that both can be compared."""
+    return tuple(sorted(str(_parsed(cidr)) for cidr in cidrs or ()))
+
+
+def _parsed(entry: str) -> _Network:
+    try:
+        return ipaddress.ip_network(entry.strip(), strict=False)
+    except ValueError as error:
+        raise InvalidSpecError(
+            f"spec.apiServer.managedLoadBalancer.allowedCIDRs: {entry!r} is neither an address nor a CIDR"
+        ) from error

@@ -1,0 +1,57 @@
+"""What is in the way of a deletion, in words; pure (W18, W23)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from capo.errors import BlockedError
+
+Resource = Mapping[str, Any]
+
+MAX_NAMED: Final = 5
+"""As many as fit a sentence; the rest is counted."""
+ROUTER_INTERFACES: Final = (
+    "network:router_interface",
+    "network:router_interface_distributed",
+    "network:ha_router_replicated_interface",
+)
+_OF_NETWORK: Final = ("network:dhcp", "network:distributed", "network:router_centralized_snat")
+"""Neutron's own ports, which go with the network or the router."""
+
+
+def in_network(ports: Iterable[Resource]) -> list[Resource]:
+    """Return the ports that keep a network from being deleted."""
+    return [port for port in ports if port.get("device_owner") not in _OF_NETWORK]
+
+
+def interfaces(ports: Iterable[Resource], router_ids: Iterable[str]) -> list[Resource]:
+    """Return the ports that are interfaces of these routers."""
+    wanted = set(router_ids)
+    return [p for p in ports if p.get("device_owner") in ROUTER_INTERFACES and p.get("device_id") in wanted]
+
+
+def error(what: str, blockers: Sequence[Resource], describe: str) -> BlockedError:
+    """Return the error that names what is in the way.
+
+    Args:
+        what: what is to be deleted, as ``kind id``.
+        describe: ``port`` or ``floating IP``.
+    """
+    one = of_port if describe == "port" else of_floating_ip
+    named = [one(body) for body in blockers[:MAX_NAMED]]
+    more = len(blockers) - len(named)
+    listed = "; ".join(named) + (f"; and {more} more" if more else "")
+    return BlockedError(f"still in use by {listed}" if listed else "still in use, the cloud does not say by what", resource=what)
+
+
+def of_port(port: Resource) -> str:
+    """Return a port as people need it: whose device it is."""
+    name = f" {port['name']!r}" if port.get("name") else ""
+    owner = f" of {port['device_owner']} {port.get('device_id') or ''}".rstrip() if port.get("device_owner") else ""
+    return f"port {port['id']}{name}{owner}"
+
+
+def of_floating_ip(body: Resource) -> str:
+    """Return a floating IP with the address that it leads to."""
+    return f"floating IP {body['floating_ip_address']} for {body.get('fixed_ip_address') or 'nothing'}"

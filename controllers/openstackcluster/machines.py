@@ -1,0 +1,27 @@
+"""The machines of a cluster, which go before its infrastructure (OWN-7)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from capo import names
+from capo.controllers.openstackcluster.scope import ClusterScope
+from capo.engine.steps import NotNeeded, Outcome, Wait
+from capo.kube.kinds import MACHINE, OPENSTACK_MACHINE
+
+_KINDS: Final = (MACHINE, OPENSTACK_MACHINE)
+
+
+def leave_machines(_scope: ClusterScope) -> Outcome:
+    """Do nothing: machines are made by others."""
+    return NotNeeded()
+
+
+def await_machines_gone(scope: ClusterScope) -> Outcome:
+    """Wait until no machine of the cluster is left; an event of the last one wakes the object."""
+    store, label = scope.turn.tools.store, names.CLUSTER_NAME_LABEL
+    left = {kind.kind: len(store.by_label(kind, scope.namespace, label, scope.cluster_name)) for kind in _KINDS}
+    if not any(left.values()):
+        return NotNeeded()
+    counted = " and ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in left.items() if count)
+    return Wait("Deleting", f"{counted} of the cluster must go first")

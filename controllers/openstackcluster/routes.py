@@ -1,0 +1,58 @@
+"""Which OpenStackClusters a change of another object concerns; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from capo import names
+from capo.contract import references, rules
+from capo.controllers.pausing import PAUSED
+from capo.engine import conditions
+from capo.engine.store import Object, Route, Store
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER
+
+Idents = Iterable[tuple[str, str]]
+
+
+def of_cluster(cluster: Object, store: Store) -> Idents:
+    """Wake the OpenStackCluster of a Cluster that was paused or resumed, or that may have what it waits for.
+
+    A Cluster's status changes all the time; an OpenStackCluster that is ready and hears nothing new is left alone.
+    """
+    name = references.infrastructure_name(cluster, OPENSTACK_CLUSTER.kind)
+    namespace = cluster["metadata"]["namespace"]
+    infra = store.get(OPENSTACK_CLUSTER, namespace, name) if name else None
+    return [(namespace, infra["metadata"]["name"])] if infra and _is_concerned(infra, cluster) else []
+
+
+def _is_concerned(infra: Object, cluster: Object) -> bool:
+    shown = (infra.get("status") or {}).get("conditions") or ()
+    is_paused = rules.pause_cause(infra, cluster) is not None
+    return conditions.is_true(shown, PAUSED) != is_paused or not conditions.is_true(shown, conditions.READY)
+
+
+def of_server(server: Object, _store: Store) -> Idents:
+    """Wake the OpenStackCluster whose bastion this is."""
+    owner = references.owner(server, group=names.GROUP, kind=OPENSTACK_CLUSTER.kind)
+    return [(server["metadata"]["namespace"], owner.name)] if owner else []
+
+
+def of_member(machine: Object, store: Store) -> Idents:
+    """Wake the OpenStackClusters that wait for their Machines to be gone."""
+    cluster_name, namespace = references.cluster_name(machine), machine["metadata"]["namespace"]
+    if not cluster_name:
+        return []
+    return [
+        (namespace, infra["metadata"]["name"])
+        for infra in store.list(OPENSTACK_CLUSTER, namespace)
+        if infra["metadata"].get("deletionTimestamp") and references.owner_cluster_name(infra) == cluster_name
+    ]
+
+
+ROUTES: Final = (
+    Route(CLUSTER, of_cluster),
+    Route(OPENSTACK_SERVER, of_server),
+    Route(MACHINE, of_member),
+    Route(OPENSTACK_MACHINE, of_member),
+)

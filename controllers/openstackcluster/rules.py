@@ -1,0 +1,196 @@
+"""The rules of the managed security groups: Kubernetes' own, and those of the user; pure.
+
+Source: behaviour reference, cluster.md 2.8 (the tables there name each rule), W12 and W19. The rules of a cluster whose
+subnets are IPv4 and whose API has its usual port are exactly the Go provider's.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from capo.api.v1beta2.securitygroups import ManagedSecurityGroups, SecurityGroupRuleSpec
+from capo.errors import InvalidSpecError
+from capo.openstack.security_group import Rule
+
+CONTROL_PLANE: Final = "controlplane"
+WORKER: Final = "worker"
+BASTION: Final = "bastion"
+
+_NODE_PORTS: Final = (30000, 32767)
+_ETCD: Final = (2379, 2380)
+_KUBELET: Final = 10250
+_SSH: Final = 22
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What rules refer to.
+
+    Args:
+        group_ids: ids of the managed groups by suffix; the bastion's only while the bastion is enabled.
+        api_port: port of the API server.
+        additional_ports: more ports of the load balancer.
+        subnet_cidrs: CIDRs of the cluster's subnets; they tell the IP versions in use.
+    """
+
+    group_ids: Mapping[str, str]
+    api_port: int
+    additional_ports: Sequence[int]
+    subnet_cidrs: Sequence[str]
+
+    @property
+    def ethertypes(self) -> tuple[str, ...]:
+        """Return the IP versions in use, as Neutron names them; IPv4 as long as no subnet is known."""
+        return tuple(sorted({ethertype(cidr) for cidr in self.subnet_cidrs})) or ("IPv4",)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The rules by the suffix of their group, and what of the spec could not become a rule.
+
+    Args:
+        skipped: one sentence per rule that refers to a group which does not exist.
+    """
+
+    rules: Mapping[str, tuple[Rule, ...]]
+    skipped: tuple[str, ...] = ()
+
+
+def ethertype(cidr: str) -> str:
+    """Return the IP version of a CIDR, as Neutron names it."""
+    return f"IPv{ipaddress.ip_network(cidr, strict=False).version}"
+
+
+def wanted(spec: ManagedSecurityGroups, around: Surroundings) -> Wanted:
+    """Return the rules of every group that exists.
+
+    Raises:
+        InvalidSpecError: a rule names its remote side in more than one way, or an invalid CIDR.
+    """
+    users = {
+        CONTROL_PLANE: (*spec.control_plane_nodes_security_group_rules, *spec.cluster_nodes_security_group_rules),
+        WORKER: (*spec.worker_nodes_security_group_rules, *spec.cluster_nodes_security_group_rules),
+    }
+    rules = {
+        CONTROL_PLANE: (*_control_plane(spec, around), *_of_users(users[CONTROL_PLANE], around), *_ssh(around)),
+        WORKER: (*_worker(spec, around), *_of_users(users[WORKER], around), *_ssh(around)),
+    }
+    if BASTION in around.group_ids:
+        rules[BASTION] = (*_egress(), *_ingress(around, "SSH", _SSH))
+    skipped = dict.fromkeys(sentence for rule in (*users[CONTROL_PLANE], *users[WORKER]) for sentence in _gaps(rule, around))
+    return Wanted(rules, tuple(skipped))
+
+
+def _egress() -> Iterator[Rule]:
+    for version in ("IPv4", "IPv6"):
+        yield Rule(direction="egress", ethertype=version, description="Full open")
+
+
+def _ingress(
+    around: Surroundings, description: str, ports: int | tuple[int, int] | None, *, protocol: str | None = "tcp", of: str = ""
+) -> Iterator[Rule]:
+    """Yield a rule per IP version in use; ``of`` is the suffix of the group that it admits, empty for everyone."""
+    low, high = ports if isinstance(ports, tuple) else (ports, ports)
+    for version in around.ethertypes:
+        yield Rule(
+            direction="ingress",
+            ethertype=version,
+            description=description,
+            protocol=protocol,
+            port_range_min=low,
+            port_range_max=high,
+            remote_group_id=around.group_ids[of] if of else None,
+        )
+
+
+def _control_plane(spec: ManagedSecurityGroups, around: Surroundings) -> Iterator[Rule]:
+    yield from _egress()
+    yield from _ingress(around, "Kubernetes API", around.api_port)
+    for port in around.additional_ports:
+        if port != around.api_port:
+            yield from _ingress(around, "Additional port", port)
+    if not spec.allow_all_in_cluster_traffic:
+        yield from _ingress(around, "Etcd", _ETCD, of=CONTROL_PLANE)
+    yield from _among_nodes(spec, around, of=(CONTROL_PLANE, WORKER))
+
+
+def _worker(spec: ManagedSecurityGroups, around: Surroundings) -> Iterator[Rule]:
+    yield from _egress()
+    for cidr in around.subnet_cidrs:
+        for protocol in ("tcp", "udp"):
+            yield _node_ports_of_subnet(cidr, protocol)
+    for group in (WORKER, CONTROL_PLANE):
+        for protocol in ("tcp", "udp"):
+            yield from _ingress(around, "Node Port Services", _NODE_PORTS, protocol=protocol, of=group)
+    yield from _among_nodes(spec, around, of=(WORKER, CONTROL_PLANE))
+
+
+def _node_ports_of_subnet(cidr: str, protocol: str) -> Rule:
+    low, high = _NODE_PORTS
+    return Rule(
+        direction="ingress",
+        ethertype=ethertype(cidr),
+        description="Node Port Services",
+        protocol=protocol,
+        port_range_min=low,
+        port_range_max=high,
+        remote_ip_prefix=cidr,
+    )
+
+
+def _among_nodes(spec: ManagedSecurityGroups, around: Surroundings, *, of: Sequence[str]) -> Iterator[Rule]:
+    for group in of:
+        if spec.allow_all_in_cluster_traffic:
+            yield from _ingress(around, "In-cluster Ingress", None, protocol=None, of=group)
+        else:
+            yield from _ingress(around, "Kubelet API", _KUBELET, of=group)
+
+
+def _ssh(around: Surroundings) -> Iterator[Rule]:
+    if BASTION in around.group_ids:
+        yield from _ingress(around, "SSH", _SSH, of=BASTION)
+
+
+def _of_users(specs: Iterable[SecurityGroupRuleSpec], around: Surroundings) -> Iterator[Rule]:
+    for spec in specs:
+        remotes = [bool(spec.remote_managed_groups), bool(spec.remote_group_id), bool(spec.remote_ip_prefix)]
+        if sum(remotes) > 1:
+            raise InvalidSpecError(
+                f"security group rule {spec.name!r} has more than one of remoteManagedGroups, remoteGroupID, remoteIPPrefix"
+            )
+        if not spec.remote_managed_groups:
+            yield _of_user(spec, spec.remote_group_id)
+        for group in spec.remote_managed_groups:
+            if group in around.group_ids:
+                yield _of_user(spec, around.group_ids[group])
+
+
+def _of_user(spec: SecurityGroupRuleSpec, remote_group_id: str | None) -> Rule:
+    return Rule(
+        direction=spec.direction,
+        ethertype=spec.ether_type or _ethertype_of_prefix(spec),
+        description=spec.description,
+        protocol=spec.protocol,
+        port_range_min=spec.port_range_min,
+        port_range_max=spec.port_range_max,
+        remote_group_id=remote_group_id,
+        remote_ip_prefix=spec.remote_ip_prefix,
+    )
+
+
+def _ethertype_of_prefix(spec: SecurityGroupRuleSpec) -> str:
+    if not spec.remote_ip_prefix:
+        return "IPv4"
+    try:
+        return ethertype(spec.remote_ip_prefix)
+    except ValueError as error:
+        raise InvalidSpecError(f"security group rule {spec.name!r}: {error}") from error
+
+
+def _gaps(spec: SecurityGroupRuleSpec, around: Surroundings) -> Iterator[str]:
+    for group in spec.remote_managed_groups:
+        if group not in around.group_ids:
+            yield f"rule {spec.name!r} waits for the {group} group, which does not exist"

@@ -1,0 +1,155 @@
+"""What one pass over an OpenStackCluster works with, and what its steps find out for those after them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from capo import names
+from capo.api.v1beta2 import OpenStackCluster
+from capo.api.v1beta2.openstackcluster import BastionStatus, NetworkStatus, Router, Subnet
+from capo.api.v1beta2.openstackcluster import LoadBalancer as LoadBalancerStatus
+from capo.contract import references
+from capo.contract.clusters import Endpoint
+from capo.engine import conditions
+from capo.engine.turn import Turn
+from capo.kube.kinds import OPENSTACK_SERVER
+from capo.names import Stamp
+from capo.openstack.cloud import Cloud
+from capo.openstack.observed import Observed
+
+Object = Mapping[str, Any]
+Resource = Mapping[str, Any]
+
+NETWORK: Final = "network"
+SUBNET: Final = "subnet"
+ROUTER: Final = "router"
+LOAD_BALANCER: Final = "lb-api"
+API_FLOATING_IP: Final = "fip-api"
+BASTION_FLOATING_IP: Final = "fip-bastion"
+
+
+def group_role(suffix: str) -> str:
+    """Return the role of a managed security group."""
+    return f"group-{suffix}"
+
+
+def listener_role(port: int) -> str:
+    """Return the role of the listener of an API port."""
+    return f"listener-{port}"
+
+
+def pool_role(port: int) -> str:
+    """Return the role of the pool of an API port; control plane machines look their pool up by it."""
+    return f"pool-{port}"
+
+
+@dataclass
+class Found:
+    """What the steps of this pass found; a field is only of meaning when its step is done.
+
+    Args:
+        external_network: None when there is none, or it is disabled.
+        network: the cluster's network.
+        subnets: the subnets that the cluster uses, in order.
+        router: None when there is none.
+        groups: managed security groups by suffix.
+        load_balancer: the load balancer as Octavia tells it; None when there is none.
+        vip_network: network and subnet of the VIP.
+        allowed_cidrs: CIDRs of every listener; empty admits everyone.
+        floating_ip: address of the endpoint's floating IP, None without one.
+        endpoint: the endpoint to write down.
+        failure_domains: ``status.failureDomains``.
+        bastion: ``status.bastion``.
+    """
+
+    external_network: NetworkStatus | None = None
+    network: NetworkStatus | None = None
+    subnets: tuple[Subnet, ...] = ()
+    router: Router | None = None
+    groups: dict[str, Resource] = field(default_factory=dict)
+    load_balancer: Resource | None = None
+    vip_network: tuple[NetworkStatus, tuple[Subnet, ...]] | None = None
+    allowed_cidrs: tuple[str, ...] = ()
+    floating_ip: str | None = None
+    endpoint: Endpoint | None = None
+    failure_domains: list[dict[str, Any]] | None = None
+    bastion: BastionStatus | None = None
+
+
+@dataclass(frozen=True)
+class ClusterScope:
+    """The object, its owner, its cloud and what is known of it.
+
+    Args:
+        owner: Cluster API's Cluster; None when it is gone, which only a deletion may find.
+    """
+
+    turn: Turn
+    cluster: OpenStackCluster
+    owner: Object | None
+    cloud: Cloud
+    observed: Observed
+    found: Found = field(default_factory=Found)
+
+    @property
+    def sight(self) -> Observed:
+        """The observer as this pass sees it."""
+        return self.observed
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the object, its owner and its children."""
+        return self.turn.key.namespace
+
+    @property
+    def cluster_name(self) -> str:
+        """The name of Cluster API's Cluster, which names in the cloud are made of."""
+        obj = self.turn.obj
+        return references.owner_cluster_name(obj) or references.cluster_name(obj) or self.turn.key.name
+
+    @property
+    def resource_name(self) -> str:
+        """``<namespace>-<Cluster name>``, the part of names in the cloud that is the cluster's own."""
+        return names.cluster_resource_name(self.namespace, self.cluster_name)
+
+    @property
+    def description(self) -> str:
+        """The beginning of the description of what is made for the cluster."""
+        return names.created_by(self.resource_name)
+
+    @property
+    def is_network_managed(self) -> bool:
+        """Tell whether the network is made here, as opposed to one that exists."""
+        return bool(self.cluster.spec.managed_subnets)
+
+    @property
+    def known_load_balancer(self) -> LoadBalancerStatus | None:
+        """What an earlier pass wrote down of the load balancer."""
+        return self.cluster.status.api_server_managed_load_balancer
+
+    @property
+    def bastion_name(self) -> str:
+        """The name of the bastion's OpenStackServer."""
+        return names.bastion(self.cluster_name)
+
+    @property
+    def bastion_object(self) -> Object | None:
+        """The bastion's OpenStackServer as the store has it now, None when there is none."""
+        return self.turn.tools.store.get(OPENSTACK_SERVER, self.namespace, self.bastion_name)
+
+    def stamp(self, role: str) -> Stamp:
+        """Return the stamp of one of the object's resources."""
+        return Stamp(self.turn.owner, role)
+
+    def is_settled(self, condition: str) -> bool:
+        """Tell whether a condition was True for the spec as it is now: what it stands for need not be looked up again."""
+        obj = self.turn.obj
+        shown = conditions.find((obj.get("status") or {}).get("conditions") or (), condition)
+        generation = obj["metadata"].get("generation", 0)
+        return shown is not None and shown["status"] == "True" and shown.get("observedGeneration", 0) == generation
+
+    def tell(self, reason: str, text: str, *, severity: str = "Normal") -> None:
+        """Emit an Event on the object."""
+        self.turn.tools.events.emit(self.turn.obj, severity, reason, text)

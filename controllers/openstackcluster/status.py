@@ -1,0 +1,186 @@
+"""What a pass found -> status, conditions and endpoint of an OpenStackCluster; pure.
+
+Source: behaviour reference, cluster.md 1.5 (what upstream's strict schema takes), 5.2, and provider contract IC-3, IC-5. A
+block is written only when it is complete, and stays as it is while its step is not done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from capo.api.model import Model
+from capo.api.v1beta2 import OpenStackCluster
+from capo.api.v1beta2.openstackcluster import NetworkStatus, Router, Subnet
+from capo.controllers.openstackcluster import endpoint
+from capo.controllers.openstackcluster.rules import BASTION, CONTROL_PLANE, WORKER
+from capo.controllers.openstackcluster.scope import NETWORK, Found
+from capo.engine import conditions
+from capo.engine.conditions import Condition
+from capo.engine.steps import Failed, Held, NotNeeded, Result, Results, Wait, is_done
+from capo.ledger import Ledger
+
+Resource = Mapping[str, Any]
+Fields = dict[str, Any]
+
+BEFORE_PROVISIONED: Final = (
+    "NetworkReady",
+    "RouterReady",
+    "SecurityGroupsReady",
+    "LoadBalancerReady",
+    "APIEndpointReady",
+)
+_GROUPS: Final = {
+    CONTROL_PLANE: "controlPlaneSecurityGroup",
+    WORKER: "workerSecurityGroup",
+    BASTION: "bastionSecurityGroup",
+}
+
+
+def network(body: Resource) -> NetworkStatus:
+    """Return what is shown of a network; the id stands in for a missing name."""
+    return NetworkStatus(name=body.get("name") or body["id"], id=body["id"], tags=_tags(body))
+
+
+def subnet(body: Resource) -> Subnet:
+    """Return what is shown of a subnet; the id stands in for a missing name."""
+    return Subnet(name=body.get("name") or body["id"], id=body["id"], cidr=body["cidr"], tags=_tags(body))
+
+
+def router(body: Resource) -> Router:
+    """Return what is shown of a router, with its addresses on the external network."""
+    gateway = body.get("external_gateway_info") or {}
+    ips = tuple(ip["ip_address"] for ip in gateway.get("external_fixed_ips") or ())
+    return Router(name=body.get("name") or body["id"], id=body["id"], tags=_tags(body), ips=ips)
+
+
+def _tags(body: Resource) -> tuple[str, ...]:
+    return tuple(body.get("tags") or ())
+
+
+def of_pass(found: Found, cluster: OpenStackCluster, results: Results) -> Fields:
+    """Return the fields of status to write; None removes a field."""
+    fields: Fields = {}
+    if is_done(results["NetworkReady"]):
+        fields["externalNetwork"] = _block(found.external_network)
+        fields["network"] = _with_subnets(found.network, found.subnets)
+    if is_done(results["RouterReady"]):
+        fields["router"] = _block(found.router)
+    if is_done(results["SecurityGroupsReady"]):
+        fields |= {name: _group(found.groups.get(suffix)) for suffix, name in _GROUPS.items()}
+    if is_done(results["LoadBalancerReady"]) and is_done(results["APIEndpointReady"]):
+        fields["apiServerManagedLoadBalancer"] = _load_balancer(found)
+    if found.failure_domains is not None:
+        fields["failureDomains"] = found.failure_domains or None
+    if isinstance(results["BastionReady"], NotNeeded | Wait) or is_done(results["BastionReady"]):
+        fields["bastion"] = _block(found.bastion)
+    if is_provisioned(found, cluster, results):
+        fields["initialization"] = {"provisioned": True}
+    return fields
+
+
+def is_provisioned(found: Found, cluster: OpenStackCluster, results: Results) -> bool:
+    """Tell whether the first machine may be made: all is there, and the zones to place it in were known at least once."""
+    has_zones = found.failure_domains is not None or _was_provisioned(cluster)
+    return has_zones and all(is_done(results[step]) for step in BEFORE_PROVISIONED)
+
+
+def _was_provisioned(cluster: OpenStackCluster) -> bool:
+    return cluster.status.initialization is not None and cluster.status.initialization.provisioned
+
+
+def spec(found: Found, cluster: OpenStackCluster, results: Results) -> Fields:
+    """Return the endpoint if it is new; a complete one is never changed (IC-4)."""
+    if found.endpoint is None or endpoint.of_spec(cluster.spec) or not is_done(results["APIEndpointReady"]):
+        return {}
+    return {"controlPlaneEndpoint": {"host": found.endpoint.host, "port": found.endpoint.port}}
+
+
+def shown(found: Found, cluster: OpenStackCluster, ledger: Ledger, results: Results) -> list[Condition]:
+    """Return the conditions that steps alone do not show as the Go provider does."""
+    return [
+        *_network_failure(cluster, ledger, results["NetworkReady"]),
+        *_router_failure(cluster, results["RouterReady"]),
+        *_endpoint_held(results),
+        *_ready_without_zones(found, cluster, results),
+    ]
+
+
+def _network_failure(cluster: OpenStackCluster, ledger: Ledger, result: Result) -> list[Condition]:
+    """Name what failed: an existing network, the network to be made, or its subnet."""
+    if not isinstance(result, Failed):
+        return []
+    of_managed = "SubnetCreateFailed" if ledger.id_of(NETWORK) else "NetworkCreateFailed"
+    reason = of_managed if cluster.spec.managed_subnets else "OpenStackError"
+    return [Condition("NetworkReady", "False", reason, result.error.sentence)]
+
+
+def _router_failure(cluster: OpenStackCluster, result: Result) -> list[Condition]:
+    if not isinstance(result, Failed) or cluster.spec.managed_subnets:
+        return []
+    return [Condition("RouterReady", "False", "OpenStackError", result.error.sentence)]
+
+
+def _endpoint_held(results: Results) -> list[Condition]:
+    """Show on the endpoint what holds up its load balancer: people and tools look there."""
+    balancer = results["LoadBalancerReady"]
+    if not isinstance(results["APIEndpointReady"], Held):
+        return []
+    if isinstance(balancer, Failed):
+        return [Condition("APIEndpointReady", "False", "APIEndpointConfigFailed", balancer.error.sentence)]
+    if isinstance(balancer, Wait):
+        return [Condition("APIEndpointReady", balancer.status, balancer.reason, balancer.message)]
+    return []
+
+
+def _ready_without_zones(found: Found, cluster: OpenStackCluster, results: Results) -> list[Condition]:
+    """Keep ``Ready`` False as long as the cluster is not provisioned for want of its zones alone (CON-4)."""
+    zones = results["FailureDomainsReady"]
+    is_else_done = all(is_done(results[step]) for step in BEFORE_PROVISIONED)
+    if not is_else_done or is_provisioned(found, cluster, results):
+        return []
+    text = zones.error.sentence if isinstance(zones, Failed) else "the availability zones are not known yet"
+    return [Condition(conditions.READY, "False", "OpenStackError", f"FailureDomainsReady: {text}")]
+
+
+def dropped(results: Results) -> list[str]:
+    """Return the conditions of steps that have nothing to do any more."""
+    return [name for name, result in results.items() if isinstance(result, NotNeeded)]
+
+
+def _block(model: Model | None) -> Fields | None:
+    """Return a value as a merge patch that also clears what is empty now."""
+    if model is None:
+        return None
+    fields = model.model_dump(mode="json", by_alias=True)
+    return {name: value if value not in (None, "", [], {}) else None for name, value in fields.items()}
+
+
+def _with_subnets(net: NetworkStatus | None, subnets: Sequence[Subnet]) -> Fields | None:
+    block = _block(net)
+    return {**block, "subnets": [_compact(s) for s in subnets] or None} if block is not None else None
+
+
+def _compact(model: Model) -> Fields:
+    return {name: value for name, value in (_block(model) or {}).items() if value is not None}
+
+
+def _group(body: Resource | None) -> Fields | None:
+    return {"id": body["id"], "name": body.get("name") or body["id"]} if body else None
+
+
+def _load_balancer(found: Found) -> Fields | None:
+    """Return the block of the load balancer; the VIP stands in for a missing floating IP, which is never read back."""
+    body = found.load_balancer
+    if body is None:
+        return None
+    network_block = _with_subnets(*found.vip_network) if found.vip_network else None
+    return {
+        "name": body.get("name") or body["id"],
+        "id": body["id"],
+        "ip": found.floating_ip or body["vip_address"],
+        "internalIP": body["vip_address"],
+        "allowedCIDRs": list(found.allowed_cidrs) or None,
+        "tags": list(body.get("tags") or ()) or None,
+        "loadBalancerNetwork": network_block,
+    }
