@@ -42,14 +42,18 @@ class Record:
 
 
 def started_at(pid: int) -> str | None:
-    """Return when a living process was started, or None when there is none (a zombie is not alive)."""
+    """Return when a living process was started, or None when there is none.
+
+    A zombie is not alive, but one with threads left is: it may still hold its ports and files.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     except OSError:
         return None
     fields = stat.rsplit(")", 1)[1].split()
-    return None if fields[0] in {"Z", "X"} else f"{boot}/{fields[19]}"
+    state, threads, ticks = fields[0], int(fields[17]), fields[19]
+    return None if state in {"Z", "X"} and threads <= 1 else f"{boot}/{ticks}"
 
 
 class Processes:
