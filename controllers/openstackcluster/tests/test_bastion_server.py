@@ -1,0 +1,201 @@
+"""The bastion's OpenStackServer (cluster.md 3, W10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from capo import names
+from capo.api.v1alpha1 import OpenStackServer
+from capo.api.v1beta2.openstackcluster import Bastion
+from capo.controllers.openstackcluster import bastion_server
+from capo.controllers.openstackcluster.bastion_server import Action
+from capo.controllers.openstackcluster.tests.objects import BASTION, CLUSTER_NAME, IDENTITY, infra
+
+SPEC = {"flavor": "m1.small", "image": {"filter": {"name": "ubuntu"}}, "sshKeyName": "key", "identityRef": IDENTITY}
+
+
+def bastion(machine: Mapping[str, Any] | None = None, **fields: Any) -> Bastion:
+    return Bastion.model_validate({**BASTION, "spec": {**BASTION["spec"], **(machine or {})}, **fields})  # type: ignore[dict-item]
+
+
+WANTED = bastion_server.fingerprint(bastion(), ())
+
+
+def child(
+    hash_: str | None = WANTED, owner_uid: str | None = "osc-uid", *, is_deleting: bool = False, reason: str = ""
+) -> dict[str, Any]:
+    made = bastion_server.wanted_object(
+        infra(), name="kube-bastion", cluster_name=CLUSTER_NAME, spec=SPEC, fingerprint=hash_ or ""
+    )
+    metadata = made["metadata"]
+    metadata |= {"resourceVersion": "7", "uid": "child-uid"}
+    metadata["ownerReferences"] = [{**metadata["ownerReferences"][0], "uid": owner_uid}] if owner_uid else []
+    if hash_ is None:
+        del metadata["annotations"][names.BASTION_HASH_ANNOTATION]
+    if is_deleting:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    if reason:
+        made["status"] = {"conditions": [{"type": "InstanceReady", "status": "False", "reason": reason}]}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "expected"),
+    [
+        pytest.param(None, None, Action.NOTHING, id="none, and none is wanted"),
+        pytest.param(None, WANTED, Action.CREATE, id="add"),
+        pytest.param(child(), WANTED, Action.KEEP, id="as it should be"),
+        pytest.param(child("1-0123456789abcdef"), WANTED, Action.DELETE, id="edited"),
+        pytest.param(child(), None, Action.DELETE, id="disabled or removed"),
+        pytest.param(child(is_deleting=True), WANTED, Action.AWAIT_GONE, id="on its way out"),
+        pytest.param(child(is_deleting=True), None, Action.AWAIT_GONE, id="on its way out for good"),
+        pytest.param(child(None), WANTED, Action.MARK, id="made by the Go provider: never replaced"),
+        pytest.param(child("0-0123456789abcdef"), WANTED, Action.MARK, id="hash of an older version: never replaced"),
+        pytest.param(child(owner_uid=None), WANTED, Action.MARK, id="OWN-3: its owner was lost"),
+        pytest.param(child(owner_uid="another"), WANTED, Action.REFUSE, id="somebody else's"),
+        pytest.param(child(owner_uid="another"), None, Action.NOTHING, id="somebody else's is left alone"),
+        pytest.param(child(reason="InstanceNotFound"), WANTED, Action.DELETE, id="W10: server vanished, build anew"),
+        pytest.param(child(reason="InstanceDeleted"), WANTED, Action.DELETE, id="W10: server deleted, build anew"),
+        pytest.param(child(reason="InstanceStateError"), WANTED, Action.KEEP, id="a failed server is shown, not churned"),
+    ],
+)
+def test_what_is_done_with_the_child(found: dict[str, Any] | None, wanted: str | None, expected: Action) -> None:
+    assert bastion_server.decide(found, infra(), wanted) is expected
+
+
+@pytest.mark.parametrize(
+    ("machine", "fields", "tags"),
+    [
+        pytest.param({"identityRef": {"name": "other", "cloudName": "c"}}, {}, (), id="credentials"),
+        pytest.param({"trunk": False, "tags": []}, {}, (), id="defaults written out"),
+        pytest.param({"providerID": "openstack:///x"}, {}, (), id="provider ID"),
+        pytest.param({}, {"floatingIP": "198.51.100.9"}, (), id="floating IP"),
+        pytest.param({}, {"availabilityZone": ""}, (), id="empty zone"),
+    ],
+)
+def test_what_makes_no_other_server_replaces_nothing(
+    machine: dict[str, Any], fields: dict[str, Any], tags: tuple[str, ...]
+) -> None:
+    assert bastion_server.fingerprint(bastion(machine, **fields), tags) == WANTED
+
+
+@pytest.mark.parametrize(
+    ("machine", "fields", "tags"),
+    [
+        pytest.param({"flavor": {"filter": {"name": "m1.large"}}}, {}, (), id="flavor"),
+        pytest.param({"image": {"filter": {"name": "debian"}}}, {}, (), id="image"),
+        pytest.param({"sshKeyName": "another"}, {}, (), id="key"),
+        pytest.param({"ports": [{"network": {"filter": {"name": "dmz"}}}]}, {}, (), id="ports"),
+        pytest.param({"rootVolume": {"sizeGiB": 10}}, {}, (), id="root volume"),
+        pytest.param({"tags": ["a"]}, {}, (), id="own tags"),
+        pytest.param({}, {}, ("a",), id="tags of the cluster"),
+        pytest.param({}, {"availabilityZone": "az1"}, (), id="zone"),
+    ],
+)
+def test_what_makes_another_server_replaces_it(
+    machine: dict[str, Any], fields: dict[str, Any], tags: tuple[str, ...]
+) -> None:
+    assert bastion_server.fingerprint(bastion(machine, **fields), tags) != WANTED
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        pytest.param(None, False, id="absent"),
+        pytest.param(BASTION, True, id="enabled"),
+        pytest.param({"spec": BASTION["spec"]}, True, id="enabled by default"),
+        pytest.param({**BASTION, "enabled": False}, False, id="disabled"),
+    ],
+)
+def test_whether_there_is_to_be_a_bastion(fields: dict[str, Any] | None, expected: bool) -> None:
+    assert bastion_server.is_enabled(Bastion.model_validate(fields) if fields else None) is expected
+
+
+def test_the_object_has_finalizer_owner_id_owner_and_labels_from_the_first_write_on() -> None:
+    cluster = infra()
+    cluster["metadata"]["labels"][names.WATCH_FILTER_LABEL] = "blue"
+
+    made = bastion_server.wanted_object(
+        cluster, name="kube-bastion", cluster_name=CLUSTER_NAME, spec=SPEC, fingerprint=WANTED
+    )
+
+    metadata = made["metadata"]
+    annotation = metadata["annotations"][names.OWNER_ID_ANNOTATION]
+    assert names.owner_of(annotation, kind="OpenStackServer", namespace="default", name="kube-bastion")
+    assert metadata["finalizers"] == ["openstackserver.infrastructure.cluster.x-k8s.io"]
+    assert metadata["labels"] == {names.CLUSTER_NAME_LABEL: CLUSTER_NAME, names.WATCH_FILTER_LABEL: "blue"}
+    [owner] = metadata["ownerReferences"]
+    assert (owner["kind"], owner["uid"], owner["controller"], owner["blockOwnerDeletion"]) == (
+        "OpenStackCluster",
+        "osc-uid",
+        True,
+        True,
+    )
+
+
+def test_a_child_is_marked_without_losing_what_it_has() -> None:
+    orphan = child(None, owner_uid=None)
+
+    assert bastion_server.mark(child(None), infra(), WANTED) == {
+        "metadata": {"resourceVersion": "7", "annotations": {names.BASTION_HASH_ANNOTATION: WANTED}}
+    }
+    [owner] = bastion_server.mark(orphan, infra(), WANTED)["metadata"]["ownerReferences"]
+    assert owner["uid"] == "osc-uid"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param({"identityRef": {"name": "other", "cloudName": "c"}}, True, id="credentials do not count"),
+        pytest.param({"ports": [{"network": {"id": "n"}, "securityGroups": [{"id": "g"}]}]}, True, id="nor do ids"),
+        pytest.param({"flavor": "m1.large"}, False, id="flavor counts"),
+        pytest.param({"ports": [{}, {}]}, False, id="number of ports counts"),
+    ],
+)
+def test_a_child_without_hash_is_compared_by_its_spec(change: dict[str, Any], expected: bool) -> None:
+    known = {"spec": {**SPEC, "ports": [{}]}}
+
+    assert bastion_server.is_alike(known, {**SPEC, "ports": [{}], **change}) is expected
+
+
+def server(**status: Any) -> OpenStackServer:
+    return OpenStackServer.model_validate({"metadata": {"name": "kube-bastion"}, "spec": {**SPEC, "ports": [{}]}, "status": status})
+
+
+@pytest.mark.parametrize(
+    ("resolved", "made", "expected"),
+    [
+        pytest.param(["other", "net"], ["p0", "p1"], "p1", id="the one on the cluster's network"),
+        pytest.param(["other"], ["p0"], "p0", id="else the first"),
+        pytest.param(["net"], [], None, id="none is made yet"),
+    ],
+)
+def test_port_that_the_floating_ip_leads_to(resolved: list[str], made: list[str], expected: str | None) -> None:
+    ports = [{"name": "p", "networkID": network} for network in resolved]
+    found = server(resolved={"ports": ports}, resources={"ports": [{"id": id_} for id_ in made]})
+
+    assert bastion_server.port_id(found, "net") == expected
+
+
+def test_status_shows_server_and_addresses() -> None:
+    found = server(
+        instanceID="srv",
+        instanceState="ACTIVE",
+        addresses=[{"type": "InternalIP", "address": "10.6.0.8"}, {"type": "ExternalIP", "address": "198.51.100.9"}],
+    )
+    floating_ip = {"floating_ip_address": "198.51.100.9", "fixed_ip_address": "10.6.0.8"}
+
+    shown = bastion_server.status(found, floating_ip)
+
+    assert shown.to_dict() == {
+        "id": "srv",
+        "name": "kube-bastion",
+        "sshKeyName": "key",
+        "state": "ACTIVE",
+        "ip": "10.6.0.8",
+        "floatingIP": "198.51.100.9",
+    }
+    assert bastion_server.status(found, None).ip == "10.6.0.8"
