@@ -36,7 +36,8 @@ class Allocation:
         self.mac = mac
         self.port_id = port_id
         self.found: list[Json] = []
-        self.subnets = [item for item in cloud.table("network", "subnets").values() if item["network_id"] == network_id]
+        on_network = [item for item in cloud.table("network", "subnets").values() if item["network_id"] == network_id]
+        self.subnets = sorted(on_network, key=lambda item: str(item["id"]))
 
     def automatic(self) -> list[Json]:
         """Take an address of each IP version that the network has."""
@@ -65,7 +66,7 @@ class Allocation:
                 self._take_in_subnet(entry["subnet_id"], keep)
             else:
                 raise invalid_input("IP allocation requires subnet_id or ip_address.")
-        if wanted and with_slaac:
+        if with_slaac:
             self._add_slaac()
         return self._sorted()
 

@@ -144,6 +144,11 @@ def _serve_tag(kind: Kind) -> None:
         _require_tag(_tagged(request, kind, "get"), request.match["tag"])
         return Response(204)
 
+    @service.route("POST", path)
+    async def post_tag(request: Request) -> Response:
+        _require_tag(_tagged(request, kind, "create"), request.match["tag"])
+        return Response(204)
+
     @service.route("PUT", path)
     async def put_tag(request: Request) -> Response:
         resource = _tagged(request, kind, "update")

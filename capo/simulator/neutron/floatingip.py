@@ -95,9 +95,9 @@ def _fixed(inner: Json, fixed_ip: str | None) -> Json:
 def _router_between(cloud: Cloud, floating: Json, inner: Json, subnet_id: str) -> str:
     """Return the router that has the port's subnet and the external network on it."""
     for attached in port.KIND.table(cloud).values():
-        if attached["device_owner"] != router.INTERFACE:
+        if attached["device_owner"] != router.INTERFACE or "_router_id" not in attached:
             continue
-        found = router.KIND.table(cloud).get(attached["device_id"])
+        found = router.KIND.table(cloud).get(attached["_router_id"])
         info = found["external_gateway_info"] if found else None
         is_on_subnet = any(fixed["subnet_id"] == subnet_id for fixed in attached["fixed_ips"])
         if found and info and is_on_subnet and info["network_id"] == floating["floating_network_id"]:
@@ -139,7 +139,7 @@ KIND: Final = Kind(
     plural="floatingips",
     path="floatingips",
     attributes=(
-        Attribute("floating_ip_address", "PFS", checks.or_none(checks.ip_text), None, admin="P"),
+        Attribute("floating_ip_address", "PFSE", checks.or_none(checks.ip_text), None, admin="P"),
         Attribute("subnet_id", "P", checks.or_none(checks.uuid_text), None),
         Attribute("floating_network_id", "PFS", checks.uuid_text, REQUIRED),
         Attribute("router_id", "FS"),

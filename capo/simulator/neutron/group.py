@@ -75,6 +75,13 @@ def view(cloud: Cloud, group: Json) -> Json:
     return {**group, "security_group_rules": [rule.nested(found) for found in rules]}
 
 
+def _view_in_list(cloud: Cloud, group: Json) -> Json:
+    """Return a group of a list; there its rules do not know whether they are a default group's."""
+    shown = view(cloud, group)
+    rules = [{**found, "belongs_to_default_sg": None} for found in shown["security_group_rules"]]
+    return {**shown, "security_group_rules": rules}
+
+
 def _prepare_list(cloud: Cloud, caller: Caller) -> None:
     ensure_default(cloud, caller.project_id)
 
@@ -97,4 +104,5 @@ KIND: Final = Kind(
     is_visible=own,
     is_owner=own,
     prepare_list=_prepare_list,
+    view_in_list=_view_in_list,
 )

@@ -25,7 +25,8 @@ def answer(request: Request, kind: Kind) -> Json:
     limit = _limit(query)
     order = _order(kind, query)
     kind.prepare_list(cloud, caller)
-    found = [kind.view(cloud, item) for item in kind.table(cloud).values() if kind.is_visible(cloud, item, caller)]
+    view = kind.view_in_list or kind.view
+    found = [view(cloud, item) for item in kind.table(cloud).values() if kind.is_visible(cloud, item, caller)]
     found = [item for item in found if _matches(kind, item, query)]
     for key, is_descending in reversed(order):
         found.sort(key=lambda item, key=key: _sortable(item.get(key)), reverse=is_descending)  # type: ignore[misc]
@@ -42,6 +43,10 @@ def check_filters(kind: Kind, query: MultiMapping[str]) -> None:
     unknown = [name for name in dict.fromkeys(query) if name not in known]
     if unknown:
         raise bad_request(f"{unknown} is invalid attribute for filtering")
+    for name, value in query.items():
+        attribute = kind.attribute(name)
+        if attribute is not None and attribute.check is checks.boolean:
+            checks.boolean(value)
 
 
 def fields_of(item: Json, query: MultiMapping[str]) -> Json:

@@ -57,7 +57,7 @@ def create(cloud: Cloud, values: Json, caller: Caller) -> Json:
         "port_security_enabled": is_secured,
         "security_groups": _groups(cloud, values, is_secured=is_secured, fixed_ips=fixed_ips),
         "allowed_address_pairs": _pairs(values["allowed_address_pairs"], mac, is_secured=is_secured),
-        "extra_dhcp_opts": values["extra_dhcp_opts"] or [],
+        "extra_dhcp_opts": [{"ip_version": 4, **option} for option in values["extra_dhcp_opts"] or []],
         "status": "DOWN",
         **_unbound(),
     }
@@ -161,6 +161,7 @@ def unbind(cloud: Cloud, port: Json) -> None:
 def update(cloud: Cloud, port: Json, changes: Json, _: Caller) -> None:
     changed = dict(changes)
     if "fixed_ips" in changes:
+        _check_router(cloud, port)
         allocation = Allocation(cloud, port["network_id"], port["mac_address"], port_id=port["id"])
         changed["fixed_ips"] = allocation.requested(changes["fixed_ips"], current=port["fixed_ips"])
     after = {**port, **changed}
@@ -172,13 +173,19 @@ def update(cloud: Cloud, port: Json, changes: Json, _: Caller) -> None:
         changed["allowed_address_pairs"] = _pairs(
             after["allowed_address_pairs"], port["mac_address"], is_secured=after["port_security_enabled"]
         )
-    host = changed.pop("binding:host_id", None)
+    host = changed.pop("binding:host_id", UNSET)
     port.update(changed)
     touch(cloud, port)
-    if host:
+    if host is not UNSET and host:
         bind(cloud, port, host)
-    elif host is not None:
+    elif host is not UNSET:
         port |= {**_unbound(), "status": "DOWN"}
+
+
+def _check_router(cloud: Cloud, port: Json) -> None:
+    is_interface = port["device_owner"] == ROUTER_OWNERS[0]
+    if is_interface and port["device_id"] not in cloud.table("network", "routers"):
+        raise Fault(404, f"Router {port['device_id']} could not be found", "RouterNotFound")
 
 
 def delete(cloud: Cloud, port: Json, caller: Caller) -> None:
@@ -194,8 +201,9 @@ def delete(cloud: Cloud, port: Json, caller: Caller) -> None:
 
 
 def _device_exists(cloud: Cloud, port: Json) -> bool:
-    kind = "floatingips" if port["device_owner"] == "network:floatingip" else "routers"
-    return port["device_id"] in cloud.table("network", kind)
+    if port["device_owner"] == "network:floatingip":
+        return port["device_id"] in cloud.table("network", "floatingips")
+    return port.get("_router_id") in cloud.table("network", "routers")
 
 
 def _check_trunks(cloud: Cloud, port: Json) -> None:
@@ -261,10 +269,6 @@ def _match_groups(port: Json, values: list[str]) -> bool:
     return any(value in port["security_groups"] for value in values)
 
 
-def _security_groups(value: Any) -> Any:
-    return UNSET if value is None else checks.uuid_list(value)
-
-
 KIND: Final = Kind(
     name="port",
     plural="ports",
@@ -273,27 +277,27 @@ KIND: Final = Kind(
         Attribute("name", "PUFS", checks.string(255), ""),
         Attribute("network_id", "PFS", checks.uuid_text, REQUIRED),
         Attribute("admin_state_up", "PUFS", checks.boolean, default=True),
-        Attribute("mac_address", "PUFS", checks.mac, admin="U"),
-        Attribute("fixed_ips", "PUF", checks.fixed_ips),
-        Attribute("device_id", "PUFS", checks.string(255), ""),
-        Attribute("device_owner", "PUFS", checks.string(255), ""),
+        Attribute("mac_address", "PUFSE", checks.mac, admin="U"),
+        Attribute("fixed_ips", "PUFE", checks.fixed_ips, parts=("ip_address", "subnet_id")),
+        Attribute("device_id", "PUFSE", checks.string(255), ""),
+        Attribute("device_owner", "PUFSE", checks.string(255), ""),
         Attribute("status", "FS"),
-        Attribute("allowed_address_pairs", "PU", checks.address_pairs),
+        Attribute("allowed_address_pairs", "PUE", checks.address_pairs, parts=("mac_address", "ip_address")),
         Attribute("dns_name", "PU", checks.string(255), ""),
         Attribute("dns_assignment", ""),
         Attribute("dns_domain", "PU", checks.string(255), ""),
         Attribute("extra_dhcp_opts", "PU", checks.or_none(checks.list_of(checks.anything)), None),
         Attribute("device_profile", "P", checks.or_none(checks.string(255))),
         Attribute("numa_affinity_policy", "PU"),
-        Attribute("port_security_enabled", "PU", checks.boolean),
         Attribute("binding:vif_type", ""),
         Attribute("binding:vif_details", ""),
-        Attribute("binding:vnic_type", "PU", checks.one_of(VNIC_TYPES), "normal"),
-        Attribute("binding:host_id", "PUF", admin="PU"),
-        Attribute("binding:profile", "PU", admin="PU"),
+        Attribute("binding:vnic_type", "PUE", checks.one_of(VNIC_TYPES), "normal"),
+        Attribute("binding:host_id", "PUFE", admin="PU"),
+        Attribute("binding:profile", "PUE", admin="PU"),
+        Attribute("port_security_enabled", "PUE", checks.boolean),
         Attribute("trunk_details", ""),
         Attribute("propagate_uplink_status", "P", checks.boolean, default=True),
-        Attribute("security_groups", "PUF", _security_groups),
+        Attribute("security_groups", "PUF", checks.uuid_list),
         # Declared for ports alone, and then neither stored nor shown.
         Attribute("tags", "P", checks.tags),
     ),

@@ -9,13 +9,11 @@ from capo.simulator.cloud import Cloud
 from capo.simulator.neutron import checks, network, port, subnet
 from capo.simulator.neutron.checks import Invalid
 from capo.simulator.neutron.kind import UNSET, Attribute, Caller, Kind, new, own, touch
-from capo.simulator.neutron.service import disallowed, service
+from capo.simulator.neutron.service import service
 from capo.simulator.routing import Fault, Json, Request, Response
 
 INTERFACE: Final = "network:router_interface"
 GATEWAY: Final = "network:router_gateway"
-# Only an admin may say these of a gateway.
-ADMIN_GATEWAY: Final = ("enable_snat", "external_fixed_ips")
 
 
 def missing(router_id: str) -> Fault:
@@ -48,17 +46,8 @@ def _zone_hints(value: Any) -> list[str]:
     return hints
 
 
-def _enforce_gateway(verb: str, info: Json | None, caller: Caller) -> None:
-    for name in ADMIN_GATEWAY:
-        if info and name in info and not caller.is_admin:
-            rule = f"rule:{verb}_router"
-            outer = f"{rule}:external_gateway_info"
-            raise disallowed(f"({rule} and ({outer} and ({outer}:network_id and {outer}:{name})))")
-
-
 def create(cloud: Cloud, values: Json, caller: Caller) -> Json:
     info = values["external_gateway_info"]
-    _enforce_gateway("create", info, caller)
     external = _external(cloud, info, caller) if info else None
     given = {
         **values,
@@ -95,6 +84,7 @@ def _set_gateway(cloud: Cloud, router: Json, info: Json) -> None:
     if info.get("external_fixed_ips"):
         wanted["fixed_ips"] = info["external_fixed_ips"]
     made = internal_port(cloud, "", wanted)
+    made["_router_id"] = router["id"]
     router["external_gateway_info"] = {
         "network_id": info["network_id"],
         "external_fixed_ips": made["fixed_ips"],
@@ -114,7 +104,6 @@ def update(cloud: Cloud, router: Json, changes: Json, caller: Caller) -> None:
     changed = dict(changes)
     if "external_gateway_info" in changed:
         info = changed.pop("external_gateway_info")
-        _enforce_gateway("update", info, caller)
         _change_gateway(cloud, router, info, caller)
     if "routes" in changed:
         _check_routes(cloud, router, changed["routes"])
@@ -164,7 +153,7 @@ def ports_of(cloud: Cloud, router: Json, owner: str | None = None) -> list[Json]
     return [
         found
         for found in port.KIND.table(cloud).values()
-        if found["device_id"] == router["id"] and found["device_owner"] in wanted
+        if found.get("_router_id") == router["id"] and found["device_owner"] in wanted
     ]
 
 
@@ -227,7 +216,7 @@ def _attach_port(cloud: Cloud, router: Json, port_id: str, caller: Caller) -> Js
         raise _bad("Router port must have at least one fixed IP.")
     for fixed in found["fixed_ips"]:
         _check_subnet(cloud, router, subnet.KIND.table(cloud)[fixed["subnet_id"]])
-    found |= {"device_id": router["id"], "device_owner": INTERFACE}
+    found |= {"device_id": router["id"], "device_owner": INTERFACE, "_router_id": router["id"]}
     return found
 
 
@@ -246,7 +235,9 @@ def _attach_subnet(cloud: Cloud, router: Json, subnet_id: str, caller: Caller) -
         "device_owner": INTERFACE,
         "fixed_ips": [{"ip_address": found["gateway_ip"], "subnet_id": subnet_id}],
     }
-    return internal_port(cloud, router["project_id"], wanted)
+    made = internal_port(cloud, router["project_id"], wanted)
+    made["_router_id"] = router["id"]
+    return made
 
 
 def _check_subnet(cloud: Cloud, router: Json, wanted: Json) -> None:
@@ -327,9 +318,16 @@ KIND: Final = Kind(
         Attribute("name", "PUFS", checks.string(255), ""),
         Attribute("admin_state_up", "PUFS", checks.boolean, default=True),
         Attribute("status", "S"),
-        Attribute("external_gateway_info", "PU", _gateway_info, None),
-        Attribute("distributed", "PU", checks.or_none(checks.boolean), admin="PU"),
-        Attribute("ha", "PU", checks.or_none(checks.boolean), admin="PU"),
+        Attribute(
+            "external_gateway_info",
+            "PUE",
+            _gateway_info,
+            None,
+            parts=("network_id", "enable_snat", "external_fixed_ips"),
+            admin_parts=frozenset({"enable_snat", "external_fixed_ips"}),
+        ),
+        Attribute("distributed", "PUE", checks.or_none(checks.boolean), admin="PU"),
+        Attribute("ha", "PUE", checks.or_none(checks.boolean), admin="PU"),
         Attribute("routes", "U", checks.host_routes),
         Attribute("flavor_id", "PS", default=UNSET),
         Attribute("availability_zones", ""),

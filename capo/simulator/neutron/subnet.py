@@ -50,6 +50,8 @@ def create(cloud: Cloud, values: Json, caller: Caller) -> Json:
         given[name] = [] if values[name] is UNSET else values[name]
     for name in ("ipv6_ra_mode", "ipv6_address_mode"):
         given[name] = None if values[name] is UNSET else values[name]
+    for name in ("prefixlen", "use_default_subnetpool"):
+        given.pop(name)
     subnet = new(cloud, given, revision=0)
     KIND.table(cloud)[subnet["id"]] = subnet
     touch(cloud, parent)
@@ -166,7 +168,7 @@ KIND: Final = Kind(
         Attribute("shared", "F", checks.boolean),
         Attribute("use_default_subnetpool", "P", checks.boolean, default=False),
         Attribute("router:external", "F", checks.boolean),
-        Attribute("service_types", "PU", checks.list_of(checks.string(255)), admin="PU"),
+        Attribute("service_types", "PUE", checks.list_of(checks.string(255)), admin="PU"),
     ),
     missing=missing,
     create=create,

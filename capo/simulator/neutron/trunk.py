@@ -34,7 +34,7 @@ def create(cloud: Cloud, values: Json, caller: Caller) -> Json:
         raise _parent_in_use(parent["id"])
     if _is_subport(cloud, parent["id"]):
         raise _port_in_use(parent["id"])
-    if parent["binding:host_id"] or any(entry["port_id"] == parent["id"] for entry in values["sub_ports"]):
+    if any(entry["port_id"] == parent["id"] for entry in values["sub_ports"]):
         raise _parent_in_use(parent["id"])
     trunk = new(cloud, {**values, "status": "ACTIVE", "sub_ports": []})
     trunk["sub_ports"] = _checked(cloud, trunk, values["sub_ports"], caller)
@@ -97,9 +97,6 @@ def update(cloud: Cloud, trunk: Json, changes: Json, _: Caller) -> None:
 
 def delete(cloud: Cloud, trunk: Json, _: Caller) -> None:
     _require_enabled(trunk)
-    parent = port.KIND.table(cloud).get(trunk["port_id"])
-    if parent is not None and parent["binding:host_id"]:
-        raise Fault(409, f"Trunk {trunk['id']} is currently in use.", "TrunkInUse")
     KIND.table(cloud).pop(trunk["id"])
 
 
