@@ -1,1 +1,42 @@
 """One folder per kind: scope, steps, status, routes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from capo.engine.turn import Tools
+    from capo.engine.worker import Controller
+    from capo.kube.kinds import Key
+
+
+def all_controllers(tools: Tools, wake: Callable[[Key], None]) -> tuple[Controller, ...]:
+    """Return every controller, sharing one set of clouds.
+
+    Args:
+        wake: wakes an object whose resources in the cloud changed; called from any thread.
+    """
+    from capo.controllers.identity import Identities
+    from capo.controllers.openstackcluster.subject import ClusterSubject
+    from capo.controllers.openstackmachine.subject import MachineSubject
+    from capo.controllers.openstackserver.subject import ServerSubject
+    from capo.engine.reconciler import Reconciler
+    from capo.openstack.cloud import Clouds
+    from capo.openstack.transport import Limits
+
+    settings = tools.settings
+    clouds = Clouds(
+        tools.clock,
+        wake,
+        tools.kube.fence or (lambda: None),
+        Limits(connect_s=settings.openstack_connect_timeout_s, read_s=settings.openstack_read_timeout_s),
+        max_idle=settings.scope_cache_max_size,
+        ca_certs=settings.ca_certs,
+    )
+    identities = Identities(tools.kube, clouds, tools.clock, max_age_s=settings.sync_period_s)
+    return (
+        Reconciler(ClusterSubject(identities, concurrency=settings.cluster_concurrency), tools),
+        Reconciler(MachineSubject(identities, concurrency=settings.machine_concurrency), tools),
+        Reconciler(ServerSubject(identities, concurrency=settings.machine_concurrency), tools),
+    )

@@ -14,6 +14,7 @@ from capo.kube.client import Kube
 from capo.kube.events import Events
 from capo.kube.kinds import Key, Kind
 from capo.ledger import Ledger
+from capo.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -24,8 +25,17 @@ class Tools:
     store: Store
     events: Events
     clock: Clock
-    ambiguous_window_s: float = 60.0
-    sync_period_s: float = 600.0
+    settings: Settings = field(default_factory=Settings)
+
+    @property
+    def ambiguous_window_s(self) -> float:
+        """How long a create whose answer was lost may still take effect."""
+        return self.settings.ambiguous_create_window_s
+
+    @property
+    def sync_period_s(self) -> float:
+        """How often everything is looked at again."""
+        return self.settings.sync_period_s
 
 
 @dataclass(frozen=True)
