@@ -4,14 +4,49 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.simulator import cinder, cinder_volumes, glance, keystone, neutron
+from capo.simulator import (
+    cinder,
+    cinder_volumes,
+    glance,
+    keystone,
+    neutron,
+    nova,
+    nova_actions,
+    nova_attachments,
+    nova_create,
+    nova_flavors,
+    nova_groups,
+    nova_keypairs,
+    nova_list,
+    nova_quota,
+    nova_servers,
+    nova_tags,
+)
 from capo.simulator.cloud import Cloud
 from capo.simulator.routing import Service
 
 # The first to seed comes first: later services look projects and networks up.
-SERVICES: Final[tuple[Service, ...]] = (keystone.service, neutron.service, glance.service, cinder.service)
+SERVICES: Final[tuple[Service, ...]] = (
+    keystone.service,
+    neutron.service,
+    glance.service,
+    cinder.service,
+    nova.service,
+)
 # Modules that add routes to a service when they are imported.
-ROUTES: Final = (cinder_volumes,)
+ROUTES: Final = (
+    cinder_volumes,
+    nova_actions,
+    nova_attachments,
+    nova_create,
+    nova_flavors,
+    nova_groups,
+    nova_keypairs,
+    nova_list,
+    nova_quota,
+    nova_servers,
+    nova_tags,
+)
 
 
 def new_cloud(cloud: Cloud | None = None) -> Cloud:
