@@ -8,8 +8,13 @@ STAMP := $(VENV)/.installed
 # Tests that need more than this machine with Go: the real OpenStack services, a container engine, or hours.
 TESTS ?= not lab and not crash and not kind
 
+# Where the demo runs: simulator, lab (the services of `make openstack-up`), or an entry of your clouds.yaml.
+CLOUD ?= simulator
+# KEEP=1 leaves the demo's cluster up.
+KEEP ?=
+
 .DEFAULT_GOAL := help
-.PHONY: help venv build test check format rig-up rig-down openstack-up openstack-down
+.PHONY: help venv build test check format rig-up rig-down openstack-up openstack-down demo demo-end
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -38,6 +43,12 @@ check: $(STAMP) ## what has to hold before a commit: format, lint, types, layers
 format: $(STAMP) ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+demo: build $(if $(filter lab,$(CLOUD)),openstack-up) ## a whole cluster up and down (CLOUD=lab, CLOUD=<name>, KEEP=1)
+	$(BIN)/capo demo --cloud $(CLOUD) $(if $(KEEP),--keep) $(DEMO_FLAGS)
+
+demo-end: $(STAMP) ## delete the cluster that KEEP=1 left up
+	$(BIN)/capo demo --cloud $(CLOUD) --end
 
 rig-up: $(STAMP) ## start a management cluster on this machine
 	$(BIN)/capo local up

@@ -13,6 +13,7 @@ from typing import Final
 from capo.version import VERSION
 
 COMMANDS: Final = (
+    "demo",
     "local",
     "crds",
 )

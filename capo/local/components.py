@@ -231,7 +231,7 @@ WORKLOAD: Final = Component(
 
 API: Final = (ETCD, KUBE_APISERVER)
 MANAGERS: Final = (*(_manager(provider) for provider in PROVIDERS), KUBE_CONTROLLER_MANAGER, WORKLOAD)
-OUR_PORTS: Final = ("capo-webhook", "capo-health", "capo-metrics")
+OUR_PORTS: Final = ("capo-webhook", "capo-health", "capo-metrics", "simulator")
 
 AUDIT_POLICY: Final = """\
 # One line for each write, so that writes can be counted by who made them.

@@ -1,4 +1,4 @@
-"""The objects around an OpenStackMachine, out of the store; any of them may be missing, above all while it is deleted."""
+"""The objects around an OpenStackMachine, out of the store; any of them may be missing while it is deleted."""
 
 from __future__ import annotations
 

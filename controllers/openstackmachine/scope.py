@@ -1,7 +1,7 @@
 """What one pass over an OpenStackMachine works with.
 
-A worker's pass needs Kubernetes alone; the cloud is opened when a step asks for it, so that missing credentials hold back
-nothing but the step that needs them.
+A worker's pass needs Kubernetes alone; the cloud is opened when a step asks for it, so that missing credentials hold
+back nothing but the step that needs them.
 """
 
 from __future__ import annotations

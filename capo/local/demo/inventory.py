@@ -1,0 +1,134 @@
+"""Everything that a cloud has, whoever made it, and what is left of it when somebody is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capo import names
+from capo.local.demo.openstack import OpenStack
+
+Json = dict[str, Any]
+
+_COMPUTE: Final = {"OpenStack-API-Version": "compute 2.79"}
+
+
+@dataclass(frozen=True)
+class Listing:
+    """One list of a service.
+
+    Args:
+        kind: what its entries are, in the singular.
+    """
+
+    service: str
+    kind: str
+    path: str
+    key: str
+
+
+LISTINGS: Final = (
+    Listing("compute", "server", "/servers/detail", "servers"),
+    Listing("compute", "server group", "/os-server-groups", "server_groups"),
+    Listing("compute", "key pair", "/os-keypairs", "keypairs"),
+    Listing("image", "image", "/images", "images"),
+    Listing("volume", "volume", "/volumes/detail", "volumes"),
+    Listing("volume", "volume snapshot", "/snapshots/detail", "snapshots"),
+    Listing("load-balancer", "load balancer", "/lbaas/loadbalancers", "loadbalancers"),
+    Listing("load-balancer", "listener", "/lbaas/listeners", "listeners"),
+    Listing("load-balancer", "pool", "/lbaas/pools", "pools"),
+    Listing("load-balancer", "health monitor", "/lbaas/healthmonitors", "healthmonitors"),
+    # Groups first: listing them gives a new project its default group, whose rules are listed then.
+    Listing("network", "security group", "/security-groups", "security_groups"),
+    Listing("network", "security group rule", "/security-group-rules", "security_group_rules"),
+    Listing("network", "network", "/networks", "networks"),
+    Listing("network", "subnet", "/subnets", "subnets"),
+    Listing("network", "router", "/routers", "routers"),
+    Listing("network", "port", "/ports", "ports"),
+    Listing("network", "floating IP", "/floatingips", "floatingips"),
+    Listing("network", "trunk", "/trunks", "trunks"),
+)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One resource.
+
+    Args:
+        owner: the owner id in its stamp, None without one.
+        role: the role in its stamp; for a resource without one, what else tells whose it is.
+    """
+
+    kind: str
+    id: str
+    name: str
+    owner: str | None
+    role: str
+
+
+Inventory = Mapping[tuple[str, str], Item]
+
+
+def take(cloud: OpenStack) -> dict[tuple[str, str], Item]:
+    """Return every resource that the user of the cloud can see, by kind and id."""
+    found: dict[tuple[str, str], Item] = {}
+    for listing in LISTINGS:
+        if cloud.has(listing.service):
+            found |= {(i.kind, i.id): i for i in (item(listing.kind, b) for b in entries(cloud, listing))}
+    pools = [pool_id for kind, pool_id in found if kind == "pool"]
+    for pool_id in pools:
+        members = cloud.list("load-balancer", f"/lbaas/pools/{pool_id}/members", "members")
+        found |= {(i.kind, i.id): i for i in (item("member", body) for body in members)}
+    return found
+
+
+def entries(cloud: OpenStack, listing: Listing) -> Iterable[Json]:
+    """Return one list as the service gives it."""
+    headers = _COMPUTE if listing.service == "compute" else {}
+    return cloud.list(listing.service, listing.path, listing.key, **headers)
+
+
+def item(kind: str, body: Json) -> Item:
+    """Return a resource by what its service says of it; pure."""
+    body = body.get("keypair", body)
+    stamp = stamp_of(body)
+    role = stamp.role if stamp else str(body.get("device_owner") or "")
+    return Item(
+        kind,
+        str(body.get("id") or body["name"]),
+        str(body.get("name") or body.get("floating_ip_address") or ""),
+        stamp.owner if stamp else None,
+        role,
+    )
+
+
+def stamp_of(body: Json) -> names.Stamp | None:
+    """Return the stamp that a resource carries: in a description, a tag, or a volume's metadata."""
+    metadata = body.get("metadata")
+    texts = [
+        str(body.get("description") or ""),
+        *(str(tag) for tag in body.get("tags") or ()),
+        str(metadata.get(names.VOLUME_STAMP_KEY, "")) if isinstance(metadata, dict) else "",
+    ]
+    return next((stamp for text in texts if (stamp := names.stamp_in(text))), None)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What differs between two inventories."""
+
+    added: list[Item]
+    removed: list[Item]
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether nothing differs."""
+        return not self.added and not self.removed
+
+
+def change(before: Inventory, after: Inventory) -> Change:
+    """Return what came and what went between two inventories."""
+    added = [after[key] for key in sorted(after.keys() - before.keys())]
+    removed = [before[key] for key in sorted(before.keys() - after.keys())]
+    return Change(added, removed)

@@ -1,0 +1,114 @@
+"""The Kubernetes objects of a demo, read and changed as its user would with kubectl."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capo.local.apiclient import Api
+from capo.local.errors import ApiError
+
+Json = dict[str, Any]
+
+_CORE: Final = "/apis/cluster.x-k8s.io/v1beta2"
+_OURS: Final = "/apis/infrastructure.cluster.x-k8s.io"
+_BASES: Final[Mapping[str, str]] = {
+    "clusters": _CORE,
+    "machines": _CORE,
+    "machinedeployments": _CORE,
+    "kubeadmcontrolplanes": "/apis/controlplane.cluster.x-k8s.io/v1beta2",
+    "openstackclusters": f"{_OURS}/v1beta2",
+    "openstackmachines": f"{_OURS}/v1beta2",
+    "openstackservers": f"{_OURS}/v1alpha1",
+    "secrets": "/api/v1",
+    "events": "/apis/events.k8s.io/v1",
+}
+LIVING: Final = ("clusters", "machines", "openstackclusters", "openstackmachines", "openstackservers")
+"""The kinds of which nothing is left when a cluster is deleted."""
+
+
+@dataclass(frozen=True)
+class World:
+    """Objects by plural, as they were at one look."""
+
+    by_plural: Mapping[str, list[Json]]
+
+    def all(self, plural: str) -> list[Json]:
+        """Return the objects of a kind by name."""
+        return sorted(self.by_plural[plural], key=lambda obj: str(obj["metadata"]["name"]))
+
+    def one(self, plural: str, name: str) -> Json | None:
+        """Return an object, None without one."""
+        return next((obj for obj in self.by_plural[plural] if obj["metadata"]["name"] == name), None)
+
+
+class Objects:
+    """The objects of one namespace."""
+
+    def __init__(self, api: Api, namespace: str) -> None:
+        self.api = api
+        self.namespace = namespace
+
+    def look(self) -> World:
+        """Return all objects that the demo follows."""
+        plurals = (*LIVING, "kubeadmcontrolplanes", "machinedeployments")
+        return World({plural: self.list(plural) for plural in plurals})
+
+    def list(self, plural: str) -> list[Json]:
+        """Return the objects of a kind."""
+        items: list[Json] = self.api.get(self._path(plural))["items"]
+        return items
+
+    def get(self, plural: str, name: str) -> Json:
+        """Return an object that exists."""
+        return self.api.get(self._path(plural, name))
+
+    def patch(self, plural: str, name: str, patch: Json) -> None:
+        """Apply a merge patch."""
+        headers = {"Content-Type": "application/merge-patch+json"}
+        self.api.request("PATCH", self._path(plural, name), data=json.dumps(patch), headers=headers)
+
+    def delete(self, plural: str, name: str) -> None:
+        """Ask for the deletion of an object; it may be gone already."""
+        self.api.delete(self._path(plural, name))
+
+    def exists(self, plural: str, name: str) -> bool:
+        """Tell whether an object exists."""
+        try:
+            self.get(plural, name)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return False
+        return True
+
+    def _path(self, plural: str, name: str = "") -> str:
+        return f"{_BASES[plural]}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
+
+
+def condition(obj: Json, type_: str) -> Json:
+    """Return a condition of an object, empty without one."""
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return next((c for c in conditions if c["type"] == type_), {})
+
+
+def is_control_plane(machine: Json) -> bool:
+    """Tell whether a Machine belongs to the control plane."""
+    return "cluster.x-k8s.io/control-plane" in (machine["metadata"].get("labels") or {})
+
+
+def is_leaving(obj: Json) -> bool:
+    """Tell whether an object's deletion was asked for."""
+    return bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def provider_id(machine: Json) -> str:
+    """Return the provider ID of a Machine, empty before it has one."""
+    return str(machine.get("spec", {}).get("providerID") or "")
+
+
+def server_id(machine: Json) -> str:
+    """Return the id of a Machine's server, empty before it has one."""
+    return provider_id(machine).rpartition("/")[2]

@@ -1,0 +1,88 @@
+"""What the person sees: lines with elapsed time, tables, and on a terminal a live table of Machines below them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
+
+PLAIN_WIDTH: Final = 200
+"""Columns of tables where nobody's terminal tells: logs of CI are scrolled, not wrapped."""
+
+
+class Screen:
+    """Prints to standard output; plain lines unless it is a terminal.
+
+    Args:
+        console: None makes one for standard output.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or _console()
+        self._began_s = time.monotonic()
+        self._live: Live | None = None
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the screen was made."""
+        return time.monotonic() - self._began_s
+
+    def heading(self, text: str) -> None:
+        """Begin a part."""
+        self._print(f"\n[bold]== {escape(text)}[/bold]")
+
+    def say(self, text: str, *, source: str = "demo") -> None:
+        """Print a line with the time that passed and who says it."""
+        self._print(f"[dim]{self.elapsed_s:7.1f} s[/dim]  [cyan]{escape(source):<12}[/cyan] {escape(text)}")
+
+    def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """Print a table."""
+        self._console.print()
+        self._console.print(make_table(title, columns, rows))
+
+    @contextmanager
+    def live(self) -> Iterator[None]:
+        """Keep what :meth:`show` is given at the foot of a terminal for the time of a block."""
+        if not self._console.is_terminal:
+            yield
+            return
+        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+            self._live = live
+            try:
+                yield
+            finally:
+                self._live = None
+
+    def show(self, renderable: RenderableType) -> None:
+        """Show this at the foot of the terminal; nothing elsewhere."""
+        if self._live is not None:
+            self._live.update(renderable, refresh=True)
+
+    def _print(self, markup: str) -> None:
+        self._console.print(markup, soft_wrap=True, highlight=False)
+
+
+def make_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+    """Return a table; numbers stand on the right."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for index, column in enumerate(columns):
+        is_number = bool(rows) and all(isinstance(row[index], int | float) for row in rows)
+        table.add_column(column, justify="right" if is_number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(escape(_text(cell)) for cell in row))
+    return table
+
+
+def _text(cell: object) -> str:
+    return f"{cell:.1f}" if isinstance(cell, float) else str(cell)
+
+
+def _console() -> Console:
+    console = Console()
+    return console if console.is_terminal else Console(width=PLAIN_WIDTH)

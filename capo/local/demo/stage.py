@@ -1,0 +1,199 @@
+"""Sets everything up for a demo and takes it down again: rig, cloud, our kinds and role, the manager as a process."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from capo import components
+from capo.crdgen import files
+from capo.local import layout
+from capo.local.demo import clouds, inventory, report
+from capo.local.demo.clouds import LAB, SIMULATOR, Site
+from capo.local.demo.counting import Meter, MetricsCounter, scrape
+from capo.local.demo.objects import Objects
+from capo.local.demo.screen import Screen
+from capo.local.demo.story import Plan, Story, delete_cluster
+from capo.local.demo.watch import DemoError, Watch
+from capo.local.errors import RigError
+from capo.local.rig import Rig
+
+MANAGER: Final = "capo"
+_PROJECT: Final = "demo_project"
+SIMULATOR_LIMIT_S: Final = 30.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user wants.
+
+    Args:
+        cloud: ``simulator``, ``lab``, or an entry of clouds.yaml.
+        report: Markdown file for the measurements, None for none.
+    """
+
+    state: Path
+    cloud: str = SIMULATOR
+    bin_dir: Path | None = None
+    report: Path | None = None
+    plan: Plan = field(default_factory=Plan)
+
+
+def run(options: Options, screen: Screen) -> None:
+    """Run a demo from nothing to nothing, or to a cluster that stays.
+
+    Raises:
+        RigError: something did not work; the message says what.
+    """
+    rig = _rig(options, screen)
+    if rig.processes.names():
+        raise DemoError(f"a demo is still up in {options.state}: end it with `make demo-end`")
+    rig.down(wipe=True)
+    screen.heading(f"Set up a management cluster and OpenStack: {options.cloud}")
+    try:
+        rig.up()
+        with _site(rig, options, screen) as site:
+            try:
+                meter = _manager(rig, site, screen)
+                Story(options.plan, rig, site, screen, meter).tell()
+            except RigError:
+                _give_back(rig, options, screen)
+                raise
+            _tell_costs(options, site, screen, meter)
+    except BaseException:
+        if not options.plan.keeps:
+            rig.down()
+        screen.say(f"the logs of every process are in {rig.layout.log}", source="rig")
+        raise
+    if options.plan.keeps:
+        _tell_what_to_try(rig, options, screen)
+    else:
+        rig.down(wipe=True)
+
+
+def end(options: Options, screen: Screen) -> None:
+    """Delete the cluster of a demo that was kept, and take everything down."""
+    rig = _rig(options, screen)
+    if not rig.processes.names():
+        screen.say(f"nothing of {options.state} is running")
+        return
+    screen.heading("Delete the cluster, end everything")
+    _delete(rig, options, screen)
+    kept = rig.layout.read_state().get(_PROJECT)
+    if kept:
+        clouds.remove_lab_project(_lab_folder(), kept)
+    rig.down(wipe=True)
+
+
+def _rig(options: Options, screen: Screen) -> Rig:
+    return Rig(options.state, bin_dir=options.bin_dir, say=lambda line: screen.say(line, source="rig"))
+
+
+def _delete(rig: Rig, options: Options, screen: Screen) -> None:
+    objects = Objects(rig.api, options.plan.namespace)
+    delete_cluster(options.plan, objects, Watch(objects, screen, rig.check))
+
+
+def _give_back(rig: Rig, options: Options, screen: Screen) -> None:
+    """Leave nothing in somebody's cloud after a failure, if that is still possible; the simulator goes anyway."""
+    if options.cloud == SIMULATOR or options.plan.keeps:
+        return
+    screen.heading("Something failed; what was made goes away")
+    with suppress(RigError):
+        _delete(rig, options, screen)
+
+
+def _lab_folder() -> Path:
+    return Path(os.environ.get("LAB_DIR") or Path.home() / ".cache/openstack-lab")
+
+
+@contextmanager
+def _site(rig: Rig, options: Options, screen: Screen) -> Iterator[Site]:
+    if options.cloud == SIMULATOR:
+        yield _simulated(rig)
+    elif options.cloud == LAB:
+        site = clouds.lab(_lab_folder())
+        rig.layout.write_state(**{_PROJECT: site.member.project_id})
+        try:
+            yield site
+        finally:
+            if not options.plan.keeps:
+                _remove_project(site, screen)
+    else:
+        yield clouds.named(options.cloud)
+
+
+def _remove_project(site: Site, screen: Screen) -> None:
+    left = [item for item in inventory.take(site.member).values() if item.owner]
+    if left:
+        screen.say(f"{len(left)} resources are left in project {site.member.project_id}", source="WARNING")
+    else:
+        clouds.remove_lab_project(_lab_folder(), site.member.project_id)
+
+
+def _simulated(rig: Rig) -> Site:
+    """Have a simulator running beside the rig; it ends with it."""
+    clouds_yaml, port = rig.layout.root / "clouds.yaml", rig.ports["simulator"]
+    argv = [sys.executable, "-m", "capo", "simulate", f"--port={port}", f"--clouds={clouds_yaml}"]
+    url = f"http://127.0.0.1:{port}"
+    rig.start("simulator", argv, ready_url=f"{url}/_simulator/counts", limit_s=SIMULATOR_LIMIT_S)
+    return clouds.simulated(clouds_yaml, url)
+
+
+def _manager(rig: Rig, site: Site, screen: Screen) -> Meter:
+    """Have our kinds and role in the cluster and the manager running as its own ServiceAccount; return its meter."""
+    rig.install_crds(files.load())
+    kubeconfig = rig.install_provider_account()
+    ports = rig.ports
+    health, metrics = (f"127.0.0.1:{ports[name]}" for name in ("capo-health", "capo-metrics"))
+    argv = [
+        *(sys.executable, "-m", "capo", "run"),
+        f"--kubeconfig={kubeconfig}",
+        "--leader-elect",
+        f"--health-addr={health}",
+        f"--diagnostics-address={metrics}",
+        "--insecure-diagnostics",
+        f"--webhook-port={ports['capo-webhook']}",
+        f"--webhook-cert-dir={rig.webhook_cert_dir}",
+        "--v=2",
+    ]
+    env = {"POD_NAMESPACE": components.NAMESPACE}
+    rig.start(MANAGER, argv, env=env, ready_url=f"http://{health}/readyz")
+    screen.say(f"the provider runs as ServiceAccount {components.SERVICE_ACCOUNT}: {rig.processes.log(MANAGER)}")
+
+    def text() -> str:
+        return scrape(f"http://{metrics}/metrics")
+
+    return Meter(site.counter or MetricsCounter(text), text, rig.processes.pid(MANAGER) or 0)
+
+
+def _tell_costs(options: Options, site: Site, screen: Screen, meter: Meter) -> None:
+    title = f"What it cost (requests: {meter.source}; Go: the Go provider in the same scenario)"
+    screen.table(title, report.COLUMNS, report.rows(meter.phases))
+    if options.report:
+        text = report.markdown(meter.phases, cloud=site.name, source=meter.source)
+        layout.write_file(options.report.absolute(), text, mode=0o644)
+        screen.say(f"wrote {options.report}")
+
+
+def _tell_what_to_try(rig: Rig, options: Options, screen: Screen) -> None:
+    name = options.plan.cluster
+    without = json.dumps({"spec": {"bastion": {"enabled": False}}})
+    screen.heading("The cluster stays; things to try")
+    for line in (
+        f"export KUBECONFIG={rig.kubeconfig}",
+        "kubectl get clusters,machines,openstackclusters,openstackmachines,openstackservers",
+        f"kubectl describe openstackcluster {name}",
+        f"kubectl scale machinedeployment {name}-md-0 --replicas 5",
+        f"kubectl patch openstackcluster {name} --type merge -p '{without}'",
+        f"{rig.clusterctl()} describe cluster {name}",
+        f"tail -f {rig.processes.log(MANAGER)}",
+        "make demo-end    # deletes the cluster and ends everything",
+    ):
+        screen.say(line, source="try")

@@ -1,0 +1,271 @@
+"""What happens in a demo, in order: set up, create, check, scale, edit, replace, delete, compare.
+
+Everything here asks Kubernetes and the cloud from outside; it fails with one clear message.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from capo import names
+from capo.local.demo import checks, inventory, report, watch
+from capo.local.demo.clouds import Site
+from capo.local.demo.counting import Meter
+from capo.local.demo.inventory import Inventory, Item
+from capo.local.demo.objects import LIVING, Objects, World, is_control_plane
+from capo.local.demo.screen import Screen
+from capo.local.demo.watch import DemoError, Watch
+from capo.local.rig import Rig
+
+Json = dict[str, Any]
+
+TEMPLATE: Final = Path("templates/cluster-template.yaml")
+GENERATE_LIMIT_S: Final = 60
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the story is told with.
+
+    Args:
+        cluster: name of the cluster.
+        more_workers: how many workers are added and taken away again.
+        idle_s: how long to look at a cluster to which nothing happens; 0 leaves that out.
+        limit_s: how long one phase may take.
+        keeps: end while the cluster is up.
+    """
+
+    cluster: str = "demo"
+    namespace: str = "default"
+    control_planes: int = 3
+    workers: int = 2
+    more_workers: int = 2
+    idle_s: float = 0.0
+    limit_s: float = 600.0
+    keeps: bool = False
+
+
+class Story:
+    """One demo on a rig and a cloud that are up, with a manager that runs."""
+
+    def __init__(self, plan: Plan, rig: Rig, site: Site, screen: Screen, meter: Meter) -> None:
+        self._plan, self._rig, self._site, self._screen, self._meter = plan, rig, site, screen, meter
+        self._objects = Objects(rig.api, plan.namespace)
+        self._watch = Watch(self._objects, screen, rig.check)
+
+    def tell(self) -> None:
+        """Run the whole story.
+
+        Raises:
+            RigError: something is not as it should be; the message says what.
+        """
+        before = inventory.take(self._site.member)
+        self._screen.say(f"the cloud has {len(before)} resources before we begin")
+        self._create()
+        self._show()
+        if self._plan.keeps:
+            return
+        if self._plan.idle_s:
+            self._stay_idle()
+        self._scale()
+        self._edit_bastion()
+        self._replace_worker()
+        self._delete()
+        self._compare(before)
+
+    def _create(self) -> None:
+        plan = self._plan
+        self._screen.heading(
+            f"Create: {plan.control_planes} control planes behind a load balancer, {plan.workers} workers, a bastion"
+        )
+        manifests = with_bastion(self._generate(), self._site.variables)
+        with self._meter.phase(report.CREATE):
+            self._rig.apply(manifests)
+            self._until_running(plan.workers, bastion=True)
+
+    def _generate(self) -> list[Json]:
+        """Return the manifests that the real clusterctl makes of our template."""
+        plan = self._plan
+        argv = [
+            str(self._rig.clusterctl()),
+            *("generate", "cluster", plan.cluster, f"--from={TEMPLATE}", f"--target-namespace={plan.namespace}"),
+            f"--kubernetes-version={self._site.variables['KUBERNETES_VERSION']}",
+            f"--control-plane-machine-count={plan.control_planes}",
+            f"--worker-machine-count={plan.workers}",
+            f"--kubeconfig={self._rig.kubeconfig}",
+        ]
+        env = {**self._site.variables, "CLUSTERCTL_DISABLE_VERSIONCHECK": "true", **_home()}
+        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=GENERATE_LIMIT_S, check=False)
+        if done.returncode != 0:
+            raise DemoError(f"clusterctl generate cluster: {done.stderr.strip()}")
+        self._screen.say("clusterctl generate cluster: templates/cluster-template.yaml rendered")
+        return [document for document in yaml.safe_load_all(done.stdout) if document]
+
+    def _until_running(self, workers: int, *, bastion: bool = False) -> World:
+        plan = self._plan
+
+        def missing(world: World) -> str:
+            lack = watch.lacks_machines(world, control_planes=plan.control_planes, workers=workers)
+            return lack or (watch.lacks_bastion(world, plan.cluster) if bastion else "")
+
+        what = f"{plan.control_planes + workers} Machines Running{' and a bastion' if bastion else ''}"
+        return self._watch.until(what, missing, limit_s=plan.limit_s)
+
+    def _show(self) -> None:
+        self._check(self._objects.look())
+        world, found = self._objects.look(), inventory.take(self._site.member)
+        self._screen.table("Machines", ("Machine", "Phase", "Provider ID", "Node"), watch.machine_rows(world))
+        owners = owners_of(world)
+        self._screen.table(
+            "OpenStack resources by owner", ("Owner", "Kind", "Role", "Name", "Id"), resource_rows(found, owners)
+        )
+
+    def _check(self, world: World) -> None:
+        for line in checks.pool_members(self._site.member, world, self._plan.cluster):
+            self._screen.say(line, source="check")
+        if self._site.admin is None:
+            self._screen.say("user data is not compared: no cloud of an administrator is known", source="check")
+        else:
+            self._screen.say(checks.user_data(self._site.admin, self._objects, world), source="check")
+
+    def _stay_idle(self) -> None:
+        self._screen.heading(f"Nothing happens for {self._plan.idle_s:.0f} s")
+        with self._meter.phase(f"idle, {self._plan.idle_s:.0f} s"):
+            ends_s = time.monotonic() + self._plan.idle_s
+            while (left_s := ends_s - time.monotonic()) > 0:
+                self._rig.check()
+                time.sleep(min(left_s, 10.0))
+
+    def _scale(self) -> None:
+        plan = self._plan
+        for phase, workers in (
+            (f"{plan.more_workers} more workers", plan.workers + plan.more_workers),
+            (f"{plan.more_workers} workers less", plan.workers),
+        ):
+            self._screen.heading(f"Scale: {phase}")
+            with self._meter.phase(phase):
+                name = f"{plan.cluster}-md-0"
+                self._objects.patch("machinedeployments", name, {"spec": {"replicas": workers}})
+                world = self._until_running(workers)
+            self._check(world)
+
+    def _edit_bastion(self) -> None:
+        plan = self._plan
+        flavor = self._site.variables["OPENSTACK_CONTROL_PLANE_MACHINE_FLAVOR"]
+        self._screen.heading(f"Edit the bastion: flavor {flavor}; it is replaced")
+        old = self._objects.get("openstackclusters", plan.cluster)["status"]["bastion"]["id"]
+        with self._meter.phase(report.BASTION):
+            patch = {"spec": {"bastion": {"spec": {"flavor": {"filter": {"name": flavor}}}}}}
+            self._objects.patch("openstackclusters", plan.cluster, patch)
+            self._watch.until(
+                "a new bastion",
+                lambda world: watch.lacks_bastion(world, plan.cluster, other_than=old),
+                limit_s=plan.limit_s,
+            )
+
+    def _replace_worker(self) -> None:
+        machine = next(m for m in self._objects.look().all("machines") if not is_control_plane(m))
+        name = str(machine["metadata"]["name"])
+        self._screen.heading(f"Delete Machine {name}: its MachineSet makes another one")
+        with self._meter.phase("machine replaced"):
+            self._objects.delete("machines", name)
+
+            def missing(world: World) -> str:
+                if world.one("machines", name):
+                    return f"{name} is still there"
+                return watch.lacks_machines(world, control_planes=self._plan.control_planes, workers=self._plan.workers)
+
+            world = self._watch.until(f"{name} replaced", missing, limit_s=self._plan.limit_s)
+        self._check(world)
+
+    def _delete(self) -> None:
+        self._screen.heading("Delete the cluster")
+        with self._meter.phase(report.DELETE):
+            delete_cluster(self._plan, self._objects, self._watch)
+
+    def _compare(self, before: Inventory) -> None:
+        """Have the cloud as it was.
+
+        Raises:
+            DemoError: something is left, or something else is gone.
+        """
+        ends_s = time.monotonic() + self._plan.limit_s
+        while True:
+            after = inventory.take(self._site.member)
+            change = inventory.change(before, after)
+            if change.is_empty:
+                text = f"the whole inventory of every service, {len(after)} resources, equals that from before"
+                self._screen.say(text, source="check")
+                return
+            # Services finish by themselves what they were asked for, such as the ports of a load balancer.
+            if time.monotonic() > ends_s:
+                raise DemoError(f"the cloud is not as it was:\n{_told(change)}")
+            time.sleep(watch.EVERY_S)
+
+
+def delete_cluster(plan: Plan, objects: Objects, watch_: Watch) -> None:
+    """Have nothing of the cluster left in Kubernetes; its credentials go last, everything else needs them."""
+    objects.delete("clusters", plan.cluster)
+    watch_.until("everything deleted", _left, limit_s=plan.limit_s)
+    objects.delete("secrets", f"{plan.cluster}-cloud-config")
+
+
+def _left(world: World) -> str:
+    counts = {plural: len(world.all(plural)) for plural in LIVING}
+    return ", ".join(f"{count} {plural}" for plural, count in counts.items() if count)
+
+
+def _told(change: inventory.Change) -> str:
+    lines = [f"  left: {_line(item)}" for item in change.added] + [f"  gone: {_line(item)}" for item in change.removed]
+    return "\n".join(lines)
+
+
+def _line(item: Item) -> str:
+    return f"{item.kind} {item.name} {item.id} {item.owner or 'without stamp'} {item.role}"
+
+
+def with_bastion(manifests: list[Json], variables: Mapping[str, str]) -> list[Json]:
+    """Return the manifests with a bastion in the OpenStackCluster; pure."""
+    bastion = {
+        "enabled": True,
+        "spec": {
+            "flavor": {"filter": {"name": variables["OPENSTACK_NODE_MACHINE_FLAVOR"]}},
+            "image": {"filter": {"name": variables["OPENSTACK_IMAGE_NAME"]}},
+            "sshKeyName": variables["OPENSTACK_SSH_KEY_NAME"],
+        },
+    }
+    return [
+        {**m, "spec": {**m["spec"], "bastion": bastion}} if m["kind"] == "OpenStackCluster" else m for m in manifests
+    ]
+
+
+def owners_of(world: World) -> dict[str, str]:
+    """Return the object behind each owner id."""
+    found: dict[str, str] = {}
+    for plural in ("openstackclusters", "openstackmachines", "openstackservers"):
+        for obj in world.all(plural):
+            annotation = (obj["metadata"].get("annotations") or {}).get(names.OWNER_ID_ANNOTATION, "")
+            found[annotation.partition(".")[0]] = f"{obj['kind']} {obj['metadata']['name']}"
+    return found
+
+
+def resource_rows(found: Inventory, owners: Mapping[str, str]) -> list[tuple[str, str, str, str, str]]:
+    """Return a row for each resource that was made for the cluster: those with a stamp, by owner; pure."""
+    rows = [
+        (owners.get(item.owner, item.owner), item.kind, item.role, item.name, item.id)
+        for item in found.values()
+        if item.owner
+    ]
+    return sorted(rows)
+
+
+def _home() -> dict[str, str]:
+    return {name: os.environ[name] for name in ("HOME", "PATH", "XDG_CONFIG_HOME") if name in os.environ}
