@@ -108,6 +108,8 @@ def build(module: Module, wanted: Sequence[Program], cache: Path, *, say: Callab
         missing = [program for program in wanted if not (target / program.name).exists()]
         if not missing:
             return
+        for abandoned in cache.glob(f".{module.folder}-*"):  # of a build that was killed: we hold the lock
+            shutil.rmtree(abandoned)
         with tempfile.TemporaryDirectory(prefix=f".{module.folder}-", dir=cache) as temporary:
             folder = Path(temporary) / "module"
             shutil.copytree(module.source, folder)

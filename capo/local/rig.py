@@ -120,6 +120,8 @@ class Rig:
         Raises:
             RigError: a program is missing, a process died or is not ready in time.
         """
+        if not Path("/proc/self/stat").exists():
+            raise RigError("a rig needs Linux: it looks after its processes in /proc")
         wanted = [*components.API, *(components.MANAGERS if only == "all" else ())]
         names = [component.binary for component in wanted] + ([MANIFESTS] if only == "all" else [])
         paths = self._binaries.require(names, say=self._say)

@@ -142,6 +142,15 @@ def test_a_build_that_fails_half_way_leaves_no_half_file(tmp_path: Path) -> None
     assert not any(path.name == "one" for path in tmp_path.rglob("*"))
 
 
+def test_what_a_killed_build_left_behind_is_removed_by_the_next(tmp_path: Path) -> None:
+    module = two_programs(lambda _, out: out.touch())
+    put(tmp_path / f".{module.folder}-abandoned", "half")
+
+    gobuild.build(module, module.programs, tmp_path, say=lambda _: None)
+
+    assert not list(tmp_path.glob(".*abandoned"))
+
+
 def test_the_compiler_s_complaint_is_in_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go = put(tmp_path / "bin", "go")
     go.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('undefined: foo in ' + ' '.join(sys.argv[1:2]))\n")

@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from capo import cli
+from capo.__main__ import main
+from capo.version import VERSION
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+
+    assert ended.value.code == 0
+    assert f"capo {command}" in capsys.readouterr().out
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+
+    listed = capsys.readouterr().out
+    assert all(f"\n    {command} " in listed for command in cli.COMMANDS)
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import sys; from capo import cli; cli.build_parser([]); print(*sys.modules)"
+
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+    assert not {"kopf", "openstack", "pydantic", "requests", "aiohttp", "kubernetes", "cryptography"} & set(loaded)
+
+
+def test_one_command_does_not_import_the_others() -> None:
+    command, *others = cli.COMMANDS
+    code = f"import sys; from capo import cli; cli.build_parser([{command!r}]); print(*sys.modules)"
+
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+    assert not {f"capo.cli.{other}" for other in others} & set(loaded)
+
+
+def test_the_version_is_the_package_s(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+
+    assert capsys.readouterr().out == f"capo {VERSION}\n"
+
+
+def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["no-such-command"])
+
+    assert ended.value.code == 2
+    assert "no-such-command" in capsys.readouterr().err
+
+
+def test_every_listed_command_is_a_module() -> None:
+    assert all(importlib.import_module(f"capo.cli.{command}").add_parser for command in cli.COMMANDS)
+
+
+def test_asking_for_a_rig_that_never_was_says_how_to_start_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = main(["local", "env", "--state", str(tmp_path / "rig")])
+
+    assert status == 1
+    assert "start it with `capo local up`" in capsys.readouterr().err
+
+
+def test_status_of_a_rig_that_never_was_is_no_success(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["local", "status", "--state", str(tmp_path / "rig")])
+
+    assert status == 1
+    assert "nothing" in capsys.readouterr().out
+
+
+def test_missing_programs_are_one_line_and_no_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("CAPO_LOCAL_BIN", raising=False)
+    monkeypatch.delenv("KUBEBUILDER_ASSETS", raising=False)
+
+    status = main(["local", "up", "--state", str(tmp_path / "rig")])
+
+    message = capsys.readouterr().err
+    assert status == 1
+    assert message.startswith("capo local: etcd, kube-apiserver")
+    assert message.count("\n") == 1
