@@ -27,10 +27,12 @@ Sink = Callable[[Kind, str | None, Mapping[str, Any]], object]
 """Takes kind, event type (None: listed) and object, in the feed's thread."""
 
 BEAT_S: Final = 5.0
+GRACE_S: Final = 0.2
 RESTART_S: Final = 1.0
 MAX_RESTART_S: Final = 15.0
 HEALTHY_AFTER_S: Final = 60.0
 CHUNK: Final = 500
+BACKOFFS_S: Final = (0.5, 1.0, 2.0, 2.0, 2.0, 2.0)
 
 
 class _NoDiffBase(kopf.DiffBaseStorage):  # type: ignore[misc]
@@ -122,12 +124,8 @@ class Feed:
         with self._lock:
             # An asyncio.Event: a threading.Event parks a thread of the executor that nothing can cancel.
             self._loop, self._flag = asyncio.get_running_loop(), asyncio.Event()
-        scope: dict[str, Any] = {"namespaces": [self._namespace]} if self._namespace else {"clusterwide": True}
-        kinds = self._kinds
         try:
-            await kopf.operator(
-                registry=self._registry(kinds), settings=_settings(), standalone=True, stop_flag=self._flag, **scope
-            )
+            await self._run_kopf(self._flag)
             if not self._flag.is_set():
                 raise RuntimeError("kopf ended by itself")
         finally:
@@ -136,6 +134,22 @@ class Feed:
             beat.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await beat
+
+    async def _run_kopf(self, flag: asyncio.Event) -> None:
+        """Run kopf until the flag is set or a watch fails; raise what it failed of."""
+        scope: dict[str, Any] = {"namespaces": [self._namespace]} if self._namespace else {"clusterwide": True}
+        older = asyncio.all_tasks()
+        roots = await kopf.spawn_tasks(
+            registry=self._registry(self._kinds), settings=_settings(), standalone=True, stop_flag=flag, **scope
+        )
+        running = asyncio.create_task(kopf.run_tasks(roots, ignored=older))
+        ended, _ = await asyncio.wait(roots, return_when=asyncio.FIRST_COMPLETED)
+        # kopf gives the other watches five seconds to end by themselves, which they never do.
+        await asyncio.wait({running}, timeout=GRACE_S)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        for task in ended:
+            task.result()
 
     async def _keep_beating(self) -> None:
         while True:
@@ -180,6 +194,8 @@ def _settings() -> kopf.OperatorSettings:
     settings.posting.enabled = False
     settings.scanning.disabled = True
     settings.watching.chunk_size = CHUNK
+    # The default grows to 21 s: after an outage of the API server nothing would be seen for so long.
+    settings.networking.error_backoffs = BACKOFFS_S
     settings.persistence.diffbase_storage = _NoDiffBase()
     # The default kills the whole process ten minutes after a stop.
     settings.process.ultimate_exiting_timeout = None

@@ -1,0 +1,83 @@
+"""``capo run``: the manager process, with the flags of the Go provider's ``/manager``."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from capo import logs, settings
+from capo.version import VERSION
+
+if TYPE_CHECKING:
+    from capo.engine.manager import Factory
+    from capo.settings import Settings
+
+log = logging.getLogger(__name__)
+
+WRONG_USE: Final = 2
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the command; its flags are read by ``settings.py``, which spells them as Go programs do."""
+    # No argument begins with this prefix, so that every flag reaches settings.py as it was given.
+    parser = subparsers.add_parser("run", help="run the controllers", prefix_chars="\0", add_help=False)
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    parser.set_defaults(run=lambda parsed: main(parsed.arguments))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the manager until it is told to stop; return the exit status."""
+    try:
+        wanted = settings.read(arguments)
+    except settings.SettingsError as error:
+        print(f"capo run: {error}", file=sys.stderr)
+        return WRONG_USE
+    except settings.HelpWanted as help_text:
+        print(help_text)
+        return 0
+    except settings.VersionWanted:
+        print(f"capo {VERSION}")
+        return 0
+    logs.set_up(verbosity_level=wanted.verbosity, layout=wanted.logging_format)
+    return _ended(_run(wanted))
+
+
+def _run(wanted: Settings) -> int:
+    # Heavy imports come after the flags are known to be good.
+    from capo.controllers import all_controllers
+    from capo.engine import manager
+    from capo.kube import connection
+    from capo.kube.client import Kube
+    from capo.kube.errors import KubeError
+
+    log.info("Starting", extra={"version": VERSION})
+    for flag in settings.given_without_effect(wanted):
+        log.info("Flag is accepted but has no effect", extra={"flag": flag})
+    try:
+        kube = Kube(connection.find(kubeconfig=wanted.kubeconfig, context=wanted.kube_context))
+        return asyncio.run(_managed(wanted, kube, all_controllers))
+    except (KubeError, manager.StartError) as error:
+        log.error("Cannot start", extra={"err": str(error)})
+        return 1
+
+
+async def _managed(wanted: Settings, kube: Any, factory: Factory) -> int:
+    from capo.engine import manager
+
+    return await manager.Manager(wanted, kube, factory).run()
+
+
+def _ended(status: int) -> int:
+    """Return the status, or end the process with it while a thread hangs that would hold up the interpreter."""
+    hanging = [t.name for t in threading.enumerate() if not t.daemon and t is not threading.main_thread()]
+    if hanging:
+        log.warning("Threads still hang at the end", extra={"threads": hanging})
+        logging.shutdown()
+        os._exit(status)
+    return status

@@ -1,0 +1,154 @@
+"""What the store knows, whom it tells, and whom not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from capo.engine.store import Change, Store
+from capo.engine.tests.builders import an_object, key
+from capo.kube.kinds import OPENSTACK_MACHINE, OPENSTACK_SERVER
+
+
+def changes_of(store: Store) -> list[Change]:
+    seen: list[Change] = []
+    store.listen(seen.append)
+    return seen
+
+
+def label(cluster: str) -> dict[str, Any]:
+    return {"cluster.x-k8s.io/cluster-name": cluster}
+
+
+def test_a_newer_version_replaces_an_older_one_and_is_news() -> None:
+    store = Store()
+
+    assert store.apply(OPENSTACK_SERVER, "ADDED", an_object("a", uid="u", version=1)) == key("a")
+    assert store.apply(OPENSTACK_SERVER, "MODIFIED", an_object("a", uid="u", version=2)) == key("a")
+
+    found = store.get(*key("a"))
+    assert found is not None
+    assert found["metadata"]["resourceVersion"] == "2"
+
+
+def test_an_older_or_equal_version_is_no_news() -> None:
+    store = Store()
+    store.apply(OPENSTACK_SERVER, "ADDED", an_object("a", uid="u", version=10))
+
+    assert store.apply(OPENSTACK_SERVER, "MODIFIED", an_object("a", uid="u", version=9)) is None
+    assert store.apply(OPENSTACK_SERVER, None, an_object("a", uid="u", version=10)) is None
+
+    found = store.get(*key("a"))
+    assert found is not None
+    assert found["metadata"]["resourceVersion"] == "10"
+
+
+def test_an_object_made_anew_under_an_old_name_replaces_it() -> None:
+    store = Store()
+    store.apply(OPENSTACK_SERVER, "ADDED", an_object("a", uid="old", version=5))
+
+    store.apply(OPENSTACK_SERVER, "ADDED", an_object("a", uid="new", version=9))
+
+    assert store.apply(OPENSTACK_SERVER, "DELETED", an_object("a", uid="old", version=8)) is None
+    found = store.get(*key("a"))
+    assert found is not None
+    assert found["metadata"]["uid"] == "new"
+
+
+def test_a_late_answer_does_not_bring_back_what_is_deleted() -> None:
+    store = Store()
+    store.apply(OPENSTACK_SERVER, "ADDED", an_object("a", uid="u", version=1))
+    store.apply(OPENSTACK_SERVER, "DELETED", an_object("a", uid="u", version=3))
+
+    store.apply_own(OPENSTACK_SERVER, an_object("a", uid="u", version=2))
+
+    assert store.get(*key("a")) is None
+
+
+def test_the_answer_that_takes_the_last_finalizer_buries_the_object() -> None:
+    store = Store()
+    gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    store.apply(OPENSTACK_SERVER, "ADDED", an_object("a", uid="u", version=1, finalizers=["f"], **gone))
+
+    store.apply_own(OPENSTACK_SERVER, an_object("a", uid="u", version=2, **gone))
+
+    assert store.get(*key("a")) is None
+
+
+def test_listeners_hear_of_changes_alone() -> None:
+    store = Store()
+    seen = changes_of(store)
+    store.apply(OPENSTACK_SERVER, "ADDED", an_object("a", uid="u", version=1))
+    store.apply(OPENSTACK_SERVER, "MODIFIED", an_object("a", uid="u", version=1))
+    store.apply(OPENSTACK_SERVER, "DELETED", an_object("a", uid="u", version=2))
+
+    assert [(c.key, c.is_deleted, c.by) for c in seen] == [(key("a"), False, None), (key("a"), True, None)]
+
+
+def test_an_own_answer_is_told_with_its_writer_and_its_echo_is_no_news() -> None:
+    store = Store()
+    store.apply(OPENSTACK_SERVER, "ADDED", an_object("a", uid="u", version=1))
+    seen = changes_of(store)
+
+    store.apply_own(OPENSTACK_SERVER, an_object("a", uid="u", version=2))
+
+    assert store.apply(OPENSTACK_SERVER, "MODIFIED", an_object("a", uid="u", version=2)) is None
+    assert [(c.by, c.version) for c in seen] == [(key("a"), "2")]
+
+
+def test_a_child_that_a_pass_made_is_told_with_the_pass_as_writer() -> None:
+    store = Store()
+    seen = changes_of(store)
+    machine = key("m", kind=OPENSTACK_MACHINE)
+
+    store.apply_own(OPENSTACK_SERVER, an_object("a", version=2), by=machine)
+
+    assert [(c.key, c.by) for c in seen] == [(key("a"), machine)]
+
+
+def test_objects_are_found_by_owner_and_by_label_as_these_change() -> None:
+    store = Store()
+    owner = [{"uid": "owner-1", "kind": "OpenStackMachine", "name": "m", "apiVersion": "v1"}]
+    store.apply(
+        OPENSTACK_SERVER, "ADDED", an_object("a", uid="u", version=1, labels=label("c1"), ownerReferences=owner)
+    )
+    assert [o["metadata"]["name"] for o in store.owned_by(OPENSTACK_SERVER, "owner-1")] == ["a"]
+    assert len(store.by_label(OPENSTACK_SERVER, "default", "cluster.x-k8s.io/cluster-name", "c1")) == 1
+    assert store.by_label(OPENSTACK_SERVER, "other", "cluster.x-k8s.io/cluster-name", "c1") == []
+
+    store.apply(OPENSTACK_SERVER, "MODIFIED", an_object("a", uid="u", version=2, labels=label("c2")))
+
+    assert store.owned_by(OPENSTACK_SERVER, "owner-1") == []
+    assert store.by_label(OPENSTACK_SERVER, "default", "cluster.x-k8s.io/cluster-name", "c1") == []
+    assert len(store.by_label(OPENSTACK_SERVER, "default", "cluster.x-k8s.io/cluster-name", "c2")) == 1
+    store.apply(OPENSTACK_SERVER, "DELETED", an_object("a", uid="u", version=3))
+    assert store.by_label(OPENSTACK_SERVER, "default", "cluster.x-k8s.io/cluster-name", "c2") == []
+
+
+def test_a_listing_heals_a_ghost_but_keeps_what_came_after_it() -> None:
+    store = Store()
+    store.apply(OPENSTACK_SERVER, "ADDED", an_object("ghost", version=5))
+    store.apply(OPENSTACK_SERVER, "ADDED", an_object("kept", uid="k", version=6))
+    store.apply(OPENSTACK_SERVER, "ADDED", an_object("newer", version=21))
+
+    store.replace(OPENSTACK_SERVER, [an_object("kept", uid="k", version=6)], namespace=None, resource_version="20")
+
+    assert {o["metadata"]["name"] for o in store.list(OPENSTACK_SERVER)} == {"kept", "newer"}
+
+
+def test_a_listing_of_one_namespace_leaves_others_alone() -> None:
+    store = Store()
+    store.apply(OPENSTACK_SERVER, "ADDED", an_object("elsewhere", version=1, namespace="other"))
+
+    store.replace(OPENSTACK_SERVER, [], namespace="default", resource_version="20")
+
+    assert len(store.list(OPENSTACK_SERVER)) == 1
+
+
+def test_managed_fields_are_not_kept() -> None:
+    store = Store()
+
+    store.apply(OPENSTACK_SERVER, "ADDED", an_object("a", managedFields=[{"manager": "kubectl"}]))
+
+    found = store.get(*key("a"))
+    assert found is not None
+    assert "managedFields" not in found["metadata"]
