@@ -13,9 +13,9 @@ from capo.engine.feed import Feed
 from capo.engine.store import Store
 from capo.engine.sweep import Sweep
 from capo.engine.tests.builders import eventually
-from capo.engine.tests.fake_apiserver import FakeApiServer
 from capo.kube.client import Kube
 from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER, Kind
+from capo.kube.tests.fake_apiserver import FakeApiServer
 
 
 def server_object(name: str, **metadata: Any) -> dict[str, Any]:

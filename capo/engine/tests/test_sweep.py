@@ -9,10 +9,10 @@ import pytest
 from capo.engine.store import Store
 from capo.engine.sweep import Sweep
 from capo.engine.tests.builders import an_object
-from capo.engine.tests.fake_apiserver import FakeApiServer
 from capo.kube.client import Kube
 from capo.kube.errors import KubeError
 from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER
+from capo.kube.tests.fake_apiserver import FakeApiServer
 
 
 @pytest.fixture

@@ -1,0 +1,113 @@
+"""Events: one series for the same happening, a limit per object, and never an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from capo.kube.client import Kube
+from capo.kube.events import Events
+from capo.kube.tests.fake_apiserver import EVENT, FakeApiServer
+
+SERVER = {
+    "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",
+    "kind": "OpenStackServer",
+    "metadata": {"name": "s", "namespace": "default", "uid": "u"},
+}
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApiServer]:
+    with FakeApiServer().running() as running:
+        yield running
+
+
+def standing() -> float:
+    """A clock that stands still."""
+    return 1000.0
+
+
+def sent(api: FakeApiServer, emit: Callable[[Events], None]) -> list[dict[str, Any]]:
+    """Emit, let the recorder finish, and return what the API server has."""
+    events = Events(Kube(api.connection()), instance="pod-1", clock=standing)
+    emit(events)
+    events.stop(5)
+    return api.all(EVENT)
+
+
+def test_an_event_says_what_happened_to_what(api: FakeApiServer) -> None:
+    (event,) = sent(api, lambda e: e.emit(SERVER, "Normal", "SuccessfulCreateServer", "Created server a"))
+
+    assert event["regarding"] == {
+        "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",
+        "kind": "OpenStackServer",
+        "namespace": "default",
+        "name": "s",
+        "uid": "u",
+    }
+    assert (event["type"], event["reason"], event["note"]) == ("Normal", "SuccessfulCreateServer", "Created server a")
+    assert (event["reportingController"], event["reportingInstance"]) == ("capo-controller-manager", "pod-1")
+    assert event["action"] == "Reconciling"
+    assert event["metadata"]["namespace"] == "default"
+
+
+def test_the_same_again_is_counted_in_one_series(api: FakeApiServer) -> None:
+    def emit(events: Events) -> None:
+        for _ in range(3):
+            events.emit(SERVER, "Warning", "FailedCreateServer", "No valid host")
+        events.emit(SERVER, "Warning", "FailedCreateServer", "Another fault")
+
+    found = {event["note"]: event.get("series", {}).get("count") for event in sent(api, emit)}
+
+    assert found == {"No valid host": 3, "Another fault": None}
+
+
+def test_an_object_is_limited_to_so_many_events(api: FakeApiServer) -> None:
+    def emit(events: Events) -> None:
+        for number in range(40):
+            events.emit(SERVER, "Normal", "Changed", f"change {number}")
+
+    assert len(sent(api, emit)) == 25
+
+
+def test_a_series_whose_event_is_gone_begins_anew(api: FakeApiServer) -> None:
+    events = Events(Kube(api.connection()), clock=standing)
+    events.emit(SERVER, "Normal", "Changed", "again")
+    events.stop(5)
+    (first,) = api.all(EVENT)
+    api.remove(EVENT, "default", first["metadata"]["name"])
+
+    again = Events(Kube(api.connection()), clock=standing, _series=events._series)
+    again.emit(SERVER, "Normal", "Changed", "again")
+    again.stop(5)
+
+    assert len(api.all(EVENT)) == 1
+
+
+def test_secrets_are_struck_out_and_long_notes_are_cut(api: FakeApiServer) -> None:
+    (event,) = sent(api, lambda e: e.emit(SERVER, "Normal", "Changed", '{"password": "hunter2"} ' + "ä" * 2000))
+
+    assert "hunter2" not in event["note"]
+    assert len(event["note"].encode()) <= 1024
+    assert event["note"].endswith("...")
+
+
+def test_an_api_server_that_refuses_is_no_error_of_the_pass(api: FakeApiServer) -> None:
+    api.fail_next.append((lambda method, _path: method == "POST", 403))
+
+    def emit(events: Events) -> None:
+        events.emit(SERVER, "Normal", "Lost", "first")
+        events.emit(SERVER, "Normal", "Kept", "second")
+
+    assert [event["reason"] for event in sent(api, emit)] == ["Kept"]
+
+
+def test_objects_without_a_namespace_have_their_events_in_default(api: FakeApiServer) -> None:
+    identity = {"apiVersion": "v1", "kind": "OpenStackClusterIdentity", "metadata": {"name": "i", "uid": "u"}}
+
+    (event,) = sent(api, lambda e: e.emit(identity, "Normal", "Seen", "seen"))
+
+    assert event["metadata"]["namespace"] == "default"
+    assert "namespace" not in event["regarding"]
