@@ -57,6 +57,7 @@ CATALOG: Final = (
     ("block-storage", "cinder", "/volume/v3/{project_id}"),
     ("network", "neutron", "/network"),
 )
+METHODS: Final = ("external", "password", "token", "oauth1", "mapped", "application_credential", "ec2credential")
 INTERFACES: Final = ("public", "admin", "internal")
 
 
@@ -68,7 +69,8 @@ def render_fault(fault: Fault, request: Request) -> Response:
     message = fault.message
     if fault.kind == INTERNAL:
         message = "An unexpected error prevented the server from fulfilling your request."
-    body = {"error": {"code": fault.status, "message": message, "title": TITLES.get(fault.status, fault.kind)}}
+    error = {"code": fault.status, "message": message, "title": TITLES.get(fault.status, fault.kind)}
+    body = {"error": {**fault.extra, **error}}
     headers = dict(fault.headers)
     if fault.status == 401:
         headers["WWW-Authenticate"] = challenge(request)
@@ -212,21 +214,27 @@ async def create_token(request: Request) -> Response:
     if not isinstance(methods, list) or not methods:
         raise Fault(400, "Invalid input for field 'identity': 'methods' is a required property")
     cloud = request.cloud
+    credential: Json | None = None
     match methods:
         case ["password"]:
             user, project_id, chain = _by_password(cloud, identity.get("password") or {}), None, ["password"]
         case ["application_credential"]:
-            user, project_id = _by_credential(cloud, identity.get("application_credential") or {}, auth)
+            credential = _by_credential(cloud, identity.get("application_credential") or {}, auth)
+            user, project_id = cloud.table("identity", "users")[credential["user_id"]], credential["project_id"]
             chain = methods
         case ["token"]:
             user, chain = _by_token(cloud, identity.get("token") or {})
             project_id = None
         case _:
-            raise Fault(401, "Attempted to authenticate with an unsupported method.")
+            offered = {"identity": {"methods": list(METHODS)}}
+            raise Fault(401, "Attempted to authenticate with an unsupported method.", extra=offered)
     if project_id is None:
         project_id = _scope(cloud, user, auth.get("scope"))
     token = _issue(request, user, project_id, chain)
     body = token.body
+    if credential is not None:
+        shown = {"id": credential["id"], "name": credential["name"], "restricted": True}
+        body["application_credential"] = shown
     if "nocatalog" in request.query:
         body = {key: value for key, value in body.items() if key != "catalog"}
     return Response(201, {"token": body}, {"X-Subject-Token": token.id})
@@ -260,7 +268,7 @@ def _is_default_domain(domain: Json | None) -> bool:
     return bool(domain) and all(DOMAIN.get(key) == value for key, value in (domain or {}).items())
 
 
-def _by_credential(cloud: Cloud, given: Json, auth: Json) -> tuple[Json, str]:
+def _by_credential(cloud: Cloud, given: Json, auth: Json) -> Json:
     credentials = cloud.table("identity", "application_credentials")
     if "id" in given:
         credential = credentials.get(given["id"])
@@ -274,11 +282,11 @@ def _by_credential(cloud: Cloud, given: Json, auth: Json) -> tuple[Json, str]:
         raise _refused()
     if auth.get("scope"):
         message = "Application credentials cannot request a scope."
-        raise Fault(401, f"Error authenticating with application credential: {message}")
+        raise Fault(401, f"Error authenticating with application credential: {message}", extra={"identity": {}})
     owner = cloud.table("identity", "users")[credential["user_id"]]
     if not owner["enabled"]:
         raise _refused()
-    return owner, credential["project_id"]
+    return credential
 
 
 def _by_token(cloud: Cloud, given: Json) -> tuple[Json, list[str]]:
@@ -385,93 +393,7 @@ async def revoke_token(request: Request) -> Response:
 @service.route("GET", "/v3/auth/catalog")
 async def get_catalog(request: Request) -> Response:
     entries = catalog(request.cloud, request.base_url, request.project_id)
-    return Response(200, {"catalog": entries, "links": _list_links(request)})
-
-
-@service.route("GET", "/v3/auth/projects")
-@service.route("GET", "/v3/users/{user_id}/projects")
-async def list_my_projects(request: Request) -> Response:
-    user_id = request.match.get("user_id", request.user_id)
-    _allow(request, "list_user_projects", is_own=user_id == request.user_id)
-    user = _user(request, user_id)
-    projects = request.cloud.table("identity", "projects")
-    shown = [_linked(request, "projects", projects[project_id]) for project_id in user["_grants"]]
-    return Response(200, {"projects": shown, "links": _list_links(request)})
-
-
-@service.route("GET", "/v3/projects")
-async def list_projects(request: Request) -> Response:
-    _allow(request, "list_projects")
-    return _list(request, "projects")
-
-
-@service.route("GET", "/v3/users")
-async def list_users(request: Request) -> Response:
-    _allow(request, "list_users")
-    return _list(request, "users")
-
-
-@service.route("GET", "/v3/roles")
-async def list_roles(request: Request) -> Response:
-    _allow(request, "list_roles")
-    return _list(request, "roles")
-
-
-@service.route("GET", "/v3/regions")
-async def list_regions(request: Request) -> Response:
-    return _list(request, "regions")
-
-
-@service.route("GET", "/v3/projects/{id}")
-async def get_project(request: Request) -> Response:
-    _allow(request, "get_project", is_own=request.match["id"] == request.project_id)
-    project = request.cloud.table("identity", "projects").get(request.match["id"])
-    if project is None:
-        raise Fault(404, f"Could not find project: {request.match['id']}.")
-    return Response(200, {"project": _linked(request, "projects", project)})
-
-
-@service.route("GET", "/v3/users/{id}")
-async def get_user(request: Request) -> Response:
-    _allow(request, "get_user", is_own=request.match["id"] == request.user_id)
-    return Response(200, {"user": _linked(request, "users", _user(request, request.match["id"]))})
-
-
-@service.route("GET", "/v3/users/{id}/application_credentials")
-async def list_credentials(request: Request) -> Response:
-    user_id = request.match["id"]
-    _allow(request, "list_application_credentials", is_own=user_id == request.user_id)
-    owned = [c for c in request.cloud.table("identity", "application_credentials").values() if c["user_id"] == user_id]
-    path = f"users/{user_id}/application_credentials"
-    shown = [_linked(request, path, credential) for credential in owned]
-    return Response(200, {"application_credentials": shown, "links": _list_links(request)})
-
-
-def _allow(request: Request, action: str, *, is_own: bool = False) -> None:
-    if not is_own and not request.is_admin:
-        raise Fault(403, f"You are not authorized to perform the requested action: identity:{action}.")
-
-
-def _user(request: Request, user_id: str) -> Json:
-    user = request.cloud.table("identity", "users").get(user_id)
-    if user is None:
-        raise Fault(404, f"Could not find user: {user_id}.")
-    return user
-
-
-def _list(request: Request, kind: str) -> Response:
-    resources = request.cloud.table("identity", kind).values()
-    wanted = request.query.get("name")
-    shown = [_linked(request, kind, item) for item in resources if wanted in {None, item.get("name")}]
-    return Response(200, {kind: shown, "links": _list_links(request)})
-
-
-def _linked(request: Request, path: str, resource: Json) -> Json:
-    return {**public(resource), "links": {"self": f"{request.service_url}/v3/{path}/{resource['id']}"}}
-
-
-def _list_links(request: Request) -> Json:
-    return {"next": None, "self": f"{request.service_url}{request.path}", "previous": None}
+    return Response(200, {"catalog": entries, "links": {"self": f"{request.service_url}{request.path}"}})
 
 
 @service.tweak("password")

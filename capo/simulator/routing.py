@@ -37,10 +37,20 @@ class Fault(Exception):  # noqa: N818 - the services' own word for an error answ
     Args:
         kind: The service's own error type (Neutron's `type`, Nova's `itemNotFound`), or one of the constants of
             this module for refusals that the framework itself makes.
+        extra: What stands beside code and message, where a service says more.
     """
 
-    def __init__(self, status: int, message: str, kind: str = "", *, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        kind: str = "",
+        *,
+        headers: Mapping[str, str] | None = None,
+        extra: Json | None = None,
+    ) -> None:
         super().__init__(message)
+        self.extra = extra or {}
         self.status = status
         self.message = message
         self.kind = kind

@@ -9,6 +9,7 @@ from capo.simulator import (
     cinder_volumes,
     glance,
     keystone,
+    keystone_directory,
     neutron,
     nova,
     nova_actions,
@@ -36,6 +37,7 @@ SERVICES: Final[tuple[Service, ...]] = (
 # Modules that add routes to a service when they are imported.
 ROUTES: Final = (
     cinder_volumes,
+    keystone_directory,
     nova_actions,
     nova_attachments,
     nova_create,

@@ -1,0 +1,93 @@
+"""Keystone's directory: who the caller is, and for an admin, who there is."""
+
+from __future__ import annotations
+
+from capo.simulator.cloud import public
+from capo.simulator.keystone import service
+from capo.simulator.routing import Fault, Json, Request, Response
+
+
+@service.route("GET", "/v3/auth/projects")
+@service.route("GET", "/v3/users/{user_id}/projects")
+async def list_my_projects(request: Request) -> Response:
+    user_id = request.match.get("user_id", request.user_id)
+    _allow(request, "list_user_projects", is_own=user_id == request.user_id)
+    user = _user(request, user_id)
+    projects = request.cloud.table("identity", "projects")
+    shown = [_linked(request, "projects", projects[project_id]) for project_id in user["_grants"]]
+    return Response(200, {"projects": shown, "links": _list_links(request)})
+
+
+@service.route("GET", "/v3/projects")
+async def list_projects(request: Request) -> Response:
+    _allow(request, "list_projects")
+    return _list(request, "projects")
+
+
+@service.route("GET", "/v3/users")
+async def list_users(request: Request) -> Response:
+    _allow(request, "list_users")
+    return _list(request, "users")
+
+
+@service.route("GET", "/v3/roles")
+async def list_roles(request: Request) -> Response:
+    _allow(request, "list_roles")
+    return _list(request, "roles")
+
+
+@service.route("GET", "/v3/regions")
+async def list_regions(request: Request) -> Response:
+    return _list(request, "regions")
+
+
+@service.route("GET", "/v3/projects/{id}")
+async def get_project(request: Request) -> Response:
+    _allow(request, "get_project", is_own=request.match["id"] == request.project_id)
+    project = request.cloud.table("identity", "projects").get(request.match["id"])
+    if project is None:
+        raise Fault(404, f"Could not find project: {request.match['id']}.")
+    return Response(200, {"project": _linked(request, "projects", project)})
+
+
+@service.route("GET", "/v3/users/{id}")
+async def get_user(request: Request) -> Response:
+    _allow(request, "get_user", is_own=request.match["id"] == request.user_id)
+    return Response(200, {"user": _linked(request, "users", _user(request, request.match["id"]))})
+
+
+@service.route("GET", "/v3/users/{id}/application_credentials")
+async def list_credentials(request: Request) -> Response:
+    user_id = request.match["id"]
+    _allow(request, "list_application_credentials", is_own=user_id == request.user_id)
+    owned = [c for c in request.cloud.table("identity", "application_credentials").values() if c["user_id"] == user_id]
+    path = f"users/{user_id}/application_credentials"
+    shown = [_linked(request, path, credential) for credential in owned]
+    return Response(200, {"application_credentials": shown, "links": _list_links(request)})
+
+
+def _allow(request: Request, action: str, *, is_own: bool = False) -> None:
+    if not is_own and not request.is_admin:
+        raise Fault(403, f"You are not authorized to perform the requested action: identity:{action}.")
+
+
+def _user(request: Request, user_id: str) -> Json:
+    user = request.cloud.table("identity", "users").get(user_id)
+    if user is None:
+        raise Fault(404, f"Could not find user: {user_id}.")
+    return user
+
+
+def _list(request: Request, kind: str) -> Response:
+    resources = request.cloud.table("identity", kind).values()
+    wanted = request.query.get("name")
+    shown = [_linked(request, kind, item) for item in resources if wanted in {None, item.get("name")}]
+    return Response(200, {kind: shown, "links": _list_links(request)})
+
+
+def _linked(request: Request, path: str, resource: Json) -> Json:
+    return {**public(resource), "links": {"self": f"{request.service_url}/v3/{path}/{resource['id']}"}}
+
+
+def _list_links(request: Request) -> Json:
+    return {"next": None, "self": f"{request.service_url}{request.path}", "previous": None}
