@@ -13,8 +13,10 @@ from typing import Final
 from capo.version import VERSION
 
 COMMANDS: Final = (
+    "run",
     "demo",
     "local",
+    "simulate",
     "crds",
 )
 

@@ -174,8 +174,7 @@ class Manager:
             self._store,
             self._events,
             SystemClock(),
-            ambiguous_window_s=settings.ambiguous_create_window_s,
-            sync_period_s=settings.sync_period_s,
+            settings,
         )
         queues = [(controller, self._queue(controller)) for controller in self.factory(tools, self._wake)]
         workers = Workers(queues, settings.worker_threads, Slots(settings.cloud_concurrency))
