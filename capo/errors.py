@@ -140,6 +140,13 @@ class ForbiddenError(RetryableError):
     advice = "Give the user the role that the cloud's policy asks for."
 
 
+class UnsupportedByCloudError(RetryableError):
+    """The cloud's version or driver cannot do what is asked: 406 for a microversion, 501, a provider's refusal."""
+
+    reason = "UnsupportedByCloud"
+    advice = "Use another setting, or have the cloud upgraded."
+
+
 class NotFoundError(RetryableError):
     """Something that must exist does not."""
 

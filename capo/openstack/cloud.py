@@ -1,0 +1,409 @@
+"""One authenticated project of one cloud, and the cache of all of them.
+
+A call is one HTTP request: JSON in, JSON out, errors of the catalogue. Nothing is tried again here; retries belong to
+the engine, and the observer's lists to :mod:`capo.openstack.observer`.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import logging
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+from urllib.parse import parse_qsl, urlsplit
+
+import requests
+from keystoneauth1 import exceptions as sdk
+from keystoneauth1.session import Session
+
+from capo.errors import AmbiguousAnswerError, CapoError, CloudUnavailableError, IdentityError, NotAuthorizedError
+from capo.openstack import faults
+from capo.openstack.identity import Credentials
+from capo.openstack.lookups import Lookups
+from capo.openstack.observer import Observer, ObserverPool
+from capo.openstack.transport import HttpSessions, Limits
+from capo.version import VERSION
+
+log = logging.getLogger(__name__)
+
+Body = dict[str, Any]
+Params = Mapping[str, Any]
+
+USER_AGENT: Final = f"cluster-api-provider-openstack/{VERSION}"
+MAX_PAGES: Final = 1000
+MICROVERSION_NAMES: Final = {"compute": "compute", "volume": "volume"}
+
+
+class Clock(Protocol):
+    """Seconds since 1970, injected so that tests own time."""
+
+    def now(self) -> float:
+        """Return the current time."""
+
+
+@dataclass(frozen=True)
+class _Service:
+    """How a service's end point is found and completed.
+
+    Args:
+        type: service type in the catalogue; the SDK knows its aliases (``volumev3``).
+        version: path that completes an end point that names no version; None leaves it as it is.
+    """
+
+    type: str
+    version: str | None
+
+
+_SERVICES: Final[Mapping[str, _Service]] = {
+    "compute": _Service("compute", None),
+    "identity": _Service("identity", "/v3"),
+    "image": _Service("image", "/v2"),
+    "load-balancer": _Service("load-balancer", "/v2"),
+    "network": _Service("network", "/v2.0"),
+    "volume": _Service("block-storage", "/v3/{project_id}"),
+}
+_VERSIONED: Final = re.compile(r"/v\d+(\.\d+)?(/[0-9a-fA-F-]{32,36}|/AUTH_\w+)?$")
+
+
+@dataclass(frozen=True)
+class Listing:
+    """All pages of a list.
+
+    Args:
+        cloud_s: the service's own time when it answered the first page, seconds since 1970; None if it told none.
+    """
+
+    items: list[Body]
+    cloud_s: float | None
+
+
+def unfenced() -> None:
+    """Let every write through: for tests and tools that hold no lease."""
+
+
+class Cloud:
+    """A project that one set of credentials opens; thread safe.
+
+    Args:
+        fence: called before each write; raises when this process may not write any more.
+        wake: called with a key when something that it waits for was observed.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        http: requests.Session,
+        *,
+        clock: Clock,
+        wake: Callable[[Hashable], None],
+        fence: Callable[[], None] = unfenced,
+    ) -> None:
+        self.credentials = credentials
+        self.fingerprint = credentials.fingerprint
+        self.fence = fence
+        self.clock = clock
+        self.lookups = Lookups(clock.now)
+        self.observer = Observer(self, clock.now, wake)
+        self._auth = credentials.plugin()
+        self._session = Session(
+            auth=self._auth, session=http, user_agent=USER_AGENT, verify=credentials.verifies, redirect=3
+        )
+        self._endpoints: dict[str, str] = {}
+
+    @property
+    def region(self) -> str | None:
+        """The region whose end points are used."""
+        return self.credentials.region_name
+
+    @property
+    def project_id(self) -> str:
+        """The id of the project.
+
+        Raises:
+            CapoError: the credentials are refused, or the Identity service does not answer.
+        """
+        return str(self._access().project_id)
+
+    def authenticate(self) -> None:
+        """Have a valid token of a project.
+
+        Raises:
+            NotAuthorizedError: the credentials are refused.
+            IdentityError: the token is not one of a project, or TLS does not trust the end point.
+            CloudUnavailableError: the Identity service does not answer.
+        """
+        self._access()
+
+    def get(
+        self,
+        service: str,
+        path: str,
+        *,
+        params: Params | None = None,
+        microversion: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Body:
+        """Return the answer of a read."""
+        return _json(self._send(service, "GET", path, _Extras(None, params, microversion, headers)))
+
+    def list_all(
+        self, service: str, path: str, key: str, *, params: Params | None = None, microversion: str | None = None
+    ) -> list[Body]:
+        """Return the items of a list, all pages of it."""
+        return self.listing(service, path, key, params=params, microversion=microversion).items
+
+    def listing(
+        self, service: str, path: str, key: str, *, params: Params | None = None, microversion: str | None = None
+    ) -> Listing:
+        """Return all pages of a list with the service's time.
+
+        Raises:
+            CloudUnavailableError: a page did not come; there is no such thing as half a list.
+        """
+        items: list[Body] = []
+        cloud_s: float | None = None
+        asked = dict(params or {})
+        for page in range(MAX_PAGES):
+            response = self._send(service, "GET", path, _Extras(None, asked, microversion))
+            body = _json(response)
+            cloud_s = _date_s(response) if page == 0 else cloud_s
+            items += body[key]
+            following = _next_page(body, key)
+            if following is None or not body[key]:
+                return Listing(items, cloud_s)
+            asked = {**asked, **following}
+        raise CloudUnavailableError(f"{service}: the list of {path} does not end after {MAX_PAGES} pages")
+
+    def post(
+        self,
+        service: str,
+        path: str,
+        *,
+        json: Any = None,
+        params: Params | None = None,
+        microversion: str | None = None,
+    ) -> Body:
+        """Send a POST, return its answer."""
+        return _json(self._send(service, "POST", path, _Extras(json, params, microversion)))
+
+    def put(
+        self,
+        service: str,
+        path: str,
+        *,
+        json: Any = None,
+        params: Params | None = None,
+        microversion: str | None = None,
+    ) -> Body:
+        """Send a PUT, return its answer."""
+        return _json(self._send(service, "PUT", path, _Extras(json, params, microversion)))
+
+    def patch(
+        self,
+        service: str,
+        path: str,
+        *,
+        json: Any = None,
+        params: Params | None = None,
+        microversion: str | None = None,
+    ) -> Body:
+        """Send a PATCH, return its answer."""
+        return _json(self._send(service, "PATCH", path, _Extras(json, params, microversion)))
+
+    def delete(self, service: str, path: str, *, params: Params | None = None, microversion: str | None = None) -> Body:
+        """Send a DELETE, return its answer, which is mostly empty."""
+        return _json(self._send(service, "DELETE", path, _Extras(None, params, microversion)))
+
+    def close(self) -> None:
+        """Observe nothing any more; calls still work."""
+        self.observer.close()
+
+    def _send(self, service: str, method: str, path: str, extras: _Extras) -> requests.Response:
+        url = f"{self._endpoint(service)}{path}"
+        if method != "GET":
+            self.fence()
+        try:
+            response = self._session.request(
+                url,
+                method,
+                json=extras.json,
+                params=dict(extras.params or {}),
+                headers=extras.all_headers(service),
+                raise_exc=False,
+                log=False,
+            )
+        except sdk.ClientException as error:
+            raise faults.of_exception(error, method=method, service=service) from error
+        if response.status_code >= 400:
+            raise faults.of_response(service, response)
+        if response.status_code >= 300:
+            raise _misplaced(service, method, response)
+        return response
+
+    def _access(self) -> Any:
+        try:
+            access = self._auth.get_access(self._session)
+        except (sdk.ClientException, ValueError) as error:
+            raise self._login_error(error) from error
+        if not access.project_id:
+            raise IdentityError("the token is not one of a project: name the project in clouds.yaml")
+        return access
+
+    def _login_error(self, error: Exception) -> CapoError:
+        if isinstance(error, sdk.NotFound | sdk.DiscoveryFailure | sdk.BadRequest | ValueError):
+            return IdentityError(f"identity: {error} (auth_url {self.credentials.entry['auth']['auth_url']})")
+        found = faults.of_exception(error, method="GET", service="identity")
+        return found if not isinstance(found, AmbiguousAnswerError) else CloudUnavailableError(found.message)
+
+    def _endpoint(self, service: str) -> str:
+        """Return the URL that a path is appended to; a token is fetched or renewed here, before any write is sent."""
+        access = self._access()
+        if service not in self._endpoints:
+            self._endpoints[service] = self._found_endpoint(service, str(access.project_id))
+        return self._endpoints[service]
+
+    def _found_endpoint(self, service: str, project_id: str) -> str:
+        wanted, interface, region = _SERVICES[service], self.credentials.interface, self.region
+        try:
+            data = self._auth.get_endpoint_data(
+                self._session,
+                service_type=wanted.type,
+                interface=interface,
+                region_name=region,
+                discover_versions=False,
+            )
+        except sdk.ClientException as error:
+            raise faults.of_exception(error, method="GET", service="identity") from error
+        if data is None:
+            where = f" in region {region}" if region else ""
+            raise IdentityError(f"the catalogue has no {interface} end point of the {service} service{where}")
+        url = str(data.url).rstrip("/")
+        if wanted.version and not _VERSIONED.search(url):
+            url += wanted.version.format(project_id=project_id)
+        return url
+
+
+@dataclass(frozen=True)
+class _Extras:
+    """What a request carries besides its path."""
+
+    json: Any = None
+    params: Params | None = None
+    microversion: str | None = None
+    headers: Mapping[str, str] | None = None
+
+    def all_headers(self, service: str) -> dict[str, str]:
+        headers = {"Accept": "application/json", **(self.headers or {})}
+        if self.microversion:
+            headers["OpenStack-API-Version"] = f"{MICROVERSION_NAMES[service]} {self.microversion}"
+        return headers
+
+
+def _json(response: requests.Response) -> Body:
+    if not response.content:
+        return {}
+    try:
+        body = response.json()
+    except ValueError as error:
+        return _unreadable(response, error)
+    return body if isinstance(body, dict) else {"items": body}
+
+
+def _unreadable(response: requests.Response, error: Exception) -> Body:
+    """Tell what an answer means whose body is no JSON: a proxy's page, or a body cut short."""
+    method = str(response.request.method)
+    if method == "DELETE":
+        return {}
+    kind = CloudUnavailableError if method == "GET" else AmbiguousAnswerError
+    raise kind(f"the answer is not JSON: {response.text[:200]!r}", status=response.status_code) from error
+
+
+def _misplaced(service: str, method: str, response: requests.Response) -> CapoError:
+    where = response.headers.get("Location", "nowhere")
+    message = f"{service} answered a {method} with HTTP {response.status_code} to {where}"
+    return IdentityError(message, next_step="Correct the end point in the cloud's catalogue, or auth_url.")
+
+
+def _next_page(body: Body, key: str) -> dict[str, str] | None:
+    """Return the query of the next page: links of Nova, Neutron, Cinder, Octavia; Glance's ``next``."""
+    links = body.get(f"{key}_links") or body.get("links") or []
+    hrefs = [link.get("href") for link in links if isinstance(link, dict) and link.get("rel") == "next"]
+    href = hrefs[0] if hrefs else body.get("next")
+    return dict(parse_qsl(urlsplit(href).query)) if href else None
+
+
+def _date_s(response: requests.Response) -> float | None:
+    try:
+        return email.utils.parsedate_to_datetime(response.headers.get("Date", "")).timestamp()
+    except (TypeError, ValueError):
+        return None
+
+
+@dataclass
+class Clouds:
+    """All clouds in use, one per set of credentials.
+
+    Args:
+        wake: called with a key whose resources changed or were listed; from any thread.
+        fence: called before each write; raises when this process may not write any more.
+        max_idle: how many clouds are kept that no object uses.
+        ca_certs: PEM file for clouds without a bundle of their own; empty means the system's certificates.
+    """
+
+    clock: Clock
+    wake: Callable[[Hashable], None]
+    fence: Callable[[], None] = unfenced
+    limits: Limits = field(default_factory=Limits)
+    max_idle: int = 10
+    ca_certs: str = ""
+
+    def __post_init__(self) -> None:
+        self._http = HttpSessions(self.limits, self.ca_certs)
+        self._pool = ObserverPool(self.clock.now)
+        self._lock = threading.Lock()
+        self._clouds: OrderedDict[str, Cloud] = OrderedDict()
+
+    def get(self, credentials: Credentials) -> Cloud:
+        """Return the cloud of these credentials; the same object as long as it is known."""
+        with self._lock:
+            cloud = self._clouds.get(credentials.fingerprint)
+            if cloud is None:
+                cloud = self._made(credentials)
+                self._clouds[credentials.fingerprint] = cloud
+            self._clouds.move_to_end(credentials.fingerprint)
+            evicted = self._evicted(keep=cloud)
+        for old in evicted:
+            old.close()
+        return cloud
+
+    def drop(self, fingerprint: str) -> None:
+        """Forget a cloud; those that wait for its observer are woken."""
+        with self._lock:
+            cloud = self._clouds.pop(fingerprint, None)
+        if cloud:
+            cloud.close()
+
+    def close(self) -> None:
+        """Stop observing all clouds."""
+        self._pool.stop()
+
+    def _made(self, credentials: Credentials) -> Cloud:
+        http = self._http.of(credentials)
+        cloud = Cloud(credentials, http, clock=self.clock, wake=self.wake, fence=self.fence)
+        self._pool.add(cloud.observer)
+        return cloud
+
+    def _evicted(self, keep: Cloud) -> list[Cloud]:
+        """Take out the least recently used of the clouds that no object uses; one in use is never taken out."""
+        idle = [c for c in self._clouds.values() if c is not keep and not c.observer.is_in_use()]
+        surplus = idle[: max(0, len(idle) - self.max_idle)]
+        for cloud in surplus:
+            del self._clouds[cloud.fingerprint]
+        return surplus
+
+
+__all__ = ["Body", "Cloud", "Clouds", "Limits", "Listing", "NotAuthorizedError"]

@@ -1,0 +1,261 @@
+"""HTTP status and body -> an error of the catalogue: one table, one function.
+
+Which 400 and which 409 are worth another try is decided here and nowhere else. Rows are tried in order; the first that
+fits decides. What an answer means for a write whose effect is unknown is decided by :func:`of_response` as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import email.utils
+import json
+import re
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import requests
+import urllib3.exceptions
+from keystoneauth1 import exceptions as sdk
+
+from capo import errors
+from capo.errors import CapoError
+
+_MAX_MESSAGE: Final = 600
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table.
+
+    Args:
+        statuses: HTTP statuses that it is about.
+        error: what they become.
+        source: where the rule comes from.
+        service: the service that answers so; empty for any.
+        words: regular expression over ``<type>: <message>``; empty fits all.
+        next_step: overrides the error's advice.
+    """
+
+    statuses: tuple[int, ...]
+    error: type[CapoError]
+    source: str
+    service: str = ""
+    words: str = ""
+    next_step: str | None = None
+
+    def fits(self, service: str, status: int, text: str) -> bool:
+        """Tell whether the row is about this answer."""
+        if status not in self.statuses or self.service not in ("", service):
+            return False
+        return re.search(self.words, text, re.IGNORECASE) is not None
+
+
+_ZONE_HELP: Final = "Name an availability zone that the cloud has and that is up."
+_NOVA_CREATE: Final = "Compute API, Create Server; nova/api/openstack/compute/servers.py"
+_NEUTRON_TYPES: Final = "Networking API: a fault carries the exception's class as its type; neutron_lib/exceptions"
+
+TABLE: Final = (
+    Row((401,), errors.NotAuthorizedError, "Identity API: after the token was renewed once"),
+    Row((403,), errors.QuotaExceededError, _NOVA_CREATE, "compute", r"quota|maximum number of|exceeded"),
+    Row((403,), errors.QuotaExceededError, "octavia/common/exceptions.py QuotaException", "load-balancer", "quota"),
+    Row((413,), errors.QuotaExceededError, "Block Storage API: OverQuota is 413", "volume", "quota|limit|exceed"),
+    Row((403, 413), errors.QuotaExceededError, "Image API: LimitExceeded, StorageQuotaFull", "image", "quota|limit"),
+    Row((409,), errors.QuotaExceededError, _NEUTRON_TYPES, "network", r"OverQuota|Quota exceeded"),
+    Row((429,), errors.RateLimitedError, "RFC 6585"),
+    Row((413,), errors.RateLimitedError, "Compute API, overLimit of old releases"),
+    Row((403,), errors.InvalidSpecError, _NOVA_CREATE, "compute", r"Only volume-backed servers|too large for"),
+    Row((403,), errors.ForbiddenError, "policy"),
+    Row((400,), errors.KeyPairNotFoundError, _NOVA_CREATE, "compute", r"Invalid key_name"),
+    Row((400, 404), errors.FlavorNotFoundError, _NOVA_CREATE, "compute", r"Flavor \S+ could not be found|flavorRef"),
+    Row(
+        (400,),
+        errors.ImageNotFoundError,
+        _NOVA_CREATE,
+        "compute",
+        r"can ?not find requested image|Image \S+ (could not be found|is not active|is unacceptable)",
+    ),
+    Row(
+        (400,),
+        errors.NotFoundError,
+        _NOVA_CREATE,
+        "compute",
+        "availability zone .*(not available|not valid|invalid)",
+        _ZONE_HELP,
+    ),
+    Row((400,), errors.ServerGroupNotFoundError, _NOVA_CREATE, "compute", "(server|instance) group .*not"),
+    Row((400,), errors.SecurityGroupNotFoundError, _NOVA_CREATE, "compute", r"Security group .* not found"),
+    Row((400,), errors.NetworkNotFoundError, _NOVA_CREATE, "compute", r"Network \S+ could not be found"),
+    Row((400,), errors.NotFoundError, _NOVA_CREATE, "compute", r"Port( id)? \S+ could not be found"),
+    Row(
+        (400,),
+        errors.ConflictError,
+        "nova/exception.py InvalidBDMVolume, InvalidVolume: the volume is not ready for it yet",
+        "compute",
+        r"failed to get volume|Invalid volume|volume .*(status must be|not in an available state|is already)",
+    ),
+    Row((400,), errors.ImageNotFoundError, "Block Storage API", "volume", "image .*(could not be found|unable|not active)"),
+    Row(
+        (400, 404),
+        errors.NotFoundError,
+        "Block Storage API",
+        "volume",
+        r"availability zone .* is invalid|volume[ _]type .*not",
+        "Name a zone and a type that Cinder has.",
+    ),
+    Row(
+        (400,),
+        errors.ConflictError,
+        "Block Storage API, Delete: the volume is busy",
+        "volume",
+        "status must be|cannot be deleted",
+    ),
+    Row((400, 404), errors.ConflictError, _NEUTRON_TYPES, "network", "^ExternalGatewayForFloatingIPNotFound"),
+    Row((400, 404), errors.NetworkNotFoundError, _NEUTRON_TYPES, "network", r"^NetworkNotFound|Network \S+ could not be"),
+    Row((400, 404), errors.SubnetNotFoundError, _NEUTRON_TYPES, "network", r"^SubnetNotFound|Subnet \S+ could not be"),
+    Row((400, 404), errors.RouterNotFoundError, _NEUTRON_TYPES, "network", "^RouterNotFound"),
+    Row((400, 404), errors.SecurityGroupNotFoundError, _NEUTRON_TYPES, "network", "^SecurityGroupNotFound"),
+    Row((400, 404), errors.SubnetNotFoundError, "octavia: VIP, members", "load-balancer", r"Subnet \S+ not found"),
+    Row((400, 404), errors.NetworkNotFoundError, "octavia: VIP", "load-balancer", r"Network \S+ not found"),
+    Row(
+        (400,),
+        errors.UnsupportedByCloudError,
+        "octavia/common/exceptions.py ProviderUnsupportedOptionError, ProviderNotEnabled",
+        "load-balancer",
+        "Provider .*(not support|not enabled)",
+    ),
+    Row((406,), errors.UnsupportedByCloudError, "API microversions: the version is out of the cloud's range"),
+    Row((501,), errors.UnsupportedByCloudError, "octavia/common/exceptions.py ProviderNotImplementedError"),
+    Row((400, 422), errors.InvalidSpecError, "the request is malformed whenever it is sent"),
+    Row((404, 410), errors.NotFoundError, "all services"),
+    Row((409, 423), errors.ConflictError, "in use, busy, immutable for now, no free address"),
+)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What an error body says.
+
+    Args:
+        kind: the exception's class where the service tells it, as Neutron does; else empty.
+    """
+
+    message: str
+    kind: str = ""
+
+    @property
+    def text(self) -> str:
+        """What the table's expressions look at."""
+        return f"{self.kind}: {self.message}" if self.kind else self.message
+
+
+def said(body: str) -> Said:
+    """Return the service's words in an error body: JSON of any of the services, HTML, or plain text."""
+    try:
+        data = json.loads(body)
+    except ValueError:
+        return Said(_plain(body))
+    if not isinstance(data, dict):
+        return Said(_plain(body))
+    fault = data.get("NeutronError")
+    if isinstance(fault, dict):
+        words = " ".join(filter(None, (_string(fault, "message"), _string(fault, "detail"))))
+        return Said(words, _string(fault, "type"))
+    if isinstance(fault, str):
+        return Said(fault)
+    if "faultstring" in data:
+        return Said(_string(data, "faultstring"))
+    for value in (*data.values(), data):
+        if isinstance(value, dict) and "message" in value:
+            return Said(_string(value, "message"))
+    return Said(_plain(body))
+
+
+def _string(data: Mapping[str, Any], name: str) -> str:
+    return str(data.get(name) or "").strip()
+
+
+def _plain(body: str) -> str:
+    without_tags = re.sub(r"<(style|script|title)\b.*?</\1>|<[^>]*>", " ", body, flags=re.DOTALL | re.IGNORECASE)
+    return " ".join(without_tags.split())
+
+
+def of_response(service: str, response: requests.Response) -> CapoError:
+    """Return the error of an answer with a status of 400 or more.
+
+    A write answered with 5xx may have taken effect, unless the service says that it did not look at it (503 with
+    Retry-After) or never will (501).
+    """
+    status, words = response.status_code, said(response.text)
+    message = _shortened(words.text or f"{service} answered HTTP {status} without a word")
+    request_id = _request_id(response)
+    retry_after_s = _retry_after_s(response)
+    if status == 503 and retry_after_s is not None:
+        return errors.RateLimitedError(message, retry_after_s=retry_after_s, request_id=request_id)
+    for row in TABLE:
+        if row.fits(service, status, words.text):
+            if row.error is errors.RateLimitedError:
+                return errors.RateLimitedError(message, retry_after_s=retry_after_s, request_id=request_id)
+            return row.error(message, request_id=request_id, status=status, next_step=row.next_step)
+    message = f"{service} answered HTTP {status}: {message}"
+    if status < 500:
+        return errors.InvalidSpecError(message, request_id=request_id, status=status)
+    kind = errors.CloudUnavailableError if _is_read(response) else errors.AmbiguousAnswerError
+    return kind(message, request_id=request_id, status=status)
+
+
+def _is_read(response: requests.Response) -> bool:
+    return response.request is not None and response.request.method in ("GET", "HEAD")
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]}..."
+
+
+def _request_id(response: requests.Response) -> str | None:
+    names = ("x-openstack-request-id", "x-compute-request-id")
+    return next((response.headers[name] for name in names if name in response.headers), None)
+
+
+def _retry_after_s(response: requests.Response) -> float | None:
+    text = response.headers.get("Retry-After", "")
+    if re.fullmatch(r"\d{1,9}", text):
+        return float(text)
+    with contextlib.suppress(TypeError, ValueError):
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    return None
+
+
+def of_exception(error: Exception, *, method: str, service: str) -> CapoError:
+    """Return the error of a call that got no answer, or none that the SDK could use."""
+    message = _shortened(f"{service}: {error}")
+    if isinstance(error, sdk.SSLFailure):
+        return errors.IdentityError(message, next_step="Put the cloud's CA bundle into the Secret's key cacert.")
+    if isinstance(error, sdk.HttpError) and error.response is not None:
+        return of_response(service, error.response)
+    if isinstance(error, sdk.Unauthorized | sdk.AuthorizationFailure | sdk.AuthPluginException):
+        return errors.NotAuthorizedError(message)
+    if method in ("GET", "HEAD") or was_never_sent(error):
+        return errors.CloudUnavailableError(message)
+    return errors.AmbiguousAnswerError(message)
+
+
+def was_never_sent(error: BaseException) -> bool:
+    """Tell whether no connection came about, so that a write cannot have taken effect."""
+    never = (requests.exceptions.ConnectTimeout, urllib3.exceptions.NewConnectionError)
+    return any(isinstance(cause, never) for cause in _causes(error))
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and all that led to it, also those that urllib3 and requests wrap as arguments."""
+    seen: set[int] = set()
+    waiting: list[BaseException] = [error]
+    while waiting:
+        current = waiting.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        linked = (current.__cause__, current.__context__, getattr(current, "reason", None), *current.args)
+        waiting += [each for each in linked if isinstance(each, BaseException)]

@@ -1,0 +1,264 @@
+"""clouds.yaml -> credentials, read as what it is: text from a tenant.
+
+The SDK's own reader is not used: it follows file paths, environment variables and URLs, which a tenant could point at
+what the manager can read. Only the fields below are honoured. Source: behaviour reference, cluster.md 1.3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
+
+import yaml
+from keystoneauth1 import plugin
+from keystoneauth1.identity import generic, v3
+
+from capo.errors import IdentityError
+
+_PROJECT: Final = ("project_id", "project_name", "project_domain_id", "project_domain_name")
+_USER: Final = ("user_id", "username", "user_domain_id", "user_domain_name")
+_PASSWORD: Final = (*_USER, "password", *_PROJECT, "trust_id")
+_TOKEN: Final = ("token", *_PROJECT, "trust_id")
+_APPLICATION: Final = (
+    *_USER,
+    "application_credential_id",
+    "application_credential_name",
+    "application_credential_secret",
+)
+_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "password": _PASSWORD,
+    "v3password": _PASSWORD,
+    "token": _TOKEN,
+    "v3token": _TOKEN,
+    "v3applicationcredential": _APPLICATION,
+}
+_OLD_NAMES: Final[Mapping[str, str]] = {
+    "tenant_id": "project_id",
+    "tenant_name": "project_name",
+    "user_name": "username",
+}
+_REFUSED: Final = ("cacert", "cert", "key")
+_INTERFACES: Final = ("public", "internal", "admin")
+_TRUE: Final = ("true", "yes", "on", "y", "1")
+_FALSE: Final = ("false", "no", "off", "n", "0")
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """How to log in to one project of one cloud; holds secrets, shows none.
+
+    Args:
+        cloud: the entry of clouds.yaml, reduced to what is honoured, as canonical JSON.
+        cacert: PEM bundle that servers' certificates must lead to; None means the system's.
+        region: overrides the entry's ``region_name``.
+    """
+
+    cloud: str = field(repr=False)
+    cacert: str | None = field(repr=False)
+    region: str | None
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over everything."""
+        return hashlib.sha256(json.dumps([self.cloud, self.cacert, self.region]).encode()).hexdigest()
+
+    @cached_property
+    def entry(self) -> Mapping[str, Any]:
+        """The entry as data: ``auth_type``, ``auth``, ``interface``, ``region_name``, ``verify``."""
+        entry: Mapping[str, Any] = json.loads(self.cloud)
+        return entry
+
+    @property
+    def region_name(self) -> str | None:
+        """The region whose end points are used; None takes the first in the catalogue."""
+        return self.region or self.entry["region_name"]
+
+    @property
+    def interface(self) -> str:
+        """``public``, ``internal`` or ``admin``."""
+        return str(self.entry["interface"])
+
+    @property
+    def verifies(self) -> bool:
+        """Whether servers' certificates are checked."""
+        return bool(self.entry["verify"])
+
+    def plugin(self) -> plugin.BaseAuthPlugin:
+        """Return a fresh plugin that fetches tokens and renews them."""
+        auth = dict(self.entry["auth"])
+        return _PLUGINS[self.entry["auth_type"]](auth.pop("auth_url"), auth)
+
+
+def _password(auth_url: str, auth: dict[str, str]) -> plugin.BaseAuthPlugin:
+    password = auth.pop("password")
+    if _is_v3(auth_url):
+        return v3.Password(auth_url, password, **auth)
+    return generic.Password(auth_url, password=password, **auth)
+
+
+def _token(auth_url: str, auth: dict[str, str]) -> plugin.BaseAuthPlugin:
+    token = auth.pop("token")
+    return v3.Token(auth_url, token, **auth) if _is_v3(auth_url) else generic.Token(auth_url, token=token, **auth)
+
+
+def _application_credential(auth_url: str, auth: dict[str, str]) -> plugin.BaseAuthPlugin:
+    return v3.ApplicationCredential(
+        auth_url if _is_v3(auth_url) else f"{auth_url}/v3", auth.pop("application_credential_secret"), **auth
+    )
+
+
+_PLUGINS: Final[Mapping[str, Callable[[str, dict[str, str]], plugin.BaseAuthPlugin]]] = {
+    "password": _password,
+    "v3password": _password,
+    "token": _token,
+    "v3token": _token,
+    "v3applicationcredential": _application_credential,
+}
+
+
+def _is_v3(auth_url: str) -> bool:
+    return auth_url.endswith("/v3")
+
+
+def parse(clouds_yaml: bytes, cloud_name: str, cacert: bytes | None = None, region: str | None = None) -> Credentials:
+    """Return the credentials of one entry.
+
+    Args:
+        cacert: PEM bundle beside the entry, None when there is none.
+        region: overrides the entry's own.
+
+    Raises:
+        IdentityError: something is missing, unknown or not allowed; the message names it and shows no secret.
+    """
+    entry = _entry(clouds_yaml, cloud_name)
+    where = f"clouds.yaml: cloud {cloud_name!r}"
+    for name in _REFUSED:
+        if entry.get(name):
+            hint = "put the bundle into the Secret's key cacert" if name == "cacert" else "client files are not read"
+            raise IdentityError(f"{where}: {name} is a path of a file, which is not allowed; {hint}")
+    if "://" in str(entry.get("profile", "")):
+        raise IdentityError(f"{where}: profile is a URL, which is not fetched; write its values into the entry")
+    reduced = {
+        "auth_type": _auth_type(entry, where),
+        "auth": _auth(entry, where),
+        "interface": _interface(entry, where),
+        "region_name": _text(entry, "region_name", where) or None,
+        "verify": _boolean(entry, "verify", where),
+    }
+    return Credentials(json.dumps(reduced, sort_keys=True), _bundle(cacert), region or None)
+
+
+def _entry(clouds_yaml: bytes, cloud_name: str) -> Mapping[str, Any]:
+    try:
+        # BaseLoader makes text of every scalar: a password of digits stays what was written.
+        document = yaml.load(clouds_yaml, Loader=yaml.BaseLoader)  # noqa: S506 - it constructs no objects
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" in line {mark.line + 1}" if mark else ""
+        raise IdentityError(f"clouds.yaml is not YAML{line}") from None
+    clouds = document.get("clouds") if isinstance(document, dict) else None
+    if not isinstance(clouds, dict):
+        raise IdentityError("clouds.yaml has no mapping `clouds`")
+    if cloud_name not in clouds:
+        known = ", ".join(sorted(clouds)) or "none"
+        raise IdentityError(f"clouds.yaml has no cloud {cloud_name!r}; it has: {known}")
+    entry = clouds[cloud_name]
+    if not isinstance(entry, dict):
+        raise IdentityError(f"clouds.yaml: cloud {cloud_name!r} is not a mapping")
+    return entry
+
+
+def _text(values: Mapping[str, Any], name: str, where: str) -> str:
+    value = values.get(name, "")
+    if not isinstance(value, str):
+        raise IdentityError(f"{where}: {name} is not text")
+    return "" if value in ("null", "~") else value
+
+
+def _auth_type(entry: Mapping[str, Any], where: str) -> str:
+    auth = entry.get("auth")
+    has_application = isinstance(auth, dict) and "application_credential_secret" in auth
+    kind = _text(entry, "auth_type", where) or ("v3applicationcredential" if has_application else "password")
+    if kind not in _FIELDS:
+        raise IdentityError(f"{where}: auth_type {kind!r} is not one of {', '.join(_FIELDS)}")
+    return kind
+
+
+def _auth(entry: Mapping[str, Any], where: str) -> dict[str, str]:
+    given = entry.get("auth")
+    if not isinstance(given, dict):
+        raise IdentityError(f"{where} has no mapping `auth`")
+    auth = {_OLD_NAMES.get(name, name): _text(given, name, f"{where}: auth") for name in given}
+    auth_url = auth.get("auth_url", "").rstrip("/")
+    if not auth_url.startswith(("https://", "http://")):
+        raise IdentityError(f"{where}: auth.auth_url is missing or no http(s) URL")
+    kind = _auth_type(entry, where)
+    wanted = {name: auth[name] for name in _FIELDS[kind] if auth.get(name)}
+    _default_domains(wanted, auth, kind)
+    _complain(wanted, kind, where)
+    return {"auth_url": auth_url, **wanted}
+
+
+def _default_domains(wanted: dict[str, str], auth: Mapping[str, str], kind: str) -> None:
+    """Fill in the domains that ``domain_id``, ``domain_name`` or ``default_domain`` stand for."""
+    for part, needed in (("user", "username"), ("project", "project_name")):
+        if f"{part}_domain_id" in wanted or f"{part}_domain_name" in wanted:
+            continue
+        if needed not in wanted or (part == "project" and kind == "v3applicationcredential"):
+            continue
+        if by_id := auth.get("domain_id") or auth.get("default_domain_id"):
+            wanted[f"{part}_domain_id"] = by_id
+        elif by_name := auth.get("domain_name") or auth.get("default_domain_name") or auth.get("default_domain"):
+            wanted[f"{part}_domain_name"] = by_name
+
+
+def _complain(auth: Mapping[str, str], kind: str, where: str) -> None:
+    def needs(*names: str) -> None:
+        if not any(name in auth for name in names):
+            raise IdentityError(f"{where}: auth.{' or auth.'.join(names)} is missing")
+
+    if kind == "v3applicationcredential":
+        needs("application_credential_secret")
+        needs("application_credential_id", "application_credential_name")
+        if "application_credential_id" not in auth:
+            needs("user_id", "username")
+        return
+    if kind in ("password", "v3password"):
+        needs("password")
+        needs("user_id", "username")
+    else:
+        needs("token")
+    if "trust_id" not in auth:
+        needs("project_id", "project_name")
+
+
+def _interface(entry: Mapping[str, Any], where: str) -> str:
+    """Return which end points are used; ``endpoint_type`` is the older word, ``publicURL`` the older spelling."""
+    given = _text(entry, "interface", where) or _text(entry, "endpoint_type", where) or "public"
+    interface = given.removesuffix("URL")
+    if interface not in _INTERFACES:
+        raise IdentityError(f"{where}: interface {given!r} is not one of {', '.join(_INTERFACES)}")
+    return interface
+
+
+def _boolean(entry: Mapping[str, Any], name: str, where: str) -> bool:
+    given = _text(entry, name, where).lower()
+    if given not in ("", *_TRUE, *_FALSE):
+        raise IdentityError(f"{where}: {name} {given!r} is neither true nor false")
+    return given not in _FALSE
+
+
+def _bundle(cacert: bytes | None) -> str | None:
+    if not cacert or not cacert.strip():
+        return None
+    try:
+        text = cacert.decode("ascii")
+        ssl.create_default_context(cadata=text)
+    except (UnicodeDecodeError, ssl.SSLError):
+        raise IdentityError("cacert is not a PEM bundle of certificates") from None
+    return text

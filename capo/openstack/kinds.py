@@ -1,0 +1,182 @@
+"""The kinds of OpenStack resources: where they are listed and deleted, and where they carry the owner's stamp.
+
+Source of the places: ADR 0001. Neutron refuses tags in a POST, so its kinds carry the stamp at the end of their
+description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from capo import names
+from capo.names import Stamp
+
+Body = Mapping[str, Any]
+
+NOVA: Final = "2.69"
+"""Microversion of all Compute calls: tags in the create (2.52), multi-attach volumes (2.60), and servers of a cell that
+is down are listed with the status UNKNOWN instead of being left out (2.69)."""
+CINDER: Final = "3.27"
+"""Microversion of all Block Storage calls: Pike; bodies have what is needed since 3.0."""
+
+TAGS: Final = "tags"
+DESCRIPTION: Final = "description"
+METADATA: Final = "metadata"
+
+
+@dataclass(frozen=True)
+class ResourceKind:
+    """One kind.
+
+    Args:
+        name: as ledgers, stamps and messages call it.
+        collection: path of all, relative to the service's end point.
+        key: of the list in the answer of a list.
+        body_key: of one resource in requests and answers.
+        stamp_place: where the stamp is.
+        watched: fields whose change wakes the owner.
+        used_by: fields that say that something else holds on to the resource.
+        age_factor: a look may be so many times older than others before it is repeated.
+        is_own_by_scope: the service lists the project's own without being told the project.
+    """
+
+    name: str
+    service: str
+    collection: str
+    key: str
+    body_key: str
+    stamp_place: str
+    watched: tuple[str, ...]
+    used_by: tuple[str, ...] = ()
+    detail: str = ""
+    microversion: str | None = None
+    delete_params: Mapping[str, str] = field(default_factory=dict)
+    age_factor: float = 1.0
+    is_own_by_scope: bool = False
+
+    def path(self, resource_id: str) -> str:
+        """Return the path of one resource."""
+        return f"{self.collection}/{resource_id}"
+
+    @property
+    def list_path(self) -> str:
+        """The path of the list with whole bodies."""
+        return f"{self.collection}{self.detail}"
+
+    def list_params(self, project_id: str) -> dict[str, str]:
+        """Return the query that leaves out what other projects own."""
+        return {} if self.is_own_by_scope else {"project_id": project_id}
+
+    def stamp_of(self, body: Body) -> Stamp | None:
+        """Return the stamp of a resource; None for what is not ours."""
+        if self.stamp_place == TAGS:
+            return _stamp_among(body.get("tags") or ())
+        if self.stamp_place == METADATA:
+            return names.stamp_in((body.get("metadata") or {}).get(names.VOLUME_STAMP_KEY) or "")
+        return names.stamp_in(body.get("description") or "")
+
+    def is_used(self, body: Body) -> bool:
+        """Tell whether something else holds on to the resource."""
+        return any(body.get(name) for name in self.used_by)
+
+    def seen_as(self, body: Body) -> tuple[Any, ...]:
+        """Return what an owner cares about: when it differs, the owner is woken."""
+        return tuple(body.get(name) for name in self.watched)
+
+
+def _stamp_among(tags: Any) -> Stamp | None:
+    for tag in tags:
+        stamp = names.stamp_in(tag)
+        if stamp is not None and str(stamp) == tag:
+            return stamp
+    return None
+
+
+def _neutron(name: str, collection: str, *watched: str, key: str = "", **more: Any) -> ResourceKind:
+    singular = key or name
+    return ResourceKind(
+        name,
+        "network",
+        f"/{collection}",
+        f"{singular}s",
+        singular,
+        DESCRIPTION,
+        ("status", "tags", "revision_number", *watched),
+        **more,
+    )
+
+
+def _octavia(name: str, collection: str, *watched: str, **more: Any) -> ResourceKind:
+    return ResourceKind(
+        name,
+        "load-balancer",
+        f"/lbaas/{collection}",
+        collection,
+        collection.removesuffix("s"),
+        TAGS,
+        ("provisioning_status", "tags", *watched),
+        **more,
+    )
+
+
+SERVER: Final = ResourceKind(
+    "server",
+    "compute",
+    "/servers",
+    "servers",
+    "server",
+    TAGS,
+    ("status", "OS-EXT-STS:task_state", "addresses", "fault", "tags", "os-extended-volumes:volumes_attached"),
+    detail="/detail",
+    microversion=NOVA,
+    is_own_by_scope=True,
+)
+VOLUME: Final = ResourceKind(
+    "volume",
+    "volume",
+    "/volumes",
+    "volumes",
+    "volume",
+    METADATA,
+    ("status", "attachments"),
+    used_by=("attachments",),
+    detail="/detail",
+    microversion=CINDER,
+    is_own_by_scope=True,
+)
+PORT: Final = _neutron("port", "ports", "device_id", "fixed_ips", used_by=("device_id",))
+NETWORK: Final = _neutron("network", "networks", "subnets", age_factor=3.0)
+SUBNET: Final = _neutron("subnet", "subnets", "dns_nameservers", age_factor=3.0)
+ROUTER: Final = _neutron("router", "routers", "external_gateway_info", age_factor=3.0)
+SECURITY_GROUP: Final = _neutron("security_group", "security-groups")
+FLOATING_IP: Final = _neutron(
+    "floating_ip", "floatingips", "port_id", "fixed_ip_address", key="floatingip", used_by=("port_id",)
+)
+TRUNK: Final = _neutron("trunk", "trunks", "sub_ports")
+LOAD_BALANCER: Final = _octavia(
+    "load_balancer", "loadbalancers", "vip_port_id", "listeners", "pools", delete_params={"cascade": "true"}
+)
+LISTENER: Final = _octavia("listener", "listeners", "default_pool_id", "allowed_cidrs")
+POOL: Final = _octavia("pool", "pools", "listeners", "members", "healthmonitor_id")
+HEALTH_MONITOR: Final = _octavia("health_monitor", "healthmonitors", "delay", "timeout", "max_retries")
+
+KINDS: Final[Mapping[str, ResourceKind]] = {
+    kind.name: kind
+    for kind in (
+        SERVER,
+        VOLUME,
+        PORT,
+        NETWORK,
+        SUBNET,
+        ROUTER,
+        SECURITY_GROUP,
+        FLOATING_IP,
+        TRUNK,
+        LOAD_BALANCER,
+        LISTENER,
+        POOL,
+        HEALTH_MONITOR,
+    )
+}

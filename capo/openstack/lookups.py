@@ -1,0 +1,62 @@
+"""Answers about what others own (images, flavors, networks of the user), kept for a minute.
+
+A hundred machines that name one image cost one request: callers who ask at once wait for the first one's answer.
+Failures are not kept: what is missing may be there the next moment.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+KEPT_S: Final = 60.0
+MAX_ENTRIES: Final = 4096
+
+
+@dataclass
+class _Entry:
+    answer: Future[Any] = field(default_factory=Future)
+    known_s: float = float("inf")
+
+
+class Lookups:
+    """The answers of one cloud; thread safe."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._lock = threading.Lock()
+        self._entries: dict[Hashable, _Entry] = {}
+
+    def get(self, key: Hashable, ask: Callable[[], Any]) -> Any:
+        """Return the answer to a question, asked within the last minute or now."""
+        with self._lock:
+            entry = self._entries.get(key)
+            is_mine = entry is None or self._now() - entry.known_s > KEPT_S
+            if is_mine:
+                self._make_room()
+                entry = self._entries[key] = _Entry()
+        assert entry is not None  # noqa: S101 - for the type checker: is_mine covers None
+        return self._asked(key, entry, ask) if is_mine else entry.answer.result()
+
+    def _asked(self, key: Hashable, entry: _Entry, ask: Callable[[], Any]) -> Any:
+        try:
+            answer = ask()
+        except BaseException as error:
+            with self._lock:
+                if self._entries.get(key) is entry:
+                    del self._entries[key]
+            entry.answer.set_exception(error)
+            raise
+        entry.known_s = self._now()
+        entry.answer.set_result(answer)
+        return answer
+
+    def _make_room(self) -> None:
+        if len(self._entries) >= MAX_ENTRIES:
+            now_s = self._now()
+            old = [key for key, entry in self._entries.items() if now_s - entry.known_s > KEPT_S]
+            for key in old or list(self._entries)[:1]:
+                del self._entries[key]

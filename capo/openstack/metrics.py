@@ -1,0 +1,66 @@
+"""Prometheus metrics of OpenStack requests, labelled ``<resource>_<verb>`` (contract rule DIA-4)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+from prometheus_client import Counter, Histogram
+
+REQUESTS: Final = Counter("capo_openstack_api_requests", "Requests to OpenStack.", ("request",))
+ERRORS: Final = Counter("capo_openstack_api_request_errors", "Requests to OpenStack that failed.", ("request",))
+SECONDS: Final = Histogram("capo_openstack_api_request_duration_seconds", "Duration of requests.", ("request",))
+
+_RESOURCES: Final = {
+    "availability-profiles": "availability_profile",
+    "detail": "",
+    "extensions": "extension",
+    "flavors": "flavor",
+    "floatingips": "floatingip",
+    "healthmonitors": "healthmonitor",
+    "images": "image",
+    "listeners": "listener",
+    "loadbalancers": "loadbalancer",
+    "members": "member",
+    "networks": "network",
+    "os-availability-zone": "availability_zone",
+    "os-interface": "interface",
+    "os-keypairs": "keypair",
+    "os-server-groups": "server_group",
+    "pools": "pool",
+    "ports": "port",
+    "providers": "provider",
+    "routers": "router",
+    "security-group-rules": "security_group_rule",
+    "security-groups": "security_group",
+    "servers": "server",
+    "subnets": "subnet",
+    "tokens": "token",
+    "trunks": "trunk",
+    "types": "volume_type",
+    "volumes": "volume",
+}
+_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete", "HEAD": "get"}
+_VERSION: Final = re.compile(r"^v\d+(\.\d+)?$")
+
+
+def request_name(method: str, url: str) -> str:
+    """Return the label of a request; ids never show, so the number of labels is bounded."""
+    segments = [segment for segment in urlsplit(url).path.split("/") if segment]
+    known = [index for index, segment in enumerate(segments) if _RESOURCES.get(segment)]
+    if not known:
+        is_root = not segments or bool(_VERSION.match(segments[-1]))
+        return "version_get" if is_root else f"other_{_verb(method, has_id=True)}"
+    last = known[-1]
+    rest = [segment for segment in segments[last + 1 :] if segment != "detail"]
+    return f"{_RESOURCES[segments[last]]}_{_verb(method, has_id=bool(rest))}"
+
+
+def _verb(method: str, *, has_id: bool) -> str:
+    return _VERBS.get(method) or ("get" if has_id else "list")
+
+
+def is_failure(method: str, status: int) -> bool:
+    """Tell whether an answer counts as an error: what may be absent may be asked for and deleted."""
+    return status >= 400 and not (status == 404 and method in ("GET", "DELETE"))

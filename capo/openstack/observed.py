@@ -1,0 +1,358 @@
+"""What one pass sees of the cloud, and what it may conclude from that.
+
+``find`` answers None only when an absence is proven: by a list of everything that began after the object's last write
+and, after a create whose answer was lost, after its window. What is not known yet is demanded from the observer and
+raises :class:`NotYetObserved`; the observer wakes the object. Source of the rules: ADR 0001.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from capo.errors import (
+    AmbiguousMatchError,
+    CloudUnavailableError,
+    ConflictError,
+    ForeignResourceError,
+    NotFoundError,
+    NotYetObserved,
+)
+from capo.ledger import Ledger, Pending
+from capo.names import Stamp
+from capo.openstack.kinds import KINDS, ResourceKind
+from capo.openstack.shelf import NEVER_S, Item
+
+if TYPE_CHECKING:
+    from capo.openstack.cloud import Cloud
+
+log = logging.getLogger(__name__)
+
+Body = Mapping[str, Any]
+Upstream = Callable[[Body], bool]
+
+POLL_S: Final = 900.0
+
+
+class Clock(Protocol):
+    """Seconds since 1970, injected so that tests own time."""
+
+    def now(self) -> float:
+        """Return the current time."""
+
+
+class Observed:
+    """The cloud as one pass over one object sees it.
+
+    Args:
+        owner_id: the 13 characters that the object's stamps carry.
+        key: what the observer wakes.
+        is_taken_over: another provider made the object's resources: unstamped ones may be adopted.
+        is_newborn: the owner id was made in this pass: nothing in the cloud carries it yet.
+        started_s: when the pass began.
+        window_s: how long a create whose answer was lost may still take effect.
+        max_age_s: a look that is older is repeated.
+    """
+
+    def __init__(  # noqa: PLR0913 - the facts of a pass, each named at the one call
+        self,
+        cloud: Cloud,
+        ledger: Ledger,
+        *,
+        owner_id: str,
+        key: Hashable,
+        clock: Clock,
+        is_taken_over: bool = False,
+        is_newborn: bool = False,
+        started_s: float | None = None,
+        window_s: float = 60.0,
+        max_age_s: float = 600.0,
+    ) -> None:
+        self._cloud = cloud
+        self._observer = cloud.observer
+        self._ledger = ledger
+        self._owner_id = owner_id
+        self._key = key
+        self._clock = clock
+        self._is_taken_over = is_taken_over
+        self._started_s = clock.now() if started_s is None else started_s
+        self._window_s = window_s
+        self._max_age_s = max_age_s
+        self._observer.register(owner_id, key, was_born_here=is_newborn)
+        self._observer.begin_pass(key)
+
+    # -- what is there ----------------------------------------------------------------------------------------------
+
+    def find(self, kind: str, role: str, *, upstream: Upstream | None = None) -> Body | None:
+        """Return the resource of a role, or None when it is proven that there is none.
+
+        Args:
+            upstream: tells an unstamped resource that the Go provider made for this role; used only for an object that
+                was taken over from it.
+
+        Raises:
+            NotYetObserved: that is not known yet; the observer wakes the object when it is.
+            AmbiguousMatchError: more than one unstamped resource fits.
+            ForeignResourceError: the one that fits carries the stamp of another owner.
+            CloudUnavailableError: the list failed, or a Nova cell that is down hides its servers.
+        """
+        recorded = self._ledger.records.get(role)
+        found = self._recorded(kind, recorded.id) if recorded else None
+        if recorded and found is None:
+            log.info("Resource is gone", extra={"kind": kind, "role": role, "id": recorded.id})
+            self._ledger.drop(role)
+        stamped = self._stamped(kind, role)
+        if len(stamped) > (1 if found else 0):
+            found = self._converged(KINDS[kind], role, stamped, found)
+        if found is None and not self._is_known_absent(kind, role):
+            found = self._adopted(kind, upstream) if self._is_taken_over and upstream else None
+        if found is None:
+            self._observer.untrack(kind, self._key)
+            return None
+        if self._ledger.id_of(role) != found["id"]:
+            self._ledger.record(kind, role, found["id"])
+        self._keep(kind, found)
+        return found
+
+    def get(self, kind: str, resource_id: str) -> Body:
+        """Return a resource that must exist, whoever it belongs to.
+
+        Raises:
+            NotFoundError: it does not exist.
+        """
+        found = self._recorded(kind, resource_id)
+        if found is None:
+            raise NotFoundError(f"{kind} {resource_id} does not exist", status=404, resource=f"{kind} {resource_id}")
+        return found
+
+    def owned(self, kind: str) -> list[Body]:
+        """Return everything of a kind that is recorded or carries this owner's stamp, for its deletion.
+
+        Raises:
+            NotYetObserved: that is not known yet, or a create whose answer was lost may still take effect.
+        """
+        self._expect_current(kind)
+        found = {item.body["id"]: item.body for item in self._observer.of_owner(kind, self._owner_id)}
+        for record in self._ledger.of_kind(kind):
+            body = self._recorded(kind, record.id)
+            if body is None:
+                self._ledger.drop(record.role)
+            else:
+                found[record.id] = body
+        left = [body for body in found.values() if not _is_deleted(body)]
+        for body in left:
+            self._keep(kind, body)
+        if not left:
+            self._observer.untrack(kind, self._key)
+            self._expect_nothing_late(kind)
+        return left
+
+    def matching(self, kind: str, predicate: Callable[[Body], bool], *, max_age_s: float | None = None) -> list[Body]:
+        """Return every resource of the project that fits, whoever it belongs to.
+
+        Args:
+            max_age_s: a look may be so old; None means as old as any.
+
+        Raises:
+            NotYetObserved: the kind was not listed since this object's last write, or too long ago.
+        """
+        self._expect_list(kind, self._observer.wrote_s(self._owner_id, kind), max_age_s)
+        items = self._observer.snapshot(kind).items.values()
+        return [item.body for item in items if not item.is_deleted and predicate(item.body)]
+
+    def pending_until(self, kind: str) -> float | None:
+        """Return when the last unanswered create of a kind can no longer take effect; None when there is none."""
+        return max((pending.since_s + self._window_s for pending in self._pending(kind)), default=None)
+
+    # -- what this pass did -----------------------------------------------------------------------------------------
+
+    def learn(self, kind: str, body: Body) -> None:
+        """Take the answer of a write of ours into account."""
+        self._observer.learn(kind, body)
+
+    def forget(self, kind: str, resource_id: str) -> None:
+        """Note that a resource is deleted, here and in the ledger."""
+        self._observer.forget(kind, resource_id)
+        for record in self._ledger.of_kind(kind):
+            if record.id == resource_id:
+                self._ledger.drop(record.role)
+
+    def wrote(self, kind: str) -> None:
+        """Demand a look that begins after now before anything of this kind is concluded from its absence."""
+        self._observer.wrote(self._owner_id, kind)
+
+    def poll(self, kind: str, for_s: float = POLL_S) -> None:
+        """Have the kind listed again and again; the object is woken when its resources change."""
+        self._observer.poll(kind, self._key, for_s)
+
+    # -- conclusions ------------------------------------------------------------------------------------------------
+
+    def _keep(self, kind: str, body: Body) -> None:
+        self._observer.claim(kind, body["id"], self._key)
+        if not _is_deleted(body):
+            self._observer.track(kind, self._key)
+
+    def _recorded(self, kind: str, resource_id: str) -> Body | None:
+        """Return a resource by its id; None when it is proven gone."""
+        item = self._observer.item(kind, resource_id)
+        if item is not None and self._is_young(kind, item.as_of_s):
+            return item.body
+        if self._observer.is_gone(kind, resource_id):
+            return None
+        # Absent from a list is not gone; a list is shared and so it is asked first, then for the one resource.
+        self._expect_list(kind, NEVER_S)
+        item = self._observer.item(kind, resource_id)
+        return item.body if item is not None else self._asked(KINDS[kind], resource_id)
+
+    def _asked(self, kind: ResourceKind, resource_id: str) -> Body | None:
+        try:
+            answer = self._cloud.get(kind.service, kind.path(resource_id), microversion=kind.microversion)
+        except NotFoundError:
+            self._observer.forget(kind.name, resource_id)
+            return None
+        body: Body = answer[kind.body_key]
+        self._observer.learn(kind.name, body)
+        return body
+
+    def _stamped(self, kind: str, role: str) -> list[Item]:
+        stamp = Stamp(self._owner_id, role)
+        return [i for i in self._observer.of_owner(kind, self._owner_id) if i.stamp == stamp and not i.is_deleted]
+
+    def _is_known_absent(self, kind: str, role: str) -> bool:
+        """Have it proven that nothing carries the role's stamp; tell whether that needed no list.
+
+        An owner id that was made by this process is on nothing that this process does not know of, unless an answer
+        was lost.
+        """
+        pending = self._ledger.pending.get(role)
+        if pending is None and not self._is_taken_over and self._observer.was_born_here(self._owner_id):
+            return True
+        wrote_s = self._observer.wrote_s(self._owner_id, kind)
+        if pending and self._started_s < pending.since_s + self._window_s:
+            self.poll(kind, self._window_s)  # so that what turns up is adopted at once, not at the window's end
+        self._expect_list(kind, max([wrote_s, *([self._decided_s(pending)] if pending else [])]))
+        if unreadable := self._observer.unreadable(kind):
+            raise CloudUnavailableError(
+                f"{unreadable} {kind}s are in a part of the cloud that is down, so nobody can tell whose they are"
+            )
+        return False
+
+    def _decided_s(self, pending: Pending) -> float:
+        """Return when the list must begin at the earliest that tells about an unanswered create."""
+        over_s = pending.since_s + self._window_s
+        return over_s if self._started_s >= over_s else pending.since_s
+
+    def _pending(self, kind: str) -> list[Pending]:
+        return [pending for pending in self._ledger.pending.values() if pending.kind == kind]
+
+    def _adopted(self, kind: str, upstream: Upstream) -> Body | None:
+        items = self._observer.snapshot(kind).items.values()
+        fitting = [item for item in items if not item.is_deleted and upstream(item.body)]
+        unstamped = [item.body for item in fitting if item.stamp is None]
+        if len(unstamped) > 1:
+            ids = ", ".join(sorted(body["id"] for body in unstamped))
+            raise AmbiguousMatchError(f"{len(unstamped)} {kind}s could be the one of the Go provider: {ids}")
+        if unstamped:
+            log.info("Adopted a resource of the Go provider", extra={"kind": kind, "id": unstamped[0]["id"]})
+            return unstamped[0]
+        for item in fitting:
+            if item.stamp is not None and item.stamp.owner != self._owner_id:
+                raise ForeignResourceError(
+                    f"{kind} {item.body.get('name')} belongs to owner {item.stamp.owner}",
+                    resource=f"{kind} {item.body['id']}",
+                )
+        return None
+
+    def _converged(self, kind: ResourceKind, role: str, items: list[Item], recorded: Body | None) -> Body:
+        """Keep one of several with the same stamp: the recorded, else one in use, else the oldest."""
+        recorded_id = recorded["id"] if recorded else None
+
+        def rank(item: Item) -> tuple[bool, bool, bool, str, str]:
+            body = item.body
+            born = str(body.get("created_at") or body.get("created") or "")
+            return (
+                body["id"] != recorded_id,
+                not kind.is_used(body),
+                body.get("status") == "ERROR" or body.get("provisioning_status") == "ERROR",
+                born,
+                body["id"],
+            )
+
+        kept, *surplus = sorted(items, key=rank)
+        if recorded and kept.body["id"] != recorded_id:
+            return recorded  # it was adopted and carries no stamp: the other was never asked for
+        for item in surplus:
+            self._remove_duplicate(kind, role, item.body)
+        return kept.body
+
+    def _remove_duplicate(self, kind: ResourceKind, role: str, body: Body) -> None:
+        fields = {"kind": kind.name, "role": role, "id": body["id"]}
+        if kind.is_used(body):
+            log.warning("A duplicate is in use and stays", extra=fields)
+            return
+        try:
+            self._cloud.delete(
+                kind.service, kind.path(body["id"]), params=kind.delete_params, microversion=kind.microversion
+            )
+        except NotFoundError:
+            pass
+        except ConflictError as error:
+            log.warning("A duplicate cannot be deleted yet", extra={**fields, "err": error.message})
+            return
+        log.warning("Deleted a duplicate: the answer of its create was lost", extra=fields)
+        if kind.name in _SLOW_TO_GO:
+            self._observer.wrote(self._owner_id, kind.name)
+        else:
+            self._observer.forget(kind.name, body["id"])
+
+    # -- how current a look is --------------------------------------------------------------------------------------
+
+    def _is_young(self, kind: str, as_of_s: float, max_age_s: float | None = None) -> bool:
+        limit_s = self._max_age_s * KINDS[kind].age_factor if max_age_s is None else max_age_s
+        return self._started_s - as_of_s <= limit_s
+
+    def _expect_list(self, kind: str, not_before_s: float, max_age_s: float | None = None) -> None:
+        """Have a list of everything that began at ``not_before_s`` or later and is not too old.
+
+        Raises:
+            NotYetObserved: there is none; it was demanded.
+        """
+        began_s = self._observer.began_s(kind)
+        if began_s >= not_before_s and began_s != NEVER_S and self._is_young(kind, began_s, max_age_s):
+            return
+        self._observer.demand(kind, self._key, not_before_s)
+        if error := self._observer.error(kind):
+            raise error
+        raise NotYetObserved(kind)
+
+    def _expect_current(self, kind: str) -> None:
+        """Have what is known of this owner's resources of a kind complete and newer than its last write."""
+        wrote_s = self._observer.wrote_s(self._owner_id, kind)
+        pending = self._pending(kind)
+        if self._observer.was_born_here(self._owner_id) and not self._is_taken_over and not pending:
+            ids = [record.id for record in self._ledger.of_kind(kind)]
+            items = [self._observer.item(kind, id_) for id_ in ids]
+            items += self._observer.of_owner(kind, self._owner_id)
+            if all(item is not None and item.as_of_s >= wrote_s for item in items):
+                return
+        self._expect_list(kind, max([wrote_s, *(self._decided_s(each) for each in pending)]))
+
+    def _expect_nothing_late(self, kind: str) -> None:
+        """Have every unanswered create of a kind decided."""
+        until_s = self.pending_until(kind)
+        if until_s is None:
+            return
+        if self._started_s < until_s:
+            self.poll(kind, self._window_s)
+            self._observer.demand(kind, self._key, until_s)
+            raise NotYetObserved(kind)
+        for pending in self._pending(kind):
+            self._ledger.drop(pending.role)
+
+
+_SLOW_TO_GO: Final = ("server", "volume", "load_balancer")
+
+
+def _is_deleted(body: Body) -> bool:
+    return body.get("status") == "DELETED" or body.get("provisioning_status") == "DELETED"

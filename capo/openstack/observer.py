@@ -1,0 +1,462 @@
+"""Shared lists: one list per project and kind serves every object, and nobody looks at one resource again and again.
+
+An object *demands* a list when it must know of an absence, *polls* while it waits for a change, and is *tracked* as
+long as it has a server. When a list is complete those who demanded it are woken, and those whose resources changed.
+Only complete lists count. What a pass may conclude from a snapshot is decided in :mod:`capo.openstack.observed`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import logging
+import threading
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from capo.errors import CapoError, CloudUnavailableError, RateLimitedError
+from capo.openstack.kinds import KINDS, SERVER
+from capo.openstack.shelf import NEVER_S, Item, Schedule, Shelf, Snapshot
+
+log = logging.getLogger(__name__)
+
+Body = Mapping[str, Any]
+
+COALESCE_S: Final = 0.1
+"""Demands that arrive within this time share one list."""
+FASTEST_S: Final = 1.0
+SLOWEST_S: Final = 5.0
+SLOWING: Final = 1.3
+"""Factor by which the pause between two looks grows while nothing changes."""
+IDLE_S: Final = 60.0
+"""A server that vanished or stopped is noticed within this time."""
+FULL_S: Final = 600.0
+"""Changes alone are listed no longer than this; then everything again."""
+OVERLAP_S: Final = 10.0
+"""Nova's hosts need not have the same time: each list of changes begins so much before the last one."""
+BACKOFF_S: Final = (2.0, 60.0)
+ERROR_KEPT_S: Final = 30.0
+"""A failure that is older than this, after its pause, says nothing any more."""
+REGISTRATION_S: Final = 1800.0
+"""An object that made no pass for so long does not exist any more; each makes one per resync."""
+NEWCOMER_S: Final = 15.0
+"""A key that polled so lately goes on at the pace that was reached."""
+LONGEST_WAIT_S: Final = 3600.0
+MAX_AT_ONCE: Final = 3
+MAX_THREADS: Final = 32
+
+
+class Source(Protocol):
+    """Where lists come from: a :class:`capo.openstack.cloud.Cloud`."""
+
+    @property
+    def project_id(self) -> str:
+        """The project that is listed."""
+
+    def listing(
+        self,
+        service: str,
+        path: str,
+        key: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        microversion: str | None = None,
+    ) -> Any:
+        """Return all pages of a list and the cloud's time."""
+
+
+@dataclass
+class _Registration:
+    key: Hashable
+    renewed_s: float
+    was_born_here: bool = False
+    wrote_s: dict[str, float] = field(default_factory=dict)
+
+
+class Observer:
+    """The lists of one project; thread safe.
+
+    Args:
+        now: seconds since 1970.
+        wake: called with a key, never while a lock is held.
+    """
+
+    def __init__(self, source: Source, now: Callable[[], float], wake: Callable[[Hashable], None]) -> None:
+        self._source = source
+        self._now = now
+        self._wake = wake
+        self._lock = threading.RLock()
+        self._shelves = {name: Shelf(kind) for name, kind in KINDS.items()}
+        self._schedules = {name: Schedule() for name in KINDS}
+        self._errors: dict[str, CapoError] = {}
+        self._cursors: dict[str, float] = {}
+        self._registrations: dict[str, _Registration] = {}
+        self._claims: dict[tuple[str, str], Hashable] = {}
+        self._is_closed = False
+        self.due_changed: Callable[[], None] = _nobody_listens
+
+    # -- who is interested ------------------------------------------------------------------------------------------
+
+    def register(self, owner_id: str, key: Hashable, *, was_born_here: bool = False) -> None:
+        """Wake a key for changes of what carries an owner's stamp, until half an hour after the last call.
+
+        Args:
+            was_born_here: the owner id was made just now, so that all that will ever carry it passes through here.
+        """
+        with self._lock:
+            known = self._registrations.get(owner_id)
+            if known is None:
+                known = self._registrations[owner_id] = _Registration(key, self._now(), was_born_here)
+            known.key, known.renewed_s = key, self._now()
+
+    def unregister(self, owner_id: str) -> None:
+        """Forget an owner: its object is gone."""
+        with self._lock:
+            known = self._registrations.pop(owner_id, None)
+            if known is None:
+                return
+            for schedule in self._schedules.values():
+                _leave(schedule, known.key)
+            self._claims = {place: key for place, key in self._claims.items() if key != known.key}
+
+    def is_in_use(self) -> bool:
+        """Tell whether any object made a pass with this cloud lately."""
+        with self._lock:
+            self._expire()
+            return bool(self._registrations)
+
+    def was_born_here(self, owner_id: str) -> bool:
+        """Tell whether nothing can carry the owner's stamp that did not pass through :meth:`learn`."""
+        with self._lock:
+            known = self._registrations.get(owner_id)
+            return known is not None and known.was_born_here
+
+    def wrote(self, owner_id: str, kind: str) -> None:
+        """Note a write: what an owner's earlier looks did not show may be there now."""
+        with self._lock:
+            if known := self._registrations.get(owner_id):
+                known.wrote_s[kind] = self._now()
+
+    def wrote_s(self, owner_id: str, kind: str) -> float:
+        """Return when an owner wrote last."""
+        with self._lock:
+            known = self._registrations.get(owner_id)
+            return known.wrote_s.get(kind, NEVER_S) if known else NEVER_S
+
+    def claim(self, kind: str, resource_id: str, key: Hashable) -> None:
+        """Wake a key for changes of a resource that carries no stamp of it."""
+        with self._lock:
+            self._claims[kind, resource_id] = key
+
+    def track(self, kind: str, key: Hashable) -> None:
+        """Look at a key's resources once a minute; only servers are."""
+        with self._lock:
+            if kind == SERVER.name:
+                self._schedules[kind].tracked.add(key)
+        self.due_changed()
+
+    def untrack(self, kind: str, key: Hashable) -> None:
+        """Undo :meth:`track`."""
+        with self._lock:
+            self._schedules[kind].tracked.discard(key)
+
+    # -- what is wanted ---------------------------------------------------------------------------------------------
+
+    def demand(self, kind: str, key: Hashable, not_before_s: float = NEVER_S) -> None:
+        """List everything of a kind as soon as possible, in a list that begins at ``not_before_s`` or later."""
+        with self._lock:
+            is_closed = self._is_closed
+            schedule = self._schedules[kind]
+            known = schedule.demands.get(key)
+            at_s = known[1] if known else self._now() + COALESCE_S
+            not_before_s = max(not_before_s, known[0]) if known else not_before_s
+            schedule.demands[key] = (not_before_s, max(at_s, not_before_s))
+        if is_closed:
+            self._wake(key)  # its next pass has another cloud
+        self.due_changed()
+
+    def poll(self, kind: str, key: Hashable, for_s: float) -> None:
+        """Go on listing a kind every 1 to 5 s for a key, until its next pass or for ``for_s``."""
+        with self._lock:
+            schedule, now_s = self._schedules[kind], self._now()
+            is_known = key in schedule.polls or now_s - schedule.paused.pop(key, NEVER_S) < NEWCOMER_S
+            if not is_known:
+                schedule.period_s = FASTEST_S
+                if not schedule.polls:
+                    schedule.began_s = max(schedule.began_s, now_s)
+            schedule.polls[key] = now_s + for_s
+        self.due_changed()
+
+    def begin_pass(self, key: Hashable) -> None:
+        """End what was polled for a key; its pass asks again for what it still waits for."""
+        with self._lock:
+            for schedule in self._schedules.values():
+                if schedule.polls.pop(key, None) is not None:
+                    schedule.paused[key] = self._now()
+
+    # -- what is known ----------------------------------------------------------------------------------------------
+
+    def learn(self, kind: str, body: Body) -> None:
+        """Take the answer of our own write; lists that began before it do not undo it."""
+        with self._lock:
+            self._shelves[kind].learn(body, self._now())
+
+    def forget(self, kind: str, resource_id: str) -> None:
+        """Note that a resource is proven gone."""
+        with self._lock:
+            self._shelves[kind].forget(resource_id, self._now())
+            self._claims.pop((kind, resource_id), None)
+
+    def snapshot(self, kind: str) -> Snapshot:
+        """Return what is known of a kind."""
+        with self._lock:
+            return self._shelves[kind].snapshot()
+
+    def item(self, kind: str, resource_id: str) -> Item | None:
+        """Return a resource as last seen, as current as the last list that did not contradict it."""
+        with self._lock:
+            shelf = self._shelves[kind]
+            item = shelf.items.get(resource_id)
+            return Item(item.body, item.stamp, shelf.as_of_s(item)) if item else None
+
+    def is_gone(self, kind: str, resource_id: str) -> bool:
+        """Tell whether a resource was proven gone."""
+        with self._lock:
+            return self._shelves[kind].is_gone(resource_id)
+
+    def of_owner(self, kind: str, owner_id: str) -> list[Item]:
+        """Return what carries an owner's stamp."""
+        with self._lock:
+            shelf = self._shelves[kind]
+            return [Item(item.body, item.stamp, shelf.as_of_s(item)) for item in shelf.of_owner(owner_id)]
+
+    def began_s(self, kind: str) -> float:
+        """Return when the last complete list of everything began."""
+        with self._lock:
+            return self._shelves[kind].full_began_s
+
+    def unreadable(self, kind: str) -> int:
+        """Return how many resources the last list showed without name and tags."""
+        with self._lock:
+            return self._shelves[kind].snapshot().unreadable
+
+    def error(self, kind: str) -> CapoError | None:
+        """Return why the last list of a kind failed, None when it did not or that is long ago."""
+        with self._lock:
+            is_recent = self._now() < self._schedules[kind].retry_s + ERROR_KEPT_S
+            return self._errors.get(kind) if is_recent else None
+
+    # -- the lists themselves ---------------------------------------------------------------------------------------
+
+    def next_due_s(self) -> float:
+        """Return when the next list must begin; infinite when nobody wants one."""
+        with self._lock:
+            return min((self._due_s(kind) for kind in KINDS), default=float("inf"))
+
+    def due(self) -> list[str]:
+        """Return the kinds whose list must begin now, and count them as begun."""
+        with self._lock:
+            now_s = self._now()
+            room = MAX_AT_ONCE - sum(schedule.is_running for schedule in self._schedules.values())
+            kinds = sorted((k for k in KINDS if self._due_s(k) <= now_s), key=self._due_s)[: max(0, room)]
+            for kind in kinds:
+                self._schedules[kind].is_running = True
+            return kinds
+
+    def _due_s(self, kind: str) -> float:
+        schedule = self._schedules[kind]
+        running = sum(each.is_running for each in self._schedules.values())
+        if self._is_closed or schedule.is_running or running >= MAX_AT_ONCE:
+            return float("inf")
+        wanted = [at_s for _, at_s in schedule.demands.values()]
+        wanted += [schedule.began_s + schedule.period_s] if schedule.polls else []
+        wanted += [schedule.began_s + IDLE_S] if schedule.tracked else []
+        return max(min(wanted), schedule.retry_s) if wanted else float("inf")
+
+    def run(self, kind: str) -> None:
+        """List a kind that :meth:`due` returned, and wake whom it concerns."""
+        woken: Iterable[Hashable] = ()
+        try:
+            woken = self._list(kind)
+        finally:
+            with self._lock:
+                self._schedules[kind].is_running = False
+        for key in woken:
+            self._wake(key)
+        self.due_changed()
+
+    def _list(self, kind: str) -> set[Hashable]:
+        with self._lock:
+            self._expire()
+            began_s = self._now()
+            self._schedules[kind].began_s = began_s
+            since_s = self._changes_since_s(kind, began_s)
+        try:
+            listing = self._ask(kind, since_s)
+        except CapoError as error:
+            return self._failed(kind, error, began_s)
+        except Exception as error:
+            log.exception("List failed by a fault of the program", extra={"kind": kind})
+            return self._failed(kind, CloudUnavailableError(f"the list of {kind}s failed: {error}"), began_s)
+        with self._lock:
+            shelf = self._shelves[kind]
+            take = shelf.take_all if since_s is None else shelf.take_changes
+            before = dict(shelf.items)
+            changed = take(listing.items, began_s)
+            self._errors.pop(kind, None)
+            if listing.cloud_s is not None:
+                self._cursors[kind] = listing.cloud_s
+            affected = self._owners(kind, changed, before)
+            return self._served(kind, began_s, is_full=since_s is None) | affected | self._paced(kind, began_s, changed)
+
+    def _changes_since_s(self, kind: str, began_s: float) -> float | None:
+        """Return the cloud's time since when changes suffice, None when everything must be listed."""
+        is_demanded = bool(self._schedules[kind].demands)
+        is_old = began_s - self._shelves[kind].full_began_s > FULL_S
+        if kind != SERVER.name or is_demanded or is_old or kind not in self._cursors:
+            return None
+        return self._cursors[kind] - OVERLAP_S
+
+    def _ask(self, kind: str, since_s: float | None) -> Any:
+        what = KINDS[kind]
+        params = what.list_params("" if what.is_own_by_scope else self._source.project_id)
+        if since_s is not None:
+            # Never together with tags: deleted servers have none (Compute API, "List Servers").
+            moment = datetime.datetime.fromtimestamp(since_s, tz=datetime.UTC)
+            params["changes-since"] = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self._source.listing(
+            what.service, what.list_path, what.key, params=params, microversion=what.microversion
+        )
+
+    def _failed(self, kind: str, error: CapoError, began_s: float) -> set[Hashable]:
+        with self._lock:
+            schedule = self._schedules[kind]
+            schedule.failures += 1
+            least_s, most_s = BACKOFF_S
+            pause_s = min(most_s, least_s * 2 ** min(schedule.failures - 1, 10))
+            if isinstance(error, RateLimitedError):
+                pause_s = max(pause_s, error.retry_after_s or 0.0)
+            schedule.retry_s = self._now() + pause_s
+            self._errors[kind] = error
+            log.info("List failed", extra={"kind": kind, "err": error.sentence, "pause_s": pause_s})
+            waiting = {key for key, (not_before_s, _) in schedule.demands.items() if not_before_s <= began_s}
+            for key in waiting:
+                del schedule.demands[key]
+            return waiting
+
+    def _served(self, kind: str, began_s: float, *, is_full: bool) -> set[Hashable]:
+        """Return the keys whose demand a list met."""
+        schedule = self._schedules[kind]
+        schedule.failures, schedule.retry_s = 0, NEVER_S
+        if not is_full:
+            return set()
+        met = {key for key, (not_before_s, _) in schedule.demands.items() if not_before_s <= began_s}
+        for key in met:
+            del schedule.demands[key]
+        return met
+
+    def _paced(self, kind: str, began_s: float, changed: set[str]) -> set[Hashable]:
+        """Adapt the pause between looks; return the keys that looked long enough."""
+        schedule, now_s = self._schedules[kind], self._now()
+        slower_s = schedule.period_s / SLOWING if changed else schedule.period_s * SLOWING
+        schedule.period_s = max(min(max(slower_s, FASTEST_S), SLOWEST_S), 2 * (now_s - began_s))
+        over = {key for key, until_s in schedule.polls.items() if until_s <= now_s}
+        for key in over:
+            del schedule.polls[key]
+        return over
+
+    def _owners(self, kind: str, ids: Iterable[str], before: Mapping[str, Item]) -> set[Hashable]:
+        keys: set[Hashable] = set()
+        for id_ in ids:
+            item = self._shelves[kind].items.get(id_) or before.get(id_)
+            if (claimed := self._claims.get((kind, id_))) is not None:
+                keys.add(claimed)
+            if item and item.stamp and (known := self._registrations.get(item.stamp.owner)):
+                keys.add(known.key)
+        return keys
+
+    def _expire(self) -> None:
+        oldest_s = self._now() - REGISTRATION_S
+        for owner in [owner for owner, known in self._registrations.items() if known.renewed_s < oldest_s]:
+            self.unregister(owner)
+
+    def close(self) -> None:
+        """List nothing any more; wake everybody, so that they find another cloud."""
+        with self._lock:
+            self._is_closed = True
+            keys = {known.key for known in self._registrations.values()}
+        for key in keys:
+            self._wake(key)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether :meth:`close` was called."""
+        return self._is_closed
+
+
+def _nobody_listens() -> None:
+    """Stand in until a pool listens."""
+
+
+def _leave(schedule: Schedule, key: Hashable) -> None:
+    schedule.demands.pop(key, None)
+    schedule.polls.pop(key, None)
+    schedule.paused.pop(key, None)
+    schedule.tracked.discard(key)
+
+
+class ObserverPool:
+    """Runs the lists of all observers: one thread that waits, a few that list."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._condition = threading.Condition()
+        self._observers: list[Observer] = []
+        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="list")
+        self._is_stopping = False
+        self._has_news = False
+        self._waiter: threading.Thread | None = None
+
+    def add(self, observer: Observer) -> None:
+        """Run an observer's lists from now on, until it is closed."""
+        observer.due_changed = self._notice
+        with self._condition:
+            self._observers.append(observer)
+            if self._waiter is None and not self._is_stopping:
+                self._waiter = threading.Thread(target=self._run, name="observer", daemon=True)
+                self._waiter.start()
+        self._notice()
+
+    def stop(self) -> None:
+        """Begin no more lists; return when the waiting thread has ended."""
+        with self._condition:
+            self._is_stopping = True
+            self._condition.notify_all()
+            waiter = self._waiter
+        if waiter is not None:
+            waiter.join(timeout=5)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _notice(self) -> None:
+        with self._condition:
+            self._has_news = True
+            self._condition.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                if self._is_stopping:
+                    return
+                self._observers = [observer for observer in self._observers if not observer.is_closed]
+                observers = list(self._observers)
+                self._has_news = False
+            for observer in observers:
+                for kind in observer.due():
+                    with contextlib.suppress(RuntimeError):  # the pool was shut down meanwhile
+                        self._threads.submit(observer.run, kind)
+            due_s = min((observer.next_due_s() for observer in observers), default=float("inf"))
+            with self._condition:
+                if not self._has_news and not self._is_stopping:
+                    self._condition.wait(min(LONGEST_WAIT_S, max(0.0, due_s - self._now())))

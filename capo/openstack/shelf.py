@@ -1,0 +1,175 @@
+"""What is known of one kind of resources in one project, and how a list changes that; no HTTP, no threads, no clock.
+
+:mod:`capo.openstack.observer` fills shelves, :mod:`capo.openstack.observed` reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from capo.names import Stamp
+from capo.openstack.kinds import ResourceKind
+
+Body = Mapping[str, Any]
+
+DELETED: Final = "DELETED"
+UNKNOWN: Final = "UNKNOWN"
+_GONE_KEPT_S: Final = 3600.0
+NEVER_S: Final = float("-inf")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One resource as last seen.
+
+    Args:
+        as_of_s: the body is not older than this.
+    """
+
+    body: Body
+    stamp: Stamp | None
+    as_of_s: float
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether Nova says that the server was deleted."""
+        return self.body.get("status") == DELETED
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What is known of a kind at one moment.
+
+    Args:
+        items: by id.
+        began_s: when the last complete list of everything began; what is not in ``items`` was not there then.
+        unreadable: how many resources of a Nova cell that is down were listed without a name and tags.
+    """
+
+    items: Mapping[str, Item]
+    began_s: float
+    unreadable: int
+
+
+@dataclass
+class Shelf:
+    """The resources of one kind."""
+
+    kind: ResourceKind
+    items: dict[str, Item] = field(default_factory=dict)
+    full_began_s: float = NEVER_S
+    """When the last complete list of everything began."""
+    seen_s: float = NEVER_S
+    """When the last complete list began, also one of changes."""
+    _by_owner: dict[str, set[str]] = field(default_factory=dict)
+    _gone: dict[str, float] = field(default_factory=dict)
+    _unreadable: set[str] = field(default_factory=set)
+
+    def snapshot(self) -> Snapshot:
+        """Return what is known now; later changes do not show in it."""
+        return Snapshot(dict(self.items), self.full_began_s, len(self._unreadable))
+
+    def of_owner(self, owner: str) -> list[Item]:
+        """Return everything that carries a stamp of an owner."""
+        return [self.items[id_] for id_ in sorted(self._by_owner.get(owner, ()))]
+
+    def as_of_s(self, item: Item) -> float:
+        """Return how current an item is: a list of changes that left it out confirmed it."""
+        return max(item.as_of_s, self.seen_s)
+
+    def is_gone(self, resource_id: str) -> bool:
+        """Tell whether a deletion was proven after everything that is on the shelf."""
+        return resource_id in self._gone
+
+    def learn(self, body: Body, now_s: float) -> None:
+        """Take the answer of a write of ours, or of a GET."""
+        self._gone.pop(body["id"], None)
+        self._put(body["id"], body, now_s)
+
+    def forget(self, resource_id: str, now_s: float) -> None:
+        """Note that a resource is proven gone; lists that began before do not bring it back."""
+        self._drop(resource_id)
+        self._gone[resource_id] = now_s
+
+    def take_all(self, bodies: Iterable[Body], began_s: float) -> set[str]:
+        """Take a complete list of everything; return the ids of what changed, appeared or vanished."""
+        before = dict(self.items)
+        listed = {body["id"]: body for body in bodies}
+        changed = self._take(listed, began_s)
+        for id_, item in before.items():
+            if id_ not in listed and item.as_of_s < began_s:
+                self._drop(id_)
+                changed.add(id_)
+        self._unreadable = {id_ for id_, body in listed.items() if _is_partial(self.kind, body) and id_ not in before}
+        self.full_began_s = self.seen_s = began_s
+        self._gone = {id_: gone_s for id_, gone_s in self._gone.items() if began_s - gone_s < _GONE_KEPT_S}
+        return changed
+
+    def take_changes(self, bodies: Iterable[Body], began_s: float) -> set[str]:
+        """Take a list of what changed since the one before; return the ids of what really changed."""
+        changed = self._take({body["id"]: body for body in bodies}, began_s)
+        self.seen_s = began_s
+        return changed
+
+    def _take(self, listed: Mapping[str, Body], began_s: float) -> set[str]:
+        changed: set[str] = set()
+        for id_, body in listed.items():
+            old = self.items.get(id_)
+            is_outdated = (old is not None and old.as_of_s >= began_s) or self._gone.get(id_, NEVER_S) >= began_s
+            is_nobodys = old is None and (body.get("status") == DELETED or _is_partial(self.kind, body))
+            if is_outdated or is_nobodys:
+                continue
+            self._gone.pop(id_, None)
+            new = self._completed(body, old)
+            if old is None or self.kind.seen_as(old.body) != self.kind.seen_as(new):
+                changed.add(id_)
+            self._put(id_, new, began_s)
+        return changed
+
+    def _completed(self, body: Body, old: Item | None) -> Body:
+        """Keep what a deleted server, or one of a cell that is down, does not show any more: its name and tags."""
+        is_bare = body.get("status") == DELETED or _is_partial(self.kind, body)
+        if old is None or not is_bare:
+            return body
+        kept = {name: old.body[name] for name in ("name", "tags") if name in old.body}
+        return {**body, **kept}
+
+    def _put(self, id_: str, body: Body, as_of_s: float) -> None:
+        self._drop(id_)
+        item = Item(body, self.kind.stamp_of(body), as_of_s)
+        self.items[id_] = item
+        if item.stamp:
+            self._by_owner.setdefault(item.stamp.owner, set()).add(id_)
+
+    def _drop(self, id_: str) -> None:
+        item = self.items.pop(id_, None)
+        if item and item.stamp:
+            owned = self._by_owner[item.stamp.owner]
+            owned.discard(id_)
+            if not owned:
+                del self._by_owner[item.stamp.owner]
+
+
+def _is_partial(kind: ResourceKind, body: Body) -> bool:
+    return kind.name == "server" and "name" not in body
+
+
+@dataclass
+class Schedule:
+    """When a kind is listed next, and for whom."""
+
+    demands: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
+    """Key -> (not before, when to list)."""
+    polls: dict[Hashable, float] = field(default_factory=dict)
+    """Key -> until when its resources are looked at again and again."""
+    paused: dict[Hashable, float] = field(default_factory=dict)
+    """Key -> when its poll ended; one that polls again at once is no newcomer."""
+    tracked: set[Hashable] = field(default_factory=set)
+    """Keys whose resources are looked at once in a while."""
+    period_s: float = 1.0
+    began_s: float = NEVER_S
+    retry_s: float = NEVER_S
+    failures: int = 0
+    is_running: bool = False

@@ -1,0 +1,138 @@
+"""HTTP sessions: TLS as the credentials want it, time limits on every call, no cookies, no environment, counted.
+
+Clouds share a session and its connections only when they trust the same certificates in the same way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.cookiejar
+import logging
+import ssl
+import threading
+import time
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import certifi
+import requests
+import requests.adapters
+import urllib3
+from urllib3.exceptions import InsecureRequestWarning
+
+from capo.openstack import metrics
+from capo.openstack.identity import Credentials
+
+log = logging.getLogger(__name__)
+
+POOL_SIZE: Final = 64
+_V6: Final = logging.INFO - 6
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Time limits of one call, in seconds: to connect, and between two packets of the answer."""
+
+    connect_s: float = 5.0
+    read_s: float = 30.0
+    write_s: float = 60.0
+
+    def of(self, method: str) -> tuple[float, float]:
+        """Return the two limits of a call."""
+        return (self.connect_s, self.read_s if method in ("GET", "HEAD") else self.write_s)
+
+
+class _Adapter(requests.adapters.HTTPAdapter):
+    """Connections that trust what an SSL context says and nothing else."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self._context = context
+        super().__init__(pool_connections=POOL_SIZE, pool_maxsize=POOL_SIZE, max_retries=0)
+
+    def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **kwargs: Any) -> None:
+        super().init_poolmanager(connections, maxsize, block, ssl_context=self._context, **kwargs)
+
+    def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
+        """Leave trust to the context: the inherited method would add the certificates of a file."""
+        conn.cert_reqs = "CERT_REQUIRED" if verify else "CERT_NONE"
+        conn.ca_certs = conn.ca_cert_dir = None
+
+
+class HttpSession(requests.Session):
+    """A requests session as OpenStack calls need it."""
+
+    def __init__(self, context: ssl.SSLContext, limits: Limits) -> None:
+        super().__init__()
+        self.trust_env = False
+        self.verify = context.verify_mode == ssl.CERT_REQUIRED
+        self.cookies.set_policy(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
+        self._limits = limits
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, _Adapter(context))
+
+    def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
+        """Send a request within its limits and count it."""
+        kwargs.setdefault("timeout", self._limits.of(method))
+        name = metrics.request_name(method, url)
+        metrics.REQUESTS.labels(name).inc()
+        began_s, status = time.perf_counter(), 0
+        try:
+            response = super().request(method, url, *args, **kwargs)
+            status = response.status_code
+            return response
+        finally:
+            seconds = time.perf_counter() - began_s
+            metrics.SECONDS.labels(name).observe(seconds)
+            if status == 0 or metrics.is_failure(method, status):
+                metrics.ERRORS.labels(name).inc()
+            if log.isEnabledFor(_V6):
+                fields = {"request": name, "method": method, "path": urlsplit(url).path, "status": status}
+                log.log(_V6, "OpenStack request", extra={**fields, "seconds": round(seconds, 3)})
+
+
+class HttpSessions:
+    """One session per set of trusted certificates, kept as long as a cloud uses it.
+
+    Args:
+        ca_certs: PEM file for end points without a bundle of their own; empty means the system's certificates.
+    """
+
+    def __init__(self, limits: Limits, ca_certs: str = "") -> None:
+        self._limits = limits
+        self._ca_certs = ca_certs
+        self._lock = threading.Lock()
+        self._sessions: weakref.WeakValueDictionary[tuple[str, bool], HttpSession] = weakref.WeakValueDictionary()
+
+    def of(self, credentials: Credentials) -> HttpSession:
+        """Return the session for these credentials."""
+        bundle = credentials.cacert or ""
+        key = (hashlib.sha256(bundle.encode()).hexdigest(), credentials.verifies)
+        with self._lock:
+            session = self._sessions.get(key)
+            if session is None:
+                session = HttpSession(self._context(credentials), self._limits)
+                self._sessions[key] = session
+            return session
+
+    def _context(self, credentials: Credentials) -> ssl.SSLContext:
+        if not credentials.verifies:
+            urllib3.disable_warnings(InsecureRequestWarning)  # the user asked for it; one line per request helps nobody
+            context = ssl.create_default_context()
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+            return context
+        if credentials.cacert:
+            return ssl.create_default_context(cadata=credentials.cacert)
+        if self._ca_certs:
+            return ssl.create_default_context(cafile=self._ca_certs)
+        return _system_context()
+
+
+def _system_context() -> ssl.SSLContext:
+    """Return a context with the system's certificates, or with Python's own bundle where there are none."""
+    paths = ssl.get_default_verify_paths()
+    has_any = any(path and Path(path).exists() for path in (paths.cafile, paths.capath))
+    return ssl.create_default_context(cafile=None if has_any else certifi.where())
