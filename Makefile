@@ -22,7 +22,7 @@ help: ## list the targets
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable . --group dev
 	@touch $@
 
 venv: $(STAMP) ## install the project and its tools into .venv

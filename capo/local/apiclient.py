@@ -48,7 +48,7 @@ class Api:
         return self._session.get(url, timeout=_PROBE_S).status_code == 200
 
     def request(self, verb: str, path: str, **options: Any) -> Json:
-        """Return the answer to a request.
+        """Return the answer to a request; one that the server is too busy for is repeated.
 
         Args:
             path: begins with ``/api`` or ``/apis``.
@@ -57,7 +57,11 @@ class Api:
         Raises:
             ApiError: the status is not 2xx.
         """
+        limit = time.monotonic() + _ESTABLISH_S
         answer = self._session.request(verb, self.url + path, timeout=_TIMEOUT_S, **options)
+        while answer.status_code == 429 and time.monotonic() < limit:  # a new kind's watch cache is still empty
+            time.sleep(float(answer.headers.get("Retry-After", 1)))
+            answer = self._session.request(verb, self.url + path, timeout=_TIMEOUT_S, **options)
         if not answer.ok:
             raise ApiError(f"{verb} {path}: {answer.status_code} {_reason(answer)}", status=answer.status_code)
         body: Json = answer.json()
