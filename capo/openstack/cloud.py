@@ -20,7 +20,7 @@ import requests
 from keystoneauth1 import exceptions as sdk
 from keystoneauth1.session import Session
 
-from capo.errors import AmbiguousAnswerError, CapoError, CloudUnavailableError, IdentityError, NotAuthorizedError
+from capo.errors import AmbiguousAnswerError, CapoError, CloudUnavailableError, IdentityError
 from capo.openstack import faults
 from capo.openstack.identity import Credentials
 from capo.openstack.lookups import Lookups
@@ -227,7 +227,7 @@ class Cloud:
         if method != "GET":
             self.fence()
         try:
-            response = self._session.request(
+            response: requests.Response = self._session.request(
                 url,
                 method,
                 json=extras.json,
@@ -404,6 +404,3 @@ class Clouds:
         for cloud in surplus:
             del self._clouds[cloud.fingerprint]
         return surplus
-
-
-__all__ = ["Body", "Cloud", "Clouds", "Limits", "Listing", "NotAuthorizedError"]

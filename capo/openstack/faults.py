@@ -95,7 +95,13 @@ TABLE: Final = (
         "compute",
         r"failed to get volume|Invalid volume|volume .*(status must be|not in an available state|is already)",
     ),
-    Row((400,), errors.ImageNotFoundError, "Block Storage API", "volume", "image .*(could not be found|unable|not active)"),
+    Row(
+        (400,),
+        errors.ImageNotFoundError,
+        "Block Storage API",
+        "volume",
+        "image .*(not be found|unable|not active)",
+    ),
     Row(
         (400, 404),
         errors.NotFoundError,
@@ -112,7 +118,7 @@ TABLE: Final = (
         "status must be|cannot be deleted",
     ),
     Row((400, 404), errors.ConflictError, _NEUTRON_TYPES, "network", "^ExternalGatewayForFloatingIPNotFound"),
-    Row((400, 404), errors.NetworkNotFoundError, _NEUTRON_TYPES, "network", r"^NetworkNotFound|Network \S+ could not be"),
+    Row((400, 404), errors.NetworkNotFoundError, _NEUTRON_TYPES, "network", r"^NetworkNotFound|Network \S+ could not"),
     Row((400, 404), errors.SubnetNotFoundError, _NEUTRON_TYPES, "network", r"^SubnetNotFound|Subnet \S+ could not be"),
     Row((400, 404), errors.RouterNotFoundError, _NEUTRON_TYPES, "network", "^RouterNotFound"),
     Row((400, 404), errors.SecurityGroupNotFoundError, _NEUTRON_TYPES, "network", "^SecurityGroupNotFound"),
@@ -152,20 +158,17 @@ class Said:
 
 def said(body: str) -> Said:
     """Return the service's words in an error body: JSON of any of the services, HTML, or plain text."""
-    try:
+    data: Any = None
+    with contextlib.suppress(ValueError):
         data = json.loads(body)
-    except ValueError:
-        return Said(_plain(body))
     if not isinstance(data, dict):
         return Said(_plain(body))
     fault = data.get("NeutronError")
     if isinstance(fault, dict):
         words = " ".join(filter(None, (_string(fault, "message"), _string(fault, "detail"))))
         return Said(words, _string(fault, "type"))
-    if isinstance(fault, str):
-        return Said(fault)
-    if "faultstring" in data:
-        return Said(_string(data, "faultstring"))
+    if plain := fault or data.get("faultstring"):
+        return Said(str(plain).strip())
     for value in (*data.values(), data):
         if isinstance(value, dict) and "message" in value:
             return Said(_string(value, "message"))
