@@ -43,14 +43,12 @@ class Server:
     def __init__(self, cloud: Cloud, services: tuple[Service, ...]) -> None:
         self.cloud = cloud
         self.services = services
-        self._late: set[asyncio.Task[None]] = set()
 
     def application(self) -> web.Application:
         """Return the aiohttp application."""
         application = web.Application(client_max_size=64 * 1024 * 1024)
         admin.register(application, self.cloud, self.services)
         application.router.add_route("*", "/{path:.*}", self.handle)
-        application.on_cleanup.append(self._cancel_late)
         return application
 
     async def handle(self, raw: web.Request) -> web.StreamResponse:
@@ -144,7 +142,7 @@ class Server:
             await asyncio.sleep(effect.hang)
             return self._cut(exchange)
         if effect.late is not None:
-            self._take_effect_later(exchange, effect.late)
+            self.cloud.after(effect.late, lambda: self._take_effect(exchange))
             return self._cut(exchange)
         if effect.kill is not None:
             return await self._kill(exchange, effect)
@@ -171,19 +169,6 @@ class Server:
         kill(effect.kill)
         return answer
 
-    def _take_effect_later(self, exchange: Exchange, seconds: float) -> None:
-        async def effect() -> None:
-            await asyncio.sleep(seconds)
-            self._effect(exchange)
-
-        task = asyncio.get_running_loop().create_task(effect())
-        self._late.add(task)
-        task.add_done_callback(self._late.discard)
-
-    async def _cancel_late(self, _: web.Application) -> None:
-        for task in self._late:
-            task.cancel()
-
     def _ordered_refusal(self, exchange: Exchange, effect: Effect) -> Response:
         status = effect.status or 500
         if isinstance(effect.body, str):
@@ -192,6 +177,9 @@ class Server:
             return Response(status, effect.body, CIMultiDict(effect.headers))
         fault = Fault(status, effect.message, effect.kind, headers=effect.headers)
         return exchange.request.service.render_fault(fault, exchange.request)
+
+    def _take_effect(self, exchange: Exchange) -> None:
+        self._effect(exchange)
 
     def _effect(self, exchange: Exchange) -> Response:
         """Do what the request asks, atomically, and return the answer."""

@@ -48,7 +48,12 @@ class Simulator:
         """Start a simulator with a seeded cloud; an unseeded cloud given is seeded."""
         simulator = cls(services.new_cloud(cloud), port=port)
         simulator._thread.start()
-        simulator.url = simulator._ready.result(START_LIMIT_S)
+        try:
+            simulator.url = simulator._ready.result(START_LIMIT_S)
+        except OSError:
+            simulator._thread.join()
+            simulator._folder.cleanup()
+            raise
         simulator.clouds_yaml = Path(simulator._folder.name) / "clouds.yaml"
         write_clouds_yaml(simulator.cloud, simulator.url, simulator.clouds_yaml)
         return simulator

@@ -1,12 +1,97 @@
-"""Pytest fixtures: a simulator per test. Use them with `from capo.simulator.testing import simulator`."""
+"""For tests: a simulator per test, a client that speaks to it in plain HTTP, and a clock to move by hand.
+
+Use the fixtures with `from capo.simulator.testing import member, simulator`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import requests
 
+from capo.simulator.clouds import clouds_document
 from capo.simulator.simulator import Simulator
+
+TIME_LIMIT_S = 10.0
+
+
+class Clock:
+    """Monotonic seconds that stand still until moved."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def move(self, seconds: float) -> None:
+        """Let time pass."""
+        self.seconds += seconds
+
+
+class Refused(Exception):  # noqa: N818 - what a test expects, not what goes wrong
+    """The simulator answered with a status of 400 or more."""
+
+    def __init__(self, answer: requests.Response) -> None:
+        super().__init__(f"{answer.status_code} {answer.text}")
+        self.status = answer.status_code
+        self.answer = answer
+
+
+class Client:
+    """A user of the simulated cloud with a token.
+
+    Args:
+        cloud: One of the clouds in clouds.yaml.
+    """
+
+    def __init__(self, simulator: Simulator, cloud: str = "sim") -> None:
+        self.url = simulator.url
+        self.session = requests.Session()
+        self.session.trust_env = False
+        entry = clouds_document(simulator.cloud, simulator.url)["clouds"][cloud]["auth"]
+        self.answer = self.session.post(
+            f"{entry['auth_url']}/auth/tokens", json=credentials(entry), timeout=TIME_LIMIT_S
+        )
+        self.session.headers["X-Auth-Token"] = self.answer.headers["X-Subject-Token"]
+        self.token = self.answer.json()["token"]
+        self.project_id: str = self.token["project"]["id"]
+
+    def request(self, method: str, path: str, json: Any = None, **more: Any) -> requests.Response:
+        """Return the answer, whatever it is; the path begins with the service's prefix."""
+        return self.session.request(method, self.url + path, json=json, timeout=TIME_LIMIT_S, **more)
+
+    def ask(self, method: str, path: str, json: Any = None, **more: Any) -> Any:
+        """Return the body of a good answer.
+
+        Raises:
+            Refused: The answer is not a good one.
+        """
+        answer = self.request(method, path, json, **more)
+        if answer.status_code >= 400:
+            raise Refused(answer)
+        return answer.json() if answer.content else None
+
+    def make(self, path: str, kind: str, **values: Any) -> Any:
+        """Create a resource and return it."""
+        return self.ask("POST", path, {kind: values})[kind]
+
+    def order(self, **fault: Any) -> Any:
+        """Order a fault and return it."""
+        return self.ask("POST", "/_simulator/faults", fault)
+
+
+def credentials(auth: dict[str, str]) -> dict[str, Any]:
+    """Return the body of a request for a token, from the `auth` of a clouds.yaml entry."""
+    if "application_credential_id" in auth:
+        secret = {"id": auth["application_credential_id"], "secret": auth["application_credential_secret"]}
+        return {"auth": {"identity": {"methods": ["application_credential"], "application_credential": secret}}}
+    domain = {"name": auth["user_domain_name"]}
+    user = {"name": auth["username"], "password": auth["password"], "domain": domain}
+    scope = {"project": {"name": auth["project_name"], "domain": {"name": auth["project_domain_name"]}}}
+    return {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}}
 
 
 @pytest.fixture
@@ -14,3 +99,19 @@ def simulator() -> Iterator[Simulator]:
     """A fresh simulator that serves until the test ends."""
     with Simulator.start() as running:
         yield running
+
+
+@pytest.fixture
+def member(simulator: Simulator) -> Iterator[Client]:
+    """A plain member of the project capi."""
+    client = Client(simulator)
+    with client.session:
+        yield client
+
+
+@pytest.fixture
+def admin(simulator: Simulator) -> Iterator[Client]:
+    """The cloud's admin."""
+    client = Client(simulator, "sim-admin")
+    with client.session:
+        yield client
