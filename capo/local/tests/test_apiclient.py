@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+import threading
+from collections import defaultdict
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from capo.local import pki
+from capo.local.apiclient import Api
+from capo.local.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CORE = {"resources": [{"name": "configmaps", "kind": "ConfigMap", "namespaced": True}]}
+CORE["resources"].append({"name": "namespaces", "kind": "Namespace", "namespaced": False})
+
+
+class FakeServer:
+    """An HTTP server that gives each path the answers that a test wrote down, the last one for ever."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, list[tuple[int, Any]]] = defaultdict(lambda: [(404, {"message": "not here"})])
+        self.requests: list[tuple[str, str]] = []
+
+    def answer(self, verb: str, path: str) -> tuple[int, Any]:
+        self.requests.append((verb, path))
+        answers = self.answers[path]
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+
+@pytest.fixture
+def server() -> FakeServer:
+    return FakeServer()
+
+
+@pytest.fixture
+def api(server: FakeServer, tmp_path: Path) -> Iterator[Api]:
+    class Handler(BaseHTTPRequestHandler):
+        def respond(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            status, body = server.answer(self.command, self.path.partition("?")[0])
+            text = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Retry-After", "0")
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        do_GET = do_PATCH = do_DELETE = respond  # noqa: N815 - the library's names
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Say nothing."""
+
+    pki.create(tmp_path)
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+    thread.start()
+    made = Api(f"http://127.0.0.1:{http.server_port}", pki=tmp_path)
+    yield made
+    made.close()
+    http.shutdown()
+    thread.join()
+    http.server_close()
+
+
+def config_map(**metadata: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one", **metadata}}
+
+
+def test_a_request_that_the_server_is_too_busy_for_is_repeated(api: Api, server: FakeServer) -> None:
+    server.answers["/api/v1/x"] = [(429, {"message": "storage is (re)initializing"}), (200, {"kind": "X"})]
+
+    assert api.get("/api/v1/x") == {"kind": "X"}
+
+
+def test_a_refusal_carries_the_status_and_the_server_s_words(api: Api, server: FakeServer) -> None:
+    server.answers["/api/v1/x"] = [(403, {"message": "you may not"})]
+
+    with pytest.raises(ApiError, match="GET /api/v1/x: 403 you may not") as caught:
+        api.get("/api/v1/x")
+
+    assert caught.value.status == 403
+
+
+@pytest.mark.parametrize(
+    ("manifest", "path"),
+    [
+        pytest.param(config_map(namespace="mine"), "/api/v1/namespaces/mine/configmaps/one", id="namespaced"),
+        pytest.param(config_map(), "/api/v1/namespaces/default/configmaps/one", id="without a namespace"),
+        pytest.param({**config_map(), "kind": "Namespace"}, "/api/v1/namespaces/one", id="cluster-wide"),
+    ],
+)
+def test_paths_come_from_what_the_server_serves(
+    api: Api, server: FakeServer, manifest: dict[str, Any], path: str
+) -> None:
+    server.answers["/api/v1"] = [(200, CORE)]
+
+    assert api.path_of(manifest) == path
+
+
+def test_a_kind_that_is_not_served_is_an_error_with_its_name(api: Api) -> None:
+    with pytest.raises(ApiError, match=r"no Sprocket in example\.com/v1"):
+        api.path_of({"apiVersion": "example.com/v1", "kind": "Sprocket", "metadata": {"name": "one"}})
+
+
+def test_namespaces_are_applied_before_what_lives_in_them(api: Api, server: FakeServer) -> None:
+    server.answers["/api/v1"] = [(200, CORE)]
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "mine"}}
+    for path in ("/api/v1/namespaces/mine", "/api/v1/namespaces/mine/configmaps/one"):
+        server.answers[path] = [(200, {})]
+
+    api.apply([config_map(namespace="mine"), namespace])
+
+    assert [path for verb, path in server.requests if verb == "PATCH"] == [
+        "/api/v1/namespaces/mine",
+        "/api/v1/namespaces/mine/configmaps/one",
+    ]
+
+
+def test_deleting_what_is_gone_is_done(api: Api, server: FakeServer) -> None:
+    api.delete("/api/v1/namespaces/gone")
+
+    assert server.requests == [("DELETE", "/api/v1/namespaces/gone")]
+
+
+def test_other_trouble_with_a_deletion_is_told(api: Api, server: FakeServer) -> None:
+    server.answers["/api/v1/namespaces/kept"] = [(409, {"message": "conflict"})]
+
+    with pytest.raises(ApiError, match="conflict"):
+        api.delete("/api/v1/namespaces/kept")
