@@ -18,6 +18,7 @@ _SPELLINGS: Final = {
     "id": "ID",
     "ip": "IP",
     "ips": "IPs",
+    "mtu": "MTU",
     "ra": "RA",
     "vf": "VF",
 }

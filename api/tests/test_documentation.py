@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from capo.api import v1alpha1, v1beta2
+from capo.api import v1alpha1, v1beta1, v1beta2
 from capo.api.model import Model
 
 PAGE = Path(v1beta2.__file__).resolve().parents[2] / "docs" / "reference" / "api.md"
@@ -25,7 +25,7 @@ def models_of(root: type[Model]) -> list[type[Model]]:
 MODELS = models_of(Model)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.__name__)
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: f"{m.__module__}.{m.__name__}")
 def test_every_field_says_what_it_is_in_whole_sentences(model: type[Model]) -> None:
     undocumented = {
         name: info.description
@@ -40,11 +40,13 @@ def test_every_field_says_what_it_is_in_whole_sentences(model: type[Model]) -> N
     "model",
     [
         v1beta2.OpenStackClusterSpec,
+        v1beta1.OpenStackClusterSpec,
+        v1beta1.OpenStackMachineSpec,
         v1alpha1.OpenStackServerSpec,
         v1alpha1.OpenStackFloatingIPPoolSpec,
         v1alpha1.OpenStackClusterIdentitySpec,
     ],
-    ids=lambda m: m.__name__,
+    ids=lambda m: f"{m.__module__}.{m.__name__}",
 )
 def test_every_field_of_a_spec_says_when_it_may_change(model: type[Model]) -> None:
     silent = [

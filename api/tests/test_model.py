@@ -3,11 +3,11 @@ from __future__ import annotations
 import pydantic
 import pytest
 
-from capo.api import v1alpha1, v1beta2
+from capo.api import v1alpha1, v1beta1, v1beta2
 from capo.api.meta import KubernetesObject
 from capo.api.model import json_name
 
-KINDS = [getattr(version, name) for version in (v1beta2, v1alpha1) for name in version.__all__]
+KINDS = [getattr(version, name) for version in (v1beta2, v1beta1, v1alpha1) for name in version.__all__]
 ROOTS = [kind for kind in KINDS if issubclass(kind, KubernetesObject)]
 MACHINE = {
     "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
@@ -31,6 +31,7 @@ MACHINE = {
         ("fixed_ips", "fixedIPs"),
         ("disable_api_server_floating_ip", "disableAPIServerFloatingIP"),
         ("api_server", "apiServer"),
+        ("network_mtu", "networkMTU"),
         ("ip_address", "ipAddress"),
         ("allowed_cidrs", "allowedCIDRs"),
         ("size_gib", "sizeGiB"),

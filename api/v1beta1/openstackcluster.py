@@ -1,0 +1,283 @@
+"""OpenStackCluster: what the machines of a cluster share, networks, router, groups, endpoint and bastion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
+
+from capo.api.meta import CLUSTER_NAME_PATH, KubernetesObject
+from capo.api.model import Model
+from capo.api.schema import AtomicList, Column, Names, Required, Rule, Schema, SetList
+from capo.api.v1beta1.conditions import Conditions
+from capo.api.v1beta1.identity import OpenStackIdentityReference
+from capo.api.v1beta1.loadbalancer import APIEndpoint, APIServerLoadBalancer
+from capo.api.v1beta1.network import SubnetParam
+from capo.api.v1beta1.openstackmachine import MachineResources, OpenStackMachineSpec, ResolvedMachineSpec
+from capo.api.v1beta1.securitygroups import ManagedSecurityGroups
+from capo.api.v1beta2 import openstackcluster as newer
+from capo.api.v1beta2.network import NetworkParam, RouterParam
+from capo.api.v1beta2.resources import ResourceLedger
+
+
+class AllocationPool(Model):
+    """A range of addresses that Neutron may hand out."""
+
+    start: str
+    """First IP address of the range."""
+    end: str
+    """Last IP address of the range."""
+
+
+class SubnetSpec(Model):
+    """A subnet to be made."""
+
+    cidr: str
+    """Address range in CIDR notation, IPv4 or IPv6. Cannot change."""
+    dns_nameservers: tuple[str, ...] = ()
+    """IP addresses of the DNS servers that machines are told. Default: none. May change at any time."""
+    allocation_pools: tuple[AllocationPool, ...] = ()
+    """Ranges that Neutron may hand out. Default: the whole subnet. Cannot change."""
+
+
+class ExternalRouterIPParam(newer.ExternalRouterIPParam):
+    """One address of the router on the external network."""
+
+    subnet: SubnetParam
+    """Subnet of the external network."""
+
+
+class Bastion(newer.Bastion):
+    """A server with a floating IP for SSH access to the nodes."""
+
+    spec: OpenStackMachineSpec | None = None  # type: ignore[assignment]  # the same field of the older version
+    """The server; the credentials are those of the cluster. Needed when enabled. May change at any time: a changed
+    bastion is replaced."""
+
+
+class OpenStackClusterSpec(Model):
+    """The infrastructure that is wanted."""
+
+    crd: ClassVar[Schema] = Schema(
+        rules=(
+            Rule(
+                "has(self.disableExternalNetwork) && self.disableExternalNetwork"
+                " ? !has(self.bastion) || !has(self.bastion.floatingIP) : true",
+                "bastion floating IP cannot be set when disableExternalNetwork is true",
+            ),
+            Rule(
+                "has(self.disableExternalNetwork) && self.disableExternalNetwork"
+                " ? has(self.disableAPIServerFloatingIP) && self.disableAPIServerFloatingIP : true",
+                "disableAPIServerFloatingIP cannot be false when disableExternalNetwork is true",
+            ),
+        )
+    )
+
+    managed_subnets: Annotated[tuple[SubnetSpec, ...], Schema(max_items=1, list_type="atomic")] = ()
+    """The subnet to be made, with a network and a router for it; at most one. Default: none, and `network` and
+    `subnets` name what exists. Cannot change, but for `dnsNameservers`."""
+    router: RouterParam | None = None
+    """Existing router to use in place of making one. Default: one is made if there is an external network and a
+    managed subnet. Cannot change."""
+    network: NetworkParam | None = None
+    """Existing network for the cluster, when no subnet is managed. Default: the network of `subnets`. Cannot change,
+    but to the id that it stands for."""
+    subnets: AtomicList[SubnetParam] = ()
+    """Existing subnets for the cluster, all of one network. Default: all subnets of `network`. Cannot change, but from
+    a name to the id that it stands for."""
+    primary_subnet: SubnetParam | None = None
+    """Subnet that ports without fixed IPs get their address from, and members of the load balancer.
+    Default: the first subnet. May change at any time."""
+    network_mtu: int | None = None
+    """Largest packet in bytes of the network that is made; `managedNetwork.mtu` in v1beta2. Default: that of the
+    cloud. Cannot change."""
+    external_router_ips: AtomicList[ExternalRouterIPParam] = ()
+    """Addresses of the router on the external network; `managedRouter.externalIPs` in v1beta2. Default: Neutron
+    chooses one. Cannot change."""
+    external_network: NetworkParam | None = None
+    """Network of the router's gateway and of floating IPs. Default: the only external network; none is well, several
+    are an error. Cannot change."""
+    disable_external_network: bool | None = None
+    """Whether the cluster does without external network, gateway and floating IPs; `enableExternalNetwork`, inverted,
+    in v1beta2. `true` needs `disableAPIServerFloatingIP` to be true. Default: false. Cannot change."""
+    api_server_load_balancer: APIServerLoadBalancer | None = None
+    """Load balancer in front of the API servers; `apiServer.managedLoadBalancer` in v1beta2. Default: none. Cannot
+    change, but for some of its fields."""
+    disable_api_server_floating_ip: bool | None = None
+    """Whether the endpoint gets no floating IP; `apiServer.enableFloatingIP`, inverted, in v1beta2. Default: false.
+    Cannot change."""
+    api_server_floating_ip: str | None = None
+    """Floating IP address of the endpoint, made if it does not exist; `apiServer.floatingIP` in v1beta2. Default: a
+    new one. May change only to the one that the load balancer has."""
+    api_server_fixed_ip: str | None = None
+    """Fixed IP address of the endpoint: the virtual IP of the load balancer, or the endpoint itself when there is
+    neither load balancer nor floating IP; `apiServer.fixedIP` in v1beta2. Default: Neutron chooses. Can be set once,
+    when floating IPs are disabled."""
+    api_server_port: Annotated[int, Schema(minimum=0, maximum=65535)] | None = None
+    """TCP port of the endpoint, used while `controlPlaneEndpoint` is not set; `apiServer.port` in v1beta2. Default:
+    6443. Can be set once, when floating IPs are disabled."""
+    managed_security_groups: ManagedSecurityGroups | None = None
+    """Security groups that are made for control plane, workers and bastion; an empty object asks for the default
+    rules. Default: no groups are made. May be added later and change at any time, but not be removed."""
+    disable_port_security: bool | None = None
+    """Whether the network that is made has no port security; `managedNetwork.enablePortSecurity`, inverted, in
+    v1beta2. Default: false. Cannot change."""
+    tags: SetList[str] = ()
+    """Tags of everything that is made for the cluster, servers included. Default: none. Cannot change."""
+    control_plane_endpoint: APIEndpoint | None = None
+    """Where the API server is reached. Default: worked out and written by the provider. Cannot change once set."""
+    control_plane_availability_zones: SetList[str] = ()
+    """Availability zones of Nova for control plane machines. Default: all. May change at any time."""
+    control_plane_omit_availability_zone: bool | None = None
+    """Whether control plane machines are made without availability zone, so that Nova chooses; without effect when
+    `controlPlaneAvailabilityZones` is set. Default: false. May change at any time."""
+    bastion: Bastion | None = None
+    """Server for SSH access to the nodes. Default: none. May change at any time."""
+    identity_ref: OpenStackIdentityReference
+    """Credentials for the cluster, and for machines that have none of their own. May change, but for the region."""
+
+
+class NetworkStatus(Model):
+    """A network in Neutron."""
+
+    name: Required[str] = ""
+    """Name; the id when Neutron has none."""
+    id: Required[str] = ""
+    """Id."""
+    tags: tuple[str, ...] = ()
+    """Tags."""
+
+
+class Subnet(Model):
+    """A subnet in Neutron."""
+
+    name: Required[str] = ""
+    """Name; the id when Neutron has none."""
+    id: Required[str] = ""
+    """Id."""
+    cidr: Required[str] = ""
+    """Address range in CIDR notation."""
+    tags: tuple[str, ...] = ()
+    """Tags."""
+
+
+class NetworkStatusWithSubnets(NetworkStatus):
+    """A network in Neutron, and those of its subnets that are used."""
+
+    subnets: tuple[Subnet, ...] = ()
+    """Subnets that are used."""
+
+
+class Router(Model):
+    """A router in Neutron."""
+
+    name: Required[str] = ""
+    """Name; the id when Neutron has none."""
+    id: Required[str] = ""
+    """Id."""
+    tags: tuple[str, ...] = ()
+    """Tags."""
+    ips: tuple[str, ...] = ()
+    """IP addresses on the external network."""
+
+
+class LoadBalancer(Model):
+    """A load balancer in Octavia."""
+
+    name: Required[str] = ""
+    """Name."""
+    id: Required[str] = ""
+    """Id."""
+    ip: Required[str] = ""
+    """Floating IP address; the virtual IP when there is none."""
+    internal_ip: Required[str] = ""
+    """Virtual IP address."""
+    allowed_cidrs: tuple[str, ...] = ()
+    """CIDRs that may connect, with those of the cluster itself; sorted, without duplicates."""
+    tags: tuple[str, ...] = ()
+    """Tags."""
+    load_balancer_network: NetworkStatusWithSubnets | None = None
+    """Network and subnet of the virtual IP."""
+
+
+class FailureDomainSpec(Model):
+    """A place for machines that fails on its own: an availability zone of Nova."""
+
+    control_plane: bool = False
+    """Whether control plane machines may be placed there."""
+    attributes: Mapping[str, str] = {}
+    """More facts; not written by the provider."""
+
+
+class SecurityGroupStatus(Model):
+    """A security group in Neutron."""
+
+    name: Required[str] = ""
+    """Name."""
+    id: Required[str] = ""
+    """Id."""
+
+
+class BastionStatus(newer.BastionStatus):
+    """What is known of the bastion."""
+
+    resolved: ResolvedMachineSpec | None = None  # type: ignore[assignment]  # the same field of the older version
+    """References of the spec resolved to ids; kept for older objects, see the OpenStackServer."""
+    resources: MachineResources | None = None  # type: ignore[assignment]
+    """What was made for the bastion; kept for older objects, see the OpenStackServer."""
+
+
+class OpenStackClusterStatus(Model):
+    """What is known of the infrastructure."""
+
+    ready: Annotated[bool, Schema(is_required=True, is_default_served=True)] = False
+    """Whether the condition `Ready` is True."""
+    initialization: newer.ClusterInitialization | None = None
+    """What happens once; Cluster API reads it."""
+    network: NetworkStatusWithSubnets | None = None
+    """Network of the cluster and those of its subnets that are used."""
+    external_network: NetworkStatus | None = None
+    """External network; absent when there is none or it is disabled."""
+    router: Router | None = None
+    """Router of the cluster."""
+    api_server_load_balancer: LoadBalancer | None = None
+    """Load balancer in front of the API servers; `apiServerManagedLoadBalancer` in v1beta2."""
+    failure_domains: Mapping[str, FailureDomainSpec] = {}
+    """Availability zones of Nova by name; Cluster API spreads machines over them. A list in v1beta2."""
+    control_plane_security_group: SecurityGroupStatus | None = None
+    """Managed security group of the control plane."""
+    worker_security_group: SecurityGroupStatus | None = None
+    """Managed security group of the workers."""
+    bastion_security_group: SecurityGroupStatus | None = None
+    """Managed security group of the bastion; absent while the bastion is disabled."""
+    bastion: BastionStatus | None = None
+    """What is known of the bastion; absent while there is none."""
+    failure_reason: str | None = None
+    """Not written any more, kept for older objects; see the conditions."""
+    failure_message: str | None = None
+    """Not written any more, kept for older objects; see the conditions."""
+    conditions: Conditions = ()
+    """Aspects of the state, `Ready` above all."""
+    resources: ResourceLedger | None = None
+    """What was made for the cluster, besides its bastion."""
+
+
+class OpenStackCluster(KubernetesObject):
+    """The infrastructure of a Kubernetes cluster in OpenStack."""
+
+    names: ClassVar[Names] = newer.OpenStackCluster.names
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column("Cluster", CLUSTER_NAME_PATH, "Cluster that the infrastructure belongs to"),
+        Column("Ready", ".status.ready", "Whether the infrastructure is ready"),
+        *newer.OpenStackCluster.columns[1:],
+    )
+
+    api_version: Literal["infrastructure.cluster.x-k8s.io/v1beta1"] = "infrastructure.cluster.x-k8s.io/v1beta1"
+    """Group and version of the kind."""
+    kind: Literal["OpenStackCluster"] = "OpenStackCluster"
+    """Kind of the object."""
+    spec: OpenStackClusterSpec = OpenStackClusterSpec(
+        identity_ref=OpenStackIdentityReference(name="", cloud_name=""),
+    )
+    """The infrastructure that is wanted."""
+    status: OpenStackClusterStatus = OpenStackClusterStatus()
+    """What is known of the infrastructure."""

@@ -1,0 +1,43 @@
+"""OpenStackClusterTemplate: what a ClusterClass stamps OpenStackClusters out from."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from capo.api.meta import KubernetesObject
+from capo.api.model import Model
+from capo.api.schema import Names
+from capo.api.v1beta1.identity import OpenStackIdentityReference
+from capo.api.v1beta1.openstackcluster import OpenStackClusterSpec
+from capo.api.v1beta2 import openstackclustertemplate as newer
+
+
+class OpenStackClusterTemplateResource(Model):
+    """The cluster that is stamped out."""
+
+    spec: OpenStackClusterSpec
+    """Spec of each cluster. Cannot change: make a new template and refer to that one."""
+
+
+class OpenStackClusterTemplateSpec(Model):
+    """The template."""
+
+    template: OpenStackClusterTemplateResource
+    """The cluster that is stamped out."""
+
+
+class OpenStackClusterTemplate(KubernetesObject):
+    """A template for OpenStackClusters, for ClusterClasses."""
+
+    names: ClassVar[Names] = newer.OpenStackClusterTemplate.names
+
+    api_version: Literal["infrastructure.cluster.x-k8s.io/v1beta1"] = "infrastructure.cluster.x-k8s.io/v1beta1"
+    """Group and version of the kind."""
+    kind: Literal["OpenStackClusterTemplate"] = "OpenStackClusterTemplate"
+    """Kind of the object."""
+    spec: OpenStackClusterTemplateSpec = OpenStackClusterTemplateSpec(
+        template=OpenStackClusterTemplateResource(
+            spec=OpenStackClusterSpec(identity_ref=OpenStackIdentityReference(name="", cloud_name="")),
+        )
+    )
+    """The template."""

@@ -1,0 +1,138 @@
+"""OpenStackMachine: one server for one Machine of Cluster API."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from capo.api.meta import CLUSTER_NAME_PATH, KubernetesObject, NodeAddress, TypedLocalObjectReference
+from capo.api.model import Model
+from capo.api.schema import Column, NamedList, Names, NonEmpty, Rule, Schema, SetList
+from capo.api.v1beta1.conditions import Conditions
+from capo.api.v1beta1.identity import OpenStackIdentityReference
+from capo.api.v1beta1.port import PortOpts, PortStatus, ResolvedPortSpec
+from capo.api.v1beta1.server import (
+    AdditionalBlockDevice,
+    ImageParam,
+    RootVolume,
+    SchedulerHintAdditionalProperty,
+    ServerMetadata,
+)
+from capo.api.v1beta2 import openstackmachine as newer
+from capo.api.v1beta2.network import SecurityGroupParam
+from capo.api.v1beta2.resources import ResourceLedger
+from capo.api.v1beta2.server import ServerGroupParam
+
+
+class OpenStackMachineSpec(Model):
+    """The server that is wanted."""
+
+    crd: ClassVar[Schema] = Schema(
+        rules=(Rule("(has(self.flavor) || has(self.flavorID))", "at least one of flavor or flavorID must be set"),)
+    )
+
+    provider_id: str | None = None
+    """`openstack://<region>/<server id>`; written by the provider when the server exists. The region is empty unless
+    `identityRef` of this machine has one. May change at any time; must not be set in templates."""
+    flavor: NonEmpty | None = None
+    """Name of the Nova flavor, `flavor.filter.name` in v1beta2; `flavorID` goes before it. Cannot change."""
+    flavor_id: NonEmpty | None = None
+    """Id of the Nova flavor, `flavor.id` in v1beta2. Cannot change."""
+    image: ImageParam
+    """Glance image; with `rootVolume`, the one that the volume is made from. Cannot change."""
+    ssh_key_name: str = ""
+    """Nova key pair, which belongs to the user of the credentials. Default: none. Cannot change."""
+    ports: tuple[PortOpts, ...] = ()
+    """Ports of the server, in order. Default: one port on the network of the cluster. Cannot change, but for
+    `allowedAddressPairs`."""
+    security_groups: tuple[SecurityGroupParam, ...] = ()
+    """Security groups that every port gets besides its own. Default: none. Cannot change."""
+    trunk: bool = False
+    """Whether each port that does not say otherwise becomes the parent of a trunk. Default: false. Cannot change."""
+    tags: SetList[str] = ()
+    """Tags of the server and its ports, followed by those of the cluster. Default: none. Cannot change."""
+    server_metadata: Annotated[tuple[ServerMetadata, ...], Schema(list_type="map", map_keys=("key",))] = ()
+    """Metadata that Nova hands to the guest. Default: none. Cannot change."""
+    config_drive: bool | None = None
+    """Whether the guest gets a config drive. Default: no. Cannot change."""
+    root_volume: RootVolume | None = None
+    """Volume to boot from. Default: the server boots from a local disk. Cannot change."""
+    additional_block_devices: NamedList[AdditionalBlockDevice] = ()
+    """More disks. Default: none. Cannot change."""
+    server_group: ServerGroupParam | None = None
+    """Server group, for affinity or anti-affinity. Default: none. Cannot change."""
+    identity_ref: OpenStackIdentityReference | None = None
+    """Credentials for this machine. Default: those of the cluster. May change, but for the region; a server that
+    exists keeps those that it was made with."""
+    floating_ip_pool_ref: TypedLocalObjectReference | None = None
+    """Pool that a floating IP is claimed from. Default: no floating IP. Cannot change."""
+    scheduler_hint_additional_properties: NamedList[SchedulerHintAdditionalProperty] = ()
+    """More hints to Nova's scheduler. Default: none. Cannot change."""
+
+
+class ResolvedMachineSpec(Model):
+    """References of the spec, resolved to ids."""
+
+    server_group_id: str = ""
+    """Id of the server group."""
+    image_id: str = ""
+    """Id of the image."""
+    flavor_id: str = ""
+    """Id of the flavor."""
+    ports: tuple[ResolvedPortSpec, ...] = ()
+    """Ports with every reference resolved, in order."""
+
+
+class MachineResources(Model):
+    """What was made for a server."""
+
+    ports: tuple[PortStatus, ...] = ()
+    """Ports, in the order of the resolved ports."""
+
+
+class OpenStackMachineResources(MachineResources, ResourceLedger):
+    """What was made for this machine; ports and server are recorded in the OpenStackServer of the same name."""
+
+
+class OpenStackMachineStatus(Model):
+    """What is known of the machine."""
+
+    ready: bool = False
+    """Whether the condition `Ready` is True."""
+    initialization: newer.MachineInitialization | None = None
+    """What happens once; Cluster API reads it."""
+    instance_id: str | None = None
+    """Id of the server in Nova."""
+    addresses: tuple[NodeAddress, ...] = ()
+    """Addresses of the server, and its name as InternalDNS."""
+    instance_state: str | None = None
+    """State of the server as Nova tells it; kept for older objects, see the OpenStackServer."""
+    resolved: ResolvedMachineSpec | None = None
+    """References of the spec resolved to ids; kept for older objects, see the OpenStackServer."""
+    resources: OpenStackMachineResources | None = None
+    """What was made for this machine, besides its OpenStackServer."""
+    failure_reason: str | None = None
+    """Not written any more, kept for older objects; see the conditions."""
+    failure_message: str | None = None
+    """Not written any more, kept for older objects; see the conditions."""
+    conditions: Conditions = ()
+    """Aspects of the state, `Ready` above all."""
+
+
+class OpenStackMachine(KubernetesObject):
+    """A server in OpenStack that becomes a node of a Kubernetes cluster."""
+
+    names: ClassVar[Names] = newer.OpenStackMachine.names
+    columns: ClassVar[tuple[Column, ...]] = (
+        Column("Cluster", CLUSTER_NAME_PATH, "Cluster that the machine belongs to"),
+        Column("Ready", ".status.ready", "Whether the machine is ready"),
+        *newer.OpenStackMachine.columns[1:],
+    )
+
+    api_version: Literal["infrastructure.cluster.x-k8s.io/v1beta1"] = "infrastructure.cluster.x-k8s.io/v1beta1"
+    """Group and version of the kind."""
+    kind: Literal["OpenStackMachine"] = "OpenStackMachine"
+    """Kind of the object."""
+    spec: OpenStackMachineSpec = OpenStackMachineSpec(image=ImageParam())
+    """The server that is wanted."""
+    status: OpenStackMachineStatus = OpenStackMachineStatus()
+    """What is known of the machine."""

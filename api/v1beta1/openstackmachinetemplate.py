@@ -1,0 +1,57 @@
+"""OpenStackMachineTemplate: what Cluster API stamps OpenStackMachines out from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from capo.api.meta import KubernetesObject
+from capo.api.model import Model
+from capo.api.schema import Names, Quantity
+from capo.api.v1beta1.conditions import Conditions
+from capo.api.v1beta1.openstackmachine import OpenStackMachineSpec
+from capo.api.v1beta1.server import ImageParam
+from capo.api.v1beta2 import openstackmachinetemplate as newer
+
+
+class OpenStackMachineTemplateResource(Model):
+    """The machine that is stamped out."""
+
+    spec: OpenStackMachineSpec
+    """Spec of each machine, without `providerID`. Cannot change, but for `allowedAddressPairs` of ports: make a new
+    template and refer to that one."""
+
+
+class OpenStackMachineTemplateSpec(Model):
+    """The template."""
+
+    template: OpenStackMachineTemplateResource
+    """The machine that is stamped out."""
+
+
+class OpenStackMachineTemplateStatus(Model):
+    """What the cluster autoscaler needs to scale up from zero."""
+
+    capacity: Mapping[str, Quantity] = {}
+    """Resources of one node by name (cpu, memory, ephemeral-storage, storage), from the flavor."""
+    node_info: newer.NodeInfo | None = None
+    """Facts about the nodes, from the image."""
+    conditions: Conditions = ()
+    """Aspects of the state."""
+
+
+class OpenStackMachineTemplate(KubernetesObject):
+    """A template for OpenStackMachines, for MachineDeployments and control planes."""
+
+    names: ClassVar[Names] = newer.OpenStackMachineTemplate.names
+
+    api_version: Literal["infrastructure.cluster.x-k8s.io/v1beta1"] = "infrastructure.cluster.x-k8s.io/v1beta1"
+    """Group and version of the kind."""
+    kind: Literal["OpenStackMachineTemplate"] = "OpenStackMachineTemplate"
+    """Kind of the object."""
+    spec: OpenStackMachineTemplateSpec = OpenStackMachineTemplateSpec(
+        template=OpenStackMachineTemplateResource(spec=OpenStackMachineSpec(image=ImageParam())),
+    )
+    """The template."""
+    status: OpenStackMachineTemplateStatus = OpenStackMachineTemplateStatus()
+    """What is known of the machines to be."""

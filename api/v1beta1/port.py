@@ -1,0 +1,109 @@
+"""Ports of a server: as the user asks for them, as they are resolved, and as they were made."""
+
+from __future__ import annotations
+
+from capo.api.model import Model
+from capo.api.schema import AtomicList, NamedList, Required, SetList
+from capo.api.v1beta1.network import SubnetParam
+from capo.api.v1beta2 import port as newer
+from capo.api.v1beta2.network import NetworkParam, SecurityGroupParam
+
+
+class FixedIP(newer.FixedIP):
+    """One address of a port."""
+
+    subnet: SubnetParam | None = None
+    """Subnet that the address is taken from. Default: any subnet of the network that fits `ipAddress`."""
+
+
+class AddressPair(newer.AddressPair):
+    """A source address that the port may use besides its own."""
+
+    ip_address: str
+    """IP address, or CIDR where Neutron permits it."""
+
+
+class ValueSpec(Model):
+    """One more attribute for the request that creates the port, for extensions that have no field here."""
+
+    name: str
+    """Key of this entry in the list; not sent to OpenStack."""
+    key: str
+    """Name of the attribute that is sent."""
+    value: str
+    """Value of the attribute that is sent."""
+
+
+class PortSettings(Model):
+    """What a port is asked for with and what it is resolved to alike."""
+
+    admin_state_up: bool | None = None
+    """Administrative state at creation. Default: up. Cannot change."""
+    mac_address: str | None = None
+    """MAC address. Default: Neutron makes one. Cannot change."""
+    allowed_address_pairs: tuple[AddressPair, ...] = ()
+    """Source addresses that the port may use besides its own; without effect when port security is off.
+    Default: none. May change at any time on machines and templates."""
+    host_id: str | None = None
+    """Host that the port is bound to, for drivers that need to be told. Default: none. Cannot change."""
+    vnic_type: str | None = None
+    """Kind of virtual network card: normal, direct, direct-physical, macvtap and others that the cloud knows.
+    Default: normal. Cannot change."""
+    profile: newer.BindingProfile | None = None
+    """Binding to the host's network hardware. Default: none. Cannot change."""
+    disable_port_security: bool | None = None
+    """Whether security groups and address pairs are not enforced; `enablePortSecurity`, inverted, in v1beta2. With
+    `true`, there may be no security groups. Default: as the network has it. Cannot change."""
+    propagate_uplink_status: bool | None = None
+    """Whether the link state of the physical port is passed on to the guest. Default: as the cloud has it.
+    Cannot change."""
+    value_specs: NamedList[ValueSpec] = ()
+    """More attributes for the request that creates the port. Default: none. Cannot change."""
+
+
+class PortOpts(PortSettings):
+    """A port to be made for a server."""
+
+    network: NetworkParam | None = None
+    """Network of the port. Default: the network of the cluster, whose subnets then replace `fixedIPs`.
+    Cannot change."""
+    description: str | None = None
+    """Description of the port. Default: names the cluster. Cannot change."""
+    name_suffix: str | None = None
+    """What follows the name of the server and a hyphen in the name of the port. Default: the index of the port,
+    from 0. Cannot change."""
+    fixed_ips: AtomicList[FixedIP] = ()
+    """Addresses of the port, each by subnet, IP address or both. Default: Neutron chooses. Cannot change."""
+    security_groups: AtomicList[SecurityGroupParam] = ()
+    """Security groups of this port. Default: the managed group for the role of the machine, if groups are managed.
+    Cannot change."""
+    tags: SetList[str] = ()
+    """Tags of the port and its trunk besides those of the server. Default: none. Cannot change."""
+    trunk: bool | None = None
+    """Whether the port becomes the parent of a trunk. Default: as the server has it. Cannot change."""
+
+
+class ResolvedPortSpec(PortSettings):
+    """A port with every reference resolved to an id."""
+
+    name: Required[str] = ""
+    """Name of the port."""
+    description: Required[str] = ""
+    """Description of the port."""
+    network_id: Required[str] = ""
+    """Id of the network."""
+    tags: SetList[str] = ()
+    """Tags of the server, then those of the port, without duplicates."""
+    trunk: bool | None = None
+    """Whether the port is the parent of a trunk."""
+    fixed_ips: AtomicList[newer.ResolvedFixedIP] = ()
+    """Addresses that are asked for."""
+    security_groups: AtomicList[str] = ()
+    """Ids of the security groups."""
+
+
+class PortStatus(Model):
+    """A port that was made."""
+
+    id: Required[str] = ""
+    """Id of the port in Neutron."""

@@ -1,0 +1,38 @@
+"""Security groups that the provider manages, and the rules that users add to them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from capo.api.model import Model
+from capo.api.schema import NamedList, Schema
+from capo.api.v1beta2 import securitygroups as newer
+
+
+class SecurityGroupRuleSpec(newer.SecurityGroupRuleSpec):
+    """One rule of a managed security group; at most one of the three `remote` fields is set."""
+
+    name: str
+    """Key of this entry in the list; not sent to OpenStack."""
+    port_range_min: int | None = None
+    """First port, or ICMP type. Default: all."""
+    port_range_max: int | None = None
+    """Last port, or ICMP code. Default: all."""
+    remote_managed_groups: tuple[Literal["bastion", "controlplane", "worker"], ...] = ()
+    """Managed groups whose members the rule is about: bastion, controlplane, worker; one rule is made for each.
+    Default: everyone."""
+
+
+class ManagedSecurityGroups(Model):
+    """The security groups that the provider makes for control plane, workers and bastion."""
+
+    all_nodes_security_group_rules: NamedList[SecurityGroupRuleSpec] = ()
+    """More rules for control plane and workers; `clusterNodesSecurityGroupRules` in v1beta2. Default: none.
+    May change at any time."""
+    control_plane_nodes_security_group_rules: NamedList[SecurityGroupRuleSpec] = ()
+    """More rules for the control plane. Default: none. May change at any time."""
+    worker_nodes_security_group_rules: NamedList[SecurityGroupRuleSpec] = ()
+    """More rules for the workers. Default: none. May change at any time."""
+    allow_all_in_cluster_traffic: Annotated[bool, Schema(is_required=True, is_default_served=True)] = False
+    """Whether nodes may talk to each other on all ports, in place of the single rules for Kubernetes. Default: false.
+    May change at any time."""

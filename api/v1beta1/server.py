@@ -1,0 +1,75 @@
+"""What a server is made of, where it differs from v1beta2."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from capo.api.model import Model
+from capo.api.schema import Schema
+from capo.api.v1beta2 import server as newer
+
+
+class ResourceReference(newer.ResourceReference):
+    """An object of the OpenStack Resource Controller in the same namespace."""
+
+    name: str
+    """Name of the object."""
+
+
+class ImageParam(newer.ImageParam):
+    """An image, by id, by filter, or by an Image object."""
+
+    image_ref: ResourceReference | None = None
+    """Image object of the OpenStack Resource Controller; the server waits until it is available."""
+
+
+class ServerMetadata(Model):
+    """One entry of the metadata that Nova hands to the guest."""
+
+    key: Annotated[str, Schema(max_length=255)]
+    """Key, at most 255 characters."""
+    value: Annotated[str, Schema(max_length=255)]
+    """Value, at most 255 characters."""
+
+
+class RootVolume(newer.BlockDeviceVolume):
+    """A volume that the server boots from, made from its image."""
+
+    size_gib: Annotated[int, Schema(minimum=1)]
+    """Size in GiB, at least 1; must hold the image. Cannot change."""
+
+
+class BlockDeviceStorage(newer.BlockDeviceStorage):
+    """What a block device is made of."""
+
+    type: str
+    """`Local`, an ephemeral disk on the host; `Volume`, a Cinder volume that goes away with the server.
+    Cannot change."""
+
+
+class AdditionalBlockDevice(Model):
+    """One more disk of a server."""
+
+    name: str
+    """Name of the device: its tag in the guest's metadata, and the end of its volume's name. `root` is taken.
+    Cannot change."""
+    size_gib: Annotated[int, Schema(minimum=1)]
+    """Size in GiB, at least 1. Cannot change."""
+    storage: BlockDeviceStorage
+    """What the device is made of. Cannot change."""
+
+
+class SchedulerHintAdditionalValue(newer.SchedulerHintAdditionalValue):
+    """The value of a hint; the field that `type` names has it."""
+
+    type: Literal["Bool", "Number", "String"]
+    """Which field has the value: Bool, Number or String. Cannot change."""
+    number: int | None = None
+    """The value when `type` is Number. Cannot change."""
+
+
+class SchedulerHintAdditionalProperty(newer.SchedulerHintAdditionalProperty):
+    """One hint to Nova's scheduler."""
+
+    value: SchedulerHintAdditionalValue
+    """Value of the hint. Cannot change."""
