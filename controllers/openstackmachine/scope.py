@@ -7,8 +7,8 @@ back nothing but the step that needs them.
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from capo.api.v1alpha1 import OpenStackServer
@@ -23,6 +23,7 @@ from capo.openstack.observed import Observed
 
 Object = Mapping[str, Any]
 OpenCloud = Callable[[OpenStackIdentityReference], Cloud]
+Watch = Callable[[Turn, Cloud], Observed]
 
 
 class MachineScope:
@@ -31,13 +32,13 @@ class MachineScope:
     Args:
         open_cloud: returns the cloud of an identityRef; raises what ``Identities.cloud`` raises.
         watch: returns what a pass sees of a cloud.
+        seen: the members that were seen lately.
     """
 
-    def __init__(
-        self, turn: Turn, owners: Owners, open_cloud: OpenCloud, watch: Callable[[Turn, Cloud], Observed]
-    ) -> None:
+    def __init__(self, turn: Turn, owners: Owners, *, open_cloud: OpenCloud, watch: Watch, seen: SeenMembers) -> None:
         self.turn = turn
         self.owners = owners
+        self._seen = seen
         self.machine = OpenStackMachine.model_validate(turn.obj)
         self.infra = OpenStackCluster.model_validate(owners.infra) if owners.infra else None
         self._open_cloud = open_cloud
@@ -55,8 +56,8 @@ class MachineScope:
 
     @property
     def sight(self) -> Sight:
-        """The observer as this pass sees it, opened when a create has used it."""
-        return Sight(self)
+        """What the engine tells of creates."""
+        return Sight()
 
     @property
     def is_control_plane(self) -> bool:
@@ -100,27 +101,41 @@ class MachineScope:
         """Return the stamp of one of the object's resources."""
         return Stamp(self.turn.owner, role)
 
+    def saw_member(self, pool_id: str, member_id: str) -> None:
+        """Note that a member is in a pool now."""
+        tools = self.turn.tools
+        self._seen.note(pool_id, member_id, now_s=tools.clock.now(), kept_s=tools.sync_period_s)
 
-@dataclass(frozen=True)
+    def has_seen_member(self, pool_id: str, member_id: str) -> bool:
+        """Tell whether a member was seen in a pool not longer ago than a resync."""
+        seen_s, tools = self._seen.seen_s(pool_id, member_id), self.turn.tools
+        return seen_s is not None and tools.clock.now() - seen_s <= tools.sync_period_s
+
+
 class Sight:
-    """Tells the observer of creates; there is none before the first of them has opened the cloud."""
-
-    scope: MachineScope
+    """Tells nobody of creates: the one kind that is created here is looked for in its pool before each of them."""
 
     def learn(self, kind: str, body: Mapping[str, Any]) -> None:
-        """Take the answer of a create into account."""
-        self.scope.observed.learn(kind, body)
+        """Nothing."""
 
     def wrote(self, kind: str) -> None:
-        """Demand a look that begins after now before anything of this kind is decided from its absence."""
-        self.scope.observed.wrote(kind)
+        """Nothing."""
 
 
-def member_role(port: int) -> str:
-    """Return the role of the machine's member in the pool of an API port."""
-    return f"member-{port}"
+class SeenMembers:
+    """Which members were seen in their pool, and when; shared by all passes, lost with the process."""
 
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._seen_s: dict[tuple[str, str], float] = {}
 
-def pool_role(port: int) -> str:
-    """Return the role that the OpenStackCluster gives to the pool of an API port."""
-    return f"pool-{port}"
+    def note(self, pool_id: str, member_id: str, *, now_s: float, kept_s: float) -> None:
+        """Note that a member is in a pool now; forget what was seen longer ago than ``kept_s``."""
+        with self._lock:
+            self._seen_s = {place: at_s for place, at_s in self._seen_s.items() if now_s - at_s <= kept_s}
+            self._seen_s[pool_id, member_id] = now_s
+
+    def seen_s(self, pool_id: str, member_id: str) -> float | None:
+        """Return when a member was seen in a pool last, None when it was not."""
+        with self._lock:
+            return self._seen_s.get((pool_id, member_id))

@@ -9,12 +9,13 @@ from capo.api.v1beta2 import OpenStackIdentityReference
 from capo.contract import machines, references
 from capo.controllers import pausing
 from capo.controllers.identity import Identities
-from capo.controllers.openstackmachine import owners, status
+from capo.controllers.openstackmachine import ingress, owners, status
 from capo.controllers.openstackmachine.routes import ROUTES
-from capo.controllers.openstackmachine.scope import MachineScope
-from capo.controllers.openstackmachine.steps import PLAN
+from capo.controllers.openstackmachine.scope import MachineScope, SeenMembers
+from capo.controllers.openstackmachine.steps import INGRESS, INSTANCE, PLAN
 from capo.controllers.openstackserver.subject import observed_of
-from capo.engine.steps import Done, Results
+from capo.engine.conditions import Condition
+from capo.engine.steps import Done, Failed, Results
 from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
 from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.openstack.cloud import Cloud
@@ -32,6 +33,7 @@ class MachineSubject:
 
     def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
         self._identities = identities
+        self._seen = SeenMembers()
         self.concurrency = concurrency
 
     def gate(self, obj: Object, tools: Tools) -> Gate:
@@ -53,15 +55,17 @@ class MachineSubject:
         def cloud(ref: OpenStackIdentityReference) -> Cloud:
             return self._identities.cloud(ref.to_dict(), turn.key.namespace)
 
-        return MachineScope(turn, owners.find(turn.obj, turn.tools.store), cloud, observed_of)
+        known = owners.find(turn.obj, turn.tools.store)
+        return MachineScope(turn, known, open_cloud=cloud, watch=observed_of, seen=self._seen)
 
     def report(self, scope: MachineScope, results: Results) -> Report:
         """Return provider ID, addresses and what Cluster API waits for, once the server is ACTIVE."""
         server = scope.server
+        conditions = [pausing.NOT_PAUSED, *_ingress_failure(scope, results)]
         if scope.turn.is_deleting or server is None:
-            return Report(conditions=[pausing.NOT_PAUSED])
-        conditions = [pausing.NOT_PAUSED, *status.refused_credentials(server.status.conditions)]
-        if not isinstance(results["InstanceReady"], Done):
+            return Report(conditions=conditions)
+        conditions += status.refused_credentials(server.status.conditions)
+        if not isinstance(results[INSTANCE], Done):
             return Report(conditions=conditions)
         return Report(
             status=status.of_server(scope.machine, server),
@@ -85,3 +89,12 @@ class MachineSubject:
         if ref := obj["spec"].get("identityRef"):
             return self._identities.slot(ref, metadata["namespace"])
         return f"{metadata['namespace']}/{references.cluster_name(obj) or metadata['name']}"
+
+
+def _ingress_failure(scope: MachineScope, results: Results) -> list[Condition]:
+    """Return the ingress condition of a failure with the reason of the Go provider, which is one for each way."""
+    result = results.get(INGRESS)
+    if not isinstance(result, Failed) or scope.infra is None:
+        return []
+    reason = "LoadBalancerMemberError" if ingress.has_load_balancer(scope.infra) else "FloatingIPError"
+    return [Condition(INGRESS, "False", reason, result.error.sentence)]

@@ -1,0 +1,50 @@
+"""How the Kubernetes API of a control plane machine is reached: by the load balancer, or by the cluster's floating IP.
+
+What it is reached by belongs to the OpenStackCluster, which records pools and floating IP; the machine's part is in
+``members.py`` and ``floating.py``. Source: behaviour reference, machines.md 2.7 and 2.8.
+"""
+
+from __future__ import annotations
+
+from capo.api.v1beta2 import OpenStackCluster
+from capo.controllers.openstackmachine import floating, members
+from capo.controllers.openstackmachine.child import INFRASTRUCTURE
+from capo.controllers.openstackmachine.scope import MachineScope
+from capo.engine.steps import Done, NotNeeded, Outcome, Wait
+
+
+def ensure(scope: MachineScope) -> Outcome:
+    """Have the machine reachable as its cluster wants it."""
+    infra = scope.infra
+    if not scope.is_control_plane:
+        return NotNeeded()
+    if infra is None:
+        return Wait(INFRASTRUCTURE, "the OpenStackCluster is gone")
+    if has_load_balancer(infra):
+        return members.ensure(scope, infra)
+    return floating.ensure(scope, infra) if has_floating_ip(infra) else Done()
+
+
+def remove(scope: MachineScope) -> Outcome:
+    """Have no traffic sent to the machine any more, before its server goes.
+
+    The floating IP is the cluster's and stays: another control plane machine takes it (W-09).
+    """
+    infra = scope.infra
+    if infra is None or not scope.is_control_plane or not has_load_balancer(infra):
+        return NotNeeded()
+    if (scope.owners.cluster or scope.owners.infra or {})["metadata"].get("deletionTimestamp"):
+        return NotNeeded()  # the load balancer goes with all its members
+    return members.remove(scope)
+
+
+def has_load_balancer(infra: OpenStackCluster) -> bool:
+    """Tell whether the API is behind a load balancer of ours."""
+    wanted = infra.spec.api_server.managed_load_balancer if infra.spec.api_server else None
+    return wanted is not None and wanted.enabled
+
+
+def has_floating_ip(infra: OpenStackCluster) -> bool:
+    """Tell whether, without a load balancer, a floating IP is the endpoint."""
+    is_disabled = infra.spec.api_server is not None and infra.spec.api_server.enable_floating_ip is False
+    return not is_disabled and infra.spec.enable_external_network is not False

@@ -1,0 +1,61 @@
+"""The port of a control plane machine on the network of its cluster, out of what its OpenStackServer recorded."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from capo.api.v1alpha1 import OpenStackServer
+from capo.api.v1beta2 import OpenStackCluster
+from capo.controllers.openstackmachine.scope import MachineScope
+from capo.errors import InvalidSpecError
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a machine is on the network of its cluster.
+
+    Args:
+        address: its fixed IP, IPv4 if it has one there.
+    """
+
+    port_id: str
+    address: str
+    subnet_id: str
+
+
+def of_machine(scope: MachineScope, infra: OpenStackCluster) -> Place:
+    """Return where the machine is on the network of its cluster.
+
+    Raises:
+        InvalidSpecError: it is not on that network.
+        NotYetObserved: the port was not looked at yet.
+    """
+    network_id = infra.status.network.id if infra.status.network else ""
+    port_id = port_id_on(scope.server, network_id)
+    if port_id is None:
+        raise InvalidSpecError(f"no port of the machine is on the network of the cluster ({network_id or 'unknown'})")
+    return place_of(scope.observed.get("port", port_id))
+
+
+def port_id_on(server: OpenStackServer | None, network_id: str) -> str | None:
+    """Return the first port of a server on a network (by id: two networks may have one name, W-47); pure."""
+    if server is None or server.status.resolved is None or server.status.resources is None:
+        return None
+    wanted, made = server.status.resolved.ports, server.status.resources.ports
+    pairs = zip(wanted, made, strict=False)
+    return next((port.id for spec, port in pairs if spec.network_id == network_id), None)
+
+
+def place_of(port: Mapping[str, Any]) -> Place:
+    """Return where a port is; pure.
+
+    Raises:
+        InvalidSpecError: it has no address.
+    """
+    fixed_ips = sorted(port.get("fixed_ips") or (), key=lambda ip: ipaddress.ip_address(ip["ip_address"]).version)
+    if not fixed_ips:
+        raise InvalidSpecError(f"port {port['id']} of the machine has no address on the network of the cluster")
+    return Place(port["id"], fixed_ips[0]["ip_address"], fixed_ips[0]["subnet_id"])
