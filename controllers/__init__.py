@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from capo.engine.turn import Tools
@@ -28,7 +28,7 @@ def all_controllers(tools: Tools, wake: Callable[[Key], None]) -> tuple[Controll
     settings = tools.settings
     clouds = Clouds(
         tools.clock,
-        wake,
+        cast("Callable[[Hashable], None]", wake),
         tools.kube.fence or (lambda: None),
         Limits(connect_s=settings.openstack_connect_timeout_s, read_s=settings.openstack_read_timeout_s),
         max_idle=settings.scope_cache_max_size,

@@ -5,6 +5,7 @@ Decisions are in ``resolve.py`` and ``wanted.py``; what is shown beside the cond
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from capo.api.v1alpha1.openstackserver import ResolvedServerSpec
@@ -69,15 +70,15 @@ def ensure_trunks(scope: ServerScope) -> Outcome:
     roles = [(i, trunk_role(i)) for i, p in enumerate(_resolved(scope).ports) if p.trunk]
     for index, role in roles:
         if scope.observed.find("trunk", role) is None:
-            return Create("trunk", (role,), lambda i=index, r=role: {r: _created_trunk(scope, i, r)})
+            return Create("trunk", (role,), partial(_created_trunk, scope, index, role))
     return Done() if roles else NotNeeded()
 
 
-def _created_trunk(scope: ServerScope, index: int, role: str) -> Resource:
+def _created_trunk(scope: ServerScope, index: int, role: str) -> dict[str, Resource]:
     resolved = _resolved(scope).ports[index]
     port_id = scope.turn.ledger.id_of(port_role(index)) or ""
-    description = resolved.description
-    return trunk.create(scope.cloud, WantedTrunk(scope.stamp(role), resolved.name, description, port_id))
+    wanted_trunk = WantedTrunk(scope.stamp(role), resolved.name, port_id=port_id, description=resolved.description)
+    return {role: trunk.create(scope.cloud, wanted_trunk)}
 
 
 def remove_trunks(scope: ServerScope) -> Outcome:
@@ -96,7 +97,7 @@ def ensure_volumes(scope: ServerScope) -> Outcome:
         if found is None and scope.known_server_id is not None:
             continue
         if found is None:
-            return Create("volume", (role,), lambda r=role, v=volume_: {r: volume.create(scope.cloud, v)})
+            return Create("volume", (role,), partial(_created_volume, scope, role, volume_))
         if found["status"].startswith("error"):
             raise VolumeFailedError(
                 f"volume {found['name']} is in state {found['status']}", resource=f"volume {found['id']}"
@@ -105,6 +106,10 @@ def ensure_volumes(scope: ServerScope) -> Outcome:
             scope.observed.poll("volume")
             return Wait("VolumeNotReady", f"volume {found['name']} is {found['status']}")
     return Done() if volumes else NotNeeded()
+
+
+def _created_volume(scope: ServerScope, role: str, wanted_volume: volume.WantedVolume) -> dict[str, Resource]:
+    return {role: volume.create(scope.cloud, wanted_volume)}
 
 
 _USABLE: Final = ("available", "in-use", "attaching", "reserved")
