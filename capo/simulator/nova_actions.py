@@ -63,8 +63,8 @@ def _stop(request: Request, _: Any) -> Response:
 
 def _reboot(request: Request, wanted: Any) -> Response:
     check_body(REBOOT, {"reboot": wanted})
-    server = _settled(request, "reboot", "active", "stopped", "error")
     is_hard = wanted["type"].upper() == "HARD"
+    server = _settled(request, "reboot", *(("active", "stopped", "error") if is_hard else ("active",)))
     nova_build.power(request.cloud, server, task="rebooting_hard" if is_hard else "rebooting", status="ACTIVE")
     server["status"] = "HARD_REBOOT" if is_hard else "REBOOT"
     return empty(202, "application/json")

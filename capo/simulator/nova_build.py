@@ -280,8 +280,8 @@ def _forget(cloud: Cloud, server: Json) -> None:
     del servers(cloud)[server["id"]]
     if not server["_is_mapped"]:
         return
-    touch(cloud, server, status="DELETED", task_state=None, host=None, tags=[], metadata={})
-    server |= {"terminated_at": long_time_of(cloud), "pinned_availability_zone": None}
+    touch(cloud, server, status="DELETED", task_state=None, tags=[], metadata={})
+    server["terminated_at"] = long_time_of(cloud)
     notes(cloud).deleted[server["id"]] = server
 
 

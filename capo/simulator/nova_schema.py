@@ -49,9 +49,10 @@ MAX_TAGS: Final = 50
 
 def body_of(name: str, properties: Json, required: tuple[str, ...] = (), *, is_strict: bool = True) -> Json:
     """Return the schema of a body that holds one object under its name."""
-    inner: Json = {"type": "object", "properties": properties, "additionalProperties": False}
+    inner: Json = {"type": "object", "properties": properties}
     if required:
         inner["required"] = list(required)
+    inner["additionalProperties"] = False
     return {
         "type": "object",
         "properties": {name: inner},

@@ -102,9 +102,8 @@ VALIDATOR: Final = jsonschema.validators.extend(  # type: ignore[no-untyped-call
 
 
 def _first_error(schema: Json, value: Any) -> jsonschema.ValidationError | None:
-    validator = VALIDATOR(schema, format_checker=FORMATS)
-    error: jsonschema.ValidationError | None = jsonschema.exceptions.best_match(validator.iter_errors(value))
-    return error
+    errors: Iterator[jsonschema.ValidationError] = VALIDATOR(schema, format_checker=FORMATS).iter_errors(value)
+    return next(errors, None)
 
 
 def check_body(schema: Json, body: Json) -> None:
