@@ -20,9 +20,11 @@ class Addition(NamedTuple):
 _PENDING: Final = "Creations that were begun, so that a crash or a lost answer leaves nothing behind."
 _RECORDS: Final = "Ids by role, so that deletion and the next pass find what was made."
 _RESOURCES: Final = "`pending` and `records`, as on the other kinds."
+_FAILURE_DOMAIN: Final = "Availability zone of the server, which Cluster API copies to the Machine."
 
 ADDITIONS: Final = (
     Addition("OpenStackCluster", "v1beta2", "status.resources", _RESOURCES),
+    Addition("OpenStackMachine", "v1beta2", "status.failureDomain", _FAILURE_DOMAIN),
     Addition("OpenStackMachine", "v1beta2", "status.resources.pending", _PENDING),
     Addition("OpenStackMachine", "v1beta2", "status.resources.records", _RECORDS),
     Addition("OpenStackServer", "v1alpha1", "status.resources.pending", _PENDING),
