@@ -49,9 +49,9 @@ def refuse_unsupported(server: OpenStackServer) -> None:
         raise InvalidSpecError("spec.ports is empty: a server needs at least one port")
 
 
-def _server_group(scope: ServerScope) -> str | None:
+def _server_group(scope: ServerScope) -> str:
     wanted = scope.server.spec.server_group
-    return server_group.resolve(scope.cloud, wanted) if wanted else None
+    return server_group.resolve(scope.cloud, wanted) if wanted else ""
 
 
 def _port(scope: ServerScope, index: int, port: PortOpts) -> dict[str, Any]:

@@ -180,6 +180,7 @@ def remove_server(scope: ServerScope) -> Outcome:
         if body.get("OS-EXT-STS:task_state") != "deleting":
             server.delete(scope.cloud, body["id"])
             scope.observed.wrote("server")
+            scope.observed.wrote("volume")  # Nova takes them away with it: what was seen of them before is no use
     if not left:
         return Done()
     scope.observed.poll("server")
