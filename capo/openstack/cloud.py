@@ -11,7 +11,7 @@ import logging
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl, urlsplit
@@ -99,7 +99,7 @@ class Cloud:
         http: requests.Session,
         *,
         clock: Clock,
-        wake: Callable[[Hashable], None],
+        wake: Callable[[Any], None],
         fence: Callable[[], None] = unfenced,
     ) -> None:
         self.credentials = credentials
@@ -355,7 +355,7 @@ class Clouds:
     """
 
     clock: Clock
-    wake: Callable[[Hashable], None]
+    wake: Callable[[Any], None]
     fence: Callable[[], None] = unfenced
     limits: Limits = field(default_factory=Limits)
     max_idle: int = 10

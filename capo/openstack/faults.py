@@ -176,7 +176,7 @@ def said(body: str) -> Said:
 
 
 def _string(data: Mapping[str, Any], name: str) -> str:
-    return str(data.get(name) or "").strip()
+    return re.sub(r"\s*<br ?/?>\s*", " ", str(data.get(name) or "")).strip()
 
 
 def _plain(body: str) -> str:

@@ -168,8 +168,9 @@ class Observed:
     # -- what this pass did -----------------------------------------------------------------------------------------
 
     def learn(self, kind: str, body: Body) -> None:
-        """Take the answer of a write of ours into account."""
-        self._observer.learn(kind, body)
+        """Take the answer of a write of ours into account; what is not listed, as pool members, is not kept."""
+        if kind in KINDS:
+            self._observer.learn(kind, body)
 
     def forget(self, kind: str, resource_id: str) -> None:
         """Note that a resource is deleted, here and in the ledger."""

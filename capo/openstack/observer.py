@@ -83,7 +83,7 @@ class Observer:
         wake: called with a key, never while a lock is held.
     """
 
-    def __init__(self, source: Source, now: Callable[[], float], wake: Callable[[Hashable], None]) -> None:
+    def __init__(self, source: Source, now: Callable[[], float], wake: Callable[[Any], None]) -> None:
         self._source = source
         self._now = now
         self._wake = wake
@@ -306,8 +306,7 @@ class Observer:
             before = dict(shelf.items)
             changed = take(listing.items, began_s)
             self._errors.pop(kind, None)
-            if listing.cloud_s is not None:
-                self._cursors[kind] = listing.cloud_s
+            self._move_cursor(kind, listing.cloud_s)
             affected = self._owners(kind, changed, before)
             return self._served(kind, began_s, is_full=since_s is None) | affected | self._paced(kind, began_s, changed)
 
@@ -318,6 +317,17 @@ class Observer:
         if kind != SERVER.name or is_demanded or is_old or kind not in self._cursors:
             return None
         return self._cursors[kind] - OVERLAP_S
+
+    def _move_cursor(self, kind: str, cloud_s: float | None) -> None:
+        """Note up to when changes are known, by the cloud's own time: what it said, else its newest time stamp."""
+        if kind != SERVER.name:
+            return
+        items = self._shelves[kind].items.values()
+        stamps = [item.body["updated"] for item in items if item.body.get("updated")]
+        newest_s = datetime.datetime.fromisoformat(max(stamps)).timestamp() if stamps else None
+        moment_s = cloud_s if cloud_s is not None else newest_s
+        if moment_s is not None:
+            self._cursors[kind] = moment_s
 
     def _ask(self, kind: str, since_s: float | None) -> Any:
         what = KINDS[kind]

@@ -1,0 +1,20 @@
+"""Nova's availability zones.
+
+Source: Compute API, "Availability zones".
+"""
+
+from __future__ import annotations
+
+from capo.openstack.cloud import Body, Cloud
+from capo.openstack.kinds import NOVA
+
+
+def list_all(cloud: Cloud) -> list[Body]:
+    """Return all zones as Nova tells them (``zoneName``, ``zoneState.available``), sorted by name."""
+    found: list[Body] = cloud.lookups.get("availability zones", lambda: _asked(cloud))
+    return found
+
+
+def _asked(cloud: Cloud) -> list[Body]:
+    zones = cloud.list_all("compute", "/os-availability-zone", "availabilityZoneInfo", microversion=NOVA)
+    return sorted(zones, key=lambda zone: str(zone["zoneName"]))

@@ -1,0 +1,55 @@
+"""Nova flavors: looked up, never made.
+
+Source: Compute API, "Flavors".
+"""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from capo.errors import FlavorNotFoundError, InvalidSpecError, NotFoundError
+from capo.openstack.cloud import Body, Cloud
+from capo.openstack.kinds import NOVA
+
+
+def resolve(cloud: Cloud, *, id_: str | None = None, name: str | None = None) -> str:
+    """Return the id of a flavor; one named by its id is not looked up, else the first of that name is taken.
+
+    Raises:
+        FlavorNotFoundError: the project sees none of that name.
+    """
+    if id_:
+        return id_
+    if not name:
+        raise InvalidSpecError("the flavor is named neither by id nor by name")
+    flavors: dict[str, str] = cloud.lookups.get("flavors", lambda: _by_name(cloud))
+    if name not in flavors:
+        # The list may be a minute old.
+        flavors = _by_name(cloud)
+    if name not in flavors:
+        raise FlavorNotFoundError(f"no flavor is named {name}")
+    return flavors[name]
+
+
+def get(cloud: Cloud, flavor_id: str) -> Body:
+    """Return a flavor that must exist, with ``vcpus``, ``ram`` in MiB and ``disk`` in GiB.
+
+    Raises:
+        FlavorNotFoundError: it does not exist.
+    """
+
+    def ask() -> Body:
+        try:
+            flavor: Body = cloud.get("compute", f"/flavors/{quote(flavor_id, safe='')}", microversion=NOVA)["flavor"]
+        except NotFoundError as error:
+            raise FlavorNotFoundError(error.message, request_id=error.request_id, status=error.status) from error
+        return flavor
+
+    found: Body = cloud.lookups.get(("flavor", flavor_id), ask)
+    return found
+
+
+def _by_name(cloud: Cloud) -> dict[str, str]:
+    flavors = cloud.list_all("compute", "/flavors/detail", "flavors", microversion=NOVA)
+    # The first of a name wins, so later ones must not replace it.
+    return {flavor["name"]: flavor["id"] for flavor in reversed(flavors)}

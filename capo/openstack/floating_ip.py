@@ -1,0 +1,83 @@
+"""Neutron floating IPs.
+
+Source: Networking API, "Floating IPs".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from capo import names
+from capo.errors import NotFoundError
+from capo.names import Stamp
+from capo.openstack.cloud import Body, Cloud
+
+
+@dataclass(frozen=True)
+class WantedFloatingIP:
+    """A floating IP to be made.
+
+    Args:
+        network_id: the external network that it comes from.
+        port_id: what it leads to from the beginning, None for nothing.
+        fixed_ip: address of the port, None for its first.
+        address: the address to ask for, which most clouds leave to administrators; None lets Neutron choose.
+    """
+
+    stamp: Stamp
+    network_id: str
+    description: str = ""
+    port_id: str | None = None
+    fixed_ip: str | None = None
+    address: str | None = None
+
+
+def create(cloud: Cloud, wanted: WantedFloatingIP) -> Body:
+    """Make a floating IP, associated already where a port is given."""
+    body: Body = cloud.post("network", "/floatingips", json=request(wanted))["floatingip"]
+    return body
+
+
+def associate(cloud: Cloud, floating_ip_id: str, *, port_id: str, fixed_ip: str | None = None) -> Body:
+    """Have a floating IP lead to a port, wherever it led to before; return it."""
+    target = {"port_id": port_id, **({"fixed_ip_address": fixed_ip} if fixed_ip else {})}
+    body: Body = cloud.put("network", f"/floatingips/{floating_ip_id}", json={"floatingip": target})["floatingip"]
+    return body
+
+
+def dissociate(cloud: Cloud, floating_ip_id: str) -> Body:
+    """Have a floating IP lead to nothing; return it."""
+    body: Body = cloud.put("network", f"/floatingips/{floating_ip_id}", json={"floatingip": {"port_id": None}})[
+        "floatingip"
+    ]
+    return body
+
+
+def delete(cloud: Cloud, floating_ip_id: str) -> None:
+    """Give a floating IP back; one that is gone is fine."""
+    try:
+        cloud.delete("network", f"/floatingips/{floating_ip_id}")
+    except NotFoundError:
+        return
+
+
+def request(wanted: WantedFloatingIP) -> Body:
+    """Return the body of the create."""
+    optional = {
+        "port_id": wanted.port_id,
+        "fixed_ip_address": wanted.fixed_ip,
+        "floating_ip_address": wanted.address,
+    }
+    return {
+        "floatingip": {
+            "floating_network_id": wanted.network_id,
+            "description": names.stamped(wanted.description, wanted.stamp),
+            **{name: value for name, value in optional.items() if value},
+        }
+    }
+
+
+def by_address(cloud: Cloud, address: str) -> Body | None:
+    """Return the floating IP with an address, whoever owns it, None when the project sees none."""
+    found = cloud.list_all("network", "/floatingips", "floatingips", params={"floating_ip_address": address})
+    return found[0] if found else None

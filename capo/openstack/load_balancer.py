@@ -1,0 +1,335 @@
+"""Octavia load balancers with their listeners, pools, health monitors and members.
+
+A load balancer is made whole in one call, and goes with all its children in one. Whatever is changed on it makes it
+immutable for a while: the next change meets a :class:`ConflictError` until it is ACTIVE again. Source: Load-balancer API
+v2; "Creating a Fully Populated Load Balancer", "Batch Update Members".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capo.errors import NotFoundError
+from capo.names import Stamp
+from capo.openstack.cloud import Body, Cloud
+
+PROTOCOL: Final = "TCP"
+
+
+@dataclass(frozen=True)
+class WantedHealthMonitor:
+    """How a pool finds out whether its members live; times in seconds."""
+
+    stamp: Stamp
+    name: str
+    delay_s: int = 10
+    timeout_s: int = 5
+    max_retries: int = 5
+    max_retries_down: int = 3
+
+
+@dataclass(frozen=True)
+class WantedMember:
+    """One server behind a pool.
+
+    Args:
+        subnet_id: where its address is, None when that is the VIP's.
+    """
+
+    name: str
+    address: str
+    port: int
+    subnet_id: str | None = None
+    stamp: Stamp | None = None
+    tags: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class WantedPool:
+    """Where a listener sends connections.
+
+    Args:
+        monitor: None for none.
+    """
+
+    stamp: Stamp
+    name: str
+    algorithm: str = "ROUND_ROBIN"
+    tags: Sequence[str] = ()
+    monitor: WantedHealthMonitor | None = None
+
+
+@dataclass(frozen=True)
+class WantedListener:
+    """One port of the VIP.
+
+    Args:
+        allowed_cidrs: who may connect; empty admits everyone.
+    """
+
+    stamp: Stamp
+    name: str
+    port: int
+    pool: WantedPool
+    allowed_cidrs: Sequence[str] = ()
+    tags: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class WantedLoadBalancer:
+    """A load balancer to be made, whole.
+
+    Args:
+        vip_subnet_id: None lets Octavia choose one of the network.
+        vip_address: None lets Neutron choose.
+        provider: None is the cloud's default.
+    """
+
+    stamp: Stamp
+    name: str
+    description: str
+    vip_network_id: str
+    vip_subnet_id: str | None
+    listeners: Sequence[WantedListener]
+    vip_address: str | None = None
+    provider: str | None = None
+    flavor_id: str | None = None
+    availability_zone: str | None = None
+    tags: Sequence[str] = ()
+
+
+def create(cloud: Cloud, wanted: WantedLoadBalancer) -> Body:
+    """Make a load balancer with all its children; its body has them nested (see :func:`children`)."""
+    body: Body = cloud.post("load-balancer", "/lbaas/loadbalancers", json=request(wanted))["loadbalancer"]
+    return body
+
+
+def delete(cloud: Cloud, load_balancer_id: str) -> None:
+    """Have Octavia delete a load balancer with its children; it goes on after the answer. One that is gone is fine."""
+    try:
+        cloud.delete("load-balancer", f"/lbaas/loadbalancers/{load_balancer_id}", params={"cascade": "true"})
+    except NotFoundError:
+        return
+
+
+def create_listener(cloud: Cloud, load_balancer_id: str, wanted: WantedListener) -> Body:
+    """Add a port to a load balancer, with its pool and monitor; the body has them nested."""
+    listener = {**_listener(wanted), "loadbalancer_id": load_balancer_id}
+    body: Body = cloud.post("load-balancer", "/lbaas/listeners", json={"listener": listener})["listener"]
+    return body
+
+
+def update_listener(cloud: Cloud, listener_id: str, changes: Mapping[str, Any]) -> Body:
+    """Change fields of a listener; return it."""
+    path = f"/lbaas/listeners/{listener_id}"
+    body: Body = cloud.put("load-balancer", path, json={"listener": dict(changes)})["listener"]
+    return body
+
+
+def delete_listener(cloud: Cloud, listener_id: str) -> None:
+    """Delete a listener; one that is gone is fine."""
+    try:
+        cloud.delete("load-balancer", f"/lbaas/listeners/{listener_id}")
+    except NotFoundError:
+        return
+
+
+def create_pool(cloud: Cloud, listener_id: str, wanted: WantedPool) -> Body:
+    """Make the pool of a listener that has none, with its monitor."""
+    pool = {**_pool(wanted), "listener_id": listener_id}
+    body: Body = cloud.post("load-balancer", "/lbaas/pools", json={"pool": pool})["pool"]
+    return body
+
+
+def delete_pool(cloud: Cloud, pool_id: str) -> None:
+    """Delete a pool with its members and monitor; one that is gone is fine."""
+    try:
+        cloud.delete("load-balancer", f"/lbaas/pools/{pool_id}")
+    except NotFoundError:
+        return
+
+
+def create_health_monitor(cloud: Cloud, pool_id: str, wanted: WantedHealthMonitor) -> Body:
+    """Make the health monitor of a pool that has none.
+
+    Raises:
+        UnsupportedByCloudError: the provider has no health monitors.
+    """
+    monitor = {**_monitor(wanted), "pool_id": pool_id}
+    body: Body = cloud.post("load-balancer", "/lbaas/healthmonitors", json={"healthmonitor": monitor})["healthmonitor"]
+    return body
+
+
+def update_health_monitor(cloud: Cloud, monitor_id: str, changes: Mapping[str, Any]) -> Body:
+    """Change fields of a health monitor; return it."""
+    path = f"/lbaas/healthmonitors/{monitor_id}"
+    body: Body = cloud.put("load-balancer", path, json={"healthmonitor": dict(changes)})["healthmonitor"]
+    return body
+
+
+def members(cloud: Cloud, pool_id: str) -> list[Body]:
+    """Return the members of a pool as they are now."""
+    return cloud.list_all("load-balancer", f"/lbaas/pools/{pool_id}/members", "members")
+
+
+def create_member(cloud: Cloud, pool_id: str, wanted: WantedMember) -> Body:
+    """Add one member to a pool.
+
+    Raises:
+        ConflictError: the load balancer is busy, or a member has this address and port.
+    """
+    body: Body = cloud.post("load-balancer", f"/lbaas/pools/{pool_id}/members", json={"member": _member(wanted)})[
+        "member"
+    ]
+    return body
+
+
+def add_members(cloud: Cloud, pool_id: str, wanted: Sequence[WantedMember]) -> None:
+    """Add members to a pool in one call; others stay, and those with the same address and port are not made twice."""
+    cloud.put(
+        "load-balancer",
+        f"/lbaas/pools/{pool_id}/members",
+        json={"members": [_member(each) for each in wanted]},
+        params={"additive_only": "true"},
+    )
+
+
+def delete_member(cloud: Cloud, pool_id: str, member_id: str) -> None:
+    """Delete a member; one that is gone is fine.
+
+    Raises:
+        ConflictError: the load balancer is busy.
+    """
+    try:
+        cloud.delete("load-balancer", f"/lbaas/pools/{pool_id}/members/{member_id}")
+    except NotFoundError:
+        return
+
+
+def status_tree(cloud: Cloud, load_balancer_id: str) -> Body:
+    """Return the load balancer with listeners, pools, members and monitors nested: ids, names and states."""
+    answer = cloud.get("load-balancer", f"/lbaas/loadbalancers/{load_balancer_id}/status")
+    tree: Body = answer["statuses"]["loadbalancer"]
+    return tree
+
+
+def providers(cloud: Cloud) -> tuple[str, ...]:
+    """Return the names of the providers."""
+    found: tuple[str, ...] = cloud.lookups.get("load balancer providers", lambda: _providers(cloud))
+    return found
+
+
+def _providers(cloud: Cloud) -> tuple[str, ...]:
+    return tuple(str(p["name"]) for p in cloud.list_all("load-balancer", "/lbaas/providers", "providers"))
+
+
+def flavor_id(cloud: Cloud, name: str) -> str | None:
+    """Return the id of the enabled load balancer flavor of a name, None when there is none."""
+
+    def ask() -> list[Body]:
+        return cloud.list_all("load-balancer", "/lbaas/flavors", "flavors", params={"enabled": "true"})
+
+    flavors: list[Body] = cloud.lookups.get("load balancer flavors", ask)
+    return next((str(flavor["id"]) for flavor in flavors if flavor["name"] == name), None)
+
+
+def request(wanted: WantedLoadBalancer) -> Body:
+    """Return the body of the create."""
+    optional = {
+        "vip_subnet_id": wanted.vip_subnet_id,
+        "vip_address": wanted.vip_address,
+        "provider": wanted.provider,
+        "flavor_id": wanted.flavor_id,
+        "availability_zone": wanted.availability_zone,
+    }
+    return {
+        "loadbalancer": {
+            "name": wanted.name,
+            "description": wanted.description,
+            "vip_network_id": wanted.vip_network_id,
+            "tags": _tags(wanted.stamp, wanted.tags),
+            "listeners": [_listener(each) for each in wanted.listeners],
+            **{name: value for name, value in optional.items() if value},
+        }
+    }
+
+
+def _tags(stamp: Stamp | None, tags: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([*tags, *([str(stamp)] if stamp else [])]))
+
+
+def _listener(wanted: WantedListener) -> Body:
+    return {
+        "name": wanted.name,
+        "protocol": PROTOCOL,
+        "protocol_port": wanted.port,
+        "tags": _tags(wanted.stamp, wanted.tags),
+        "default_pool": _pool(wanted.pool),
+        **({"allowed_cidrs": list(wanted.allowed_cidrs)} if wanted.allowed_cidrs else {}),
+    }
+
+
+def _pool(wanted: WantedPool) -> Body:
+    return {
+        "name": wanted.name,
+        "protocol": PROTOCOL,
+        "lb_algorithm": wanted.algorithm,
+        "tags": _tags(wanted.stamp, wanted.tags),
+        **({"healthmonitor": _monitor(wanted.monitor)} if wanted.monitor else {}),
+    }
+
+
+def _monitor(wanted: WantedHealthMonitor) -> Body:
+    return {"name": wanted.name, "type": "TCP", "tags": _tags(wanted.stamp, ()), **_monitor_numbers(wanted)}
+
+
+def _monitor_numbers(wanted: WantedHealthMonitor) -> dict[str, int]:
+    return {
+        "delay": wanted.delay_s,
+        "timeout": wanted.timeout_s,
+        "max_retries": wanted.max_retries,
+        "max_retries_down": wanted.max_retries_down,
+    }
+
+
+def _member(wanted: WantedMember) -> Body:
+    tags = _tags(wanted.stamp, wanted.tags)
+    return {
+        "name": wanted.name,
+        "address": wanted.address,
+        "protocol_port": wanted.port,
+        **({"subnet_id": wanted.subnet_id} if wanted.subnet_id else {}),
+        **({"tags": tags} if tags else {}),
+    }
+
+
+def listener_difference(wanted: WantedListener, found: Mapping[str, Any]) -> Body:
+    """Return the fields of a listener to change: who may connect."""
+    cidrs = sorted(wanted.allowed_cidrs)
+    return {} if cidrs == sorted(found.get("allowed_cidrs") or ()) else {"allowed_cidrs": cidrs}
+
+
+def health_monitor_difference(wanted: WantedHealthMonitor, found: Mapping[str, Any]) -> Body:
+    """Return the fields of a health monitor to change: its four numbers."""
+    return {name: value for name, value in _monitor_numbers(wanted).items() if found.get(name) != value}
+
+
+def children(body: Mapping[str, Any]) -> Iterator[tuple[str, Body]]:
+    """Yield kind and body of each child in the answer of a create, as far as the answer has them whole."""
+    for listener in body.get("listeners") or ():
+        if "name" in listener:
+            yield "listener", listener
+    pools = {pool["id"]: pool for pool in _pools(body) if "name" in pool}
+    for pool in pools.values():
+        yield "pool", pool
+        if "name" in (monitor := pool.get("healthmonitor") or {}):
+            yield "health_monitor", monitor
+
+
+def _pools(body: Mapping[str, Any]) -> Iterator[Body]:
+    yield from body.get("pools") or ()
+    for listener in body.get("listeners") or ():
+        if pool := listener.get("default_pool"):
+            yield pool

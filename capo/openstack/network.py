@@ -1,0 +1,97 @@
+"""Neutron networks.
+
+Source: Networking API, "Networks".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from capo import names
+from capo.api.v1beta2.network import NetworkParam
+from capo.errors import NetworkNotFoundError, NotFoundError
+from capo.names import Stamp
+from capo.openstack import kinds
+from capo.openstack.cloud import Body, Cloud
+from capo.openstack.references import Reference
+
+_REFERENCE: Final = Reference(kinds.NETWORK, NetworkNotFoundError)
+
+
+@dataclass(frozen=True)
+class WantedNetwork:
+    """A network to be made.
+
+    Args:
+        description: what comes before the stamp; the Go provider writes none.
+        has_port_security: False switches it off for new ports; None leaves it to the cloud.
+        mtu: None leaves it to the cloud.
+    """
+
+    stamp: Stamp
+    name: str
+    description: str = ""
+    has_port_security: bool | None = None
+    mtu: int | None = None
+
+
+def create(cloud: Cloud, wanted: WantedNetwork) -> Body:
+    """Make a network."""
+    body: Body = cloud.post("network", "/networks", json=request(wanted))["network"]
+    return body
+
+
+def delete(cloud: Cloud, network_id: str) -> None:
+    """Delete a network; one that is gone is fine.
+
+    Raises:
+        ConflictError: ports are left on it.
+    """
+    try:
+        cloud.delete("network", f"/networks/{network_id}")
+    except NotFoundError:
+        return
+
+
+def request(wanted: WantedNetwork) -> Body:
+    """Return the body of the create."""
+    optional = {"port_security_enabled": wanted.has_port_security, "mtu": wanted.mtu}
+    return {
+        "network": {
+            "name": wanted.name,
+            "description": names.stamped(wanted.description, wanted.stamp),
+            "admin_state_up": True,
+            **{name: value for name, value in optional.items() if value is not None},
+        }
+    }
+
+
+def resolve(cloud: Cloud, wanted: NetworkParam) -> Body:
+    """Return the network that is named.
+
+    Raises:
+        NetworkNotFoundError: none matches.
+        AmbiguousMatchError: more than one does.
+    """
+    if wanted.id:
+        return _REFERENCE.get(cloud, wanted.id)
+    return _REFERENCE.only(cloud, _REFERENCE.query(wanted.filter))
+
+
+def external(cloud: Cloud, wanted: NetworkParam | None) -> Body | None:
+    """Return the external network that is named, or the only one there is; None when there is none and none is named.
+
+    Raises:
+        NetworkNotFoundError: none matches what is named.
+        AmbiguousMatchError: more than one does, or none is named and there are several.
+    """
+    if wanted is not None and wanted.id:
+        return _REFERENCE.get(cloud, wanted.id)
+    is_external = {"router:external": "true"}
+    if wanted is not None:
+        return _REFERENCE.only(cloud, {**_REFERENCE.query(wanted.filter), **is_external})
+    try:
+        return _REFERENCE.only(cloud, is_external)
+    except NetworkNotFoundError:
+        return None

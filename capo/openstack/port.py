@@ -1,0 +1,175 @@
+"""Neutron ports.
+
+Source: Networking API, "Ports". Neutron takes no tags in a POST; the stamp is in the description, the user's tags are
+put afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from capo import names
+from capo.errors import InvalidSpecError, NotFoundError
+from capo.names import Stamp
+from capo.openstack import tags
+from capo.openstack.cloud import Body, Cloud
+
+_REFUSED_KEYS: Final = ("shared", "tenant_id", "project_id", "id", "name", "description")
+
+
+@dataclass(frozen=True)
+class WantedPort:
+    """A port to be made; everything that it refers to exists.
+
+    Args:
+        description: what the Go provider writes; the stamp is added.
+        fixed_ips: subnet id and IP address of each address, either may be None; empty lets Neutron choose.
+        security_group_ids: None or empty leaves the project's default group.
+        allowed_address_pairs: IP address or CIDR, and MAC address or None.
+        has_port_security: None leaves it to the network.
+        value_specs: more attributes as the user names them.
+    """
+
+    stamp: Stamp
+    name: str
+    network_id: str
+    description: str = ""
+    fixed_ips: Sequence[tuple[str | None, str | None]] = ()
+    security_group_ids: Sequence[str] | None = None
+    admin_state_up: bool | None = None
+    mac_address: str | None = None
+    allowed_address_pairs: Sequence[tuple[str, str | None]] = ()
+    host_id: str | None = None
+    vnic_type: str | None = None
+    has_hw_offload: bool = False
+    has_trusted_vf: bool = False
+    has_port_security: bool | None = None
+    propagates_uplink_status: bool | None = None
+    value_specs: Sequence[tuple[str, str]] = ()
+
+
+def create_all(cloud: Cloud, wanted: Sequence[WantedPort]) -> list[Body]:
+    """Make ports, all or none, in one call; return them in the same order."""
+    bodies = [request(each) for each in wanted]
+    with _alone_on(cloud, sorted({each.network_id for each in wanted})):
+        made = cloud.post("network", "/ports", json={"ports": bodies})["ports"]
+    by_stamp = {body.get("description"): body for body in made}
+    return [by_stamp[body["description"]] for body in bodies]
+
+
+def create(cloud: Cloud, wanted: WantedPort) -> Body:
+    """Make one port."""
+    return create_all(cloud, [wanted])[0]
+
+
+def update(cloud: Cloud, port_id: str, changes: Mapping[str, Any]) -> Body:
+    """Change fields of a port; return it."""
+    port: Body = cloud.put("network", f"/ports/{port_id}", json={"port": dict(changes)})["port"]
+    return port
+
+
+def replace_tags(cloud: Cloud, body: Mapping[str, Any], wanted: Sequence[str]) -> Body:
+    """Have exactly these tags on a port; return it with them."""
+    return tags.replace(cloud, "ports", body, wanted)
+
+
+def delete(cloud: Cloud, port_id: str) -> None:
+    """Delete a port; one that is gone is fine."""
+    try:
+        cloud.delete("network", f"/ports/{port_id}")
+    except NotFoundError:
+        return
+
+
+def request(wanted: WantedPort) -> Body:
+    """Return one port as the create sends it.
+
+    Raises:
+        InvalidSpecError: the wishes contradict each other, or a value spec names what must not be set.
+    """
+    if wanted.has_port_security is False and wanted.security_group_ids:
+        raise InvalidSpecError(f"port {wanted.name}: security groups need port security, which is switched off")
+    optional = {
+        "admin_state_up": wanted.admin_state_up,
+        "mac_address": wanted.mac_address or None,
+        "fixed_ips": [_fixed_ip(*each) for each in wanted.fixed_ips] or None,
+        "security_groups": list(wanted.security_group_ids or ()) or None,
+        "allowed_address_pairs": _pairs(wanted) or None,
+        "port_security_enabled": wanted.has_port_security,
+        "propagate_uplink_status": wanted.propagates_uplink_status,
+        "binding:host_id": wanted.host_id or None,
+        "binding:vnic_type": wanted.vnic_type or None,
+        "binding:profile": _profile(wanted) or None,
+    }
+    body = {
+        "network_id": wanted.network_id,
+        "name": wanted.name,
+        "description": names.stamped(wanted.description, wanted.stamp),
+        **{name: value for name, value in optional.items() if value is not None},
+    }
+    return {**body, **_value_specs(wanted, body)}
+
+
+def _fixed_ip(subnet_id: str | None, address: str | None) -> Body:
+    return {**({"subnet_id": subnet_id} if subnet_id else {}), **({"ip_address": address} if address else {})}
+
+
+def _pairs(wanted: WantedPort) -> list[Body]:
+    if wanted.has_port_security is False:
+        return []
+    return [
+        {"ip_address": address, **({"mac_address": mac} if mac else {})}
+        for address, mac in wanted.allowed_address_pairs
+    ]
+
+
+def _profile(wanted: WantedPort) -> Body:
+    offload = {"capabilities": ["switchdev"]} if wanted.has_hw_offload else {}
+    return {**offload, **({"trusted": True} if wanted.has_trusted_vf else {})}
+
+
+def _value_specs(wanted: WantedPort, body: Mapping[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in wanted.value_specs:
+        if key in _REFUSED_KEYS or key in body or key in found:
+            raise InvalidSpecError(f"port {wanted.name}: valueSpecs must not set {key!r}")
+        found[key] = value
+    return found
+
+
+def difference(wanted: WantedPort, found: Mapping[str, Any]) -> Body:
+    """Return the fields of a port to change: address pairs alone may change on a port that is in use.
+
+    Neutron fills in a missing MAC address with the port's own.
+    """
+    own_mac = found.get("mac_address")
+    has = {(p["ip_address"], p.get("mac_address") or own_mac) for p in found.get("allowed_address_pairs") or ()}
+    pairs = _pairs(wanted)
+    wants = {(p["ip_address"], p.get("mac_address") or own_mac) for p in pairs}
+    return {} if has == wants else {"allowed_address_pairs": pairs}
+
+
+_LOCKS: WeakKeyDictionary[Cloud, dict[str, Lock]] = WeakKeyDictionary()
+_LOCKS_LOCK: Final = Lock()
+
+
+@contextmanager
+def _alone_on(cloud: Cloud, network_ids: Sequence[str]) -> Iterator[None]:
+    """Keep creates on one network apart: at once, they fight over addresses and all but one are tried again inside."""
+    with _LOCKS_LOCK:
+        known = _LOCKS.setdefault(cloud, {})
+        locks = [known.setdefault(network_id, Lock()) for network_id in network_ids]
+    taken: list[Lock] = []
+    try:
+        for lock in locks:
+            lock.acquire()
+            taken.append(lock)
+        yield
+    finally:
+        for lock in taken:
+            lock.release()

@@ -1,0 +1,109 @@
+"""Networks, subnets, routers and security groups that the user names by id or by filter.
+
+What is found is kept for a minute per cloud. Source: behaviour reference, cluster.md 2.2 (filter -> query).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capo.api.v1beta2.network import NeutronFilter
+from capo.errors import AmbiguousMatchError, CapoError, InvalidSpecError, NotFoundError
+from capo.openstack.cloud import Body, Cloud
+from capo.openstack.kinds import ResourceKind
+
+RECENT_S: Final = 600.0
+"""What the observer saw within this time is not asked for again: ids, names and CIDRs stay."""
+_QUERY_NAMES: Final = {"tags_any": "tags-any", "not_tags": "not-tags", "not_tags_any": "not-tags-any"}
+
+
+@dataclass(frozen=True)
+class Reference:
+    """How one kind is looked up.
+
+    Args:
+        missing: the error when nothing matches.
+    """
+
+    kind: ResourceKind
+    missing: type[CapoError]
+
+    @property
+    def word(self) -> str:
+        """The kind in a sentence."""
+        return self.kind.name.replace("_", " ")
+
+    def get(self, cloud: Cloud, resource_id: str) -> Body:
+        """Return the resource with an id, from what the observer knows or from the cloud.
+
+        Raises:
+            NotFoundError: the kind's own leaf of it.
+        """
+        item = cloud.observer.item(self.kind.name, resource_id)
+        if item is not None and cloud.clock.now() - item.as_of_s <= RECENT_S:
+            return dict(item.body)
+        found: Body = cloud.lookups.get((self.kind.name, resource_id), lambda: self._asked(cloud, resource_id))
+        return found
+
+    def _asked(self, cloud: Cloud, resource_id: str) -> Body:
+        try:
+            answer = cloud.get(self.kind.service, self.kind.path(resource_id))
+        except NotFoundError as error:
+            raise self.missing(error.message, request_id=error.request_id, status=error.status) from error
+        body: Body = answer[self.kind.body_key]
+        return body
+
+    def list(self, cloud: Cloud, params: Mapping[str, Any]) -> list[Body]:
+        """Return all that match a query; at least one.
+
+        Raises:
+            NotFoundError: none matches.
+        """
+        key = (self.kind.name, tuple(sorted((name, str(value)) for name, value in params.items())))
+        found: list[Body] = cloud.lookups.get(key, lambda: self._listed(cloud, params))
+        return found
+
+    def _listed(self, cloud: Cloud, params: Mapping[str, Any]) -> list[Body]:
+        found = cloud.list_all(self.kind.service, self.kind.list_path, self.kind.key, params=params)
+        if not found:
+            raise self.missing(f"no {self.word} matches {words(params)}")
+        return found
+
+    def only(self, cloud: Cloud, params: Mapping[str, Any]) -> Body:
+        """Return the one that matches a query.
+
+        Raises:
+            NotFoundError: none matches.
+            AmbiguousMatchError: more than one does.
+        """
+        found = self.list(cloud, params)
+        if len(found) > 1:
+            ids = ", ".join(sorted(body["id"] for body in found)[:5])
+            raise AmbiguousMatchError(f"{len(found)} {self.word}s match {words(params)}: {ids}")
+        return found[0]
+
+    def query(self, wanted: NeutronFilter | None) -> dict[str, Any]:
+        """Return a filter as a query.
+
+        Raises:
+            InvalidSpecError: there is no filter, and no id was given either.
+        """
+        if wanted is None:
+            raise InvalidSpecError(f"a {self.word} is named neither by id nor by filter")
+        return query(wanted)
+
+
+def query(wanted: NeutronFilter) -> dict[str, Any]:
+    """Return a filter as the query that Neutron takes; what is empty is not asked for."""
+    values = {name: value for name, value in wanted.model_dump().items() if value not in ("", 0, (), [], None)}
+    return {
+        _QUERY_NAMES.get(name, name): ",".join(value) if isinstance(value, list | tuple) else value
+        for name, value in values.items()
+    }
+
+
+def words(params: Mapping[str, Any]) -> str:
+    """Return a query in words."""
+    return ", ".join(f"{name} {value}" for name, value in params.items()) or "an empty filter"

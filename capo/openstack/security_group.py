@@ -1,0 +1,260 @@
+"""Neutron security groups and their rules.
+
+Rules are compared as Neutron stores them, not as the user spells them: otherwise they are deleted and made anew in each
+pass (behaviour reference, W12). New rules are made before old ones go, so that no traffic is cut in between (W15).
+Source: Networking API, "Security groups"; neutron/db/securitygroups_db.py for what is stored and what counts as equal.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from capo import names
+from capo.api.v1beta2.network import SecurityGroupParam
+from capo.errors import InvalidSpecError, NotFoundError, SecurityGroupNotFoundError
+from capo.names import Stamp
+from capo.openstack import kinds, tags
+from capo.openstack.cloud import Body, Cloud
+from capo.openstack.references import Reference
+
+_REFERENCE: Final = Reference(kinds.SECURITY_GROUP, SecurityGroupNotFoundError)
+
+_FULL_RANGE: Final = (1, 65535)
+_EVERYWHERE: Final = ("0.0.0.0/0", "::/0")
+_ICMP_V6: Final = ("icmp", "icmpv6", "1", "58")
+_NAMES: Final[Mapping[str, str]] = {
+    "1": "icmp",
+    "2": "igmp",
+    "4": "ipip",
+    "6": "tcp",
+    "17": "udp",
+    "33": "dccp",
+    "46": "rsvp",
+    "47": "gre",
+    "50": "esp",
+    "51": "ah",
+    "58": "ipv6-icmp",
+    "89": "ospf",
+    "112": "vrrp",
+    "132": "sctp",
+    "136": "udplite",
+}
+
+
+@dataclass(frozen=True)
+class WantedSecurityGroup:
+    """A security group to be made; Neutron gives it its two egress rules."""
+
+    stamp: Stamp
+    name: str
+    description: str = names.SECURITY_GROUP_DESCRIPTION
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule, as somebody spells it.
+
+    Args:
+        direction: ``ingress`` or ``egress``.
+        ethertype: ``IPv4`` or ``IPv6``; None or empty means IPv4.
+        protocol: name or number; None, empty or ``any`` means all.
+        port_range_min: first port, or ICMP type; None means all.
+        port_range_max: last port, or ICMP code.
+    """
+
+    direction: str
+    ethertype: str | None = "IPv4"
+    description: str | None = None
+    protocol: str | None = None
+    port_range_min: int | None = None
+    port_range_max: int | None = None
+    remote_group_id: str | None = None
+    remote_ip_prefix: str | None = None
+
+
+class _Stored(NamedTuple):
+    """A rule as Neutron tells one from another; descriptions do not count."""
+
+    direction: str
+    ethertype: str
+    protocol: str | None
+    port_range_min: int | None
+    port_range_max: int | None
+    remote_group_id: str | None
+    remote_ip_prefix: str | None
+    remote_address_group_id: str | None
+
+
+class Difference(NamedTuple):
+    """What turns the rules of a group into those that are wanted.
+
+    Args:
+        missing: to be made first, each once.
+        surplus_ids: to be deleted then.
+    """
+
+    missing: tuple[Rule, ...]
+    surplus_ids: tuple[str, ...]
+
+
+def create(cloud: Cloud, wanted: WantedSecurityGroup) -> Body:
+    """Make a group; its body has its rules as ``security_group_rules``."""
+    body: Body = cloud.post("network", "/security-groups", json=request(wanted))["security_group"]
+    return body
+
+
+def delete(cloud: Cloud, group_id: str) -> None:
+    """Delete a group with its rules; one that is gone is fine.
+
+    Raises:
+        ConflictError: a port uses it, or a rule of another group refers to it.
+    """
+    try:
+        cloud.delete("network", f"/security-groups/{group_id}")
+    except NotFoundError:
+        return
+
+
+def replace_tags(cloud: Cloud, body: Mapping[str, Any], wanted: Sequence[str]) -> Body:
+    """Have exactly these tags on a group; return it with them."""
+    return tags.replace(cloud, "security-groups", body, wanted)
+
+
+def create_rules(cloud: Cloud, group_id: str, rules: Sequence[Rule]) -> list[Body]:
+    """Make rules of one group, all or none, in one call; return them as Neutron stored them."""
+    if not rules:
+        return []
+    bodies = [rule_request(group_id, rule) for rule in rules]
+    made: list[Body] = cloud.post("network", "/security-group-rules", json={"security_group_rules": bodies})[
+        "security_group_rules"
+    ]
+    return made
+
+
+def delete_rule(cloud: Cloud, rule_id: str) -> None:
+    """Delete a rule; one that is gone is fine."""
+    try:
+        cloud.delete("network", f"/security-group-rules/{rule_id}")
+    except NotFoundError:
+        return
+
+
+def update_rules(cloud: Cloud, body: Mapping[str, Any], wanted: Iterable[Rule]) -> Body:
+    """Have exactly these rules in a group, new ones before old ones go; return the group as it is then.
+
+    Args:
+        body: the group with its rules as they are now.
+    """
+    change = rule_difference(wanted, body["security_group_rules"])
+    made = create_rules(cloud, body["id"], change.missing)
+    for rule_id in change.surplus_ids:
+        delete_rule(cloud, rule_id)
+    kept = [rule for rule in body["security_group_rules"] if rule["id"] not in change.surplus_ids]
+    return {**body, "security_group_rules": [*kept, *made]}
+
+
+def request(wanted: WantedSecurityGroup) -> Body:
+    """Return the body of the create."""
+    description = names.stamped(wanted.description, wanted.stamp)
+    return {"security_group": {"name": wanted.name, "description": description}}
+
+
+def rule_request(group_id: str, rule: Rule) -> Body:
+    """Return one rule as the create sends it: as Neutron would store it, with its description.
+
+    Raises:
+        InvalidSpecError: the prefix is no address or CIDR.
+    """
+    stored = _of_wanted(rule)._asdict()
+    return {
+        "security_group_id": group_id,
+        **({"description": rule.description} if rule.description else {}),
+        **{name: value for name, value in stored.items() if value is not None},
+    }
+
+
+def rule_difference(wanted: Iterable[Rule], found: Iterable[Mapping[str, Any]]) -> Difference:
+    """Return what is missing and what is too much; rules that Neutron stores alike are one.
+
+    Args:
+        found: rules as Neutron tells them.
+
+    Raises:
+        InvalidSpecError: a prefix is no address or CIDR.
+    """
+    wants = {_of_wanted(rule): rule for rule in reversed(list(wanted))}
+    has = {_of_found(rule): str(rule["id"]) for rule in found}
+    missing = [rule for stored, rule in reversed(wants.items()) if stored not in has]
+    surplus = [rule_id for stored, rule_id in has.items() if stored not in wants]
+    return Difference(tuple(missing), tuple(surplus))
+
+
+def _of_wanted(rule: Rule) -> _Stored:
+    ethertype = {"ipv4": "IPv4", "ipv6": "IPv6"}.get((rule.ethertype or "IPv4").lower(), rule.ethertype or "IPv4")
+    protocol = _protocol(rule.protocol, ethertype)
+    first, last = rule.port_range_min, rule.port_range_max
+    if (first, last) == _FULL_RANGE:
+        first = last = None
+    return _Stored(
+        rule.direction.lower(),
+        ethertype,
+        protocol,
+        first,
+        last,
+        rule.remote_group_id or None,
+        _prefix(rule.remote_ip_prefix),
+        None,
+    )
+
+
+def _of_found(rule: Mapping[str, Any]) -> _Stored:
+    return _Stored(
+        rule["direction"],
+        rule["ethertype"],
+        _protocol(rule.get("protocol"), rule["ethertype"]),
+        rule.get("port_range_min"),
+        rule.get("port_range_max"),
+        rule.get("remote_group_id"),
+        _prefix(rule.get("remote_ip_prefix")),
+        rule.get("remote_address_group_id"),
+    )
+
+
+def _protocol(protocol: str | None, ethertype: str) -> str | None:
+    """Return a protocol by its name; names and numbers of one protocol count as equal in Neutron."""
+    text = str(protocol or "any").lower()
+    if text == "any":
+        return None
+    if ethertype == "IPv6" and text in _ICMP_V6:
+        return "ipv6-icmp"
+    return _NAMES.get(text, text)
+
+
+def _prefix(prefix: str | None) -> str | None:
+    """Return a prefix as a CIDR with its host bits cleared; everywhere is the same as none."""
+    if not prefix:
+        return None
+    try:
+        cidr = str(ipaddress.ip_network(prefix, strict=False))
+    except ValueError as error:
+        raise InvalidSpecError(f"security group rule: {error}") from error
+    return None if cidr in _EVERYWHERE else cidr
+
+
+def resolve(cloud: Cloud, wanted: Iterable[SecurityGroupParam]) -> list[str]:
+    """Return the ids of all groups that are named, each once, in order; those named by id are not looked up.
+
+    Raises:
+        SecurityGroupNotFoundError: a filter matches none.
+    """
+    ids: list[str] = []
+    for param in wanted:
+        if param.id:
+            ids.append(param.id)
+            continue
+        query = {"project_id": cloud.project_id, **_REFERENCE.query(param.filter)}
+        ids += [str(group["id"]) for group in _REFERENCE.list(cloud, query)]
+    return list(dict.fromkeys(ids))

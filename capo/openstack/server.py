@@ -1,0 +1,153 @@
+"""Nova servers.
+
+Source: Compute API, "Servers"; tags in the create since microversion 2.52.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from capo.errors import InvalidSpecError, NotFoundError
+from capo.names import Stamp
+from capo.openstack.cloud import Body, Cloud
+from capo.openstack.kinds import NOVA
+
+MAX_TAGS: Final = 50
+_MAX_TAG: Final = 60
+
+
+@dataclass(frozen=True)
+class BlockDevice:
+    """One entry of ``block_device_mapping_v2``; made by the functions below.
+
+    Args:
+        boot_index: 0 for the device that the server boots from, -1 for others.
+        tag: name by which the guest finds the device; None for none.
+    """
+
+    source_type: str
+    destination_type: str
+    boot_index: int
+    uuid: str | None = None
+    size_gib: int | None = None
+    tag: str | None = None
+
+    @classmethod
+    def image(cls, image_id: str) -> BlockDevice:
+        """Return a root disk on the host, copied from an image."""
+        return cls("image", "local", 0, uuid=image_id)
+
+    @classmethod
+    def volume(cls, volume_id: str, *, boot_index: int, tag: str | None = None) -> BlockDevice:
+        """Return a volume that exists; Nova deletes it with the server."""
+        return cls("volume", "volume", boot_index, uuid=volume_id, tag=tag)
+
+    @classmethod
+    def blank(cls, size_gib: int, *, tag: str) -> BlockDevice:
+        """Return an empty disk on the host."""
+        return cls("blank", "local", -1, size_gib=size_gib, tag=tag)
+
+    def request(self) -> Body:
+        """Return the entry as it is sent."""
+        optional = {"uuid": self.uuid, "volume_size": self.size_gib, "tag": self.tag}
+        return {
+            "source_type": self.source_type,
+            "destination_type": self.destination_type,
+            "boot_index": self.boot_index,
+            "delete_on_termination": True,
+            **{name: value for name, value in optional.items() if value is not None},
+        }
+
+
+@dataclass(frozen=True)
+class WantedServer:
+    """A server to be made; everything that it refers to exists.
+
+    Existing servers are never changed: Machines are immutable.
+
+    Args:
+        image_id: empty when it boots from a volume.
+        user_data: base64, empty for none.
+        tags: the user's; the stamp is added.
+        scheduler_hints: the user's; the server group's hint is added unless they have one.
+    """
+
+    stamp: Stamp
+    name: str
+    flavor_id: str
+    image_id: str
+    port_ids: Sequence[str]
+    block_devices: Sequence[BlockDevice]
+    availability_zone: str | None = None
+    user_data: str = ""
+    tags: Sequence[str] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    has_config_drive: bool = False
+    key_name: str | None = None
+    server_group_id: str | None = None
+    scheduler_hints: Mapping[str, Any] = field(default_factory=dict)
+
+
+def create(cloud: Cloud, wanted: WantedServer) -> Body:
+    """Make a server; return what is known of it: Nova answers with little more than the id.
+
+    Raises:
+        InvalidSpecError: tags that Nova cannot take; nothing was sent.
+    """
+    body = request(wanted)
+    answer = cloud.post("compute", "/servers", json=body, microversion=NOVA)["server"]
+    return {
+        "id": answer["id"],
+        "name": wanted.name,
+        "status": "BUILD",
+        "tags": body["server"]["tags"],
+        "addresses": {},
+        "metadata": dict(wanted.metadata),
+    }
+
+
+def delete(cloud: Cloud, server_id: str) -> None:
+    """Have Nova delete a server; it goes on after the answer. One that is gone is fine."""
+    try:
+        cloud.delete("compute", f"/servers/{server_id}", microversion=NOVA)
+    except NotFoundError:
+        return
+
+
+def request(wanted: WantedServer) -> Body:
+    """Return the body of the create."""
+    server = {
+        "name": wanted.name,
+        "imageRef": wanted.image_id,
+        "flavorRef": wanted.flavor_id,
+        "networks": [{"port": port_id} for port_id in wanted.port_ids],
+        "block_device_mapping_v2": [device.request() for device in wanted.block_devices],
+        "user_data": wanted.user_data or None,
+        "tags": _tags(wanted),
+        "metadata": dict(wanted.metadata),
+        "config_drive": wanted.has_config_drive,
+        "availability_zone": wanted.availability_zone,
+        "key_name": wanted.key_name,
+    }
+    sent = {name: value for name, value in server.items() if value is not None and value != {}}
+    group = {"group": wanted.server_group_id} if wanted.server_group_id else {}
+    hints = {**group, **wanted.scheduler_hints}
+    return {"server": sent, **({"os:scheduler_hints": hints} if hints else {})}
+
+
+def _tags(wanted: WantedServer) -> list[str]:
+    tags = list(dict.fromkeys([*wanted.tags, str(wanted.stamp)]))
+    wrong = [tag for tag in tags if not 0 < len(tag) <= _MAX_TAG or "/" in tag or "," in tag]
+    if wrong:
+        raise InvalidSpecError(
+            f"Nova takes tags of 1 to {_MAX_TAG} characters without `/` and `,`; these are not: {', '.join(wrong)}",
+            next_step="Correct spec.tags of the machine or of the cluster.",
+        )
+    if len(tags) > MAX_TAGS:
+        raise InvalidSpecError(
+            f"{len(tags) - 1} tags; Nova takes {MAX_TAGS}, of which one is the provider's",
+            next_step="Remove some of spec.tags of the machine or of the cluster.",
+        )
+    return tags

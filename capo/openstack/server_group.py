@@ -1,0 +1,37 @@
+"""Nova server groups: looked up, never made.
+
+Source: Compute API, "Server groups".
+"""
+
+from __future__ import annotations
+
+from capo.api.v1beta2.server import ServerGroupParam
+from capo.errors import AmbiguousMatchError, InvalidSpecError, ServerGroupNotFoundError
+from capo.openstack.cloud import Cloud
+from capo.openstack.kinds import NOVA
+
+
+def resolve(cloud: Cloud, wanted: ServerGroupParam) -> str:
+    """Return the id of the server group that is named; one named by its id is not looked up.
+
+    Raises:
+        ServerGroupNotFoundError: none matches.
+        AmbiguousMatchError: more than one does.
+    """
+    if wanted.id:
+        return wanted.id
+    if wanted.filter is None or not wanted.filter.name:
+        raise InvalidSpecError("the server group is named neither by id nor by name")
+    name = wanted.filter.name
+    found: str = cloud.lookups.get(("server group", name), lambda: _found(cloud, name))
+    return found
+
+
+def _found(cloud: Cloud, name: str) -> str:
+    groups = cloud.list_all("compute", "/os-server-groups", "server_groups", microversion=NOVA)
+    ids = [group["id"] for group in groups if group["name"] == name]
+    if not ids:
+        raise ServerGroupNotFoundError(f"no server group of the project is named {name}")
+    if len(ids) > 1:
+        raise AmbiguousMatchError(f"{len(ids)} server groups are named {name}: {', '.join(sorted(ids))}")
+    return str(ids[0])

@@ -1,0 +1,34 @@
+"""User tags of Neutron resources, which are put after the create.
+
+Source: Networking API, "Standard Attributes Tag Extension".
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from capo.errors import NotFoundError
+from capo.openstack.cloud import Body, Cloud
+
+log = logging.getLogger(__name__)
+
+
+def replace(cloud: Cloud, collection: str, body: Mapping[str, Any], wanted: Sequence[str]) -> Body:
+    """Have exactly these tags on a resource; return its body with them.
+
+    A cloud without the extension answers 404; the resource then stays without tags.
+    """
+    tags = sorted(set(wanted))
+    try:
+        answer = cloud.put("network", f"/{collection}/{body['id']}/tags", json={"tags": tags})
+    except NotFoundError as error:
+        cloud.get("network", f"/{collection}/{body['id']}")  # raises when it is the resource that is missing
+        log.info("The cloud has no tags for Neutron resources", extra={"err": error.message})
+        return {**body, "tags": tags}
+    return {**body, "tags": answer.get("tags", tags)}
+
+
+def differ(body: Mapping[str, Any], wanted: Sequence[str]) -> bool:  # noqa: D103
+    return set(body.get("tags") or ()) != set(wanted)

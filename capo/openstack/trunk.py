@@ -1,0 +1,61 @@
+"""Neutron trunks.
+
+Source: Networking API, "Trunk networking".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from capo import names
+from capo.errors import NotFoundError
+from capo.names import Stamp
+from capo.openstack.cloud import Body, Cloud
+
+
+@dataclass(frozen=True)
+class WantedTrunk:
+    """A trunk to be made on a port.
+
+    Args:
+        port_id: the parent port.
+    """
+
+    stamp: Stamp
+    name: str
+    description: str
+    port_id: str
+
+
+def create(cloud: Cloud, wanted: WantedTrunk) -> Body:
+    """Make a trunk without subports."""
+    body: Body = cloud.post("network", "/trunks", json=request(wanted))["trunk"]
+    return body
+
+
+def delete(cloud: Cloud, trunk_id: str) -> None:
+    """Detach a trunk's subports, whose ports stay, and delete it; one that is gone is fine.
+
+    Raises:
+        ConflictError: the parent port is still in use by a server.
+    """
+    try:
+        subports = cloud.get("network", f"/trunks/{trunk_id}/get_subports")["sub_ports"]
+        if subports:
+            ids = [{"port_id": subport["port_id"]} for subport in subports]
+            cloud.put("network", f"/trunks/{trunk_id}/remove_subports", json={"sub_ports": ids})
+        cloud.delete("network", f"/trunks/{trunk_id}")
+    except NotFoundError:
+        return
+
+
+def request(wanted: WantedTrunk) -> Body:
+    """Return the body of the create."""
+    return {
+        "trunk": {
+            "name": wanted.name,
+            "description": names.stamped(wanted.description, wanted.stamp),
+            "port_id": wanted.port_id,
+            "sub_ports": [],
+        }
+    }

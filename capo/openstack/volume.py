@@ -1,0 +1,65 @@
+"""Cinder volumes.
+
+Source: Block Storage API v3, "Volumes"; volumes have no tags, so the stamp is in their metadata.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from capo import names
+from capo.errors import NotFoundError
+from capo.names import Stamp
+from capo.openstack.cloud import Body, Cloud
+from capo.openstack.kinds import CINDER
+
+
+@dataclass(frozen=True)
+class WantedVolume:
+    """A volume to be made.
+
+    Args:
+        image_id: what it is filled with, None for an empty one.
+        volume_type: None leaves it to the cloud.
+        availability_zone: Cinder's zone, None leaves it to the cloud.
+    """
+
+    stamp: Stamp
+    name: str
+    size_gib: int
+    description: str = ""
+    image_id: str | None = None
+    volume_type: str | None = None
+    availability_zone: str | None = None
+
+
+def create(cloud: Cloud, wanted: WantedVolume) -> Body:
+    """Make a volume; it is not usable before its status is ``available``."""
+    body: Body = cloud.post("volume", "/volumes", json=request(wanted), microversion=CINDER)["volume"]
+    return body
+
+
+def delete(cloud: Cloud, volume_id: str) -> None:
+    """Have Cinder delete a volume; it goes on after the answer. One that is gone is fine."""
+    try:
+        cloud.delete("volume", f"/volumes/{volume_id}", microversion=CINDER)
+    except NotFoundError:
+        return
+
+
+def request(wanted: WantedVolume) -> Body:
+    """Return the body of the create."""
+    optional = {
+        "imageRef": wanted.image_id,
+        "volume_type": wanted.volume_type,
+        "availability_zone": wanted.availability_zone,
+    }
+    return {
+        "volume": {
+            "name": wanted.name,
+            "description": wanted.description,
+            "size": wanted.size_gib,
+            "metadata": {names.VOLUME_STAMP_KEY: str(wanted.stamp)},
+            **{name: value for name, value in optional.items() if value},
+        }
+    }
