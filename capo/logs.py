@@ -22,8 +22,8 @@ _FIELDS: contextvars.ContextVar[Mapping[str, Any] | None] = contextvars.ContextV
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _SEVERITY: Final = {logging.CRITICAL: "F", logging.ERROR: "E", logging.WARNING: "W"}
 _NOISY: Final = {
-    # One line per event that its handler succeeded, and a traceback per broken connection: feed.py says it once.
-    "kopf": logging.WARNING,
+    # It says of each event that its handler succeeded, and at each start that signals are not its business.
+    "kopf": logging.ERROR,
     "asyncio": logging.WARNING,
     "urllib3": logging.WARNING,
     "aiohttp.access": logging.WARNING,

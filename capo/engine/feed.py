@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
+import aiohttp
 import kopf
 
 from capo.engine import metrics
@@ -28,6 +29,7 @@ Sink = Callable[[Kind, str | None, Mapping[str, Any]], object]
 
 BEAT_S: Final = 5.0
 GRACE_S: Final = 0.2
+STUBBORN_S: Final = 2.0
 RESTART_S: Final = 1.0
 MAX_RESTART_S: Final = 15.0
 HEALTHY_AFTER_S: Final = 60.0
@@ -67,7 +69,7 @@ class Feed:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._flag: asyncio.Event | None = None
         self._beat_s = time.monotonic()
-        self._up_since_s: float | None = None
+        self._sessions: list[aiohttp.ClientSession] = []
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -111,11 +113,11 @@ class Feed:
             began_s = time.monotonic()
             try:
                 asyncio.run(self._operate())
-            except Exception:
+            except Exception as error:  # noqa: BLE001 - whatever ends kopf must not end the watches
                 metrics.FEED_FAILURES.inc()
                 if time.monotonic() - began_s > HEALTHY_AFTER_S:
                     pause_s = self._restart_s
-                log.warning("Watches failed and start again", exc_info=True, extra={"pause_s": pause_s})
+                log.warning("Watches failed and start again", extra={"err": repr(error), "pause_s": pause_s})
                 self._is_stopping.wait(pause_s)
                 pause_s = min(2 * pause_s, MAX_RESTART_S)
 
@@ -126,8 +128,6 @@ class Feed:
             self._loop, self._flag = asyncio.get_running_loop(), asyncio.Event()
         try:
             await self._run_kopf(self._flag)
-            if not self._flag.is_set():
-                raise RuntimeError("kopf ended by itself")
         finally:
             with self._lock:
                 self._loop = self._flag = None
@@ -146,10 +146,14 @@ class Feed:
         ended, _ = await asyncio.wait(roots, return_when=asyncio.FIRST_COMPLETED)
         # kopf gives the other watches five seconds to end by themselves, which they never do.
         await asyncio.wait({running}, timeout=GRACE_S)
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        for task in ended:
-            task.result()
+        left = {running, *(task for task in asyncio.all_tasks() if task not in older)}
+        for task in left:
+            task.cancel()
+        gone, _ = await asyncio.wait(left, timeout=STUBBORN_S)
+        await self._close_sessions()
+        faults = [task.exception() for task in (*ended, *gone) if not task.cancelled()]
+        if not flag.is_set():
+            raise next(filter(None, faults), RuntimeError("kopf ended by itself"))
 
     async def _keep_beating(self) -> None:
         while True:
@@ -171,22 +175,28 @@ class Feed:
         except Exception:
             log.exception("An event could not be taken", extra={"kind": kind.kind})
 
-    def _login(self, **_: Any) -> kopf.ConnectionInfo:
-        """Say how to reach the API server; called again when it answers 401."""
+    async def _login(self, **_: Any) -> kopf.AiohttpSession:
+        """Open a session of our own; called again when the API server answers 401.
+
+        kopf's own sessions stay open when it is stopped while it starts; ours are closed in any case.
+        """
         connection = self._connection
-        connection.credentials.forget()
-        certificate, key = connection.client_pem or (None, None)
-        user, password = connection.basic or (None, None)
-        return kopf.ConnectionInfo(
-            server=connection.server,
-            ca_data=connection.ca_pem,
-            insecure=connection.is_insecure,
-            token=connection.credentials.token(),
-            username=user,
-            password=password,
-            certificate_data=certificate,
-            private_key_data=key,
+        if self._sessions:
+            connection.credentials.forget()
+        headers = await asyncio.to_thread(connection.authorization)
+        if self._sessions and headers.get("Authorization") == self._sessions[-1].headers.get("Authorization"):
+            raise kopf.PermanentError("the API server refuses these credentials")
+        tls = connection.tls() if connection.server.startswith("https:") else True
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=tls), headers=headers, trust_env=False
         )
+        self._sessions.append(session)
+        return kopf.AiohttpSession(server=connection.server, aiohttp_session=session)
+
+    async def _close_sessions(self) -> None:
+        for session in self._sessions:
+            await session.close()
+        self._sessions.clear()
 
 
 def _settings() -> kopf.OperatorSettings:

@@ -101,7 +101,7 @@ class Manager:
         await self._serve()
         try:
             if await self._lead():
-                await self._act()
+                await self._first(self._act())
             return 0
         finally:
             await self._shut_down()
@@ -156,27 +156,21 @@ class Manager:
         return acquired.is_set() and not self._stop.is_set()
 
     async def _act(self) -> None:
-        router, workers = self._assemble()
+        router, workers = await self._assemble()
         sweep = Sweep(self.kube, self._store, router.kinds(), namespace=self.settings.namespace)
         served = await self._primed(sweep)
-        if served is None:
-            return
         feed = Feed(self.kube.connection, self._store.apply, namespace=self.settings.namespace)
         self._feed = feed
         feed.watch(served)
         log.info("Acting", extra={"known": self._store.counts()})
-        await self._first(workers.run(), self._resync(sweep, feed, router))
+        await asyncio.gather(workers.run(), self._resync(sweep, feed, router))
 
-    def _assemble(self) -> tuple[Router, Workers]:
+    async def _assemble(self) -> tuple[Router, Workers]:
         settings = self.settings
-        tools = Tools(
-            self.kube,
-            self._store,
-            self._events,
-            SystemClock(),
-            settings,
-        )
-        queues = [(controller, self._queue(controller)) for controller in self.factory(tools, self._wake)]
+        tools = Tools(self.kube, self._store, self._events, SystemClock(), settings)
+        # In a thread: what controllers import takes seconds, and probes want an answer meanwhile.
+        controllers = await threads.run(lambda: self.factory(tools, self._wake), name="controllers")
+        queues = [(controller, self._queue(controller)) for controller in controllers]
         workers = Workers(queues, settings.worker_threads, Slots(settings.cloud_concurrency))
         accepts = business(settings.namespace, settings.watch_filter)
         router = Router(self._store, queues, asyncio.get_running_loop(), accepts=accepts)
@@ -194,22 +188,21 @@ class Manager:
         if self._router:
             self._router.wake(key)
 
-    async def _primed(self, sweep: Sweep) -> tuple[Kind, ...] | None:
-        """Fill the store; return the kinds that are served, None when the process was stopped before."""
+    async def _primed(self, sweep: Sweep) -> tuple[Kind, ...]:
+        """Fill the store, however long the API server is away; return the kinds that are served."""
         pause_s = FIRST_RETRY_S
-        while not self._stop.is_set():
+        while True:
             try:
                 return await threads.run(sweep.run, name="sweep")
             except KubeError as error:
                 log.warning("First listing failed", extra={"err": str(error), "pause_s": pause_s})
-            await self._pause(pause_s)
+            await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, MAX_RETRY_S)
-        return None
 
     async def _resync(self, sweep: Sweep, feed: Feed, router: Router) -> None:
         pause_s = self.settings.sync_period_s
         while True:
-            await self._pause(pause_s)
+            await asyncio.sleep(pause_s)
             try:
                 feed.watch(await threads.run(sweep.run, name="sweep"))
             except KubeError as error:
@@ -219,14 +212,9 @@ class Manager:
                 router.wake_all(RESYNC_SPREAD * self.settings.sync_period_s)
                 pause_s = self.settings.sync_period_s
 
-    async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stop.wait()
-
-    async def _first(self, *work: Coroutine[Any, Any, object]) -> None:
-        """Run until one of these ends or the process is stopped; what one raises is raised here."""
-        tasks = [asyncio.create_task(each) for each in (*work, self._stop.wait())]
+    async def _first(self, work: Coroutine[Any, Any, object]) -> None:
+        """Run until the work ends or the process is stopped; what it raises is raised here."""
+        tasks = [asyncio.create_task(each) for each in (work, self._stop.wait())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             for task in done:

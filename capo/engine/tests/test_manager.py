@@ -1,0 +1,342 @@
+"""Whole managers against a fake API server: start, act, hand over, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from typing import Any
+
+import aiohttp
+import pytest
+
+from capo.engine.lease import NAME
+from capo.engine.manager import Manager, StartError
+from capo.engine.store import Route
+from capo.engine.tests.builders import FakeController, an_object
+from capo.engine.turn import Tools
+from capo.engine.worker import Result
+from capo.kube.client import Kube
+from capo.kube.kinds import CLUSTER, LEASE, OPENSTACK_SERVER, Key
+from capo.kube.tests.fake_apiserver import FakeApiServer
+from capo.settings import Settings
+
+Pass = Callable[[Key, Tools], Result]
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApiServer]:
+    with FakeApiServer().running() as running:
+        yield running
+
+
+def settings(**more: Any) -> Settings:
+    quick = {"lease_duration_s": 0.6, "renew_deadline_s": 0.4, "retry_period_s": 0.05, "pod_namespace": "capo-system"}
+    addresses = {
+        "health_address": "127.0.0.1:0",
+        "diagnostics_address": "127.0.0.1:0",
+        "insecure_diagnostics": True,
+    }
+    return Settings(**{**quick, **addresses, **more})
+
+
+class Replica:
+    """A manager with one controller, and what it did."""
+
+    def __init__(self, api: FakeApiServer, reconcile: Pass | None = None, **more: Any) -> None:
+        self.passes: list[str] = []
+        self.ended: list[int] = []
+        self.tools: Tools | None = None
+        self._reconcile = reconcile or (lambda _key, _tools: Result())
+        self.manager = Manager(settings(**more), Kube(api.connection()), self._controllers, self.ended.append)
+
+    def _controllers(self, tools: Tools, _wake: Callable[[Key], None]) -> Sequence[FakeController]:
+        self.tools = tools
+
+        def reconcile(of: Key) -> Result:
+            result = self._reconcile(of, tools)
+            self.passes.append(of.name)
+            return result
+
+        return [FakeController(reconcile, routes=[Route(CLUSTER, lambda _obj, _store: ())])]
+
+    async def get(self, path: str, server: str = "health") -> tuple[int, str]:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"http://127.0.0.1:{self.manager.ports[server]}{path}") as answer,
+        ):
+            return answer.status, await answer.text()
+
+
+async def settled(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(8):
+        while not condition():  # noqa: ASYNC110 - passes run in threads and know no event
+            await asyncio.sleep(0.01)
+
+
+def play(*replicas: Replica, scenario: Callable[[], Awaitable[None]]) -> list[int]:
+    """Run the replicas while the scenario runs; return their exit statuses."""
+
+    async def body() -> list[int]:
+        tasks = [asyncio.create_task(replica.manager.run()) for replica in replicas]
+        try:
+            await scenario()
+        finally:
+            for replica in replicas:
+                replica.manager.stop()
+            statuses = await asyncio.gather(*tasks)
+        return statuses
+
+    return asyncio.run(body())
+
+
+def test_what_is_there_and_what_comes_gets_its_pass(api: FakeApiServer) -> None:
+    api.put(OPENSTACK_SERVER, an_object("early"))
+    replica = Replica(api)
+
+    async def scenario() -> None:
+        await settled(lambda: "early" in replica.passes and api.watches() == 2)
+        api.put(OPENSTACK_SERVER, an_object("late"))
+        await settled(lambda: "late" in replica.passes)
+
+    assert play(replica, scenario=scenario) == [0]
+    assert api.writes() == []
+
+
+def test_no_pass_runs_before_every_kind_is_listed(api: FakeApiServer) -> None:
+    api.put(OPENSTACK_SERVER, an_object("s"))
+    api.put(CLUSTER, an_object("paused"))
+    clusters_seen: list[int] = []
+
+    def reconcile(_key: Key, tools: Tools) -> Result:
+        clusters_seen.append(len(tools.store.list(CLUSTER)))
+        return Result()
+
+    api.hang = lambda _method, path: path.endswith("/clusters")
+    replica = Replica(api, reconcile)
+
+    async def scenario() -> None:
+        await settled(lambda: any(path.endswith("/clusters") for _, path in api.requests))
+        await asyncio.sleep(0.1)
+        api.hang = lambda _method, _path: False
+        await settled(lambda: clusters_seen)
+
+    play(replica, scenario=scenario)
+
+    assert clusters_seen[0] == 1
+
+
+def test_thirty_quick_changes_during_a_pass_give_one_more(api: FakeApiServer) -> None:
+    opened = threading.Event()
+
+    def reconcile(_key: Key, _tools: Tools) -> Result:
+        assert opened.wait(5)
+        return Result()
+
+    replica = Replica(api, reconcile)
+    seen: list[str] = []
+
+    async def scenario() -> None:
+        api.put(OPENSTACK_SERVER, an_object("s"))
+        await settled(lambda: replica.tools and api.watches() == 2)
+        assert replica.tools
+        replica.tools.store.listen(lambda change: seen.append(change.version))
+        for number in range(30):
+            api.put(OPENSTACK_SERVER, an_object("s", labels={"n": str(number)}))
+        await settled(lambda: len(seen) >= 30)
+        opened.set()
+        await settled(lambda: len(replica.passes) == 2)
+
+    play(replica, scenario=scenario)
+
+    assert len(replica.passes) == 2
+
+
+def test_a_pass_that_writes_its_status_is_not_woken_by_its_own_echo(api: FakeApiServer) -> None:
+    def reconcile(of: Key, tools: Tools) -> Result:
+        obj = tools.store.get(*of)
+        assert obj
+        if not obj.get("status"):
+            tools.store.apply_own(of.kind, tools.kube.patch(*of, {"status": {"ready": True}}, subresource="status"))
+        return Result()
+
+    replica = Replica(api, reconcile)
+
+    async def scenario() -> None:
+        await settled(lambda: api.watches() == 2)
+        for number in range(20):
+            api.put(OPENSTACK_SERVER, an_object(f"s-{number}"))
+        await settled(lambda: len(replica.passes) >= 20)
+        api.put(OPENSTACK_SERVER, an_object("last"))
+        await settled(lambda: "last" in replica.passes)
+
+    play(replica, scenario=scenario)
+
+    assert len(replica.passes) == 21
+    assert len(api.writes()) == 21
+
+
+def test_a_watch_error_leaves_the_passes_alone(api: FakeApiServer) -> None:
+    opened = threading.Event()
+
+    def reconcile(of: Key, _tools: Tools) -> Result:
+        assert of.name != "slow" or opened.wait(5)
+        return Result()
+
+    replica = Replica(api, reconcile)
+
+    async def scenario() -> None:
+        await settled(lambda: api.watches() == 2)
+        api.put(OPENSTACK_SERVER, an_object("slow"))
+        await asyncio.sleep(0.05)
+        api.send_error(500)
+        api.put(OPENSTACK_SERVER, an_object("after"))
+        await settled(lambda: "after" in replica.passes)
+        opened.set()
+        await settled(lambda: "slow" in replica.passes)
+
+    play(replica, scenario=scenario)
+
+    assert sorted(replica.passes) == ["after", "slow"]
+
+
+def test_only_the_holder_of_the_lease_acts_and_the_other_follows_at_once(api: FakeApiServer) -> None:
+    api.put(OPENSTACK_SERVER, an_object("s"))
+    one, two = Replica(api, leader_elect=True), Replica(api, leader_elect=True)
+
+    async def scenario() -> None:
+        await settled(lambda: one.passes or two.passes)
+        leader, other = (one, two) if one.passes else (two, one)
+        assert await other.get("/readyz") == (200, "ok")
+        assert not other.passes
+        leader.manager.stop()
+        await settled(lambda: other.passes)
+
+    assert play(one, two, scenario=scenario) == [0, 0]
+    lease = api.read(LEASE, "capo-system", NAME)
+    assert lease
+    assert lease["spec"]["holderIdentity"] == ""
+
+
+def test_a_lost_lease_ends_the_process(api: FakeApiServer) -> None:
+    replica = Replica(api, leader_elect=True)
+
+    async def scenario() -> None:
+        await settled(lambda: replica.tools)
+        api.hang = lambda _method, path: "leases" in path
+        await settled(lambda: replica.ended)
+        api.hang = lambda _method, _path: False
+
+    play(replica, scenario=scenario)
+
+    assert replica.ended == [1]
+
+
+def test_the_lease_is_kept_while_a_pass_hangs(api: FakeApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("capo.engine.manager.DRAIN_S", 0.1)
+    opened = threading.Event()
+
+    def reconcile(_key: Key, _tools: Tools) -> Result:
+        opened.wait(5)
+        return Result()
+
+    replica = Replica(api, reconcile, leader_elect=True)
+    api.put(OPENSTACK_SERVER, an_object("hangs"))
+
+    async def scenario() -> None:
+        await settled(lambda: replica.manager._workers and replica.manager._workers._running)
+
+    play(replica, scenario=scenario)
+    opened.set()
+
+    lease = api.read(LEASE, "capo-system", NAME)
+    assert lease
+    assert lease["spec"]["holderIdentity"] != ""
+
+
+def test_an_api_server_that_is_away_at_the_start_is_waited_for(
+    api: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("capo.engine.manager.FIRST_RETRY_S", 0.05)
+    api.put(OPENSTACK_SERVER, an_object("s"))
+    api.fail_next += [(lambda _method, _path: True, 503), (lambda _method, _path: True, 500)]
+    replica = Replica(api)
+
+    async def scenario() -> None:
+        await settled(lambda: replica.passes)
+
+    assert play(replica, scenario=scenario) == [0]
+
+
+def test_stopping_is_quick_while_the_first_listing_hangs(api: FakeApiServer) -> None:
+    api.hang = lambda _method, path: "openstackservers" in path
+    replica = Replica(api)
+    stopping: list[float] = []
+
+    async def scenario() -> None:
+        await settled(lambda: any("openstackservers" in path for _, path in api.requests))
+        stopping.append(time.monotonic())
+
+    play(replica, scenario=scenario)
+
+    assert time.monotonic() - stopping[0] < 2
+    api.hang = lambda _method, _path: False
+
+
+def test_every_sync_period_everything_is_looked_at_again(api: FakeApiServer) -> None:
+    api.put(OPENSTACK_SERVER, an_object("s"))
+    replica = Replica(api, sync_period_s=0.1)
+
+    async def scenario() -> None:
+        await settled(lambda: len(replica.passes) >= 4)
+
+    play(replica, scenario=scenario)
+
+
+def test_probes_and_metrics_are_served(api: FakeApiServer) -> None:
+    replica = Replica(api)
+    answers: dict[str, tuple[int, str]] = {}
+
+    async def scenario() -> None:
+        await settled(lambda: replica.tools)
+        for path in ("/healthz", "/readyz", "/healthz?verbose", "/healthz/watches", "/healthz/nothing"):
+            answers[path] = await replica.get(path)
+        answers["metrics"] = await replica.get("/metrics", "diagnostics")
+
+    play(replica, scenario=scenario)
+
+    assert answers["/healthz"] == answers["/readyz"] == answers["/healthz/watches"] == (200, "ok")
+    assert answers["/healthz?verbose"] == (200, "[+]watches ok\nhealthz check passed\n")
+    assert answers["/healthz/nothing"][0] == 404
+    assert "workqueue_depth" in answers["metrics"][1]
+
+
+def test_dead_watches_fail_liveness_but_not_readiness(api: FakeApiServer) -> None:
+    replica = Replica(api)
+
+    async def scenario() -> None:
+        await settled(lambda: replica.manager._feed)
+        replica.manager._feed.silent_s = lambda: 200.0  # type: ignore[union-attr,method-assign]
+        assert (await replica.get("/healthz"))[0] == 500
+        assert await replica.get("/readyz") == (200, "ok")
+
+    play(replica, scenario=scenario)
+
+
+def test_an_address_that_is_taken_is_one_clear_error(api: FakeApiServer) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+
+        with pytest.raises(StartError, match=address):
+            asyncio.run(Manager(settings(health_address=address), Kube(api.connection()), lambda _t, _w: []).run())
+
+
+def test_a_lease_without_a_namespace_is_one_clear_error(api: FakeApiServer) -> None:
+    manager = Manager(settings(leader_elect=True, pod_namespace=""), Kube(api.connection()), lambda _t, _w: [])
+
+    with pytest.raises(StartError, match="POD_NAMESPACE"):
+        asyncio.run(manager.run())
