@@ -13,7 +13,7 @@ from typing import Any
 
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachine
-from capo.contract import machines
+from capo.contract import machines, references
 from capo.controllers.openstackmachine.owners import Owners
 from capo.engine.turn import Turn
 from capo.kube.kinds import OPENSTACK_SERVER
@@ -72,14 +72,15 @@ class MachineScope:
 
     @property
     def server_object(self) -> Object | None:
-        """The OpenStackServer as the store has it now, None when there is none."""
+        """The OpenStackServer of our name as the store has it now, whoever it belongs to; None when there is none."""
         return self.turn.tools.store.get(OPENSTACK_SERVER, self.namespace, self.name)
 
     @property
     def server(self) -> OpenStackServer | None:
-        """The OpenStackServer, None when there is none."""
+        """The OpenStackServer that was made for this object, None when there is none."""
         found = self.server_object
-        return OpenStackServer.model_validate(found) if found else None
+        is_ours = found is not None and references.is_owned_by(found, self.turn.obj)
+        return OpenStackServer.model_validate(found) if is_ours else None
 
     @functools.cached_property
     def cloud(self) -> Cloud:

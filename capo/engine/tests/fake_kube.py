@@ -72,6 +72,17 @@ class FakeKube:
             self.writes.append((f"patch{'/' + subresource if subresource else ''}", kind.kind, name))
             return self._merge(key, part)
 
+    def create(self, kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
+        metadata = obj["metadata"]
+        key = Key(kind, metadata.get("namespace", ""), metadata["name"])
+        with self._lock:
+            if self.before_write:
+                self.before_write("create", key, obj)
+            if key in self.objects:
+                raise Conflict(f"{kind.plural} {key.name} already exists")
+            self.writes.append(("create", kind.kind, key.name))
+            return self.put(kind, obj)
+
     def apply(self, kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
         metadata = obj["metadata"]
         key = Key(kind, metadata.get("namespace", ""), metadata["name"])

@@ -34,7 +34,6 @@ LISTINGS: Final = (
     Listing("compute", "key pair", "/os-keypairs", "keypairs"),
     Listing("image", "image", "/images", "images"),
     Listing("volume", "volume", "/volumes/detail", "volumes"),
-    Listing("volume", "volume snapshot", "/snapshots/detail", "snapshots"),
     Listing("load-balancer", "load balancer", "/lbaas/loadbalancers", "loadbalancers"),
     Listing("load-balancer", "listener", "/lbaas/listeners", "listeners"),
     Listing("load-balancer", "pool", "/lbaas/pools", "pools"),

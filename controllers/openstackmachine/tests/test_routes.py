@@ -1,0 +1,84 @@
+"""Which OpenStackMachines are woken."""
+
+from __future__ import annotations
+
+from capo.controllers.openstackmachine import routes
+from capo.controllers.openstackmachine.tests.world import NAMESPACE, World
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE
+
+WORKER, FIRST, SECOND = ((NAMESPACE, name) for name in ("worker", "first", "second"))
+
+
+def settled() -> World:
+    """Return a world of two control planes and a worker that are up."""
+    world = World()
+    for name in ("first", "second"):
+        world.add_machine(name, is_control_plane=True)
+    for name in ("worker", "first", "second"):
+        conditions = [{"type": "Paused", "status": "False"}]
+        status = {"initialization": {"provisioned": True}, "conditions": conditions}
+        world.edit(OPENSTACK_MACHINE, name, {"metadata": {"finalizers": ["f"]}, "status": status})
+    world.sync()
+    return world
+
+
+def test_machine_wakes_what_it_refers_to() -> None:
+    world = settled()
+
+    assert list(routes.of_machine(world.get(MACHINE, "worker") or {}, world.store)) == [WORKER]
+
+
+def test_cluster_wakes_nobody_who_is_settled() -> None:
+    world = settled()
+
+    assert list(routes.of_cluster(world.get(CLUSTER, "demo") or {}, world.store)) == []
+
+
+def test_cluster_that_is_paused_wakes_all_pau_3() -> None:
+    world = settled()
+    world.edit(CLUSTER, "demo", {"spec": {"paused": True}})
+
+    found = list(routes.of_cluster(world.get(CLUSTER, "demo") or {}, world.store))
+
+    assert sorted(found) == sorted([WORKER, FIRST, SECOND])
+
+
+def test_cluster_wakes_those_that_wait_for_its_infrastructure() -> None:
+    world = settled()
+    world.edit(OPENSTACK_MACHINE, "worker", {"status": {"initialization": None}})
+    world.sync()
+
+    assert list(routes.of_cluster(world.get(CLUSTER, "demo") or {}, world.store)) == [WORKER]
+
+
+def test_openstack_cluster_wakes_the_control_plane() -> None:
+    world = settled()
+
+    found = routes.of_openstack_cluster(world.get(OPENSTACK_CLUSTER, "infra") or {}, world.store)
+
+    assert list(found) == [FIRST, SECOND]
+
+
+def test_server_wakes_its_machine_and_a_bastion_wakes_none() -> None:
+    world = World()
+    world.run()
+    server = world.server()
+
+    assert list(routes.of_server(server, world.store)) == [WORKER]
+    server["metadata"]["ownerReferences"][0]["kind"] = "OpenStackCluster"
+    assert list(routes.of_server(server, world.store)) == []
+
+
+def test_control_plane_machine_that_goes_wakes_the_others() -> None:
+    world = settled()
+
+    assert list(routes.of_sibling(world.obj("first"), world.store)) == []
+    world.edit(OPENSTACK_MACHINE, "first", {"metadata": {"deletionTimestamp": "now"}})
+    assert list(routes.of_sibling(world.obj("first"), world.store)) == [SECOND]
+
+
+def test_worker_that_goes_wakes_nobody() -> None:
+    world = settled()
+    world.edit(OPENSTACK_MACHINE, "worker", {"metadata": {"deletionTimestamp": "now"}})
+
+    assert list(routes.of_sibling(world.obj("worker"), world.store)) == []

@@ -1,0 +1,383 @@
+"""Passes over a worker's OpenStackMachine: they need Kubernetes alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo import names
+from capo.controllers.openstackmachine.tests.world import NAMESPACE, World
+from capo.kube.errors import Invalid
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key
+
+READY, INSTANCE = "Ready", "InstanceReady"
+FINALIZER = names.finalizer("OpenStackMachine")
+
+
+def test_server_is_made_once_in_one_write_with_all_that_belongs_to_it() -> None:
+    world = World()
+
+    world.run()
+    world.run()
+
+    server = world.server()
+    metadata = server["metadata"]
+    assert world.kube.writes.count(("create", "OpenStackServer", "worker")) == 1
+    assert [w for w in world.kube.writes if w[1] == "OpenStackServer"] == [("create", "OpenStackServer", "worker")]
+    assert metadata["labels"] == {names.CLUSTER_NAME_LABEL: "demo"}
+    assert metadata["finalizers"] == [names.finalizer("OpenStackServer")]
+    assert metadata["ownerReferences"][0]["uid"] == world.obj()["metadata"]["uid"]
+    assert metadata["ownerReferences"][0]["controller"] is True
+    owner = metadata["annotations"][names.OWNER_ID_ANNOTATION]
+    assert names.owner_of(owner, kind="OpenStackServer", namespace=NAMESPACE, name="worker")
+    assert server["spec"] == {
+        "identityRef": {"name": "secret", "cloudName": "cloud"},
+        "flavor": "m1.small",
+        "image": {"filter": {"name": "ubuntu"}},
+        "sshKeyName": "k",
+        "availabilityZone": "az1",
+        "userDataRef": {"name": "worker-boot"},
+        "ports": [{"network": {"id": "net"}, "securityGroups": [{"id": "group-worker"}]}],
+    }
+
+
+def test_watch_filter_label_is_passed_on_w_07() -> None:
+    world = World()
+    world.edit(OPENSTACK_MACHINE, "worker", {"metadata": {"labels": {names.WATCH_FILTER_LABEL: "x"}}})
+
+    world.run()
+
+    assert world.server()["metadata"]["labels"][names.WATCH_FILTER_LABEL] == "x"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "patch", "reason"),
+    [
+        pytest.param(
+            CLUSTER, "demo", {"status": {"initialization": None}}, "WaitingForClusterInfrastructure", id="Cluster"
+        ),
+        pytest.param(
+            OPENSTACK_CLUSTER,
+            "infra",
+            {"status": {"initialization": None}},
+            "WaitingForClusterInfrastructure",
+            id="OpenStackCluster not provisioned",
+        ),
+        pytest.param(
+            OPENSTACK_CLUSTER,
+            "infra",
+            {"status": {"workerSecurityGroup": None}},
+            "WaitingForClusterInfrastructure",
+            id="managed group missing",
+        ),
+        pytest.param(
+            MACHINE, "worker", {"spec": {"bootstrap": {"dataSecretName": None}}}, "WaitingForBootstrapData", id="data"
+        ),
+    ],
+)
+def test_prerequisites_are_waited_for_im_10(kind: Any, name: str, patch: Any, reason: str) -> None:
+    world = World()
+    world.edit(kind, name, patch)
+
+    world.run()
+
+    assert world.get(OPENSTACK_SERVER, "worker") is None
+    assert world.condition(INSTANCE) == world.condition(READY) == ("False", reason)
+    assert FINALIZER in world.obj()["metadata"]["finalizers"]
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        pytest.param(Key(MACHINE, NAMESPACE, "worker"), id="Machine"),
+        pytest.param(Key(CLUSTER, NAMESPACE, "demo"), id="Cluster"),
+    ],
+)
+def test_nothing_is_written_before_the_owners_are_known(missing: Key) -> None:
+    world = World()
+    del world.kube.objects[missing]
+
+    world.run()
+
+    assert world.kube.writes == []
+
+
+def test_active_server_gives_provider_id_addresses_and_provisioned() -> None:
+    world = World()
+    world.run()
+    world.become_active()
+
+    world.run()
+
+    obj = world.obj()
+    assert obj["spec"]["providerID"] == "openstack:///server-id"
+    assert obj["status"]["initialization"] == {"provisioned": True}
+    assert obj["status"]["instanceID"] == "server-id"
+    assert obj["status"]["failureDomain"] == "az1"
+    assert [a["type"] for a in obj["status"]["addresses"]] == ["InternalIP", "InternalDNS"]
+    assert world.condition(INSTANCE) == world.condition(READY) == ("True", "Ready")
+    assert world.condition("APIServerIngressReady") is None
+
+
+def test_provider_id_is_written_before_provisioned_im_2() -> None:
+    world = World()
+    world.run()
+    world.become_active()
+    seen: list[tuple[str, bool]] = []
+    world.kube.before_write = lambda verb, key, body: seen.append((verb, "providerID" in str(body)))
+
+    world.run()
+
+    assert seen == [("patch", True), ("patch/status", False)]
+
+
+def test_region_in_the_provider_id_is_that_of_the_machine_alone_im_1() -> None:
+    world = World()
+    world.edit(OPENSTACK_CLUSTER, "infra", {"spec": {"identityRef": {"region": "of-cluster"}}})
+    world.edit(OPENSTACK_MACHINE, "worker", {"spec": {"identityRef": {"name": "s", "cloudName": "c", "region": "own"}}})
+    world.run()
+    world.become_active()
+
+    world.run()
+
+    assert world.obj()["spec"]["providerID"] == "openstack://own/server-id"
+    assert world.server()["spec"]["identityRef"]["region"] == "own"
+
+
+def test_nothing_is_written_when_nothing_changed_ssa_6() -> None:
+    world = World()
+    world.run()
+    world.become_active()
+    world.run()
+    before = list(world.kube.writes)
+
+    world.run()
+    world.restart()
+    world.run()
+
+    assert world.kube.writes == before
+
+
+NOVA = {"type": "InstanceReady", "status": "False", "reason": "NoValidHost", "message": "No valid host was found."}
+
+
+@pytest.mark.parametrize(
+    ("status", "condition", "message"),
+    [
+        pytest.param({}, ("False", "InstanceNotReady"), "no server yet", id="nothing said"),
+        pytest.param({"conditions": [NOVA]}, ("False", "NoValidHost"), "No valid host", id="its own words"),
+        pytest.param(
+            {"conditions": [{"type": "Ready", "status": "False", "reason": "OpenStackError", "message": "x: y"}]},
+            ("False", "OpenStackError"),
+            "x: y",
+            id="its summary",
+        ),
+        pytest.param({"instanceState": "BUILD"}, ("False", "InstanceNotReady"), "being built", id="building"),
+        pytest.param(
+            {"instanceState": "ERROR", "conditions": [NOVA]},
+            ("False", "InstanceStateError"),
+            "No valid host was found",
+            id="Nova's fault",
+        ),
+        pytest.param({"instanceState": "DELETED"}, ("False", "InstanceDeleted"), "deleted", id="vanished"),
+        pytest.param({"instanceState": "SHUTOFF"}, ("Unknown", "InstanceNotReady"), "SHUTOFF", id="stopped"),
+    ],
+)
+def test_state_of_the_server_is_passed_on(status: Any, condition: tuple[str, str], message: str) -> None:
+    world = World()
+    world.run()
+    world.edit(OPENSTACK_SERVER, "worker", {"status": status})
+
+    world.run()
+
+    assert world.condition(INSTANCE) == world.condition(READY) == condition
+    assert message in world.message(INSTANCE)
+    assert "providerID" not in world.obj()["spec"]
+
+
+def test_provisioned_and_addresses_stay_when_the_server_stops_im_3() -> None:
+    world = World()
+    world.run()
+    world.become_active()
+    world.run()
+    world.edit(OPENSTACK_SERVER, "worker", {"status": {"instanceState": "ERROR", "ready": False}})
+
+    world.run()
+
+    assert world.obj()["status"]["initialization"] == {"provisioned": True}
+    assert world.condition(READY) == ("False", "InstanceStateError")
+
+
+def test_server_that_is_gone_is_never_made_again_im_12() -> None:
+    world = World()
+    world.run()
+    world.become_active()
+    world.run()
+    del world.kube.objects[Key(OPENSTACK_SERVER, NAMESPACE, "worker")]
+
+    world.run()
+
+    assert world.get(OPENSTACK_SERVER, "worker") is None
+    assert world.condition(READY) == ("False", "InstanceDeleted")
+
+
+def test_namesake_of_another_owner_is_not_touched_w_14() -> None:
+    world = World()
+    world.kube.put(OPENSTACK_SERVER, {"metadata": {"name": "worker", "namespace": NAMESPACE}, "spec": {"a": 1}})
+
+    world.run()
+    world.edit(OPENSTACK_MACHINE, "worker", {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    world.run()
+
+    assert world.server()["spec"] == {"a": 1}
+    assert "deletionTimestamp" not in world.server()["metadata"]
+    assert world.get(OPENSTACK_MACHINE, "worker") is None
+
+
+def test_server_that_another_process_made_is_found_and_keeps_its_owner_id() -> None:
+    world = World()
+    world.run()
+    owner = world.server()["metadata"]["annotations"]
+    world.store.apply(OPENSTACK_SERVER, "DELETED", world.server())
+
+    world.reconciler.reconcile(Key(OPENSTACK_MACHINE, NAMESPACE, "worker"))
+
+    assert world.server()["metadata"]["annotations"] == owner
+    assert world.condition(INSTANCE) == ("False", "InstanceNotReady")
+
+
+def test_refusal_by_the_api_server_is_shown_w_23() -> None:
+    world = World()
+
+    def refuse(verb: str, key: Key, body: Any) -> None:
+        if key.kind == OPENSTACK_SERVER:
+            raise Invalid("spec.ports[0]: not like this")
+
+    world.kube.before_write = refuse
+
+    world.run()
+
+    assert world.condition(INSTANCE) == ("False", "InvalidMachineSpec")
+    assert "not like this" in world.message(READY)
+
+
+def test_refused_credentials_of_the_server_are_shown() -> None:
+    world = World()
+    world.run()
+    refused = {
+        "type": "OpenStackAuthenticationSucceeded",
+        "status": "False",
+        "reason": "OpenStackAuthenticationFailed",
+        "message": "Secret gone",
+    }
+    world.edit(OPENSTACK_SERVER, "worker", {"status": {"conditions": [refused]}})
+
+    world.run()
+
+    assert world.condition("OpenStackAuthenticationSucceeded") == ("False", "OpenStackAuthenticationFailed")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "patch"),
+    [
+        pytest.param(CLUSTER, "demo", {"spec": {"paused": True}}, id="Cluster"),
+        pytest.param(
+            OPENSTACK_MACHINE, "worker", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}}, id="own"
+        ),
+    ],
+)
+def test_paused_object_shows_that_and_nothing_else_happens_pau_2(kind: Any, name: str, patch: Any) -> None:
+    world = World()
+    world.edit(kind, name, patch)
+
+    world.run()
+    world.edit(
+        OPENSTACK_MACHINE, "worker", {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x"]}}
+    )
+    world.run()
+
+    assert world.condition("Paused") == ("True", "Paused")
+    assert world.kube.writes == [("patch/status", "OpenStackMachine", "worker")]
+
+
+def delete(world: World) -> None:
+    world.edit(OPENSTACK_MACHINE, "worker", {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+
+
+def test_deletion_waits_until_the_server_is_gone() -> None:
+    world = World()
+    world.run()
+    delete(world)
+
+    world.run()
+
+    assert world.server()["metadata"]["deletionTimestamp"]
+    assert world.condition(READY) == ("False", "Deleting")
+    del world.kube.objects[Key(OPENSTACK_SERVER, NAMESPACE, "worker")]
+    world.run()
+    assert world.get(OPENSTACK_MACHINE, "worker") is None
+
+
+def test_server_is_asked_to_go_only_once() -> None:
+    world = World()
+    world.run()
+    delete(world)
+
+    world.run()
+    world.run()
+
+    assert world.kube.writes.count(("delete", "OpenStackServer", "worker")) == 1
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        pytest.param([Key(OPENSTACK_CLUSTER, NAMESPACE, "infra")], id="OpenStackCluster"),
+        pytest.param([Key(MACHINE, NAMESPACE, "worker")], id="Machine"),
+        pytest.param(
+            [
+                Key(CLUSTER, NAMESPACE, "demo"),
+                Key(MACHINE, NAMESPACE, "worker"),
+                Key(OPENSTACK_CLUSTER, NAMESPACE, "infra"),
+            ],
+            id="everything",
+        ),
+    ],
+)
+def test_deletion_needs_none_of_the_owners_w_15_w_17(missing: list[Key]) -> None:
+    world = World()
+    world.run()
+    for key in missing:
+        del world.kube.objects[key]
+    delete(world)
+
+    world.run()
+    del world.kube.objects[Key(OPENSTACK_SERVER, NAMESPACE, "worker")]
+    world.run()
+
+    assert world.get(OPENSTACK_MACHINE, "worker") is None
+
+
+def test_deletion_of_one_that_never_had_a_server_is_done_at_once() -> None:
+    world = World()
+    world.edit(MACHINE, "worker", {"spec": {"bootstrap": {"dataSecretName": None}}})
+    world.run()
+    delete(world)
+
+    world.run()
+
+    assert world.get(OPENSTACK_MACHINE, "worker") is None
+
+
+def test_deletion_finds_a_server_that_the_store_does_not_know() -> None:
+    world = World()
+    world.run()
+    delete(world)
+    world.sync()
+    world.store.apply(OPENSTACK_SERVER, "DELETED", world.server())
+
+    world.reconciler.reconcile(Key(OPENSTACK_MACHINE, NAMESPACE, "worker"))
+
+    assert world.obj()["metadata"]["finalizers"] == [FINALIZER]
+    assert world.server()["metadata"]["deletionTimestamp"]

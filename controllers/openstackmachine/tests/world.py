@@ -1,0 +1,170 @@
+"""A cluster with machines as Cluster API would have made it, and a manager that runs passes over OpenStackMachines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from capo import names
+from capo.controllers.openstackmachine.subject import MachineSubject
+from capo.engine.reconciler import Reconciler
+from capo.engine.store import Store
+from capo.engine.tests.fake_kube import FakeClock, FakeKube
+from capo.engine.turn import Tools
+from capo.engine.worker import Result
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key, Kind
+
+NAMESPACE = "default"
+LABELS = {names.CLUSTER_NAME_LABEL: "demo"}
+KINDS = (CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER)
+IDENTITY = {"name": "secret", "cloudName": "cloud"}
+READY_SERVER = {
+    "ready": True,
+    "instanceID": "server-id",
+    "instanceState": "ACTIVE",
+    "addresses": [
+        {"type": "InternalIP", "address": "10.6.0.7"},
+        {"type": "InternalDNS", "address": "worker"},
+    ],
+}
+
+
+class NoCloud:
+    """Credentials that nobody may ask for."""
+
+    def cloud(self, ref: Mapping[str, Any], namespace: str) -> Any:
+        raise AssertionError("this pass needs no cloud")
+
+    def forget(self, ref: Mapping[str, Any], namespace: str) -> None:
+        """Nothing is kept."""
+
+    @staticmethod
+    def slot(ref: Mapping[str, Any] | None, namespace: str) -> str:
+        return "slot"
+
+
+class Events:
+    """Events by reason."""
+
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def emit(self, obj: Mapping[str, Any], type_: str, reason: str, message: str, action: str | None = None) -> None:
+        self.reasons.append(reason)
+
+
+class World:
+    """One cluster, provisioned, with one worker whose bootstrap data is there; tests take away what they are about."""
+
+    def __init__(self, identities: Any = None, *, machine: str = "worker", is_control_plane: bool = False) -> None:
+        self.kube, self.clock, self.events, self.store = FakeKube(), FakeClock(), Events(), Store()
+        self.identities: Any = identities or NoCloud()
+        self.tools = Tools(self.kube, self.store, self.events, self.clock)  # type: ignore[arg-type]
+        self.restart()
+        self.kube.put(CLUSTER, cluster())
+        self.kube.put(OPENSTACK_CLUSTER, openstack_cluster())
+        self.add_machine(machine, is_control_plane=is_control_plane)
+        self.machine = machine
+
+    def restart(self) -> None:
+        """Run passes by a manager that remembers nothing."""
+        self.reconciler = Reconciler(MachineSubject(self.identities), self.tools)
+
+    def add_machine(self, name: str, *, is_control_plane: bool = False) -> None:
+        """Have one more Machine with its OpenStackMachine."""
+        labels = {**LABELS, **({names.CONTROL_PLANE_LABEL: ""} if is_control_plane else {})}
+        self.kube.put(MACHINE, machine(name, labels))
+        self.kube.put(OPENSTACK_MACHINE, openstack_machine(name, labels))
+
+    def edit(self, kind: Kind, name: str, patch: Mapping[str, Any]) -> None:
+        """Merge patch an object as somebody else would."""
+        self.kube.edit(kind, NAMESPACE, name, patch)
+
+    def get(self, kind: Kind, name: str) -> dict[str, Any] | None:
+        """Return an object as the API server has it."""
+        return self.kube.get(kind, NAMESPACE, name)
+
+    def obj(self, name: str = "") -> dict[str, Any]:
+        """Return the OpenStackMachine."""
+        found = self.get(OPENSTACK_MACHINE, name or self.machine)
+        assert found is not None
+        return found
+
+    def server(self, name: str = "") -> dict[str, Any]:
+        """Return the OpenStackServer."""
+        found = self.get(OPENSTACK_SERVER, name or self.machine)
+        assert found is not None
+        return found
+
+    def run(self, name: str = "") -> Result:
+        """Bring the store up to date and run one pass."""
+        self.sync()
+        return self.reconciler.reconcile(Key(OPENSTACK_MACHINE, NAMESPACE, name or self.machine))
+
+    def sync(self) -> None:
+        """Deliver what the watches would."""
+        for kind in KINDS:
+            items = list(self.kube.list(kind))
+            self.store.replace(kind, items, namespace=None, resource_version="999999")
+
+    def condition(self, type_: str, name: str = "") -> tuple[str, str] | None:
+        """Return status and reason of a condition, None without it."""
+        conditions = self.obj(name).get("status", {}).get("conditions") or ()
+        return next(((c["status"], c["reason"]) for c in conditions if c["type"] == type_), None)
+
+    def message(self, type_: str) -> str:
+        """Return the message of a condition."""
+        conditions = self.obj()["status"]["conditions"]
+        return str(next(c["message"] for c in conditions if c["type"] == type_))
+
+    def become_active(self, name: str = "", **status: Any) -> None:
+        """Have the server of a machine ACTIVE, as its own controller would say."""
+        self.edit(OPENSTACK_SERVER, name or self.machine, {"status": {**READY_SERVER, **status}})
+
+
+def cluster() -> dict[str, Any]:
+    return {
+        "metadata": {"name": "demo", "namespace": NAMESPACE},
+        "spec": {"infrastructureRef": {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": "infra"}},
+        "status": {"initialization": {"infrastructureProvisioned": True}},
+    }
+
+
+def openstack_cluster() -> dict[str, Any]:
+    return {
+        "metadata": {"name": "infra", "namespace": NAMESPACE, "labels": LABELS},
+        "spec": {
+            "identityRef": IDENTITY,
+            "managedSecurityGroups": {},
+            "controlPlaneEndpoint": {"host": "127.64.0.5", "port": 6443},
+        },
+        "status": {
+            "initialization": {"provisioned": True},
+            "network": {"id": "net", "name": "n", "subnets": [{"id": "sub", "name": "s", "cidr": "10.6.0.0/24"}]},
+            "controlPlaneSecurityGroup": {"id": "group-cp", "name": "cp"},
+            "workerSecurityGroup": {"id": "group-worker", "name": "w"},
+        },
+    }
+
+
+def machine(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
+        "spec": {
+            "failureDomain": "az1",
+            "bootstrap": {"dataSecretName": f"{name}-boot"},
+            "infrastructureRef": {"apiGroup": names.GROUP, "kind": "OpenStackMachine", "name": name},
+        },
+    }
+
+
+def openstack_machine(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    owner = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine", "name": name, "uid": "m", "controller": True}
+    return {
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels, "ownerReferences": [owner]},
+        "spec": {
+            "flavor": {"filter": {"name": "m1.small"}},
+            "image": {"filter": {"name": "ubuntu"}},
+            "sshKeyName": "k",
+        },
+    }
