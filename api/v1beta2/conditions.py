@@ -65,6 +65,8 @@ class Reason(StrEnum):
     """Ours: reconciliation is not paused."""
     DELETING = "Deleting"
     """Ours: deletion is under way; the message says what is waited for."""
+    NO_REASON_REPORTED = "NoReasonReported"
+    """Ours: condition was written through v1beta1 without a reason."""
 
     OPENSTACK_AUTHENTICATION_FAILED = "OpenStackAuthenticationFailed"
     """Credentials could not be found, or Keystone refused them."""

@@ -1,0 +1,75 @@
+"""Conversion between v1beta1 and v1beta2, on JSON data; pure functions, one module per kind.
+
+v1beta2 is stored. Spec and status are converted each by itself, by a function there and one back; ``KINDS`` names them.
+What one version cannot say is kept beside the object, in the annotation that the Go provider uses too
+(:mod:`capo.api.conversion.stash`), and comes back only while the object still says what it said then: a change made
+through either version is seen through the other. Nothing is kept where nothing would be lost, which is the rule.
+
+Source: upstream's conversion and its faults, rule by rule, are listed in ``docs/reference/conversion.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from capo.api.conversion import (
+    openstackcluster,
+    openstackclustertemplate,
+    openstackmachine,
+    openstackmachinetemplate,
+    stash,
+)
+from capo.api.conversion.parts import Part, converted
+from capo.api.conversion.shape import ConversionError, Json, mapping
+from capo.api.model import GROUP
+
+__all__ = ["KINDS", "NEWER", "OLDER", "ConversionError", "convert"]
+
+OLDER: Final = f"{GROUP}/v1beta1"
+NEWER: Final = f"{GROUP}/v1beta2"
+KINDS: Final[dict[str, tuple[Part, ...]]] = {
+    "OpenStackCluster": openstackcluster.PARTS,
+    "OpenStackClusterTemplate": openstackclustertemplate.PARTS,
+    "OpenStackMachine": openstackmachine.PARTS,
+    "OpenStackMachineTemplate": openstackmachinetemplate.PARTS,
+}
+
+
+def convert(obj: Json, wanted: str) -> Json:
+    """Return the object in the wanted version; its metadata differ in annotations alone.
+
+    Args:
+        obj: an object as it is served or stored; it is not changed. Missing parts stay missing.
+        wanted: group and version.
+
+    Raises:
+        ConversionError: kind or version is not known, or the object has not the shape of its kind.
+    """
+    kind, version = obj.get("kind"), obj.get("apiVersion")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise ConversionError(f"kind {kind!r} is not converted: known are {', '.join(KINDS)}")
+    if {version, wanted} - {OLDER, NEWER}:
+        raise ConversionError(f"there is no conversion from {version} to {wanted}")
+    if version == wanted:
+        return obj
+    return _convert(obj, wanted, kind)
+
+
+def _convert(obj: Json, wanted: str, kind: str) -> Json:
+    metadata = mapping(obj.get("metadata") or {}, "metadata")
+    kept = stash.read(metadata, version=wanted, kind=kind)
+    result, lost = dict(obj), dict[str, Json]()
+    for part in KINDS[kind]:
+        if obj.get(part.name) is not None:
+            way = part.to_newer if wanted == NEWER else part.to_older
+            value = mapping(obj[part.name], part.name)
+            result[part.name], is_lossy = converted(value, kept.get(part.name), way, _generation(metadata))
+            if is_lossy:
+                lost[part.name] = value
+    metadata = stash.written(metadata, version=str(obj["apiVersion"]), kind=kind, parts=lost)
+    return result | {"apiVersion": wanted} | ({"metadata": metadata} if metadata or "metadata" in obj else {})
+
+
+def _generation(metadata: Json) -> int:
+    generation = metadata.get("generation")
+    return generation if isinstance(generation, int) else 0

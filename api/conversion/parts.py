@@ -1,0 +1,65 @@
+"""How a part of an object, its spec or its status, goes from one version to the other without a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from capo.api.conversion.shape import ConversionError, Json
+
+Convert = Callable[[Json, int], Json]
+"""Takes a part and the generation of its object."""
+Keep = Callable[[Json, Json, int], Json]
+"""Takes a converted part and what was kept, which is of another time; returns the part with what is still true."""
+
+
+def keep_nothing(fresh: Json, _kept: Json, _generation: int) -> Json:
+    """Return the part as it is."""
+    return fresh
+
+
+@dataclass(frozen=True)
+class Way:
+    """One direction."""
+
+    there: Convert
+    back: Convert
+    keep: Keep = keep_nothing
+
+
+@dataclass(frozen=True)
+class Part:
+    """Spec or status of a kind, in both directions."""
+
+    name: str
+    to_newer: Way
+    to_older: Way
+
+    @classmethod
+    def of(
+        cls, name: str, newer: Convert, older: Convert, *, keep_newer: Keep = keep_nothing, keep_older: Keep
+    ) -> Part:
+        """Return a part that these functions convert."""
+        return cls(name, Way(newer, older, keep_newer), Way(older, newer, keep_older))
+
+
+def converted(value: Json, kept: Json | None, way: Way, generation: int) -> tuple[Json, bool]:
+    """Return the part in the other version, and whether it lost something on the way.
+
+    Args:
+        kept: the part in the wanted version as it was when this one was made of it. It is returned as it is while
+            the two say the same, as far as both versions can say it.
+    """
+    fresh = way.there(value, generation)
+    if kept is not None:
+        fresh = _with_kept(fresh, kept, way, generation)
+    return fresh, way.back(fresh, generation) != value
+
+
+def _with_kept(fresh: Json, kept: Json, way: Way, generation: int) -> Json:
+    try:
+        if way.there(way.back(kept, generation), generation) == fresh:
+            return kept
+        return way.keep(fresh, kept, generation)
+    except ConversionError:
+        return fresh  # somebody edited the annotation

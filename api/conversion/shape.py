@@ -1,0 +1,109 @@
+"""Small changes of JSON data, which is shared where it stays the same and never changed in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Self
+
+Json = dict[str, Any]
+Change = Callable[[Any], Any]
+
+INT32_MIN: Final = -(2**31)
+INT32_MAX: Final = 2**31 - 1
+
+
+class ConversionError(Exception):
+    """An object cannot be converted; the message says where and why."""
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+
+    def below(self, parent: str) -> Self:
+        """Return the same fault, seen from one level further up."""
+        separator = "" if not self.path or self.path.startswith("[") else "."
+        self.path = f"{parent}{separator}{self.path}"
+        return self
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+
+def mapping(value: Any, path: str = "") -> Json:
+    """Return a value that must be an object."""
+    if not isinstance(value, dict):
+        raise ConversionError(f"must be an object, is {_named(value)}", path)
+    return value
+
+
+def flag(value: Any) -> bool:
+    """Return a value that must be true or false."""
+    if not isinstance(value, bool):
+        raise ConversionError(f"must be true or false, is {_named(value)}")
+    return value
+
+
+def inverted(value: Any) -> bool:
+    """Return the opposite of true or false."""
+    return not flag(value)
+
+
+def nested(parent: Json, key: str, change: Change) -> Json:
+    """Return the object with one of its values changed; a null is left out."""
+    if key not in parent:
+        return parent
+    if parent[key] is None:
+        return {name: value for name, value in parent.items() if name != key}
+    try:
+        return parent | {key: change(parent[key])}
+    except ConversionError as error:
+        raise error.below(key) from None
+
+
+def entries(change: Change) -> Change:
+    """Return a change of every entry of a list."""
+
+    def change_all(values: Any) -> list[Any]:
+        if not isinstance(values, list):
+            raise ConversionError(f"must be a list, is {_named(values)}")
+        changed = []
+        for index, value in enumerate(values):
+            try:
+                changed.append(change(value))
+            except ConversionError as error:
+                raise error.below(f"[{index}]") from None
+        return changed
+
+    return change_all
+
+
+def at(path: str, change: Change) -> Change:
+    """Return a change of what stands at a path of an object, such as ``template.spec``."""
+    first, _, rest = path.partition(".")
+    inner = at(rest, change) if rest else change
+    return lambda value: nested(mapping(value), first, inner)
+
+
+def renamed(parent: Json, names: Mapping[str, str]) -> Json:
+    """Return the object with some of its names replaced."""
+    return {names.get(name, name): value for name, value in parent.items()}
+
+
+def narrowed(value: Any) -> Any:
+    """Return the value with every number brought into the range of 32 bits, which is all that v1beta2 can hold.
+
+    A number out of range in a stored object would make the Go provider fail on each list of the kind.
+    """
+    if isinstance(value, dict):
+        return {name: narrowed(child) for name, child in value.items()}
+    if isinstance(value, list):
+        return [narrowed(child) for child in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return min(max(value, INT32_MIN), INT32_MAX)
+    return value
+
+
+def _named(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."
