@@ -233,7 +233,7 @@ def _retry_after_s(response: requests.Response) -> float | None:
 def of_exception(error: Exception, *, method: str, service: str) -> CapoError:
     """Return the error of a call that got no answer, or none that the SDK could use."""
     message = _shortened(f"{service}: {error}")
-    if isinstance(error, sdk.SSLFailure):
+    if isinstance(error, sdk.SSLError):
         return errors.IdentityError(message, next_step="Put the cloud's CA bundle into the Secret's key cacert.")
     if isinstance(error, sdk.HttpError) and error.response is not None:
         return of_response(service, error.response)
