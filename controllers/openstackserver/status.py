@@ -12,7 +12,7 @@ from typing import Any, Final
 from capo.contract.machines import addresses
 from capo.controllers.openstackserver.scope import port_role
 from capo.engine.conditions import Condition
-from capo.engine.steps import Failed, Resource, Result, Results, Wait
+from capo.engine.steps import Failed, Held, Resource, Result, Results, Unseen, Wait
 from capo.ledger import Ledger
 
 _EARLIER: Final = {
@@ -39,13 +39,17 @@ def of_pass(server: Resource | None, ledger: Ledger, port_count: int, results: R
     """Return the fields of status that a reconciling pass writes.
 
     Args:
-        server: the Nova server as last seen, None when it was not seen in this pass.
+        server: the Nova server as last seen; None when there is none, or when this pass could not tell: then nothing
+            is said of it.
         port_count: length of ``status.resolved.ports``.
     """
+    result = results.get("InstanceReady")
+    if server is None and isinstance(result, Unseen | Held):
+        return _ports(ledger, port_count)
     return {
         "ready": server is not None and server.get("status") == "ACTIVE",
         **_ports(ledger, port_count),
-        **_instance(server, results.get("InstanceReady")),
+        **_instance(server, result),
     }
 
 

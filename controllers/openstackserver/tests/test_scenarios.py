@@ -1,0 +1,295 @@
+"""What an OpenStackServer does, seen from outside: objects and cloud state in, objects and cloud state out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from capo import names
+from capo.controllers.openstackserver.subject import ServerSubject
+from capo.controllers.tests.stage import Stage, killed_at_write
+from capo.kube.kinds import OPENSTACK_SERVER as KIND
+from capo.kube.kinds import SECRET
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with Stage(ServerSubject) as made:
+        made.put_secret()
+        yield made
+
+
+def place(stage: Stage, **spec: Any) -> None:
+    network = stage.network()
+    stage.before = stage.inventory()  # type: ignore[attr-defined]
+    wanted = {
+        "identityRef": {"name": "cloud", "cloudName": "sim"},
+        "flavor": "m1.small",
+        "image": {"filter": {"name": "tiny-image"}},
+        "sshKeyName": "lab",
+        "ports": [{"network": {"id": network["id"]}}],
+        **spec,
+    }
+    stage.put(KIND, {"metadata": {"name": "s"}, "spec": wanted})
+
+
+def made(stage: Stage) -> dict[str, int]:
+    """Count what there is more than before."""
+    before = stage.before  # type: ignore[attr-defined]
+    after = stage.inventory()
+    found = {kind: len(items.keys() - before.get(kind, {}).keys()) for kind, items in after.items()}
+    return {kind: count for kind, count in found.items() if count}
+
+
+def server(stage: Stage) -> dict[str, Any]:
+    (found,) = stage.inventory()["servers"].values()
+    return found
+
+
+def status(stage: Stage) -> dict[str, Any]:
+    return stage.get(KIND, "s")["status"]
+
+
+def test_a_minimal_server_comes_up_with_one_port(stage: Stage) -> None:
+    place(stage)
+
+    stage.settle(for_s=30)
+
+    assert made(stage) == {"servers": 1, "ports": 1}
+    assert status(stage)["ready"] is True
+    assert status(stage)["instanceID"] == server(stage)["id"]
+    assert status(stage)["addresses"][-1] == {"type": "InternalDNS", "address": "s"}
+
+
+def test_it_takes_few_requests_and_few_writes(stage: Stage) -> None:
+    place(stage)
+
+    stage.settle(for_s=30)
+
+    assert len(stage.requests()) <= 9, stage.requests()
+    assert len(stage.kube.writes) <= 6, stage.kube.writes
+
+
+def test_a_full_server_has_everything_that_its_spec_asks_for(stage: Stage) -> None:
+    stage.put(SECRET, {"metadata": {"name": "data"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
+    place(
+        stage,
+        userDataRef={"name": "data"},
+        rootVolume={"sizeGiB": 2},
+        additionalBlockDevices=[{"name": "etcd", "sizeGiB": 1, "storage": {"type": "Volume"}}],
+        tags=["blue"],
+        trunk=True,
+        serverMetadata=[{"key": "a", "value": "b"}],
+        configDrive=True,
+        availabilityZone="az2",
+    )
+
+    stage.settle(for_s=60)
+
+    assert made(stage) == {"servers": 1, "ports": 1, "volumes": 2, "trunks": 1}
+    assert status(stage)["ready"] is True
+    (port,) = (p for p in stage.inventory()["ports"].values() if p["name"] == "s-0")
+    assert port["tags"] == ["blue"]
+    assert server(stage)["metadata"] == {"a": "b"}
+    assert {v["name"] for v in stage.inventory()["volumes"].values()} == {"s-root", "s-etcd"}
+
+
+def test_every_resource_carries_the_stamp_of_its_role(stage: Stage) -> None:
+    place(stage, rootVolume={"sizeGiB": 1})
+
+    stage.settle(for_s=30)
+
+    owner = stage.get(KIND, "s")["metadata"]["annotations"][names.OWNER_ID_ANNOTATION].partition(".")[0]
+    inventory = stage.inventory()
+    (port,) = (p for p in inventory["ports"].values() if p["name"] == "s-0")
+    (volume,) = inventory["volumes"].values()
+    assert port["description"].endswith(f"[capo:{owner}:port-0]")
+    assert volume["metadata"][names.VOLUME_STAMP_KEY] == f"capo:{owner}:volume-root"
+    assert f"capo:{owner}:server" in server(stage)["tags"]
+
+
+def test_deletion_leaves_nothing_behind(stage: Stage) -> None:
+    place(stage, rootVolume={"sizeGiB": 1}, trunk=True)
+    stage.settle(for_s=30)
+
+    stage.delete(KIND, "s")
+    stage.settle(for_s=60)
+
+    assert not stage.exists(KIND, "s")
+    assert made(stage) == {}
+
+
+def test_deletion_while_it_is_being_built_leaves_nothing_behind(stage: Stage) -> None:
+    place(stage, rootVolume={"sizeGiB": 1})
+    stage.settle(for_s=30, until=lambda: "servers" in stage.inventory())
+
+    stage.delete(KIND, "s")
+    stage.settle(for_s=60)
+
+    assert not stage.exists(KIND, "s")
+    assert made(stage) == {}
+
+
+def test_a_settled_server_costs_one_list_a_minute(stage: Stage) -> None:
+    place(stage)
+    stage.settle(for_s=30)
+    stage.cloud.counter.reset()
+    stage.kube.writes.clear()
+
+    stage.settle(for_s=600)
+
+    assert len(stage.requests()) <= 15, stage.requests()
+    assert stage.kube.writes == []
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_a_manager_that_dies_at_any_write_to_kubernetes_makes_nothing_twice(stage: Stage, number: int) -> None:
+    place(stage, rootVolume={"sizeGiB": 1})
+    with killed_at_write(stage, number):
+        stage.settle(for_s=30)
+
+    stage.start()
+    stage.settle(for_s=180)
+
+    assert made(stage) == {"servers": 1, "ports": 1, "volumes": 1}
+    assert status(stage)["ready"] is True
+    assert status(stage)["resources"]["pending"] == []
+
+
+@pytest.mark.parametrize("route", ["/v2.0/ports", "/v3/{project_id}/volumes", "/v2.1/servers"])
+@pytest.mark.parametrize("cut", ["before", "after"])
+def test_a_lost_answer_makes_nothing_twice_and_loses_nothing(stage: Stage, route: str, cut: str) -> None:
+    stage.fault(match={"method": "POST", "route": route, "nth": 1}, effect={"cut": cut})
+    place(stage, rootVolume={"sizeGiB": 1})
+
+    stage.settle(for_s=300)
+
+    assert made(stage) == {"servers": 1, "ports": 1, "volumes": 1}
+    assert status(stage)["ready"] is True
+
+
+def test_a_server_that_vanished_is_noticed_within_a_minute_and_not_made_again(stage: Stage) -> None:
+    place(stage)
+    stage.settle(for_s=30)
+
+    stage.member.ask("DELETE", f"/compute/v2.1/servers/{server(stage)['id']}")
+    stage.settle(for_s=61)
+
+    assert status(stage)["ready"] is False
+    assert stage.condition(KIND, "s", "InstanceReady")["reason"] in ("InstanceNotFound", "InstanceDeleted")
+    stage.settle(for_s=1200)
+    assert "servers" not in made(stage)
+
+
+def test_an_error_of_nova_is_shown_in_its_own_words(stage: Stage) -> None:
+    place(stage, flavor="lab.too-big")
+
+    stage.settle(for_s=60)
+
+    shown = stage.condition(KIND, "s", "InstanceReady")
+    assert shown["status"] == "False"
+    assert "No valid host was found" in shown["message"]
+    assert "NoValidHost" in shown["message"]
+    stage.delete(KIND, "s")
+    stage.settle(for_s=60)
+    assert made(stage) == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        pytest.param({"image": {"filter": {"name": "none"}}}, "ImageNotFound", id="image"),
+        pytest.param({"flavor": "none"}, "FlavorNotFound", id="flavor"),
+        pytest.param({"ports": [{"network": {"filter": {"name": "none"}}}]}, "NetworkNotFound", id="network"),
+        pytest.param({"sshKeyName": "none"}, "KeyPairNotFound", id="key-pair"),
+        pytest.param({"userDataRef": {"name": "none"}}, "BootstrapDataNotFound", id="user-data"),
+        pytest.param({"image": {"imageRef": {"name": "orc"}}}, "UnsupportedField", id="unsupported"),
+    ],
+)
+def test_what_is_missing_is_named_with_a_next_step(stage: Stage, spec: dict[str, Any], words: str) -> None:
+    place(stage, **spec)
+
+    stage.settle(for_s=60)
+
+    shown = stage.condition(KIND, "s", "InstanceReady")
+    assert shown["status"] == "False"
+    assert words in shown["message"]
+    assert "servers" not in made(stage)
+    stage.delete(KIND, "s")
+    stage.settle(for_s=60)
+    assert made(stage) == {}
+
+
+def test_a_failing_object_makes_at_most_six_attempts_a_minute(stage: Stage) -> None:
+    stage.fault(match={"method": "POST", "route": "/v2.0/ports"}, effect={"status": 409, "message": "Quota exceeded"})
+    place(stage)
+
+    stage.settle(for_s=60)
+
+    assert stage.requests().count("POST /v2.0/ports") <= 6
+
+
+def test_it_recovers_when_the_cause_is_mended(stage: Stage) -> None:
+    stage.fault(match={"method": "POST", "route": "/v2.0/ports"}, effect={"status": 409, "message": "Quota exceeded"})
+    place(stage)
+    stage.settle(for_s=20)
+
+    stage.mend()
+    stage.settle(for_s=120)
+
+    assert status(stage)["ready"] is True
+
+
+def test_wrong_credentials_are_shown_and_a_mended_secret_heals_within_15_seconds(stage: Stage) -> None:
+    wrong = stage.simulator.clouds_yaml.read_bytes().replace(b"password: ", b"password: x")
+    stage.put_secret(text=wrong)
+    place(stage)
+    stage.settle(for_s=20)
+    assert stage.condition(KIND, "s", "OpenStackAuthenticationSucceeded")["status"] == "False"
+
+    stage.put_secret()
+    stage.settle(for_s=15)
+
+    assert stage.condition(KIND, "s", "OpenStackAuthenticationSucceeded")["status"] == "True"
+    stage.settle(for_s=60)
+    assert status(stage)["ready"] is True
+
+
+def test_a_paused_server_is_left_alone_until_it_is_unpaused(stage: Stage) -> None:
+    place(stage)
+    stage.edit(KIND, "s", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}})
+
+    stage.settle(for_s=60)
+    assert made(stage) == {}
+    assert stage.condition(KIND, "s", "Paused")["status"] == "True"
+
+    stage.edit(KIND, "s", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}})
+    stage.settle(for_s=60)
+    assert status(stage)["ready"] is True
+
+
+def test_a_restarted_manager_changes_nothing(stage: Stage) -> None:
+    place(stage, rootVolume={"sizeGiB": 1})
+    stage.settle(for_s=30)
+    stage.kube.writes.clear()
+    stage.cloud.counter.reset()
+
+    stage.start()
+    stage.settle(for_s=60)
+
+    assert stage.kube.writes == []
+    assert not [r for r in stage.requests() if not r.startswith("GET") and "tokens" not in r]
+
+
+def test_a_server_whose_status_was_lost_is_found_by_its_stamps(stage: Stage) -> None:
+    place(stage, rootVolume={"sizeGiB": 1})
+    stage.settle(for_s=30)
+    stage.edit(KIND, "s", {"status": None})
+
+    stage.start()
+    stage.settle(for_s=180)
+
+    assert made(stage) == {"servers": 1, "ports": 1, "volumes": 1}
+    assert status(stage)["instanceID"] == server(stage)["id"]

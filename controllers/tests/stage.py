@@ -1,0 +1,265 @@
+"""A stage for controllers: the real engine, the real OpenStack layer over HTTP, a simulated cloud, and a test's own time.
+
+Kubernetes is :class:`FakeKube`; nothing sleeps: when all is quiet, time jumps to whatever is due next. Use it so::
+
+    with Stage(ServerSubject) as stage:
+        stage.put(OPENSTACK_SERVER, {...})
+        stage.settle()
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from capo.controllers.identity import Identities
+from capo.engine.reconciler import Reconciler
+from capo.engine.store import Store
+from capo.engine.tests.fake_kube import FakeClock, FakeKube
+from capo.engine.turn import Tools
+from capo.engine.worker import Result
+from capo.kube.kinds import SECRET, Key, Kind
+from capo.openstack.cloud import Cloud, Clouds
+from capo.openstack.identity import Credentials
+from capo.openstack.observer import Observer
+from capo.settings import Settings
+from capo.simulator.cloud import Cloud as SimulatedCloud
+from capo.simulator.simulator import Simulator
+from capo.simulator.testing import Client
+
+MAX_PASSES: Final = 2000
+"""More passes than this in one settling is a hot loop."""
+NAMESPACE: Final = "default"
+Object = dict[str, Any]
+
+
+class ManualClouds(Clouds):
+    """Clouds whose lists are made by the stage, in its own time."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.observers: list[Observer] = []
+
+    def _made(self, credentials: Credentials) -> Cloud:
+        cloud = Cloud(credentials, self._http.of(credentials), clock=self.clock, wake=self.wake, fence=self.fence)
+        self.observers.append(cloud.observer)
+        return cloud
+
+
+@dataclass
+class Events:
+    """What would have been shown as Events."""
+
+    seen: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def emit(self, obj: Mapping[str, Any], type_: str, reason: str, message: str, action: str | None = None) -> None:
+        self.seen.append((type_, reason, message))
+
+    def reasons(self) -> list[str]:
+        return [reason for _, reason, _ in self.seen]
+
+
+class Stage:
+    """One manager, one API server, one cloud.
+
+    Args:
+        subjects: made with the identities; each is a controller.
+        settings: of the manager.
+    """
+
+    def __init__(self, *subjects: Callable[[Identities], Any], settings: Settings | None = None) -> None:
+        self.clock = FakeClock(float(int(time.time())))
+        self.kube = FakeKube()
+        self.events = Events()
+        self.settings = settings or Settings()
+        self._subjects = subjects
+        self.simulator = Simulator.start(SimulatedCloud(clock=self.clock.now))
+        self.member = Client(self.simulator)
+        self.cloud = self.simulator.cloud
+        self.cloud.counter.reset()
+        self.start()
+
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.member.session.close()
+        self.simulator.stop()
+
+    def start(self) -> None:
+        """Start the manager, or start it anew: it knows nothing but what Kubernetes and the cloud say."""
+        self.store = Store()
+        self.store.listen(self._changed)
+        self._due: dict[Key, float] = {}
+        tools = Tools(self.kube, self.store, self.events, self.clock, self.settings)  # type: ignore[arg-type]
+        self.clouds = ManualClouds(self.clock, self._wake)
+        identities = Identities(self.kube, self.clouds, self.clock, max_age_s=self.settings.sync_period_s)  # type: ignore[arg-type]
+        self.controllers = [Reconciler(make(identities), tools) for make in self._subjects]
+        self._sync()
+
+    # -- Kubernetes -------------------------------------------------------------------------------------------------
+
+    def put(self, kind: Kind, obj: Object) -> Object:
+        """Place an object."""
+        return self.kube.put(kind, obj)
+
+    def put_secret(self, name: str = "cloud", *, text: bytes | None = None) -> None:
+        """Place the credentials of the simulated cloud, or others."""
+        data = {"clouds.yaml": base64.b64encode(text or self.simulator.clouds_yaml.read_bytes()).decode()}
+        self.put(SECRET, {"metadata": {"name": name}, "data": data})
+
+    def edit(self, kind: Kind, name: str, patch: Mapping[str, Any]) -> None:
+        """Merge patch an object as a user would."""
+        self.kube.edit(kind, NAMESPACE, name, patch)
+
+    def delete(self, kind: Kind, name: str) -> None:
+        """Ask for a deletion as a user would."""
+        self.kube.delete(kind, NAMESPACE, name)
+        self.kube.writes.pop()
+
+    def get(self, kind: Kind, name: str) -> Object:
+        """Return an object that must exist."""
+        found = self.kube.get(kind, NAMESPACE, name)
+        assert found is not None, f"{kind.kind} {name} does not exist"
+        return found
+
+    def exists(self, kind: Kind, name: str) -> bool:
+        """Tell whether an object exists."""
+        return self.kube.get(kind, NAMESPACE, name) is not None
+
+    def condition(self, kind: Kind, name: str, type_: str) -> Object:
+        """Return a condition, empty when there is none."""
+        conditions = self.get(kind, name).get("status", {}).get("conditions") or []
+        return next((c for c in conditions if c["type"] == type_), {})
+
+    # -- OpenStack --------------------------------------------------------------------------------------------------
+
+    def inventory(self) -> dict[str, dict[str, Object]]:
+        """Return everything in the cloud by kind and id, identities aside."""
+
+        def look() -> dict[str, dict[str, list[Object]]]:
+            self.cloud.run_due()
+            return self.cloud.inventory()
+
+        found = self.simulator.call(look)
+        return {
+            kind: {item["id"]: item for item in items}
+            for service, kinds in found.items()
+            if service != "identity"
+            for kind, items in kinds.items()
+            if items
+        }
+
+    def fault(self, **document: Any) -> None:
+        """Order a fault."""
+        self.simulator.call(lambda: self.cloud.faults.add(document))
+
+    def mend(self) -> None:
+        """Take all faults back."""
+        self.simulator.call(self.cloud.faults.clear)
+
+    def requests(self) -> list[str]:
+        """Return all requests that the manager made, as ``METHOD path``."""
+        return [f"{call['method']} {call['path']}" for call in self.cloud.counter.log()]
+
+    def network(self, cidr: str = "10.9.0.0/24") -> Object:
+        """Make a network with a subnet, as a user would; its requests are not counted."""
+        made: Object = self.member.make("/network/v2.0/networks", "network", name="own")
+        values = {"network_id": made["id"], "cidr": cidr, "ip_version": 4}
+        self.member.make("/network/v2.0/subnets", "subnet", **values)
+        self.cloud.counter.reset()
+        return made
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def settle(self, *, for_s: float = 300.0, until: Callable[[], Any] | None = None) -> None:
+        """Run passes and lists until nothing is due within ``for_s``, or until a condition holds."""
+        ends_s = self.clock.now() + for_s
+        for _ in range(MAX_PASSES):
+            self._sync()
+            if until and until():
+                return
+            if self._list() or self._run_one():
+                continue
+            next_s = min([*self._due.values(), *(o.next_due_s() for o in self.clouds.observers)], default=float("inf"))
+            if next_s > ends_s:
+                self.clock.now_s = ends_s
+                return
+            self.clock.now_s = max(self.clock.now_s, next_s)
+        raise AssertionError(f"{MAX_PASSES} passes without rest: a hot loop")
+
+    def _list(self) -> bool:
+        """Make all lists that are due; tell whether there were any."""
+        due = [(observer, kind) for observer in self.clouds.observers for kind in observer.due()]
+        for observer, kind in due:
+            observer.run(kind)
+        return bool(due)
+
+    def _run_one(self) -> bool:
+        """Run the pass that is due first; tell whether there was one."""
+        due = sorted((at_s, key) for key, at_s in self._due.items() if at_s <= self.clock.now())
+        if not due:
+            return False
+        key = due[0][1]
+        del self._due[key]
+        controller = next(c for c in self.controllers if c.kind == key.kind)
+        result: Result = controller.reconcile(key)
+        if result.error:
+            raise result.error
+        if result.requeue_after_s is not None:
+            self._later(key, result.requeue_after_s)
+        return True
+
+    def _later(self, key: Key, seconds: float) -> None:
+        at_s = self.clock.now() + max(seconds, 0.001)
+        self._due[key] = min(self._due.get(key, at_s), at_s)
+
+    def _wake(self, key: Any) -> None:
+        self._due[key] = self.clock.now()
+
+    def _sync(self) -> None:
+        """Bring the store in line with the API server, as the feed does."""
+        for key, obj in list(self.kube.objects.items()):
+            self.store.apply(key.kind, "MODIFIED", obj)
+        for kind in {key.kind for key in self.kube.objects} | {c.kind for c in self.controllers}:
+            for known in self.store.list(kind):
+                metadata = known["metadata"]
+                if Key(kind, metadata["namespace"], metadata["name"]) not in self.kube.objects:
+                    self.store.apply(kind, "DELETED", known)
+
+    def _changed(self, change: Any) -> None:
+        for controller in self.controllers if hasattr(self, "controllers") else ():
+            if controller.kind == change.key.kind and change.by is None:
+                self._due[change.key] = self.clock.now()
+            for route in controller.routes:
+                if route.kind == change.key.kind:
+                    for namespace, name in route.map(dict(change.obj), self.store):
+                        self._due[Key(controller.kind, namespace, name)] = self.clock.now()
+
+
+@contextmanager
+def killed_at_write(stage: Stage, number: int) -> Iterator[None]:
+    """Have the manager die at its n-th write to Kubernetes; what runs in the block may end early."""
+
+    class Killed(BaseException):
+        """Nothing may catch it."""
+
+    count = 0
+
+    def die(*_: object) -> None:
+        nonlocal count
+        count += 1
+        if count == number:
+            raise Killed
+
+    stage.kube.before_write = die
+    try:
+        yield
+    except Killed:
+        pass
+    finally:
+        stage.kube.before_write = None
