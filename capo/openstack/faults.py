@@ -66,7 +66,15 @@ TABLE: Final = (
     Row((429,), errors.RateLimitedError, "RFC 6585"),
     Row((413,), errors.RateLimitedError, "Compute API, overLimit of old releases"),
     Row((403,), errors.InvalidSpecError, _NOVA_CREATE, "compute", r"Only volume-backed servers|too large for"),
+    Row(
+        (403,),
+        errors.ConflictError,
+        "Networking API: a member may not delete a port as long as a server has it",
+        "network",
+        r"delete_port\b",
+    ),
     Row((403,), errors.ForbiddenError, "policy"),
+    Row((400, 409), errors.InvalidSpecError, "nova/exception.py NetworkAmbiguous", "compute", "possible networks? found"),
     Row((400,), errors.KeyPairNotFoundError, _NOVA_CREATE, "compute", r"Invalid key_name"),
     Row((400, 404), errors.FlavorNotFoundError, _NOVA_CREATE, "compute", r"Flavor \S+ could not be found|flavorRef"),
     Row(

@@ -1,8 +1,9 @@
 """Octavia load balancers with their listeners, pools, health monitors and members.
 
 A load balancer is made whole in one call, and goes with all its children in one. Whatever is changed on it makes it
-immutable for a while: the next change meets a :class:`ConflictError` until it is ACTIVE again. Source: Load-balancer API
-v2; "Creating a Fully Populated Load Balancer", "Batch Update Members".
+immutable for a while: the next change meets a :class:`ConflictError` until it is ACTIVE again.
+
+Source: Load-balancer API v2, "Creating a Fully Populated Load Balancer", "Batch Update Members".
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Reference:
         body: Body = answer[self.kind.body_key]
         return body
 
-    def list(self, cloud: Cloud, params: Mapping[str, Any]) -> list[Body]:
+    def all(self, cloud: Cloud, params: Mapping[str, Any]) -> list[Body]:
         """Return all that match a query; at least one.
 
         Raises:
@@ -78,7 +78,7 @@ class Reference:
             NotFoundError: none matches.
             AmbiguousMatchError: more than one does.
         """
-        found = self.list(cloud, params)
+        found = self.all(cloud, params)
         if len(found) > 1:
             ids = ", ".join(sorted(body["id"] for body in found)[:5])
             raise AmbiguousMatchError(f"{len(found)} {self.word}s match {words(params)}: {ids}")

@@ -62,7 +62,7 @@ def delete(cloud: Cloud, router_id: str) -> None:
 
 
 def add_interface(cloud: Cloud, router_id: str, subnet_id: str) -> Body:
-    """Connect a subnet; return ``port_id`` and ``subnet_id``. One that is connected is fine, the answer is empty then."""
+    """Connect a subnet; return ``port_id`` and ``subnet_id``, nothing when it was connected already."""
     try:
         return cloud.put("network", f"/routers/{router_id}/add_router_interface", json={"subnet_id": subnet_id})
     except InvalidSpecError as error:

@@ -256,5 +256,5 @@ def resolve(cloud: Cloud, wanted: Iterable[SecurityGroupParam]) -> list[str]:
             ids.append(param.id)
             continue
         query = {"project_id": cloud.project_id, **_REFERENCE.query(param.filter)}
-        ids += [str(group["id"]) for group in _REFERENCE.list(cloud, query)]
+        ids += [str(group["id"]) for group in _REFERENCE.all(cloud, query)]
     return list(dict.fromkeys(ids))

@@ -117,4 +117,4 @@ def of_network(cloud: Cloud, network_id: str) -> list[Body]:
     Raises:
         SubnetNotFoundError: it has none.
     """
-    return sorted(_REFERENCE.list(cloud, {"network_id": network_id}), key=lambda body: str(body["id"]))
+    return sorted(_REFERENCE.all(cloud, {"network_id": network_id}), key=lambda body: str(body["id"]))

@@ -28,7 +28,3 @@ def replace(cloud: Cloud, collection: str, body: Mapping[str, Any], wanted: Sequ
         log.info("The cloud has no tags for Neutron resources", extra={"err": error.message})
         return {**body, "tags": tags}
     return {**body, "tags": answer.get("tags", tags)}
-
-
-def differ(body: Mapping[str, Any], wanted: Sequence[str]) -> bool:  # noqa: D103
-    return set(body.get("tags") or ()) != set(wanted)
