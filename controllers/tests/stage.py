@@ -1,4 +1,4 @@
-"""A stage for controllers: the real engine, the real OpenStack layer over HTTP, a simulated cloud, and a test's own time.
+"""A stage for controllers: the real engine and OpenStack layer over HTTP, a simulated cloud, and a time of its own.
 
 Kubernetes is :class:`FakeKube`; nothing sleeps: when all is quiet, time jumps to whatever is due next. Use it so::
 

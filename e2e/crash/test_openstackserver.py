@@ -13,6 +13,7 @@ from typing import Any, Final
 import pytest
 
 from capo import names
+from capo.crdgen import files
 from capo.local.rig import Rig
 from e2e.crash.world import World, inventory, world
 
@@ -24,7 +25,7 @@ Inventory = Mapping[str, Mapping[str, Any]]
 
 
 def server_object(made: World) -> dict[str, Any]:
-    network = next(iter(inventory(made.simulator)["network/networks"]))
+    network = made.network()
     return {
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",
         "kind": "OpenStackServer",
@@ -42,8 +43,9 @@ def server_object(made: World) -> dict[str, Any]:
 
 def make_and_delete(made: World) -> int:
     """Make the server, look at what there is, delete it, look again; return the number of writes."""
+    wanted = server_object(made)
     before = inventory(made.simulator)
-    made.apply(server_object(made))
+    made.apply(wanted)
     made.until("the server is ready", lambda: is_ready(made))
     assert_each_exists_once(made, before)
     made.delete(*SERVER)
@@ -86,10 +88,7 @@ EXPECTED: Final = {"compute/servers": 1, "network/ports": 2, "volume/volumes": 1
 
 @pytest.fixture(scope="module")
 def kubeconfig(api_server: Rig) -> Path:
-    import yaml
-
-    crds = [yaml.safe_load(path.read_text()) for path in sorted(Path("api/crds").glob("*.yaml"))]
-    api_server.install_crds(crds, strip_conversion=True)
+    api_server.install_crds(files.load(), strip_conversion=True)
     return api_server.install_provider_account()
 
 

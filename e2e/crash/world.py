@@ -13,6 +13,7 @@ from typing import Any, Final
 from capo.local.errors import ApiError
 from capo.local.rig import Rig
 from capo.simulator.simulator import Simulator
+from capo.simulator.testing import Client
 from e2e.manager import Manager, wait_until
 
 WINDOW_S: Final = 2
@@ -29,6 +30,16 @@ class World:
     simulator: Simulator
     manager: Manager
     namespace: str
+
+    def network(self) -> str:
+        """Make a network with a subnet, as a user would, and return its id; the counters start after it."""
+        client = Client(self.simulator)
+        with client.session:
+            made = client.make("/network/v2.0/networks", "network", name="own")
+            values = {"network_id": made["id"], "cidr": "10.9.0.0/24", "ip_version": 4}
+            client.make("/network/v2.0/subnets", "subnet", **values)
+        self.simulator.call(self.simulator.cloud.counter.reset)
+        return str(made["id"])
 
     def apply(self, *objects: Object) -> None:
         """Have objects in the namespace of this run."""
