@@ -29,7 +29,7 @@ _NOISY: Final = {
     "aiohttp.access": logging.WARNING,
 }
 
-_QUOTED = r"""(?P<q>\\?["'])"""
+_QUOTED: Final = r"""(?P<q>\\{0,7}["'])"""
 _CONFIDENTIAL: Final = r"(?:\w*_)?(?:password|passwd|secret|token|user_?data|private_key)|adminPass|clouds\.yaml"
 _REDACTIONS: Final = (
     (
@@ -100,9 +100,9 @@ class TextFormatter(logging.Formatter):
             f"{_severity(record)}{moment:%m%d %H:%M:%S.%f} {threading.get_native_id():>7} "
             f"{record.filename}:{record.lineno}]"
         )
-        pairs = [f"{name}={_text(value)}" for name, value in _all_fields(record).items()]
-        line = " ".join([head, json.dumps(record.getMessage(), ensure_ascii=False), *pairs])
-        return redact("\n".join([line, *_trace(record)]))
+        pairs = [f"{name}={_text(value)}" for name, value in _redacted(_all_fields(record)).items()]
+        line = " ".join([head, json.dumps(redact(record.getMessage()), ensure_ascii=False), *pairs])
+        return "\n".join(filter(None, [line, redact("\n".join(_trace(record)))]))
 
 
 class JsonFormatter(logging.Formatter):
@@ -156,8 +156,10 @@ def _redacted(value: Any) -> Any:
             return {name: _secretless(str(name), inner) for name, inner in value.items()}
         case list() | tuple():
             return [_redacted(inner) for inner in value]
-        case _:
+        case None | bool() | int() | float():
             return value
+        case _:
+            return redact(str(value))
 
 
 def _secretless(name: str, value: Any) -> Any:

@@ -1,0 +1,154 @@
+"""``capo run`` as a user meets it: what it says of wrong use, and how it ends on a signal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+
+from capo import __main__
+from capo.engine.lease import NAME
+from capo.kube.kinds import LEASE
+from capo.kube.tests.fake_apiserver import FakeApiServer
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--nonsense"], "capo run: unknown flag --nonsense; see --help"),
+        (["--sync-period=x"], "capo run: --sync-period: 'x' is not a duration such as 15s, 10m or 1h30m"),
+        (["positional"], "capo run: unexpected argument 'positional': only flags are taken"),
+    ],
+)
+def test_wrong_use_is_one_clear_line_and_status_two(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], complaint: str
+) -> None:
+    assert __main__.main(["run", *arguments]) == 2
+
+    assert capsys.readouterr().err == complaint + "\n"
+
+
+def test_help_lists_every_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["run", "--leader-elect", "--help"]) == 0
+
+    assert "--ambiguous-create-window" in capsys.readouterr().out
+
+
+def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert __main__.main(["run", "--version"]) == 0
+
+    assert capsys.readouterr().out.startswith("capo ")
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApiServer]:
+    with FakeApiServer().running() as running:
+        yield running
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def manager(api: FakeApiServer, folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Run the manager as a process of its own; yield it and the port of its probes."""
+    kubeconfig = folder / "kubeconfig"
+    named = {"contexts": {"cluster": "c", "user": "u"}, "clusters": {"server": api.url}, "users": {}}
+    config = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": named["contexts"]}],
+        "clusters": [{"name": "c", "cluster": named["clusters"]}],
+        "users": [{"name": "u", "user": named["users"]}],
+    }
+    kubeconfig.write_text(yaml.safe_dump(config))
+    port = free_port()
+    addresses = [f"--health-addr=127.0.0.1:{port}", "--diagnostics-address=0", f"--kubeconfig={kubeconfig}"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "capo", "run", *addresses, *flags],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "POD_NAMESPACE": "capo-system"},
+    )
+    try:
+        yield process, port
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def answer(port: int, path: str) -> str:
+    end_s = time.monotonic() + 30
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as response:
+                return str(response.read().decode())
+        except (urllib.error.URLError, ConnectionError):
+            assert time.monotonic() < end_s
+            time.sleep(0.1)
+
+
+def eventually_leads(api: FakeApiServer) -> None:
+    end_s = time.monotonic() + 30
+    while not (lease := api.read(LEASE, "capo-system", NAME)) or not lease["spec"]["holderIdentity"]:
+        assert time.monotonic() < end_s
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_process_in_order_and_gives_the_lease_back(
+    api: FakeApiServer, tmp_path: Path, number: int
+) -> None:
+    with manager(api, tmp_path, "--leader-elect", "--logging-format=json", "-v=2") as (process, port):
+        assert answer(port, "/healthz") == "ok"
+        eventually_leads(api)
+        began_s = time.monotonic()
+        process.send_signal(number)
+        _, log = process.communicate(timeout=20)
+
+    assert process.returncode == 0, log
+    assert time.monotonic() - began_s < 10
+    messages = [json.loads(line)["msg"] for line in log.splitlines()]
+    assert messages[-1] == "Stopped"
+    lease = api.read(LEASE, "capo-system", NAME)
+    assert lease
+    assert lease["spec"]["holderIdentity"] == ""
+
+
+def test_a_lost_lease_ends_the_process_with_status_one(api: FakeApiServer, tmp_path: Path) -> None:
+    terms = ["--leader-elect-lease-duration=1s", "--leader-elect-renew-deadline=600ms"]
+    with manager(api, tmp_path, "--leader-elect", "--leader-elect-retry-period=100ms", *terms) as (process, _):
+        eventually_leads(api)
+        api.hang = lambda _method, path: "leases" in path
+        _, log = process.communicate(timeout=20)
+        api.hang = lambda _method, _path: False
+
+    assert process.returncode == 1
+    assert "Lease lost" in log
+
+
+def test_an_address_that_is_taken_is_one_clear_line(api: FakeApiServer, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with manager(api, tmp_path, f"--health-addr={address}") as (process, _):
+            _, log = process.communicate(timeout=30)
+
+    assert process.returncode == 1
+    assert f"cannot listen on {address}" in log
+    assert "Traceback" not in log
