@@ -16,7 +16,7 @@
     │   │   └── BootstrapDataNotFoundError
     │   ├── AmbiguousMatchError        a filter or a name matches more than one
     │   ├── ForeignResourceError       found by name, but stamped by another owner
-    │   ├── ServerFailedError          Nova's ERROR with its fault (NoValidHost among them)
+    │   ├── ServerFailedError          Nova's ERROR with its fault (NoValidHostError among them)
     │   ├── VolumeFailedError          Cinder's error states
     │   ├── LoadBalancerFailedError    Octavia's ERROR
     │   └── BlockedError               something of somebody else's is in the way of a deletion

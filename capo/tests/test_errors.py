@@ -1,0 +1,49 @@
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from capo import errors
+from capo.errors import CapoError
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
+BASES = (errors.CapoError, errors.RetryableError, errors.TerminalError)
+
+
+def leaves(kind: type[CapoError] = CapoError) -> Iterator[type[CapoError]]:
+    for each in kind.__subclasses__():
+        if each not in BASES:
+            yield each
+        yield from leaves(each)
+
+
+def documented() -> dict[str, str]:
+    return dict(re.findall(r"^### (\w+)\n\n`(\w+)`\.", PAGE.read_text(), flags=re.MULTILINE))
+
+
+def test_every_error_has_an_entry_and_every_entry_is_an_error() -> None:
+    assert documented() == {kind.reason: kind.__name__ for kind in leaves()}
+
+
+def test_every_heading_names_its_error() -> None:
+    headings = re.findall(r"^### (.*)$", PAGE.read_text(), flags=re.MULTILINE)
+
+    assert sorted(headings) == sorted(documented())
+
+
+@pytest.mark.parametrize("kind", list(leaves()), ids=lambda kind: str(kind.__name__))
+def test_every_error_is_drawn_in_the_tree_and_says_what_to_do(kind: type[CapoError]) -> None:
+    assert kind.__name__ in (errors.__doc__ or "")
+    assert kind.reason != CapoError.reason
+    assert kind.advice.endswith(".")
+    assert kind.advice != CapoError.advice
+
+
+def test_a_sentence_has_reason_resource_words_request_and_next_step() -> None:
+    error = errors.QuotaExceededError("Quota exceeded for cores", request_id="req-1", resource="server x")
+
+    assert error.sentence == (
+        "QuotaExceeded [server x]: Quota exceeded for cores (request req-1). "
+        "Raise the project's quota or remove something; the provider tries again by itself."
+    )
