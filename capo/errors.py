@@ -10,6 +10,7 @@
     │   ├── NotAuthorizedError         401 after renewal of the token, wrong credentials
     │   ├── IdentityError              the credentials cannot be read: Secret, key, cloud name, namespace
     │   ├── ForbiddenError             403 by policy
+    │   ├── UnsupportedByCloudError    406, 501: the cloud's version or driver cannot do it
     │   ├── NotFoundError              404 of something that must exist
     │   │   ├── ImageNotFoundError, FlavorNotFoundError, NetworkNotFoundError, SubnetNotFoundError,
     │   │   ├── RouterNotFoundError, SecurityGroupNotFoundError, ServerGroupNotFoundError, KeyPairNotFoundError
