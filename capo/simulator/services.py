@@ -22,6 +22,13 @@ from capo.simulator import (
     nova_quota,
     nova_servers,
     nova_tags,
+    octavia,
+    octavia_balancers,
+    octavia_list,
+    octavia_listeners,
+    octavia_members,
+    octavia_monitors,
+    octavia_pools,
 )
 from capo.simulator.cloud import Cloud
 from capo.simulator.routing import Service
@@ -33,6 +40,7 @@ SERVICES: Final[tuple[Service, ...]] = (
     glance.service,
     cinder.service,
     nova.service,
+    octavia.service,
 )
 # Modules that add routes to a service when they are imported.
 ROUTES: Final = (
@@ -48,6 +56,12 @@ ROUTES: Final = (
     nova_quota,
     nova_servers,
     nova_tags,
+    octavia_balancers,
+    octavia_list,
+    octavia_listeners,
+    octavia_members,
+    octavia_monitors,
+    octavia_pools,
 )
 
 

@@ -1,0 +1,158 @@
+"""Octavia: members of pools, one at a time or all at once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from capo.simulator import octavia_network, octavia_view
+from capo.simulator.octavia import WEB, check_quota, forbidden, invalid, is_admin, route
+from capo.simulator.octavia_list import answer
+from capo.simulator.octavia_state import (
+    around_pool,
+    balancer_of,
+    change,
+    check_mutable,
+    members_of,
+    missing,
+    monitor_of,
+    new,
+    table,
+)
+from capo.simulator.octavia_values import MEMBER, Reader, body_of
+from capo.simulator.routing import Fault, Json, Request, Response
+
+ARGUMENT: Final = "member_"
+KEY: Final = "member"
+BATCH_ARGUMENT: Final = "members_"
+BATCH_KEY: Final = "members"
+TITLE: Final = "Pool"
+PATH: Final = "/pools/{pool_id}/members"
+
+
+def _pool(request: Request) -> Json:
+    pool_id = request.match["pool_id"]
+    pool = table(request.cloud, "pools").get(pool_id)
+    if pool is None:
+        raise Fault(404, f"Pool {pool_id} not found.", WEB)
+    if pool["project_id"] != request.project_id and not is_admin(request):
+        raise forbidden()
+    return pool
+
+
+def _member(request: Request, pool: Json) -> Json:
+    member_id = request.match["id"]
+    member = table(request.cloud, "members").get(member_id)
+    if member is None or member["pool_id"] != pool["id"]:
+        raise missing("members", member_id)
+    return member
+
+
+def _key(member: Json) -> tuple[str, int]:
+    return member["address"], member["protocol_port"]
+
+
+def _new(request: Request, pool: Json, values: Json) -> Json:
+    """Return a new member; nobody watches it when the pool has no monitor."""
+    if values["subnet_id"] is not None:
+        octavia_network.check_subnet(request, values["subnet_id"])
+    member = new(request.cloud, values, pool["project_id"], pool_id=pool["id"])
+    if monitor_of(request.cloud, pool["id"]) is None:
+        member["operating_status"] = "NO_MONITOR"
+    return member
+
+
+def _change(request: Request, pool: Json, members: list[tuple[Json, str]]) -> None:
+    cloud = request.cloud
+
+    def finish() -> None:
+        for member, status in members:
+            if status == "PENDING_DELETE":
+                del table(cloud, "members")[member["id"]]
+
+    parts = [*around_pool(cloud, pool), *members]
+    change(cloud, balancer_of(cloud, pool), parts, seconds=cloud.timings.lb_update_s, finish=finish)
+
+
+@route("GET", PATH)
+async def list_members(request: Request) -> Response:
+    found = members_of(request.cloud, _pool(request)["id"])
+    return answer(request, "members", found, octavia_view.member)
+
+
+@route("GET", PATH + "/{id}")
+async def get_member(request: Request) -> Response:
+    member = _member(request, _pool(request))
+    return Response(200, {KEY: octavia_view.member(request.cloud, member)})
+
+
+@route("POST", PATH)
+async def create_member(request: Request) -> Response:
+    cloud, pool = request.cloud, _pool(request)
+    given = body_of(request, ARGUMENT, KEY)
+    values = Reader(ARGUMENT, {KEY: given}).post(MEMBER, given, KEY)
+    member = _new(request, pool, values)
+    check_quota(cloud, request.project_id, "member")
+    check_mutable(balancer_of(cloud, pool), TITLE, pool["id"])
+    if any(_key(other) == _key(member) for other in members_of(cloud, pool["id"])):
+        address, port = _key(member)
+        raise Fault(409, f"Another member on this pool is already using ip {address} on protocol_port {port}")
+    table(cloud, "members")[member["id"]] = member
+    _change(request, pool, [(member, "PENDING_CREATE")])
+    return Response(201, {KEY: octavia_view.member(cloud, member)})
+
+
+@route("PUT", PATH + "/{id}")
+async def put_member(request: Request) -> Response:
+    pool = _pool(request)
+    given = body_of(request, ARGUMENT, KEY)
+    changes = Reader(ARGUMENT, {KEY: given}).put(MEMBER, given, KEY)
+    member = _member(request, pool)
+    check_mutable(balancer_of(request.cloud, pool), TITLE, pool["id"])
+    member |= changes
+    _change(request, pool, [(member, "PENDING_UPDATE")])
+    return Response(200, {KEY: octavia_view.member(request.cloud, member)})
+
+
+@route("DELETE", PATH + "/{id}")
+async def delete_member(request: Request) -> Response:
+    pool = _pool(request)
+    member = _member(request, pool)
+    check_mutable(balancer_of(request.cloud, pool), TITLE, pool["id"])
+    _change(request, pool, [(member, "PENDING_DELETE")])
+    return Response(204)
+
+
+@route("PUT", PATH)
+async def put_members(request: Request) -> Response:
+    """Bring a pool's members into line with a list; with `additive_only` nothing is taken away."""
+    cloud, pool = request.cloud, _pool(request)
+    wanted = _batch(request)
+    keys = [_key(values) for values, _ in wanted]
+    if len(set(keys)) < len(keys):
+        raise invalid("Member must be updated only once in the same request.")
+    have = {_key(member): member for member in members_of(cloud, pool["id"])}
+    fresh = [_new(request, pool, values) for values, _ in wanted if _key(values) not in have]
+    if fresh:
+        check_quota(cloud, request.project_id, "member", len(fresh))
+    check_mutable(balancer_of(cloud, pool), TITLE, pool["id"])
+    members = [(member, "PENDING_CREATE") for member in fresh]
+    for member in fresh:
+        table(cloud, "members")[member["id"]] = member
+    for values, given in wanted:
+        if _key(values) in have:
+            kept = have[_key(values)]
+            kept |= {name: values[name] for name in given if name in values}
+            members.append((kept, "PENDING_UPDATE"))
+    if request.query.get("additive_only", "false").lower() not in {"true", "1"}:
+        members += [(member, "PENDING_DELETE") for key, member in have.items() if key not in keys]
+    _change(request, pool, members)
+    return Response(202)
+
+
+def _batch(request: Request) -> list[tuple[Json, Json]]:
+    """Return the members of a batch: complete values, and what was given of them."""
+    body = request.json
+    if BATCH_KEY not in body:
+        raise Fault(500, "'UnsetType' object is not iterable")
+    reader = Reader(BATCH_ARGUMENT, body)
+    return [(reader.post(MEMBER, entry, BATCH_KEY), entry) for entry in reader.read_list(body[BATCH_KEY])]
