@@ -179,6 +179,10 @@ class Observed:
             if record.id == resource_id:
                 self._ledger.drop(record.role)
 
+    def doubt(self, kind: str, resource_id: str) -> None:
+        """Note that a change of a resource may or may not have taken effect: it is looked at before it is used again."""
+        self._observer.doubt(kind, resource_id)
+
     def wrote(self, kind: str) -> None:
         """Demand a look that begins after now before anything of this kind is concluded from its absence."""
         self._observer.wrote(self._owner_id, kind)

@@ -209,6 +209,11 @@ class Observer:
             self._shelves[kind].forget(resource_id, self._now())
             self._claims.pop((kind, resource_id), None)
 
+    def doubt(self, kind: str, resource_id: str) -> None:
+        """Trust what is known of a resource no longer."""
+        with self._lock:
+            self._shelves[kind].doubt(resource_id)
+
     def snapshot(self, kind: str) -> Snapshot:
         """Return what is known of a kind."""
         with self._lock:

@@ -26,15 +26,15 @@ class WantedRouter:
 
     Args:
         external_network_id: None for a router without a gateway.
-        external_fixed_ips: subnet id, or None, and IP address of each gateway address; empty leaves it to Neutron.
-            Some clouds take fixed gateway addresses in an update only, so they are never in the create.
+        external_fixed_ips: subnet id and IP address of each gateway address, either may be None; empty leaves it to
+            Neutron. Some clouds take fixed gateway addresses in an update only, so they are never in the create.
     """
 
     stamp: Stamp
     name: str
     description: str = ""
     external_network_id: str | None = None
-    external_fixed_ips: Sequence[tuple[str | None, str]] = ()
+    external_fixed_ips: Sequence[tuple[str | None, str | None]] = ()
 
 
 def create(cloud: Cloud, wanted: WantedRouter) -> Body:
@@ -101,15 +101,13 @@ def difference(wanted: WantedRouter, found: Mapping[str, Any]) -> Body:
     if wanted.external_network_id is None:
         return {}
     gateway = found.get("external_gateway_info") or {}
-    has = {ip["ip_address"]: ip.get("subnet_id") for ip in gateway.get("external_fixed_ips") or ()}
+    has = gateway.get("external_fixed_ips") or ()
     is_right_network = gateway.get("network_id") == wanted.external_network_id
-    is_right = all(
-        address in has and subnet_id in (None, has[address]) for subnet_id, address in wanted.external_fixed_ips
-    )
+    is_right = all(any(_fits(ip, *each) for ip in has) for each in wanted.external_fixed_ips)
     if is_right_network and is_right and (not wanted.external_fixed_ips or len(has) == len(wanted.external_fixed_ips)):
         return {}
     fixed_ips = [
-        {**({"subnet_id": subnet_id} if subnet_id else {}), "ip_address": address}
+        {**({"subnet_id": subnet_id} if subnet_id else {}), **({"ip_address": address} if address else {})}
         for subnet_id, address in wanted.external_fixed_ips
     ]
     return {
@@ -118,6 +116,10 @@ def difference(wanted: WantedRouter, found: Mapping[str, Any]) -> Body:
             **({"external_fixed_ips": fixed_ips} if fixed_ips else {}),
         }
     }
+
+
+def _fits(found: Mapping[str, Any], subnet_id: str | None, address: str | None) -> bool:
+    return subnet_id in (None, found.get("subnet_id")) and address in (None, found["ip_address"])
 
 
 def addresses(found: Mapping[str, Any]) -> list[str]:

@@ -106,6 +106,14 @@ def create(cloud: Cloud, wanted: WantedSecurityGroup) -> Body:
     return body
 
 
+def create_all(cloud: Cloud, wanted: Sequence[WantedSecurityGroup]) -> list[Body]:
+    """Make groups, all or none, in one call; return them in the same order."""
+    bodies = [request(each)["security_group"] for each in wanted]
+    made = cloud.post("network", "/security-groups", json={"security_groups": bodies})["security_groups"]
+    by_stamp = {body["description"]: body for body in made}
+    return [by_stamp[body["description"]] for body in bodies]
+
+
 def delete(cloud: Cloud, group_id: str) -> None:
     """Delete a group with its rules; one that is gone is fine.
 

@@ -93,6 +93,10 @@ class Shelf:
         self._drop(resource_id)
         self._gone[resource_id] = now_s
 
+    def doubt(self, resource_id: str) -> None:
+        """Trust what is known of a resource no longer; it is neither here nor gone."""
+        self._drop(resource_id)
+
     def take_all(self, bodies: Iterable[Body], began_s: float) -> set[str]:
         """Take a complete list of everything; return the ids of what changed, appeared or vanished."""
         before = dict(self.items)
