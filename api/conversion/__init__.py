@@ -62,8 +62,11 @@ def _convert(obj: Json, wanted: str, kind: str) -> Json:
     for part in KINDS[kind]:
         if obj.get(part.name) is not None:
             way = part.to_newer if wanted == NEWER else part.to_older
-            value = mapping(obj[part.name], part.name)
-            result[part.name], is_lossy = converted(value, kept.get(part.name), way, _generation(metadata))
+            try:
+                value = mapping(obj[part.name])
+                result[part.name], is_lossy = converted(value, kept.get(part.name), way, _generation(metadata))
+            except ConversionError as error:
+                raise error.below(part.name) from None
             if is_lossy:
                 lost[part.name] = value
     metadata = stash.written(metadata, version=str(obj["apiVersion"]), kind=kind, parts=lost)
