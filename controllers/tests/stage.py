@@ -147,7 +147,7 @@ class Stage:
 
         found = self.simulator.call(look)
         return {
-            kind: {item["id"]: item for item in items}
+            kind: {item.get("id") or item["name"]: item for item in items}
             for service, kinds in found.items()
             if service != "identity"
             for kind, items in kinds.items()
@@ -201,10 +201,10 @@ class Stage:
 
     def _run_one(self) -> bool:
         """Run the pass that is due first; tell whether there was one."""
-        due = sorted((at_s, key) for key, at_s in self._due.items() if at_s <= self.clock.now())
+        due = {key: at_s for key, at_s in self._due.items() if at_s <= self.clock.now()}
         if not due:
             return False
-        key = due[0][1]
+        key = min(due, key=lambda key: (due[key], key.kind.kind, key.name))
         del self._due[key]
         controller = next(c for c in self.controllers if c.kind == key.kind)
         result: Result = controller.reconcile(key)
@@ -233,7 +233,7 @@ class Stage:
 
     def _changed(self, change: Any) -> None:
         for controller in self.controllers if hasattr(self, "controllers") else ():
-            if controller.kind == change.key.kind and change.by is None:
+            if controller.kind == change.key.kind and change.by != change.key:
                 self._due[change.key] = self.clock.now()
             for route in controller.routes:
                 if route.kind == change.key.kind:
