@@ -41,9 +41,8 @@ def server_object(made: World) -> dict[str, Any]:
     }
 
 
-def make_and_delete(made: World) -> int:
+def make_and_delete(made: World, wanted: dict[str, Any]) -> int:
     """Make the server, look at what there is, delete it, look again; return the number of writes."""
-    wanted = server_object(made)
     before = inventory(made.simulator)
     made.apply(wanted)
     made.until("the server is ready", lambda: is_ready(made))
@@ -95,7 +94,7 @@ def kubeconfig(api_server: Rig) -> Path:
 @pytest.fixture(scope="module")
 def undisturbed_writes(api_server: Rig, kubeconfig: Path, tmp_path_factory: pytest.TempPathFactory) -> int:
     with world(api_server, kubeconfig, tmp_path_factory.mktemp("undisturbed")) as made:
-        return make_and_delete(made)
+        return make_and_delete(made, server_object(made))
 
 
 def test_an_undisturbed_server_is_made_and_deleted_in_few_writes(undisturbed_writes: int) -> None:
@@ -110,8 +109,9 @@ def test_a_manager_killed_at_every_write_leaves_nothing_twice_and_nothing_behind
     for write in range(1, undisturbed_writes + 1):
         with world(api_server, kubeconfig, tmp_path) as made:
             first = made.manager.pid
+            wanted = server_object(made)
             made.kill_at(write, when)
-            make_and_delete(made)
+            make_and_delete(made, wanted)
             kills += made.manager.pid != first
 
     assert kills == undisturbed_writes

@@ -125,7 +125,7 @@ def inventory(simulator: Simulator) -> Mapping[str, Mapping[str, Any]]:
         return simulator.cloud.inventory()
 
     return {
-        f"{service}/{kind}": {item["id"]: item for item in items}
+        f"{service}/{kind}": {item.get("id") or item["name"]: item for item in items}
         for service, kinds in simulator.call(look).items()
         if service != "identity"
         for kind, items in kinds.items()
