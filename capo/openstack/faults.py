@@ -74,7 +74,9 @@ TABLE: Final = (
         r"delete_port\b",
     ),
     Row((403,), errors.ForbiddenError, "policy"),
-    Row((400, 409), errors.InvalidSpecError, "nova/exception.py NetworkAmbiguous", "compute", "possible networks? found"),
+    Row(
+        (400, 409), errors.InvalidSpecError, "nova/exception.py NetworkAmbiguous", "compute", "possible networks? found"
+    ),
     Row((400,), errors.KeyPairNotFoundError, _NOVA_CREATE, "compute", r"Invalid key_name"),
     Row((400, 404), errors.FlavorNotFoundError, _NOVA_CREATE, "compute", r"Flavor \S+ could not be found|flavorRef"),
     Row(

@@ -157,7 +157,7 @@ def _entry(clouds_yaml: bytes, cloud_name: str) -> Mapping[str, Any]:
     try:
         # BaseLoader makes text of every scalar: a password of digits stays what was written.
         document = yaml.load(clouds_yaml, Loader=yaml.BaseLoader)  # noqa: S506 - it constructs no objects
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f" in line {mark.line + 1}" if mark else ""
         raise IdentityError(f"clouds.yaml is not YAML{line}") from None

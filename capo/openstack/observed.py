@@ -180,7 +180,7 @@ class Observed:
                 self._ledger.drop(record.role)
 
     def doubt(self, kind: str, resource_id: str) -> None:
-        """Note that a change of a resource may or may not have taken effect: it is looked at before it is used again."""
+        """Note that a change may or may not have taken effect: the resource is looked at before it is used again."""
         self._observer.doubt(kind, resource_id)
 
     def wrote(self, kind: str) -> None:

@@ -1,0 +1,187 @@
+import json
+from typing import Any
+
+import pytest
+import requests
+import urllib3
+from keystoneauth1 import exceptions as sdk
+
+from capo import errors
+from capo.openstack import faults
+
+
+def response(status: int, body: Any, *, method: str = "POST", **headers: str) -> requests.Response:
+    made = requests.Response()
+    made.status_code = status
+    made._content = (body if isinstance(body, str) else json.dumps(body)).encode()
+    made.headers.update({name.replace("_", "-"): value for name, value in headers.items()})
+    made.request = requests.Request(method, "http://cloud/").prepare()
+    return made
+
+
+def nova(message: str, kind: str = "badRequest") -> dict[str, Any]:
+    return {kind: {"code": 400, "message": message}}
+
+
+def neutron(kind: str, message: str) -> dict[str, Any]:
+    return {"NeutronError": {"type": kind, "message": message, "detail": ""}}
+
+
+def octavia(message: str) -> dict[str, Any]:
+    return {"faultcode": "Client", "faultstring": message, "debuginfo": None}
+
+
+GROUP_GONE = "Security group 1 not found for project 2."
+NETWORK = "Network 1111 could not be found."
+REFUSALS = [
+    ("compute", 400, nova("Invalid key_name provided."), errors.KeyPairNotFoundError),
+    ("compute", 400, nova("Flavor 1 could not be found."), errors.FlavorNotFoundError),
+    ("compute", 400, nova("Can not find requested image"), errors.ImageNotFoundError),
+    ("compute", 400, nova("Image 1 is not active."), errors.ImageNotFoundError),
+    ("compute", 400, nova("The requested availability zone is not available"), errors.NotFoundError),
+    ("compute", 400, nova("Instance Group/server group 1 could not be found."), errors.ServerGroupNotFoundError),
+    ("compute", 400, nova(GROUP_GONE), errors.SecurityGroupNotFoundError),
+    ("compute", 400, nova(NETWORK), errors.NetworkNotFoundError),
+    ("compute", 400, nova("Port id 1 could not be found."), errors.NotFoundError),
+    ("compute", 400, nova("Block Device Mapping is Invalid: failed to get volume 1."), errors.ConflictError),
+    ("compute", 409, nova("Multiple possible networks found, use a Network ID"), errors.InvalidSpecError),
+    ("compute", 409, nova("Port 1 is still in use."), errors.ConflictError),
+    ("compute", 400, nova("Flavor's disk is too small for requested image."), errors.InvalidSpecError),
+    ("compute", 400, nova("Invalid input for field/attribute user_data."), errors.InvalidSpecError),
+    ("compute", 403, nova("Quota exceeded for cores: Requested 1", "forbidden"), errors.QuotaExceededError),
+    ("compute", 403, nova("Maximum number of ports exceeded", "forbidden"), errors.QuotaExceededError),
+    ("compute", 403, nova("Policy doesn't allow os_compute_api", "forbidden"), errors.ForbiddenError),
+    ("compute", 404, nova("Instance 1 could not be found.", "itemNotFound"), errors.NotFoundError),
+    ("compute", 406, {"errors": [{"title": "Version 2.999 is not supported"}]}, errors.UnsupportedByCloudError),
+    ("volume", 413, nova("VolumeSizeExceedsAvailableQuota: quota", "overLimit"), errors.QuotaExceededError),
+    ("volume", 400, nova("Availability zone 'mars' is invalid."), errors.NotFoundError),
+    ("volume", 404, nova("Volume type with name mars could not be found."), errors.NotFoundError),
+    ("volume", 400, nova("Invalid image identifier or unable to access requested image."), errors.ImageNotFoundError),
+    ("volume", 400, nova("Invalid volume: Volume status must be available or error"), errors.ConflictError),
+    ("network", 409, neutron("OverQuota", "Quota exceeded for resources: ['port']."), errors.QuotaExceededError),
+    ("network", 409, neutron("IpAddressGenerationFailure", "No more IP addresses"), errors.ConflictError),
+    ("network", 409, neutron("NetworkInUse", "There are ports in use"), errors.ConflictError),
+    ("network", 404, neutron("NetworkNotFound", NETWORK), errors.NetworkNotFoundError),
+    ("network", 404, neutron("SubnetNotFound", "Subnet 1 could not be found."), errors.SubnetNotFoundError),
+    ("network", 404, neutron("SecurityGroupNotFound", GROUP_GONE), errors.SecurityGroupNotFoundError),
+    ("network", 404, neutron("PortNotFound", "Port 1 could not be found."), errors.NotFoundError),
+    ("network", 404, neutron("ExternalGatewayForFloatingIPNotFound", "x"), errors.ConflictError),
+    ("network", 403, neutron("PolicyNotAuthorized", "rule:delete_port is disallowed"), errors.ConflictError),
+    ("network", 403, neutron("PolicyNotAuthorized", "rule:create_port:binding:profile"), errors.ForbiddenError),
+    ("network", 400, neutron("InvalidInput", "x"), errors.InvalidSpecError),
+    ("load-balancer", 403, octavia("Quota has been met for resources: Load Balancer"), errors.QuotaExceededError),
+    ("load-balancer", 409, octavia("Load Balancer 1 is immutable and cannot be updated."), errors.ConflictError),
+    ("load-balancer", 404, octavia("Subnet 1 not found."), errors.SubnetNotFoundError),
+    (
+        "load-balancer",
+        501,
+        octavia("Provider 'ovn' does not support a requested action"),
+        errors.UnsupportedByCloudError,
+    ),
+    ("load-balancer", 400, octavia("Provider 'mars' is not enabled."), errors.UnsupportedByCloudError),
+    ("image", 404, "<html><body><h1>404 Not Found</h1>No image</body></html>", errors.NotFoundError),
+    ("identity", 401, {"error": {"code": 401, "message": "no", "title": "Unauthorized"}}, errors.NotAuthorizedError),
+    ("network", 418, "teapot", errors.InvalidSpecError),
+]
+
+
+@pytest.mark.parametrize(("service", "status", "body", "kind"), REFUSALS, ids=lambda v: str(v)[:60])
+def test_a_refusal_is_named_for_its_cause(service: str, status: int, body: Any, kind: type[errors.CapoError]) -> None:
+    error = faults.of_response(service, response(status, body))
+
+    assert type(error) is kind
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [
+        ("GET", errors.CloudUnavailableError),
+        ("POST", errors.AmbiguousAnswerError),
+        ("PUT", errors.AmbiguousAnswerError),
+    ],
+)
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_after_5xx_a_read_failed_and_a_write_may_have_taken_effect(
+    method: str, kind: type[errors.CapoError], status: int
+) -> None:
+    error = faults.of_response("compute", response(status, "<html>bad gateway</html>", method=method))
+
+    assert type(error) is kind
+    assert "bad gateway" in error.message
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_service_that_names_a_time_did_not_look_at_the_request(status: int) -> None:
+    error = faults.of_response("compute", response(status, "busy", Retry_After="17"))
+
+    assert isinstance(error, errors.RateLimitedError)
+    assert error.retry_after_s == 17
+
+
+def test_a_time_may_be_named_as_a_date() -> None:
+    error = faults.of_response("compute", response(429, "x", Retry_After="Wed, 21 Oct 2015 07:28:00 GMT"))
+
+    assert isinstance(error, errors.RateLimitedError)
+    assert error.retry_after_s == 0
+
+
+def test_the_request_id_and_the_words_are_kept() -> None:
+    error = faults.of_response("compute", response(400, nova("Nope."), x_openstack_request_id="req-1"))
+
+    assert error.sentence == "InvalidMachineSpec: Nope. (request req-1). Correct the field that the message names."
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        pytest.param(
+            '{"message": "No image found with ID x<br /><br />\\n\\n"}', "No image found with ID x", id="Glance"
+        ),
+        pytest.param('{"NeutronError": "just words"}', "just words", id="Neutron, old"),
+        pytest.param('{"NeutronError": {"type": "T", "message": "m", "detail": "d"}}', "T: m d", id="Neutron"),
+        pytest.param('["x"]', '["x"]', id="a list"),
+        pytest.param("<html><style>p{}</style><p>a <b>b</b></p></html>", "a b", id="a page"),
+        pytest.param("", "", id="nothing"),
+    ],
+)
+def test_the_words_are_found_in_every_kind_of_body(body: str, text: str) -> None:
+    assert faults.said(body).text == text
+
+
+def refused_connection() -> sdk.ConnectFailure:
+    error = sdk.ConnectFailure("Unable to establish connection")
+    pool = urllib3.connectionpool.HTTPConnectionPool("cloud")
+    cause = urllib3.exceptions.NewConnectionError(pool, "refused")  # type: ignore[arg-type]
+    error.__context__ = requests.ConnectionError(urllib3.exceptions.MaxRetryError(pool, "/", cause))
+    return error
+
+
+def timed_out(kind: type[requests.Timeout]) -> sdk.ConnectTimeout:
+    error = sdk.ConnectTimeout("timed out")
+    error.__context__ = kind()
+    return error
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        pytest.param(refused_connection(), errors.CloudUnavailableError, id="refused"),
+        pytest.param(timed_out(requests.ConnectTimeout), errors.CloudUnavailableError, id="no connection in time"),
+        pytest.param(timed_out(requests.ReadTimeout), errors.AmbiguousAnswerError, id="no answer in time"),
+        pytest.param(sdk.ConnectFailure("Connection aborted"), errors.AmbiguousAnswerError, id="cut"),
+        pytest.param(sdk.SSLError("certificate"), errors.IdentityError, id="TLS"),
+        pytest.param(sdk.AuthorizationFailure("x"), errors.NotAuthorizedError, id="authorisation"),
+    ],
+)
+def test_a_write_without_answer_is_unclear_only_if_it_was_sent(error: Exception, kind: type[errors.CapoError]) -> None:
+    assert type(faults.of_exception(error, method="POST", service="compute")) is kind
+
+
+def test_a_read_without_answer_failed() -> None:
+    error = faults.of_exception(timed_out(requests.ReadTimeout), method="GET", service="compute")
+
+    assert type(error) is errors.CloudUnavailableError
+
+
+def test_every_row_has_a_source() -> None:
+    assert all(row.source and row.statuses for row in faults.TABLE)

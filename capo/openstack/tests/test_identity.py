@@ -1,0 +1,178 @@
+import datetime
+from typing import Any
+
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from keystoneauth1.identity import generic, v3
+
+from capo.errors import IdentityError
+from capo.openstack import identity
+
+AUTH = {
+    "auth_url": "https://keystone.example:5000/v3",
+    "username": "u",
+    "password": "geheim",
+    "project_name": "p",
+    "user_domain_name": "Default",
+    "project_domain_name": "Default",
+}
+
+
+def clouds(**entry: Any) -> bytes:
+    return yaml.safe_dump({"clouds": {"one": {"auth": AUTH, **entry}, "two": {}}}).encode()
+
+
+def bundle() -> bytes:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ca")])
+    now = datetime.datetime.now(tz=datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def test_a_password_entry_is_read() -> None:
+    credentials = identity.parse(clouds(region_name="R", interface="internal"), "one")
+
+    assert credentials.region_name == "R"
+    assert credentials.interface == "internal"
+    assert credentials.verifies
+    assert isinstance(credentials.plugin(), v3.Password)
+
+
+def test_the_region_of_the_reference_comes_before_that_of_the_entry() -> None:
+    assert identity.parse(clouds(region_name="R"), "one", None, "S").region_name == "S"
+
+
+def test_an_identity_root_without_version_is_discovered() -> None:
+    credentials = identity.parse(clouds(auth={**AUTH, "auth_url": "https://keystone.example:5000/"}), "one")
+
+    assert isinstance(credentials.plugin(), generic.Password)
+
+
+def test_an_application_credential_is_read_without_being_named_as_such() -> None:
+    auth = {"auth_url": AUTH["auth_url"], "application_credential_id": "i", "application_credential_secret": "s"}
+
+    assert isinstance(identity.parse(clouds(auth=auth), "one").plugin(), v3.ApplicationCredential)
+
+
+def test_a_token_is_read() -> None:
+    auth = {"auth_url": AUTH["auth_url"], "token": "t", "project_id": "p"}
+
+    assert isinstance(identity.parse(clouds(auth=auth, auth_type="v3token"), "one").plugin(), v3.Token)
+
+
+def test_a_password_of_digits_stays_what_was_written() -> None:
+    text = b"clouds: {one: {auth: {auth_url: 'http://k/v3', username: u, password: 0123, project_id: 1e3}}}"
+
+    entry = identity.parse(text, "one").entry
+
+    assert (entry["auth"]["password"], entry["auth"]["project_id"]) == ("0123", "1e3")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        pytest.param("interface", "internalURL", "internal", id="older spelling"),
+        pytest.param("endpoint_type", "adminURL", "admin", id="older word"),
+        pytest.param("endpoint_type", "", "public", id="empty"),
+    ],
+)
+def test_the_interface_may_be_spelt_in_older_ways(field: str, value: str, expected: str) -> None:
+    assert identity.parse(clouds(**{field: value}), "one").interface == expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [({"tenant_name": "t"}, {"project_name": "t"}), ({"default_domain": "d"}, {"user_domain_name": "d"})],
+    ids=["tenant", "default domain"],
+)
+def test_older_names_of_fields_are_understood(given: dict[str, str], expected: dict[str, str]) -> None:
+    auth = {"auth_url": "http://k/v3", "username": "u", "password": "p", "project_name": "p", **given}
+
+    assert expected.items() <= identity.parse(clouds(auth=auth), "one").entry["auth"].items()
+
+
+@pytest.mark.parametrize("text", ["no", "false", "Off", "0"])
+def test_verification_can_be_switched_off(text: str) -> None:
+    assert not identity.parse(b"clouds: {one: " + str({"auth": AUTH, "verify": text}).encode() + b"}", "one").verifies
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "words"),
+    [
+        pytest.param(b"a: [", "one", "not YAML in line", id="no YAML"),
+        pytest.param(b"\x80\x81", "one", "not YAML", id="no text"),
+        pytest.param(b"[" * 100_000, "one", "not YAML", id="nested too deeply"),
+        pytest.param(b"[]", "one", "no mapping `clouds`", id="no mapping"),
+        pytest.param(clouds(), "three", "no cloud 'three'; it has: one, two", id="unknown cloud"),
+        pytest.param(clouds(), "two", "no mapping `auth`", id="empty entry"),
+        pytest.param(clouds(auth_type="v3oidcpassword"), "one", "auth_type 'v3oidcpassword'", id="auth type"),
+        pytest.param(clouds(cacert="/etc/ssl/x"), "one", "put the bundle into the Secret", id="CA file"),
+        pytest.param(clouds(cert="/etc/ssl/x"), "one", "cert is a path", id="client certificate"),
+        pytest.param(clouds(key="/etc/ssl/x"), "one", "key is a path", id="client key"),
+        pytest.param(clouds(profile="https://x/y"), "one", "profile is a URL", id="profile URL"),
+        pytest.param(clouds(interface="secret"), "one", "interface 'secret'", id="interface"),
+        pytest.param(clouds(verify="maybe"), "one", "verify 'maybe'", id="verify"),
+        pytest.param(clouds(auth={**AUTH, "password": ""}), "one", "auth.password is missing", id="password"),
+        pytest.param(clouds(auth={**AUTH, "project_name": ""}), "one", "auth.project_id or", id="project"),
+        pytest.param(clouds(auth={**AUTH, "auth_url": "file:///etc"}), "one", "no http(s) URL", id="scheme"),
+        pytest.param(clouds(auth={**AUTH, "username": ["x"]}), "one", "username is not text", id="list"),
+        pytest.param(
+            clouds(auth={"auth_url": "http://k", "application_credential_secret": "x"}),
+            "one",
+            "application_credential_id or",
+            id="application credential",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_and_no_secret_shown(text: bytes, name: str, words: str) -> None:
+    with pytest.raises(IdentityError) as caught:
+        identity.parse(text, name)
+
+    assert words in caught.value.message
+    assert "geheim" not in caught.value.sentence
+
+
+def test_a_bundle_without_certificate_is_refused() -> None:
+    with pytest.raises(IdentityError, match="not a PEM bundle"):
+        identity.parse(clouds(), "one", b"no certificate")
+
+
+def test_a_bundle_of_certificates_is_taken() -> None:
+    pem = bundle()
+
+    assert identity.parse(clouds(), "one", pem).cacert == pem.decode()
+
+
+def test_an_empty_bundle_is_none() -> None:
+    assert identity.parse(clouds(), "one", b" \n").cacert is None
+
+
+def test_the_fingerprint_covers_entry_bundle_and_region_and_nothing_else() -> None:
+    plain = identity.parse(clouds(), "one").fingerprint
+
+    others = [
+        identity.parse(clouds(auth={**AUTH, "password": "x"}), "one").fingerprint,
+        identity.parse(clouds(), "one", bundle()).fingerprint,
+        identity.parse(clouds(), "one", None, "R").fingerprint,
+    ]
+
+    assert identity.parse(clouds(), "one").fingerprint == plain
+    assert len({plain, *others}) == 4
+
+
+def test_secrets_do_not_show_when_credentials_are_printed() -> None:
+    assert "geheim" not in repr(identity.parse(clouds(), "one"))
