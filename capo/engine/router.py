@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from capo import names
+from capo.contract import rules
 from capo.engine.queue import WorkQueue
 from capo.engine.store import Change, Object, Route, Store
 from capo.engine.worker import Controller
@@ -107,7 +108,7 @@ def business(namespace: str, watch_filter: str) -> Callable[[Object], bool]:
         metadata = obj["metadata"]
         if namespace and metadata.get("namespace") != namespace:
             return False
-        return not watch_filter or (metadata.get("labels") or {}).get(names.WATCH_FILTER_LABEL) == watch_filter
+        return rules.passes_filter(obj, watch_filter)
 
     return accepts
 
