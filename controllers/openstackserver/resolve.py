@@ -74,7 +74,7 @@ _NOT_COPIED = {"network", "fixed_ips", "security_groups", "tags", "trunk", "name
 
 
 def _cluster_name(scope: ServerScope) -> str:
-    return (scope.turn.obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL, "")
+    return str((scope.turn.obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL, ""))
 
 
 def _groups(cloud: Cloud, wanted: Sequence[SecurityGroupParam]) -> list[str]:
@@ -82,12 +82,14 @@ def _groups(cloud: Cloud, wanted: Sequence[SecurityGroupParam]) -> list[str]:
 
 
 def _target(cloud: Cloud, index: int, port: PortOpts) -> tuple[str, list[dict[str, Any]]]:
-    network_id = (
-        network.resolve(cloud, port.network)["id"]
-        if port.network
-        else _network_of_subnets(cloud, index, port.fixed_ips)
-    )
+    network_id = _network_id(cloud, index, port)
     return network_id, [_fixed_ip(cloud, network_id, fixed_ip) for fixed_ip in port.fixed_ips]
+
+
+def _network_id(cloud: Cloud, index: int, port: PortOpts) -> str:
+    if port.network:
+        return str(network.resolve(cloud, port.network)["id"])
+    return _network_of_subnets(cloud, index, port.fixed_ips)
 
 
 def _network_of_subnets(cloud: Cloud, index: int, fixed_ips: Sequence[FixedIP]) -> str:

@@ -5,6 +5,7 @@ Decisions are in ``resolve.py`` and ``wanted.py``; what is shown beside the cond
 
 from __future__ import annotations
 
+import datetime
 from functools import partial
 from typing import Final
 
@@ -151,8 +152,17 @@ def _of_state(scope: ServerScope, found: Resource) -> Outcome:
         return Wait("InstanceDeleted", f"server {found['id']} was deleted; replace the Machine")
     scope.observed.poll("server")
     if state == "BUILD":
-        return Wait("InstanceNotReady", f"server {found['id']} is being built")
+        _refuse_endless_build(scope, found)
+        limit_s = scope.turn.tools.settings.instance_create_timeout_s
+        return Wait("InstanceNotReady", f"server {found['id']} is being built", after_s=limit_s)
     return Wait("InstanceNotReady", f"server {found['id']} is {state}", status="Unknown")
+
+
+def _refuse_endless_build(scope: ServerScope, found: Resource) -> None:
+    limit_s = scope.turn.tools.settings.instance_create_timeout_s
+    created = found.get("created")
+    if created and scope.turn.started_s - datetime.datetime.fromisoformat(created).timestamp() > limit_s:
+        raise ServerFailedError(found["id"], fault=f"the server is in BUILD for more than {limit_s:.0f} s")
 
 
 def _failure(found: Resource) -> ServerFailedError:

@@ -7,15 +7,14 @@ from typing import Any
 
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
-from capo.contract.rules import pause_cause
+from capo.controllers import pausing
 from capo.controllers.identity import Identities
 from capo.controllers.openstackserver import status
 from capo.controllers.openstackserver.routes import ROUTES
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
 from capo.controllers.openstackserver.steps import PLAN
-from capo.engine.conditions import Condition
 from capo.engine.steps import Resource, Results
-from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
+from capo.engine.turn import Gate, Proceed, Report, Tools, Turn
 from capo.errors import NotYetObserved
 from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER
 from capo.ledger import Ledger
@@ -40,8 +39,7 @@ class ServerSubject:
         """Stop while the object or its Cluster is paused; a missing Cluster blocks nothing (W-15)."""
         cluster_name = (obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL)
         cluster = tools.store.get(CLUSTER, obj["metadata"]["namespace"], cluster_name) if cluster_name else None
-        cause = pause_cause(obj, cluster)
-        return Stop([Condition("Paused", "True", "Paused", cause)]) if cause else Proceed()
+        return pausing.stop(obj, cluster) or Proceed()
 
     def authenticate(self, obj: Object, tools: Tools) -> None:
         """Make sure that the credentials work."""
@@ -58,9 +56,9 @@ class ServerSubject:
 
     def report(self, scope: ServerScope, results: Results) -> Report:
         """Return status fields and the conditions that no step shows."""
-        shown = [*status.conditions(results), Condition("Paused", "False", "NotPaused")]
+        shown = [*status.conditions(results), pausing.NOT_PAUSED]
         if scope.turn.is_deleting:
-            return Report(status={"ready": False}, conditions=shown[-1:])
+            return Report(status={"ready": False}, conditions=[pausing.NOT_PAUSED])
         ports = len(scope.resolved.ports) if scope.resolved else 0
         fields = status.of_pass(_seen(scope), scope.turn.ledger, ports, results)
         return Report(status=fields, conditions=shown)

@@ -49,7 +49,8 @@ def server(stage: Stage) -> dict[str, Any]:
 
 
 def status(stage: Stage) -> dict[str, Any]:
-    return stage.get(KIND, "s")["status"]
+    found: dict[str, Any] = stage.get(KIND, "s")["status"]
+    return found
 
 
 def test_a_minimal_server_comes_up_with_one_port(stage: Stage) -> None:
@@ -293,3 +294,14 @@ def test_a_server_whose_status_was_lost_is_found_by_its_stamps(stage: Stage) -> 
 
     assert made(stage) == {"servers": 1, "ports": 1, "volumes": 1}
     assert status(stage)["instanceID"] == server(stage)["id"]
+
+
+def test_a_server_that_stays_in_build_is_shown_as_failed_and_still_counts_when_it_comes_up(stage: Stage) -> None:
+    place(stage, serverMetadata=[{"key": "lab-spawn-seconds", "value": "400"}])
+
+    stage.settle(for_s=330)
+    shown = stage.condition(KIND, "s", "InstanceReady")
+    assert "BUILD for more than 300 s" in shown["message"]
+
+    stage.settle(for_s=250)
+    assert status(stage)["ready"] is True
