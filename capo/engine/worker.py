@@ -167,7 +167,14 @@ class Workers:
         self.slots.take(controller, taken.lane)
         task = asyncio.get_running_loop().create_task(self._pass(controller, queue, taken))
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        # Only now there is room in the pool: a wake from inside the task would come too early.
+        self._running.discard(task)
+        self._wake.set()
+        if not task.cancelled() and (fault := task.exception()):
+            log.error("A pass could not be ended", exc_info=fault)
 
     async def _pass(self, controller: Controller, queue: WorkQueue, taken: Taken) -> None:
         loop = asyncio.get_running_loop()
@@ -180,7 +187,6 @@ class Workers:
             metrics.ACTIVE.labels(controller.name).dec()
             self.slots.free(controller, taken.lane)
             queue.done(taken.key)
-            self._wake.set()
 
 
 def _settle(queue: WorkQueue, key: Key, result: Result) -> None:
