@@ -62,7 +62,7 @@ def run(options: Options, screen: Screen) -> None:
             try:
                 meter = _manager(rig, site, screen)
                 Story(options.plan, rig, site, screen, meter).tell()
-            except RigError:
+            except (RigError, KeyboardInterrupt):
                 _give_back(rig, options, screen)
                 raise
             _tell_costs(options, site, screen, meter)
