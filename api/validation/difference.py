@@ -1,0 +1,100 @@
+"""Where two specs differ, and how that is told."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pydantic
+
+from capo.api.model import Model
+
+Json = dict[str, Any]
+
+MISSING: Final = object()
+"""Stands for a value that is not there."""
+LONGEST: Final = 200
+"""Characters of a value that a message shows."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One field that cannot be as it is asked for.
+
+    Args:
+        field: path, as ``spec.ports[0].network``.
+        message: the bad value, what is wrong with it and what would be right.
+        reason: of the cause in ``metav1.Status``.
+    """
+
+    field: str
+    message: str
+    reason: str = "FieldValueInvalid"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One place where old and new differ; either may be missing."""
+
+    path: str
+    old: Any
+    new: Any
+
+    def fault(self, advice: str) -> Fault:
+        """Return the refusal of this change.
+
+        Args:
+            advice: what would be right.
+        """
+        if self.new is MISSING:
+            return Fault(self.path, f"Forbidden: cannot be removed, was {shown(self.old)}; {advice}", _FORBIDDEN)
+        if self.old is MISSING:
+            return Fault(self.path, f"Forbidden: cannot be added, would be {shown(self.new)}; {advice}", _FORBIDDEN)
+        return Fault(self.path, f"Invalid value: {shown(self.new)}: cannot change from {shown(self.old)}; {advice}")
+
+
+_FORBIDDEN: Final = "FieldValueForbidden"
+
+
+def normal(model: type[Model], *specs: Any) -> tuple[Json, ...]:
+    """Return specs without what means the same as absence: empty lists, defaults, empty text where it says nothing.
+
+    When the model cannot read one of them, stored under other rules, all are returned as they are.
+    """
+    try:
+        read = [model.model_validate(spec) for spec in specs]
+    except pydantic.ValidationError:
+        return tuple(spec if isinstance(spec, dict) else {} for spec in specs)
+    return tuple(spec.model_dump(mode="json", by_alias=True, exclude_defaults=True) for spec in read)
+
+
+def changes(old: Any, new: Any, path: str) -> Iterator[Change]:
+    """Yield each place where two values differ, as deep as both have it."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in sorted(old.keys() | new.keys()):
+            yield from changes(old.get(name, MISSING), new.get(name, MISSING), f"{path}.{name}")
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, pair in enumerate(zip(old, new, strict=True)):
+            yield from changes(*pair, f"{path}[{index}]")
+    elif old != new:
+        yield Change(path, old, new)
+
+
+def taken(old: Json, new: Json, *names: str) -> Json:
+    """Return the old object with these fields as the new one has them, absent ones included."""
+    rest = {name: value for name, value in old.items() if name not in names}
+    return rest | {name: new[name] for name in names if name in new}
+
+
+def inside(obj: Any, *path: str) -> Any:
+    """Return what stands at a path, ``{}`` when nothing does."""
+    return functools.reduce(lambda value, name: value.get(name) or {} if isinstance(value, dict) else {}, path, obj)
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message shows it."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

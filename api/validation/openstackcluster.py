@@ -1,0 +1,148 @@
+"""OpenStackCluster: most of it is fixed when it is made; what may change is listed here.
+
+``permitted`` puts every permitted change onto the old spec; whatever still differs from the new one is a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from capo.api.v1beta2 import OpenStackClusterSpec
+from capo.api.validation.difference import Fault, Json, changes, inside, normal, taken
+
+FREE: Final = (
+    "primarySubnet",
+    "controlPlaneAvailabilityZones",
+    "controlPlaneOmitAvailabilityZone",
+    "bastion",
+    "identityRef",
+)
+"""May change at any time; the region of a reference is guarded by a rule of the schema."""
+_FIXED: Final = "it is fixed when the cluster is made"
+_ADVICE: Final = (
+    ("managedSubnets", "of a managed subnet, dnsNameservers alone may change"),
+    ("managedSecurityGroups", "the groups cannot be given up, but their rules may change"),
+    ("controlPlaneEndpoint", "an endpoint that is set stays"),
+    ("apiServer.port", "it can be set once, while it is not set and enableFloatingIP is false"),
+    ("apiServer.fixedIP", "it can be set once, while it is not set and enableFloatingIP is false"),
+    ("apiServer.floatingIP", "it may change only to the address that the load balancer has in status"),
+    ("apiServer.managedLoadBalancer", "of the load balancer, allowedCIDRs and monitor alone may change"),
+    ("network", "it may change only to the id that it has in status"),
+    ("subnets", "a filter may change only to the id that it has in status"),
+)
+"""What would be right, by the beginning of a path; the first that fits counts."""
+
+
+def faults(old: Json, new: Json) -> list[Fault]:
+    """Return what may not change of a cluster."""
+    before, after = map(_named, normal(OpenStackClusterSpec, old.get("spec"), new.get("spec")))
+    status = inside(old, "status")
+    return [change.fault(_advice(change.path)) for change in changes(permitted(before, after, status), after, "spec")]
+
+
+def permitted(old: Json, new: Json, status: Json) -> Json:
+    """Return the old spec with every change that is permitted.
+
+    Args:
+        status: of the object as it is.
+    """
+    spec = taken(old, new, *FREE)
+    for name, rule in _RULES.items():
+        if name in old or name in new:
+            value = rule(old, new, status)
+            spec = {key: part for key, part in spec.items() if key != name} | ({} if value is None else {name: value})
+    return spec
+
+
+def _named(spec: Json) -> Json:
+    """Leave out an apiServer that says nothing."""
+    return spec if spec.get("apiServer") else {name: part for name, part in spec.items() if name != "apiServer"}
+
+
+def _advice(path: str) -> str:
+    below = path.removeprefix("spec.")
+    return next(
+        (text for start, text in _ADVICE if below == start or below.startswith((f"{start}.", f"{start}["))), _FIXED
+    )
+
+
+def _managed_subnets(old: Json, new: Json, _status: Json) -> list[Json] | None:
+    """DNS servers may change, subnet by subnet."""
+    by_cidr = {subnet.get("cidr"): subnet for subnet in new.get("managedSubnets") or ()}
+    subnets = old.get("managedSubnets")
+    if subnets is None:
+        return None
+    return [taken(subnet, by_cidr.get(subnet.get("cidr"), subnet), "dnsNameservers") for subnet in subnets]
+
+
+def _security_groups(old: Json, new: Json, _status: Json) -> Json | None:
+    """They may be added and changed, not removed."""
+    groups: Json | None = new.get("managedSecurityGroups", old.get("managedSecurityGroups"))
+    return groups
+
+
+def _endpoint(old: Json, new: Json, _status: Json) -> Json | None:
+    """It is free until it has a host; a port that was left out may follow."""
+    before, after = old.get("controlPlaneEndpoint"), new.get("controlPlaneEndpoint")
+    if not before or not before.get("host"):
+        return after
+    if not before.get("port") and after and after.get("host") == before["host"]:
+        return taken(before, after, "port")
+    return dict(before)
+
+
+def _network(old: Json, new: Json, status: Json) -> Json | None:
+    """It may become the id that it stands for."""
+    before, after, found = old.get("network"), new.get("network"), inside(status, "network")
+    if before and after and found and after.get("id", "") == found.get("id", ""):
+        return dict(after)
+    return before
+
+
+def _subnets(old: Json, new: Json, status: Json) -> list[Json] | None:
+    """Filters may become the ids that they stand for."""
+    before, after = old.get("subnets"), new.get("subnets")
+    found = inside(status, "network").get("subnets") or []
+    if not (before and after and found and len(before) == len(after) and old.get("network") and new.get("network")):
+        return before
+    if all(_is_pinned(*pair, found) for pair in zip(before, after, strict=True)):
+        return list(after)
+    return list(before)
+
+
+def _is_pinned(old: Json, new: Json, found: list[Json]) -> bool:
+    """Tell whether one subnet is named as before, or by the id of the one that its name stands for."""
+    name = inside(old, "filter").get("name", "")
+    if "id" in new and "id" in old:
+        return bool(new["id"] == old["id"])
+    if "id" in new:
+        return any(subnet.get("name") == name and subnet.get("id") == new["id"] for subnet in found)
+    return "id" not in old and inside(new, "filter").get("name", "") == name
+
+
+def _api_server(old: Json, new: Json, status: Json) -> Json | None:
+    """Some addresses may be set later, and the load balancer may be tuned."""
+    before, after = inside(old, "apiServer"), inside(new, "apiServer")
+    merged = dict(before)
+    if before.get("enableFloatingIP") is False:
+        late = [name for name in ("port", "fixedIP") if before.get(name) in (None, "")]
+        merged |= {name: after[name] for name in late if name in after}
+    balancer = inside(status, "apiServerManagedLoadBalancer")
+    if balancer and after.get("floatingIP", "") == balancer.get("ip", ""):
+        merged = taken(merged, after, "floatingIP")
+    if "managedLoadBalancer" in before and "managedLoadBalancer" in after:
+        settings = taken(before["managedLoadBalancer"], after["managedLoadBalancer"], "allowedCIDRs", "monitor")
+        merged["managedLoadBalancer"] = settings
+    return merged or None
+
+
+_RULES: Final[dict[str, Callable[[Json, Json, Json], Any]]] = {
+    "managedSubnets": _managed_subnets,
+    "managedSecurityGroups": _security_groups,
+    "controlPlaneEndpoint": _endpoint,
+    "network": _network,
+    "subnets": _subnets,
+    "apiServer": _api_server,
+}
+"""What a field may be after an update, from old and new spec and status; None for absent."""

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo.api import validation
+
+Json = dict[str, Any]
+
+NETWORK = {"network": {"id": "a"}}
+MANAGED = {"managedSubnets": [{"cidr": "10.6.0.0/24"}]}
+CASES = [
+    pytest.param(MANAGED | NETWORK, "network", "managedSubnets is set", id="network beside managed subnets"),
+    pytest.param(NETWORK | {"managedRouter": {"externalIPs": [{}]}}, "managedRouter", "not set", id="managed router"),
+    pytest.param(NETWORK | {"managedNetwork": {"mtu": 1}}, "managedNetwork", "nothing is made", id="managed network"),
+    pytest.param(
+        NETWORK | {"enableExternalNetwork": False, "externalNetwork": {"id": "b"}},
+        "externalNetwork",
+        "enableExternalNetwork is false",
+        id="external network",
+    ),
+    pytest.param(
+        NETWORK | {"apiServer": {"enableFloatingIP": False, "floatingIP": "192.0.2.1"}},
+        "apiServer.floatingIP",
+        "enableFloatingIP is false",
+        id="floating IP",
+    ),
+    pytest.param(
+        NETWORK | {"apiServer": {"fixedIP": "10.6.0.5", "managedLoadBalancer": {"enabled": False}}},
+        "apiServer.fixedIP",
+        "no load balancer",
+        id="fixed IP",
+    ),
+    pytest.param(
+        NETWORK | {"apiServer": {"managedLoadBalancer": {"subnets": [{"id": "a"}]}}},
+        "apiServer.managedLoadBalancer.subnets",
+        "network is not set",
+        id="subnets of the load balancer",
+    ),
+    pytest.param(
+        NETWORK | {"apiServer": {"managedLoadBalancer": {"network": {}, "subnets": [{"id": "a"}] * 2} | NETWORK}},
+        "apiServer.managedLoadBalancer.subnets",
+        "the first alone counts",
+        id="second subnet of the load balancer",
+    ),
+    pytest.param(
+        NETWORK | {"apiServer": {"managedLoadBalancer": {"allowedCIDRs": ["10.0.0.0/8", "10.0.0.0/99"]}}},
+        "apiServer.managedLoadBalancer.allowedCIDRs[1]",
+        '"10.0.0.0/99" is not an address or CIDR',
+        id="CIDR",
+    ),
+    pytest.param(
+        {"managedSubnets": [{"cidr": "10.6.0.0/24", "dnsNameservers": ["dns"]}]},
+        "managedSubnets[0].dnsNameservers[0]",
+        '"dns" is not an IP address',
+        id="DNS server",
+    ),
+    pytest.param(
+        {"managedSubnets": [{"cidr": "10.6.0.0/24", "allocationPools": [{"start": "10.6.0.1", "end": "z"}]}]},
+        "managedSubnets[0].allocationPools[0].end",
+        '"z" is not an IP address',
+        id="pool",
+    ),
+    pytest.param(
+        NETWORK | {"controlPlaneOmitAvailabilityZone": True, "controlPlaneAvailabilityZones": ["a"]},
+        "controlPlaneOmitAvailabilityZone",
+        "controlPlaneAvailabilityZones is set",
+        id="zones",
+    ),
+    pytest.param(
+        NETWORK | {"bastion": {"spec": {"identityRef": {"name": "a"}}}},
+        "bastion.spec.identityRef",
+        "those of the cluster",
+        id="credentials of the bastion",
+    ),
+    pytest.param(
+        NETWORK | {"managedSecurityGroups": {"workerNodesSecurityGroupRules": [{"remoteManagedGroups": ["bastion"]}]}},
+        "managedSecurityGroups.workerNodesSecurityGroupRules[0].remoteManagedGroups",
+        "no bastion group",
+        id="group of the bastion",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "field", "text"), CASES)
+def test_what_has_no_effect_on_a_cluster_is_said(spec: Json, field: str, text: str) -> None:
+    (of_cluster,) = validation.warnings_of("OpenStackCluster", {"spec": spec})
+    (of_template,) = validation.warnings_of("OpenStackClusterTemplate", {"spec": {"template": {"spec": spec}}})
+
+    assert of_cluster.startswith(f"spec.{field}: ")
+    assert text in of_cluster
+    assert of_template == of_cluster.replace("spec.", "spec.template.spec.", 1)
+
+
+def test_a_cluster_without_network_is_warned_about_but_its_template_is_not() -> None:
+    assert validation.warnings_of("OpenStackCluster", {"spec": {"tags": ["a"]}}) == [
+        "spec: no network: set managedSubnets, network or subnets"
+    ]
+    assert validation.warnings_of("OpenStackClusterTemplate", {"spec": {"template": {"spec": {}}}}) == []
+
+
+MACHINES = [
+    pytest.param(
+        {"ports": [{}, {"enablePortSecurity": False, "allowedAddressPairs": [{"ipAddress": "10.0.0.1"}]}]},
+        "ports[1].allowedAddressPairs",
+        "enablePortSecurity is false",
+        id="address pairs",
+    ),
+    pytest.param(
+        {"ports": [{"fixedIPs": [{"ipAddress": "here"}]}]}, "ports[0].fixedIPs[0].ipAddress", "not an IP", id="address"
+    ),
+    pytest.param(
+        {"ports": [{}], "additionalBlockDevices": [{"storage": {"type": "Local", "volume": {"type": "fast"}}}]},
+        "additionalBlockDevices[0].storage.volume",
+        "type is Local",
+        id="volume of a local disk",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "field", "text"), MACHINES)
+@pytest.mark.parametrize(
+    ("kind", "prefix"),
+    [
+        ("OpenStackMachine", "spec"),
+        ("OpenStackServer", "spec"),
+        ("OpenStackMachineTemplate", "spec.template.spec"),
+        ("OpenStackCluster", "spec.bastion.spec"),
+    ],
+)
+def test_what_has_no_effect_on_a_machine_is_said(spec: Json, field: str, text: str, kind: str, prefix: str) -> None:
+    root = spec
+    for name in reversed(prefix.split(".")):
+        root = {name: root}
+    if kind == "OpenStackCluster":
+        root["spec"] |= NETWORK
+
+    (warning,) = validation.warnings_of(kind, root)
+
+    assert warning.startswith(f"{prefix}.{field}: ")
+    assert text in warning
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ({"ports": [{}], "flavor": "a", "flavorID": "1"}, "spec.flavor: has no effect: flavorID is set"),
+        ({"ports": []}, "spec.ports: no port: the server cannot be made"),
+        (
+            {"ports": [{"securityGroups": [{"id": "a"}]}], "securityGroups": [{"id": "b"}]},
+            "spec.securityGroups: has no effect: every port has its own",
+        ),
+    ],
+)
+def test_what_has_no_effect_on_a_server_is_said(spec: Json, text: str) -> None:
+    assert validation.warnings_of("OpenStackServer", {"spec": spec}) == [text]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        MANAGED | {"bastion": {"enabled": True, "spec": {}}},
+        NETWORK | {"apiServer": {"managedLoadBalancer": {}, "fixedIP": "10.6.0.5"}},
+        NETWORK | {"apiServer": {"enableFloatingIP": False, "fixedIP": "10.6.0.5"}},
+        {"subnets": [{"id": "a"}], "controlPlaneOmitAvailabilityZone": True},
+    ],
+)
+def test_what_is_well_is_not_warned_about(spec: Json) -> None:
+    assert validation.warnings_of("OpenStackCluster", {"spec": spec}) == []
+
+
+@pytest.mark.parametrize("kind", validation.KINDS)
+@pytest.mark.parametrize("obj", [{}, {"spec": None}, {"spec": []}])
+def test_an_object_without_spec_has_no_warnings(kind: str, obj: Json) -> None:
+    assert [text for text in validation.warnings_of(kind, obj) if "no " not in text] == []

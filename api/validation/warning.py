@@ -1,0 +1,146 @@
+"""Warnings: what of a spec has no effect or cannot work. Nothing is refused for them, as nothing is upstream."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from capo.api.validation.difference import Json, inside, shown
+
+Warnings = Iterator[str]
+
+
+def of(kind: str, spec: Any) -> list[str]:
+    """Return the warnings about the spec of a kind."""
+    if not isinstance(spec, dict):
+        return []
+    return list(_BY_KIND[kind](spec))
+
+
+def _cluster(spec: Json, path: str) -> Warnings:
+    yield from _network(spec, path)
+    yield from _endpoint(inside(spec, "apiServer"), f"{path}.apiServer")
+    yield from _subnets(spec, path)
+    yield from _bastion(spec, path)
+    if spec.get("controlPlaneOmitAvailabilityZone") and spec.get("controlPlaneAvailabilityZones"):
+        yield _idle(f"{path}.controlPlaneOmitAvailabilityZone", "controlPlaneAvailabilityZones is set")
+
+
+def _whole_cluster(spec: Json) -> Warnings:
+    """Warn about a cluster; in a template, a ClusterClass may fill in what is missing."""
+    yield from _cluster(spec, "spec")
+    if not any(spec.get(name) for name in ("managedSubnets", "network", "subnets")):
+        yield "spec: no network: set managedSubnets, network or subnets"
+
+
+def _network(spec: Json, path: str) -> Warnings:
+    if spec.get("managedSubnets"):
+        if spec.get("network"):
+            yield _idle(f"{path}.network", "managedSubnets is set and a network is made")
+    else:
+        for name in ("managedRouter", "managedNetwork"):
+            if spec.get(name):
+                yield _idle(f"{path}.{name}", "managedSubnets is not set and nothing is made")
+    if spec.get("enableExternalNetwork") is False and spec.get("externalNetwork"):
+        yield _idle(f"{path}.externalNetwork", "enableExternalNetwork is false")
+
+
+def _endpoint(api: Json, path: str) -> Warnings:
+    balancer, is_balanced = inside(api, "managedLoadBalancer"), "managedLoadBalancer" in api
+    is_balanced = is_balanced and balancer.get("enabled") is not False
+    if api.get("enableFloatingIP") is False:
+        if api.get("floatingIP"):
+            yield _idle(f"{path}.floatingIP", "enableFloatingIP is false")
+    elif api.get("fixedIP") and not is_balanced:
+        yield _idle(f"{path}.fixedIP", "the endpoint has a floating IP and no load balancer")
+    subnets = balancer.get("subnets") or []
+    if subnets and not balancer.get("network"):
+        yield _idle(f"{path}.managedLoadBalancer.subnets", "network is not set beside it")
+    elif len(subnets) > 1:
+        yield f"{path}.managedLoadBalancer.subnets: the first alone counts"
+    for index, cidr in enumerate(balancer.get("allowedCIDRs") or ()):
+        yield from _network_address(cidr, f"{path}.managedLoadBalancer.allowedCIDRs[{index}]")
+
+
+def _subnets(spec: Json, path: str) -> Warnings:
+    for index, subnet in enumerate(spec.get("managedSubnets") or ()):
+        place = f"{path}.managedSubnets[{index}]"
+        yield from _network_address(subnet.get("cidr"), f"{place}.cidr")
+        for number, server in enumerate(subnet.get("dnsNameservers") or ()):
+            yield from _address(server, f"{place}.dnsNameservers[{number}]")
+        for number, pool in enumerate(subnet.get("allocationPools") or ()):
+            for end in ("start", "end"):
+                yield from _address(pool.get(end), f"{place}.allocationPools[{number}].{end}")
+
+
+def _bastion(spec: Json, path: str) -> Warnings:
+    bastion = inside(spec, "bastion")
+    machine = inside(bastion, "spec")
+    for name, instead in (
+        ("identityRef", "the credentials are those of the cluster"),
+        ("providerID", "nobody reads it"),
+    ):
+        if machine.get(name):
+            yield _idle(f"{path}.bastion.spec.{name}", instead)
+    yield from _server(machine, f"{path}.bastion.spec")
+    if bastion and bastion.get("enabled") is not False:
+        return
+    for name, rules in inside(spec, "managedSecurityGroups").items():
+        for index, rule in enumerate(rules if isinstance(rules, list) else ()):
+            if "bastion" in (rule.get("remoteManagedGroups") or ()):
+                place = f"{path}.managedSecurityGroups.{name}[{index}].remoteManagedGroups"
+                yield f"{place}: there is no bastion group while the bastion is not enabled"
+
+
+def _server(spec: Json, path: str) -> Warnings:
+    """Warn about what machines and servers have in common."""
+    for index, port in enumerate(spec.get("ports") or ()):
+        if port.get("enablePortSecurity") is False and port.get("allowedAddressPairs"):
+            yield _idle(f"{path}.ports[{index}].allowedAddressPairs", "enablePortSecurity is false")
+        for number, fixed_ip in enumerate(port.get("fixedIPs") or ()):
+            yield from _address(fixed_ip.get("ipAddress"), f"{path}.ports[{index}].fixedIPs[{number}].ipAddress")
+    for index, device in enumerate(spec.get("additionalBlockDevices") or ()):
+        storage = inside(device, "storage")
+        if storage.get("type") == "Local" and storage.get("volume"):
+            yield _idle(f"{path}.additionalBlockDevices[{index}].storage.volume", "type is Local")
+
+
+def _openstack_server(spec: Json) -> Warnings:
+    yield from _server(spec, "spec")
+    if spec.get("flavor") and spec.get("flavorID"):
+        yield _idle("spec.flavor", "flavorID is set")
+    if not spec.get("ports"):
+        yield "spec.ports: no port: the server cannot be made"
+    elif spec.get("securityGroups") and all(port.get("securityGroups") for port in spec["ports"]):
+        yield _idle("spec.securityGroups", "every port has its own")
+
+
+def _idle(path: str, why: str) -> str:
+    return f"{path}: has no effect: {why}"
+
+
+def _network_address(value: Any, path: str) -> Warnings:
+    yield from _parsed(value, path, lambda text: ipaddress.ip_network(text, strict=False), "an address or CIDR")
+
+
+def _address(value: Any, path: str) -> Warnings:
+    yield from _parsed(value, path, ipaddress.ip_address, "an IP address")
+
+
+def _parsed(value: Any, path: str, parse: Callable[[str], object], wanted: str) -> Warnings:
+    if not isinstance(value, str) or not value:
+        return
+    try:
+        parse(value)
+    except ValueError:
+        yield f"{path}: {shown(value)} is not {wanted}: OpenStack will refuse it"
+
+
+_BY_KIND: Final[dict[str, Callable[[Json], Warnings]]] = {
+    "OpenStackCluster": _whole_cluster,
+    "OpenStackClusterTemplate": lambda spec: _cluster(inside(spec, "template", "spec"), "spec.template.spec"),
+    "OpenStackMachine": lambda spec: _server(spec, "spec"),
+    "OpenStackMachineTemplate": lambda spec: _server(inside(spec, "template", "spec"), "spec.template.spec"),
+    "OpenStackServer": _openstack_server,
+}
