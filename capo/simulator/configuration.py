@@ -24,7 +24,9 @@ def read(path: Path | None) -> Json:
     """Return the file's content, empty without a file."""
     if path is None:
         return {}
-    document = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    if document is None:
+        return {}
     if not isinstance(document, dict):
         raise BadConfigurationError(f"{path} is not a mapping")
     _refuse_unknown("the file", document, SECTIONS)
