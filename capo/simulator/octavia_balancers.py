@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from capo.simulator import octavia_network, octavia_view
 from capo.simulator.cloud import Cloud
 from capo.simulator.octavia import PROVIDERS, bad, check_quota, forbidden, invalid, is_admin, route
-from capo.simulator.octavia_list import answer
+from capo.simulator.octavia_list import answer, known_of
 from capo.simulator.octavia_listeners import check_cidrs, check_free
 from capo.simulator.octavia_state import (
     change,
@@ -21,16 +23,17 @@ from capo.simulator.octavia_state import (
 from capo.simulator.octavia_values import BALANCER, LISTENER, MEMBER, MONITOR, POOL, Reader, body_of
 from capo.simulator.routing import Json, Request, Response
 
-ARGUMENT = "load_balancer"
-KEY = "loadbalancer"
-UNNAMED_POOL = "Pools must be named when creating a fully populated loadbalancer."
-NO_VIP = "VIP must contain one of: vip_port_id, vip_network_id, vip_subnet_id."
+ARGUMENT: Final = "load_balancer"
+KEY: Final = "loadbalancer"
+FILTERS: Final = known_of(BALANCER)
+UNNAMED_POOL: Final = "Pools must be named when creating a fully populated loadbalancer."
+NO_VIP: Final = "VIP must contain one of: vip_port_id, vip_network_id, vip_subnet_id."
 
 
 @route("GET", "/loadbalancers")
 async def list_balancers(request: Request) -> Response:
     found = list(table(request.cloud, "loadbalancers").values())
-    return answer(request, "loadbalancers", found, octavia_view.balancer)
+    return answer(request, "loadbalancers", found, octavia_view.balancer, known=FILTERS)
 
 
 @route("GET", "/loadbalancers/{id}")
@@ -62,13 +65,13 @@ async def create_balancer(request: Request) -> Response:
     if not any(values[key] for key in ("vip_port_id", "vip_network_id", "vip_subnet_id")):
         raise invalid(NO_VIP)
     _check_choice(request.cloud, values)
-    _check_quotas(request, parts)
+    check_quota(request.cloud, request.project_id, "load_balancer")
+    # The VIP's port is there from here on. Octavia does not take it back when a part is refused, nor do we.
     balancer = _make(request, values)
     made = parts.make(request, balancer)
-    table(request.cloud, "loadbalancers")[balancer["id"]] = balancer
-    for kind, resource in made:
-        table(request.cloud, kind)[resource["id"]] = resource
     cloud = request.cloud
+    for kind, resource in [("loadbalancers", balancer), *made]:
+        table(cloud, kind)[resource["id"]] = resource
     change(
         cloud,
         balancer,
@@ -102,18 +105,6 @@ def _check_choice(cloud: Cloud, values: Json) -> None:
         raise invalid("Invalid availability zone.")
 
 
-def _check_quotas(request: Request, parts: _Parts) -> None:
-    for resource, count in (
-        ("load_balancer", 1),
-        ("listener", len(parts.listeners)),
-        ("pool", len(parts.pools)),
-        ("member", sum(len(pool["members"]) for pool in parts.pools.values())),
-        ("health_monitor", sum(1 for pool in parts.pools.values() if pool["monitor"])),
-    ):
-        if count:
-            check_quota(request.cloud, request.project_id, resource, count)
-
-
 def _make(request: Request, values: Json) -> Json:
     balancer = new(request.cloud, values, request.project_id)
     port = octavia_network.place_vip(request, values, balancer["id"])
@@ -129,73 +120,91 @@ def _make(request: Request, values: Json) -> Json:
 
 
 class _Parts:
-    """The listeners, pools, members and monitors in the body of one POST.
+    """The listeners, pools, members and monitors in the body of one POST, each value checked.
 
-    Attributes:
-        pools: By name, each with `values`, `members` and `monitor`.
+    What they are to each other is checked by `make`.
     """
 
     def __init__(self, reader: Reader, given: Json) -> None:
         self._reader = reader
-        self.pools: dict[str, Json] = {}
-        self.listeners: list[tuple[Json, str | None]] = []
-        for entry in reader.read_list(given.get("pools") or []):
-            self._add_pool(entry, f"{KEY}.pools")
-        for entry in reader.read_list(given.get("listeners") or []):
-            path = f"{KEY}.listeners"
-            values = reader.post(LISTENER, entry, path, more=("default_pool", "l7policies"))
-            self.listeners.append((values, self._pool_name(entry.get("default_pool"), f"{path}.default_pool")))
+        self._pools = [self._pool(entry, f"{KEY}.pools") for entry in reader.read_list(given.get("pools") or [])]
+        self._listeners = [self._listener(entry) for entry in reader.read_list(given.get("listeners") or [])]
+        self._by_name: dict[str, Json] = {}
 
-    def _pool_name(self, entry: Json | None, path: str) -> str | None:
-        if entry is None:
-            return None
-        name = entry.get("name")
-        if not name:
-            raise invalid(UNNAMED_POOL)
-        if set(entry) != {"name"}:
-            self._add_pool(entry, path)
-        elif name not in self.pools:
-            raise invalid(f"Pool '{name}' was referenced but no full definition was found.")
-        return str(name)
+    def _listener(self, entry: Json) -> Json:
+        path = f"{KEY}.listeners"
+        values = self._reader.post(LISTENER, entry, path, more=("default_pool", "l7policies"))
+        pool = entry.get("default_pool")
+        if pool is None or set(pool) == {"name"}:
+            return {"values": values, "pool": None, "pool_name": pool and pool["name"]}
+        return {"values": values, "pool": self._pool(pool, f"{path}.default_pool"), "pool_name": pool.get("name")}
 
-    def _add_pool(self, entry: Json, path: str) -> None:
-        values = self._reader.post(POOL, entry, path, more=("members", "healthmonitor"))
-        if not values["name"]:
-            raise invalid(UNNAMED_POOL)
+    def _pool(self, entry: Json, path: str) -> Json:
+        """Return a pool; one that lacks what it needs is found out by its missing name first."""
+        if not entry.get("name"):
+            return {"values": {"name": ""}, "members": [], "monitor": None}
         members = self._reader.read_list(entry.get("members") or [])
         monitor = entry.get("healthmonitor")
-        self.pools[values["name"]] = {
-            "values": values,
+        return {
+            "values": self._reader.post(POOL, entry, path, more=("members", "healthmonitor")),
             "members": [self._reader.post(MEMBER, item, f"{path}.members") for item in members],
             "monitor": self._reader.post(MONITOR, monitor, f"{path}.healthmonitor") if monitor else None,
         }
 
     def make(self, request: Request, balancer: Json) -> list[tuple[str, Json]]:
-        """Return the parts as new resources of a load balancer, with their kinds."""
-        cloud, project_id, balancer_id = request.cloud, balancer["project_id"], balancer["id"]
+        """Return the parts as new resources of a load balancer, with their kinds.
+
+        Raises:
+            Fault: Parts that do not fit together, or are too many.
+        """
+        pools = [*self._pools, *(item["pool"] for item in self._listeners if item["pool"] is not None)]
+        if not all(pool["values"]["name"] for pool in pools):
+            raise invalid(UNNAMED_POOL)
+        self._by_name = {pool["values"]["name"]: pool for pool in pools}
+        _check_quotas(request, len(self._listeners), pools)
         made: list[tuple[str, Json]] = []
-        pool_ids: dict[str, str] = {}
-        for name, entry in self.pools.items():
-            pool = new(cloud, entry["values"], project_id, loadbalancer_id=balancer_id)
-            pool_ids[name] = pool["id"]
-            made.append(("pools", pool))
-            if entry["monitor"]:
-                made.append(("healthmonitors", new(cloud, entry["monitor"], project_id, pool_id=pool["id"])))
-            for values in entry["members"]:
-                if values["subnet_id"] is not None:
-                    octavia_network.check_subnet(request, values["subnet_id"])
-                member = new(cloud, values, project_id, pool_id=pool["id"])
-                made.append(("members", member | {"operating_status": "NO_MONITOR"}))
-        taken: list[Json] = []
-        for values, pool_name in self.listeners:
-            check_free(taken, values)
-            check_cidrs(balancer, values["allowed_cidrs"])
-            pool_id = pool_ids[pool_name] if pool_name else None
-            listener = new(cloud, values, project_id, loadbalancer_id=balancer_id)
-            listener["default_pool_id"] = pool_id
-            taken.append(listener)
-            made.append(("listeners", listener))
+        for pool in pools:
+            made += self._make_pool(request, balancer, pool)
+        return [*made, *self._make_listeners(request, balancer)]
+
+    def _make_pool(self, request: Request, balancer: Json, entry: Json) -> list[tuple[str, Json]]:
+        cloud, project_id = request.cloud, balancer["project_id"]
+        pool = new(cloud, entry["values"], project_id, loadbalancer_id=balancer["id"])
+        entry["id"] = pool["id"]
+        made: list[tuple[str, Json]] = [("pools", pool)]
+        if entry["monitor"] is not None:
+            made.append(("healthmonitors", new(cloud, entry["monitor"], project_id, pool_id=pool["id"])))
+        for values in entry["members"]:
+            if values["subnet_id"] is not None:
+                octavia_network.check_subnet(request, values["subnet_id"])
+            member = new(cloud, values, project_id, pool_id=pool["id"])
+            made.append(("members", member | {"operating_status": "NO_MONITOR"}))
         return made
+
+    def _make_listeners(self, request: Request, balancer: Json) -> list[tuple[str, Json]]:
+        made: list[Json] = []
+        for item in self._listeners:
+            values, name = item["values"], item["pool_name"]
+            check_free(made, values)
+            check_cidrs(balancer, values["allowed_cidrs"])
+            if name is not None and name not in self._by_name:
+                raise invalid(f"Pool '{name}' was referenced but no full definition was found.")
+            listener = new(request.cloud, values, balancer["project_id"], loadbalancer_id=balancer["id"])
+            listener["default_pool_id"] = self._by_name[name]["id"] if name is not None else None
+            made.append(listener)
+        return [("listeners", listener) for listener in made]
+
+
+def _check_quotas(request: Request, listeners: int, pools: list[Json]) -> None:
+    counts = {
+        "listener": listeners,
+        "pool": len(pools),
+        "member": sum(len(pool["members"]) for pool in pools),
+        "health_monitor": sum(1 for pool in pools if pool["monitor"] is not None),
+    }
+    for resource, count in counts.items():
+        if count:
+            check_quota(request.cloud, request.project_id, resource, count)
 
 
 @route("PUT", "/loadbalancers/{id}")

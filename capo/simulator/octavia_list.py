@@ -4,21 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import urlencode
 
 from multidict import MultiMapping
 
 from capo.simulator.cloud import Cloud, public
 from capo.simulator.octavia import WEB, bad, forbidden, is_admin, route
 from capo.simulator.octavia_state import table
+from capo.simulator.octavia_values import Attribute
 from capo.simulator.routing import Fault, Json, Request, Response
 
 CONTROLS: Final = frozenset({"fields", "limit", "marker", "sort", "page_reverse"})
 TAG_FILTERS: Final = frozenset({"tags", "tags-any", "not-tags", "not-tags-any"})
 BAD_ARGUMENTS: Final = "One or more arguments are either duplicate or invalid"
 # Names of filters that Octavia takes beside the attribute's own.
-ALIASES: Final = {"load_balancer_id": "loadbalancer_id", "vip_network_id": "vip_network_id"}
-NOT_FILTERS: Final = frozenset({"tenant_id", "loadbalancers", "listeners", "pools", "members", "l7policies"})
+ALIASES: Final = {"load_balancer_id": "loadbalancer_id"}
+COMMON: Final = frozenset(
+    {
+        "id",
+        "project_id",
+        "provisioning_status",
+        "operating_status",
+        "created_at",
+        "updated_at",
+    }
+)
+FLAVOR_FILTERS: Final = frozenset({"id", "name", "description", "enabled", "flavor_profile_id"})
+ZONE_FILTERS: Final = frozenset({"name", "description", "enabled", "availability_zone_profile_id"})
 MAX_PAGE: Final = 1000
 
 
@@ -28,36 +39,39 @@ def answer(
     resources: list[Json],
     view: Callable[[Cloud, Json], Json],
     *,
-    more_filters: frozenset[str] = frozenset(),
+    known: frozenset[str],
 ) -> Response:
     """Return a list.
 
     Args:
         name: The key of the list in the body.
         resources: All that there is of the kind.
-        more_filters: Attributes to filter by that the view does not show under their name.
+        known: Attributes to filter and sort by.
     """
+    _check_filters(request.query, known)
     query = request.query
     project_id = query.get("project_id")
     if project_id is not None and project_id != request.project_id and not is_admin(request):
         raise forbidden()
     if not is_admin(request):
         resources = [item for item in resources if item.get("project_id", request.project_id) == request.project_id]
-    cloud = request.cloud
-    pairs = [(item, view(cloud, item)) for item in resources]
-    _check_filters(query, {key for item, shown in pairs for key in (*item, *shown)} | more_filters, bool(pairs))
+    pairs = [(item, view(request.cloud, item)) for item in resources]
     found = [shown for item, shown in pairs if _fits({**item, **shown}, query)]
-    found = _sorted(found, query)
-    page = _page(found, query)
-    body = {name: [_chosen(item, query) for item in page], f"{name}_links": _links(request, name, page)}
+    page = _page(_sorted(found, query, known), query)
+    body = {name: [_chosen(item, query) for item in page], f"{name}_links": _links(request, page)}
     return Response(200, body)
 
 
-def _check_filters(query: MultiMapping[str], known: set[str], has_some: bool) -> None:
+def known_of(attributes: tuple[Attribute, ...], *more: str) -> frozenset[str]:
+    """Return what lists of a kind may be filtered and sorted by."""
+    return COMMON | {attribute.name for attribute in attributes} | set(more)
+
+
+def _check_filters(query: MultiMapping[str], known: frozenset[str]) -> None:
     for key in dict.fromkeys(query):
-        if key in CONTROLS | TAG_FILTERS or key in ALIASES:
+        if key in CONTROLS | TAG_FILTERS:
             continue
-        if key in NOT_FILTERS or (has_some and key not in known):
+        if ALIASES.get(key, key) not in known:
             raise bad(BAD_ARGUMENTS)
         if len(query.getall(key)) > 1:
             raise Fault(500, f"'{key}' was given more than once")
@@ -85,26 +99,27 @@ def _has_tags(have: list[str], key: str, wanted: list[str]) -> bool:
     return {"tags": all_there, "tags-any": any_there, "not-tags": not all_there, "not-tags-any": not any_there}[key]
 
 
-def _sorted(found: list[Json], query: MultiMapping[str]) -> list[Json]:
+def _sorted(found: list[Json], query: MultiMapping[str], known: frozenset[str]) -> list[Json]:
     if "sort" not in query:
         return found
     for part in reversed(query["sort"].split(",")):
         key, _, direction = part.partition(":")
-        if found and key not in found[0]:
+        if key not in known:
             raise bad(f"Supplied sort key '{key}' is not valid.")
-        found = sorted(found, key=lambda item: (item[key] is not None, item[key]), reverse=direction == "desc")
+        found = sorted(found, key=lambda item: (item.get(key) is not None, item.get(key)), reverse=direction == "desc")
     return found
 
 
 def _limit(query: MultiMapping[str]) -> int | None:
+    """Return the size of a page, None when there is none: below one counts as unlimited."""
     text = query.get("limit")
     if text is None:
-        return None
+        return MAX_PAGE
     try:
         limit = int(text)
     except ValueError as error:
         raise Fault(400, f"Supplied pagination limit '{text}' is not valid.", WEB) from error
-    return None if limit < 0 else min(limit, MAX_PAGE)
+    return None if limit < 1 else min(limit, MAX_PAGE)
 
 
 def _page(found: list[Json], query: MultiMapping[str]) -> list[Json]:
@@ -122,17 +137,18 @@ def _chosen(item: Json, query: MultiMapping[str]) -> Json:
     return {key: value for key, value in item.items() if key in fields} if fields else item
 
 
-def _links(request: Request, name: str, page: list[Json]) -> list[Json]:
-    query = request.query
-    limit = _limit(query)
-    if not page or limit is None or len(page) < limit:
+def _links(request: Request, page: list[Json]) -> list[Json]:
+    if not page:
         return []
-    rest = [(key, value) for key, value in query.items() if key != "marker"]
-    root = f"{request.service_url}{request.path}"
-    links = [{"rel": "next", "href": f"{root}?{urlencode([*rest, ('marker', page[-1]['id'])])}"}]
+    query, limit = request.query, _limit(request.query)
+    root = f"{request.service_url}{request.path}?limit={limit}"
+    if "sort" in query:
+        root += f"&sort={query['sort']}"
+    links = []
     if "marker" in query:
-        back = urlencode([*rest, ("marker", page[0]["id"]), ("page_reverse", "True")])
-        links.append({"rel": "previous", "href": f"{root}?{back}"})
+        links.append({"rel": "previous", "href": f"{root}&marker={page[0]['id']}&page_reverse=True"})
+    if limit is None or len(page) >= limit:
+        links.append({"rel": "next", "href": f"{root}&marker={page[-1]['id']}"})
     return links
 
 
@@ -142,7 +158,7 @@ def _as_stored(_: Cloud, resource: Json) -> Json:
 
 @route("GET", "/flavors")
 async def list_flavors(request: Request) -> Response:
-    return answer(request, "flavors", list(table(request.cloud, "flavors").values()), _as_stored)
+    return answer(request, "flavors", list(table(request.cloud, "flavors").values()), _as_stored, known=FLAVOR_FILTERS)
 
 
 @route("GET", "/flavors/{id}")
@@ -156,7 +172,7 @@ async def get_flavor(request: Request) -> Response:
 @route("GET", "/availabilityzones")
 async def list_zones(request: Request) -> Response:
     zones = list(table(request.cloud, "availability_zones").values())
-    return answer(request, "availability_zones", zones, _as_stored)
+    return answer(request, "availability_zones", zones, _as_stored, known=ZONE_FILTERS)
 
 
 @route("GET", "/availabilityzones/{name}")

@@ -8,7 +8,7 @@ from typing import Any, Final
 from capo.simulator import octavia_network, octavia_view
 from capo.simulator.cloud import Cloud
 from capo.simulator.octavia import bad, check_quota, invalid, route
-from capo.simulator.octavia_list import answer
+from capo.simulator.octavia_list import answer, known_of
 from capo.simulator.octavia_state import (
     balancer_of,
     change,
@@ -24,6 +24,7 @@ from capo.simulator.routing import Fault, Json, Request, Response
 ARGUMENT: Final = "listener_"
 KEY: Final = "listener"
 TITLE: Final = "Load Balancer"
+FILTERS: Final = known_of(LISTENER, "loadbalancer_id")
 PARENT: Final = Attribute("loadbalancer_id", uuid, is_mandatory=True)
 
 
@@ -63,7 +64,7 @@ def check_cidrs(balancer: Json, cidrs: list[str] | None) -> None:
 @route("GET", "/listeners")
 async def list_listeners(request: Request) -> Response:
     found = list(table(request.cloud, "listeners").values())
-    return answer(request, "listeners", found, octavia_view.listener)
+    return answer(request, "listeners", found, octavia_view.listener, known=FILTERS)
 
 
 @route("GET", "/listeners/{id}")

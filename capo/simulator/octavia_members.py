@@ -6,7 +6,7 @@ from typing import Final
 
 from capo.simulator import octavia_network, octavia_view
 from capo.simulator.octavia import WEB, check_quota, forbidden, invalid, is_admin, route
-from capo.simulator.octavia_list import answer
+from capo.simulator.octavia_list import answer, known_of
 from capo.simulator.octavia_state import (
     around_pool,
     balancer_of,
@@ -26,6 +26,7 @@ KEY: Final = "member"
 BATCH_ARGUMENT: Final = "members_"
 BATCH_KEY: Final = "members"
 TITLE: Final = "Pool"
+FILTERS: Final = known_of(MEMBER)
 PATH: Final = "/pools/{pool_id}/members"
 
 
@@ -76,7 +77,7 @@ def _change(request: Request, pool: Json, members: list[tuple[Json, str]]) -> No
 @route("GET", PATH)
 async def list_members(request: Request) -> Response:
     found = members_of(request.cloud, _pool(request)["id"])
-    return answer(request, "members", found, octavia_view.member)
+    return answer(request, "members", found, octavia_view.member, known=FILTERS)
 
 
 @route("GET", PATH + "/{id}")

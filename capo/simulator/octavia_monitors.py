@@ -6,7 +6,7 @@ from typing import Final
 
 from capo.simulator import octavia_view
 from capo.simulator.octavia import check_quota, route
-from capo.simulator.octavia_list import answer
+from capo.simulator.octavia_list import answer, known_of
 from capo.simulator.octavia_state import (
     around_pool,
     balancer_of,
@@ -23,13 +23,14 @@ from capo.simulator.routing import Fault, Json, Request, Response
 ARGUMENT: Final = "health_monitor_"
 KEY: Final = "healthmonitor"
 TITLE: Final = "Pool"
+FILTERS: Final = known_of(MONITOR, "pool_id")
 PARENT: Final = Attribute("pool_id", uuid, is_mandatory=True)
 
 
 @route("GET", "/healthmonitors")
 async def list_monitors(request: Request) -> Response:
     found = list(table(request.cloud, "healthmonitors").values())
-    return answer(request, "healthmonitors", found, octavia_view.monitor)
+    return answer(request, "healthmonitors", found, octavia_view.monitor, known=FILTERS)
 
 
 @route("GET", "/healthmonitors/{id}")

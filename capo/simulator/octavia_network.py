@@ -60,6 +60,8 @@ def place_vip(request: Request, values: Json, balancer_id: str) -> Json:
 
 def provider_error(fault: Fault) -> Fault:
     """Return how Octavia passes on what Neutron refused."""
+    if fault.kind == "IpAddressAlreadyAllocated":
+        return Fault(409, f"The VIP IP address is already in use: {fault.message}")
     name = ERRORS.get(fault.status, "HttpException")
     return Fault(500, f"Provider 'amphora' reports error: {name}: {fault.status}")
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from capo.simulator import octavia_view
 from capo.simulator.octavia import check_quota, invalid, route
-from capo.simulator.octavia_list import answer
+from capo.simulator.octavia_list import answer, known_of
 from capo.simulator.octavia_state import (
     balancer_of,
     change,
@@ -23,13 +23,14 @@ from capo.simulator.routing import Fault, Json, Request, Response
 ARGUMENT: Final = "pool_"
 KEY: Final = "pool"
 TITLE: Final = "Load Balancer"
+FILTERS: Final = known_of(POOL, "loadbalancer_id", "healthmonitor_id")
 PARENTS: Final = (Attribute("loadbalancer_id", uuid), Attribute("listener_id", uuid))
 
 
 @route("GET", "/pools")
 async def list_pools(request: Request) -> Response:
     found = list(table(request.cloud, "pools").values())
-    return answer(request, "pools", found, octavia_view.pool, more_filters=frozenset({"healthmonitor_id"}))
+    return answer(request, "pools", found, octavia_view.pool, known=FILTERS)
 
 
 @route("GET", "/pools/{id}")

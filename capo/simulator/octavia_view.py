@@ -102,7 +102,6 @@ def status_tree(cloud: Cloud, resource: Json) -> Json:
 def _pool_states(cloud: Cloud, resource: Json) -> Json:
     shown = _states(resource)
     monitor = monitor_of(cloud, resource["id"])
-    if monitor is not None:
-        shown["health_monitor"] = _states(monitor, "type")
+    shown["health_monitor"] = _states(monitor, "type") if monitor is not None else None
     shown["members"] = [_states(item, "address", "protocol_port") for item in members_of(cloud, resource["id"])]
     return shown
