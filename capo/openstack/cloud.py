@@ -276,6 +276,8 @@ class Cloud:
                 region_name=region,
                 discover_versions=False,
             )
+        except sdk.CatalogException:
+            data = None
         except sdk.ClientException as error:
             raise faults.of_exception(error, method="GET", service="identity") from error
         if data is None:

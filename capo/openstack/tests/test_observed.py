@@ -1,0 +1,450 @@
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from capo.errors import (
+    AmbiguousMatchError,
+    CloudUnavailableError,
+    ForeignResourceError,
+    NotFoundError,
+    NotYetObserved,
+)
+from capo.ledger import Ledger
+from capo.openstack.tests.builders import OTHER, OWNER, FakeCloud, observed, port, server
+
+
+@pytest.fixture
+def cloud() -> FakeCloud:
+    return FakeCloud()
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    return Ledger()
+
+
+def find_after_list(cloud: FakeCloud, ledger: Ledger, kind: str, role: str, **facts: Any) -> Mapping[str, Any] | None:
+    """Look, let the list come, look again."""
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger, **facts).find(kind, role)
+    cloud.run()
+    return observed(cloud, ledger, **facts).find(kind, role)
+
+
+def test_what_was_never_listed_is_not_known_and_the_observer_wakes_the_object(cloud: FakeCloud) -> None:
+    with pytest.raises(NotYetObserved):
+        observed(cloud).find("port", "port-0")
+
+    cloud.run()
+
+    assert cloud.woken == ["key"]
+
+
+def test_a_complete_list_proves_an_absence(cloud: FakeCloud, ledger: Ledger) -> None:
+    assert find_after_list(cloud, ledger, "port", "port-0") is None
+
+
+def test_a_resource_that_carries_the_stamp_is_adopted(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("port", port("p1"), port("p2", "port-1"), port("p3", owner=OTHER))
+
+    found = find_after_list(cloud, ledger, "port", "port-0")
+
+    assert found is not None
+    assert found["id"] == "p1"
+    assert ledger.id_of("port-0") == "p1"
+
+
+def test_an_answer_of_our_own_write_needs_no_list(cloud: FakeCloud, ledger: Ledger) -> None:
+    ledger.record("port", "port-0", "p1")
+    sight = observed(cloud, ledger)
+    sight.wrote("port")
+    sight.learn("port", port("p1"))
+
+    found = sight.find("port", "port-0")
+
+    assert found is not None
+    assert cloud.asked == []
+
+
+def test_a_list_from_before_the_last_write_proves_nothing(cloud: FakeCloud, ledger: Ledger) -> None:
+    assert find_after_list(cloud, ledger, "port", "port-0") is None
+    cloud.clock.advance(1)
+    sight = observed(cloud, ledger)
+
+    sight.wrote("port")
+
+    with pytest.raises(NotYetObserved):
+        sight.find("port", "port-0")
+
+
+def test_a_write_of_another_object_does_not_count(cloud: FakeCloud, ledger: Ledger) -> None:
+    assert find_after_list(cloud, ledger, "port", "port-0") is None
+    cloud.clock.advance(1)
+
+    observed(cloud, Ledger(), owner_id=OTHER, key="other").wrote("port")
+
+    assert observed(cloud, ledger).find("port", "port-0") is None
+
+
+def test_a_list_that_is_too_old_is_repeated(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("port", port("p1"))
+    find_after_list(cloud, ledger, "port", "port-0")
+    cloud.clock.advance(601)
+
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).find("port", "port-0")
+
+
+def test_networks_subnets_and_routers_may_be_known_for_longer(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("network", port("n1", "network"))
+    find_after_list(cloud, ledger, "network", "network")
+    cloud.clock.advance(1500)
+
+    assert observed(cloud, ledger).find("network", "network") is not None
+
+
+def test_a_newborn_owner_has_nothing_in_the_cloud(cloud: FakeCloud, ledger: Ledger) -> None:
+    assert observed(cloud, ledger, is_newborn=True).find("server", "server") is None
+    assert observed(cloud, ledger).find("volume", "volume-root") is None
+    assert cloud.asked == []
+
+
+def test_a_lost_answer_makes_a_newborn_look(cloud: FakeCloud, ledger: Ledger) -> None:
+    observed(cloud, ledger, is_newborn=True)
+    ledger.intend("server", "server", cloud.clock.now())
+
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).find("server", "server")
+
+
+def test_inside_the_window_a_look_is_taken_and_absence_told_for_the_engine_to_wait(
+    cloud: FakeCloud, ledger: Ledger
+) -> None:
+    ledger.intend("port", "port-0", cloud.clock.now())
+    cloud.clock.advance(1)
+
+    assert find_after_list(cloud, ledger, "port", "port-0") is None
+    assert ledger.pending
+
+
+def test_inside_the_window_the_cloud_is_looked_at_again_and_again(cloud: FakeCloud, ledger: Ledger) -> None:
+    ledger.intend("port", "port-0", cloud.clock.now())
+    cloud.clock.advance(1)
+    find_after_list(cloud, ledger, "port", "port-0")
+    cloud.woken.clear()
+
+    cloud.put("port", port("p1"))
+    cloud.clock.advance(2)
+    cloud.run()
+
+    assert cloud.woken == ["key"]
+    found = observed(cloud, ledger).find("port", "port-0")
+    assert found is not None
+    assert not ledger.pending
+
+
+def test_after_the_window_only_a_list_that_began_after_it_decides(cloud: FakeCloud, ledger: Ledger) -> None:
+    ledger.intend("port", "port-0", cloud.clock.now())
+    cloud.clock.advance(59)
+    find_after_list(cloud, ledger, "port", "port-0")
+    cloud.clock.advance(2)
+
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).find("port", "port-0")
+
+
+def test_what_a_list_leaves_out_is_asked_for_before_it_counts_as_gone(cloud: FakeCloud, ledger: Ledger) -> None:
+    ledger.record("server", "server", "s1")
+    cloud.put("server", server("s2", owner=OTHER))
+
+    assert find_after_list(cloud, ledger, "server", "server") is None
+    assert cloud.asked[-1][0] == "server/s1"
+    assert ledger.id_of("server") is None
+
+
+def test_a_server_that_lists_leave_out_but_that_is_there_is_not_gone(cloud: FakeCloud, ledger: Ledger) -> None:
+    ledger.record("server", "server", "s1")
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).find("server", "server")
+    cloud.run()
+    cloud.put("server", server("s1"))
+
+    found = observed(cloud, ledger).find("server", "server")
+
+    assert found is not None
+    assert ledger.id_of("server") == "s1"
+
+
+def test_a_failed_list_is_reported(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.error = CloudUnavailableError("down")
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).find("port", "port-0")
+    cloud.run()
+
+    with pytest.raises(CloudUnavailableError, match="down"):
+        observed(cloud, ledger).find("port", "port-0")
+
+
+def test_servers_of_a_cell_that_is_down_forbid_to_conclude_an_absence(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("server", {"id": "x", "status": "UNKNOWN"})
+
+    with pytest.raises(CloudUnavailableError, match="down"):
+        find_after_list(cloud, ledger, "server", "server")
+
+
+def test_a_server_is_looked_at_once_a_minute_as_long_as_it_is_there(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("server", server())
+    find_after_list(cloud, ledger, "server", "server")
+    assert cloud.observer.next_due_s() < float("inf")
+
+    cloud.bodies["server"].clear()
+    cloud.clock.advance(60)
+    cloud.run()
+    observed(cloud, ledger).find("server", "server")
+
+    assert cloud.observer.next_due_s() == float("inf")
+
+
+def test_of_two_with_one_stamp_the_recorded_is_kept_and_the_other_deleted(cloud: FakeCloud, ledger: Ledger) -> None:
+    ledger.record("port", "port-0", "p2")
+    cloud.put("port", port("p1", created_at="1"), port("p2", created_at="2"))
+
+    found = find_after_list(cloud, ledger, "port", "port-0")
+
+    assert found is not None
+    assert found["id"] == "p2"
+    assert cloud.deleted == ["/ports/p1"]
+
+
+def test_of_two_unrecorded_the_one_in_use_is_kept(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("port", port("p1", created_at="1"), port("p2", created_at="2", device_id="server"))
+
+    find_after_list(cloud, ledger, "port", "port-0")
+
+    assert ledger.id_of("port-0") == "p2"
+    assert cloud.deleted == ["/ports/p1"]
+
+
+def test_of_two_unused_the_older_is_kept(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("port", port("p1", created_at="2"), port("p2", created_at="1"))
+
+    find_after_list(cloud, ledger, "port", "port-0")
+
+    assert ledger.id_of("port-0") == "p2"
+
+
+def test_a_duplicate_in_use_is_left_alone(cloud: FakeCloud, ledger: Ledger) -> None:
+    ledger.record("port", "port-0", "p2")
+    cloud.put("port", port("p1", device_id="x"), port("p2"))
+
+    find_after_list(cloud, ledger, "port", "port-0")
+
+    assert cloud.deleted == []
+
+
+def test_a_failed_duplicate_goes_first(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("server", server("s1", status="ERROR", created="1"), server("s2", created="2"))
+
+    find_after_list(cloud, ledger, "server", "server")
+
+    assert ledger.id_of("server") == "s2"
+    assert cloud.deleted == ["/servers/s1"]
+
+
+def named(name: str) -> Any:
+    return lambda body: body.get("name") == name
+
+
+def adopt(cloud: FakeCloud, ledger: Ledger, **facts: Any) -> Mapping[str, Any] | None:
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger, **facts).find("port", "port-0", upstream=named("name-p1"))
+    cloud.run()
+    return observed(cloud, ledger, **facts).find("port", "port-0", upstream=named("name-p1"))
+
+
+def test_an_unstamped_resource_of_the_go_provider_is_adopted_for_an_object_taken_over(
+    cloud: FakeCloud, ledger: Ledger
+) -> None:
+    cloud.put("port", port("p1", None))
+
+    found = adopt(cloud, ledger, is_taken_over=True)
+
+    assert found is not None
+    assert ledger.id_of("port-0") == "p1"
+
+
+def test_nothing_unstamped_is_adopted_otherwise(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("port", port("p1", None))
+
+    assert adopt(cloud, ledger) is None
+
+
+def test_two_unstamped_ones_are_not_chosen_from(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("port", port("p1", None), port("p2", None, name="name-p1"))
+
+    with pytest.raises(AmbiguousMatchError, match="p1, p2"):
+        adopt(cloud, ledger, is_taken_over=True)
+
+
+def test_what_another_owner_stamped_is_not_taken_over(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("port", port("p1", owner=OTHER))
+
+    with pytest.raises(ForeignResourceError, match=OTHER):
+        adopt(cloud, ledger, is_taken_over=True)
+
+
+def test_owned_is_what_is_recorded_and_what_carries_the_stamp(cloud: FakeCloud, ledger: Ledger) -> None:
+    ledger.record("port", "port-9", "recorded")
+    cloud.put("port", port("recorded", None), port("stamped", "port-1"), port("theirs", owner=OTHER))
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned("port")
+    cloud.run()
+
+    owned = observed(cloud, ledger).owned("port")
+
+    assert sorted(body["id"] for body in owned) == ["recorded", "stamped"]
+
+
+def test_a_record_whose_resource_is_gone_is_dropped(cloud: FakeCloud, ledger: Ledger) -> None:
+    ledger.record("port", "port-0", "p1")
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned("port")
+    cloud.run()
+
+    assert observed(cloud, ledger).owned("port") == []
+    assert not ledger.records
+
+
+def test_a_deleted_server_is_not_owned_any_more(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("server", server("s1"))
+    find_after_list(cloud, ledger, "server", "server")
+    cloud.cloud_s, cloud.changes = 0.0, [server("s1", status="DELETED", tags=[])]
+    observed(cloud, ledger).learn("server", server("s1", status="DELETED"))
+
+    assert observed(cloud, ledger).owned("server") == []
+
+
+def test_after_a_deletion_call_the_server_is_looked_at_anew(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("server", server("s1"))
+    find_after_list(cloud, ledger, "server", "server")
+    cloud.clock.advance(1)
+    observed(cloud, ledger).wrote("server")
+
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned("server")
+
+
+def test_what_was_deleted_needs_no_look(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("port", port("p1"))
+    find_after_list(cloud, ledger, "port", "port-0")
+    sight = observed(cloud, ledger)
+    count = len(cloud.asked)
+
+    sight.forget("port", "p1")
+
+    assert sight.owned("port") == []
+    assert not ledger.records
+    assert len(cloud.asked) == count
+
+
+def test_an_unanswered_create_holds_up_a_deletion_until_its_window_is_over(cloud: FakeCloud, ledger: Ledger) -> None:
+    ledger.intend("port", "port-0", cloud.clock.now())
+    cloud.clock.advance(1)
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned("port")
+    cloud.run()
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned("port")
+    assert observed(cloud, ledger).pending_until("port") is not None
+    cloud.clock.advance(60)
+    cloud.run()
+
+    assert observed(cloud, ledger).owned("port") == []
+    assert not ledger.pending
+
+
+def test_what_turns_up_late_is_owned(cloud: FakeCloud, ledger: Ledger) -> None:
+    ledger.intend("port", "port-0", cloud.clock.now())
+    cloud.clock.advance(1)
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned("port")
+    cloud.run()
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned("port")
+    cloud.put("port", port("p1"))
+    cloud.clock.advance(2)
+    cloud.run()
+
+    assert [body["id"] for body in observed(cloud, ledger).owned("port")] == ["p1"]
+
+
+def test_a_newborn_deletes_what_it_made_without_a_list(cloud: FakeCloud, ledger: Ledger) -> None:
+    sight = observed(cloud, ledger, is_newborn=True)
+    sight.wrote("port")
+    ledger.record("port", "port-0", "p1")
+    sight.learn("port", port("p1"))
+
+    owned = observed(cloud, ledger).owned("port")
+
+    assert [body["id"] for body in owned] == ["p1"]
+    assert observed(cloud, ledger).owned("volume") == []
+    assert cloud.asked == []
+
+
+def test_matching_finds_what_others_own(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("port", port("p1", None, device_id="router"), port("p2"))
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).matching("port", lambda body: True)
+    cloud.run()
+
+    found = observed(cloud, ledger).matching("port", lambda body: body["device_id"] == "router")
+
+    assert [body["id"] for body in found] == ["p1"]
+
+
+def test_matching_can_ask_for_a_younger_look(cloud: FakeCloud, ledger: Ledger) -> None:
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).matching("port", lambda body: True)
+    cloud.run()
+    cloud.clock.advance(30)
+
+    assert observed(cloud, ledger).matching("port", lambda body: True) == []
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).matching("port", lambda body: True, max_age_s=10)
+
+
+def test_get_returns_what_must_exist(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("floating_ip", {"id": "f1", "description": ""})
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).get("floating_ip", "f1")
+    cloud.run()
+
+    assert observed(cloud, ledger).get("floating_ip", "f1")["id"] == "f1"
+    with pytest.raises(NotFoundError, match="f2 does not exist"):
+        observed(cloud, ledger).get("floating_ip", "f2")
+
+
+def test_what_is_not_listed_is_not_kept(cloud: FakeCloud) -> None:
+    observed(cloud).learn("member", {"id": "m"})
+    observed(cloud).wrote("member")
+
+
+def test_a_second_pass_that_waits_no_more_ends_the_poll(cloud: FakeCloud, ledger: Ledger) -> None:
+    observed(cloud, ledger).poll("volume")
+    assert cloud.observer.next_due_s() < float("inf")
+
+    observed(cloud, ledger)
+
+    assert cloud.observer.next_due_s() == float("inf")
+
+
+def test_an_owner_is_remembered_by_its_stamp(cloud: FakeCloud, ledger: Ledger) -> None:
+    observed(cloud, ledger)
+    cloud.put("port", port("p1", "port-7"))
+    cloud.observer.demand("port", "someone")
+
+    cloud.run()
+
+    assert "key" in cloud.woken
+    assert cloud.observer.of_owner("port", OWNER)
