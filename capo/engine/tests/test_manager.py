@@ -19,6 +19,7 @@ from capo.engine.tests.builders import FakeController, an_object
 from capo.engine.turn import Tools
 from capo.engine.worker import Result
 from capo.kube.client import Kube
+from capo.kube.errors import NotLeading
 from capo.kube.kinds import CLUSTER, LEASE, OPENSTACK_SERVER, Key
 from capo.kube.tests.fake_apiserver import FakeApiServer
 from capo.settings import Settings
@@ -220,7 +221,7 @@ def test_only_the_holder_of_the_lease_acts_and_the_other_follows_at_once(api: Fa
     assert lease["spec"]["holderIdentity"] == ""
 
 
-def test_a_lost_lease_ends_the_process(api: FakeApiServer) -> None:
+def test_a_lost_lease_ends_the_process_and_nothing_is_written_after_it(api: FakeApiServer) -> None:
     replica = Replica(api, leader_elect=True)
 
     async def scenario() -> None:
@@ -232,6 +233,8 @@ def test_a_lost_lease_ends_the_process(api: FakeApiServer) -> None:
     play(replica, scenario=scenario)
 
     assert replica.ended == [1]
+    with pytest.raises(NotLeading):
+        replica.manager.kube.create(OPENSTACK_SERVER, an_object("late"))
 
 
 def test_the_lease_is_kept_while_a_pass_hangs(api: FakeApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
