@@ -263,7 +263,11 @@ class Settings:
     )
     kube_context: str = field(default="", metadata={"env": "KUBECONTEXT", "text": "Context of the kubeconfig to use."})
     pod_namespace: str = field(
-        default="", metadata={"env": "POD_NAMESPACE", "text": "Namespace of the lease; the pod's own if unset."}
+        default="",
+        metadata={
+            "env": "POD_NAMESPACE",
+            "text": "Namespace of the lease; if unset the pod's own, or that of the kubeconfig's context.",
+        },
     )
     instance_create_timeout_s: float = field(
         default=300.0,

@@ -98,8 +98,8 @@ class Manager:
             StartError: an address cannot be listened on, or the lease has no namespace.
         """
         self._catch_signals()
-        await self._serve()
         try:
+            await self._serve()
             if await self._lead():
                 await self._first(self._act())
             return 0
@@ -138,12 +138,13 @@ class Manager:
         """Wait until this replica may act; tell whether it may (the other case: it was stopped before)."""
         if not self.settings.leader_elect:
             return True
-        if not self.settings.pod_namespace:
+        namespace = self.settings.pod_namespace or self.kube.connection.namespace
+        if not namespace:
             raise StartError("--leader-elect needs the namespace of the lease: set POD_NAMESPACE")
         terms = Terms(self.settings.lease_duration_s, self.settings.renew_deadline_s, self.settings.retry_period_s)
         limit = Timeouts(terms.call_timeout_s, terms.call_timeout_s)
         own_client = Kube(self.kube.connection, timeouts=limit, pool_size=2)
-        lease = Lease(own_client, self.settings.pod_namespace, terms, self._lost)
+        lease = Lease(own_client, namespace, terms, self._lost)
         self._lease = lease
         self.kube.fence = lease.fence
         loop, acquired = asyncio.get_running_loop(), asyncio.Event()

@@ -125,15 +125,6 @@ class Kube:
                 return Snapshot(items, pages[0]["metadata"]["resourceVersion"])
         raise AssertionError("the last attempt returns or raises")
 
-    def is_served(self, kind: Kind) -> bool:
-        """Tell whether the API server knows the kind in the version that is used here."""
-        base = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
-        try:
-            listed = self._call(_Request("GET", base))
-        except Gone:
-            return False
-        return any(resource["name"] == kind.plural for resource in listed.get("resources") or ())
-
     def patch(
         self, kind: Kind, namespace: str, name: str, body: Mapping[str, Any], *, subresource: str | None = None
     ) -> Object:

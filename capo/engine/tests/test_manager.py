@@ -19,6 +19,7 @@ from capo.engine.tests.builders import FakeController, an_object
 from capo.engine.turn import Tools
 from capo.engine.worker import Result
 from capo.kube.client import Kube
+from capo.kube.connection import Connection
 from capo.kube.errors import NotLeading
 from capo.kube.kinds import CLUSTER, LEASE, OPENSTACK_SERVER, Key
 from capo.kube.tests.fake_apiserver import FakeApiServer
@@ -339,7 +340,8 @@ def test_an_address_that_is_taken_is_one_clear_error(api: FakeApiServer) -> None
 
 
 def test_a_lease_without_a_namespace_is_one_clear_error(api: FakeApiServer) -> None:
-    manager = Manager(settings(leader_elect=True, pod_namespace=""), Kube(api.connection()), lambda _t, _w: [])
+    nowhere = Connection(api.url)
+    manager = Manager(settings(leader_elect=True, pod_namespace=""), Kube(nowhere), lambda _t, _w: [])
 
     with pytest.raises(StartError, match="POD_NAMESPACE"):
         asyncio.run(manager.run())

@@ -19,7 +19,7 @@ from capo.kube import connection
 from capo.kube.client import Kube
 from capo.kube.errors import Conflict, Denied, Invalid
 from capo.kube.events import EVENT, Events
-from capo.kube.kinds import CLUSTER, LEASE, NAMESPACE, OPENSTACK_SERVER, SECRET, Key
+from capo.kube.kinds import LEASE, NAMESPACE, OPENSTACK_SERVER, SECRET, Key
 from capo.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -105,11 +105,6 @@ def test_listings_are_paged_and_of_one_moment(kube: Kube) -> None:
 
     assert [item["metadata"]["name"] for item in snapshot.items] == [f"s-{number}" for number in range(5)]
     assert int(snapshot.resource_version) >= max(int(i["metadata"]["resourceVersion"]) for i in snapshot.items)
-
-
-def test_kinds_without_a_crd_are_not_served(kube: Kube) -> None:
-    assert kube.is_served(OPENSTACK_SERVER)
-    assert not kube.is_served(CLUSTER)
 
 
 def test_events_are_written_and_counted_in_both_groups(kube: Kube, admin: Kube) -> None:

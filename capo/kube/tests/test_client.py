@@ -153,13 +153,6 @@ def test_writes_are_counted_by_kind_and_verb_when_they_were_carried_out(api: Fak
     assert counter._value.get() == before + 1
 
 
-def test_kinds_that_are_served_are_known(api: FakeApiServer, kube: Kube) -> None:
-    assert kube.is_served(OPENSTACK_SERVER)
-    assert kube.is_served(SECRET)
-    api.kinds.remove(OPENSTACK_SERVER)
-    assert not kube.is_served(OPENSTACK_SERVER)
-
-
 def test_proxies_of_the_environment_are_not_used(api: FakeApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
 
