@@ -28,6 +28,7 @@ def register(application: web.Application, cloud: Cloud, services: Sequence[Serv
     router.add_put("/_simulator/quotas/{service}/{project}", control.put_quotas)
     router.add_get("/_simulator/timings", control.get_timings)
     router.add_patch("/_simulator/timings", control.patch_timings)
+    router.add_post("/_simulator/release", control.release)
     router.add_post("/_simulator/tokens/expire", control.expire_tokens)
     router.add_post("/_simulator/tweaks/{service}/{name}", control.tweak)
 
@@ -96,6 +97,9 @@ class Control:
         for name, value in changes.items():
             setattr(self.cloud.timings, name, value if name == "latency" else float(value))
         return await self.get_timings(raw)
+
+    async def release(self, _: web.Request) -> web.Response:
+        return web.json_response({"released": self.cloud.release()})
 
     async def expire_tokens(self, _: web.Request) -> web.Response:
         self.cloud.tokens.clear()

@@ -241,6 +241,17 @@ def test_transitions_follow_the_cloud_s_clock() -> None:
     assert (before, done) == ([], ["first", "second"])
 
 
+def test_what_takes_for_ever_is_released_from_outside(simulator: Simulator, admin: Client) -> None:
+    simulator.cloud.timings.port_active_s = math.inf
+    network_id = admin.make(NETWORKS, "network")["id"]
+    port = admin.make("/network/v2.0/ports", "port", network_id=network_id, **{"binding:host_id": "compute-az1"})
+
+    released = admin.ask("POST", "/_simulator/release")
+
+    found = admin.ask("GET", f"/network/v2.0/ports/{port['id']}")["port"]
+    assert (released, port["status"], found["status"]) == ({"released": 1}, "DOWN", "ACTIVE")
+
+
 def test_a_port_becomes_active_when_its_time_has_come() -> None:
     clock = Clock()
     with Simulator.start(Cloud(clock=clock, timings=Timings(port_active_s=60))) as running:
