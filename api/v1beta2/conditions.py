@@ -34,6 +34,8 @@ class ConditionType(StrEnum):
     """Ours: availability zones are listed in the status."""
     BASTION_READY = "BastionReady"
     """Ours: bastion is ACTIVE and reachable by its floating IP."""
+    MACHINES_GONE = "MachinesGone"
+    """Ours: a cluster that is deleted waits until the last of its machines is gone."""
 
     INSTANCE_READY = "InstanceReady"
     """Server is ACTIVE; on OpenStackMachine and OpenStackServer."""
@@ -83,6 +85,9 @@ class Reason(StrEnum):
     """Managed security groups or their rules could not be made."""
     API_ENDPOINT_CONFIG_FAILED = "APIEndpointConfigFailed"
     """Load balancer, floating IP or endpoint could not be set up."""
+
+    WAITING_FOR_CONTROL_PLANE_ENDPOINT = "WaitingForControlPlaneEndpoint"
+    """Ours: nothing tells the endpoint; somebody has to fill in that of the Cluster."""
 
     WAITING_FOR_CLUSTER_INFRASTRUCTURE = "WaitingForClusterInfrastructure"
     """Machine waits until the infrastructure of its cluster is provisioned."""

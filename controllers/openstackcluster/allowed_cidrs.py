@@ -1,7 +1,8 @@
 """Who may connect to the API load balancer; pure.
 
-Source: behaviour reference, cluster.md 2.10 and W22: what cannot be enforced is refused, so that a wrong list never opens the
-load balancer to everyone. Octavia stores network addresses (10.0.0.5/24 as 10.0.0.0/24), so that is what is compared.
+Source: behaviour reference, cluster.md 2.10 and W22: what cannot be enforced is refused, so that a wrong list never
+opens the load balancer to everyone. Octavia stores network addresses (10.0.0.5/24 as 10.0.0.0/24), so that is what is
+compared.
 """
 
 from __future__ import annotations
@@ -27,24 +28,23 @@ class Allowed(NamedTuple):
     dropped: tuple[str, ...] = ()
 
 
-def allowed(wanted: Sequence[str], own: Iterable[str], *, vip: str) -> Allowed:
+def allowed(wanted: Sequence[str], own: Iterable[str], *, version: int) -> Allowed:
     """Return the user's CIDRs and the cluster's own; nothing when the user restricts nothing.
 
     Args:
         own: addresses and CIDRs of subnets, router and bastion; those of another IP version than the VIP are left out.
-        vip: the VIP's address.
+        version: the VIP's IP version, 4 or 6.
 
     Raises:
         InvalidSpecError: an entry is no address or CIDR, or none is of the VIP's IP version.
     """
     if not wanted:
         return Allowed(())
-    version = ipaddress.ip_address(vip).version
     parsed = {entry: _parsed(entry) for entry in wanted}
     usable = {network for network in parsed.values() if network.version == version}
     if not usable:
         raise InvalidSpecError(
-            f"spec.apiServer.managedLoadBalancer.allowedCIDRs has no IPv{version} entry, but the VIP is {vip}"
+            f"spec.apiServer.managedLoadBalancer.allowedCIDRs has no IPv{version} entry, as the VIP is IPv{version}"
         )
     networks = usable | {n for n in map(_parsed, own) if n.version == version}
     dropped = tuple(entry for entry, network in parsed.items() if network.version != version)

@@ -17,6 +17,7 @@ from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2.openstackcluster import Bastion, BastionStatus
 from capo.contract import references
 from capo.engine import conditions
+from capo.engine.steps import Wait
 from capo.kube.kinds import OPENSTACK_SERVER
 
 Object = Mapping[str, Any]
@@ -70,7 +71,7 @@ def decide(child: Object | None, cluster: Object, wanted: str | None) -> Action:
     if child is None:
         return Action.NOTHING if wanted is None else Action.CREATE
     is_orphan = not references.owners(child)
-    if not (references.is_owned_by(child, cluster) or is_orphan and _is_labelled_alike(child, cluster)):
+    if not (references.is_owned_by(child, cluster) or (is_orphan and _is_labelled_alike(child, cluster))):
         return Action.NOTHING if wanted is None else Action.REFUSE
     if child["metadata"].get("deletionTimestamp"):
         return Action.AWAIT_GONE
@@ -158,7 +159,7 @@ def _comparable(spec: Object) -> dict[str, Any]:
 
 
 def port_id(child: OpenStackServer, network_id: str) -> str | None:
-    """Return the port that floating IPs lead to: the first on the cluster's network, else the first; None before that."""
+    """Return the port for a floating IP: the first on the cluster's network, else the first; None if none is made."""
     status = child.status
     ports = status.resolved.ports if status.resolved else ()
     index = next((i for i, port in enumerate(ports) if port.network_id == network_id), 0)
@@ -182,3 +183,16 @@ def status(child: OpenStackServer, floating_ip: Mapping[str, Any] | None) -> Bas
         ip=leads_to or next(iter(internal), ""),
         floating_ip=floating_ip["floating_ip_address"] if floating_ip else "",
     )
+
+
+def waits_for(child: OpenStackServer) -> Wait | None:
+    """Return what keeps a bastion from being up, in the words of its OpenStackServer; None when it is up."""
+    state = child.status.instance_state
+    if state == "ACTIVE" and child.status.ready:
+        return None
+    shown = [condition.to_dict() for condition in child.status.conditions]
+    for type_ in ("InstanceReady", "Ready"):
+        found = conditions.find(shown, type_)
+        if found and found["status"] != "True":
+            return Wait(found["reason"], found.get("message", ""), status=found["status"])
+    return Wait("InstanceNotReady", f"OpenStackServer {child.metadata.name} has no server yet")

@@ -42,7 +42,9 @@ def error(what: str, blockers: Sequence[Resource], describe: str) -> BlockedErro
     named = [one(body) for body in blockers[:MAX_NAMED]]
     more = len(blockers) - len(named)
     listed = "; ".join(named) + (f"; and {more} more" if more else "")
-    return BlockedError(f"still in use by {listed}" if listed else "still in use, the cloud does not say by what", resource=what)
+    return BlockedError(
+        f"still in use by {listed}" if listed else "still in use, the cloud does not say by what", resource=what
+    )
 
 
 def of_port(port: Resource) -> str:

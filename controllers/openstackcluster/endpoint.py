@@ -1,7 +1,7 @@
 """Where the API server is reached: which way leads to the endpoint, on which port, by which floating IP; pure.
 
-Source: behaviour reference, cluster.md 5.1 (rows 1 to 5), W9, W20, and provider contract IC-2 to IC-4. An endpoint that is
-complete is never changed, whoever wrote it.
+Source: behaviour reference, cluster.md 5.1 (rows 1 to 5), W9, W20, and provider contract IC-2 to IC-4. An endpoint
+that is complete is never changed, whoever wrote it.
 """
 
 from __future__ import annotations

@@ -1,35 +1,32 @@
 """Nova's availability zones -> status.failureDomains.
 
-Source: behaviour reference, cluster.md 2.12, W17, and provider contract IC-7, IC-8. The zones are looked at again as they
-change; that Nova cannot be asked takes nothing away from what is known.
+Source: behaviour reference, cluster.md 2.12, W17, and provider contract IC-7, IC-8. They follow the cloud and the
+spec; that Nova cannot be asked takes nothing away from what is known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Final
 
 from capo.contract import clusters
+from capo.controllers.openstackcluster import zones
 from capo.controllers.openstackcluster.scope import ClusterScope
 from capo.engine.steps import Done, Outcome
 from capo.openstack import availability_zone
 
+CONDITION: Final = "FailureDomainsReady"
+
 
 def ensure_failure_domains(scope: ClusterScope) -> Outcome:
-    """Have Nova's zones in the status."""
+    """Have Nova's zones in the status; they are asked for once an hour, and when the spec changes."""
+    uid, now_s = scope.turn.obj["metadata"]["uid"], scope.turn.started_s
+    if scope.is_settled(CONDITION) and scope.zones.is_fresh(uid, now_s):
+        return Done()
     spec, known = scope.cluster.spec, {domain.name for domain in scope.cluster.status.failure_domains}
     scope.found.failure_domains = clusters.failure_domains(
-        usable(availability_zone.list_all(scope.cloud), known),
+        zones.usable(availability_zone.list_all(scope.cloud), known),
         omits_control_plane=bool(spec.control_plane_omit_availability_zone),
         control_plane_zones=spec.control_plane_availability_zones,
     )
+    scope.zones.note(uid, now_s)
     return Done()
-
-
-def usable(zones: Iterable[Mapping[str, Any]], known: Collection[str]) -> list[str]:
-    """Return the zones to offer: available ones, and known ones that are only down for the moment; pure."""
-    return [
-        zone["zoneName"]
-        for zone in zones
-        if (zone.get("zoneState") or {}).get("available") or zone["zoneName"] in known
-    ]

@@ -80,7 +80,9 @@ def wanted(spec: ManagedSecurityGroups, around: Surroundings) -> Wanted:
     }
     if BASTION in around.group_ids:
         rules[BASTION] = (*_egress(), *_ingress(around, "SSH", _SSH))
-    skipped = dict.fromkeys(sentence for rule in (*users[CONTROL_PLANE], *users[WORKER]) for sentence in _gaps(rule, around))
+    skipped = dict.fromkeys(
+        sentence for rule in (*users[CONTROL_PLANE], *users[WORKER]) for sentence in _gaps(rule, around)
+    )
     return Wanted(rules, tuple(skipped))
 
 
@@ -90,7 +92,12 @@ def _egress() -> Iterator[Rule]:
 
 
 def _ingress(
-    around: Surroundings, description: str, ports: int | tuple[int, int] | None, *, protocol: str | None = "tcp", of: str = ""
+    around: Surroundings,
+    description: str,
+    ports: int | tuple[int, int] | None,
+    *,
+    protocol: str | None = "tcp",
+    of: str = "",
 ) -> Iterator[Rule]:
     """Yield a rule per IP version in use; ``of`` is the suffix of the group that it admits, empty for everyone."""
     low, high = ports if isinstance(ports, tuple) else (ports, ports)
@@ -159,7 +166,7 @@ def _of_users(specs: Iterable[SecurityGroupRuleSpec], around: Surroundings) -> I
         remotes = [bool(spec.remote_managed_groups), bool(spec.remote_group_id), bool(spec.remote_ip_prefix)]
         if sum(remotes) > 1:
             raise InvalidSpecError(
-                f"security group rule {spec.name!r} has more than one of remoteManagedGroups, remoteGroupID, remoteIPPrefix"
+                f"security group rule {spec.name!r}: only one of remoteManagedGroups, remoteGroupID, remoteIPPrefix"
             )
         if not spec.remote_managed_groups:
             yield _of_user(spec, spec.remote_group_id)

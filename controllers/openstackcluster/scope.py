@@ -12,6 +12,7 @@ from capo.api.v1beta2.openstackcluster import BastionStatus, NetworkStatus, Rout
 from capo.api.v1beta2.openstackcluster import LoadBalancer as LoadBalancerStatus
 from capo.contract import references
 from capo.contract.clusters import Endpoint
+from capo.controllers.openstackcluster.zones import ZoneMemory
 from capo.engine import conditions
 from capo.engine.turn import Turn
 from capo.kube.kinds import OPENSTACK_SERVER
@@ -84,6 +85,7 @@ class ClusterScope:
 
     Args:
         owner: Cluster API's Cluster; None when it is gone, which only a deletion may find.
+        zones: what the controller remembers of its looks at availability zones.
     """
 
     turn: Turn
@@ -91,6 +93,7 @@ class ClusterScope:
     owner: Object | None
     cloud: Cloud
     observed: Observed
+    zones: ZoneMemory
     found: Found = field(default_factory=Found)
 
     @property
@@ -144,7 +147,7 @@ class ClusterScope:
         return Stamp(self.turn.owner, role)
 
     def is_settled(self, condition: str) -> bool:
-        """Tell whether a condition was True for the spec as it is now: what it stands for need not be looked up again."""
+        """Tell whether a condition was True for the spec as it is now: what it shows need not be looked up again."""
         obj = self.turn.obj
         shown = conditions.find((obj.get("status") or {}).get("conditions") or (), condition)
         generation = obj["metadata"].get("generation", 0)

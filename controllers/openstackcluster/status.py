@@ -1,7 +1,7 @@
 """What a pass found -> status, conditions and endpoint of an OpenStackCluster; pure.
 
-Source: behaviour reference, cluster.md 1.5 (what upstream's strict schema takes), 5.2, and provider contract IC-3, IC-5. A
-block is written only when it is complete, and stays as it is while its step is not done.
+Source: behaviour reference, cluster.md 1.5 (what upstream's strict schema takes), 5.2, and provider contract IC-3,
+IC-5. A block is written only when it is complete, and stays as it is while its step is not done.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def of_pass(found: Found, cluster: OpenStackCluster, results: Results) -> Fields
 
 
 def is_provisioned(found: Found, cluster: OpenStackCluster, results: Results) -> bool:
-    """Tell whether the first machine may be made: all is there, and the zones to place it in were known at least once."""
+    """Tell whether the first machine may be made: all is there, and the zones to place it in were known once."""
     has_zones = found.failure_domains is not None or _was_provisioned(cluster)
     return has_zones and all(is_done(results[step]) for step in BEFORE_PROVISIONED)
 
@@ -184,3 +184,12 @@ def _load_balancer(found: Found) -> Fields | None:
         "tags": list(body.get("tags") or ()) or None,
         "loadBalancerNetwork": network_block,
     }
+
+
+def has_bastion_moved(found: Found, cluster: OpenStackCluster, results: Results) -> bool:
+    """Tell whether the load balancer must learn addresses of the bastion that were not known when its step ran."""
+    balancer = endpoint.load_balancer(cluster.spec)
+    if balancer is None or not balancer.allowed_cidrs or not is_done(results["BastionReady"]):
+        return False
+    old, new = cluster.status.bastion, found.bastion
+    return (old and (old.ip, old.floating_ip)) != (new and (new.ip, new.floating_ip))

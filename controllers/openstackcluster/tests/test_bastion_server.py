@@ -59,7 +59,9 @@ def child(
         pytest.param(child(owner_uid="another"), None, Action.NOTHING, id="somebody else's is left alone"),
         pytest.param(child(reason="InstanceNotFound"), WANTED, Action.DELETE, id="W10: server vanished, build anew"),
         pytest.param(child(reason="InstanceDeleted"), WANTED, Action.DELETE, id="W10: server deleted, build anew"),
-        pytest.param(child(reason="InstanceStateError"), WANTED, Action.KEEP, id="a failed server is shown, not churned"),
+        pytest.param(
+            child(reason="InstanceStateError"), WANTED, Action.KEEP, id="a failed server is shown, not churned"
+        ),
     ],
 )
 def test_what_is_done_with_the_child(found: dict[str, Any] | None, wanted: str | None, expected: Action) -> None:
@@ -162,7 +164,9 @@ def test_a_child_without_hash_is_compared_by_its_spec(change: dict[str, Any], ex
 
 
 def server(**status: Any) -> OpenStackServer:
-    return OpenStackServer.model_validate({"metadata": {"name": "kube-bastion"}, "spec": {**SPEC, "ports": [{}]}, "status": status})
+    return OpenStackServer.model_validate(
+        {"metadata": {"name": "kube-bastion"}, "spec": {**SPEC, "ports": [{}]}, "status": status}
+    )
 
 
 @pytest.mark.parametrize(

@@ -21,17 +21,25 @@ OF_CLUSTER = Endpoint("hosted.example.org", 6443)
     ("fields", "has_external", "of_cluster", "expected"),
     [
         pytest.param({"apiServer": LB}, True, None, Way.LOAD_BALANCER, id="row 1: load balancer"),
-        pytest.param({"apiServer": {"managedLoadBalancer": {}}}, True, None, Way.LOAD_BALANCER, id="enabled by default"),
+        pytest.param(
+            {"apiServer": {"managedLoadBalancer": {}}}, True, None, Way.LOAD_BALANCER, id="enabled by default"
+        ),
         pytest.param(
             {"apiServer": LB, "controlPlaneEndpoint": GIVEN}, True, OF_CLUSTER, Way.LOAD_BALANCER, id="row 1 wins"
         ),
         pytest.param({"apiServer": NO_LB, "controlPlaneEndpoint": GIVEN}, True, None, Way.GIVEN, id="row 2: given"),
-        pytest.param({"controlPlaneEndpoint": {"host": "x"}}, True, None, Way.FLOATING_IP, id="a host alone is nothing"),
+        pytest.param(
+            {"controlPlaneEndpoint": {"host": "x"}}, True, None, Way.FLOATING_IP, id="a host alone is nothing"
+        ),
         pytest.param({}, True, None, Way.FLOATING_IP, id="row 3: floating IP"),
         pytest.param({}, True, OF_CLUSTER, Way.CLUSTER, id="W20: the Cluster has an endpoint already"),
         pytest.param({"apiServer": {"fixedIP": "10.6.0.9"}}, True, None, Way.FLOATING_IP, id="floating before fixed"),
         pytest.param(
-            {"apiServer": {"enableFloatingIP": False, "fixedIP": "10.6.0.9"}}, True, None, Way.FIXED_IP, id="row 4: fixed"
+            {"apiServer": {"enableFloatingIP": False, "fixedIP": "10.6.0.9"}},
+            True,
+            None,
+            Way.FIXED_IP,
+            id="row 4: fixed",
         ),
         pytest.param({"apiServer": {"fixedIP": "10.6.0.9"}}, False, None, Way.FIXED_IP, id="W20: no external network"),
         pytest.param({"apiServer": {"enableFloatingIP": False}}, True, None, Way.AWAITED, id="row 5: somebody else's"),
@@ -90,7 +98,9 @@ def test_floating_ip_address_that_it_must_be(fields: dict[str, Any], expected: s
         pytest.param({"controlPlaneEndpoint": GIVEN}, None, True, None, id="endpoint is the floating IP"),
     ],
 )
-def test_address_of_the_vip(fields: dict[str, Any], known: str | None, has_floating_ip: bool, expected: str | None) -> None:
+def test_address_of_the_vip(
+    fields: dict[str, Any], known: str | None, has_floating_ip: bool, expected: str | None
+) -> None:
     assert endpoint.wanted_vip_address(spec(**fields), known=known, has_floating_ip=has_floating_ip) == expected
 
 

@@ -1,0 +1,82 @@
+"""The control plane endpoint with its floating IP.
+
+Source: behaviour reference, cluster.md 5.1; which row of the table holds is decided in ``endpoint.py``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import assert_never
+
+from capo.contract import clusters
+from capo.contract.clusters import Endpoint
+from capo.controllers.openstackcluster import dns, endpoint, floating_ips
+from capo.controllers.openstackcluster.endpoint import Way
+from capo.controllers.openstackcluster.floating_ips import Wish
+from capo.controllers.openstackcluster.scope import API_FLOATING_IP, ClusterScope
+from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
+
+
+def ensure_endpoint(scope: ClusterScope) -> Outcome:
+    """Know the endpoint, and have its floating IP."""
+    spec = scope.cluster.spec
+    has_external = scope.found.external_network is not None
+    of_cluster = clusters.endpoint(scope.owner) if scope.owner else None
+    way = endpoint.way(spec, has_external_network=has_external, of_cluster=of_cluster)
+    match way:
+        case Way.LOAD_BALANCER:
+            return _of_load_balancer(scope, has_external)
+        case Way.GIVEN:
+            return Done()
+        case Way.CLUSTER:
+            scope.found.endpoint = of_cluster
+            return Done("the endpoint is that of the Cluster")
+        case Way.FLOATING_IP:
+            return _of_floating_ip(scope, Wish(API_FLOATING_IP, address=endpoint.demanded_address(spec)))
+        case Way.FIXED_IP:
+            return _at(scope, endpoint.api_server(spec).fixed_ip or "")
+        case Way.AWAITED:
+            return Wait(
+                "WaitingForControlPlaneEndpoint",
+                "nothing in the spec tells the endpoint: somebody has to set spec.controlPlaneEndpoint of the Cluster",
+            )
+        case _:
+            assert_never(way)
+
+
+def _at(scope: ClusterScope, host: str) -> Outcome:
+    scope.found.endpoint = Endpoint(host, endpoint.api_port(scope.cluster.spec))
+    return Done()
+
+
+def _of_load_balancer(scope: ClusterScope, has_external: bool) -> Outcome:
+    spec, body = scope.cluster.spec, scope.found.load_balancer
+    if body is None:
+        raise AssertionError("the load balancer is known: the step needs it")
+    if not endpoint.wants_floating_ip(spec, has_external_network=has_external):
+        return _at(scope, body["vip_address"])
+    host, known = endpoint.host_name(spec), scope.known_load_balancer
+    wish = Wish(
+        API_FLOATING_IP,
+        port_id=body["vip_port_id"],
+        address=endpoint.demanded_address(spec),
+        hint=partial(dns.address_of, host) if host else None,
+        upstream_address=known.ip if known else None,
+    )
+    return _of_floating_ip(scope, wish)
+
+
+def _of_floating_ip(scope: ClusterScope, wish: Wish) -> Outcome:
+    found = floating_ips.ensure(scope, wish)
+    if isinstance(found, Create):
+        return found
+    scope.found.floating_ip = found["floating_ip_address"]
+    return _at(scope, found["floating_ip_address"])
+
+
+def remove_endpoint(scope: ClusterScope) -> Outcome:
+    """Have no floating IP of ours left but those that the user claims; these lead to nothing once their port goes."""
+    for body in scope.observed.owned("floating_ip"):
+        if not floating_ips.is_kept(scope, body):
+            floating_ips.release(scope, body)
+    return NotNeeded()

@@ -1,0 +1,92 @@
+"""The API load balancer that is wanted, down to its health monitors; pure.
+
+Source: behaviour reference, cluster.md 2.10: names, algorithm, defaults of the monitor.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from capo import names
+from capo.api.v1beta2.loadbalancer import APIServerLoadBalancer
+from capo.controllers.openstackcluster.scope import listener_role, pool_role
+from capo.names import Stamp
+from capo.openstack.load_balancer import WantedHealthMonitor, WantedListener, WantedPool
+
+OVN: Final = "ovn"
+"""The provider that knows one algorithm and no allowed CIDRs."""
+
+
+def monitor_role(port: int) -> str:
+    """Return the role of the health monitor of an API port."""
+    return f"monitor-{port}"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What the load balancer's children have of their cluster.
+
+    Args:
+        resource_name: ``<namespace>-<Cluster name>``.
+        owner: the owner id that stamps carry.
+        tags: the user's tags.
+    """
+
+    resource_name: str
+    owner: str
+    tags: Sequence[str]
+
+
+def listener(
+    spec: APIServerLoadBalancer, cluster: Cluster, port: int, *, provider: str | None, allowed_cidrs: Sequence[str]
+) -> WantedListener:
+    """Return the listener of a port with its pool and monitor.
+
+    Args:
+        provider: the load balancer's, None for the cloud's default.
+        allowed_cidrs: empty admits everyone.
+    """
+    name = names.load_balancer_child(cluster.resource_name, port)
+    pool = WantedPool(
+        stamp=Stamp(cluster.owner, pool_role(port)),
+        name=name,
+        algorithm="SOURCE_IP_PORT" if provider == OVN else "ROUND_ROBIN",
+        tags=cluster.tags,
+        monitor=_monitor(spec, Stamp(cluster.owner, monitor_role(port)), name),
+    )
+    return WantedListener(
+        stamp=Stamp(cluster.owner, listener_role(port)),
+        name=name,
+        port=port,
+        pool=pool,
+        allowed_cidrs=allowed_cidrs,
+        tags=cluster.tags,
+    )
+
+
+def _monitor(spec: APIServerLoadBalancer, stamp: Stamp, name: str) -> WantedHealthMonitor:
+    """Return the monitor; 0 means the default as much as absence does."""
+    wanted = spec.monitor
+    return WantedHealthMonitor(
+        stamp=stamp,
+        name=name,
+        delay_s=(wanted and wanted.delay) or 10,
+        timeout_s=(wanted and wanted.timeout) or 5,
+        max_retries=(wanted and wanted.max_retries) or 5,
+        max_retries_down=(wanted and wanted.max_retries_down) or 3,
+    )
+
+
+def address_in(address: str | None, cidr: str | None) -> str | None:
+    """Return an address that lies in a subnet; None for one that does not, or for no address."""
+    if not address or not cidr:
+        return None
+    return address if ipaddress.ip_address(address) in ipaddress.ip_network(cidr, strict=False) else None
+
+
+def ip_version(address_or_cidr: str | None) -> int:
+    """Return the IP version of an address or CIDR, 4 when neither is known."""
+    return ipaddress.ip_network(address_or_cidr, strict=False).version if address_or_cidr else 4

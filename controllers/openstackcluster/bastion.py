@@ -1,0 +1,181 @@
+"""The bastion: an OpenStackServer of its own, with a floating IP.
+
+Source: behaviour reference, cluster.md 3. What is to be done with the OpenStackServer is decided in
+``bastion_server.py``. The floating IP that is made here outlives a replacement, so that the address stays.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from capo.api.v1alpha1 import OpenStackServer
+from capo.api.v1beta2 import OpenStackCluster
+from capo.api.v1beta2.openstackcluster import Bastion, NetworkStatusWithSubnets
+from capo.controllers import server_spec
+from capo.controllers.openstackcluster import bastion_server, floating_ips
+from capo.controllers.openstackcluster.bastion_server import Action
+from capo.controllers.openstackcluster.floating_ips import Wish
+from capo.controllers.openstackcluster.rules import BASTION
+from capo.controllers.openstackcluster.scope import BASTION_FLOATING_IP, ClusterScope, Object, Resource
+from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
+from capo.errors import ForeignResourceError, InvalidSpecError
+from capo.kube.errors import Conflict, Denied, Invalid
+from capo.kube.kinds import OPENSTACK_SERVER
+
+
+def ensure_bastion(scope: ClusterScope) -> Outcome:
+    """Have the bastion as the spec wants it: made, replaced, or gone."""
+    child, bastion = scope.bastion_object, scope.cluster.spec.bastion
+    wanted = _fingerprint(scope, bastion)
+    action = bastion_server.decide(child, scope.turn.obj, wanted)
+    match action:
+        case Action.NOTHING:
+            _release(scope)
+            return NotNeeded()
+        case Action.CREATE:
+            return _create(scope, wanted or "")
+        case Action.MARK:
+            return _keep(scope, _mark(scope, child or {}, wanted or ""))
+        case Action.KEEP:
+            return _keep(scope, child or {})
+        case Action.DELETE | Action.AWAIT_GONE:
+            if wanted is None:
+                _release(scope)
+            return _delete(scope, child or {})
+        case Action.REFUSE:
+            raise ForeignResourceError(
+                f"OpenStackServer {scope.bastion_name} exists and belongs to another object",
+                resource=f"server {scope.bastion_name}",
+            )
+        case _:
+            assert_never(action)
+
+
+def _fingerprint(scope: ClusterScope, bastion: Bastion | None) -> str | None:
+    if bastion is None or not bastion_server.is_enabled(bastion):
+        return None
+    return bastion_server.fingerprint(bastion, scope.cluster.spec.tags)
+
+
+def _spec(scope: ClusterScope) -> Object:
+    """Return the spec of the server; ids of the cluster are those that this pass found."""
+    bastion = scope.cluster.spec.bastion
+    if bastion is None or bastion.spec is None:
+        raise AssertionError("there is a bastion in the spec")
+    group = scope.found.groups.get(BASTION)
+    purpose = server_spec.Purpose(
+        identity_ref=scope.cluster.spec.identity_ref,
+        security_group_id=group["id"] if group else None,
+        availability_zone=bastion.availability_zone or None,
+    )
+    return server_spec.server_spec(bastion.spec, _as_found(scope), purpose)
+
+
+def _as_found(scope: ClusterScope) -> OpenStackCluster:
+    """Return the object with the network that this pass found: the status of the first pass does not know it yet."""
+    found = scope.found.network
+    network = NetworkStatusWithSubnets(id=found.id, name=found.name, subnets=scope.found.subnets) if found else None
+    cluster = scope.cluster
+    return cluster.model_copy(update={"status": cluster.status.model_copy(update={"network": network})})
+
+
+def _create(scope: ClusterScope, wanted: str) -> Outcome:
+    name = scope.bastion_name
+    body = bastion_server.wanted_object(
+        scope.turn.obj, name=name, cluster_name=scope.cluster_name, spec=_spec(scope), fingerprint=wanted
+    )
+    tools = scope.turn.tools
+    try:
+        # Not applied: one that another process made meanwhile keeps its owner id, which stamps in the cloud carry.
+        made = tools.kube.create(OPENSTACK_SERVER, body)
+    except Conflict:
+        return Wait("InstanceNotReady", f"OpenStackServer {name} exists and is not known yet", after_s=1)
+    except (Invalid, Denied) as error:
+        raise InvalidSpecError(f"the API server refuses OpenStackServer {name}: {error}") from error
+    tools.store.apply_own(OPENSTACK_SERVER, made, by=scope.turn.key)
+    return Wait("InstanceNotReady", f"OpenStackServer {name} was made; its server is on the way")
+
+
+def _mark(scope: ClusterScope, child: Object, wanted: str) -> Object:
+    """Write hash and owner on the child; from now on its hash decides."""
+    tools = scope.turn.tools
+    if bastion_server.hash_of(child) is None and not bastion_server.is_alike(child, _spec(scope)):
+        text = f"OpenStackServer {scope.bastion_name} differs from spec.bastion and stays until that is edited"
+        scope.tell("BastionKept", text, severity="Warning")
+    patch = bastion_server.mark(child, scope.turn.obj, wanted)
+    try:
+        marked: Object = tools.kube.patch(OPENSTACK_SERVER, scope.namespace, scope.bastion_name, patch)
+    except Conflict:
+        return child
+    tools.store.apply_own(OPENSTACK_SERVER, marked, by=scope.turn.key)
+    return marked
+
+
+def _delete(scope: ClusterScope, child: Object) -> Outcome:
+    metadata = child["metadata"]
+    if not metadata.get("deletionTimestamp"):
+        scope.turn.tools.kube.delete(OPENSTACK_SERVER, scope.namespace, scope.bastion_name, uid=metadata["uid"])
+    return Wait("Deleting", f"OpenStackServer {scope.bastion_name} is being deleted")
+
+
+def _keep(scope: ClusterScope, child: Object) -> Outcome:
+    """Have the floating IP at a bastion that is up, and tell what one that is not waits for."""
+    server = OpenStackServer.model_validate(child)
+    scope.found.bastion = bastion_server.status(server, None)
+    if wait := bastion_server.waits_for(server):
+        return wait
+    floating_ip = _floating_ip(scope, server)
+    if isinstance(floating_ip, Create):
+        return floating_ip
+    scope.found.bastion = bastion_server.status(server, floating_ip)
+    return Done()
+
+
+def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Resource | Create | None:
+    """Return the floating IP at the bastion's port; None where there is no external network, or no port."""
+    network, external = scope.found.network, scope.found.external_network
+    port_id = bastion_server.port_id(server, network.id if network else "")
+    if external is None or port_id is None:
+        return None
+    bastion = scope.cluster.spec.bastion
+    address = bastion.floating_ip if bastion else None
+    wish = _wish(scope, port_id, address)
+    own = floating_ips.find_own(scope, wish)
+    if own is not None and address not in (None, own["floating_ip_address"]):
+        floating_ips.release(scope, own)
+        own = None
+    if own is None:
+        others = floating_ips.at_port(scope, port_id)
+        if address is None and others:
+            return others[0]
+        for body in others:
+            if body["floating_ip_address"] != address:
+                floating_ips.dissociate(scope, body)
+    return floating_ips.ensure(scope, wish)
+
+
+def _wish(scope: ClusterScope, port_id: str | None = None, address: str | None = None) -> Wish:
+    known = scope.cluster.status.bastion
+    return Wish(
+        BASTION_FLOATING_IP,
+        port_id=port_id,
+        address=address,
+        upstream_address=known.floating_ip or None if known else None,
+    )
+
+
+def _release(scope: ClusterScope) -> None:
+    """Give the bastion's floating IP back, unless the user claims it."""
+    own = floating_ips.find_own(scope, _wish(scope))
+    if own is not None and not floating_ips.is_kept(scope, own):
+        floating_ips.release(scope, own)
+
+
+def remove_bastion(scope: ClusterScope) -> Outcome:
+    """Have no bastion left; an OpenStackServer of another object is left alone."""
+    # The store may lag behind the write of a process before this one: what decides is a read.
+    child = scope.bastion_object or scope.turn.tools.kube.get(OPENSTACK_SERVER, scope.namespace, scope.bastion_name)
+    action = bastion_server.decide(child, scope.turn.obj, None)
+    if action is Action.NOTHING or child is None:
+        return NotNeeded()
+    return _delete(scope, child)

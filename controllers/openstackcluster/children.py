@@ -1,0 +1,166 @@
+"""Listener, pool and health monitor of each port of a load balancer that exists: completed, corrected, recorded.
+
+Each change makes the whole load balancer immutable for a while, so there is one change a pass. Source: behaviour
+reference, cluster.md 2.10 and W13: the links between the children are kept, not their names alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from capo.controllers.openstackcluster.balancer import monitor_role
+from capo.controllers.openstackcluster.changes import doubting
+from capo.controllers.openstackcluster.scope import ClusterScope, Resource, listener_role, pool_role
+from capo.engine.steps import Create, Outcome, Wait
+from capo.errors import UnsupportedByCloudError
+from capo.openstack import load_balancer
+from capo.openstack.load_balancer import WantedHealthMonitor, WantedListener
+
+CHILDREN: Final = ("listener", "pool", "health_monitor")
+ACTIVE: Final = "ACTIVE"
+
+
+def learn(scope: ClusterScope, body: Resource) -> None:
+    """Take the children into account that the answer of a create has whole."""
+    for kind, child in load_balancer.children(body):
+        scope.observed.learn(kind, child)
+
+
+def record(scope: ClusterScope, body: Resource) -> None:
+    """Record the ids of the children, as far as the body has them whole: machines look their pool up there."""
+    monitors = {pool["id"]: pool.get("healthmonitor") for kind, pool in load_balancer.children(body) if kind == "pool"}
+    ledger = scope.turn.ledger
+    for kind, child in load_balancer.children(body):
+        if kind != "listener":
+            continue
+        port, pool_id = child["protocol_port"], child.get("default_pool_id")
+        ledger.record("listener", listener_role(port), child["id"])
+        if pool_id:
+            ledger.record("pool", pool_role(port), pool_id)
+        if monitor := monitors.get(pool_id):
+            ledger.record("health_monitor", monitor_role(port), monitor["id"])
+
+
+def converge(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> Outcome | None:
+    """Return the next step towards a listener with its pool and monitor; None when all is as wanted.
+
+    Raises:
+        ConflictError: the load balancer is busy.
+    """
+    listener = _find_listener(scope, balancer, wanted)
+    if listener is None:
+        return _create_listener(scope, balancer, wanted)
+    pool = _find_pool(scope, listener, wanted)
+    if pool is None:
+        return _create_pool(scope, balancer, listener, wanted)
+    changes = load_balancer.listener_difference(wanted, listener)
+    if listener.get("default_pool_id") != pool["id"]:
+        changes["default_pool_id"] = pool["id"]
+    if changes and balancer["provisioning_status"] != ACTIVE:
+        return _busy(scope, balancer)
+    if changes:
+        with doubting(scope, "listener", listener["id"]):
+            changed = load_balancer.update_listener(scope.cloud, listener["id"], changes)
+        scope.observed.learn("listener", changed)
+        return _busy(scope, balancer)
+    return _converge_monitor(scope, balancer, pool, wanted)
+
+
+def _find_listener(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> Resource | None:
+    def is_upstreams(body: Resource) -> bool:
+        parents = {parent["id"] for parent in body.get("loadbalancers") or ()}
+        return body.get("name") == wanted.name and balancer["id"] in parents
+
+    return scope.observed.find("listener", listener_role(wanted.port), upstream=is_upstreams)
+
+
+def _find_pool(scope: ClusterScope, listener: Resource, wanted: WantedListener) -> Resource | None:
+    role, attached_id = pool_role(wanted.port), listener.get("default_pool_id")
+    return scope.observed.find("pool", role, upstream=lambda body: body["id"] == attached_id)
+
+
+def _create_listener(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> Outcome:
+    role = listener_role(wanted.port)
+
+    def call() -> dict[str, Resource]:
+        made = load_balancer.create_listener(scope.cloud, balancer["id"], wanted)
+        learn(scope, {"listeners": [made]})
+        _mark_busy(scope, balancer)
+        return {role: made}
+
+    return _when_free(scope, balancer, Create("listener", (role,), call))
+
+
+def _create_pool(scope: ClusterScope, balancer: Resource, listener: Resource, wanted: WantedListener) -> Outcome:
+    role = pool_role(wanted.port)
+
+    def call() -> dict[str, Resource]:
+        made = load_balancer.create_pool(scope.cloud, listener["id"], wanted.pool)
+        scope.observed.learn("listener", {**listener, "default_pool_id": made["id"]})
+        learn(scope, {"pools": [made]})
+        _mark_busy(scope, balancer)
+        return {role: made}
+
+    return _when_free(scope, balancer, Create("pool", (role,), call))
+
+
+def _converge_monitor(
+    scope: ClusterScope, balancer: Resource, pool: Resource, wanted: WantedListener
+) -> Outcome | None:
+    if wanted.pool.monitor is None:
+        return None
+    role, attached = monitor_role(wanted.port), _monitor_id(pool)
+    found = scope.observed.find("health_monitor", role, upstream=lambda body: body["id"] == attached)
+    if found is None:
+        return _create_monitor(scope, balancer, pool, role, wanted.pool.monitor)
+    changes = load_balancer.health_monitor_difference(wanted.pool.monitor, found)
+    if not changes:
+        return None
+    if balancer["provisioning_status"] != ACTIVE:
+        return _busy(scope, balancer)
+    with doubting(scope, "health_monitor", found["id"]):
+        changed = load_balancer.update_health_monitor(scope.cloud, found["id"], changes)
+    scope.observed.learn("health_monitor", changed)
+    return _busy(scope, balancer)
+
+
+def _monitor_id(pool: Resource) -> str | None:
+    nested = pool.get("healthmonitor") or {}
+    return pool.get("healthmonitor_id") or nested.get("id")
+
+
+def _create_monitor(
+    scope: ClusterScope, balancer: Resource, pool: Resource, role: str, wanted: WantedHealthMonitor
+) -> Outcome | None:
+    """Give the pool its monitor; a provider that has none is left alone.
+
+    No intent is needed: a pool has one monitor at most, so a second is refused and the first is found by its stamp.
+    """
+    if balancer["provisioning_status"] != ACTIVE:
+        return _busy(scope, balancer)
+    scope.observed.wrote("health_monitor")
+    try:
+        made = load_balancer.create_health_monitor(scope.cloud, pool["id"], wanted)
+    except UnsupportedByCloudError as error:
+        scope.tell(
+            "SkippedCreateMonitor", f"The pool stays without health monitor: {error.message}", severity="Warning"
+        )
+        return None
+    scope.observed.learn("health_monitor", made)
+    scope.turn.ledger.record("health_monitor", role, made["id"])
+    return _busy(scope, balancer)
+
+
+def _when_free(scope: ClusterScope, balancer: Resource, create: Create) -> Outcome:
+    return create if balancer["provisioning_status"] == ACTIVE else _busy(scope, balancer)
+
+
+def _busy(scope: ClusterScope, balancer: Resource) -> Wait:
+    """Wait for a change to take effect: Octavia takes the next one after that."""
+    _mark_busy(scope, balancer)
+    scope.observed.poll("load_balancer")
+    return Wait("Building", f"load balancer {balancer['name']} is being changed")
+
+
+def _mark_busy(scope: ClusterScope, balancer: Resource) -> None:
+    scope.observed.learn("load_balancer", {**balancer, "provisioning_status": "PENDING_UPDATE"})

@@ -1,0 +1,148 @@
+"""Floating IPs of the cluster: taken from those that exist, or made; associated; never taken from somebody else.
+
+Source: behaviour reference, cluster.md 2.9, W5, W6, W21. One that is made carries our stamp and goes with the
+cluster; one that the user names and that exists carries none and stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from capo.controllers.openstackcluster.changes import doubting, tagged
+from capo.controllers.openstackcluster.scope import ClusterScope, Resource
+from capo.engine.steps import Create
+from capo.errors import ForeignResourceError
+from capo.openstack import floating_ip
+from capo.openstack.floating_ip import WantedFloatingIP
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A floating IP that is wanted.
+
+    Args:
+        role: of the one that is made.
+        port_id: what it leads to; None leaves that to others.
+        address: what it must be; None for any.
+        hint: returns an address that is taken if there is such a floating IP; asked only when one must be chosen.
+        upstream_address: address of the one that the Go provider made, None when there is none.
+    """
+
+    role: str
+    port_id: str | None = None
+    address: str | None = None
+    hint: Callable[[], str | None] | None = None
+    upstream_address: str | None = None
+
+
+def ensure(scope: ClusterScope, wish: Wish) -> Resource | Create:
+    """Return the floating IP, leading where it should, or the create that makes it."""
+    own = find_own(scope, wish)
+    if own is not None:
+        return associated(scope, tagged(scope, "floating_ip", own), wish.port_id)
+    given = _given(scope, wish)
+    if given is not None:
+        if wish.port_id is None and given.get("port_id"):
+            raise _taken(given)
+        return associated(scope, given, wish.port_id)
+    external = scope.found.external_network
+    if external is None:
+        raise AssertionError("a floating IP is wanted only where there is an external network")
+    wanted = WantedFloatingIP(
+        stamp=scope.stamp(wish.role),
+        network_id=external.id,
+        description=scope.description,
+        port_id=wish.port_id,
+        address=wish.address,
+    )
+    return Create("floating_ip", (wish.role,), lambda: {wish.role: floating_ip.create(scope.cloud, wanted)})
+
+
+def find_own(scope: ClusterScope, wish: Wish) -> Resource | None:
+    """Return the floating IP that was made for the role; None when there is none."""
+
+    def is_upstreams(body: Resource) -> bool:
+        is_described = (body.get("description") or "") == scope.description
+        return is_described and body["floating_ip_address"] == wish.upstream_address
+
+    return scope.observed.find("floating_ip", wish.role, upstream=is_upstreams)
+
+
+def _given(scope: ClusterScope, wish: Wish) -> Resource | None:
+    """Return the floating IP of the user: the one with the address, else the one at the port, else the hinted one."""
+    if wish.address is not None:
+        return _by_address(scope, wish.address)
+    if wish.hint is None:
+        return None
+    attached = at_port(scope, wish.port_id) if wish.port_id else []
+    if attached:
+        return attached[0]
+    hinted = wish.hint()
+    found = _by_address(scope, hinted) if hinted else None
+    return found if found is not None and not found.get("port_id") else None
+
+
+def _by_address(scope: ClusterScope, address: str) -> Resource | None:
+    found = scope.observed.matching("floating_ip", lambda body: body["floating_ip_address"] == address)
+    return found[0] if found else None
+
+
+def at_port(scope: ClusterScope, port_id: str) -> list[Resource]:
+    """Return all floating IPs that lead to a port, whoever they belong to."""
+    return scope.observed.matching("floating_ip", lambda body: body.get("port_id") == port_id)
+
+
+def associated(scope: ClusterScope, body: Resource, port_id: str | None) -> Resource:
+    """Have a floating IP lead to a port; return it.
+
+    Raises:
+        ForeignResourceError: it is the user's and leads to another port.
+    """
+    if port_id is None or body.get("port_id") == port_id:
+        return body
+    if body.get("port_id") and not is_own(scope, body):
+        raise _taken(body)
+    with doubting(scope, "floating_ip", body["id"]):
+        changed = floating_ip.associate(scope.cloud, body["id"], port_id=port_id)
+    scope.observed.learn("floating_ip", changed)
+    scope.tell("SuccessfulAssociateFloatingIP", f"Associated {body['floating_ip_address']} with port {port_id}")
+    return changed
+
+
+def _taken(body: Resource) -> ForeignResourceError:
+    return ForeignResourceError(
+        f"floating IP {body['floating_ip_address']} leads to port {body['port_id']} and is not taken from it",
+        resource=f"floating_ip {body['id']}",
+        next_step="Dissociate it, or name another one.",
+    )
+
+
+def is_own(scope: ClusterScope, body: Resource) -> bool:
+    """Tell whether a floating IP was made for this cluster."""
+    return body["id"] in {record.id for record in scope.turn.ledger.of_kind("floating_ip")}
+
+
+def dissociate(scope: ClusterScope, body: Resource) -> None:
+    """Have a floating IP of the user lead to nothing."""
+    with doubting(scope, "floating_ip", body["id"]):
+        changed = floating_ip.dissociate(scope.cloud, body["id"])
+    scope.observed.learn("floating_ip", changed)
+    scope.tell("SuccessfulDisassociateFloatingIP", f"Dissociated {body['floating_ip_address']}")
+
+
+def release(scope: ClusterScope, body: Resource) -> None:
+    """Give a floating IP of ours back."""
+    floating_ip.delete(scope.cloud, body["id"])
+    scope.observed.forget("floating_ip", body["id"])
+    scope.tell("SuccessfulDeleteFloatingIP", f"Deleted floating IP {body['floating_ip_address']}")
+
+
+def is_kept(scope: ClusterScope, body: Resource) -> bool:
+    """Tell whether the user claims a floating IP of ours by naming its address: then it outlives the cluster."""
+    spec = scope.cluster.spec
+    claimed = {
+        spec.api_server.floating_ip if spec.api_server else None,
+        spec.bastion.floating_ip if spec.bastion else None,
+    }
+    return body["floating_ip_address"] in claimed

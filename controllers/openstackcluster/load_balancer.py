@@ -1,0 +1,213 @@
+"""The API load balancer: made whole in one call, watched until it is ACTIVE, its children kept as the spec wants them.
+
+Source: behaviour reference, cluster.md 2.7, 2.10, W7, W13, W16, W22. What it consists of is decided in
+``balancer.py``, who may connect in ``allowed_cidrs.py``. Octavia refuses a change while another one is under way, so
+there is one at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from capo import names
+from capo.api.v1beta2.loadbalancer import APIServerLoadBalancer
+from capo.api.v1beta2.openstackcluster import NetworkStatus, Subnet
+from capo.controllers.openstackcluster import allowed_cidrs, balancer, children, dns, endpoint, status
+from capo.controllers.openstackcluster.allowed_cidrs import Allowed
+from capo.controllers.openstackcluster.balancer import OVN
+from capo.controllers.openstackcluster.children import CHILDREN
+from capo.controllers.openstackcluster.scope import LOAD_BALANCER, ClusterScope, Resource
+from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
+from capo.errors import ConflictError, InvalidSpecError, LoadBalancerFailedError, UnsupportedByCloudError
+from capo.openstack import load_balancer, network, subnet
+from capo.openstack.load_balancer import WantedListener, WantedLoadBalancer
+
+CONDITION: Final = "LoadBalancerReady"
+
+
+def ensure_load_balancer(scope: ClusterScope) -> Outcome:
+    """Have one load balancer, ACTIVE, with listener, pool and monitor for each port."""
+    spec = endpoint.load_balancer(scope.cluster.spec)
+    if spec is None:
+        return NotNeeded()
+    scope.found.vip_network = _vip_network(scope, spec)
+    name = names.load_balancer(scope.resource_name)
+    found = scope.observed.find("load_balancer", LOAD_BALANCER, upstream=lambda body: body.get("name") == name)
+    if found is None:
+        wanted = _wanted(scope, spec)
+        return Create("load_balancer", (LOAD_BALANCER,), lambda: {LOAD_BALANCER: _create(scope, wanted)})
+    children.record(scope, found)
+    scope.found.load_balancer = found
+    state = found["provisioning_status"]
+    if state == "ERROR":
+        scope.observed.doubt("load_balancer", found["id"])
+        raise LoadBalancerFailedError(
+            f"load balancer {found['name']} is in state ERROR", resource=f"load_balancer {found['id']}"
+        )
+    if state in ("PENDING_CREATE", "PENDING_DELETE", "DELETED"):
+        return _await(scope, found, f"load balancer {found['name']} is {state}")
+    return _ensure_children(scope, spec, found)
+
+
+def _await(scope: ClusterScope, found: Resource, message: str) -> Wait:
+    scope.observed.poll("load_balancer")
+    return Wait("Building", message)
+
+
+# -- where the VIP is -----------------------------------------------------------------------------------------------
+
+
+def _vip_network(scope: ClusterScope, spec: APIServerLoadBalancer) -> tuple[NetworkStatus, tuple[Subnet, ...]]:
+    """Return network and subnets for the VIP; the first subnet counts, none leaves it to Octavia."""
+    known = scope.known_load_balancer.load_balancer_network if scope.known_load_balancer else None
+    if known and scope.is_settled(CONDITION):
+        return known, known.subnets
+    if scope.found.network is None:
+        raise AssertionError("the network is known: the step needs it")
+    if spec.network is None and not spec.subnets:
+        return scope.found.network, _primary_first(scope)
+    chosen = status.network(network.resolve(scope.cloud, spec.network)) if spec.network else scope.found.network
+    subnets = (subnet.resolve(scope.cloud, wanted, network_id=chosen.id) for wanted in spec.subnets)
+    return chosen, tuple(map(status.subnet, subnets))
+
+
+def _primary_first(scope: ClusterScope) -> tuple[Subnet, ...]:
+    """Return the cluster's subnets, that of ``primarySubnet`` first (W16)."""
+    primary, subnets = scope.cluster.spec.primary_subnet, scope.found.subnets
+    if primary is None or scope.found.network is None:
+        return subnets
+    chosen = subnet.resolve(scope.cloud, primary, network_id=scope.found.network.id)
+    return (status.subnet(chosen), *(each for each in subnets if each.id != chosen["id"]))
+
+
+# -- making it ------------------------------------------------------------------------------------------------------
+
+
+def _wanted(scope: ClusterScope, spec: APIServerLoadBalancer) -> WantedLoadBalancer:
+    if scope.found.vip_network is None:
+        raise AssertionError("network and subnet of the VIP are known by now")
+    vip_network, subnets = scope.found.vip_network
+    provider = _offered_provider(scope, spec.provider)
+    vip_subnet = subnets[0] if subnets else None
+    has_floating_ip = endpoint.wants_floating_ip(
+        scope.cluster.spec, has_external_network=scope.found.external_network is not None
+    )
+    known = scope.known_load_balancer.internal_ip if scope.known_load_balancer else None
+    vip_address = endpoint.wanted_vip_address(scope.cluster.spec, known=known, has_floating_ip=has_floating_ip)
+    if vip_address is None and not has_floating_ip and (host := endpoint.host_name(scope.cluster.spec)):
+        vip_address = balancer.address_in(dns.address_of(host), vip_subnet.cidr if vip_subnet else None)
+    version = balancer.ip_version(vip_address or (vip_subnet.cidr if vip_subnet else None))
+    cidrs = _allowed(scope, spec, provider, version).cidrs
+    return WantedLoadBalancer(
+        stamp=scope.stamp(LOAD_BALANCER),
+        name=names.load_balancer(scope.resource_name),
+        description=scope.description,
+        vip_network_id=vip_network.id,
+        vip_subnet_id=vip_subnet.id if vip_subnet else None,
+        listeners=tuple(_listeners(scope, spec, provider, cidrs)),
+        vip_address=vip_address,
+        provider=provider,
+        flavor_id=_offered_flavor(scope, spec.flavor),
+        availability_zone=spec.availability_zone,
+        tags=scope.cluster.spec.tags,
+    )
+
+
+def _offered_provider(scope: ClusterScope, wanted: str | None) -> str | None:
+    """Return the provider if the cloud offers it, else None for its default."""
+    if not wanted or wanted in load_balancer.providers(scope.cloud):
+        return wanted or None
+    text = f"Octavia has no provider {wanted!r}; the load balancer is made with the default one"
+    scope.tell("OctaviaProviderNotFound", text, severity="Warning")
+    return None
+
+
+def _offered_flavor(scope: ClusterScope, wanted: str | None) -> str | None:
+    """Return the id of the flavor if the cloud offers it, else None for its default."""
+    found = load_balancer.flavor_id(scope.cloud, wanted) if wanted else None
+    if wanted and found is None:
+        text = f"Octavia has no enabled flavor {wanted!r}; the load balancer is made with the default one"
+        scope.tell("OctaviaFlavorNotFound", text, severity="Warning")
+    return found
+
+
+def _allowed(scope: ClusterScope, spec: APIServerLoadBalancer, provider: str | None, version: int) -> Allowed:
+    """Return who may connect: whom the user names, and subnets, router and bastion of the cluster itself."""
+    if spec.allowed_cidrs and provider == OVN:
+        raise InvalidSpecError("spec.apiServer.managedLoadBalancer.allowedCIDRs: the provider ovn cannot enforce them")
+    router, bastion = scope.found.router or scope.cluster.status.router, scope.cluster.status.bastion
+    own = [each.cidr for each in scope.found.subnets]
+    own += router.ips if router else ()
+    own += [ip for ip in (bastion.ip, bastion.floating_ip) if ip] if bastion else []
+    return allowed_cidrs.allowed(spec.allowed_cidrs, own, version=version)
+
+
+def _listeners(
+    scope: ClusterScope, spec: APIServerLoadBalancer, provider: str | None, cidrs: Sequence[str]
+) -> Iterator[WantedListener]:
+    cluster = balancer.Cluster(scope.resource_name, scope.turn.owner, scope.cluster.spec.tags)
+    for port in endpoint.ports(scope.cluster.spec):
+        yield balancer.listener(spec, cluster, port, provider=provider, allowed_cidrs=cidrs)
+
+
+def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Resource:
+    """Make the load balancer, without health monitors where the provider has none."""
+    try:
+        made = load_balancer.create(scope.cloud, wanted)
+    except UnsupportedByCloudError as error:
+        bare = tuple(replace(each, pool=replace(each.pool, monitor=None)) for each in wanted.listeners)
+        made = load_balancer.create(scope.cloud, replace(wanted, listeners=bare))
+        scope.tell("SkippedCreateMonitor", f"Made without health monitors: {error.message}", severity="Warning")
+    children.learn(scope, made)
+    return made
+
+
+# -- keeping it -----------------------------------------------------------------------------------------------------
+
+
+def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Resource) -> Outcome:
+    allowed = _allowed(scope, spec, found.get("provider"), balancer.ip_version(found["vip_address"]))
+    scope.found.allowed_cidrs = allowed.cidrs
+    note = f"allowed CIDRs of another IP version than the VIP: {', '.join(allowed.dropped)}" if allowed.dropped else ""
+    if _is_as_known(scope, found, allowed):
+        return Done(note)
+    try:
+        for wanted in _listeners(scope, spec, found.get("provider"), allowed.cidrs):
+            if step := children.converge(scope, found, wanted):
+                return step
+    except ConflictError as error:
+        return _await(scope, found, f"load balancer {found['name']} is busy: {error.message}")
+    return Done(note)
+
+
+def _is_as_known(scope: ClusterScope, found: Resource, allowed: Allowed) -> bool:
+    """Tell whether the children need no look: nothing of the spec changed, and Octavia lists them."""
+    known = scope.known_load_balancer
+    if known is None or not scope.is_settled(CONDITION):
+        return False
+    listed = {child["id"] for name in ("listeners", "pools") for child in found.get(name) or ()}
+    recorded = {record.id for kind in ("listener", "pool") for record in scope.turn.ledger.of_kind(kind)}
+    return recorded <= listed and allowed_cidrs.normalised(known.allowed_cidrs) == allowed.cidrs
+
+
+# -- taking it away -------------------------------------------------------------------------------------------------
+
+
+def remove_load_balancer(scope: ClusterScope) -> Outcome:
+    """Have no load balancer of ours left; its children and its VIP's port go with it."""
+    left = scope.observed.owned("load_balancer")
+    for body in left:
+        if not body["provisioning_status"].startswith("PENDING_"):
+            load_balancer.delete(scope.cloud, body["id"])
+            scope.observed.learn("load_balancer", {**body, "provisioning_status": "PENDING_DELETE"})
+            scope.observed.wrote("load_balancer")
+            scope.tell("SuccessfulDeleteLoadBalancer", f"Deleted load balancer {body['name']} with id {body['id']}")
+    if left:
+        scope.observed.poll("load_balancer")
+        return Wait("Deleting", f"load balancer {left[0]['id']} must go first")
+    for kind in CHILDREN:
+        for record in scope.turn.ledger.of_kind(kind):
+            scope.turn.ledger.drop(record.role)
+    return NotNeeded()

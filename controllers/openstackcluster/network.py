@@ -1,0 +1,144 @@
+"""External network, network and subnets: made from ``managedSubnets``, or looked up once for a spec that names them.
+
+Source: behaviour reference, cluster.md 2.2 to 2.4 and 2.6.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from capo import names
+from capo.api.v1beta2.network import NetworkParam
+from capo.api.v1beta2.openstackcluster import NetworkStatus
+from capo.controllers.openstackcluster import blockers, status
+from capo.controllers.openstackcluster.changes import doubting, tagged
+from capo.controllers.openstackcluster.scope import NETWORK, SUBNET, ClusterScope, Resource
+from capo.engine.steps import Create, Done, NotNeeded, Outcome
+from capo.errors import ConflictError, InvalidSpecError
+from capo.openstack import network, subnet
+from capo.openstack.network import WantedNetwork
+from capo.openstack.subnet import WantedSubnet
+
+CONDITION: Final = "NetworkReady"
+
+
+def ensure_network(scope: ClusterScope) -> Outcome:
+    """Have the network of the cluster with its subnets, and know the external network."""
+    scope.found.external_network = _external_network(scope)
+    return _ensure_managed(scope) if scope.is_network_managed else _resolve_existing(scope)
+
+
+def _external_network(scope: ClusterScope) -> NetworkStatus | None:
+    spec = scope.cluster.spec
+    if spec.enable_external_network is False:
+        return None
+    if scope.is_settled(CONDITION):
+        return scope.cluster.status.external_network
+    found = network.external(scope.cloud, spec.external_network)
+    return status.network(found) if found else None
+
+
+def _ensure_managed(scope: ClusterScope) -> Outcome:
+    if len(scope.cluster.spec.managed_subnets) > 1:
+        raise InvalidSpecError("spec.managedSubnets has more than one entry")
+    found = scope.observed.find("network", NETWORK, upstream=lambda body: _is_upstreams(scope, body))
+    if found is None:
+        return Create("network", (NETWORK,), lambda: {NETWORK: network.create(scope.cloud, wanted_network(scope))})
+    scope.found.network = status.network(tagged(scope, "network", found))
+    return _ensure_subnet(scope, wanted_subnet(scope, found["id"]))
+
+
+def _is_upstreams(scope: ClusterScope, body: Resource) -> bool:
+    return body.get("name") == names.network(scope.resource_name)
+
+
+def wanted_network(scope: ClusterScope) -> WantedNetwork:
+    """Return the network to be made; the Go provider gives it no description."""
+    options = scope.cluster.spec.managed_network
+    return WantedNetwork(
+        stamp=scope.stamp(NETWORK),
+        name=names.network(scope.resource_name),
+        has_port_security=False if options and options.enable_port_security is False else None,
+        mtu=options.mtu if options else None,
+    )
+
+
+def _ensure_subnet(scope: ClusterScope, wanted: WantedSubnet) -> Outcome:
+    found = scope.observed.find(
+        "subnet", SUBNET, upstream=lambda body: (body["network_id"], body["cidr"]) == (wanted.network_id, wanted.cidr)
+    )
+    if found is None:
+        return Create("subnet", (SUBNET,), lambda: {SUBNET: subnet.create(scope.cloud, wanted)})
+    if changes := subnet.difference(wanted, found):
+        with doubting(scope, "subnet", found["id"]):
+            found = subnet.update(scope.cloud, found["id"], changes)
+        scope.observed.learn("subnet", found)
+        scope.tell("SuccessfulUpdateSubnet", f"Updated name servers of subnet {found['id']}")
+    scope.found.subnets = (status.subnet(tagged(scope, "subnet", found)),)
+    return Done()
+
+
+def wanted_subnet(scope: ClusterScope, network_id: str) -> WantedSubnet:
+    """Return the subnet to be made."""
+    (spec,) = scope.cluster.spec.managed_subnets
+    return WantedSubnet(
+        stamp=scope.stamp(SUBNET),
+        name=names.network(scope.resource_name),
+        network_id=network_id,
+        cidr=spec.cidr,
+        description=scope.description,
+        dns_nameservers=spec.dns_nameservers,
+        allocation_pools=tuple((pool.start, pool.end) for pool in spec.allocation_pools),
+    )
+
+
+def _resolve_existing(scope: ClusterScope) -> Outcome:
+    known = scope.cluster.status.network
+    if scope.is_settled(CONDITION) and known:
+        scope.found.network, scope.found.subnets = known, known.subnets
+        return Done()
+    spec, network_id = scope.cluster.spec, None
+    if spec.network:
+        network_id = network.resolve(scope.cloud, spec.network)["id"]
+    elif known:
+        network_id = known.id
+    subnets = _existing_subnets(scope, network_id)
+    scope.found.network = status.network(network.resolve(scope.cloud, NetworkParam(id=subnets[0]["network_id"])))
+    scope.found.subnets = tuple(map(status.subnet, subnets))
+    return Done()
+
+
+def _existing_subnets(scope: ClusterScope, network_id: str | None) -> list[Resource]:
+    """Return the subnets that the spec names, all of one network; all of the network when it names none."""
+    found: list[Resource] = []
+    for wanted in scope.cluster.spec.subnets:
+        found.append(subnet.resolve(scope.cloud, wanted, network_id=network_id))
+        network_id = found[0]["network_id"]
+    if found:
+        return found
+    if network_id is None:
+        raise InvalidSpecError("spec names no network: set managedSubnets, network or subnets")
+    return list(subnet.of_network(scope.cloud, network_id))
+
+
+def _is_in(network_id: str, port: Resource) -> bool:
+    return bool(port["network_id"] == network_id)
+
+
+def remove_network(scope: ClusterScope) -> Outcome:
+    """Have no network and subnet of ours left; Neutron deletes subnets with their network."""
+    subnets, networks = scope.observed.owned("subnet"), scope.observed.owned("network")
+    for body in networks:
+        try:
+            network.delete(scope.cloud, body["id"])
+        except ConflictError as error:
+            ports = scope.observed.matching("port", partial(_is_in, body["id"]))
+            raise blockers.error(f"network {body['id']}", blockers.in_network(ports), "port") from error
+        scope.observed.forget("network", body["id"])
+        scope.tell("SuccessfulDeleteNetwork", f"Deleted network {body.get('name')} with id {body['id']}")
+    for body in subnets:
+        if body["network_id"] not in {each["id"] for each in networks}:
+            subnet.delete(scope.cloud, body["id"])
+        scope.observed.forget("subnet", body["id"])
+    return NotNeeded()

@@ -1,0 +1,178 @@
+"""The router between the cluster's subnet and the external network.
+
+Source: behaviour reference, cluster.md 2.5 and 2.6. An existing network's router is only looked at; a managed subnet
+gets a router of its own, or is connected to the one that the spec names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from capo import names
+from capo.api.v1beta2.network import RouterParam
+from capo.controllers.openstackcluster import blockers, status
+from capo.controllers.openstackcluster.changes import doubting, tagged
+from capo.controllers.openstackcluster.scope import ROUTER, ClusterScope, Resource
+from capo.engine.steps import Create, Done, NotNeeded, Outcome
+from capo.errors import ConflictError
+from capo.openstack import router, subnet
+from capo.openstack.router import WantedRouter
+
+CONDITION: Final = "RouterReady"
+INTERFACE: Final = "router-interface"
+"""Role of the port that connects the router: it tells which router to disconnect, also one that is not ours."""
+
+
+def ensure_router(scope: ClusterScope) -> Outcome:
+    """Have the subnet connected to the external network, if there is one."""
+    given = scope.cluster.spec.router
+    if not scope.is_network_managed:
+        return _look_up(scope, given) if given else NotNeeded()
+    if scope.found.external_network is None:
+        return Done("no external network: the cluster has no router")
+    found = router.resolve(scope.cloud, given) if given else _find(scope)
+    if found is None:
+        return Create("router", (ROUTER,), lambda: {ROUTER: router.create(scope.cloud, wanted_router(scope))})
+    if not given:
+        found = tagged(scope, "router", found)
+    if not given or external_ips(scope):
+        found = _with_gateway(scope, found)
+    _ensure_interface(scope, found["id"])
+    scope.found.router = status.router(found)
+    return Done()
+
+
+def _look_up(scope: ClusterScope, given: RouterParam) -> Outcome:
+    known = scope.cluster.status.router
+    is_known = known is not None and scope.is_settled(CONDITION)
+    scope.found.router = known if is_known else status.router(router.resolve(scope.cloud, given))
+    return Done()
+
+
+def _find(scope: ClusterScope) -> Resource | None:
+    name = names.network(scope.resource_name)
+    return scope.observed.find("router", ROUTER, upstream=lambda body: body.get("name") == name)
+
+
+def wanted_router(scope: ClusterScope) -> WantedRouter:
+    """Return the router to be made."""
+    external = scope.found.external_network
+    return WantedRouter(
+        stamp=scope.stamp(ROUTER),
+        name=names.network(scope.resource_name),
+        description=scope.description,
+        external_network_id=external.id if external else None,
+        external_fixed_ips=external_ips(scope),
+    )
+
+
+def external_ips(scope: ClusterScope) -> tuple[tuple[str | None, str | None], ...]:
+    """Return subnet id and address of each gateway address that the spec asks for."""
+    options, external = scope.cluster.spec.managed_router, scope.found.external_network
+    if options is None or external is None:
+        return ()
+    return tuple(
+        (str(subnet.resolve(scope.cloud, ip.subnet, network_id=external.id)["id"]), ip.fixed_ip or None)
+        for ip in options.external_ips
+    )
+
+
+def _with_gateway(scope: ClusterScope, found: Resource) -> Resource:
+    """Have the gateway on the router, with the addresses that are asked for; return it with them."""
+    changes = router.difference(wanted_router(scope), found)
+    if not changes:
+        return found
+    with doubting(scope, "router", found["id"]):
+        changed = router.update(scope.cloud, found["id"], changes)
+    scope.observed.learn("router", changed)
+    scope.tell("SuccessfulUpdateRouter", f"Updated gateway of router {found['id']}")
+    return changed
+
+
+def _ensure_interface(scope: ClusterScope, router_id: str) -> None:
+    """Have the subnet connected; the port is recorded, so that the right router is disconnected at the end."""
+    subnet_id = scope.found.subnets[0].id
+    if scope.observed.find("port", INTERFACE, upstream=lambda port: _connects(port, router_id, subnet_id)) is not None:
+        return
+    answer = router.add_interface(scope.cloud, router_id, subnet_id)
+    if answer.get("port_id"):
+        scope.observed.learn("port", _port_of(answer, router_id))
+    port_id = answer.get("port_id") or _connecting_port_id(scope, router_id, subnet_id)
+    if port_id:
+        scope.turn.ledger.record("port", INTERFACE, port_id)
+
+
+def _connecting_port_id(scope: ClusterScope, router_id: str, subnet_id: str) -> str | None:
+    """Return the port of a connection that a pass made whose answer was lost, or that somebody else made."""
+    for is_second_look in (False, True):
+        if is_second_look:
+            scope.observed.wrote("port")
+        ports = scope.observed.matching("port", lambda body: _connects(body, router_id, subnet_id))
+        if ports:
+            return str(ports[0]["id"])
+    return None
+
+
+def _port_of(answer: Mapping[str, Any], router_id: str) -> dict[str, Any]:
+    """Return what the answer tells of the port, in the shape of a port."""
+    return {
+        "id": answer["port_id"],
+        "name": "",
+        "description": "",
+        "network_id": answer.get("network_id"),
+        "device_id": router_id,
+        "device_owner": blockers.ROUTER_INTERFACES[0],
+        "fixed_ips": [{"subnet_id": answer["subnet_id"]}],
+    }
+
+
+def _connects(port: Resource, router_id: str, subnet_id: str) -> bool:
+    is_interface = port.get("device_id") == router_id and port.get("device_owner") in blockers.ROUTER_INTERFACES
+    return is_interface and subnet_id in {ip["subnet_id"] for ip in port.get("fixed_ips") or ()}
+
+
+def remove_router(scope: ClusterScope) -> Outcome:
+    """Have the subnet disconnected and no router of ours left; a router that the spec names stays."""
+    routers = scope.observed.owned("router")
+    if not routers and scope.turn.ledger.id_of(INTERFACE) is None:
+        return NotNeeded()
+    for port in _interfaces(scope, {body["id"] for body in routers}):
+        _disconnect(scope, port)
+    for body in routers:
+        try:
+            router.delete(scope.cloud, body["id"])
+        except ConflictError as error:
+            ports = scope.observed.matching("port", partial(_belongs, body["id"]))
+            raise blockers.error(f"router {body['id']}", blockers.in_network(ports), "port") from error
+        scope.observed.forget("router", body["id"])
+        scope.tell("SuccessfulDeleteRouter", f"Deleted router {body.get('name')} with id {body['id']}")
+    return NotNeeded()
+
+
+def _belongs(router_id: str, port: Resource) -> bool:
+    return port.get("device_id") == router_id
+
+
+def _interfaces(scope: ClusterScope, router_ids: set[str]) -> list[Resource]:
+    """Return the port that was recorded, and all that connect routers of ours."""
+    recorded = scope.turn.ledger.id_of(INTERFACE)
+    return scope.observed.matching(
+        "port",
+        lambda port: (
+            port.get("device_owner") in blockers.ROUTER_INTERFACES
+            and (port["id"] == recorded or port.get("device_id") in router_ids)
+        ),
+    )
+
+
+def _disconnect(scope: ClusterScope, port: Resource) -> None:
+    router_id = port["device_id"]
+    for fixed_ip in port.get("fixed_ips") or ():
+        try:
+            router.remove_interface(scope.cloud, router_id, fixed_ip["subnet_id"])
+        except ConflictError as error:
+            left = scope.observed.matching("floating_ip", lambda body: body.get("router_id") == router_id)
+            raise blockers.error(f"router {router_id}", left, "floating IP") from error
+    scope.observed.forget("port", port["id"])

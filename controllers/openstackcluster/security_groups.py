@@ -1,0 +1,109 @@
+"""The managed security groups with their rules.
+
+Source: behaviour reference, cluster.md 2.8, W8, W15. What belongs into them is decided in ``rules.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from capo import names
+from capo.controllers.openstackcluster import bastion_server, blockers, endpoint, rules
+from capo.controllers.openstackcluster.changes import doubting, tagged
+from capo.controllers.openstackcluster.rules import BASTION, CONTROL_PLANE, WORKER, Surroundings
+from capo.controllers.openstackcluster.scope import ClusterScope, Resource, group_role
+from capo.engine.steps import Create, Done, NotNeeded, Outcome
+from capo.errors import ConflictError
+from capo.openstack import security_group
+from capo.openstack.security_group import Rule, WantedSecurityGroup
+
+
+def ensure_security_groups(scope: ClusterScope) -> Outcome:
+    """Have the managed groups with exactly their rules; the bastion's goes last, when the bastion is gone."""
+    spec = scope.cluster.spec.managed_security_groups
+    if spec is None:
+        return Done()
+    suffixes = (CONTROL_PLANE, WORKER, *((BASTION,) if bastion_server.is_enabled(scope.cluster.spec.bastion) else ()))
+    found = {suffix: _find(scope, suffix) for suffix in suffixes}
+    missing = [suffix for suffix, body in found.items() if body is None]
+    if missing:
+        return Create("security_group", tuple(map(group_role, missing)), lambda: _created(scope, missing))
+    groups = {suffix: tagged(scope, "security_group", body) for suffix, body in found.items() if body is not None}
+    wanted = rules.wanted(spec, surroundings(scope, groups))
+    scope.found.groups = {suffix: _with_rules(scope, body, wanted.rules[suffix]) for suffix, body in groups.items()}
+    if BASTION not in suffixes:
+        _remove_group_of_bastion(scope)
+    return Done("; ".join(wanted.skipped))
+
+
+def _find(scope: ClusterScope, suffix: str) -> Resource | None:
+    name = names.security_group(scope.resource_name, suffix)
+    return scope.observed.find("security_group", group_role(suffix), upstream=lambda body: body.get("name") == name)
+
+
+def _created(scope: ClusterScope, suffixes: Iterable[str]) -> dict[str, Resource]:
+    wanted = {
+        group_role(suffix): WantedSecurityGroup(
+            stamp=scope.stamp(group_role(suffix)), name=names.security_group(scope.resource_name, suffix)
+        )
+        for suffix in suffixes
+    }
+    return dict(zip(wanted, security_group.create_all(scope.cloud, list(wanted.values())), strict=True))
+
+
+def surroundings(scope: ClusterScope, groups: dict[str, Resource]) -> Surroundings:
+    """Return what the rules of the cluster refer to."""
+    first, *more = endpoint.ports(scope.cluster.spec)
+    return Surroundings(
+        group_ids={suffix: body["id"] for suffix, body in groups.items()},
+        api_port=first,
+        additional_ports=more,
+        subnet_cidrs=[each.cidr for each in scope.found.subnets],
+    )
+
+
+def _with_rules(scope: ClusterScope, body: Resource, wanted: Iterable[Rule]) -> Resource:
+    """Have exactly these rules in a group; new ones come before old ones go."""
+    wanted = tuple(wanted)
+    change = security_group.rule_difference(wanted, body["security_group_rules"])
+    if not change.missing and not change.surplus_ids:
+        return body
+    with doubting(scope, "security_group", body["id"]):
+        changed = security_group.update_rules(scope.cloud, body, wanted)
+    scope.observed.learn("security_group", changed)
+    return changed
+
+
+def _remove_group_of_bastion(scope: ClusterScope) -> None:
+    """Have no group of a bastion that is gone; as long as anything uses it, it stays and disturbs nobody."""
+    if scope.bastion_object is not None:
+        return
+    body = _find(scope, BASTION)
+    if body is None:
+        return
+    try:
+        security_group.delete(scope.cloud, body["id"])
+    except ConflictError as error:
+        scope.tell(
+            "FailedDeleteSecurityGroup", f"Group {body['id']} stays for now: {error.message}", severity="Warning"
+        )
+        return
+    scope.observed.forget("security_group", body["id"])
+
+
+def _uses(group_id: str, port: Resource) -> bool:
+    return group_id in (port.get("security_groups") or ())
+
+
+def remove_security_groups(scope: ClusterScope) -> Outcome:
+    """Have no group of ours left."""
+    for body in scope.observed.owned("security_group"):
+        try:
+            security_group.delete(scope.cloud, body["id"])
+        except ConflictError as error:
+            users = scope.observed.matching("port", partial(_uses, body["id"]))
+            raise blockers.error(f"security group {body['id']}", users, "port") from error
+        scope.observed.forget("security_group", body["id"])
+        scope.tell("SuccessfulDeleteSecurityGroup", f"Deleted group {body.get('name')} with id {body['id']}")
+    return NotNeeded()

@@ -1,0 +1,84 @@
+"""The steps of an OpenStackCluster; they are removed in the opposite order.
+
+Each step has a module of its own; what is decided there without asking anybody is in modules that say ``pure`` in their
+first line. Router, load balancer and security groups need the network alone, so they come up side by side.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from capo.controllers.openstackcluster.api_endpoint import ensure_endpoint, remove_endpoint
+from capo.controllers.openstackcluster.bastion import ensure_bastion, remove_bastion
+from capo.controllers.openstackcluster.failure_domains import ensure_failure_domains
+from capo.controllers.openstackcluster.load_balancer import ensure_load_balancer, remove_load_balancer
+from capo.controllers.openstackcluster.machines import await_machines_gone, leave_machines
+from capo.controllers.openstackcluster.network import ensure_network, remove_network
+from capo.controllers.openstackcluster.router import ensure_router, remove_router
+from capo.controllers.openstackcluster.security_groups import ensure_security_groups, remove_security_groups
+from capo.engine.steps import Plan, Step, nothing
+
+STEPS: Final = (
+    Step(
+        "NetworkReady",
+        ensure=ensure_network,
+        remove=remove_network,
+        failure_reason="NetworkCreateFailed",
+    ),
+    Step(
+        "RouterReady",
+        ensure=ensure_router,
+        remove=remove_router,
+        needs=("NetworkReady",),
+        failure_reason="RouterCreateFailed",
+    ),
+    Step(
+        "LoadBalancerReady",
+        ensure=ensure_load_balancer,
+        remove=remove_load_balancer,
+        needs=("NetworkReady",),
+    ),
+    Step(
+        "SecurityGroupsReady",
+        ensure=ensure_security_groups,
+        remove=remove_security_groups,
+        needs=("NetworkReady",),
+        failure_reason="SecurityGroupCreateFailed",
+    ),
+    Step(
+        "APIEndpointReady",
+        ensure=ensure_endpoint,
+        remove=remove_endpoint,
+        needs=("NetworkReady", "RouterReady", "LoadBalancerReady"),
+        failure_reason="APIEndpointConfigFailed",
+    ),
+    Step(
+        "FailureDomainsReady",
+        ensure=ensure_failure_domains,
+        remove=nothing,
+        needs=(),
+        is_vital=False,
+    ),
+    Step(
+        "BastionReady",
+        ensure=ensure_bastion,
+        remove=remove_bastion,
+        needs=("NetworkReady", "RouterReady", "SecurityGroupsReady"),
+        is_vital=False,
+    ),
+    Step(
+        "MachinesGone",
+        ensure=leave_machines,
+        remove=await_machines_gone,
+        needs=(
+            "NetworkReady",
+            "RouterReady",
+            "LoadBalancerReady",
+            "SecurityGroupsReady",
+            "APIEndpointReady",
+            "BastionReady",
+        ),
+        is_vital=False,
+    ),
+)
+PLAN: Final = Plan(STEPS)

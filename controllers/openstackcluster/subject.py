@@ -1,0 +1,94 @@
+"""OpenStackCluster as the engine sees it: gate, credentials, scope, report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from capo.api.v1beta2 import OpenStackCluster
+from capo.contract import references, rules
+from capo.controllers import pausing
+from capo.controllers.identity import Identities
+from capo.controllers.openstackcluster import status
+from capo.controllers.openstackcluster.routes import ROUTES
+from capo.controllers.openstackcluster.scope import ClusterScope
+from capo.controllers.openstackcluster.steps import PLAN
+from capo.controllers.openstackcluster.zones import ZoneMemory
+from capo.controllers.openstackserver.subject import observed_of
+from capo.engine.steps import Results
+from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
+from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER
+from capo.openstack.cloud import Cloud
+
+Object = Mapping[str, Any]
+
+SOON_S: Final = 1.0
+"""When the load balancer, whose step comes before the bastion's, learns a new address of the bastion."""
+
+
+class ClusterSubject:
+    """The controller of OpenStackClusters."""
+
+    name = "openstackcluster"
+    kind = OPENSTACK_CLUSTER
+    plan = PLAN
+    routes = ROUTES
+
+    def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
+        self._identities = identities
+        self.concurrency = concurrency
+        self._zones = ZoneMemory()
+
+    def gate(self, obj: Object, tools: Tools) -> Gate:
+        """Stop without a trace while others manage the infrastructure or nobody owns the object; stop while paused.
+
+        A Cluster that is gone does not hold up a deletion (OWN-6).
+        """
+        is_deleting = bool(obj["metadata"].get("deletionTimestamp"))
+        owner = owner_of(obj, tools)
+        if rules.is_externally_managed(obj) or not (owner or is_deleting):
+            return Stop()
+        return pausing.stop(obj, owner) or Proceed()
+
+    def authenticate(self, obj: Object, tools: Tools) -> None:
+        """Make sure that the credentials work."""
+        self._cloud(obj).authenticate()
+
+    def open(self, turn: Turn) -> ClusterScope:
+        """Return the scope of a pass."""
+        cloud = self._cloud(turn.obj)
+        cluster = OpenStackCluster.model_validate(turn.obj)
+        owner = owner_of(turn.obj, turn.tools)
+        return ClusterScope(turn, cluster, owner, cloud, observed_of(turn, cloud), self._zones)
+
+    def report(self, scope: ClusterScope, results: Results) -> Report:
+        """Return status, endpoint, and the conditions that the steps alone do not show."""
+        dropped = status.dropped(results)
+        if scope.turn.is_deleting:
+            return Report(conditions=[pausing.NOT_PAUSED], dropped=dropped)
+        found, cluster = scope.found, scope.cluster
+        shown = status.shown(found, cluster, scope.turn.ledger, results)
+        return Report(
+            status=status.of_pass(found, cluster, results),
+            spec=status.spec(found, cluster, results),
+            conditions=[*shown, pausing.NOT_PAUSED],
+            dropped=dropped,
+            after_s=SOON_S if status.has_bastion_moved(found, cluster, results) else None,
+        )
+
+    def forget_credentials(self, obj: Object) -> None:
+        """Read the Secret anew at the next pass."""
+        self._identities.forget(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+
+    def slot(self, obj: Object) -> str:
+        """Return the budget of the object's identity."""
+        return self._identities.slot(obj["spec"].get("identityRef"), obj["metadata"]["namespace"])
+
+    def _cloud(self, obj: Object) -> Cloud:
+        return self._identities.cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+
+
+def owner_of(obj: Object, tools: Tools) -> Object | None:
+    """Return Cluster API's Cluster that owns an object, None when there is none or it is gone."""
+    name = references.owner_cluster_name(obj)
+    return tools.store.get(CLUSTER, obj["metadata"]["namespace"], name) if name else None
