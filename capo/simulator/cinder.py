@@ -12,7 +12,7 @@ from multidict import CIMultiDict
 
 from capo.simulator import cinder_state
 from capo.simulator.cloud import Cloud, public
-from capo.simulator.error_page import NOT_FOUND, error_page, redirect_to_slash
+from capo.simulator.error_page import NOT_FOUND, empty, error_page, redirect_to_slash
 from capo.simulator.routing import (
     METHOD_NOT_ALLOWED,
     MICROVERSION,
@@ -43,7 +43,7 @@ DEFAULT_LIMITS: Final = {
 def render_fault(fault: Fault, request: Request) -> Response:
     if fault.kind in {ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED}:
         request.microversion = (0, 0)  # an unknown path is answered before versions are looked at
-        return error_page(404, NOT_FOUND)
+        return error_page(request, 404, NOT_FOUND)
     message = SERVER_ERROR if fault.status == 500 else fault.message
     body: Json = {"code": fault.status, "message": message}
     headers = dict(fault.headers)
@@ -214,3 +214,11 @@ async def put_quota(request: Request) -> Response:
     for name, limit in wanted.items():
         request.cloud.set_quota("volume", project_id, name, int(limit))
     return Response(200, {"quota_set": _limits(request.cloud, project_id)})
+
+
+@route("DELETE", "/os-quota-sets/{id}")
+async def delete_quota(request: Request) -> Response:
+    if not request.is_admin:
+        raise not_allowed("volume_extension:quotas:delete")
+    request.cloud.quotas.get("volume", {}).pop(request.match["id"], None)
+    return empty(200)

@@ -1,4 +1,4 @@
-"""The HTML page that webob answers with where a service has no JSON for it."""
+"""The page that webob answers with where a service has no JSON for it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,13 @@ def redirect_to_slash(request: Request) -> Response:
     return Response(302, headers={"Content-Type": "text/plain; charset=utf8", "Location": location})
 
 
-def error_page(status: int, message: str) -> Response:
-    """Return the page of a status with a sentence in it."""
-    title = f"{status} {HTTPStatus(status).phrase}"
+def error_page(request: Request, status: int, message: str) -> Response:
+    """Return the page of a status with a sentence in it; JSON for a client that takes nothing else."""
+    phrase = HTTPStatus(status).phrase
+    title = f"{status} {phrase}"
+    accepted = request.headers.get("Accept", "")
+    if "application/json" in accepted and not any(other in accepted for other in ("text/html", "*/*")):
+        return Response(status, {"message": f"{message}<br /><br />\n\n\n", "code": title, "title": phrase})
     text = (
         f"<html>\n <head>\n  <title>{title}</title>\n </head>\n <body>\n  <h1>{title}</h1>\n"
         f"  {message}<br /><br />\n\n\n\n </body>\n</html>"

@@ -25,14 +25,14 @@ SEEDED_DATA: Final = b"\0" * 4096
 SEEDED_NAMES: Final = ("tiny-image", "ubuntu-2204-kube-v1.31.0")
 
 
-def render_fault(fault: Fault, _: Request) -> Response:
+def render_fault(fault: Fault, request: Request) -> Response:
     if fault.kind == INTERNAL:
         return Response(500, text="The server has either erred or is incapable of performing the requested operation.")
-    return error_page(fault.status, NOT_FOUND if fault.kind == ROUTE_NOT_FOUND else fault.message)
+    return error_page(request, fault.status, NOT_FOUND if fault.kind == ROUTE_NOT_FOUND else fault.message)
 
 
 def unauthorized(request: Request) -> Response:
-    page = error_page(401, UNVERIFIED)
+    page = error_page(request, 401, UNVERIFIED)
     page.headers["WWW-Authenticate"] = challenge(request)
     return page
 

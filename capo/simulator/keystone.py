@@ -147,7 +147,7 @@ def add_user(cloud: Cloud, name: str, password: str, roles: tuple[str, ...]) -> 
     return user
 
 
-def add_credential(cloud: Cloud, user: Json, name: str, description: str) -> Json:
+def add_credential(cloud: Cloud, user: Json, name: str, description: str | None, secret: str | None = None) -> Json:
     """Make an application credential of a user for its project."""
     project_id = user["default_project_id"]
     credential: Json = {
@@ -160,7 +160,7 @@ def add_credential(cloud: Cloud, user: Json, name: str, description: str) -> Jso
         "expires_at": None,
         "unrestricted": None,
         "roles": [_credential_role(role) for role in _roles(cloud, user, project_id)],
-        "_secret": secrets.token_urlsafe(64),
+        "_secret": secret or secrets.token_urlsafe(64),
     }
     cloud.table("identity", "application_credentials")[credential["id"]] = credential
     return credential
@@ -206,13 +206,8 @@ def _version(request: Request) -> Json:
 
 @service.route("POST", "/v3/auth/tokens", public=True)
 async def create_token(request: Request) -> Response:
-    auth = request.json.get("auth")
-    if not isinstance(auth, dict):
-        raise Fault(400, f"Expecting to find auth in request body. {MALFORMED}")
-    identity = auth.get("identity") or {}
-    methods = identity.get("methods")
-    if not isinstance(methods, list) or not methods:
-        raise Fault(400, "Invalid input for field 'identity': 'methods' is a required property")
+    auth = _auth_given(request)
+    identity, methods = auth["identity"], auth["identity"]["methods"]
     cloud = request.cloud
     credential: Json | None = None
     match methods:
@@ -238,6 +233,23 @@ async def create_token(request: Request) -> Response:
     if "nocatalog" in request.query:
         body = {key: value for key, value in body.items() if key != "catalog"}
     return Response(201, {"token": body}, {"X-Subject-Token": token.id})
+
+
+def _auth_given(request: Request) -> Json:
+    """Return what a request for a token asks for; its methods are there, whatever they are."""
+    auth = request.json.get("auth")
+    if not isinstance(auth, dict):
+        raise Fault(400, f"Expecting to find auth in request body. {MALFORMED}")
+    identity = auth.get("identity")
+    if not isinstance(identity, dict):
+        raise Fault(400, "'identity' is a required property")
+    methods = identity.get("methods")
+    if not isinstance(methods, list) or not methods:
+        raise Fault(400, "Invalid input for field 'identity': 'methods' is a required property")
+    for method in methods:
+        if method not in identity:
+            raise Fault(400, f"Expecting to find {method} in identity. {MALFORMED}")
+    return auth
 
 
 def _refused() -> Fault:

@@ -50,7 +50,7 @@ UNEXPECTED: Final = (
 def render_fault(fault: Fault, request: Request) -> Response:
     if fault.kind in {ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED}:
         request.microversion = NO_VERSION  # an unknown path is answered before versions are looked at
-        return error_page(404, NOT_FOUND)
+        return error_page(request, 404, NOT_FOUND)
     message = UNEXPECTED.format(kind="nova.exception.NovaException") if fault.kind == INTERNAL else fault.message
     body = {KINDS.get(fault.status, "computeFault"): {"code": fault.status, "message": message}}
     headers = dict(fault.headers)

@@ -9,6 +9,7 @@ from capo.simulator import (
     cinder_volumes,
     glance,
     keystone,
+    keystone_admin,
     keystone_directory,
     neutron,
     nova,
@@ -45,6 +46,7 @@ SERVICES: Final[tuple[Service, ...]] = (
 # Modules that add routes to a service when they are imported.
 ROUTES: Final = (
     cinder_volumes,
+    keystone_admin,
     keystone_directory,
     nova_actions,
     nova_attachments,

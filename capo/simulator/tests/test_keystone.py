@@ -110,8 +110,10 @@ def test_an_application_credential_cannot_ask_for_a_scope(simulator: Simulator) 
     [
         pytest.param({}, 400, "Expecting to find auth in request body.", id="empty"),
         pytest.param({"auth": {"identity": {}}}, 400, "'methods' is a required property", id="no methods"),
-        pytest.param({"auth": {"identity": {"methods": ["password"]}}}, 400, "Expecting to find user", id="no user"),
-        pytest.param({"auth": {"identity": {"methods": ["magic"]}}}, 401, "unsupported method", id="unknown method"),
+        pytest.param({"auth": {"identity": {"methods": ["password"]}}}, 400, "find password in", id="no password"),
+        pytest.param(
+            {"auth": {"identity": {"methods": ["magic"], "magic": {}}}}, 401, "unsupported method", id="unknown method"
+        ),
     ],
 )
 def test_a_malformed_request_for_a_token_is_refused(

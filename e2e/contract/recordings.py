@@ -1,0 +1,148 @@
+"""What the real services answered, kept beside the tests: shapes by route, refusals by test.
+
+``shapes/<service>.json`` has the shape of every good answer by method, route and status. ``refusals/<module>.json`` has
+whole bodies of refusals, in the order in which a test met them; ids, addresses and times are replaced by their names.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from e2e.contract import shapes
+from e2e.contract.shapes import Shape
+from e2e.contract.wire import Exchange
+
+FOLDER: Final = Path(__file__).parent / "recordings"
+_STRIPPED: Final = (
+    (r"req-[0-9a-f-]{36}", "<request>"),
+    (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<id>"),
+    (r"\b[0-9a-f]{32}\b", "<id>"),
+    (r"contract-[0-9a-f]{6}(-\d+)?", "contract"),
+    (r"\n+Failed validating .*", ""),
+    (r"https?://127\.0\.0\.1:\d+(/(identity|compute|image|network|volume|load-balancer)(?=/))?", "<root>"),
+    (r"([0-9a-f]{2}:){5}[0-9a-f]{2}", "<mac>"),
+    (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?", "<time>"),
+    (r"\b(\d{1,3}\.){3}\d{1,3}\b(?!/)", "<address>"),
+)
+
+Refusals = dict[str, list[dict[str, Any]]]
+
+
+def stripped(body: Any) -> Any:
+    """Return a body without what differs from run to run."""
+    if isinstance(body, dict):
+        return {key: stripped(value) for key, value in body.items()}
+    if isinstance(body, list):
+        return [stripped(value) for value in body]
+    if not isinstance(body, str):
+        return body
+    for pattern, name in _STRIPPED:
+        body = re.sub(pattern, name, body, flags=re.DOTALL)
+    return body
+
+
+class Recorder:
+    """Keeps what one cloud answers and compares it with what is recorded.
+
+    Args:
+        is_recording: nothing is compared, all of it is written at the end.
+        is_whole: every test runs, so that what is recorded and does not come is out of date.
+    """
+
+    def __init__(self, *, is_recording: bool, is_whole: bool) -> None:
+        self.is_recording = is_recording
+        self.seen: dict[str, dict[str, Shape]] = {}
+        self.refusals: dict[str, Refusals] = {}
+        self._shapes = _read("shapes")
+        self._refusals: dict[str, Refusals] = _read("refusals")
+        if is_recording and not is_whole:
+            self._keep()
+        self._complaints: list[str] = []
+
+    def _keep(self) -> None:
+        """Begin with what is recorded."""
+        self.seen = {
+            service: {key: Shape.read(written) for key, written in routes.items()}
+            for service, routes in self._shapes.items()
+        }
+        self.refusals = {module: dict(tests) for module, tests in self._refusals.items()}
+
+    def begin(self, module: str, test: str) -> None:
+        """Forget what was refused to a test before."""
+        self.refusals.get(module, {}).pop(test, None)
+
+    def note(self, exchange: Exchange) -> None:
+        """Take note of a good answer's shape and compare it."""
+        if exchange.status >= 400:
+            return
+        routes = self.seen.setdefault(exchange.service, {})
+        routes.setdefault(exchange.key, Shape()).add(exchange.body)
+        if self.is_recording:
+            return
+        recorded = self._shapes.get(exchange.service, {}).get(exchange.key)
+        if recorded is None:
+            self._complaints.append(f"{exchange.service}: {exchange.key} is not in the recordings")
+        else:
+            found = shapes.complaints(recorded, exchange.body)
+            self._complaints += [f"{exchange.service}: {exchange.key}: {each}" for each in found]
+
+    def refuse(self, module: str, test: str, exchange: Exchange) -> None:
+        """Take note of a refusal and compare it."""
+        refusal = {
+            "request": f"{exchange.service} {exchange.method} {exchange.route}",
+            "status": exchange.status,
+            "body": stripped(exchange.body),
+        }
+        met = self.refusals.setdefault(module, {}).setdefault(test, [])
+        met.append(refusal)
+        if self.is_recording:
+            return
+        recorded = self._refusals.get(module, {}).get(test, [])
+        expected = recorded[len(met) - 1] if len(met) <= len(recorded) else None
+        if refusal != expected:
+            self._complaints.append(f"refused with {json.dumps(refusal)}\n  recorded is {json.dumps(expected)}")
+
+    def take_complaints(self) -> list[str]:
+        """Return what did not fit since the last call, each once."""
+        found, self._complaints = list(dict.fromkeys(self._complaints)), []
+        return found
+
+    def unseen(self) -> Iterator[str]:
+        """Yield what is recorded and did not come this time."""
+        for service, routes in self._shapes.items():
+            for key, recorded in routes.items():
+                shape = self.seen.get(service, {}).get(key)
+                if shape is None:
+                    yield f"{service}: {key} was never answered"
+                else:
+                    yield from (f"{service}: {key}: {each}" for each in shapes.unseen(recorded, shape.written()))
+        for module, tests in self._refusals.items():
+            for test, recorded in tests.items():
+                met = self.refusals.get(module, {}).get(test, [])
+                if len(met) < len(recorded):
+                    yield f"{module}.{test}: {len(met)} refusals, recorded are {len(recorded)}"
+
+    def write(self) -> None:
+        """Replace the recordings."""
+        written = {name: {key: s.written() for key, s in routes.items()} for name, routes in self.seen.items()}
+        _write("shapes", written)
+        _write("refusals", self.refusals)
+
+
+def _read(kind: str) -> dict[str, Any]:
+    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in (FOLDER / kind).glob("*.json")}
+
+
+def _write(kind: str, documents: dict[str, Any]) -> None:
+    folder = FOLDER / kind
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.json"):
+        if old.stem not in documents:
+            old.unlink()
+    for name, document in documents.items():
+        text = json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False)
+        (folder / f"{name}.json").write_text(f"{text}\n", encoding="utf-8")

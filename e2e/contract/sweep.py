@@ -1,0 +1,92 @@
+"""Deletes everything that a project has."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from capo.errors import CapoError, ConflictError, NotFoundError
+from capo.openstack import load_balancer, network, port, router, security_group, server, subnet, trunk, volume
+from capo.openstack.cloud import Body, Cloud
+from capo.openstack.kinds import KINDS, NOVA
+
+LIMIT_S: Final = 120.0
+PAUSE_S: Final = 0.2
+Delete = Callable[[Cloud, str], None]
+
+
+def _delete_group(cloud: Cloud, group_id: str) -> None:
+    cloud.delete("compute", f"/os-server-groups/{group_id}", microversion=NOVA)
+
+
+def _delete_floating_ip(cloud: Cloud, floating_ip_id: str) -> None:
+    cloud.delete("network", f"/floatingips/{floating_ip_id}")
+
+
+_ORDER: Final[tuple[tuple[str, Delete], ...]] = (
+    ("server", server.delete),
+    ("load_balancer", load_balancer.delete),
+    ("floating_ip", _delete_floating_ip),
+    ("trunk", trunk.delete),
+    ("port", port.delete),
+    ("router", router.delete),
+    ("subnet", subnet.delete),
+    ("network", network.delete),
+    ("security_group", security_group.delete),
+    ("volume", volume.delete),
+)
+
+
+def empty(cloud: Cloud, admin: Cloud, project_id: str) -> None:
+    """Delete all resources of a project, whose plain member cloud is."""
+    for group in cloud.list_all("compute", "/os-server-groups", "server_groups", microversion=NOVA):
+        _delete_group(cloud, group["id"])
+    for pair in cloud.list_all("compute", "/os-keypairs", "keypairs", microversion=NOVA):
+        cloud.delete("compute", f"/os-keypairs/{pair['keypair']['name']}", microversion=NOVA)
+    for kind, delete in _ORDER:
+        _empty(cloud, project_id, kind, delete)
+    for group in _listed(admin, "security_group", project_id):
+        security_group.delete(admin, group["id"])
+
+
+def _empty(cloud: Cloud, project_id: str, kind: str, delete: Delete) -> None:
+    ends_s = time.monotonic() + LIMIT_S
+    while found := [each for each in _listed(cloud, kind, project_id) if _is_ours_to_delete(kind, each)]:
+        for each in found:
+            if kind == "router":
+                _disconnect(cloud, each["id"])
+            _try(cloud, delete, each["id"])
+        if time.monotonic() > ends_s:
+            raise AssertionError(f"{kind} cannot be deleted: {[each['id'] for each in found]}")
+        time.sleep(PAUSE_S)
+
+
+def _listed(cloud: Cloud, kind: str, project_id: str) -> list[Body]:
+    described = KINDS[kind]
+    params = described.list_params(project_id)
+    return cloud.list_all(
+        described.service, described.list_path, described.key, params=params, microversion=described.microversion
+    )
+
+
+def _is_ours_to_delete(kind: str, body: Body) -> bool:
+    if kind == "security_group":
+        return bool(body["name"] != "default")
+    return kind != "port" or not str(body["device_owner"]).startswith("network:")
+
+
+def _disconnect(cloud: Cloud, router_id: str) -> None:
+    for each in cloud.list_all("network", "/ports", "ports", params={"device_id": router_id}):
+        for fixed in each["fixed_ips"]:
+            router.remove_interface(cloud, router_id, fixed["subnet_id"])
+
+
+def _try(cloud: Cloud, delete: Delete, resource_id: str) -> None:
+    try:
+        delete(cloud, resource_id)
+    except (ConflictError, NotFoundError):
+        return  # it is looked at again
+    except CapoError as error:
+        if error.status not in (400, 403):
+            raise

@@ -1,0 +1,97 @@
+"""Projects and users that a run makes for itself, so that it shares nothing with whoever else uses the cloud."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+
+from capo.openstack import identity
+from capo.openstack.cloud import Body, Cloud
+from capo.openstack.identity import Credentials
+from capo.openstack.transport import Limits
+from e2e.contract.targets import Target
+from e2e.contract.wire import TappedSession, Wire
+
+LIMITS: Final = Limits(connect_s=10, read_s=60, write_s=120)
+ROLES: Final = ("member", "load-balancer_member")
+
+
+class SystemClock:
+    """The time of day."""
+
+    def now(self) -> float:
+        """Return seconds since 1970."""
+        return time.time()
+
+
+def no_wake(_: Hashable) -> None:
+    """Wake nobody."""
+
+
+def cloud_of(wire: Wire, credentials: Credentials) -> Cloud:
+    """Return the provider's own client, with the wire in it."""
+    return Cloud(credentials, TappedSession(wire, LIMITS), clock=SystemClock(), wake=no_wake)
+
+
+def credentials_of(entry: Body, *, region: str | None = None) -> Credentials:
+    """Return credentials from an entry of ``clouds.yaml``."""
+    return identity.parse(yaml.safe_dump({"clouds": {"it": entry}}).encode(), "it", region=region)
+
+
+@dataclass
+class Tenant:
+    """A project with one user, who is a plain member.
+
+    Args:
+        entry: its ``clouds.yaml`` entry.
+    """
+
+    name: str
+    project_id: str
+    user_id: str
+    entry: dict[str, Any]
+    cloud: Cloud
+
+    def with_auth(self, **changes: Any) -> dict[str, Any]:
+        """Return the entry with other credentials."""
+        copy: dict[str, Any] = json.loads(json.dumps(self.entry))
+        copy["auth"] |= changes
+        return copy
+
+
+def make(wire: Wire, target: Target, admin: Cloud, name: str) -> Tenant:
+    """Make a project and a user of the same name."""
+    password = secrets.token_hex(12)
+    project = admin.post("identity", "/projects", json={"project": {"name": name, "domain_id": "default"}})["project"]
+    wanted = {"name": name, "domain_id": "default", "password": password, "default_project_id": project["id"]}
+    user = admin.post("identity", "/users", json={"user": wanted})["user"]
+    for role in ROLES:
+        grant(admin, project["id"], user["id"], role)
+    auth = {
+        "auth_url": target.auth_url,
+        "username": name,
+        "password": password,
+        "project_name": name,
+        "user_domain_name": "Default",
+        "project_domain_name": "Default",
+    }
+    entry = {"auth_type": "password", "region_name": target.admin["region_name"], "auth": auth}
+    return Tenant(name, project["id"], user["id"], entry, cloud_of(wire, credentials_of(entry)))
+
+
+def grant(admin: Cloud, project_id: str, user_id: str, role: str) -> None:
+    """Give a user a role in a project."""
+    role_id = admin.get("identity", "/roles", params={"name": role})["roles"][0]["id"]
+    admin.put("identity", f"/projects/{project_id}/users/{user_id}/roles/{role_id}")
+
+
+def remove(admin: Cloud, tenant: Tenant) -> None:
+    """Delete user and project."""
+    admin.delete("identity", f"/users/{tenant.user_id}")
+    admin.delete("identity", f"/projects/{tenant.project_id}")

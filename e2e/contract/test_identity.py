@@ -1,0 +1,392 @@
+"""Tokens, the catalogue, refusals of credentials, and what each service says to a token that is none."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from capo.errors import (
+    ConflictError,
+    ForbiddenError,
+    IdentityError,
+    InvalidSpecError,
+    NotAuthorizedError,
+    NotFoundError,
+)
+from capo.openstack.cloud import Body, Cloud
+from e2e.contract import tenancy
+from e2e.contract.tenancy import Tenant
+from e2e.contract.world import UNKNOWN, World
+
+READS = {
+    "compute": "/servers",
+    "network": "/networks",
+    "image": "/images",
+    "volume": "/volumes",
+    "load-balancer": "/lbaas/loadbalancers",
+}
+SERVICES = [*READS, "identity"]
+
+
+def cloud_of(world: World, entry: Body, *, region: str | None = None) -> Cloud:
+    return tenancy.cloud_of(world.ground.wire, tenancy.credentials_of(entry, region=region))
+
+
+def new_credential(world: World, **wishes: str) -> Body:
+    path = f"/users/{world.ground.tenant.user_id}/application_credentials"
+    wanted = {"name": world.name(), **wishes}
+    made: Body = world.cloud.post("identity", path, json={"application_credential": wanted})["application_credential"]
+    world.later(lambda: world.cloud.delete("identity", f"{path}/{made['id']}"))
+    return made
+
+
+def entry_of(world: World, credential: Body, **changes: str) -> Body:
+    auth = {
+        "auth_url": world.ground.target.auth_url,
+        "application_credential_id": credential["id"],
+        "application_credential_secret": credential["secret"],
+    }
+    return {"auth_type": "v3applicationcredential", "auth": {**auth, **changes}}
+
+
+def new_tenant(world: World) -> Tenant:
+    """Return a project with a user of its own, for tests that take things away from them."""
+    ground = world.ground
+    made = tenancy.make(ground.wire, ground.target, ground.admin, world.name())
+    world.later(lambda: tenancy.remove(ground.admin, made))
+    return made
+
+
+# -- tokens ----------------------------------------------------------------------------------------------------------
+
+
+def test_token_by_password_is_one_of_the_project_and_has_its_roles(world: World) -> None:
+    cloud = cloud_of(world, world.ground.tenant.entry)
+
+    assert cloud.project_id == world.ground.tenant.project_id
+
+    token = world.last.body["token"]
+    assert token["methods"] == ["password"]
+    assert token["project"]["name"] == world.ground.tenant.name
+    assert sorted(role["name"] for role in token["roles"]) == ["load-balancer_member", "member", "reader"]
+    assert world.last.headers["X-Subject-Token"].startswith("gAAAAA")
+
+
+def test_token_names_project_and_user_by_id_as_well(world: World) -> None:
+    tenant = world.ground.tenant
+    auth = {"auth_url": world.ground.target.auth_url, "password": tenant.entry["auth"]["password"]}
+    entry = {"auth": {**auth, "user_id": tenant.user_id, "project_id": tenant.project_id}}
+
+    assert cloud_of(world, entry).project_id == tenant.project_id
+
+
+def test_token_by_application_credential_needs_no_project(world: World) -> None:
+    credential = new_credential(world)
+
+    cloud = cloud_of(world, entry_of(world, credential))
+
+    assert cloud.project_id == world.ground.tenant.project_id
+    token = world.last.body["token"]
+    assert token["methods"] == ["application_credential"]
+    assert token["application_credential"] == {
+        "id": credential["id"],
+        "name": credential["name"],
+        "restricted": True,
+    }
+
+
+def test_application_credential_may_be_named_with_its_user(world: World) -> None:
+    credential = new_credential(world)
+    entry = entry_of(world, credential)
+    del entry["auth"]["application_credential_id"]
+    entry["auth"] |= {
+        "application_credential_name": credential["name"],
+        "username": world.ground.tenant.name,
+        "user_domain_name": "Default",
+    }
+
+    assert cloud_of(world, entry).project_id == world.ground.tenant.project_id
+
+
+def test_token_by_token_has_the_same_project(world: World) -> None:
+    cloud = cloud_of(world, world.ground.tenant.entry)
+    cloud.authenticate()
+    auth = {
+        "auth_url": world.ground.target.auth_url,
+        "token": world.last.headers["X-Subject-Token"],
+        "project_id": world.ground.tenant.project_id,
+    }
+
+    again = cloud_of(world, {"auth_type": "v3token", "auth": auth})
+
+    assert again.project_id == world.ground.tenant.project_id
+    assert world.last.body["token"]["methods"] == ["token", "password"]
+
+
+def test_token_tells_of_itself(world: World) -> None:
+    cloud = cloud_of(world, world.ground.tenant.entry)
+    cloud.authenticate()
+    token = world.last.headers["X-Subject-Token"]
+
+    told = cloud.get("identity", "/auth/tokens", headers={"X-Subject-Token": token})["token"]
+
+    assert told["project"]["id"] == world.ground.tenant.project_id
+    assert told["expires_at"] > told["issued_at"]
+
+
+def test_revoked_token_is_renewed_within_the_call(world: World) -> None:
+    cloud = cloud_of(world, world.ground.tenant.entry)
+    cloud.authenticate()
+    first = world.last.headers["X-Subject-Token"]
+    world.ground.tenant.cloud.get("identity", "/auth/tokens", headers={"X-Subject-Token": first})
+    revoke(world, cloud, first)
+    logins: list[int] = []
+    world.ground.wire.listeners.append(lambda exchange: logins.append(exchange.status))
+
+    assert cloud.get("network", "/networks", params={"name": world.name()}) == {"networks": []}
+
+    world.ground.wire.listeners.pop()
+    assert logins == [401, 201, 200]
+
+
+def revoke(world: World, cloud: Cloud, token: str) -> None:
+    """Have a token refused from now on; the client does not know."""
+    answer = cloud._session.request(
+        f"{world.ground.target.auth_url}/auth/tokens",
+        "DELETE",
+        headers={"X-Subject-Token": token},
+        authenticated=True,
+    )
+    assert answer.status_code == 204
+
+
+def test_token_dies_with_the_password_and_the_new_password_opens(world: World) -> None:
+    tenant = new_tenant(world)
+    tenant.cloud.authenticate()  # and no more: services remember for five minutes that a token was good
+    path = f"/users/{tenant.user_id}"
+    world.admin.patch("identity", path, json={"user": {"password": "another-password"}})
+
+    refusal = world.refused(lambda: tenant.cloud.get("network", "/networks"))
+
+    assert isinstance(refusal.error, NotAuthorizedError)
+    assert cloud_of(world, tenant.with_auth(password="another-password")).project_id == tenant.project_id
+
+
+def test_token_dies_with_its_application_credential(world: World) -> None:
+    tenant = world.ground.tenant
+    path = f"/users/{tenant.user_id}/application_credentials"
+    made = world.cloud.post("identity", path, json={"application_credential": {"name": world.name()}})
+    credential = made["application_credential"]
+    cloud = cloud_of(world, entry_of(world, credential))
+    cloud.authenticate()
+    world.cloud.delete("identity", f"{path}/{credential['id']}")
+
+    refusal = world.refused(cloud_of(world, entry_of(world, credential)).authenticate)
+
+    assert refusal.status == 404
+    assert isinstance(refusal.error, IdentityError)
+
+
+def test_project_that_is_gone_opens_no_more(world: World) -> None:
+    ground = world.ground
+    tenant = tenancy.make(ground.wire, ground.target, ground.admin, world.name())
+    world.admin.delete("identity", f"/projects/{tenant.project_id}")
+
+    refusal = world.refused(tenant.cloud.authenticate)
+
+    world.admin.delete("identity", f"/users/{tenant.user_id}")
+    assert refusal.status == 401
+
+
+# -- refused credentials ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"password": "wrong"}, id="password"),
+        pytest.param({"username": "nobody"}, id="user"),
+        pytest.param({"user_domain_name": "Nowhere"}, id="user domain"),
+        pytest.param({"project_name": "nothing"}, id="project"),
+        pytest.param({"project_domain_name": "Nowhere"}, id="project domain"),
+        pytest.param({"project_name": "admin"}, id="project of others"),
+    ],
+)
+def test_wrong_credentials_are_refused_in_the_same_words(world: World, change: Body) -> None:
+    cloud = cloud_of(world, world.ground.tenant.with_auth(**change))
+
+    refusal = world.refused(cloud.authenticate)
+
+    assert refusal.status == 401
+    assert isinstance(refusal.error, NotAuthorizedError)
+
+
+def test_wrong_secret_of_an_application_credential_is_refused(world: World) -> None:
+    entry = entry_of(world, new_credential(world), application_credential_secret="wrong")
+
+    refusal = world.refused(cloud_of(world, entry).authenticate)
+
+    assert refusal.status == 401
+    assert isinstance(refusal.error, NotAuthorizedError)
+
+
+def test_unknown_application_credential_is_not_found(world: World) -> None:
+    entry = entry_of(world, new_credential(world), application_credential_id="0" * 32)
+
+    refusal = world.refused(cloud_of(world, entry).authenticate)
+
+    assert refusal.status == 404
+    assert isinstance(refusal.error, IdentityError)
+
+
+def test_token_without_a_project_is_of_no_use(world: World) -> None:
+    tenant = world.ground.tenant
+    body = {"methods": ["password"], "password": {"user": {"id": tenant.user_id, "password": "wrong"}}}
+
+    refusal = world.refused(lambda: world.cloud.post("identity", "/auth/tokens", json={"auth": {"identity": body}}))
+
+    assert refusal.status == 401
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({}, id="no auth"),
+        pytest.param({"auth": {}}, id="no identity"),
+        pytest.param({"auth": {"identity": {}}}, id="no methods"),
+        pytest.param({"auth": {"identity": {"methods": ["palm"]}}}, id="unknown method"),
+        pytest.param({"auth": {"identity": {"methods": ["password"]}}}, id="no password"),
+    ],
+)
+def test_malformed_login_is_refused(world: World, body: Body) -> None:
+    refusal = world.refused(lambda: world.cloud.post("identity", "/auth/tokens", json=body))
+
+    assert refusal.status in (400, 401)
+
+
+# -- catalogue -------------------------------------------------------------------------------------------------------
+
+
+def test_catalogue_has_each_service_with_its_three_interfaces(world: World) -> None:
+    cloud = cloud_of(world, world.ground.tenant.entry)
+    cloud.authenticate()
+
+    catalogue = {entry["type"]: entry for entry in world.last.body["token"]["catalog"]}
+
+    wanted = {"block-storage", "compute", "identity", "image", "load-balancer", "network", "volumev3"}
+    assert wanted <= set(catalogue)
+    for kind in wanted:
+        endpoints = catalogue[kind]["endpoints"]
+        assert sorted(each["interface"] for each in endpoints) == ["admin", "internal", "public"]
+        assert {each["region"] for each in endpoints} == {each["region_id"] for each in endpoints} == {"RegionOne"}
+
+
+@pytest.mark.parametrize("interface", ["public", "internal", "admin"])
+def test_each_interface_answers(world: World, interface: str) -> None:
+    cloud = cloud_of(world, {**world.ground.tenant.entry, "interface": interface})
+
+    for service, path in READS.items():
+        assert cloud.get(service, path)
+
+
+def test_region_that_the_catalogue_does_not_have_has_no_end_points(world: World) -> None:
+    cloud = cloud_of(world, world.ground.tenant.entry, region="Nowhere")
+
+    with pytest.raises(IdentityError, match="in region Nowhere"):
+        cloud.get("network", "/networks")
+
+
+def test_regions_are_listed(world: World) -> None:
+    found = world.cloud.get("identity", "/regions")["regions"]
+
+    assert "RegionOne" in [region["id"] for region in found]
+
+
+def test_member_sees_the_own_projects(world: World) -> None:
+    found = world.cloud.get("identity", "/auth/projects")["projects"]
+
+    assert [project["name"] for project in found] == [world.ground.tenant.name]
+
+
+def test_application_credentials_are_listed_without_their_secrets(world: World) -> None:
+    made = new_credential(world, description="one of two")
+    path = f"/users/{world.ground.tenant.user_id}/application_credentials"
+
+    found = {each["id"]: each for each in world.cloud.get("identity", path)["application_credentials"]}
+
+    assert found[made["id"]]["description"] == "one of two"
+    assert "secret" not in found[made["id"]]
+
+
+# -- refusals of the directory ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/projects", "/users", "/roles", "/domains"])
+def test_member_may_not_list_the_directory(world: World, path: str) -> None:
+    refusal = world.refused(lambda: world.cloud.get("identity", path))
+
+    assert isinstance(refusal.error, ForbiddenError)
+
+
+def test_member_may_not_make_a_project(world: World) -> None:
+    body = {"project": {"name": world.name(), "domain_id": "default"}}
+
+    refusal = world.refused(lambda: world.cloud.post("identity", "/projects", json=body))
+
+    assert isinstance(refusal.error, ForbiddenError)
+
+
+def test_unknown_project_is_not_found_by_an_admin_and_forbidden_to_a_member(world: World) -> None:
+    unknown = "0" * 32
+
+    assert isinstance(world.refused(lambda: world.admin.get("identity", f"/projects/{unknown}")).error, NotFoundError)
+    assert isinstance(world.refused(lambda: world.cloud.get("identity", f"/projects/{unknown}")).error, ForbiddenError)
+
+
+def test_second_application_credential_of_a_name_is_a_conflict(world: World) -> None:
+    made = new_credential(world)
+
+    refusal = world.refused(lambda: new_credential(world, name=made["name"]))
+
+    assert isinstance(refusal.error, ConflictError)
+
+
+def test_application_credential_with_an_unknown_field_is_malformed(world: World) -> None:
+    refusal = world.refused(lambda: new_credential(world, colour="red"))
+
+    assert isinstance(refusal.error, InvalidSpecError)
+
+
+# -- every service about its callers ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("service", READS)
+def test_bad_token_is_refused_by_each_service(world: World, service: str) -> None:
+    refusal = world.refused(lambda: world.raw("GET", service, READS[service], token="gAAAAABnot-a-token"))
+
+    assert refusal.status == 401
+    assert "Keystone uri=" in world.last.headers["WWW-Authenticate"]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_route_that_no_service_has_is_not_found(world: World, service: str) -> None:
+    refusal = world.refused(lambda: world.cloud.get(service, f"/no-such-thing/{UNKNOWN}"))
+
+    assert refusal.status == 404
+
+
+@pytest.mark.parametrize("service", READS)
+def test_each_answer_has_a_request_id(world: World, service: str) -> None:
+    world.cloud.get(service, READS[service])
+
+    assert world.last.headers["x-openstack-request-id"].startswith("req-")
+
+
+@pytest.mark.parametrize("service", READS)
+@pytest.mark.not_on("lab", "The date of an answer")
+def test_each_answer_has_the_date(world: World, service: str) -> None:
+    listing = world.cloud.listing(service, READS[service], READS[service].rpartition("/")[2])
+
+    assert listing.cloud_s is not None
+    assert abs(listing.cloud_s - time.time()) < 60
