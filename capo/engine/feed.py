@@ -18,6 +18,7 @@ from typing import Any, Final
 import aiohttp
 import kopf
 
+from capo import logs
 from capo.engine import metrics
 from capo.kube.connection import Connection
 from capo.kube.kinds import Kind
@@ -122,6 +123,7 @@ class Feed:
                 pause_s = min(2 * pause_s, MAX_RESTART_S)
 
     async def _operate(self) -> None:
+        asyncio.get_running_loop().set_exception_handler(_note)
         beat = asyncio.create_task(self._keep_beating())  # older than kopf, so kopf does not end it
         with self._lock:
             # An asyncio.Event: a threading.Event parks a thread of the executor that nothing can cancel.
@@ -197,6 +199,12 @@ class Feed:
         for session in self._sessions:
             await session.close()
         self._sessions.clear()
+
+
+def _note(_loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
+    """Log in one line what kopf's tasks leave behind: when several watches fail, it looks at the first alone."""
+    fault = context.get("exception")
+    log.log(logs.verbosity(4), "A watch left an error", extra={"err": repr(fault) if fault else context["message"]})
 
 
 def _settings() -> kopf.OperatorSettings:
