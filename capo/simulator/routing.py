@@ -181,14 +181,17 @@ class Route:
     template: str
     handler: Handler
     is_public: bool = False
+    segments: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "segments", split(self.template))  # looked at for every request
 
     def matches(self, segments: list[str]) -> dict[str, str] | None:
         """Return the path variables, or None when the path is not this route's."""
-        wanted = split(self.template)
-        if len(wanted) != len(segments):
+        if len(self.segments) != len(segments):
             return None
         found: dict[str, str] = {}
-        for want, have in zip(wanted, segments, strict=True):
+        for want, have in zip(self.segments, segments, strict=True):
             if want.startswith("{"):
                 found[want[1:-1]] = have
             elif want != have:
@@ -295,5 +298,4 @@ class Service:
 
 
 def _literal_first(route: Route) -> tuple[int, list[bool]]:
-    segments = split(route.template)
-    return len(segments), [segment.startswith("{") for segment in segments]
+    return len(route.segments), [segment.startswith("{") for segment in route.segments]

@@ -67,6 +67,8 @@ def test_the_plain_openstack_client_makes_and_lists(served: tuple[str, Path]) ->
         "subnet create sub --network net --subnet-range 10.0.0.0/24 -f value -c gateway_ip",
         "port create --network net port -f value -c status",
         "server create --flavor m1.tiny --image tiny-image --port port vm -f value -c name",
+        "loadbalancer create --name lb --vip-subnet-id sub -f value -c provisioning_status",
+        "loadbalancer list -f value -c name",
         "network list -f value -c Name",
         "port list -f value -c Name",
         "server list -f value -c Name",
@@ -78,7 +80,8 @@ def test_the_plain_openstack_client_makes_and_lists(served: tuple[str, Path]) ->
     inventory = requests.get(f"{url}/_simulator/inventory", timeout=5).json()
     assert {network["name"] for network in inventory["network"]["networks"]} == {"net", "public"}
     assert [server["name"] for server in inventory["compute"]["servers"]] == ["vm"]
-    assert "10.0.0.1" in said
+    assert [balancer["name"] for balancer in inventory["load-balancer"]["loadbalancers"]] == ["lb"]
+    assert {"10.0.0.1", "PENDING_CREATE"} <= set(said.split())
     assert "Quota exceeded for resources: ['router']." in said
     assert "out for lunch" in said
 
