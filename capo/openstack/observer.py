@@ -212,7 +212,7 @@ class Observer:
     def doubt(self, kind: str, resource_id: str) -> None:
         """Trust what is known of a resource no longer."""
         with self._lock:
-            self._shelves[kind].doubt(resource_id)
+            self._shelves[kind].doubt(resource_id, self._now())
 
     def snapshot(self, kind: str) -> Snapshot:
         """Return what is known of a kind."""

@@ -65,6 +65,7 @@ class Shelf:
     """When the last complete list began, also one of changes."""
     _by_owner: dict[str, set[str]] = field(default_factory=dict)
     _gone: dict[str, float] = field(default_factory=dict)
+    _doubted: dict[str, float] = field(default_factory=dict)
     _unreadable: set[str] = field(default_factory=set)
 
     def snapshot(self) -> Snapshot:
@@ -86,6 +87,7 @@ class Shelf:
     def learn(self, body: Body, now_s: float) -> None:
         """Take the answer of a write of ours, or of a GET."""
         self._gone.pop(body["id"], None)
+        self._doubted.pop(body["id"], None)
         self._put(body["id"], body, now_s)
 
     def forget(self, resource_id: str, now_s: float) -> None:
@@ -93,9 +95,10 @@ class Shelf:
         self._drop(resource_id)
         self._gone[resource_id] = now_s
 
-    def doubt(self, resource_id: str) -> None:
-        """Trust what is known of a resource no longer; it is neither here nor gone."""
+    def doubt(self, resource_id: str, now_s: float) -> None:
+        """Trust what is known of a resource no longer; it is neither here nor gone, and older lists do not tell."""
         self._drop(resource_id)
+        self._doubted[resource_id] = now_s
 
     def take_all(self, bodies: Iterable[Body], began_s: float) -> set[str]:
         """Take a complete list of everything; return the ids of what changed, appeared or vanished."""
@@ -108,7 +111,8 @@ class Shelf:
                 changed.add(id_)
         self._unreadable = {id_ for id_, body in listed.items() if _is_partial(self.kind, body) and id_ not in before}
         self.full_began_s = self.seen_s = began_s
-        self._gone = {id_: gone_s for id_, gone_s in self._gone.items() if began_s - gone_s < _GONE_KEPT_S}
+        self._gone = _recent(self._gone, began_s)
+        self._doubted = _recent(self._doubted, began_s)
         return changed
 
     def take_changes(self, bodies: Iterable[Body], began_s: float) -> set[str]:
@@ -121,11 +125,14 @@ class Shelf:
         changed: set[str] = set()
         for id_, body in listed.items():
             old = self.items.get(id_)
-            is_outdated = (old is not None and old.as_of_s >= began_s) or self._gone.get(id_, NEVER_S) >= began_s
+            newer_s = max(
+                self._gone.get(id_, NEVER_S), self._doubted.get(id_, NEVER_S), old.as_of_s if old else NEVER_S
+            )
             is_nobodys = old is None and (body.get("status") == DELETED or _is_partial(self.kind, body))
-            if is_outdated or is_nobodys:
+            if newer_s >= began_s or is_nobodys:
                 continue
             self._gone.pop(id_, None)
+            self._doubted.pop(id_, None)
             new = self._completed(body, old)
             if old is None or self.kind.seen_as(old.body) != self.kind.seen_as(new):
                 changed.add(id_)
@@ -154,6 +161,10 @@ class Shelf:
             owned.discard(id_)
             if not owned:
                 del self._by_owner[item.stamp.owner]
+
+
+def _recent(noted: Mapping[str, float], now_s: float) -> dict[str, float]:
+    return {id_: at_s for id_, at_s in noted.items() if now_s - at_s < _GONE_KEPT_S}
 
 
 def _is_partial(kind: ResourceKind, body: Body) -> bool:

@@ -448,3 +448,14 @@ def test_an_owner_is_remembered_by_its_stamp(cloud: FakeCloud, ledger: Ledger) -
 
     assert "key" in cloud.woken
     assert cloud.observer.of_owner("port", OWNER)
+
+
+def test_what_is_doubted_is_asked_for(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("port", port("p1"))
+    find_after_list(cloud, ledger, "port", "port-0")
+    sight = observed(cloud, ledger)
+
+    sight.doubt("port", "p1")
+
+    assert sight.find("port", "port-0") is not None
+    assert cloud.asked[-1][0] == "port/p1"

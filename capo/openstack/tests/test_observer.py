@@ -350,6 +350,21 @@ def test_an_older_body_in_such_a_list_does_not_undo_what_was_learnt(cloud: FakeC
     assert item.body["device_id"] == "new"
 
 
+def test_what_is_doubted_is_not_believed_from_a_list_that_began_before(cloud: FakeCloud) -> None:
+    def doubted_meanwhile() -> None:
+        cloud.clock.advance(0.5)
+        cloud.observer.doubt("port", "p1")
+
+    cloud.put("port", port("p1"))
+    cloud.during_list = doubted_meanwhile
+    cloud.observer.demand("port", "a")
+
+    cloud.run()
+
+    assert cloud.observer.item("port", "p1") is None
+    assert not cloud.observer.is_gone("port", "p1")
+
+
 def test_what_was_deleted_does_not_come_back_with_a_list_that_began_before(cloud: FakeCloud) -> None:
     def deleted_meanwhile() -> None:
         cloud.clock.advance(0.5)

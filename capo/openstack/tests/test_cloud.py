@@ -1,0 +1,278 @@
+"""Calls over HTTP, against the simulator."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+
+from capo.errors import (
+    AmbiguousAnswerError,
+    CapoError,
+    CloudUnavailableError,
+    IdentityError,
+    NotAuthorizedError,
+    NotFoundError,
+    RateLimitedError,
+)
+from capo.openstack import identity
+from capo.openstack.cloud import Cloud, Clouds
+from capo.openstack.tests.builders import FakeClock
+from capo.openstack.transport import Limits
+from capo.simulator.simulator import Simulator
+from capo.simulator.testing import Client
+
+NETWORK = {"network": {"name": "n", "admin_state_up": True}}
+
+
+@pytest.fixture(scope="module")
+def simulator() -> Iterator[Simulator]:
+    with Simulator.start() as running:
+        yield running
+
+
+@pytest.fixture
+def order(simulator: Simulator) -> Iterator[Callable[..., None]]:
+    """Order a fault for one test."""
+    admin = Client(simulator)
+
+    def give(match: dict[str, Any], effect: dict[str, Any]) -> None:
+        admin.order(match=match, effect=effect)
+
+    yield give
+    admin.ask("DELETE", "/_simulator/faults")
+    admin.session.close()
+
+
+@pytest.fixture
+def clouds() -> Iterator[Clouds]:
+    made = Clouds(FakeClock(), lambda _key: None, limits=Limits(connect_s=1.0, read_s=0.3, write_s=0.3))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def cloud(simulator: Simulator, clouds: Clouds) -> Cloud:
+    return clouds.get(identity.parse(simulator.clouds_yaml.read_bytes(), "sim"))
+
+
+def counted(name: str, request: str) -> float:
+    return REGISTRY.get_sample_value(f"capo_openstack_api_{name}_total", {"request": request}) or 0.0
+
+
+def changed(text: bytes, old: str, new: str) -> bytes:
+    assert old in text.decode()
+    return text.replace(old.encode(), new.encode())
+
+
+def test_the_project_of_the_credentials_is_told(cloud: Cloud) -> None:
+    assert cloud.project_id
+    assert cloud.region == "RegionOne"
+
+
+def test_an_application_credential_opens_the_same_project(simulator: Simulator, clouds: Clouds, cloud: Cloud) -> None:
+    other = clouds.get(identity.parse(simulator.clouds_yaml.read_bytes(), "sim-appcred"))
+
+    assert other.project_id == cloud.project_id
+
+
+def test_one_call_of_a_cold_cloud_is_a_token_and_the_call(simulator: Simulator, cloud: Cloud) -> None:
+    simulator.call(simulator.cloud.counter.reset)
+
+    cloud.get("network", "/networks")
+    cloud.get("compute", "/servers/detail")
+
+    assert simulator.call(lambda: simulator.cloud.counter.total) == 3
+
+
+def test_wrong_credentials_are_refused(simulator: Simulator, clouds: Clouds) -> None:
+    text = simulator.clouds_yaml.read_bytes()
+    password = identity.parse(text, "sim").entry["auth"]["password"]
+    wrong = clouds.get(identity.parse(changed(text, password, "wrong"), "sim"))
+
+    with pytest.raises(NotAuthorizedError):
+        wrong.authenticate()
+
+
+def test_an_unknown_region_is_named(simulator: Simulator, clouds: Clouds) -> None:
+    elsewhere = clouds.get(identity.parse(simulator.clouds_yaml.read_bytes(), "sim", None, "Mars"))
+
+    with pytest.raises(IdentityError, match="no public end point of the network service in region Mars"):
+        elsewhere.get("network", "/networks")
+
+
+def test_an_address_where_nobody_listens_is_unavailable(simulator: Simulator, clouds: Clouds) -> None:
+    text = changed(simulator.clouds_yaml.read_bytes(), simulator.url, "http://127.0.0.1:1")
+
+    with pytest.raises(CloudUnavailableError):
+        clouds.get(identity.parse(text, "sim")).authenticate()
+
+
+def test_a_token_that_was_revoked_is_renewed_unseen(cloud: Cloud, order: Callable[..., None]) -> None:
+    cloud.get("network", "/networks")
+    order({"service": "network", "nth": 1}, {"status": 401})
+
+    assert "networks" in cloud.get("network", "/networks")
+
+
+def test_credentials_that_are_refused_for_good_are_reported(cloud: Cloud, order: Callable[..., None]) -> None:
+    order({"service": "network"}, {"status": 401})
+
+    with pytest.raises(NotAuthorizedError):
+        cloud.get("network", "/networks")
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        pytest.param({"status": 500}, id="500"),
+        pytest.param({"status": 503}, id="503"),
+        pytest.param({"cut": "before"}, id="cut before"),
+        pytest.param({"cut": "after"}, id="cut after"),
+        pytest.param({"hang": 1.0}, id="no answer in time"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        pytest.param(lambda c: c.post("network", "/networks", json=NETWORK), AmbiguousAnswerError, id="write"),
+        pytest.param(lambda c: c.get("network", "/networks"), CloudUnavailableError, id="read"),
+    ],
+)
+def test_without_answer_a_write_is_unclear_and_a_read_failed(
+    cloud: Cloud, order: Callable[..., None], effect: dict[str, Any], call: Any, kind: type[CapoError]
+) -> None:
+    cloud.authenticate()
+    order({"service": "network"}, effect)
+
+    with pytest.raises(kind):
+        call(cloud)
+
+
+def test_a_write_is_not_unclear_when_no_token_could_be_had(
+    simulator: Simulator, clouds: Clouds, order: Callable[..., None]
+) -> None:
+    order({"service": "identity"}, {"status": 500})
+    cold = clouds.get(identity.parse(simulator.clouds_yaml.read_bytes(), "sim"))
+
+    with pytest.raises(CloudUnavailableError):
+        cold.post("network", "/networks", json=NETWORK)
+
+
+def test_a_service_that_is_busy_names_a_time(cloud: Cloud, order: Callable[..., None]) -> None:
+    order({"service": "network"}, {"status": 429, "headers": {"Retry-After": "9"}})
+
+    with pytest.raises(RateLimitedError) as caught:
+        cloud.post("network", "/networks", json=NETWORK)
+
+    assert caught.value.retry_after_s == 9
+
+
+def test_nothing_is_tried_again(simulator: Simulator, cloud: Cloud, order: Callable[..., None]) -> None:
+    cloud.authenticate()
+    order({"service": "network"}, {"status": 503})
+    simulator.call(simulator.cloud.counter.reset)
+
+    with pytest.raises(CloudUnavailableError):
+        cloud.get("network", "/networks")
+
+    assert simulator.call(lambda: simulator.cloud.counter.total) == 1
+
+
+def test_a_lost_lease_stops_writes_and_lets_reads_pass(cloud: Cloud) -> None:
+    def fence() -> None:
+        raise RuntimeError("the lease is lost")
+
+    cloud.fence = fence
+
+    with pytest.raises(RuntimeError, match="lease"):
+        cloud.post("network", "/networks", json=NETWORK)
+    assert cloud.get("network", "/networks")["networks"] is not None
+
+
+def test_requests_are_counted_by_resource_and_verb(cloud: Cloud, order: Callable[..., None]) -> None:
+    before = counted("requests", "network_create"), counted("request_errors", "network_get")
+
+    made = cloud.post("network", "/networks", json=NETWORK)["network"]
+    cloud.delete("network", f"/networks/{made['id']}")
+    with pytest.raises(NotFoundError):
+        cloud.get("network", f"/networks/{made['id']}")
+
+    assert (counted("requests", "network_create"), counted("request_errors", "network_get")) == (
+        before[0] + 1,
+        before[1],
+    )
+
+
+def test_all_pages_of_a_list_are_followed(cloud: Cloud) -> None:
+    ids = {cloud.post("network", "/networks", json={"network": {"name": "page"}})["network"]["id"] for _ in range(5)}
+
+    pages = cloud.list_all("network", "/networks", "networks", params={"limit": 2, "name": "page"})
+
+    assert {body["id"] for body in pages} == ids
+    assert len(pages) == 5
+
+
+def test_a_list_without_one_of_its_pages_is_no_list(cloud: Cloud, order: Callable[..., None]) -> None:
+    for _ in range(3):
+        cloud.post("network", "/networks", json={"network": {"name": "half"}})
+    order({"service": "network", "method": "GET", "nth": 2}, {"status": 500})
+
+    with pytest.raises(CloudUnavailableError):
+        cloud.list_all("network", "/networks", "networks", params={"limit": 1, "name": "half"})
+
+
+def test_one_cloud_per_credentials(simulator: Simulator, clouds: Clouds) -> None:
+    text = simulator.clouds_yaml.read_bytes()
+    first = clouds.get(identity.parse(text, "sim"))
+
+    assert clouds.get(identity.parse(text, "sim")) is first
+    assert clouds.get(identity.parse(text, "sim-appcred")) is not first
+    clouds.drop(first.fingerprint)
+    assert clouds.get(identity.parse(text, "sim")) is not first
+
+
+def test_a_dropped_cloud_wakes_those_who_wait_for_it(simulator: Simulator) -> None:
+    woken: list[Any] = []
+    clouds = Clouds(FakeClock(), woken.append)
+    cloud = clouds.get(identity.parse(simulator.clouds_yaml.read_bytes(), "sim"))
+    cloud.observer.register("owner", "key")
+
+    clouds.drop(cloud.fingerprint)
+
+    assert woken == ["key"]
+    clouds.close()
+
+
+def test_idle_clouds_are_forgotten_and_those_in_use_are_not(simulator: Simulator) -> None:
+    clouds = Clouds(FakeClock(), lambda _key: None, max_idle=1)
+    text = simulator.clouds_yaml.read_bytes()
+    regions = [identity.parse(text, "sim", None, f"R{i}") for i in range(4)]
+    used = clouds.get(regions[0])
+    used.observer.register("owner", "key")
+    idle = [clouds.get(region) for region in regions[1:]]
+
+    assert clouds.get(regions[0]) is used
+    assert clouds.get(regions[3]) is idle[2]
+    assert clouds.get(regions[1]) is not idle[0]
+    clouds.close()
+
+
+def test_a_cloud_observes_by_itself(simulator: Simulator) -> None:
+    class RealClock:
+        def now(self) -> float:
+            return time.time()
+
+    woken = threading.Event()
+    clouds = Clouds(RealClock(), lambda _key: woken.set())
+    cloud = clouds.get(identity.parse(simulator.clouds_yaml.read_bytes(), "sim"))
+
+    cloud.observer.demand("network", "key")
+
+    assert woken.wait(5)
+    assert cloud.observer.snapshot("network").items
+    clouds.close()

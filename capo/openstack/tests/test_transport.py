@@ -1,0 +1,190 @@
+"""Whom a session trusts: a real HTTPS server with a certificate of its own authority."""
+
+from __future__ import annotations
+
+import datetime
+import http.server
+import ipaddress
+import ssl
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import requests
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from capo.openstack import metrics
+from capo.openstack.identity import Credentials
+from capo.openstack.transport import HttpSessions, Limits
+
+NOW = datetime.datetime.now(tz=datetime.UTC)
+
+
+def certificate(
+    name: str, key: ec.EllipticCurvePrivateKey, issuer: str, issuer_key: ec.EllipticCurvePrivateKey
+) -> x509.Certificate:
+    def named(text: str) -> x509.Name:
+        return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key())
+    return (
+        x509.CertificateBuilder()
+        .subject_name(named(name))
+        .issuer_name(named(issuer))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(NOW - datetime.timedelta(hours=1))
+        .not_valid_after(NOW + datetime.timedelta(hours=1))
+        .add_extension(x509.BasicConstraints(ca=name == issuer, path_length=None), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(authority, critical=False)
+        .add_extension(address, critical=False)
+        .sign(issuer_key, hashes.SHA256())
+    )
+
+
+@dataclass(frozen=True)
+class Site:
+    url: str
+    bundle: str
+    other_bundle: str
+    cookies: list[str | None]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    seen: list[str | None]
+
+    def do_GET(self) -> None:
+        self.seen.append(self.headers.get("Cookie"))
+        self.send_response(200)
+        self.send_header("Set-Cookie", "a=b")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    authority, other, own = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
+    pem = serialization.Encoding.PEM
+    file: Path = tmp_path_factory.mktemp("tls") / "server.pem"
+    private = own.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    file.write_bytes(private + certificate("site", own, "authority", authority).public_bytes(pem))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    seen: list[str | None] = []
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("H", (Handler,), {"seen": seen}))
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    bundle, other_bundle = (
+        certificate("authority", key, "authority", key).public_bytes(pem).decode() for key in (authority, other)
+    )
+    yield Site(f"https://127.0.0.1:{server.server_address[1]}/", bundle, other_bundle, seen)
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def credentials(bundle: str | None = None, *, verify: str = "true") -> Credentials:
+    return Credentials(f'{{"verify": {verify}}}', bundle, None)
+
+
+@pytest.fixture
+def sessions() -> HttpSessions:
+    return HttpSessions(Limits())
+
+
+def test_a_server_of_the_bundles_authority_is_trusted(site: Site, sessions: HttpSessions) -> None:
+    with sessions.of(credentials(site.bundle)) as session:
+        assert session.get(site.url).status_code == 200
+
+
+@pytest.mark.parametrize("which", ["another authority", "the system"])
+def test_no_other_authority_is_trusted(site: Site, sessions: HttpSessions, which: str) -> None:
+    bundle = site.other_bundle if which == "another authority" else None
+
+    with sessions.of(credentials(bundle)) as session, pytest.raises(requests.exceptions.SSLError):
+        session.get(site.url)
+
+
+def test_verification_that_is_switched_off_trusts_everybody_without_a_warning(
+    site: Site, sessions: HttpSessions
+) -> None:
+    with sessions.of(credentials(verify="false")) as session:
+        assert session.get(site.url).status_code == 200
+
+
+def test_a_file_of_the_operator_replaces_the_systems_authorities(site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_text(site.bundle)
+
+    with HttpSessions(Limits(), str(file)).of(credentials()) as session:
+        assert session.get(site.url).status_code == 200
+
+
+def test_sessions_are_shared_by_those_who_trust_the_same(site: Site, sessions: HttpSessions) -> None:
+    first = sessions.of(credentials(site.bundle))
+
+    assert sessions.of(Credentials('{"verify": true, "other": 1}', site.bundle, "R")) is first
+    assert sessions.of(credentials(site.other_bundle)) is not first
+    assert sessions.of(credentials(site.bundle, verify="false")) is not first
+
+
+def test_cookies_are_not_kept(site: Site, sessions: HttpSessions) -> None:
+    with sessions.of(credentials(site.bundle)) as session:
+        session.get(site.url)
+        session.get(site.url)
+
+    assert set(site.cookies) == {None}
+
+
+def test_the_environment_is_not_consulted(site: Site, sessions: HttpSessions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nonexistent")
+
+    with sessions.of(credentials(site.bundle)) as session:
+        assert session.get(site.url).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("method", "url", "expected"),
+    [
+        ("GET", "http://nova/v2.1/servers/detail?tags=x", "server_list"),
+        ("GET", "http://nova/v2.1/servers/1", "server_get"),
+        ("POST", "http://nova/v2.1/servers", "server_create"),
+        ("DELETE", "http://x/load-balancer/v2/lbaas/loadbalancers/1?cascade=true", "loadbalancer_delete"),
+        ("PUT", "http://x/v2/lbaas/pools/1/members", "member_update"),
+        ("POST", "http://x/v2.0/ports", "port_create"),
+        ("PUT", "http://x/v2.0/ports/1/tags", "port_update"),
+        ("PUT", "http://x/v2.0/routers/1/add_router_interface", "router_update"),
+        ("GET", "http://x/v3/0123456789abcdef0123456789abcdef/volumes/detail", "volume_list"),
+        ("POST", "http://x/v3/auth/tokens", "token_create"),
+        ("GET", "http://x/v3", "version_get"),
+        ("GET", "http://x/", "version_get"),
+        ("GET", "http://x/v2/schemas/1234", "other_get"),
+    ],
+)
+def test_requests_are_named_for_resource_and_verb_without_ids(method: str, url: str, expected: str) -> None:
+    assert metrics.request_name(method, url) == expected
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "expected"),
+    [("GET", 404, False), ("DELETE", 404, False), ("POST", 404, True), ("GET", 500, True), ("GET", 200, False)],
+)
+def test_what_may_be_absent_is_no_error(method: str, status: int, expected: bool) -> None:
+    assert metrics.is_failure(method, status) is expected
+
+
+def test_writes_may_take_longer_than_reads() -> None:
+    assert Limits().of("GET") == (5.0, 30.0)
+    assert Limits().of("POST") == (5.0, 60.0)
