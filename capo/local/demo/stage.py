@@ -97,7 +97,9 @@ def _rig(options: Options, screen: Screen) -> Rig:
 
 def _delete(rig: Rig, options: Options, screen: Screen) -> None:
     objects = Objects(rig.api, options.plan.namespace)
-    delete_cluster(options.plan, objects, Watch(objects, screen, rig.check))
+    watch = Watch(objects, screen, rig.check)
+    watch.skip_past()
+    delete_cluster(options.plan, objects, watch)
 
 
 def _give_back(rig: Rig, options: Options, screen: Screen) -> None:

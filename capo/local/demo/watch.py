@@ -37,6 +37,11 @@ class Watch:
         self._states: dict[tuple[str, str], str] = {}
         self._events: dict[str, int] = {}
 
+    def skip_past(self) -> None:
+        """Do not tell what happened before."""
+        self._events = {event["metadata"]["uid"]: _count(event) for event in self._objects.list("events")}
+        self._states = _states(self._objects.look())
+
     def until(self, what: str, missing: Missing, *, limit_s: float) -> World:
         """Return when nothing is missing any more.
 
@@ -68,7 +73,7 @@ class Watch:
 
     def _tell_events(self, events: list[Json]) -> None:
         for event in sorted(events, key=lambda e: str(e.get("eventTime") or "")):
-            uid, count = event["metadata"]["uid"], int((event.get("series") or {}).get("count", 1))
+            uid, count = event["metadata"]["uid"], _count(event)
             if self._events.get(uid, 0) < count and is_ours(event):
                 regarding = event["regarding"]
                 text = f"{regarding['name']}: {event.get('note', '')}"
@@ -76,11 +81,7 @@ class Watch:
             self._events[uid] = count
 
     def _tell_states(self, world: World) -> None:
-        states = {
-            (plural, str(obj["metadata"]["name"])): state_of(plural, obj)
-            for plural in ("clusters", "kubeadmcontrolplanes", "machines")
-            for obj in world.all(plural)
-        }
+        states = _states(world)
         for key, state in states.items():
             if state and self._states.get(key) != state:
                 self._screen.say(f"{_NAMES[key[0]]} {key[1]}: {state}", source="kubernetes")
@@ -90,6 +91,16 @@ class Watch:
 
 
 _NAMES: Final = {"clusters": "Cluster", "kubeadmcontrolplanes": "KubeadmControlPlane", "machines": "Machine"}
+
+
+def _count(event: Json) -> int:
+    return int((event.get("series") or {}).get("count", 1))
+
+
+def _states(world: World) -> dict[tuple[str, str], str]:
+    return {
+        (plural, str(obj["metadata"]["name"])): state_of(plural, obj) for plural in _NAMES for obj in world.all(plural)
+    }
 
 
 def is_ours(event: Json) -> bool:
