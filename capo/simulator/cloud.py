@@ -132,6 +132,7 @@ class Cloud:
         self.base_url = ""
         self._tables: dict[tuple[str, str], Table] = {}
         self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._playing: float | None = None
         self._sequence = itertools.count(1)
         self._started = clock()
         self._started_wall = datetime.now(UTC)
@@ -157,8 +158,13 @@ class Cloud:
         self._loop = loop
 
     def after(self, seconds: float, callback: Callable[[], None]) -> None:
-        """Have callback run once seconds have passed, never within the current request."""
-        heapq.heappush(self._due, (self.clock() + seconds, next(self._sequence), callback))
+        """Have callback run once seconds have passed, never within the current request.
+
+        A transition that asks for the next one counts from when it was due itself, so that a clock moved far ahead
+        plays the whole chain.
+        """
+        since = self.clock() if self._playing is None else self._playing
+        heapq.heappush(self._due, (since + seconds, next(self._sequence), callback))
         if self._loop is not None and seconds < float("inf"):
             self._loop.call_later(max(seconds, 0.0), self.run_due)
 
@@ -166,7 +172,11 @@ class Cloud:
         """Run the transitions whose time has come, in order."""
         now = self.clock()
         while self._due and self._due[0][0] <= now:
-            heapq.heappop(self._due)[2]()
+            self._playing, _, callback = heapq.heappop(self._due)
+            try:
+                callback()
+            finally:
+                self._playing = None
 
     def release(self) -> int:
         """Let everything that was to take for ever happen now; return how much that was."""
