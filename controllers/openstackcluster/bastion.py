@@ -93,7 +93,7 @@ def _create(scope: ClusterScope, wanted: str) -> Outcome:
     except (Invalid, Denied) as error:
         raise InvalidSpecError(f"the API server refuses OpenStackServer {name}: {error}") from error
     tools.store.apply_own(OPENSTACK_SERVER, made, by=scope.turn.key)
-    return Wait("InstanceNotReady", f"OpenStackServer {name} was made; its server is on the way")
+    return Wait("InstanceNotReady", f"OpenStackServer {name} is on the way")
 
 
 def _mark(scope: ClusterScope, child: Object, wanted: str) -> Object:
@@ -120,9 +120,11 @@ def _delete(scope: ClusterScope, child: Object) -> Outcome:
 
 def _keep(scope: ClusterScope, child: Object) -> Outcome:
     """Have the floating IP at a bastion that is up, and tell what one that is not waits for."""
-    server = OpenStackServer.model_validate(child)
-    scope.found.bastion = bastion_server.status(server, None)
+    server, known = OpenStackServer.model_validate(child), scope.cluster.status.bastion
     if wait := bastion_server.waits_for(server):
+        # Each step of the way would be a write: a bastion that was up stays shown, a new one is shown when it is.
+        is_known = known is not None and known.id == server.status.instance_id
+        scope.found.bastion = bastion_server.status(server, None, known) if is_known else None
         return wait
     floating_ip = _floating_ip(scope, server)
     if isinstance(floating_ip, Create):

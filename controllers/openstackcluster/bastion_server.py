@@ -25,6 +25,7 @@ Object = Mapping[str, Any]
 HASH_VERSION: Final = "1"
 _CREDENTIALS: Final = {"identity_ref", "provider_id", "tags"}
 _VANISHED: Final = ("InstanceNotFound", "InstanceDeleted")
+_ON_THE_WAY: Final = ("InstanceNotReady", "Building", "VolumeNotReady", "AnswerLost")
 _OF_CLUSTER: Final = ("network", "fixedIPs", "securityGroups")
 
 
@@ -167,15 +168,18 @@ def port_id(child: OpenStackServer, network_id: str) -> str | None:
     return made[index].id if index < len(made) else None
 
 
-def status(child: OpenStackServer, floating_ip: Mapping[str, Any] | None) -> BastionStatus:
+def status(
+    child: OpenStackServer, floating_ip: Mapping[str, Any] | None, known: BastionStatus | None = None
+) -> BastionStatus:
     """Return ``status.bastion``.
 
     Args:
         floating_ip: the floating IP at its port, None without one.
+        known: what was shown of this server before: it keeps its addresses while it is not up.
     """
     internal = [a.address for a in child.status.addresses if a.type == "InternalIP"]
     leads_to = floating_ip.get("fixed_ip_address") if floating_ip else None
-    return BastionStatus(
+    shown = BastionStatus(
         id=child.status.instance_id or "",
         name=child.metadata.name,
         ssh_key_name=child.spec.ssh_key_name,
@@ -183,16 +187,19 @@ def status(child: OpenStackServer, floating_ip: Mapping[str, Any] | None) -> Bas
         ip=leads_to or next(iter(internal), ""),
         floating_ip=floating_ip["floating_ip_address"] if floating_ip else "",
     )
+    return shown.model_copy(update={"ip": known.ip, "floating_ip": known.floating_ip}) if known else shown
 
 
 def waits_for(child: OpenStackServer) -> Wait | None:
-    """Return what keeps a bastion from being up, in the words of its OpenStackServer; None when it is up."""
-    state = child.status.instance_state
-    if state == "ACTIVE" and child.status.ready:
+    """Return what keeps a bastion from being up; None when it is up.
+
+    Trouble is told in the words of its OpenStackServer; progress is not, each word would be a write.
+    """
+    if child.status.instance_state == "ACTIVE" and child.status.ready:
         return None
     shown = [condition.to_dict() for condition in child.status.conditions]
     for type_ in ("InstanceReady", "Ready"):
         found = conditions.find(shown, type_)
-        if found and found["status"] != "True":
+        if found and found["status"] != "True" and found["reason"] not in _ON_THE_WAY:
             return Wait(found["reason"], found.get("message", ""), status=found["status"])
-    return Wait("InstanceNotReady", f"OpenStackServer {child.metadata.name} has no server yet")
+    return Wait("InstanceNotReady", f"OpenStackServer {child.metadata.name} is on the way")

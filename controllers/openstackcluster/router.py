@@ -73,8 +73,9 @@ def external_ips(scope: ClusterScope) -> tuple[tuple[str | None, str | None], ..
     options, external = scope.cluster.spec.managed_router, scope.found.external_network
     if options is None or external is None:
         return ()
+    # One named by id is not looked up: the subnet of an external network need not be visible.
     return tuple(
-        (str(subnet.resolve(scope.cloud, ip.subnet, network_id=external.id)["id"]), ip.fixed_ip or None)
+        (ip.subnet.id or str(subnet.resolve(scope.cloud, ip.subnet, network_id=external.id)["id"]), ip.fixed_ip or None)
         for ip in options.external_ips
     )
 

@@ -74,14 +74,15 @@ def of_pass(found: Found, cluster: OpenStackCluster, results: Results) -> Fields
         fields["failureDomains"] = found.failure_domains or None
     if isinstance(results["BastionReady"], NotNeeded | Wait) or is_done(results["BastionReady"]):
         fields["bastion"] = _block(found.bastion)
-    if is_provisioned(found, cluster, results):
+    if is_provisioned(cluster, results):
         fields["initialization"] = {"provisioned": True}
     return fields
 
 
-def is_provisioned(found: Found, cluster: OpenStackCluster, results: Results) -> bool:
+def is_provisioned(cluster: OpenStackCluster, results: Results) -> bool:
     """Tell whether the first machine may be made: all is there, and the zones to place it in were known once."""
-    has_zones = found.failure_domains is not None or _was_provisioned(cluster)
+    were_known = bool(cluster.status.failure_domains) or _was_provisioned(cluster)
+    has_zones = is_done(results["FailureDomainsReady"]) or were_known
     return has_zones and all(is_done(results[step]) for step in BEFORE_PROVISIONED)
 
 
@@ -96,13 +97,13 @@ def spec(found: Found, cluster: OpenStackCluster, results: Results) -> Fields:
     return {"controlPlaneEndpoint": {"host": found.endpoint.host, "port": found.endpoint.port}}
 
 
-def shown(found: Found, cluster: OpenStackCluster, ledger: Ledger, results: Results) -> list[Condition]:
+def shown(cluster: OpenStackCluster, ledger: Ledger, results: Results) -> list[Condition]:
     """Return the conditions that steps alone do not show as the Go provider does."""
     return [
         *_network_failure(cluster, ledger, results["NetworkReady"]),
         *_router_failure(cluster, results["RouterReady"]),
         *_endpoint_held(results),
-        *_ready_without_zones(found, cluster, results),
+        *_ready_without_zones(cluster, results),
     ]
 
 
@@ -133,11 +134,11 @@ def _endpoint_held(results: Results) -> list[Condition]:
     return []
 
 
-def _ready_without_zones(found: Found, cluster: OpenStackCluster, results: Results) -> list[Condition]:
+def _ready_without_zones(cluster: OpenStackCluster, results: Results) -> list[Condition]:
     """Keep ``Ready`` False as long as the cluster is not provisioned for want of its zones alone (CON-4)."""
     zones = results["FailureDomainsReady"]
     is_else_done = all(is_done(results[step]) for step in BEFORE_PROVISIONED)
-    if not is_else_done or is_provisioned(found, cluster, results):
+    if not is_else_done or is_provisioned(cluster, results):
         return []
     text = zones.error.sentence if isinstance(zones, Failed) else "the availability zones are not known yet"
     return [Condition(conditions.READY, "False", "OpenStackError", f"FailureDomainsReady: {text}")]

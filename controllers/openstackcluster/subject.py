@@ -67,7 +67,7 @@ class ClusterSubject:
         if scope.turn.is_deleting:
             return Report(conditions=[pausing.NOT_PAUSED], dropped=dropped)
         found, cluster = scope.found, scope.cluster
-        shown = status.shown(found, cluster, scope.turn.ledger, results)
+        shown = status.shown(cluster, scope.turn.ledger, results)
         return Report(
             status=status.of_pass(found, cluster, results),
             spec=status.spec(found, cluster, results),

@@ -1,0 +1,15 @@
+"""A management cluster and a cloud for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from capo.controllers.openstackcluster.tests.world import World
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with World() as made:
+        yield made

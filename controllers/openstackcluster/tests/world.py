@@ -1,0 +1,152 @@
+"""A stage with one cluster on it, and short ways to ask what became of it."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+from capo import names
+from capo.controllers.openstackcluster.subject import ClusterSubject
+from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME, OWNER
+from capo.controllers.openstackserver.subject import ServerSubject
+from capo.controllers.tests.stage import Stage
+from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_SERVER
+
+MANAGED: dict[str, Any] = {"managedSubnets": [{"cidr": "10.6.0.0/24", "dnsNameservers": ["192.0.2.53"]}]}
+BALANCER: dict[str, Any] = {"apiServer": {"managedLoadBalancer": {"enabled": True}}}
+GROUPS: dict[str, Any] = {"managedSecurityGroups": {"allowAllInClusterTraffic": True}}
+SERVER: dict[str, Any] = {
+    "flavor": {"filter": {"name": "m1.small"}},
+    "image": {"filter": {"name": "tiny-image"}},
+    "sshKeyName": "lab",
+}
+BASTION: dict[str, Any] = {"bastion": {"enabled": True, "spec": SERVER}}
+FULL: dict[str, Any] = {**MANAGED, **BALANCER, **GROUPS, **BASTION}
+BASTION_NAME = names.bastion(CLUSTER_NAME)
+BALANCER_PATH = "/load-balancer/v2/lbaas"
+
+
+class World(Stage):
+    """One manager with the controllers of clusters and servers."""
+
+    def __init__(self) -> None:
+        super().__init__(ClusterSubject, ServerSubject)
+        self.before: dict[str, dict[str, Any]] = {}
+        self.put_secret()
+
+    def place(self, *, owner: dict[str, Any] | None = None, **spec: Any) -> None:
+        """Place a Cluster and its OpenStackCluster as Cluster API has them."""
+        self.before = self.inventory()
+        ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": CLUSTER_NAME}
+        self.put(
+            CLUSTER,
+            {
+                "metadata": {"name": CLUSTER_NAME, "uid": OWNER["uid"]},
+                "spec": {"infrastructureRef": ref, **(owner or {})},
+            },
+        )
+        self.put(
+            OPENSTACK_CLUSTER,
+            {
+                "metadata": {
+                    "name": CLUSTER_NAME,
+                    "ownerReferences": [OWNER],
+                    "labels": {names.CLUSTER_NAME_LABEL: CLUSTER_NAME},
+                },
+                "spec": {"identityRef": {"name": "cloud", "cloudName": "sim"}, **spec},
+            },
+        )
+
+    def up(self, *, for_s: float = 60.0, **spec: Any) -> None:
+        """Place a cluster and let it come up."""
+        self.place(**spec)
+        self.settle(for_s=for_s)
+
+    # -- the object ---------------------------------------------------------------------------------------------
+
+    def osc(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.get(OPENSTACK_CLUSTER, CLUSTER_NAME)
+        return found
+
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.osc().get("status", {})
+        return found
+
+    def change(self, **spec: Any) -> None:
+        """Edit the spec as a user would."""
+        self.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": spec})
+
+    def remove(self) -> None:
+        """Ask for the deletion as a user would."""
+        self.delete(OPENSTACK_CLUSTER, CLUSTER_NAME)
+
+    def shown(self, type_: str) -> tuple[str, str]:
+        """Return status and reason of a condition; empty when there is none."""
+        found = self.condition(OPENSTACK_CLUSTER, CLUSTER_NAME, type_)
+        return found.get("status", ""), found.get("reason", "")
+
+    def message(self, type_: str) -> str:
+        return str(self.condition(OPENSTACK_CLUSTER, CLUSTER_NAME, type_).get("message", ""))
+
+    def is_ready(self) -> bool:
+        return self.exists(OPENSTACK_CLUSTER, CLUSTER_NAME) and self.shown("Ready") == ("True", "Ready")
+
+    def is_provisioned(self) -> bool:
+        return bool(self.status().get("initialization", {}).get("provisioned"))
+
+    def is_gone(self) -> bool:
+        return not self.exists(OPENSTACK_CLUSTER, CLUSTER_NAME)
+
+    def has_bastion(self) -> bool:
+        return self.exists(OPENSTACK_SERVER, BASTION_NAME)
+
+    def record(self, role: str) -> str | None:
+        """Return the recorded id of a role."""
+        records = self.status().get("resources", {}).get("records", [])
+        return next((r["id"] for r in records if r["role"] == role), None)
+
+    # -- the cloud ----------------------------------------------------------------------------------------------
+
+    def made(self) -> dict[str, dict[str, Any]]:
+        """Return what there is more than before, by kind and id; Neutron's own default group aside."""
+        now = self.inventory()
+        defaults = {id_ for id_, group in now.get("security_groups", {}).items() if group["name"] == "default"}
+        found = {
+            kind: {
+                id_: item
+                for id_, item in items.items()
+                if id_ not in self.before.get(kind, {}) and not defaults & {id_, item.get("security_group_id")}
+            }
+            for kind, items in now.items()
+        }
+        return {kind: items for kind, items in found.items() if items}
+
+    def resync(self) -> None:
+        """Have a pass for every object, as the periodic sweep has."""
+        for key in self.kube.objects:
+            if any(controller.kind == key.kind for controller in self.controllers):
+                self._wake(key)
+
+    def set_state(self, kind: str, id_: str, **fields: Any) -> None:
+        """Change a resource behind everybody's back."""
+        self.simulator.call(lambda: self.cloud.table("load-balancer", kind)[id_].update(fields))
+
+    def counts(self) -> dict[str, int]:
+        """Count what there is more than before; rules and ports, which follow from the rest, aside."""
+        return {k: len(v) for k, v in self.made().items() if k not in ("security_group_rules", "ports")}
+
+    def one(self, kind: str, **fields: Any) -> dict[str, Any]:
+        """Return the one resource that was made and has these fields."""
+        (found,) = (b for b in self.made().get(kind, {}).values() if all(b.get(k) == v for k, v in fields.items()))
+        return dict(found)
+
+    def rules(self, suffix: str) -> collections.Counter[tuple[Any, ...]]:
+        """Return direction, description, protocol, first port and remote of each rule of a managed group."""
+        name = f"k8s-cluster-default-kube-secgroup-{suffix}"
+        group = self.one("security_groups", name=name)["id"]
+        fields = ("direction", "protocol", "port_range_min", "remote_ip_prefix")
+        return collections.Counter(
+            tuple(rule.get(f) for f in fields)
+            for rule in self.made()["security_group_rules"].values()
+            if rule["security_group_id"] == group
+        )
