@@ -18,7 +18,7 @@ from e2e.crash.world import World, inventory, world
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
 CLUSTER: Final = ("v1beta2", "openstackclusters", "crashed")
-LIMIT_S: Final = 120.0
+LIMIT_S: Final = 60.0
 
 
 def objects() -> list[dict[str, Any]]:
@@ -63,7 +63,8 @@ def make_and_delete(made: World) -> tuple[int, dict[str, int]]:
     path = f"/apis/cluster.x-k8s.io/v1beta2/namespaces/{made.namespace}/clusters/crashed"
     made.rig.api.delete(path)
     made.until("the cluster is gone", lambda: made.get(*CLUSTER) is None, limit_s=LIMIT_S)
-    assert new(before, inventory(made.simulator)) == {}
+    left = new(before, inventory(made.simulator))
+    assert left == {}, left
     return made.writes(), there
 
 

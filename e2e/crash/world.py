@@ -124,9 +124,18 @@ def inventory(simulator: Simulator) -> Mapping[str, Mapping[str, Any]]:
         simulator.cloud.run_due()
         return simulator.cloud.inventory()
 
-    return {
+    found = {
         f"{service}/{kind}": {item.get("id") or item["name"]: item for item in items}
         for service, kinds in simulator.call(look).items()
         if service != "identity"
         for kind, items in kinds.items()
+    }
+    groups = found.get("network/security_groups", {})
+    # A project's default group comes with its first request, whoever makes it, and stays.
+    default = {id_ for id_, group in groups.items() if group["name"] == "default"}
+    return {
+        kind: {
+            i: item for i, item in items.items() if i not in default and item.get("security_group_id") not in default
+        }
+        for kind, items in found.items()
     }
