@@ -5,10 +5,8 @@ Source: Compute API, "Flavors".
 
 from __future__ import annotations
 
-from urllib.parse import quote
-
-from capo.errors import FlavorNotFoundError, InvalidSpecError, NotFoundError
-from capo.openstack.cloud import Body, Cloud
+from capo.errors import FlavorNotFoundError, InvalidSpecError
+from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import NOVA
 
 
@@ -29,24 +27,6 @@ def resolve(cloud: Cloud, *, id_: str | None = None, name: str | None = None) ->
     if name not in flavors:
         raise FlavorNotFoundError(f"no flavor is named {name}")
     return flavors[name]
-
-
-def get(cloud: Cloud, flavor_id: str) -> Body:
-    """Return a flavor that must exist, with ``vcpus``, ``ram`` in MiB and ``disk`` in GiB.
-
-    Raises:
-        FlavorNotFoundError: it does not exist.
-    """
-
-    def ask() -> Body:
-        try:
-            flavor: Body = cloud.get("compute", f"/flavors/{quote(flavor_id, safe='')}", microversion=NOVA)["flavor"]
-        except NotFoundError as error:
-            raise FlavorNotFoundError(error.message, request_id=error.request_id, status=error.status) from error
-        return flavor
-
-    found: Body = cloud.lookups.get(("flavor", flavor_id), ask)
-    return found
 
 
 def _by_name(cloud: Cloud) -> dict[str, str]:

@@ -75,9 +75,3 @@ def request(wanted: WantedFloatingIP) -> Body:
             **{name: value for name, value in optional.items() if value},
         }
     }
-
-
-def by_address(cloud: Cloud, address: str) -> Body | None:
-    """Return the floating IP with an address, whoever owns it, None when the project sees none."""
-    found = cloud.list_all("network", "/floatingips", "floatingips", params={"floating_ip_address": address})
-    return found[0] if found else None

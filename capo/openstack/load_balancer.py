@@ -3,7 +3,7 @@
 A load balancer is made whole in one call, and goes with all its children in one. Whatever is changed on it makes it
 immutable for a while: the next change meets a :class:`ConflictError` until it is ACTIVE again.
 
-Source: Load-balancer API v2, "Creating a Fully Populated Load Balancer", "Batch Update Members".
+Source: Load-balancer API v2, "Creating a Fully Populated Load Balancer".
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def delete(cloud: Cloud, load_balancer_id: str) -> None:
 
 
 def create_listener(cloud: Cloud, load_balancer_id: str, wanted: WantedListener) -> Body:
-    """Add a port to a load balancer, with its pool and monitor; the body has them nested."""
+    """Add a port to a load balancer that exists, without its pool: Octavia nests in the create of the whole alone."""
     listener = {**_listener(wanted), "loadbalancer_id": load_balancer_id}
     body: Body = cloud.post("load-balancer", "/lbaas/listeners", json={"listener": listener})["listener"]
     return body
@@ -129,27 +129,11 @@ def update_listener(cloud: Cloud, listener_id: str, changes: Mapping[str, Any]) 
     return body
 
 
-def delete_listener(cloud: Cloud, listener_id: str) -> None:
-    """Delete a listener; one that is gone is fine."""
-    try:
-        cloud.delete("load-balancer", f"/lbaas/listeners/{listener_id}")
-    except NotFoundError:
-        return
-
-
 def create_pool(cloud: Cloud, listener_id: str, wanted: WantedPool) -> Body:
-    """Make the pool of a listener that has none, with its monitor."""
+    """Make the pool of a listener that has none, without its monitor."""
     pool = {**_pool(wanted), "listener_id": listener_id}
     body: Body = cloud.post("load-balancer", "/lbaas/pools", json={"pool": pool})["pool"]
     return body
-
-
-def delete_pool(cloud: Cloud, pool_id: str) -> None:
-    """Delete a pool with its members and monitor; one that is gone is fine."""
-    try:
-        cloud.delete("load-balancer", f"/lbaas/pools/{pool_id}")
-    except NotFoundError:
-        return
 
 
 def create_health_monitor(cloud: Cloud, pool_id: str, wanted: WantedHealthMonitor) -> Body:
@@ -187,16 +171,6 @@ def create_member(cloud: Cloud, pool_id: str, wanted: WantedMember) -> Body:
     return body
 
 
-def add_members(cloud: Cloud, pool_id: str, wanted: Sequence[WantedMember]) -> None:
-    """Add members to a pool in one call; others stay, and those with the same address and port are not made twice."""
-    cloud.put(
-        "load-balancer",
-        f"/lbaas/pools/{pool_id}/members",
-        json={"members": [_member(each) for each in wanted]},
-        params={"additive_only": "true"},
-    )
-
-
 def delete_member(cloud: Cloud, pool_id: str, member_id: str) -> None:
     """Delete a member; one that is gone is fine.
 
@@ -207,13 +181,6 @@ def delete_member(cloud: Cloud, pool_id: str, member_id: str) -> None:
         cloud.delete("load-balancer", f"/lbaas/pools/{pool_id}/members/{member_id}")
     except NotFoundError:
         return
-
-
-def status_tree(cloud: Cloud, load_balancer_id: str) -> Body:
-    """Return the load balancer with listeners, pools, members and monitors nested: ids, names and states."""
-    answer = cloud.get("load-balancer", f"/lbaas/loadbalancers/{load_balancer_id}/status")
-    tree: Body = answer["statuses"]["loadbalancer"]
-    return tree
 
 
 def providers(cloud: Cloud) -> tuple[str, ...]:
@@ -251,7 +218,7 @@ def request(wanted: WantedLoadBalancer) -> Body:
             "description": wanted.description,
             "vip_network_id": wanted.vip_network_id,
             "tags": _tags(wanted.stamp, wanted.tags),
-            "listeners": [_listener(each) for each in wanted.listeners],
+            "listeners": [_listener_with_pool(each) for each in wanted.listeners],
             **{name: value for name, value in optional.items() if value},
         }
     }
@@ -267,9 +234,13 @@ def _listener(wanted: WantedListener) -> Body:
         "protocol": PROTOCOL,
         "protocol_port": wanted.port,
         "tags": _tags(wanted.stamp, wanted.tags),
-        "default_pool": _pool(wanted.pool),
         **({"allowed_cidrs": list(wanted.allowed_cidrs)} if wanted.allowed_cidrs else {}),
     }
+
+
+def _listener_with_pool(wanted: WantedListener) -> Body:
+    monitor = {"healthmonitor": _monitor(wanted.pool.monitor)} if wanted.pool.monitor else {}
+    return {**_listener(wanted), "default_pool": {**_pool(wanted.pool), **monitor}}
 
 
 def _pool(wanted: WantedPool) -> Body:
@@ -278,7 +249,6 @@ def _pool(wanted: WantedPool) -> Body:
         "protocol": PROTOCOL,
         "lb_algorithm": wanted.algorithm,
         "tags": _tags(wanted.stamp, wanted.tags),
-        **({"healthmonitor": _monitor(wanted.monitor)} if wanted.monitor else {}),
     }
 
 

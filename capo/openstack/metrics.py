@@ -13,8 +13,6 @@ ERRORS: Final = Counter("capo_openstack_api_request_errors", "Requests to OpenSt
 SECONDS: Final = Histogram("capo_openstack_api_request_duration_seconds", "Duration of requests.", ("request",))
 
 _RESOURCES: Final = {
-    "availability-profiles": "availability_profile",
-    "detail": "",
     "extensions": "extension",
     "flavors": "flavor",
     "floatingips": "floatingip",
