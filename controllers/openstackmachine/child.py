@@ -26,6 +26,8 @@ INFRASTRUCTURE: Final = "WaitingForClusterInfrastructure"
 BOOTSTRAP: Final = "WaitingForBootstrapData"
 NOT_READY: Final = "InstanceNotReady"
 DELETED: Final = "InstanceDeleted"
+ON_ITS_WAY: Final = (NOT_READY, "Deleting")
+"""Reasons of an OpenStackServer that say that nothing is wrong."""
 
 
 def ensure(scope: MachineScope) -> Outcome:
@@ -56,7 +58,11 @@ def _create(scope: MachineScope) -> Outcome:
     except (Invalid, Denied) as error:
         raise InvalidSpecError(f"the API server refuses OpenStackServer {scope.name}: {error}") from error
     scope.turn.tools.store.apply_own(OPENSTACK_SERVER, made, by=scope.turn.key)
-    return Wait(NOT_READY, f"OpenStackServer {scope.name} was made; its server is on the way")
+    return _on_its_way(scope.name)
+
+
+def _on_its_way(name: str) -> Wait:
+    return Wait(NOT_READY, f"the server of OpenStackServer {name} is on its way")
 
 
 def was_provisioned(scope: MachineScope) -> bool:
@@ -124,15 +130,16 @@ def wanted(scope: MachineScope, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def state(server: OpenStackServer) -> Outcome:
-    """Return what the state of an OpenStackServer means for its machine (machines.md 2.6); pure."""
+    """Return what the state of an OpenStackServer means for its machine (machines.md 2.6); pure.
+
+    What goes on as it should is told in one sentence from beginning to end: each other one would be a write.
+    """
     said = _said(server)
     match server.status.instance_state:
-        case None | "":
-            return said or Wait(NOT_READY, f"OpenStackServer {server.metadata.name} has no server yet")
+        case None | "" | "BUILD":
+            return said if said and said.reason != NOT_READY else _on_its_way(server.metadata.name)
         case "ACTIVE":
             return Done()
-        case "BUILD":
-            return Wait(NOT_READY, f"server {server.status.instance_id} is being built")
         case "ERROR":
             return Wait("InstanceStateError", said.message if said else "the server is in state ERROR")
         case "DELETED":
@@ -161,7 +168,9 @@ def remove(scope: MachineScope) -> Outcome:
     if not metadata.get("deletionTimestamp"):
         scope.turn.tools.kube.delete(OPENSTACK_SERVER, scope.namespace, scope.name, uid=metadata["uid"])
     said = _said(OpenStackServer.model_validate(found))
-    return Wait("Deleting", said.message if said and said.message else f"OpenStackServer {scope.name} is being deleted")
+    is_stuck = metadata.get("deletionTimestamp") and said is not None and said.reason not in ON_ITS_WAY
+    why = f": {said.message}" if said and is_stuck else ""
+    return Wait("Deleting", f"OpenStackServer {scope.name} is being deleted{why}")
 
 
 def _infra(scope: MachineScope) -> OpenStackCluster:

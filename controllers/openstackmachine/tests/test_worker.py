@@ -165,7 +165,7 @@ NOVA = {"type": "InstanceReady", "status": "False", "reason": "NoValidHost", "me
 @pytest.mark.parametrize(
     ("status", "condition", "message"),
     [
-        pytest.param({}, ("False", "InstanceNotReady"), "no server yet", id="nothing said"),
+        pytest.param({}, ("False", "InstanceNotReady"), "on its way", id="nothing said"),
         pytest.param({"conditions": [NOVA]}, ("False", "NoValidHost"), "No valid host", id="its own words"),
         pytest.param(
             {"conditions": [{"type": "Ready", "status": "False", "reason": "OpenStackError", "message": "x: y"}]},
@@ -173,7 +173,7 @@ NOVA = {"type": "InstanceReady", "status": "False", "reason": "NoValidHost", "me
             "x: y",
             id="its summary",
         ),
-        pytest.param({"instanceState": "BUILD"}, ("False", "InstanceNotReady"), "being built", id="building"),
+        pytest.param({"instanceState": "BUILD"}, ("False", "InstanceNotReady"), "on its way", id="building"),
         pytest.param(
             {"instanceState": "ERROR", "conditions": [NOVA]},
             ("False", "InstanceStateError"),
