@@ -33,7 +33,8 @@ SLOWING: Final = 1.3
 IDLE_S: Final = 60.0
 """A server that vanished or stopped is noticed within this time."""
 FULL_S: Final = 600.0
-"""Changes alone are listed no longer than this; then everything again."""
+POLLED_FULL_S: Final = 30.0
+"""Changes alone are listed no longer than this, while all is still and while somebody waits; then everything again."""
 OVERLAP_S: Final = 10.0
 """Nova's hosts need not have the same time: each list of changes begins so much before the last one."""
 BACKOFF_S: Final = (2.0, 60.0)
@@ -318,10 +319,20 @@ class Observer:
     def _changes_since_s(self, kind: str, began_s: float) -> float | None:
         """Return the cloud's time since when changes suffice, None when everything must be listed."""
         is_demanded = bool(self._schedules[kind].demands)
-        is_old = began_s - self._shelves[kind].full_began_s > FULL_S
+        is_old = began_s - self._shelves[kind].full_began_s > FULL_S or self._was_written_since_full(kind)
         if kind != SERVER.name or is_demanded or is_old or kind not in self._cursors:
             return None
         return self._cursors[kind] - OVERLAP_S
+
+    def _was_written_since_full(self, kind: str) -> bool:
+        """Tell whether somebody who polls wrote after the last full list began.
+
+        A server that is deleted before Nova gave it a host leaves nothing behind that a list of changes could show.
+        """
+        full_s, polls = self._shelves[kind].full_began_s, self._schedules[kind].polls
+        return any(
+            known.wrote_s.get(kind, NEVER_S) >= full_s and known.key in polls for known in self._registrations.values()
+        )
 
     def _move_cursor(self, kind: str, cloud_s: float | None) -> None:
         """Note up to when changes are known, by the cloud's own time: what it said, else its newest time stamp."""

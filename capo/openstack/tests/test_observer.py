@@ -256,6 +256,24 @@ def test_a_demand_is_met_by_a_list_of_everything_only(cloud: FakeCloud) -> None:
     assert cloud.asked[-1][1] == {}
 
 
+def test_changes_do_not_suffice_for_one_who_wrote_since_the_last_full_list(cloud: FakeCloud) -> None:
+    cloud.cloud_s = 1_700_000_000.0
+    cloud.put("server", server("s"))
+    cloud.observer.demand("server", "key")
+    cloud.run()
+    cloud.clock.advance(1)
+    cloud.observer.wrote(OWNER, "server")
+    cloud.clock.advance(1)
+
+    cloud.observer.poll("server", "key", 60)
+    cloud.run()
+
+    assert cloud.asked[-1][1] == {}
+    cloud.clock.advance(5)
+    cloud.run()
+    assert "changes-since" in cloud.asked[-1][1]
+
+
 def test_a_list_of_changes_leaves_the_rest_alone_and_confirms_it(cloud: FakeCloud) -> None:
     cloud.cloud_s, cloud.changes = 1_700_000_000.0, [server("s2", status="SHUTOFF")]
     cloud.put("server", server("s1"), server("s2"))
