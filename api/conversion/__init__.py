@@ -56,7 +56,7 @@ def convert(obj: Json, wanted: str) -> Json:
 
 
 def _convert(obj: Json, wanted: str, kind: str) -> Json:
-    metadata = mapping(obj.get("metadata") or {}, "metadata")
+    metadata = {} if obj.get("metadata") is None else mapping(obj["metadata"], "metadata")
     kept = stash.read(metadata, version=wanted, kind=kind)
     result, lost = dict(obj), dict[str, Json]()
     for part in KINDS[kind]:

@@ -95,12 +95,33 @@ def narrowed(value: Any) -> Any:
 
     A number out of range in a stored object would make the Go provider fail on each list of the kind.
     """
-    if isinstance(value, dict):
-        return {name: narrowed(child) for name, child in value.items()}
-    if isinstance(value, list):
-        return [narrowed(child) for child in value]
-    if isinstance(value, int) and not isinstance(value, bool):
-        return min(max(value, INT32_MIN), INT32_MAX)
+    return value if _fits(value) else _clamped(value)
+
+
+def _fits(value: Any) -> bool:
+    """Tell whether there is nothing to change, which is so nearly always and quicker than a copy."""
+    rest = [value]
+    while rest:
+        match rest.pop():
+            case dict() as children:
+                rest.extend(children.values())
+            case list() as children:
+                rest.extend(children)
+            case int() as number if not INT32_MIN <= number <= INT32_MAX:
+                return False
+    return True
+
+
+def _clamped(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _clamped(child) for name, child in value.items()}
+        case list():
+            return [_clamped(child) for child in value]
+        case bool():
+            return value
+        case int():
+            return min(max(value, INT32_MIN), INT32_MAX)
     return value
 
 

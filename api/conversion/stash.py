@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from capo.api.conversion.shape import ConversionError, Json, mapping
+from capo.api.conversion.shape import Json, mapping
 
 ANNOTATION: Final = "cluster.x-k8s.io/conversion-data"
 
@@ -43,7 +43,5 @@ def written(metadata: Json, *, version: str, kind: str, parts: dict[str, Json]) 
 
 
 def _annotations(metadata: Json) -> dict[str, Any]:
-    try:
-        return mapping(metadata.get("annotations") or {})
-    except ConversionError as error:
-        raise error.below("metadata.annotations") from None
+    annotations = metadata.get("annotations")
+    return {} if annotations is None else mapping(annotations, "metadata.annotations")

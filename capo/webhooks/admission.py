@@ -1,0 +1,89 @@
+"""Answers an AdmissionReview.
+
+Source: Kubernetes documentation, "Dynamic Admission Control"; the status is what the API server itself says when it
+refuses an object, so that ``kubectl`` shows both alike.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from capo.api import validation
+from capo.api.model import GROUP as OUR_GROUP
+from capo.api.validation import Fault
+from capo.webhooks import review
+from capo.webhooks.review import Json
+
+GROUP: Final = "admission.k8s.io"
+KIND: Final = "AdmissionReview"
+VERSION_OF: Final = {kind: "v1alpha1" if kind == "OpenStackServer" else "v1beta2" for kind in validation.KINDS}
+"""The version in which each kind is looked at; the API server converts what was sent in another one."""
+
+
+class MisfitError(Exception):
+    """An object is not what the path is for; the message says what it is."""
+
+
+def answer(body: bytes, kind: str) -> Json:
+    """Return the review with its verdict, and with warnings where a spec is new.
+
+    Args:
+        kind: what the path stands for.
+
+    Raises:
+        MalformedReviewError: the body is no AdmissionReview.
+    """
+    version, request = review.read(body, group=GROUP, kind=KIND)
+    response = {"uid": request["uid"], **_verdict(request, kind)}
+    return {"apiVersion": version, "kind": KIND, "response": response}
+
+
+def _verdict(request: Json, kind: str) -> Json:
+    if request.get("operation") not in ("CREATE", "UPDATE"):
+        return {"allowed": True}
+    try:
+        new = _object(request, "object", kind)
+        if request["operation"] == "CREATE":
+            return _allowed(validation.warnings_of(kind, new))
+        old = _object(request, "oldObject", kind)
+    except MisfitError as error:
+        return _refused(review.bad_request(str(error)))
+    if faults := validation.faults_of_update(kind, old, new, is_dry_run=request.get("dryRun") is True):
+        return _refused(_invalid(kind, review.name_in(request, new), faults))
+    return _allowed(validation.warnings_of(kind, new) if old.get("spec") != new.get("spec") else [])
+
+
+def _object(request: Json, field: str, kind: str) -> Json:
+    """Return the object in this field, which must be of the kind and in the version that is looked at."""
+    obj = request.get(field)
+    if not isinstance(obj, dict) or not isinstance(obj.get("metadata") or {}, dict):
+        raise MisfitError(f"{field}: must be an object of kind {kind}")
+    wanted = f"{OUR_GROUP}/{VERSION_OF[kind]}"
+    if obj.get("kind") != kind or obj.get("apiVersion") != wanted:
+        found = f"{obj.get('apiVersion')} {obj.get('kind')}"
+        raise MisfitError(f"{field}: is {found}, this path is for {wanted} {kind}")
+    return obj
+
+
+def _allowed(warnings: list[str]) -> Json:
+    return {"allowed": True} | ({"warnings": warnings} if warnings else {})
+
+
+def _refused(status: Json) -> Json:
+    return {"allowed": False, "status": status}
+
+
+def _invalid(kind: str, name: str, faults: list[Fault]) -> Json:
+    """Return the ``metav1.Status`` of an object that is invalid."""
+    texts = [f"{fault.field}: {fault.message}" for fault in faults]
+    told = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    causes = [{"reason": fault.reason, "message": fault.message, "field": fault.field} for fault in faults]
+    return {
+        "apiVersion": "v1",
+        "kind": "Status",
+        "status": "Failure",
+        "reason": "Invalid",
+        "code": 422,
+        "message": f'{kind}.{OUR_GROUP} "{name}" is invalid: {told}',
+        "details": {"name": name, "group": OUR_GROUP, "kind": kind, "causes": causes},
+    }

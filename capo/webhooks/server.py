@@ -1,0 +1,132 @@
+"""The process that serves webhooks; started by ``supervisor.py`` with a socket to listen on and its options as JSON.
+
+It ends when its standard input does, which is when the manager is gone, however that came about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from aiohttp import web
+
+from capo import logs, tls
+from capo.webhooks.application import application
+from capo.webhooks.certificate import Certificate, CertificateError
+
+log = logging.getLogger(__name__)
+
+REFRESH_S: Final = 1.0
+"""Pause between two looks at the certificate's files."""
+GRACE_S: Final = 2.0
+"""How long requests may take that are under way when the process is told to end."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the process has to know.
+
+    Args:
+        certificates: folder with ``tls.crt`` and ``tls.key``.
+        tls_min_version: as ``--tls-min-version`` spells it.
+        tls_cipher_suites: names of IANA.
+        verbosity: of the log.
+        layout: of the log.
+    """
+
+    certificates: str
+    tls_min_version: str = "VersionTLS12"
+    tls_cipher_suites: tuple[str, ...] = ()
+    verbosity: int = 0
+    layout: str = "text"
+
+    def to_json(self) -> str:
+        """Return the options as one argument."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the options that an argument says."""
+        values = json.loads(text)
+        return cls(**values | {"tls_cipher_suites": tuple(values["tls_cipher_suites"])})
+
+
+async def serve(options: Options, listener: socket.socket, stopped: asyncio.Event) -> None:
+    """Serve until told to stop; without a usable certificate nothing is answered yet."""
+    certificate = Certificate(
+        Path(options.certificates), lambda: tls.server_context(options.tls_min_version, options.tls_cipher_suites)
+    )
+    complaint = ""
+    while not stopped.is_set():
+        complaint = _refreshed(certificate, complaint)
+        if not complaint:
+            break
+        await _pause(stopped)
+    runner = web.AppRunner(application(), access_log=None, shutdown_timeout=GRACE_S)
+    await runner.setup()
+    try:
+        if not stopped.is_set():
+            await web.SockSite(runner, listener, ssl_context=certificate.context).start()
+        while not stopped.is_set():
+            await _pause(stopped)
+            complaint = _refreshed(certificate, complaint)
+    finally:
+        await runner.cleanup()
+
+
+def _refreshed(certificate: Certificate, complaint: str) -> str:
+    """Take a new certificate if there is one; return what is wrong with it, logged when it is not what was before."""
+    try:
+        if certificate.refresh():
+            log.info("Certificate is loaded")
+    except CertificateError as error:
+        if str(error) != complaint:
+            log.error("Certificate cannot be used", extra={"err": str(error)})
+        return str(error)
+    return ""
+
+
+async def _pause(stopped: asyncio.Event) -> None:
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(stopped.wait(), REFRESH_S)
+
+
+async def _until_told(options: Options, listener: socket.socket) -> None:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, stopped.set)
+    loop.add_signal_handler(signal.SIGINT, lambda: None)  # Ctrl-C: the manager ends us when it has finished
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+
+    async def watch_manager() -> None:
+        await reader.read()
+        stopped.set()
+
+    watching = asyncio.create_task(watch_manager())
+    await serve(options, listener, stopped)
+    watching.cancel()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve on the socket whose number is the first argument, with the options that the second one says."""
+    number, text = arguments
+    options = Options.from_json(text)
+    logs.set_up(verbosity_level=options.verbosity, layout=options.layout)
+    with socket.socket(fileno=int(number)) as listener:
+        listener.setblocking(False)
+        asyncio.run(_until_told(options, listener))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,140 @@
+"""Keeps the webhook server running in a process of its own, and knows how it is.
+
+The manager holds the socket: clients wait for a moment instead of being refused while a server that died is replaced.
+Nothing listens before there is a certificate.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Self
+
+from capo.webhooks.certificate import NAMES
+from capo.webhooks.server import GRACE_S, Options
+
+log = logging.getLogger(__name__)
+
+WELL_S: Final = 2.0
+"""Pause between two looks at a server that is well."""
+UNWELL_S: Final = 0.2
+RESTART_S: Final = 1.0
+"""Pause before a server that died is replaced."""
+PROBE_S: Final = 2.0
+"""Limit of the TLS handshake that proves the server well."""
+
+
+@dataclass
+class Webhooks:
+    """The webhook server of this replica; a context manager.
+
+    Args:
+        host: address to listen on; empty: all.
+        port: 0 takes any that is free.
+    """
+
+    options: Options
+    host: str = ""
+    port: int = 0
+    _fault: str | None = "not started"
+    _listener: socket.socket | None = None
+    _process: subprocess.Popen[bytes] | None = None
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._watch, name="webhooks", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(PROBE_S + 1)
+        self._end()
+        if self._listener:
+            self._listener.close()
+
+    def fault(self) -> str | None:
+        """Return what is wrong, None when the server takes TLS connections: the check of the probes."""
+        return self._fault
+
+    def _watch(self) -> None:
+        while not self._stop.is_set():
+            fault = self._look()
+            if fault != self._fault:
+                log.log(logging.ERROR if fault else logging.INFO, "Webhooks", extra={"state": fault or "served"})
+            self._fault = fault
+            self._stop.wait(UNWELL_S if fault else WELL_S)
+
+    def _look(self) -> str | None:
+        """Do what is to be done next; return what is still wrong."""
+        if self._process is None:
+            return self._start()
+        if (status := self._process.poll()) is not None:
+            self._end()
+            self._stop.wait(RESTART_S)
+            return f"the server ended with status {status} and is started again"
+        return self._probe()
+
+    def _start(self) -> str | None:
+        missing = [name for name in NAMES if not (Path(self.options.certificates) / name).exists()]
+        if missing:
+            return f"no certificate: {self.options.certificates} lacks {' and '.join(missing)}"
+        try:
+            if self._listener is None:
+                self._listener = listener(self.host, self.port)
+                self.port = self._listener.getsockname()[1]
+            number = self._listener.fileno()
+            self._process = subprocess.Popen(  # noqa: S603 - our own module
+                [sys.executable, "-m", "capo.webhooks.server", str(number), self.options.to_json()],
+                stdin=subprocess.PIPE,
+                pass_fds=[number],
+            )
+        except OSError as error:
+            return f"cannot listen on {self.host}:{self.port}: {error.strerror or error}"
+        return "the server is starting"
+
+    def _probe(self) -> str | None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE  # it is about whether, not with whom
+        try:
+            with (
+                socket.create_connection((self.host or "localhost", self.port), PROBE_S) as connection,
+                context.wrap_socket(connection),
+            ):
+                return None
+        except OSError as error:
+            return f"no TLS connection to port {self.port}: {error.strerror or error}"
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None  # noqa: S101 - a pipe was asked for
+        process.terminate()
+        process.stdin.close()
+        try:
+            process.wait(GRACE_S + 1)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def listener(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on this address; an empty one means all, of both IP versions.
+
+    Raises:
+        OSError: the address is taken or not ours.
+    """
+    if host:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
+    return socket.create_server(("", port))

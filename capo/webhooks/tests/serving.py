@@ -1,0 +1,52 @@
+"""A webhook server on a thread of the test, over real TLS, and a client for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from capo.local import pki
+from capo.webhooks import server, supervisor
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Served:
+    """A server that runs."""
+
+    url: str
+    folder: Path
+
+    def post(self, path: str, body: object) -> requests.Response:
+        """Send a body: JSON, or bytes as they are."""
+        data = {"data": body} if isinstance(body, bytes) else {"json": body}
+        with requests.Session() as session:
+            session.trust_env = False
+            return session.post(self.url + path, verify=str(self.folder / "ca.crt"), timeout=30, **data)
+
+
+@contextlib.contextmanager
+def serving(folder: Path, **options: Any) -> Iterator[Served]:
+    """Serve with a certificate that is made here."""
+    pki.create(folder)
+    listener = supervisor.listener("127.0.0.1", 0)
+    listener.setblocking(False)
+    loop, stopped = asyncio.new_event_loop(), asyncio.Event()
+    work = server.serve(server.Options(str(folder / "webhook"), **options), listener, stopped)
+    thread = threading.Thread(target=loop.run_until_complete, args=(work,), daemon=True)
+    thread.start()
+    try:
+        yield Served(f"https://127.0.0.1:{listener.getsockname()[1]}", folder)
+    finally:
+        loop.call_soon_threadsafe(stopped.set)
+        thread.join()
+        loop.close()
+        listener.close()

@@ -1,0 +1,53 @@
+"""Random objects of the Go provider's schemas go there and back through the real answer of ``/convert``.
+
+``CONVERSION_OBJECTS`` says how many of each kind and version; ``make test-full`` asks for 10,000.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import islice
+from random import Random
+from typing import Any
+
+import pytest
+
+from capo.api import conversion
+from capo.api.conversion.tests import test_random_objects as builder
+from capo.webhooks.application import CONVERT
+from capo.webhooks.tests.serving import Served
+
+Json = dict[str, Any]
+pytestmark = pytest.mark.compare
+
+AMOUNT = int(os.environ.get("CONVERSION_OBJECTS", "500"))
+PAGE = 250
+
+
+def converted(served: Served, objects: list[Json], wanted: str) -> list[Json]:
+    request = {"uid": "one", "desiredAPIVersion": wanted, "objects": objects}
+    review = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
+    response = served.post(CONVERT, review).json()["response"]
+    assert response["result"] == {"status": "Success"}
+    done: list[Json] = response["convertedObjects"]
+    return done
+
+
+@builder.KINDS
+@builder.VERSIONS
+def test_objects_go_there_and_back_through_the_server(served: Served, kind: str, version: str) -> None:
+    left = builder.left_of(version)
+    randoms = (Random(f"{kind}/{version}/{number}") for number in range(AMOUNT))
+    while page := [builder.made(kind, version, random) for random in islice(randoms, PAGE)]:
+        there = converted(served, page, builder.other(version))
+        back = converted(served, there, builder.this(version))
+        without = converted(served, [builder.bare(obj) for obj in there], builder.this(version))
+
+        assert back == page
+        assert [left(builder.bare(obj)) for obj in without] == [left(obj) for obj in page]
+
+
+def test_all_kinds_that_the_go_provider_converts_are_converted() -> None:
+    assert {*conversion.KINDS} == {
+        kind for kind in builder.PLURALS if len(builder.go_providers(kind)["spec"]["versions"]) == 2
+    }
