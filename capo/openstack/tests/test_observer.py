@@ -256,22 +256,16 @@ def test_a_demand_is_met_by_a_list_of_everything_only(cloud: FakeCloud) -> None:
     assert cloud.asked[-1][1] == {}
 
 
-def test_changes_do_not_suffice_for_one_who_wrote_since_the_last_full_list(cloud: FakeCloud) -> None:
+def test_everything_is_listed_more_often_while_somebody_waits(cloud: FakeCloud) -> None:
     cloud.cloud_s = 1_700_000_000.0
-    cloud.put("server", server("s"))
-    cloud.observer.demand("server", "key")
+    cloud.observer.track("server", "key")
     cloud.run()
-    cloud.clock.advance(1)
-    cloud.observer.wrote(OWNER, "server")
-    cloud.clock.advance(1)
+    cloud.observer.poll("server", "key", 600)
 
-    cloud.observer.poll("server", "key", 60)
-    cloud.run()
-
-    assert cloud.asked[-1][1] == {}
-    cloud.clock.advance(5)
-    cloud.run()
-    assert "changes-since" in cloud.asked[-1][1]
+    for pause_s, params in ((29, {"changes-since": "2023-11-14T22:13:10Z"}), (2, {})):
+        cloud.clock.advance(pause_s)
+        cloud.run()
+        assert cloud.asked[-1][1] == params
 
 
 def test_a_list_of_changes_leaves_the_rest_alone_and_confirms_it(cloud: FakeCloud) -> None:
