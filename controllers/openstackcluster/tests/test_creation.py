@@ -146,11 +146,24 @@ def test_router_gets_the_addresses_that_it_is_told_to_have(world: World) -> None
     (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
     (subnet_id,) = (i for i, s in world.inventory()["subnets"].items() if s["network_id"] == external["id"])
     subnet = {"id": subnet_id}
-    world.up(**MANAGED, managedRouter={"externalIPs": [{"fixedIP": "127.64.9.9", "subnet": subnet}]})
+    admin = {"name": "cloud", "cloudName": "sim-admin"}
+    router = {"externalIPs": [{"fixedIP": "127.64.9.9", "subnet": subnet}]}
+    world.up(**MANAGED, identityRef=admin, managedRouter=router)
 
-    assert world.is_ready()
+    assert world.is_ready(), world.status()
     assert world.status()["router"]["ips"] == ["127.64.9.9"]
     assert sum("PUT /v2.0/routers" in r and "interface" not in r for r in world.requests()) == 1
+
+
+def test_gateway_addresses_that_the_policy_refuses_are_told(world: World) -> None:
+    (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
+    (subnet_id,) = (i for i, s in world.inventory()["subnets"].items() if s["network_id"] == external["id"])
+    router = {"externalIPs": [{"fixedIP": "127.64.9.9", "subnet": {"id": subnet_id}}]}
+
+    world.up(**MANAGED, managedRouter=router)
+
+    assert world.shown("RouterReady") == ("False", "RouterCreateFailed")
+    assert "Forbidden" in world.message("RouterReady")
 
 
 def test_without_external_network_the_vip_is_the_endpoint(world: World) -> None:

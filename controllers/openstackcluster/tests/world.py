@@ -5,12 +5,15 @@ from __future__ import annotations
 import collections
 from typing import Any
 
+import requests
+
 from capo import names
 from capo.controllers.openstackcluster.subject import ClusterSubject
 from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME, OWNER
 from capo.controllers.openstackserver.subject import ServerSubject
 from capo.controllers.tests.stage import Stage
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_SERVER
+from capo.simulator.testing import Client
 
 MANAGED: dict[str, Any] = {"managedSubnets": [{"cidr": "10.6.0.0/24", "dnsNameservers": ["192.0.2.53"]}]}
 BALANCER: dict[str, Any] = {"apiServer": {"managedLoadBalancer": {"enabled": True}}}
@@ -32,7 +35,13 @@ class World(Stage):
     def __init__(self) -> None:
         super().__init__(ClusterSubject, ServerSubject)
         self.before: dict[str, dict[str, Any]] = {}
+        self._sessions: list[requests.Session] = []
         self.put_secret()
+
+    def __exit__(self, *_: object) -> None:
+        for session in self._sessions:
+            session.close()
+        super().__exit__()
 
     def place(self, *, owner: dict[str, Any] | None = None, **spec: Any) -> None:
         """Place a Cluster and its OpenStackCluster as Cluster API has them."""
@@ -88,6 +97,9 @@ class World(Stage):
     def message(self, type_: str) -> str:
         return str(self.condition(OPENSTACK_CLUSTER, CLUSTER_NAME, type_).get("message", ""))
 
+    def condition_types(self) -> set[str]:
+        return {c["type"] for c in self.status().get("conditions", ())}
+
     def is_ready(self) -> bool:
         return self.exists(OPENSTACK_CLUSTER, CLUSTER_NAME) and self.shown("Ready") == ("True", "Ready")
 
@@ -120,6 +132,12 @@ class World(Stage):
             for kind, items in now.items()
         }
         return {kind: items for kind, items in found.items() if items}
+
+    def admin(self) -> Client:
+        """Return the cloud's admin, who ends with the test."""
+        client = Client(self.simulator, "sim-admin")
+        self._sessions.append(client.session)
+        return client
 
     def resync(self) -> None:
         """Have a pass for every object, as the periodic sweep has."""

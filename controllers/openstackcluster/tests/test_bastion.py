@@ -1,0 +1,234 @@
+"""The bastion: add, edit, disable, lose; nothing is left behind, and the cluster stays ready."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from capo import names
+from capo.controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, FULL, GROUPS, MANAGED, SERVER, World
+from capo.kube.kinds import OPENSTACK_SERVER
+
+WITH: dict[str, Any] = {**MANAGED, **GROUPS, **BASTION}
+LARGER = {"flavor": {"filter": {"name": "m1.medium"}}}
+
+
+def server(world: World) -> dict[str, Any]:
+    return world.one("servers")
+
+
+def own_address(world: World) -> str:
+    fip = world.record("fip-bastion")
+    assert fip
+    return str(world.made()["floatingips"][fip]["floating_ip_address"])
+
+
+def test_a_bastion_is_added_to_a_cluster_that_has_none(world: World) -> None:
+    world.up(**MANAGED, **GROUPS)
+
+    world.change(**BASTION)
+    world.settle(for_s=60)
+
+    assert world.shown("BastionReady") == ("True", "Ready")
+    bastion = world.status()["bastion"]
+    assert bastion["id"] == server(world)["id"]
+    assert bastion["floatingIP"] == own_address(world)
+    assert ("ingress", "tcp", 22, None) in world.rules("worker")
+    assert ("ingress", "tcp", 22, None) in world.rules("bastion")
+
+
+def test_the_bastion_is_in_the_bastion_group(world: World) -> None:
+    world.up(**WITH)
+
+    group = world.one("security_groups", name="k8s-cluster-default-kube-secgroup-bastion")["id"]
+    assert world.one("ports", name=f"{BASTION_NAME}-0")["security_groups"] == [group]
+
+
+def test_an_edited_bastion_is_replaced_and_keeps_its_address(world: World) -> None:
+    world.up(**WITH)
+    old, address = server(world), own_address(world)
+
+    world.change(bastion={"spec": LARGER})
+    world.settle(for_s=60)
+
+    new = server(world)
+    assert new["id"] != old["id"]
+    assert new["flavor"] != old["flavor"]
+    assert world.status()["bastion"]["floatingIP"] == address
+    assert world.shown("BastionReady") == ("True", "Ready")
+    assert world.counts()["floatingips"] == 2
+
+
+def test_an_edit_takes_few_requests(world: World) -> None:
+    world.up(**WITH)
+    world.cloud.counter.reset()
+
+    world.change(bastion={"spec": LARGER})
+    world.settle(
+        for_s=30, until=lambda: world.status().get("bastion", {}).get("state") == "ACTIVE" and world.is_ready()
+    )
+    world.settle(for_s=20)
+
+    assert len(world.requests()) <= 20, world.requests()
+
+
+def test_a_bastion_that_is_edited_while_it_is_built_leaves_nothing_behind(world: World) -> None:
+    world.place(**WITH)
+    world.settle(for_s=60, until=lambda: "servers" in world.made())
+    assert server(world)["status"] == "BUILD"
+
+    world.change(bastion={"spec": LARGER})
+    world.settle(for_s=60)
+
+    assert world.shown("BastionReady") == ("True", "Ready")
+    assert world.counts()["servers"] == 1
+    assert len([p for p in world.made()["ports"].values() if p["name"].startswith(BASTION_NAME)]) == 1
+
+
+def test_an_edit_that_changes_no_server_replaces_nothing(world: World) -> None:
+    world.up(**WITH)
+    old = server(world)
+
+    world.put_secret("second")
+    world.change(identityRef={"name": "second"}, bastion={"spec": {"identityRef": {"name": "x", "cloudName": "y"}}})
+    world.settle(for_s=60)
+
+    assert server(world)["id"] == old["id"]
+
+
+@pytest.mark.parametrize("how", ["disabled", "removed"])
+def test_a_bastion_that_is_not_wanted_any_more_goes_with_address_and_group(world: World, how: str) -> None:
+    world.up(**WITH)
+
+    world.change(bastion={"enabled": False} if how == "disabled" else None)
+    world.settle(for_s=120)
+
+    assert not world.has_bastion()
+    assert "servers" not in world.made()
+    assert world.counts()["floatingips"] == 1
+    assert world.counts()["security_groups"] == 2
+    assert not [r for r in world.rules("worker") if r[2] == 22]
+    assert "bastion" not in world.status()
+    assert "bastionSecurityGroup" not in world.status()
+    assert world.condition_types() & {"BastionReady"} == set()
+    assert world.is_ready()
+
+
+def test_a_bastion_comes_back_when_it_is_enabled_again(world: World) -> None:
+    world.up(**WITH)
+    world.change(bastion={"enabled": False})
+    world.settle(for_s=120)
+
+    world.change(bastion={"enabled": True})
+    world.settle(for_s=60)
+
+    assert world.shown("BastionReady") == ("True", "Ready")
+    assert world.counts()["servers"] == 1
+
+
+def user_floating_ip(world: World) -> dict[str, Any]:
+    (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
+    made: dict[str, Any] = world.member.make(
+        "/network/v2.0/floatingips", "floatingip", floating_network_id=external["id"]
+    )
+    return made
+
+
+def test_a_floating_ip_of_the_user_is_used_and_kept(world: World) -> None:
+    mine = user_floating_ip(world)
+    bastion = {**BASTION["bastion"], "floatingIP": mine["floating_ip_address"]}
+    world.up(**MANAGED, **GROUPS, bastion=bastion)
+    assert world.status()["bastion"]["floatingIP"] == mine["floating_ip_address"]
+    assert world.record("fip-bastion") is None
+
+    world.change(bastion={"enabled": False, "floatingIP": None})
+    world.settle(for_s=120)
+
+    assert not world.has_bastion()
+    assert mine["id"] in world.inventory()["floatingips"]
+
+
+def test_a_floating_ip_that_is_named_later_takes_the_place_of_ours(world: World) -> None:
+    mine = user_floating_ip(world)
+    world.up(**WITH)
+    old = server(world)
+
+    world.change(bastion={"floatingIP": mine["floating_ip_address"]})
+    world.settle(for_s=60)
+
+    assert server(world)["id"] == old["id"]
+    assert world.status()["bastion"]["floatingIP"] == mine["floating_ip_address"]
+    assert world.record("fip-bastion") is None
+    assert world.counts()["floatingips"] == 1
+
+
+def test_a_bastion_whose_server_was_deleted_is_built_anew(world: World) -> None:
+    world.up(**WITH)
+    old, address = server(world), own_address(world)
+    world.member.ask("DELETE", f"/compute/v2.1/servers/{old['id']}")
+
+    world.settle(for_s=300)
+
+    assert server(world)["id"] != old["id"]
+    assert world.status()["bastion"]["floatingIP"] == address
+    assert world.shown("BastionReady") == ("True", "Ready")
+
+
+def test_a_bastion_that_fails_says_why_and_the_cluster_is_ready(world: World) -> None:
+    bastion = copy.deepcopy(BASTION)
+    bastion["bastion"]["spec"]["serverMetadata"] = [{"key": "lab-spawn", "value": "fail"}]
+    world.up(**MANAGED, **GROUPS, **bastion)
+
+    assert world.shown("BastionReady")[0] == "False"
+    assert world.is_ready()
+    assert world.is_provisioned()
+
+
+def test_a_bastion_with_an_unknown_flavor_says_so_and_recovers_with_the_spec(world: World) -> None:
+    bastion = {"enabled": True, "spec": {**SERVER, "flavor": {"filter": {"name": "nonesuch"}}}}
+    world.up(**MANAGED, bastion=bastion)
+    assert "nonesuch" in world.message("BastionReady")
+    assert world.is_ready()
+
+    world.change(bastion={"spec": SERVER})
+    world.settle(for_s=60)
+
+    assert world.shown("BastionReady") == ("True", "Ready")
+
+
+def test_a_server_of_that_name_that_is_somebody_elses_is_left_alone(world: World) -> None:
+    other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "another"}
+    spec = {
+        "identityRef": {"name": "cloud", "cloudName": "sim"},
+        "flavor": "m1.small",
+        "image": {"filter": {"name": "tiny-image"}},
+        "sshKeyName": "lab",
+        "ports": [{"network": {"id": world.network()["id"]}}],
+    }
+    world.put(OPENSTACK_SERVER, {"metadata": {"name": BASTION_NAME, "ownerReferences": [other]}, "spec": spec})
+    world.settle(for_s=30)
+
+    world.up(**FULL)
+    assert world.shown("BastionReady") == ("False", "ForeignResource")
+    assert world.is_ready()
+
+    world.remove()
+    world.settle(for_s=120)
+    assert world.is_gone()
+    assert world.has_bastion()
+
+
+def test_a_bastion_without_our_hash_is_marked_and_kept(world: World) -> None:
+    world.up(**WITH)
+    old = server(world)
+    world.edit(OPENSTACK_SERVER, BASTION_NAME, {"metadata": {"annotations": {names.BASTION_HASH_ANNOTATION: None}}})
+    world.settle(for_s=30)
+    marked = world.get(OPENSTACK_SERVER, BASTION_NAME)["metadata"]["annotations"]
+    assert marked[names.BASTION_HASH_ANNOTATION].startswith("1-")
+    assert server(world)["id"] == old["id"]
+
+    world.change(bastion={"spec": LARGER})
+    world.settle(for_s=60)
+    assert server(world)["id"] != old["id"]

@@ -1,0 +1,290 @@
+"""Clusters that go away: nothing of theirs is left, nothing of others is touched, and what is in the way is named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo import names
+from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from capo.controllers.openstackcluster.tests.world import BALANCER, FULL, GROUPS, MANAGED, World
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE
+
+NETWORK_PATH = "/network/v2.0"
+
+
+def test_deletion_leaves_nothing_behind(world: World) -> None:
+    world.up(**FULL, tags=["blue"])
+
+    world.remove()
+    world.settle(for_s=120)
+
+    assert world.is_gone()
+    assert world.made() == {}
+    assert not world.has_bastion()
+
+
+def test_deletion_takes_few_requests(world: World) -> None:
+    world.up(**FULL)
+    world.cloud.counter.reset()
+
+    world.remove()
+    world.settle(for_s=120)
+
+    assert world.is_gone()
+    assert len(world.requests()) <= 30, world.requests()
+
+
+@pytest.mark.parametrize("kind", ["networks", "routers", "loadbalancers", "security_groups", "servers"])
+def test_deletion_while_it_comes_up_leaves_nothing_behind(world: World, kind: str) -> None:
+    world.place(**FULL)
+    world.settle(for_s=60, until=lambda: kind in world.made())
+
+    world.remove()
+    world.settle(for_s=300)
+
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+def test_deletion_after_a_restart_finds_everything_again(world: World) -> None:
+    world.up(**FULL)
+    world.start()
+
+    world.remove()
+    world.settle(for_s=120)
+
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+def test_deletion_finds_by_stamp_what_no_status_records(world: World) -> None:
+    world.up(**FULL)
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": None})
+    world.start()
+
+    world.remove()
+    world.settle(for_s=120)
+
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+def test_deletion_does_not_ask_the_spec_what_there_is(world: World) -> None:
+    world.up(**FULL)
+    spec = {"managedSubnets": None, "apiServer": None, "managedSecurityGroups": None, "bastion": None}
+    world.edit(
+        OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": spec, "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    )
+
+    world.settle(for_s=120)
+
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+def test_machines_go_first_and_the_wait_counts_them(world: World) -> None:
+    world.up(**MANAGED)
+    labels = {names.CLUSTER_NAME_LABEL: CLUSTER_NAME}
+    for name in ("m1", "m2"):
+        world.put(MACHINE, {"metadata": {"name": name, "labels": labels}})
+    world.put(OPENSTACK_MACHINE, {"metadata": {"name": "m1", "labels": labels}})
+    for kind in (MACHINE, OPENSTACK_MACHINE):
+        world.put(kind, {"metadata": {"name": "other", "labels": {names.CLUSTER_NAME_LABEL: "other"}}})
+    world.cloud.counter.reset()
+
+    world.remove()
+    world.settle(for_s=600)
+    assert world.shown("MachinesGone") == ("False", "Deleting")
+    assert "2 Machines and 1 OpenStackMachine" in world.message("MachinesGone")
+    assert world.shown("Ready") == ("False", "Deleting")
+    assert world.requests() == []
+
+    world.delete(OPENSTACK_MACHINE, "m1")
+    world.delete(MACHINE, "m1")
+    world.delete(MACHINE, "m2")
+    world.settle(for_s=30)
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+def blocked(world: World) -> str:
+    world.settle(for_s=60)
+    assert not world.is_gone()
+    return world.message("Ready")
+
+
+def test_a_port_of_somebody_else_is_named_and_waited_for(world: World) -> None:
+    world.up(**MANAGED)
+    network = world.one("networks")
+    port = world.member.make(f"{NETWORK_PATH}/ports", "port", network_id=network["id"], name="theirs")
+
+    world.remove()
+
+    assert f"port {port['id']} 'theirs'" in blocked(world)
+    assert world.shown("NetworkReady") == ("False", "NetworkCreateFailed")
+
+    world.member.ask("DELETE", f"{NETWORK_PATH}/ports/{port['id']}")
+    world.settle(for_s=300)
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+def test_a_floating_ip_of_a_workload_is_named_and_waited_for(world: World) -> None:
+    world.up(**MANAGED)
+    network = world.one("networks")
+    (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
+    port = world.member.make(f"{NETWORK_PATH}/ports", "port", network_id=network["id"])
+    values = {"floating_network_id": external["id"], "port_id": port["id"]}
+    theirs = world.member.make(f"{NETWORK_PATH}/floatingips", "floatingip", **values)
+
+    world.remove()
+
+    assert f"floating IP {theirs['floating_ip_address']}" in blocked(world)
+
+    world.member.ask("DELETE", f"{NETWORK_PATH}/floatingips/{theirs['id']}")
+    world.member.ask("DELETE", f"{NETWORK_PATH}/ports/{port['id']}")
+    world.settle(for_s=300)
+    assert world.is_gone()
+
+
+def test_a_router_that_somebody_connected_is_not_disconnected(world: World) -> None:
+    world.up(**MANAGED)
+    subnet = world.one("subnets")
+    theirs = world.member.make(f"{NETWORK_PATH}/routers", "router", name="theirs")
+    port = world.member.make(f"{NETWORK_PATH}/ports", "port", network_id=subnet["network_id"])
+    path = f"{NETWORK_PATH}/routers/{theirs['id']}"
+    world.member.ask("PUT", f"{path}/add_router_interface", {"port_id": port["id"]})
+
+    world.remove()
+
+    assert f"of network:router_interface {theirs['id']}" in blocked(world)
+    assert world.inventory()["ports"][port["id"]]["device_id"] == theirs["id"]
+
+
+def test_a_group_in_use_is_named_with_its_port(world: World) -> None:
+    other = world.network()
+    world.up(**MANAGED, **GROUPS)
+    group = world.one("security_groups", name="k8s-cluster-default-kube-secgroup-worker")
+    port = world.member.make(
+        f"{NETWORK_PATH}/ports", "port", network_id=other["id"], security_groups=[group["id"]], name="theirs"
+    )
+
+    world.remove()
+
+    assert f"port {port['id']} 'theirs'" in blocked(world)
+
+    world.member.ask("DELETE", f"{NETWORK_PATH}/ports/{port['id']}")
+    world.settle(for_s=300)
+    assert world.is_gone()
+
+
+def test_what_is_gone_already_holds_up_nothing(world: World) -> None:
+    world.up(**MANAGED, **BALANCER, **GROUPS)
+    balancer = world.one("loadbalancers")["id"]
+    world.member.ask("DELETE", f"/load-balancer/v2/lbaas/loadbalancers/{balancer}?cascade=true")
+    world.member.ask("DELETE", f"{NETWORK_PATH}/floatingips/{world.one('floatingips')['id']}")
+    group = world.one("security_groups", name="k8s-cluster-default-kube-secgroup-worker")["id"]
+    world.member.ask("DELETE", f"{NETWORK_PATH}/security-groups/{group}")
+    world.settle(for_s=5)
+
+    world.remove()
+    world.settle(for_s=120)
+
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+def test_a_busy_load_balancer_is_waited_for(world: World) -> None:
+    world.up(**MANAGED, **BALANCER)
+    balancer = world.one("loadbalancers")["id"]
+    world.set_state("loadbalancers", balancer, provisioning_status="PENDING_UPDATE")
+
+    world.remove()
+    world.settle(for_s=60)
+    assert not world.is_gone()
+
+    world.set_state("loadbalancers", balancer, provisioning_status="ACTIVE")
+    world.settle(for_s=300)
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+def test_a_cluster_that_is_gone_does_not_hold_up_the_deletion(world: World) -> None:
+    world.up(**FULL)
+    world.delete(CLUSTER, CLUSTER_NAME)
+
+    world.remove()
+    world.settle(for_s=120)
+
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+# -- gates ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("by", ["Cluster", "annotation"])
+def test_a_paused_cluster_is_left_alone_also_when_it_is_deleted(world: World, by: str) -> None:
+    world.up(**MANAGED)
+    annotated = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}}
+    resumed: dict[str, Any] = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}}
+    if by == "Cluster":
+        world.edit(CLUSTER, CLUSTER_NAME, {"spec": {"paused": True}})
+    else:
+        world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, annotated)
+    world.settle(for_s=5)
+    assert world.shown("Paused") == ("True", "Paused")
+    world.cloud.counter.reset()
+
+    world.remove()
+    world.settle(for_s=60)
+    assert not world.is_gone()
+    assert world.requests() == []
+
+    if by == "Cluster":
+        world.edit(CLUSTER, CLUSTER_NAME, {"spec": {"paused": False}})
+    else:
+        world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, resumed)
+    world.settle(for_s=60)
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+def test_a_paused_cluster_says_so_and_says_when_it_goes_on(world: World) -> None:
+    world.place(owner={"paused": True}, **MANAGED)
+    world.settle(for_s=30)
+    assert world.shown("Paused") == ("True", "Paused")
+    assert world.requests() == []
+
+    world.edit(CLUSTER, CLUSTER_NAME, {"spec": {"paused": False}})
+    world.settle(for_s=30)
+
+    assert world.shown("Paused") == ("False", "NotPaused")
+    assert world.is_ready()
+
+
+def test_externally_managed_infrastructure_is_not_touched_in_any_way(world: World) -> None:
+    world.place(**FULL)
+    managed = {"metadata": {"annotations": {names.MANAGED_BY_ANNOTATION: ""}}}
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, managed)
+    version = world.osc()["metadata"]["resourceVersion"]
+
+    world.settle(for_s=60)
+
+    assert world.osc()["metadata"]["resourceVersion"] == version
+    assert world.requests() == []
+
+
+def test_credentials_that_are_refused_are_told_and_mended_within_fifteen_seconds(world: World) -> None:
+    good = world.simulator.clouds_yaml.read_bytes()
+    world.put_secret(text=good.replace(b"capi-password", b"wrong"))
+    world.up(**MANAGED, for_s=60)
+    assert world.shown("OpenStackAuthenticationSucceeded") == ("False", "OpenStackAuthenticationFailed")
+    assert "finalizers" not in world.osc()["metadata"]
+
+    world.put_secret(text=good)
+    world.settle(for_s=15)
+
+    assert world.is_ready()
