@@ -22,6 +22,7 @@ from capo.errors import (
 from capo.ledger import Ledger, Pending
 from capo.names import Stamp
 from capo.openstack.kinds import KINDS, ResourceKind
+from capo.openstack.observer import FASTEST_S
 from capo.openstack.shelf import NEVER_S, Item
 
 if TYPE_CHECKING:
@@ -188,8 +189,15 @@ class Observed:
         self._observer.wrote(self._owner_id, kind)
 
     def poll(self, kind: str, for_s: float = POLL_S) -> None:
-        """Have the kind listed again and again; the object is woken when its resources change."""
+        """Have the kind listed again and again; the object is woken when its resources change.
+
+        After a deletion call everything is listed once: a server that has no host yet vanishes at once, and no list of
+        changes ever shows it.
+        """
         self._observer.poll(kind, self._key, for_s)
+        wrote_s = self._observer.wrote_s(self._owner_id, kind)
+        if any(item.as_of_s < wrote_s for item in self._observer.of_owner(kind, self._owner_id)):
+            self._observer.demand(kind, self._key, self._clock.now() + FASTEST_S)
 
     # -- conclusions ------------------------------------------------------------------------------------------------
 

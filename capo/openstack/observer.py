@@ -319,20 +319,11 @@ class Observer:
     def _changes_since_s(self, kind: str, began_s: float) -> float | None:
         """Return the cloud's time since when changes suffice, None when everything must be listed."""
         is_demanded = bool(self._schedules[kind].demands)
-        is_old = began_s - self._shelves[kind].full_began_s > FULL_S or self._was_written_since_full(kind)
+        limit_s = POLLED_FULL_S if self._schedules[kind].polls else FULL_S
+        is_old = began_s - self._shelves[kind].full_began_s > limit_s
         if kind != SERVER.name or is_demanded or is_old or kind not in self._cursors:
             return None
         return self._cursors[kind] - OVERLAP_S
-
-    def _was_written_since_full(self, kind: str) -> bool:
-        """Tell whether somebody who polls wrote after the last full list began.
-
-        A server that is deleted before Nova gave it a host leaves nothing behind that a list of changes could show.
-        """
-        full_s, polls = self._shelves[kind].full_began_s, self._schedules[kind].polls
-        return any(
-            known.wrote_s.get(kind, NEVER_S) >= full_s and known.key in polls for known in self._registrations.values()
-        )
 
     def _move_cursor(self, kind: str, cloud_s: float | None) -> None:
         """Note up to when changes are known, by the cloud's own time: what it said, else its newest time stamp."""

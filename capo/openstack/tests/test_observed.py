@@ -459,3 +459,36 @@ def test_what_is_doubted_is_asked_for(cloud: FakeCloud, ledger: Ledger) -> None:
 
     assert sight.find("port", "port-0") is not None
     assert cloud.asked[-1][0] == "port/p1"
+
+
+def test_a_server_that_vanishes_without_a_trace_while_it_is_deleted_is_missed(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.cloud_s, cloud.changes = 1_700_000_000.0, []
+    cloud.put("server", server("s1", status="BUILD"))
+    find_after_list(cloud, ledger, "server", "server")
+    sight = observed(cloud, ledger)
+    cloud.clock.advance(1)
+    sight.wrote("server")
+    cloud.bodies["server"].clear()
+    sight.poll("server")
+    cloud.woken.clear()
+
+    cloud.clock.advance(1)
+    cloud.run()
+
+    assert cloud.woken == ["key"]
+    assert observed(cloud, ledger).owned("server") == []
+
+
+def test_after_a_create_changes_suffice(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.cloud_s, cloud.changes = 1_700_000_000.0, []
+    assert find_after_list(cloud, ledger, "server", "server") is None
+    sight = observed(cloud, ledger)
+    sight.wrote("server")
+    ledger.record("server", "server", "s1")
+    sight.learn("server", server("s1", status="BUILD"))
+
+    sight.poll("server")
+    cloud.clock.advance(1)
+    cloud.run()
+
+    assert "changes-since" in cloud.asked[-1][1]
