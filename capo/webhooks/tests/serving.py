@@ -40,8 +40,14 @@ def serving(folder: Path, **options: Any) -> Iterator[Served]:
     listener = supervisor.listener("127.0.0.1", 0)
     listener.setblocking(False)
     loop, stopped = asyncio.new_event_loop(), asyncio.Event()
-    work = server.serve(server.Options(str(folder / "webhook"), **options), listener, stopped)
-    thread = threading.Thread(target=loop.run_until_complete, args=(work,), daemon=True)
+    options_ = server.Options(str(folder / "webhook"), **options)
+
+    async def work() -> None:
+        await server.serve(options_, listener, stopped)
+        for _ in range(10):
+            await asyncio.sleep(0)  # connections that clients have cut are closed
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(work()), daemon=True)
     thread.start()
     try:
         yield Served(f"https://127.0.0.1:{listener.getsockname()[1]}", folder)
