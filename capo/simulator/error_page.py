@@ -32,15 +32,15 @@ def redirect_to_slash(request: Request) -> Response:
     return Response(302, headers={"Content-Type": "text/plain; charset=utf8", "Location": location})
 
 
-def error_page(request: Request, status: int, message: str) -> Response:
-    """Return the page of a status with a sentence in it; JSON for a client that takes nothing else."""
+def error_page(request: Request, status: int, message: str, detail: str = "") -> Response:
+    """Return the page of a status with a sentence or two; JSON for a client that takes nothing else."""
     phrase = HTTPStatus(status).phrase
     title = f"{status} {phrase}"
     accepted = request.headers.get("Accept", "")
     if "application/json" in accepted and not any(other in accepted for other in ("text/html", "*/*")):
-        return Response(status, {"message": f"{message}<br /><br />\n\n\n", "code": title, "title": phrase})
+        return Response(status, {"message": f"{message}<br /><br />\n{detail}\n\n", "code": title, "title": phrase})
     text = (
         f"<html>\n <head>\n  <title>{title}</title>\n </head>\n <body>\n  <h1>{title}</h1>\n"
-        f"  {message}<br /><br />\n\n\n\n </body>\n</html>"
+        f"  {message}<br /><br />\n{detail}\n\n\n </body>\n</html>"
     )
     return Response(status, text=text, content_type="text/html; charset=UTF-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from capo.errors import CapoError, ConflictError, NotFoundError
@@ -13,6 +14,7 @@ from capo.openstack.kinds import KINDS, NOVA
 
 LIMIT_S: Final = 120.0
 PAUSE_S: Final = 0.2
+THREADS: Final = 4
 Delete = Callable[[Cloud, str], None]
 
 
@@ -53,10 +55,8 @@ def empty(cloud: Cloud, admin: Cloud, project_id: str) -> None:
 def _empty(cloud: Cloud, project_id: str, kind: str, delete: Delete) -> None:
     ends_s = time.monotonic() + LIMIT_S
     while found := [each for each in _listed(cloud, kind, project_id) if _is_ours_to_delete(kind, each)]:
-        for each in found:
-            if kind == "router":
-                _disconnect(cloud, each["id"])
-            _try(cloud, delete, each["id"])
+        with ThreadPoolExecutor(THREADS) as pool:
+            list(pool.map(lambda each: _try(cloud, kind, delete, each["id"]), found))
         if time.monotonic() > ends_s:
             raise AssertionError(f"{kind} cannot be deleted: {[each['id'] for each in found]}")
         time.sleep(PAUSE_S)
@@ -82,8 +82,10 @@ def _disconnect(cloud: Cloud, router_id: str) -> None:
             router.remove_interface(cloud, router_id, fixed["subnet_id"])
 
 
-def _try(cloud: Cloud, delete: Delete, resource_id: str) -> None:
+def _try(cloud: Cloud, kind: str, delete: Delete, resource_id: str) -> None:
     try:
+        if kind == "router":
+            _disconnect(cloud, resource_id)
         delete(cloud, resource_id)
     except (ConflictError, NotFoundError):
         return  # it is looked at again

@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import requests
 
@@ -40,7 +40,8 @@ class Exchange:
     """One answer.
 
     Args:
-        route: the path with ``{id}`` for every id, from the service's root on.
+        route: the path with ``{id}`` for every id, from the service's root on; ``?fields`` at its end when only some
+            are asked for.
         body: parsed JSON, or the text of what is none.
     """
 
@@ -78,8 +79,9 @@ class Wire:
         body = _body(response)
         if "X-Subject-Token" in response.headers and isinstance(body, dict):
             self._learn(body)
-        service, path = self._place(url)
-        exchange = Exchange(service, method, template(path), response.status_code, body, response.headers)
+        service, path, is_partial = self._place(url)
+        route = template(path) + ("?fields" if is_partial else "")
+        exchange = Exchange(service, method, route, response.status_code, body, response.headers)
         self.last = exchange
         for listener in self.listeners:
             listener(exchange)
@@ -89,14 +91,15 @@ class Wire:
             for endpoint in entry["endpoints"]:
                 self.roots.setdefault(_root(endpoint["url"]), SERVICES.get(entry["type"], entry["type"]))
 
-    def _place(self, url: str) -> tuple[str, str]:
+    def _place(self, url: str) -> tuple[str, str, bool]:
+        """Return service, path, and whether only some of the fields are asked for."""
         parts = urlsplit(url)
         bare = f"{parts.scheme}://{parts.netloc}{parts.path}"
         fitting = [root for root in self.roots if bare == root or bare.startswith(f"{root}/")]
         if not fitting:
             raise AssertionError(f"{url} belongs to no service of the catalogue")
         root = max(fitting, key=len)
-        return self.roots[root], bare.removeprefix(root) or "/"
+        return self.roots[root], bare.removeprefix(root) or "/", "fields" in parse_qs(parts.query)
 
 
 class TappedSession(HttpSession):

@@ -41,7 +41,7 @@ def _serve_collection(kind: Kind) -> None:
         bodies, is_bulk = read_bodies(kind, request)
         caller = Caller.of(request)
         made = create_all(kind, request, bodies, caller)
-        shown = [kind.shown(request.cloud, item, caller) for item in made]
+        shown = [kind.shown(request.cloud, item, caller, is_made=True) for item in made]
         return Response(201, {kind.plural: shown} if is_bulk else {kind.name: shown[0]})
 
     @service.route("PUT", collection)

@@ -8,6 +8,7 @@ from typing import Final
 
 import yaml
 
+from capo.simulator.error_page import NOT_FOUND, error_page
 from capo.simulator.neutron.service import service
 from capo.simulator.routing import Json, Request, Response
 
@@ -41,12 +42,7 @@ async def get_extension(request: Request) -> Response:
     for extension in offered():
         if extension["alias"] == alias:
             return Response(200, {"extension": extension})
-    text = (
-        "<html>\n <head>\n  <title>404 Not Found</title>\n </head>\n <body>\n  <h1>404 Not Found</h1>\n"
-        "  The resource could not be found.<br /><br />\n"
-        f"Extension with alias {alias} does not exist\n\n\n </body>\n</html>"
-    )
-    return Response(404, text=text, content_type="text/html; charset=UTF-8")
+    return error_page(request, 404, NOT_FOUND, f"Extension with alias {alias} does not exist")
 
 
 def _serve_empty(path: str) -> None:

@@ -85,6 +85,7 @@ class Kind:
     has_tags: bool = True
     prepare_list: Callable[[Cloud, Caller], None] = lambda _cloud, _caller: None
     view_in_list: Callable[[Cloud, Json], Json] | None = None
+    view_when_made: Callable[[Cloud, Json], Json] | None = None
     create_bulk: Callable[[Cloud, list[Json], Caller], list[Json]] | None = None
 
     def table(self, cloud: Cloud) -> Table:
@@ -117,9 +118,13 @@ class Kind:
             raise self.missing(resource_id)
         return resource
 
-    def shown(self, cloud: Cloud, resource: Json, caller: Caller) -> Json:
-        """Return a resource as the caller may see it."""
-        view = self.view(cloud, resource)
+    def shown(self, cloud: Cloud, resource: Json, caller: Caller, *, is_made: bool = False) -> Json:
+        """Return a resource as the caller may see it.
+
+        Args:
+            is_made: It is the answer to the POST that made it.
+        """
+        view = ((self.view_when_made if is_made else None) or self.view)(cloud, resource)
         hidden = frozenset() if caller.is_admin else self.hidden
         return {key: value for key, value in view.items() if key not in hidden and not key.startswith("_")}
 

@@ -94,12 +94,16 @@ def subnets_of(cloud: Cloud, network_id: str) -> list[str]:
 
 
 def view(cloud: Cloud, network: Json) -> Json:
-    """Return a network; whether it is the default one is told of external ones and of fresh ones."""
-    shown = {**network, "subnets": subnets_of(cloud, network["id"])}
-    is_fresh = network["revision_number"] == 1 and not shown["subnets"]
-    if not network["router:external"] and not is_fresh:
+    """Return a network; whether it is the default one is told of external ones alone."""
+    shown = view_when_made(cloud, network)
+    if not network["router:external"]:
         shown.pop("is_default")
     return shown
+
+
+def view_when_made(cloud: Cloud, network: Json) -> Json:
+    """Return a network as the POST that made it shows it."""
+    return {**network, "subnets": subnets_of(cloud, network["id"])}
 
 
 def is_visible(cloud: Cloud, network: Json, caller: Caller) -> bool:
@@ -142,6 +146,7 @@ KIND: Final = Kind(
     update=update,
     delete=delete,
     view=view,
+    view_when_made=view_when_made,
     is_visible=is_visible,
     is_owner=own,
     hidden=frozenset({"provider:network_type", "provider:physical_network", "provider:segmentation_id"}),

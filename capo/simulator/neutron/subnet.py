@@ -34,6 +34,7 @@ def create(cloud: Cloud, values: Json, caller: Caller) -> Json:
     gateway = values["gateway_ip"]
     if gateway is UNSET:
         gateway = str(cidr[1] if cidr.version == 4 and cidr.num_addresses > 1 else cidr[0])
+    _check_gateway(cidr, gateway)
     pools = values["allocation_pools"]
     if pools is UNSET:
         pools = default_pools(cidr, gateway)
@@ -75,6 +76,12 @@ def _check_cidr(cloud: Cloud, values: Json, cidr: Network) -> None:
             )
 
 
+def _check_gateway(cidr: Network, gateway: str | None) -> None:
+    """Refuse the edges of a subnet as gateway; an address outside of it is taken as it is."""
+    if gateway and cidr.version == 4 and cidr.num_addresses > 2 and gateway in {str(cidr[0]), str(cidr[-1])}:
+        raise invalid_input("Gateway is not valid on subnet.")
+
+
 def default_pools(cidr: Network, gateway: str | None) -> list[Json]:
     """Return what of a subnet is free to allocate: all but its edges and the gateway."""
     first, last = int(cidr[0]), int(cidr[-1])
@@ -113,6 +120,7 @@ def check_pools(cidr: Network, pools: list[Json], gateway: str | None) -> None:
 def update(cloud: Cloud, subnet: Json, changes: Json, _: Caller) -> None:
     if "gateway_ip" in changes or "allocation_pools" in changes:
         cidr = ipaddress.ip_network(subnet["cidr"])
+        _check_gateway(cidr, changes.get("gateway_ip"))
         pools: list[Json] = changes.get("allocation_pools") or subnet["allocation_pools"]
         check_pools(cidr, pools, changes.get("gateway_ip", subnet["gateway_ip"]))
     subnet.update(changes)
