@@ -6,6 +6,7 @@ reference, cluster.md 2.10 and W13: the links between the children are kept, not
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from capo.controllers.openstackcluster.balancer import monitor_role
@@ -67,16 +68,31 @@ def converge(scope: ClusterScope, balancer: Resource, wanted: WantedListener) ->
 
 
 def _find_listener(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> Resource | None:
-    def is_upstreams(body: Resource) -> bool:
+    def is_it(body: Resource) -> bool:
         parents = {parent["id"] for parent in body.get("loadbalancers") or ()}
-        return body.get("name") == wanted.name and balancer["id"] in parents
+        return body.get("protocol_port") == wanted.port and balancer["id"] in parents
 
-    return scope.observed.find("listener", listener_role(wanted.port), upstream=is_upstreams)
+    return _find(scope, "listener", listener_role(wanted.port), is_it)
 
 
 def _find_pool(scope: ClusterScope, listener: Resource, wanted: WantedListener) -> Resource | None:
-    role, attached_id = pool_role(wanted.port), listener.get("default_pool_id")
-    return scope.observed.find("pool", role, upstream=lambda body: body["id"] == attached_id)
+    attached_id = listener.get("default_pool_id")
+    return _find(scope, "pool", pool_role(wanted.port), lambda body: body["id"] == attached_id)
+
+
+def _find(scope: ClusterScope, kind: str, role: str, is_it: Callable[[Resource], bool]) -> Resource | None:
+    """Return a child by its id or stamp, else by its place.
+
+    A child that was made with the load balancer has no intent of its own: if that answer was lost, only a list tells.
+    """
+    found = scope.observed.find(kind, role)
+    if found is not None:
+        return found
+    placed = scope.observed.matching(kind, is_it)
+    if not placed:
+        return None
+    scope.turn.ledger.record(kind, role, placed[0]["id"])
+    return placed[0]
 
 
 def _create_listener(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> Outcome:
@@ -109,8 +125,8 @@ def _converge_monitor(
 ) -> Outcome | None:
     if wanted.pool.monitor is None:
         return None
-    role, attached = monitor_role(wanted.port), _monitor_id(pool)
-    found = scope.observed.find("health_monitor", role, upstream=lambda body: body["id"] == attached)
+    role, attached_id = monitor_role(wanted.port), _monitor_id(pool)
+    found = _find(scope, "health_monitor", role, lambda body: body["id"] == attached_id)
     if found is None:
         return _create_monitor(scope, balancer, pool, role, wanted.pool.monitor)
     changes = load_balancer.health_monitor_difference(wanted.pool.monitor, found)

@@ -154,6 +154,8 @@ def _listeners(
 
 def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Resource:
     """Make the load balancer, without health monitors where the provider has none."""
+    for kind in CHILDREN:
+        scope.observed.wrote(kind)
     try:
         made = load_balancer.create(scope.cloud, wanted)
     except UnsupportedByCloudError as error:

@@ -11,5 +11,6 @@ from capo.controllers.openstackcluster.tests.world import World
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with World() as made:
+    made = World()
+    with made:
         yield made

@@ -78,8 +78,7 @@ def test_names_and_descriptions_are_those_of_the_go_provider_with_our_stamp(worl
 
 
 def test_pools_are_recorded_for_the_machines(world: World) -> None:
-    ports = {"apiServer": {"managedLoadBalancer": {"additionalPorts": [9443]}}}
-    world.up(**MANAGED, **ports)
+    world.up(**MANAGED, apiServer={"managedLoadBalancer": {"additionalPorts": [9443]}})
 
     by_name = {pool["name"]: id_ for id_, pool in world.made()["pools"].items()}
     assert world.record("pool-6443") == by_name["k8s-clusterapi-cluster-default-kube-kubeapi-6443"]

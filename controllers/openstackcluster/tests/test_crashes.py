@@ -1,0 +1,122 @@
+"""Managers that die and answers that are lost: nothing exists twice, and after the deletion nothing is left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo.controllers.openstackcluster.tests.world import FULL, World
+from capo.controllers.tests.stage import killed_at_write
+
+WHOLE = {
+    "networks": 1,
+    "subnets": 1,
+    "routers": 1,
+    "loadbalancers": 1,
+    "listeners": 1,
+    "pools": 1,
+    "healthmonitors": 1,
+    "security_groups": 4,
+    "floatingips": 2,
+    "servers": 1,
+}
+KUBERNETES_WRITES = 22
+CLOUD_WRITES = 15
+
+
+def whole_then_gone(world: World) -> None:
+    """Have the cluster come up whole, each part once, then go without a trace."""
+    world.settle(for_s=600)
+    assert world.is_ready(), world.message("Ready")
+    assert world.shown("BastionReady") == ("True", "Ready"), world.message("BastionReady")
+    assert world.counts() == WHOLE
+    gone(world)
+
+
+def gone(world: World) -> None:
+    world.remove()
+    world.settle(for_s=600)
+    assert world.is_gone(), world.message("Ready")
+    assert world.made() == {}
+
+
+def test_the_numbers_below_cover_every_write(world: World) -> None:
+    world.up(**FULL)
+
+    assert len(world.kube.writes) <= KUBERNETES_WRITES
+    assert len([r for r in world.requests() if not r.startswith("GET")]) <= CLOUD_WRITES
+
+
+@pytest.mark.parametrize("number", range(1, KUBERNETES_WRITES + 1))
+def test_a_manager_that_dies_before_a_write_to_kubernetes_is_taken_over(world: World, number: int) -> None:
+    world.place(**FULL)
+    with killed_at_write(world, number):
+        world.settle(for_s=60)
+
+    world.start()
+
+    whole_then_gone(world)
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_a_manager_that_dies_while_it_deletes_is_taken_over(world: World, number: int) -> None:
+    world.up(**FULL)
+    world.remove()
+    with killed_at_write(world, number):
+        world.settle(for_s=60)
+
+    world.start()
+    world.settle(for_s=600)
+
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+@pytest.mark.parametrize("number", range(2, CLOUD_WRITES + 1))
+@pytest.mark.parametrize(
+    "effect",
+    [
+        pytest.param({"cut": "before"}, id="call lost"),
+        pytest.param({"cut": "after"}, id="answer lost"),
+        pytest.param({"status": 500}, id="error"),
+        pytest.param({"status": 409, "kind": "OverQuota", "message": "Quota exceeded"}, id="refused"),
+    ],
+)
+def test_a_write_that_goes_wrong_once_is_made_good(world: World, number: int, effect: dict[str, Any]) -> None:
+    world.place(**FULL)
+    world.cloud.counter.reset()
+    world.fault(match={"write": number}, effect=effect)
+
+    whole_then_gone(world)
+
+
+@pytest.mark.parametrize("number", [4, 6, 8, 12])
+def test_a_manager_that_dies_after_an_answer_was_lost_makes_nothing_twice(world: World, number: int) -> None:
+    world.place(**FULL)
+    world.cloud.counter.reset()
+    world.fault(match={"write": number}, effect={"cut": "after"})
+    with killed_at_write(world, number + 1):
+        world.settle(for_s=60)
+
+    world.start()
+
+    whole_then_gone(world)
+
+
+@pytest.mark.parametrize("number", range(1, 16))
+def test_a_read_that_goes_wrong_once_holds_up_for_a_moment_only(world: World, number: int) -> None:
+    world.place(**FULL)
+    world.cloud.counter.reset()
+    world.fault(match={"method": "GET", "nth": number}, effect={"status": 503})
+
+    whole_then_gone(world)
+
+
+@pytest.mark.parametrize("number", range(1, 14))
+def test_a_delete_that_goes_wrong_once_is_made_good(world: World, number: int) -> None:
+    world.up(**FULL)
+    world.cloud.counter.reset()
+    world.fault(match={"writes_only": True, "nth": number}, effect={"status": 500})
+
+    gone(world)
