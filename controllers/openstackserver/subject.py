@@ -15,7 +15,7 @@ from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, por
 from capo.controllers.openstackserver.steps import PLAN
 from capo.engine.steps import Resource, Results
 from capo.engine.turn import Gate, Proceed, Report, Tools, Turn
-from capo.errors import NotYetObserved
+from capo.errors import CapoError, NotYetObserved
 from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER
 from capo.ledger import Ledger
 from capo.openstack.observed import Observed
@@ -103,5 +103,5 @@ def _seen(scope: ServerScope) -> Resource | None:
     """Return the server as this pass saw it, without asking for a look."""
     try:
         return scope.observed.find("server", SERVER_ROLE)
-    except NotYetObserved:
+    except (NotYetObserved, CapoError):
         return None
