@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from capo import tls
+
 GATES: Final[Mapping[str, bool]] = {"PriorityQueue": True, "AutoScaleFromZero": False}
 _BETA: Final = frozenset({"PriorityQueue"})
 MIGRATION_PHASES: Final = frozenset({"StorageVersionMigration", "CleanupManagedFields"})
-TLS_VERSIONS: Final = ("VersionTLS12", "VersionTLS13")
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _UNITS_S: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION: Final = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|ms|s|m|h))+")
@@ -107,6 +108,13 @@ def _names(text: str) -> tuple[str, ...]:
     return tuple(filter(None, (name.strip() for name in text.split(","))))
 
 
+def _cipher_suites(text: str) -> tuple[str, ...]:
+    suites = _names(text)
+    if not set(suites) <= tls.CIPHER_SUITES.keys() | tls.TLS13_SUITES:
+        raise ValueError("a list out of " + ", ".join([*tls.CIPHER_SUITES, *sorted(tls.TLS13_SUITES)]))
+    return suites
+
+
 def _phases(text: str) -> tuple[str, ...]:
     phases = _names(text)
     if not set(phases) <= MIGRATION_PHASES:
@@ -182,6 +190,7 @@ class Settings:
     )
     kube_api_burst: int = _flag("kube-api-burst", 30, _integer, "No effect, as `--kube-api-qps`.", is_inert=True)
     webhook_port: int = _flag("webhook-port", 9443, _at_least(0, 65535), "HTTPS port of admission and conversion.")
+    webhook_host: str = _flag("webhook-host", "", str, "Address that webhooks are served on; empty: all.")
     webhook_cert_dir: str = _flag(
         "webhook-cert-dir",
         "/tmp/k8s-webhook-server/serving-certs/",  # noqa: S108 - the Go provider's default
@@ -195,10 +204,14 @@ class Settings:
     )
     profiler_address: str = _flag("profiler-address", "", str, "No effect: there is no Go profiler.", is_inert=True)
     tls_min_version: str = _flag(
-        "tls-min-version", "VersionTLS12", _one_of(*TLS_VERSIONS), "Lowest TLS version of our servers."
+        "tls-min-version", "VersionTLS12", _one_of(*tls.VERSIONS), "Lowest TLS version of our servers."
     )
     tls_cipher_suites: tuple[str, ...] = _flag(
-        "tls-cipher-suites", (), _names, "No effect: Python's safe defaults are used.", shown="", is_inert=True
+        "tls-cipher-suites",
+        (),
+        _cipher_suites,
+        "IANA names of the cipher suites of our servers up to TLS 1.2, best first; empty: Python's choice.",
+        shown="",
     )
     lb_provider: str = _flag(
         "lb-provider", "amphora", str, "Octavia provider of clusters that name none (`amphora`, `ovn`)."

@@ -17,6 +17,7 @@ from capo.version import VERSION
 if TYPE_CHECKING:
     from capo.engine.manager import Factory
     from capo.settings import Settings
+    from capo.webhooks.supervisor import Webhooks
 
 log = logging.getLogger(__name__)
 
@@ -45,10 +46,27 @@ def main(arguments: Sequence[str]) -> int:
         print(f"capo {VERSION}")
         return 0
     logs.set_up(verbosity_level=wanted.verbosity, layout=wanted.logging_format)
-    return _ended(_run(wanted))
+    with _webhooks(wanted) as webhooks:
+        status = _run(wanted, webhooks)
+    return _ended(status)
 
 
-def _run(wanted: Settings) -> int:
+def _webhooks(wanted: Settings) -> Webhooks:
+    """Return the webhook server, which needs no more than the flags and is up before the rest is imported."""
+    from capo.webhooks.server import Options
+    from capo.webhooks.supervisor import Webhooks
+
+    options = Options(
+        wanted.webhook_cert_dir,
+        wanted.tls_min_version,
+        wanted.tls_cipher_suites,
+        verbosity=wanted.verbosity,
+        layout=wanted.logging_format,
+    )
+    return Webhooks(options, wanted.webhook_host, wanted.webhook_port)
+
+
+def _run(wanted: Settings, webhooks: Webhooks) -> int:
     # Heavy imports come after the flags are known to be good.
     from capo.controllers import all_controllers
     from capo.engine import manager
@@ -61,16 +79,18 @@ def _run(wanted: Settings) -> int:
         log.info("Flag is accepted but has no effect", extra={"flag": flag})
     try:
         kube = Kube(connection.find(kubeconfig=wanted.kubeconfig, context=wanted.kube_context))
-        return asyncio.run(_managed(wanted, kube, all_controllers))
+        return asyncio.run(_managed(wanted, kube, all_controllers, webhooks))
     except (KubeError, manager.StartError) as error:
         log.error("Cannot start", extra={"err": str(error)})
         return 1
 
 
-async def _managed(wanted: Settings, kube: Any, factory: Factory) -> int:
-    from capo.engine import manager
+async def _managed(wanted: Settings, kube: Any, factory: Factory, webhooks: Webhooks) -> int:
+    from capo.engine import health, manager
 
-    return await manager.Manager(wanted, kube, factory).run()
+    checks = health.Health()
+    checks.add("webhook", webhooks.fault)
+    return await manager.Manager(wanted, kube, factory, health=checks).run()
 
 
 def _ended(status: int) -> int:

@@ -18,7 +18,7 @@ import tempfile
 import threading
 import time
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -30,7 +30,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from capo import logs
+from capo import logs, tls
 from capo.kube.client import Kube
 from capo.kube.errors import KubeError
 from capo.kube.kinds import Kind
@@ -142,11 +142,12 @@ class Access:
             return 500
 
 
-def self_signed(minimum: str) -> ssl.SSLContext:
+def self_signed(minimum: str, suites: Sequence[str] = ()) -> ssl.SSLContext:
     """Return a context with a certificate made now, for this host.
 
     Args:
         minimum: lowest TLS version, as ``--tls-min-version`` spells it.
+        suites: as ``--tls-cipher-suites`` names them.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, socket.gethostname()[:64])])
@@ -166,18 +167,11 @@ def self_signed(minimum: str) -> ssl.SSLContext:
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    context = server_context(minimum)
+    context = tls.server_context(minimum, suites)
     with tempfile.NamedTemporaryFile(suffix=".pem") as pem:  # ssl loads certificates from files only
         pem.write(private + certificate.public_bytes(serialization.Encoding.PEM))
         pem.flush()
         context.load_cert_chain(pem.name)
-    return context
-
-
-def server_context(minimum: str) -> ssl.SSLContext:
-    """Return a context for one of our servers, without a certificate yet."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3 if minimum == "VersionTLS13" else ssl.TLSVersion.TLSv1_2
     return context
 
 

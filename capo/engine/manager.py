@@ -120,7 +120,7 @@ class Manager:
             "diagnostics",
             diagnostics.application(access),
             settings.diagnostics_address,
-            tls=diagnostics.self_signed(settings.tls_min_version),
+            tls=diagnostics.self_signed(settings.tls_min_version, settings.tls_cipher_suites),
         )
 
     async def _listen(

@@ -126,6 +126,7 @@ def test_values_are_read_as_go_reads_them(arguments: list[str], setting: str, ex
         ("--openstackcluster-concurrency=x", "a whole number"),
         ("--webhook-port=70000", "a whole number from 0 to 65535"),
         ("--tls-min-version=VersionTLS10", "one of VersionTLS12, VersionTLS13"),
+        ("--tls-cipher-suites=TLS_NULL", "'TLS_NULL' is not a list out of TLS_ECDHE_ECDSA_WITH"),
         ("--logging-format=xml", "one of text, json"),
         ("--feature-gates=Unknown=true", "--feature-gates"),
         ("--feature-gates=PriorityQueue=perhaps", "true or false"),

@@ -22,6 +22,7 @@ from capo import __main__
 from capo.engine.lease import NAME
 from capo.kube.kinds import LEASE
 from capo.kube.tests.fake_apiserver import FakeApiServer
+from capo.local import pki
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,9 @@ def manager(api: FakeApiServer, folder: Path, *flags: str) -> Iterator[tuple[sub
     }
     kubeconfig.write_text(yaml.safe_dump(config))
     port = free_port()
+    pki.create(folder / "pki")
     addresses = [f"--health-addr=127.0.0.1:{port}", "--diagnostics-address=0", f"--kubeconfig={kubeconfig}"]
+    addresses += ["--webhook-host=127.0.0.1", "--webhook-port=0", f"--webhook-cert-dir={folder / 'pki' / 'webhook'}"]
     process = subprocess.Popen(
         [sys.executable, "-m", "capo", "run", *addresses, *flags],
         stderr=subprocess.PIPE,

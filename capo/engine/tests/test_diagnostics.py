@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Awaitable, Callable, Iterator
 
 import aiohttp
@@ -131,10 +130,3 @@ def test_plain_diagnostics_have_metrics_alone() -> None:
         return statuses
 
     assert asyncio.run(body()) == [200, 404, 404]
-
-
-@pytest.mark.parametrize(
-    ("flag", "expected"), [("VersionTLS12", ssl.TLSVersion.TLSv1_2), ("VersionTLS13", ssl.TLSVersion.TLSv1_3)]
-)
-def test_the_lowest_tls_version_is_a_setting(flag: str, expected: ssl.TLSVersion) -> None:
-    assert diagnostics.server_context(flag).minimum_version == expected

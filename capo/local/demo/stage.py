@@ -161,6 +161,7 @@ def _manager(rig: Rig, site: Site, screen: Screen) -> Meter:
         f"--health-addr={health}",
         f"--diagnostics-address={metrics}",
         "--insecure-diagnostics",
+        "--webhook-host=127.0.0.1",
         f"--webhook-port={ports['capo-webhook']}",
         f"--webhook-cert-dir={rig.webhook_cert_dir}",
         "--v=2",
