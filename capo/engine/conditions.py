@@ -39,6 +39,12 @@ def of_results(plan: Plan[S], results: Results) -> list[Condition]:
     return [condition for condition in shown if condition]
 
 
+def of_removal(plan: Plan[S], results: Results) -> list[Condition]:
+    """Return the conditions of steps that are still being removed; what is gone is not True for that."""
+    left = {step for step, result in results.items() if isinstance(result, Wait | Failed)}
+    return [condition for condition in of_results(plan, results) if condition.type in left]
+
+
 def _of_step(type_: str, failure_reason: str | None, result: Result) -> Condition | None:
     match result:
         case Done():

@@ -30,7 +30,7 @@ from capo.engine.steps import (
 )
 from capo.engine.turn import Proceed, Release, Report, Scope, Stop, Subject, Tools, Turn
 from capo.engine.worker import Result
-from capo.engine.writer import Superseded, Writer
+from capo.engine.writer import Superseded, Writer, difference
 from capo.errors import CapoError, NotAuthorizedError, OwnerIdCopiedError
 from capo.kube.kinds import Key
 from capo.ledger import Ledger
@@ -177,14 +177,10 @@ class Reconciler(Generic[S]):
         )
 
     def _write(self, turn: Turn, writer: Writer, results: Results, report: Report, *, deleting: bool = False) -> None:
-        shown = [*_authentication(results), *conditions.of_results(self.subject.plan, results)]
-        ready = (
-            _deleting_summary(self.subject.plan, results)
-            if deleting
-            else conditions.summary(self.subject.plan, results)
-        )
-        shown += [ready] if ready else []
-        shown += report.conditions
+        plan = self.subject.plan
+        ready = _deleting_summary(plan, results) if deleting else conditions.summary(plan, results)
+        steps = conditions.of_removal(plan, results) if deleting else conditions.of_results(plan, results)
+        shown = [*_authentication(results), *steps, *([ready] if ready else []), *report.conditions]
         now_s = self.tools.clock.now()
 
         def wanted(status: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -195,10 +191,12 @@ class Reconciler(Generic[S]):
                 now_s=now_s,
                 generation=writer.obj["metadata"].get("generation", 0),
             )
-            own = {**turn.pinned, **report.status}
+            own = {**turn.pinned, **report.status, "conditions": merged}
             resources = {**own.pop("resources", {}), **turn.ledger.to_status()}
             is_blank = not any(resources.values()) and "resources" not in status
-            return {**own, "conditions": merged, **({} if is_blank else {"resources": resources})}
+            # A record less is not worth a write: what is gone is found to be gone again.
+            is_trifle = deleting and not difference(status, own)
+            return own if is_blank or is_trifle else {**own, "resources": resources}
 
         writer.status(wanted)
         log.debug("Pass ended", extra={"key": str(turn.key), "steps": {n: describe(r) for n, r in results.items()}})
@@ -251,14 +249,17 @@ def _authentication(results: Results) -> list[Condition]:
     return [Condition(AUTHENTICATED, "True", "Ready")] if has_answer else []
 
 
-def _deleting_summary(plan: Plan[S], results: Results) -> Condition:
+def _deleting_summary(plan: Plan[S], results: Results) -> Condition | None:
+    """Return ``Ready`` of an object that goes away; None when the pass found out nothing new."""
     for step in reversed(plan.steps):
         result = results[step.condition]
         if isinstance(result, Failed):
             return Condition(conditions.READY, "False", "OpenStackError", f"Deleting: {result.error.sentence}")
         if isinstance(result, Wait):
             return Condition(conditions.READY, "False", "Deleting", f"{step.condition}: {result.message}")
-    return Condition(conditions.READY, "False", "Deleting", "deletion is under way")
+    if all_done(results):
+        return Condition(conditions.READY, "False", "Deleting", "a create whose answer was lost may still take effect")
+    return None
 
 
 def _waits(results: Results) -> list[float | None]:

@@ -106,3 +106,11 @@ def test_conditions_of_others_are_kept_and_the_order_is_fixed() -> None:
     )
 
     assert [c["type"] for c in merged] == ["Ready", "Alpha", "Zoo", "Deleting"]
+
+
+def test_what_is_removed_is_not_shown_as_true() -> None:
+    plan: Plan[object] = Plan((Step("GoneReady", nothing, nothing), Step("LeavingReady", nothing, nothing)))
+
+    shown = conditions.of_removal(plan, {"GoneReady": Done(), "LeavingReady": Wait("Deleting", "on its way")})
+
+    assert [(c.type, c.status, c.reason) for c in shown] == [("LeavingReady", "False", "Deleting")]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
+from rich import box
 from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.markup import escape
@@ -42,9 +43,12 @@ class Screen:
         self._print(f"[dim]{self.elapsed_s:7.1f} s[/dim]  [cyan]{escape(source):<12}[/cyan] {escape(text)}")
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """Print a table."""
+        """Print a table; in a log without a frame around it."""
+        table = make_table(title, columns, rows)
+        if not self._console.is_terminal:
+            table.box = box.SIMPLE_HEAD
         self._console.print()
-        self._console.print(make_table(title, columns, rows))
+        self._console.print(table)
 
     @contextmanager
     def live(self) -> Iterator[None]:
