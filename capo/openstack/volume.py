@@ -47,6 +47,26 @@ def delete(cloud: Cloud, volume_id: str) -> None:
         return
 
 
+def release(cloud: Cloud, volume_id: str) -> None:
+    """Give up reservations of a volume that no server will use.
+
+    Nova reserves volumes before it has checked all of a create; what it then refuses stays reserved, so that neither
+    another create nor a deletion of the volume succeeds (tried on Nova 2026.2: a local disk that the flavor forbids).
+    """
+    params = {"volume_id": volume_id}
+    attachments = cloud.list_all("volume", "/attachments", "attachments", params=params, microversion=CINDER)
+    for attachment in attachments:
+        if attachment["status"] == "reserved":
+            _delete_attachment(cloud, attachment["id"])
+
+
+def _delete_attachment(cloud: Cloud, attachment_id: str) -> None:
+    try:
+        cloud.delete("volume", f"/attachments/{attachment_id}", microversion=CINDER)
+    except NotFoundError:
+        return
+
+
 def request(wanted: WantedVolume) -> Body:
     """Return the body of the create."""
     optional = {

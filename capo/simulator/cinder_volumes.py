@@ -349,10 +349,36 @@ async def list_snapshots(request: Request) -> Response:
 async def list_attachments(request: Request) -> Response:
     if request.microversion < (3, 27):
         raise Fault(404, "The resource could not be found.", "itemNotFound")
-    found = [
+    wanted = request.query.get("volume_id")
+    found = [entry for entry in _attachments(request) if wanted in (None, entry["volume_id"])]
+    return Response(200, {"attachments": found})
+
+
+@route("DELETE", "/attachments/{id}")
+async def delete_attachment(request: Request) -> Response:
+    wanted = request.match["id"]
+    found = next((entry for entry in _attachments(request) if entry["id"] == wanted), None)
+    if found is None:
+        message = f"Volume attachment could not be found with filter: attachment_id = {wanted}."
+        raise Fault(404, message, "itemNotFound")
+    if found["status"] == "attached":
+        message = f"Detach volume from instance {found['instance']} using the Compute API"
+        raise Fault(409, message, "conflictingRequest")
+    cinder_state.release(request.cloud, found["volume_id"], server_id="")
+    return Response(200, {"attachments": []})
+
+
+def _attachments(request: Request) -> list[Json]:
+    """Return the project's attachments; a reservation is one as well, its id follows from the volume's."""
+    own = [v for v in volumes(request.cloud).values() if v["os-vol-tenant-attr:tenant_id"] == request.project_id]
+    attached = [
         {"status": "attached", "instance": entry["server_id"], "id": entry["attachment_id"], "volume_id": volume["id"]}
-        for volume in volumes(request.cloud).values()
-        if volume["os-vol-tenant-attr:tenant_id"] == request.project_id
+        for volume in own
         for entry in volume["attachments"]
     ]
-    return Response(200, {"attachments": found})
+    reserved = [
+        {"status": "reserved", "instance": "", "id": str(uuid.uuid5(uuid.NAMESPACE_OID, v["id"])), "volume_id": v["id"]}
+        for v in own
+        if v["status"] == "reserved"
+    ]
+    return attached + reserved

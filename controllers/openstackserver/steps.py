@@ -14,7 +14,7 @@ from capo.controllers.openstackserver import resolve, wanted
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role, trunk_role
 from capo.controllers.openstackserver.userdata import user_data
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Plan, Resource, Step, Wait, nothing
-from capo.errors import NoValidHostError, ServerFailedError, VolumeFailedError
+from capo.errors import CapoError, NoValidHostError, ServerFailedError, VolumeFailedError
 from capo.openstack import port, server, trunk, volume
 from capo.openstack.server import WantedServer
 from capo.openstack.trunk import WantedTrunk
@@ -114,16 +114,19 @@ def _created_volume(scope: ServerScope, role: str, wanted_volume: volume.WantedV
 
 
 _USABLE: Final = ("available", "in-use", "attaching", "reserved")
-_BUSY: Final = ("in-use", "detaching", "attaching", "reserved", "deleting", "creating", "downloading")
+_GOING: Final = ("in-use", "detaching", "attaching", "deleting", "creating", "downloading")
 
 
 def remove_volumes(scope: ServerScope) -> Outcome:
     """Have no volume of ours left; Nova deletes those that it attached, the rest is deleted here."""
     left = scope.observed.owned("volume") if _has_volumes(scope) else []
     for body in left:
-        if body["status"] not in _BUSY:
-            volume.delete(scope.cloud, body["id"])
-            scope.observed.wrote("volume")
+        if body["status"] in _GOING:
+            continue
+        if body["status"] == "reserved":  # the server is gone by now, or never came
+            volume.release(scope.cloud, body["id"])
+        volume.delete(scope.cloud, body["id"])
+        scope.observed.wrote("volume")
     if not left:
         return Done()
     scope.observed.poll("volume")
@@ -136,9 +139,31 @@ def ensure_server(scope: ServerScope) -> Outcome:
     if found is None and scope.known_server_id is not None:
         return Wait("InstanceNotFound", f"server {scope.known_server_id} vanished; replace the Machine")
     if found is None:
+        _release_volumes(scope)
         server_ = _wanted_server(scope)
-        return Create("server", (SERVER_ROLE,), lambda: {SERVER_ROLE: server.create(scope.cloud, server_)})
+        return Create("server", (SERVER_ROLE,), lambda: {SERVER_ROLE: _created_server(scope, server_)})
     return _of_state(scope, found)
+
+
+def _created_server(scope: ServerScope, wanted_server: WantedServer) -> Resource:
+    """Make the server; after a refusal nothing is believed of its volumes: Nova may have left them reserved."""
+    try:
+        return server.create(scope.cloud, wanted_server)
+    except CapoError:
+        for record in scope.turn.ledger.of_kind("volume"):
+            scope.observed.doubt("volume", record.id)
+        raise
+
+
+def _release_volumes(scope: ServerScope) -> None:
+    """Have no volume reserved for a server that Nova refused; one that may still come keeps its own."""
+    until_s = scope.observed.pending_until("server")
+    if until_s is not None and scope.turn.started_s < until_s:
+        return
+    for record in scope.turn.ledger.of_kind("volume"):
+        if scope.observed.get("volume", record.id)["status"] == "reserved":
+            volume.release(scope.cloud, record.id)
+            scope.observed.doubt("volume", record.id)
 
 
 def _of_state(scope: ServerScope, found: Resource) -> Outcome:

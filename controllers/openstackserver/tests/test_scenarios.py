@@ -305,3 +305,32 @@ def test_a_server_that_stays_in_build_is_shown_as_failed_and_still_counts_when_i
 
     stage.settle(for_s=250)
     assert status(stage)["ready"] is True
+
+
+def refuse_and_keep_the_volume(stage: Stage) -> None:
+    """Have Nova refuse the server and leave its volume reserved, as it does when it finds the fault late."""
+    place(stage, rootVolume={"sizeGiB": 1})
+    stage.fault(match={"service": "compute", "method": "POST", "route": "/v2.1/servers"}, effect={"status": 409})
+    stage.settle(for_s=10)
+    assert made(stage) == {"ports": 1, "volumes": 1}
+    (volume,) = stage.simulator.call(lambda: list(stage.cloud.table("volume", "volumes").values()))
+    volume["status"] = "reserved"
+    stage.mend()
+
+
+def test_a_volume_that_a_refused_create_left_reserved_does_not_stop_the_next_one(stage: Stage) -> None:
+    refuse_and_keep_the_volume(stage)
+
+    stage.settle(for_s=60)
+
+    assert status(stage)["ready"] is True
+
+
+def test_nor_does_it_stop_the_deletion(stage: Stage) -> None:
+    refuse_and_keep_the_volume(stage)
+
+    stage.delete(KIND, "s")
+    stage.settle(for_s=60)
+
+    assert made(stage) == {}
+    assert not stage.exists(KIND, "s")
