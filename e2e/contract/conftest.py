@@ -119,7 +119,7 @@ def _ground(target: targets.Target, wire: Wire, recorder: Recorder) -> Iterator[
         yield ground
     finally:
         for tenant in tenants:
-            sweep.empty(tenant.cloud, admin, tenant.project_id)
+            sweep.empty(tenant.cloud, admin, tenant.project_id, every_s=target.every_s)
         for service, (path, _) in ZERO.items():
             admin.delete(service, path.format(tenants[1].project_id))
         for tenant in tenants:

@@ -13,7 +13,6 @@ from capo.openstack.cloud import Body, Cloud
 from capo.openstack.kinds import KINDS, NOVA
 
 LIMIT_S: Final = 120.0
-PAUSE_S: Final = 0.2
 THREADS: Final = 4
 Delete = Callable[[Cloud, str], None]
 
@@ -40,26 +39,30 @@ _ORDER: Final[tuple[tuple[str, Delete], ...]] = (
 )
 
 
-def empty(cloud: Cloud, admin: Cloud, project_id: str) -> None:
-    """Delete all resources of a project, whose plain member cloud is."""
+def empty(cloud: Cloud, admin: Cloud, project_id: str, *, every_s: float) -> None:
+    """Delete all resources of a project, whose plain member cloud is.
+
+    Args:
+        every_s: how long to wait between two looks.
+    """
     for group in cloud.list_all("compute", "/os-server-groups", "server_groups", microversion=NOVA):
         _delete_group(cloud, group["id"])
     for pair in cloud.list_all("compute", "/os-keypairs", "keypairs", microversion=NOVA):
         cloud.delete("compute", f"/os-keypairs/{pair['keypair']['name']}", microversion=NOVA)
     for kind, delete in _ORDER:
-        _empty(cloud, project_id, kind, delete)
+        _empty(cloud, project_id, kind, delete, every_s)
     for group in _listed(admin, "security_group", project_id):
         security_group.delete(admin, group["id"])
 
 
-def _empty(cloud: Cloud, project_id: str, kind: str, delete: Delete) -> None:
+def _empty(cloud: Cloud, project_id: str, kind: str, delete: Delete, every_s: float) -> None:
     ends_s = time.monotonic() + LIMIT_S
     while found := [each for each in _listed(cloud, kind, project_id) if _is_ours_to_delete(kind, each)]:
         with ThreadPoolExecutor(THREADS) as pool:
             list(pool.map(lambda each: _try(cloud, kind, delete, each["id"]), found))
         if time.monotonic() > ends_s:
             raise AssertionError(f"{kind} cannot be deleted: {[each['id'] for each in found]}")
-        time.sleep(PAUSE_S)
+        time.sleep(every_s)
 
 
 def _listed(cloud: Cloud, kind: str, project_id: str) -> list[Body]:

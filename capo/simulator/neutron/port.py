@@ -167,6 +167,12 @@ def update(cloud: Cloud, port: Json, changes: Json, _: Caller) -> None:
     after = {**port, **changed}
     if "security_groups" in changes or "port_security_enabled" in changes:
         is_allowed = after["port_security_enabled"] and bool(after["fixed_ips"])
+        if "security_groups" not in changes and after["security_groups"] and not is_allowed:
+            message = (
+                "Port has security group associated. Cannot disable port security or IP address until security group "
+                "is removed."
+            )
+            raise Fault(409, message, "PortSecurityPortHasSecurityGroup")
         if changes.get("security_groups") or not after["port_security_enabled"]:
             _check_groups(cloud, after["security_groups"], port["project_id"], is_allowed=is_allowed)
     if "allowed_address_pairs" in changes or "port_security_enabled" in changes:

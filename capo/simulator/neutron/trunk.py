@@ -67,6 +67,8 @@ def _checked(cloud: Cloud, trunk: Json, wanted: list[Json], caller: Caller) -> l
         asked.add(entry["segmentation_id"])
     for entry in wanted:
         port.KIND.find(cloud, entry["port_id"], caller)
+        if entry["port_id"] == trunk["port_id"]:
+            raise _parent_in_use(entry["port_id"])
         is_parent = any(other["port_id"] == entry["port_id"] for other in KIND.table(cloud).values())
         if is_parent or _is_subport(cloud, entry["port_id"]):
             raise _port_in_use(entry["port_id"])
