@@ -100,10 +100,12 @@ class Reconciler(Generic[S]):
         """Have the owner id and the finalizer on the object before the first create; None: it was released instead."""
         started_s = self.tools.clock.now()
         metadata = writer.obj["metadata"]
-        annotation = (metadata.get("annotations") or {}).get(names.OWNER_ID_ANNOTATION)
+        annotations = metadata.get("annotations") or {}
+        annotation = annotations.get(names.OWNER_ID_ANNOTATION)
         has_finalizer = names.finalizer(key.kind.kind) in _finalizers(writer.obj)
         ledger = Ledger.read(writer.obj.get("status"))
-        is_taken_over = has_finalizer and not annotation and not ledger.records and not ledger.pending
+        is_found = has_finalizer and not annotation and not ledger.records and not ledger.pending
+        is_taken_over = is_found or names.TAKEN_OVER_ANNOTATION in annotations
         is_newborn = not annotation and not has_finalizer
         if annotation:
             owner = names.owner_of(annotation, kind=key.kind.kind, namespace=key.namespace, name=key.name)
@@ -113,8 +115,8 @@ class Reconciler(Generic[S]):
             self.subject.authenticate(writer.obj, self.tools)
             annotation = names.new_owner_id(key.kind.kind, key.namespace, key.name)
             owner = annotation.partition(".")[0]
-        if not has_finalizer or names.OWNER_ID_ANNOTATION not in (metadata.get("annotations") or {}):
-            writer.stamp(annotation)
+        if not has_finalizer or names.OWNER_ID_ANNOTATION not in annotations:
+            writer.stamp(annotation, is_taken_over=is_found)
         return Turn(
             key, writer.obj, owner, ledger, self.tools, started_s, is_newborn=is_newborn, is_taken_over=is_taken_over
         )

@@ -35,8 +35,13 @@ class Writer:
     key: Key
     obj: Mapping[str, Any]
 
-    def stamp(self, owner_id: str) -> None:
-        """Have our finalizer and the owner id on the object, in one patch."""
+    def stamp(self, owner_id: str, *, is_taken_over: bool = False) -> None:
+        """Have our finalizer and the owner id on the object, in one patch.
+
+        Args:
+            is_taken_over: note that another provider made its resources: adopting them takes more than this pass.
+        """
+        noted = {names.TAKEN_OVER_ANNOTATION: "true"} if is_taken_over else {}
 
         def patch(obj: Mapping[str, Any]) -> dict[str, Any]:
             finalizers = list(obj["metadata"].get("finalizers") or [])
@@ -44,9 +49,19 @@ class Writer:
             return {
                 "metadata": {
                     "finalizers": [*finalizers, mine] if mine not in finalizers else finalizers,
-                    "annotations": {names.OWNER_ID_ANNOTATION: owner_id},
+                    "annotations": {names.OWNER_ID_ANNOTATION: owner_id, **noted},
                 }
             }
+
+        self._write(patch, subresource=None)
+
+    def settle_takeover(self) -> None:
+        """Note that everything of an object that was taken over is recorded: from now on stamps and records decide."""
+
+        def patch(obj: Mapping[str, Any]) -> dict[str, Any] | None:
+            if names.TAKEN_OVER_ANNOTATION not in (obj["metadata"].get("annotations") or {}):
+                return None
+            return {"metadata": {"annotations": {names.TAKEN_OVER_ANNOTATION: None}}}
 
         self._write(patch, subresource=None)
 

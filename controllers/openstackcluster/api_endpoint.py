@@ -13,7 +13,8 @@ from capo.contract.clusters import Endpoint
 from capo.controllers.openstackcluster import dns, endpoint, floating_ips
 from capo.controllers.openstackcluster.endpoint import Way
 from capo.controllers.openstackcluster.floating_ips import Wish
-from capo.controllers.openstackcluster.scope import API_FLOATING_IP, ClusterScope
+from capo.controllers.openstackcluster.roles import API_FLOATING_IP
+from capo.controllers.openstackcluster.scope import ClusterScope
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 
 
@@ -55,13 +56,12 @@ def _of_load_balancer(scope: ClusterScope, has_external: bool) -> Outcome:
         raise AssertionError("the load balancer is known: the step needs it")
     if not endpoint.wants_floating_ip(spec, has_external_network=has_external):
         return _at(scope, body["vip_address"])
-    host, known = endpoint.host_name(spec), scope.known_load_balancer
+    host = endpoint.host_name(spec)
     wish = Wish(
         API_FLOATING_IP,
         port_id=body["vip_port_id"],
         address=endpoint.demanded_address(spec),
         hint=partial(dns.address_of, host) if host else None,
-        upstream_address=known.ip if known else None,
     )
     return _of_floating_ip(scope, wish)
 
@@ -76,7 +76,7 @@ def _of_floating_ip(scope: ClusterScope, wish: Wish) -> Outcome:
 
 def remove_endpoint(scope: ClusterScope) -> Outcome:
     """Have no floating IP of ours left but those that the user claims; these lead to nothing once their port goes."""
-    for body in scope.observed.owned("floating_ip"):
+    for body in scope.owned("floating_ip"):
         if not floating_ips.is_kept(scope, body):
             floating_ips.release(scope, body)
     return NotNeeded()

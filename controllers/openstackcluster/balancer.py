@@ -12,17 +12,12 @@ from typing import Final
 
 from capo import names
 from capo.api.v1beta2.loadbalancer import APIServerLoadBalancer
-from capo.controllers.openstackcluster.scope import listener_role, pool_role
+from capo.controllers.openstackcluster import roles
 from capo.names import Stamp
 from capo.openstack.load_balancer import WantedHealthMonitor, WantedListener, WantedPool
 
 OVN: Final = "ovn"
 """The provider that knows one algorithm and no allowed CIDRs."""
-
-
-def monitor_role(port: int) -> str:
-    """Return the role of the health monitor of an API port."""
-    return f"monitor-{port}"
 
 
 @dataclass(frozen=True)
@@ -51,14 +46,14 @@ def listener(
     """
     name = names.load_balancer_child(cluster.resource_name, port)
     pool = WantedPool(
-        stamp=Stamp(cluster.owner, pool_role(port)),
+        stamp=Stamp(cluster.owner, roles.pool(port)),
         name=name,
         algorithm="SOURCE_IP_PORT" if provider == OVN else "ROUND_ROBIN",
         tags=cluster.tags,
-        monitor=_monitor(spec, Stamp(cluster.owner, monitor_role(port)), name),
+        monitor=_monitor(spec, Stamp(cluster.owner, roles.monitor(port)), name),
     )
     return WantedListener(
-        stamp=Stamp(cluster.owner, listener_role(port)),
+        stamp=Stamp(cluster.owner, roles.listener(port)),
         name=name,
         port=port,
         pool=pool,

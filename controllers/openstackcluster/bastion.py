@@ -15,8 +15,9 @@ from capo.controllers import server_spec
 from capo.controllers.openstackcluster import bastion_server, floating_ips
 from capo.controllers.openstackcluster.bastion_server import Action
 from capo.controllers.openstackcluster.floating_ips import Wish
+from capo.controllers.openstackcluster.roles import BASTION_FLOATING_IP
 from capo.controllers.openstackcluster.rules import BASTION
-from capo.controllers.openstackcluster.scope import BASTION_FLOATING_IP, ClusterScope, Object, Resource
+from capo.controllers.openstackcluster.scope import ClusterScope, Object, Resource
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import ForeignResourceError, InvalidSpecError
 from capo.kube.errors import Conflict, Denied, Invalid
@@ -141,8 +142,8 @@ def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Resource | Cre
         return None
     bastion = scope.cluster.spec.bastion
     address = bastion.floating_ip if bastion else None
-    wish = _wish(scope, port_id, address)
-    own = floating_ips.find_own(scope, wish)
+    wish = Wish(BASTION_FLOATING_IP, port_id=port_id, address=address)
+    own = scope.find("floating_ip", BASTION_FLOATING_IP)
     if own is not None and address not in (None, own["floating_ip_address"]):
         floating_ips.release(scope, own)
         own = None
@@ -156,19 +157,9 @@ def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Resource | Cre
     return floating_ips.ensure(scope, wish)
 
 
-def _wish(scope: ClusterScope, port_id: str | None = None, address: str | None = None) -> Wish:
-    known = scope.cluster.status.bastion
-    return Wish(
-        BASTION_FLOATING_IP,
-        port_id=port_id,
-        address=address,
-        upstream_address=known.floating_ip or None if known else None,
-    )
-
-
 def _release(scope: ClusterScope) -> None:
     """Give the bastion's floating IP back, unless the user claims it."""
-    own = floating_ips.find_own(scope, _wish(scope))
+    own = scope.find("floating_ip", BASTION_FLOATING_IP)
     if own is not None and not floating_ips.is_kept(scope, own):
         floating_ips.release(scope, own)
 

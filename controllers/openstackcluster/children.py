@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from capo.controllers.openstackcluster.balancer import monitor_role
+from capo.controllers.openstackcluster import roles
 from capo.controllers.openstackcluster.changes import doubting
-from capo.controllers.openstackcluster.scope import ClusterScope, Resource, listener_role, pool_role
+from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create, Outcome, Wait
 from capo.errors import UnsupportedByCloudError
 from capo.openstack import load_balancer
@@ -35,11 +35,11 @@ def record(scope: ClusterScope, body: Resource) -> None:
         if kind != "listener":
             continue
         port, pool_id = child["protocol_port"], child.get("default_pool_id")
-        ledger.record("listener", listener_role(port), child["id"])
+        ledger.record("listener", roles.listener(port), child["id"])
         if pool_id:
-            ledger.record("pool", pool_role(port), pool_id)
+            ledger.record("pool", roles.pool(port), pool_id)
         if monitor := monitors.get(pool_id):
-            ledger.record("health_monitor", monitor_role(port), monitor["id"])
+            ledger.record("health_monitor", roles.monitor(port), monitor["id"])
 
 
 def converge(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> Outcome | None:
@@ -72,12 +72,12 @@ def _find_listener(scope: ClusterScope, balancer: Resource, wanted: WantedListen
         parents = {parent["id"] for parent in body.get("loadbalancers") or ()}
         return body.get("protocol_port") == wanted.port and balancer["id"] in parents
 
-    return _find(scope, "listener", listener_role(wanted.port), is_it)
+    return _find(scope, "listener", roles.listener(wanted.port), is_it)
 
 
 def _find_pool(scope: ClusterScope, listener: Resource, wanted: WantedListener) -> Resource | None:
     attached_id = listener.get("default_pool_id")
-    return _find(scope, "pool", pool_role(wanted.port), lambda body: body["id"] == attached_id)
+    return _find(scope, "pool", roles.pool(wanted.port), lambda body: body["id"] == attached_id)
 
 
 def _find(scope: ClusterScope, kind: str, role: str, is_it: Callable[[Resource], bool]) -> Resource | None:
@@ -96,7 +96,7 @@ def _find(scope: ClusterScope, kind: str, role: str, is_it: Callable[[Resource],
 
 
 def _create_listener(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> Outcome:
-    role = listener_role(wanted.port)
+    role = roles.listener(wanted.port)
 
     def call() -> dict[str, Resource]:
         made = load_balancer.create_listener(scope.cloud, balancer["id"], wanted)
@@ -108,7 +108,7 @@ def _create_listener(scope: ClusterScope, balancer: Resource, wanted: WantedList
 
 
 def _create_pool(scope: ClusterScope, balancer: Resource, listener: Resource, wanted: WantedListener) -> Outcome:
-    role = pool_role(wanted.port)
+    role = roles.pool(wanted.port)
 
     def call() -> dict[str, Resource]:
         made = load_balancer.create_pool(scope.cloud, listener["id"], wanted.pool)
@@ -125,7 +125,7 @@ def _converge_monitor(
 ) -> Outcome | None:
     if wanted.pool.monitor is None:
         return None
-    role, attached_id = monitor_role(wanted.port), _monitor_id(pool)
+    role, attached_id = roles.monitor(wanted.port), _monitor_id(pool)
     found = _find(scope, "health_monitor", role, lambda body: body["id"] == attached_id)
     if found is None:
         return _create_monitor(scope, balancer, pool, role, wanted.pool.monitor)

@@ -26,19 +26,17 @@ class Wish:
         port_id: what it leads to; None leaves that to others.
         address: what it must be; None for any.
         hint: returns an address that is taken if there is such a floating IP; asked only when one must be chosen.
-        upstream_address: address of the one that the Go provider made, None when there is none.
     """
 
     role: str
     port_id: str | None = None
     address: str | None = None
     hint: Callable[[], str | None] | None = None
-    upstream_address: str | None = None
 
 
 def ensure(scope: ClusterScope, wish: Wish) -> Resource | Create:
     """Return the floating IP, leading where it should, or the create that makes it."""
-    own = find_own(scope, wish)
+    own = scope.find("floating_ip", wish.role)
     if own is not None:
         return associated(scope, tagged(scope, "floating_ip", own), wish.port_id)
     given = _given(scope, wish)
@@ -57,16 +55,6 @@ def ensure(scope: ClusterScope, wish: Wish) -> Resource | Create:
         address=wish.address,
     )
     return Create("floating_ip", (wish.role,), lambda: {wish.role: floating_ip.create(scope.cloud, wanted)})
-
-
-def find_own(scope: ClusterScope, wish: Wish) -> Resource | None:
-    """Return the floating IP that was made for the role; None when there is none."""
-
-    def is_upstreams(body: Resource) -> bool:
-        is_described = (body.get("description") or "") == scope.description
-        return is_described and body["floating_ip_address"] == wish.upstream_address
-
-    return scope.observed.find("floating_ip", wish.role, upstream=is_upstreams)
 
 
 def _given(scope: ClusterScope, wish: Wish) -> Resource | None:

@@ -14,11 +14,12 @@ from typing import Final
 from capo import names
 from capo.api.v1beta2.loadbalancer import APIServerLoadBalancer
 from capo.api.v1beta2.openstackcluster import NetworkStatus, Subnet
-from capo.controllers.openstackcluster import allowed_cidrs, balancer, children, dns, endpoint, status
+from capo.controllers.openstackcluster import allowed_cidrs, balancer, children, dns, endpoint, roles, status
 from capo.controllers.openstackcluster.allowed_cidrs import Allowed
 from capo.controllers.openstackcluster.balancer import OVN
 from capo.controllers.openstackcluster.children import CHILDREN
-from capo.controllers.openstackcluster.scope import LOAD_BALANCER, ClusterScope, Resource
+from capo.controllers.openstackcluster.roles import LOAD_BALANCER
+from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import ConflictError, InvalidSpecError, LoadBalancerFailedError, UnsupportedByCloudError
 from capo.openstack import load_balancer, network, subnet
@@ -33,8 +34,7 @@ def ensure_load_balancer(scope: ClusterScope) -> Outcome:
     if spec is None:
         return NotNeeded()
     scope.found.vip_network = _vip_network(scope, spec)
-    name = names.load_balancer(scope.resource_name)
-    found = scope.observed.find("load_balancer", LOAD_BALANCER, upstream=lambda body: body.get("name") == name)
+    found = scope.find("load_balancer", LOAD_BALANCER)
     if found is None:
         wanted = _wanted(scope, spec)
         return Create("load_balancer", (LOAD_BALANCER,), lambda: {LOAD_BALANCER: _create(scope, wanted)})
@@ -190,8 +190,10 @@ def _is_as_known(scope: ClusterScope, found: Resource, allowed: Allowed) -> bool
     if known is None or not scope.is_settled(CONDITION):
         return False
     listed = {child["id"] for name in ("listeners", "pools") for child in found.get(name) or ()}
-    recorded = {record.id for kind in ("listener", "pool") for record in scope.turn.ledger.of_kind(kind)}
-    return recorded <= listed and allowed_cidrs.normalised(known.allowed_cidrs) == allowed.cidrs
+    wanted = [role(port) for port in endpoint.ports(scope.cluster.spec) for role in (roles.listener, roles.pool)]
+    return {scope.turn.ledger.id_of(role) for role in wanted} <= listed and allowed_cidrs.normalised(
+        known.allowed_cidrs
+    ) == allowed.cidrs
 
 
 # -- taking it away -------------------------------------------------------------------------------------------------
@@ -199,7 +201,7 @@ def _is_as_known(scope: ClusterScope, found: Resource, allowed: Allowed) -> bool
 
 def remove_load_balancer(scope: ClusterScope) -> Outcome:
     """Have no load balancer of ours left; its children and its VIP's port go with it."""
-    left = scope.observed.owned("load_balancer")
+    left = scope.owned("load_balancer")
     for body in left:
         if not body["provisioning_status"].startswith("PENDING_"):
             load_balancer.delete(scope.cloud, body["id"])

@@ -13,7 +13,8 @@ from capo.api.v1beta2.network import NetworkParam
 from capo.api.v1beta2.openstackcluster import NetworkStatus
 from capo.controllers.openstackcluster import blockers, status
 from capo.controllers.openstackcluster.changes import doubting, tagged
-from capo.controllers.openstackcluster.scope import NETWORK, SUBNET, ClusterScope, Resource
+from capo.controllers.openstackcluster.roles import NETWORK, SUBNET
+from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create, Done, NotNeeded, Outcome
 from capo.errors import ConflictError, InvalidSpecError
 from capo.openstack import network, subnet
@@ -42,15 +43,11 @@ def _external_network(scope: ClusterScope) -> NetworkStatus | None:
 def _ensure_managed(scope: ClusterScope) -> Outcome:
     if len(scope.cluster.spec.managed_subnets) > 1:
         raise InvalidSpecError("spec.managedSubnets has more than one entry")
-    found = scope.observed.find("network", NETWORK, upstream=lambda body: _is_upstreams(scope, body))
+    found = scope.find("network", NETWORK)
     if found is None:
         return Create("network", (NETWORK,), lambda: {NETWORK: network.create(scope.cloud, wanted_network(scope))})
     scope.found.network = status.network(tagged(scope, "network", found))
     return _ensure_subnet(scope, wanted_subnet(scope, found["id"]))
-
-
-def _is_upstreams(scope: ClusterScope, body: Resource) -> bool:
-    return body.get("name") == names.network(scope.resource_name)
 
 
 def wanted_network(scope: ClusterScope) -> WantedNetwork:
@@ -65,9 +62,7 @@ def wanted_network(scope: ClusterScope) -> WantedNetwork:
 
 
 def _ensure_subnet(scope: ClusterScope, wanted: WantedSubnet) -> Outcome:
-    found = scope.observed.find(
-        "subnet", SUBNET, upstream=lambda body: (body["network_id"], body["cidr"]) == (wanted.network_id, wanted.cidr)
-    )
+    found = scope.find("subnet", SUBNET)
     if found is None:
         return Create("subnet", (SUBNET,), lambda: {SUBNET: subnet.create(scope.cloud, wanted)})
     if changes := subnet.difference(wanted, found):
@@ -128,7 +123,7 @@ def _is_in(network_id: str, port: Resource) -> bool:
 
 def remove_network(scope: ClusterScope) -> Outcome:
     """Have no network and subnet of ours left; Neutron deletes subnets with their network."""
-    subnets, networks = scope.observed.owned("subnet"), scope.observed.owned("network")
+    networks, subnets = scope.owned("network"), scope.owned("subnet")
     for body in networks:
         try:
             network.delete(scope.cloud, body["id"])

@@ -14,15 +14,14 @@ from capo import names
 from capo.api.v1beta2.network import RouterParam
 from capo.controllers.openstackcluster import blockers, status
 from capo.controllers.openstackcluster.changes import doubting, tagged
-from capo.controllers.openstackcluster.scope import ROUTER, ClusterScope, Resource
+from capo.controllers.openstackcluster.roles import ROUTER, ROUTER_INTERFACE
+from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create, Done, NotNeeded, Outcome
 from capo.errors import ConflictError
 from capo.openstack import router, subnet
 from capo.openstack.router import WantedRouter
 
 CONDITION: Final = "RouterReady"
-INTERFACE: Final = "router-interface"
-"""Role of the port that connects the router: it tells which router to disconnect, also one that is not ours."""
 
 
 def ensure_router(scope: ClusterScope) -> Outcome:
@@ -32,7 +31,7 @@ def ensure_router(scope: ClusterScope) -> Outcome:
         return _look_up(scope, given) if given else NotNeeded()
     if scope.found.external_network is None:
         return Done("no external network: the cluster has no router")
-    found = router.resolve(scope.cloud, given) if given else _find(scope)
+    found = router.resolve(scope.cloud, given) if given else scope.find("router", ROUTER)
     if found is None:
         return Create("router", (ROUTER,), lambda: {ROUTER: router.create(scope.cloud, wanted_router(scope))})
     if not given:
@@ -49,11 +48,6 @@ def _look_up(scope: ClusterScope, given: RouterParam) -> Outcome:
     is_known = known is not None and scope.is_settled(CONDITION)
     scope.found.router = known if is_known else status.router(router.resolve(scope.cloud, given))
     return Done()
-
-
-def _find(scope: ClusterScope) -> Resource | None:
-    name = names.network(scope.resource_name)
-    return scope.observed.find("router", ROUTER, upstream=lambda body: body.get("name") == name)
 
 
 def wanted_router(scope: ClusterScope) -> WantedRouter:
@@ -95,14 +89,17 @@ def _with_gateway(scope: ClusterScope, found: Resource) -> Resource:
 def _ensure_interface(scope: ClusterScope, router_id: str) -> None:
     """Have the subnet connected; the port is recorded, so that the right router is disconnected at the end."""
     subnet_id = scope.found.subnets[0].id
-    if scope.observed.find("port", INTERFACE, upstream=lambda port: _connects(port, router_id, subnet_id)) is not None:
+    if (
+        scope.observed.find("port", ROUTER_INTERFACE, upstream=lambda port: _connects(port, router_id, subnet_id))
+        is not None
+    ):
         return
     answer = router.add_interface(scope.cloud, router_id, subnet_id)
     if answer.get("port_id"):
         scope.observed.learn("port", _port_of(answer, router_id))
     port_id = answer.get("port_id") or _connecting_port_id(scope, router_id, subnet_id)
     if port_id:
-        scope.turn.ledger.record("port", INTERFACE, port_id)
+        scope.turn.ledger.record("port", ROUTER_INTERFACE, port_id)
 
 
 def _connecting_port_id(scope: ClusterScope, router_id: str, subnet_id: str) -> str | None:
@@ -136,8 +133,8 @@ def _connects(port: Resource, router_id: str, subnet_id: str) -> bool:
 
 def remove_router(scope: ClusterScope) -> Outcome:
     """Have the subnet disconnected and no router of ours left; a router that the spec names stays."""
-    routers = scope.observed.owned("router")
-    if not routers and scope.turn.ledger.id_of(INTERFACE) is None:
+    routers = scope.owned("router")
+    if not routers and scope.turn.ledger.id_of(ROUTER_INTERFACE) is None:
         return NotNeeded()
     for port in _interfaces(scope, {body["id"] for body in routers}):
         _disconnect(scope, port)
@@ -158,7 +155,7 @@ def _belongs(router_id: str, port: Resource) -> bool:
 
 def _interfaces(scope: ClusterScope, router_ids: set[str]) -> list[Resource]:
     """Return the port that was recorded, and all that connect routers of ours."""
-    recorded = scope.turn.ledger.id_of(INTERFACE)
+    recorded = scope.turn.ledger.id_of(ROUTER_INTERFACE)
     return scope.observed.matching(
         "port",
         lambda port: (

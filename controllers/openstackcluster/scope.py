@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from capo import names
 from capo.api.v1beta2 import OpenStackCluster
@@ -12,6 +12,7 @@ from capo.api.v1beta2.openstackcluster import BastionStatus, NetworkStatus, Rout
 from capo.api.v1beta2.openstackcluster import LoadBalancer as LoadBalancerStatus
 from capo.contract import references
 from capo.contract.clusters import Endpoint
+from capo.controllers.openstackcluster import roles, upstream
 from capo.controllers.openstackcluster.zones import ZoneMemory
 from capo.engine import conditions
 from capo.engine.turn import Turn
@@ -22,28 +23,6 @@ from capo.openstack.observed import Observed
 
 Object = Mapping[str, Any]
 Resource = Mapping[str, Any]
-
-NETWORK: Final = "network"
-SUBNET: Final = "subnet"
-ROUTER: Final = "router"
-LOAD_BALANCER: Final = "lb-api"
-API_FLOATING_IP: Final = "fip-api"
-BASTION_FLOATING_IP: Final = "fip-bastion"
-
-
-def group_role(suffix: str) -> str:
-    """Return the role of a managed security group."""
-    return f"group-{suffix}"
-
-
-def listener_role(port: int) -> str:
-    """Return the role of the listener of an API port."""
-    return f"listener-{port}"
-
-
-def pool_role(port: int) -> str:
-    """Return the role of the pool of an API port; control plane machines look their pool up by it."""
-    return f"pool-{port}"
 
 
 @dataclass
@@ -141,6 +120,20 @@ class ClusterScope:
     def bastion_object(self) -> Object | None:
         """The bastion's OpenStackServer as the store has it now, None when there is none."""
         return self.turn.tools.store.get(OPENSTACK_SERVER, self.namespace, self.bastion_name)
+
+    def find(self, kind: str, role: str) -> Resource | None:
+        """Return the resource of a role, or None when it is proven that there is none."""
+        marks = upstream.marks(self.cluster, self.resource_name, self.turn.ledger.id_of(roles.NETWORK))
+        mark = marks.get(role)
+        return self.observed.find(kind, role, upstream=mark.fits if mark else None)
+
+    def owned(self, kind: str) -> list[Resource]:
+        """Return everything of a kind that is ours, for its deletion; the Go provider's for one taken over from it."""
+        if self.turn.is_taken_over:
+            marks = upstream.marks(self.cluster, self.resource_name, self.turn.ledger.id_of(roles.NETWORK))
+            for role in (role for role, mark in marks.items() if mark.kind == kind):
+                self.find(kind, role)
+        return list(self.observed.owned(kind))
 
     def stamp(self, role: str) -> Stamp:
         """Return the stamp of one of the object's resources."""

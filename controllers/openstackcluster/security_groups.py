@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from functools import partial
 
 from capo import names
-from capo.controllers.openstackcluster import bastion_server, blockers, endpoint, rules
+from capo.controllers.openstackcluster import bastion_server, blockers, endpoint, roles, rules
 from capo.controllers.openstackcluster.changes import doubting, tagged
 from capo.controllers.openstackcluster.rules import BASTION, CONTROL_PLANE, WORKER, Surroundings
-from capo.controllers.openstackcluster.scope import ClusterScope, Resource, group_role
+from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create, Done, NotNeeded, Outcome
 from capo.errors import ConflictError
 from capo.openstack import security_group
@@ -28,7 +28,7 @@ def ensure_security_groups(scope: ClusterScope) -> Outcome:
     found = {suffix: _find(scope, suffix) for suffix in suffixes}
     missing = [suffix for suffix, body in found.items() if body is None]
     if missing:
-        return Create("security_group", tuple(map(group_role, missing)), lambda: _created(scope, missing))
+        return Create("security_group", tuple(map(roles.group, missing)), lambda: _created(scope, missing))
     groups = {suffix: tagged(scope, "security_group", body) for suffix, body in found.items() if body is not None}
     wanted = rules.wanted(spec, surroundings(scope, groups))
     scope.found.groups = {suffix: _with_rules(scope, body, wanted.rules[suffix]) for suffix, body in groups.items()}
@@ -38,14 +38,13 @@ def ensure_security_groups(scope: ClusterScope) -> Outcome:
 
 
 def _find(scope: ClusterScope, suffix: str) -> Resource | None:
-    name = names.security_group(scope.resource_name, suffix)
-    return scope.observed.find("security_group", group_role(suffix), upstream=lambda body: body.get("name") == name)
+    return scope.find("security_group", roles.group(suffix))
 
 
 def _created(scope: ClusterScope, suffixes: Iterable[str]) -> dict[str, Resource]:
     wanted = {
-        group_role(suffix): WantedSecurityGroup(
-            stamp=scope.stamp(group_role(suffix)), name=names.security_group(scope.resource_name, suffix)
+        roles.group(suffix): WantedSecurityGroup(
+            stamp=scope.stamp(roles.group(suffix)), name=names.security_group(scope.resource_name, suffix)
         )
         for suffix in suffixes
     }
@@ -98,7 +97,7 @@ def _uses(group_id: str, port: Resource) -> bool:
 
 def remove_security_groups(scope: ClusterScope) -> Outcome:
     """Have no group of ours left."""
-    for body in scope.observed.owned("security_group"):
+    for body in scope.owned("security_group"):
         try:
             security_group.delete(scope.cloud, body["id"])
         except ConflictError as error:

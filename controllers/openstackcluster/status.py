@@ -13,8 +13,9 @@ from capo.api.model import Model
 from capo.api.v1beta2 import OpenStackCluster
 from capo.api.v1beta2.openstackcluster import NetworkStatus, Router, Subnet
 from capo.controllers.openstackcluster import endpoint
+from capo.controllers.openstackcluster.roles import NETWORK
 from capo.controllers.openstackcluster.rules import BASTION, CONTROL_PLANE, WORKER
-from capo.controllers.openstackcluster.scope import NETWORK, Found
+from capo.controllers.openstackcluster.scope import Found
 from capo.engine import conditions
 from capo.engine.conditions import Condition
 from capo.engine.steps import Failed, Held, NotNeeded, Result, Results, Wait, is_done

@@ -48,7 +48,7 @@ class ServerSubject:
     def open(self, turn: Turn) -> ServerScope:
         """Return the scope of a pass; what another provider recorded is taken into the ledger."""
         server = OpenStackServer.model_validate(turn.obj)
-        if turn.is_taken_over:
+        if turn.is_taken_over and not turn.ledger.records:
             _take_over(server, turn.ledger)
         cloud = self._cloud(turn.obj)
         known_id = turn.ledger.id_of(SERVER_ROLE) or server.status.instance_id or None

@@ -1,0 +1,34 @@
+"""What each resource is to its cluster: the roles in ledgers and stamps."""
+
+from __future__ import annotations
+
+from typing import Final
+
+NETWORK: Final = "network"
+SUBNET: Final = "subnet"
+ROUTER: Final = "router"
+ROUTER_INTERFACE: Final = "router-interface"
+"""The port that connects the router: it tells which router to disconnect, also one that is not ours."""
+LOAD_BALANCER: Final = "lb-api"
+API_FLOATING_IP: Final = "fip-api"
+BASTION_FLOATING_IP: Final = "fip-bastion"
+
+
+def group(suffix: str) -> str:
+    """Return the role of a managed security group."""
+    return f"group-{suffix}"
+
+
+def listener(port: int) -> str:
+    """Return the role of the listener of an API port."""
+    return f"listener-{port}"
+
+
+def pool(port: int) -> str:
+    """Return the role of the pool of an API port; control plane machines look their pool up by it."""
+    return f"pool-{port}"
+
+
+def monitor(port: int) -> str:
+    """Return the role of the health monitor of an API port."""
+    return f"monitor-{port}"

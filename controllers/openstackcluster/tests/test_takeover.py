@@ -1,0 +1,87 @@
+"""Clusters that the Go provider made: its finalizer is there, our annotation and stamps are not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo import names
+from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from capo.controllers.openstackcluster.tests.world import BALANCER, GROUPS, MANAGED, World
+from capo.kube.kinds import OPENSTACK_CLUSTER
+
+SPEC: dict[str, Any] = {**MANAGED, **BALANCER, **GROUPS}
+
+
+def made_by_the_go_provider(world: World) -> None:
+    """Have a cluster as the Go provider leaves it: same names and descriptions, nothing of ours."""
+    world.up(**SPEC)
+    world.simulator.call(lambda: strip(world))
+    gone = {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}, "status": {"resources": None}}
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, gone)
+    world.start()
+    world.cloud.counter.reset()
+
+
+def strip(world: World) -> None:
+    for service, kinds in world.cloud.inventory().items():
+        for kind in kinds:
+            for body in world.cloud.table(service, kind).values():
+                if stamp := names.stamp_in(body.get("description") or ""):
+                    body["description"] = body["description"].removesuffix(f"[{stamp}]").rstrip()
+                if isinstance(body.get("tags"), list):
+                    body["tags"] = [tag for tag in body["tags"] if not tag.startswith("capo:")]
+
+
+def writes(world: World) -> list[str]:
+    return [r for r in world.requests() if not r.startswith("GET") and "/auth/" not in r]
+
+
+def test_the_first_run_adopts_everything_and_changes_nothing(world: World) -> None:
+    made_by_the_go_provider(world)
+    before = world.counts()
+
+    world.settle(for_s=120)
+
+    assert world.is_ready(), world.message("Ready")
+    assert writes(world) == []
+    assert world.counts() == before
+    assert world.record("pool-6443") in world.made()["pools"]
+    assert world.record("fip-api") in world.made()["floatingips"]
+
+
+def test_a_restart_in_the_middle_of_it_makes_nothing_twice(world: World) -> None:
+    made_by_the_go_provider(world)
+    before = world.counts()
+    world.settle(for_s=120, until=lambda: names.OWNER_ID_ANNOTATION in world.osc()["metadata"].get("annotations", {}))
+
+    world.start()
+    world.settle(for_s=120)
+
+    assert world.is_ready()
+    assert world.counts() == before
+
+
+@pytest.mark.parametrize("is_adopted", [True, False], ids=["after a first run", "at once"])
+def test_what_it_made_goes_with_the_cluster(world: World, is_adopted: bool) -> None:
+    made_by_the_go_provider(world)
+    if is_adopted:
+        world.settle(for_s=120)
+
+    world.remove()
+    world.settle(for_s=300)
+
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+def test_a_resource_of_that_name_with_another_owners_stamp_is_refused(world: World) -> None:
+    made_by_the_go_provider(world)
+    network = world.one("networks")
+    stamped = f"[{names.Stamp('a' * 13, 'network')}]"
+    world.member.ask("PUT", f"/network/v2.0/networks/{network['id']}", {"network": {"description": stamped}})
+
+    world.settle(for_s=60)
+
+    assert "ForeignResource" in world.message("NetworkReady")
