@@ -214,12 +214,24 @@ def remove_server(scope: ServerScope) -> Outcome:
     for body in left:
         if body.get("OS-EXT-STS:task_state") != "deleting":
             server.delete(scope.cloud, body["id"])
-            scope.observed.wrote("server")
-            scope.observed.wrote("volume")  # Nova takes them away with it: what was seen of them before is no use
+            _look_for_its_end(scope, body)
     if not left:
         return Done()
     scope.observed.poll("server")
     return Wait("Deleting", f"server {left[0]['id']} is being deleted")
+
+
+def _look_for_its_end(scope: ServerScope, body: Resource) -> None:
+    """Have a deleted server gone from what is seen as soon as Nova is done with it.
+
+    One that ran is then found as DELETED among the changes that are polled for; one that never got a host vanishes
+    without a trace, so everything has to be listed.
+    """
+    if body.get("OS-SRV-USG:launched_at"):
+        scope.observed.learn("server", {**body, "OS-EXT-STS:task_state": "deleting"})
+    else:
+        scope.observed.wrote("server")
+    scope.observed.wrote("volume")  # Nova takes them away with it: what was seen of them before is no use
 
 
 def _resolved(scope: ServerScope) -> ResolvedServerSpec:
