@@ -15,7 +15,6 @@ from typing import Final
 
 GROUP: Final = "infrastructure.cluster.x-k8s.io"
 OWNER_ID_ANNOTATION: Final = f"{GROUP}/owner-id"
-TAKEN_OVER_ANNOTATION: Final = f"{GROUP}/taken-over"
 BASTION_HASH_ANNOTATION: Final = f"{GROUP}/bastion-hash"
 TAKEN_OVER_ANNOTATION: Final = f"{GROUP}/taken-over"
 """On an object that another provider made, until everything of it is recorded."""

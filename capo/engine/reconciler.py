@@ -145,6 +145,8 @@ class Reconciler(Generic[S]):
         report = self.subject.report(scope, results)
         writer.spec(report.spec)
         self._write(turn, writer, results, report)
+        if all_done(results):
+            writer.settle_takeover()
         self._after_failures(writer, results, guard)
         return Result(requeue_after_s=_soonest(due_s, report.after_s, *_waits(results)))
 

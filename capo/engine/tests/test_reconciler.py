@@ -424,3 +424,19 @@ def test_waits_ask_for_the_earliest_look(world: World) -> None:
     world.subject.__class__ = Reporting
 
     assert world.reconcile().requeue_after_s == 5
+
+
+def test_an_object_that_was_taken_over_stays_so_until_everything_of_it_is_recorded(world: World) -> None:
+    world.kube.edit(*KEY, {"metadata": {"finalizers": [FINALIZER]}})
+    seen: list[bool] = []
+
+    def waiting(scope: ToyScope) -> Outcome:
+        seen.append(scope.turn.is_taken_over)
+        return Done() if len(seen) > 2 else Wait("Looking", "not seen yet", after_s=1)
+
+    world.subject.plan = Plan((Step("ThingReady", waiting, remove),))
+
+    for _ in range(4):
+        world.reconcile()
+
+    assert seen == [True, True, True, False]
