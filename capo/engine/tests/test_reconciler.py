@@ -440,3 +440,22 @@ def test_an_object_that_was_taken_over_stays_so_until_everything_of_it_is_record
         world.reconcile()
 
     assert seen == [True, True, True, False]
+
+
+def test_an_object_of_another_provider_stays_taken_over_in_later_passes(world: World) -> None:
+    seen: list[tuple[bool, bool]] = []
+
+    class Noting(ToySubject):
+        def open(self, turn: Turn) -> ToyScope:
+            seen.append((turn.is_taken_over, turn.is_newborn))
+            return super().open(turn)
+
+    world.subject.__class__ = Noting
+    world.kube.edit(*KEY, {"metadata": {"finalizers": [FINALIZER]}})
+
+    world.reconcile()
+    world.start()
+    world.subject.__class__ = Noting
+    world.reconcile()
+
+    assert seen == [(True, False), (True, False)]
