@@ -14,7 +14,7 @@ CLOUD ?= simulator
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build test check format rig-up rig-down openstack-up openstack-down demo demo-end
+.PHONY: help venv build test check format rig-up rig-down openstack-up openstack-down demo demo-end release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -49,6 +49,9 @@ demo: build $(if $(filter lab,$(CLOUD)),openstack-up) ## a whole cluster up and 
 
 demo-end: $(STAMP) ## delete the cluster that KEEP=1 left up
 	$(BIN)/capo demo --cloud $(CLOUD) --end
+
+release: $(STAMP) ## lay out a provider repository for clusterctl (IMAGE=<registry>/<name>)
+	$(BIN)/capo release $(if $(IMAGE),--image $(IMAGE))
 
 rig-up: $(STAMP) ## start a management cluster on this machine
 	$(BIN)/capo local up

@@ -18,6 +18,8 @@ COMMANDS: Final = (
     "local",
     "simulate",
     "crds",
+    "components",
+    "release",
 )
 
 

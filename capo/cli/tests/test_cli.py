@@ -34,7 +34,7 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--help"])
 
     listed = capsys.readouterr().out
-    assert all(f"\n    {command} " in listed for command in cli.COMMANDS)
+    assert all(f"\n    {command}" in listed for command in cli.COMMANDS)
 
 
 def test_help_imports_nothing_heavy() -> None:

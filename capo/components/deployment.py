@@ -1,0 +1,179 @@
+"""What runs the manager: its Deployment, its Service, and the certificate that the Service is reached with.
+
+Names, labels, ports and arguments are those of the Go provider, so that patches of its Deployment still fit (contract
+rules CMP-9, WHK-2 and section 3.6). Selectors are immutable: a release that changed them could not be applied over
+the one before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from capo.components import NAMESPACE, SERVICE_ACCOUNT
+
+Json = dict[str, Any]
+
+NAME: Final = "capo-controller-manager"
+PROVIDER_LABEL: Final = {"cluster.x-k8s.io/provider": "infrastructure-openstack"}
+POD_LABELS: Final = {**PROVIDER_LABEL, "control-plane": NAME}
+SERVICE: Final = {"name": "capo-webhook-service", "namespace": NAMESPACE}
+CERTIFICATE: Final = "capo-serving-cert"
+INJECT_CA: Final = {"cert-manager.io/inject-ca-from": f"{NAMESPACE}/{CERTIFICATE}"}
+CERT_DIR: Final = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 - the Go provider's default
+USER_ID: Final = 65532
+
+_ISSUER: Final = "capo-selfsigned-issuer"
+_CERTIFICATE_SECRET: Final = "capo-webhook-service-cert"  # noqa: S105 - a name
+_WEBHOOK_PORT: Final = 9443
+_HEALTH_PORT: Final = 9440
+_CONTROL_PLANE_TAINTS: Final = ("node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane")
+
+TOLERATIONS: Final = [{"key": key, "effect": "NoSchedule"} for key in _CONTROL_PLANE_TAINTS]
+RESOURCES: Final = {"requests": {"cpu": "100m", "memory": "256Mi"}}
+
+
+@dataclass(frozen=True)
+class Pod:
+    """What may differ between two installations of the same version; the defaults are those of the components.
+
+    Attributes:
+        image: with registry, path and tag.
+        priority_queue: value of the feature gate.
+        autoscale_from_zero: value of the feature gate.
+        verbosity: of the log.
+        more_args: arguments after ours; the last of two equal flags counts.
+        more_fields: further fields of the pod.
+    """
+
+    image: str
+    pull_policy: str = "IfNotPresent"
+    replicas: Any = 1
+    priority_queue: str = "${EXP_CAPO_PRIORITY_QUEUE:=true}"
+    autoscale_from_zero: str = "${EXP_CAPO_AUTOSCALE_FROM_ZERO:=false}"
+    verbosity: str = "2"
+    more_args: tuple[str, ...] = ()
+    resources: Any = field(default_factory=lambda: RESOURCES)
+    tolerations: Any = field(default_factory=lambda: TOLERATIONS)
+    more_fields: Json = field(default_factory=dict)
+
+
+def namespace() -> Json:
+    """Return the namespace, which refuses pods that are less than restricted."""
+    levels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn", "audit")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "labels": {**PROVIDER_LABEL, "control-plane": NAME, **levels}},
+    }
+
+
+def service() -> Json:
+    """Return the Service in front of the webhooks."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {**SERVICE, "labels": PROVIDER_LABEL},
+        "spec": {"ports": [{"port": 443, "targetPort": "webhook-server"}], "selector": POD_LABELS},
+    }
+
+
+def certificate() -> list[Json]:
+    """Return the objects that have cert-manager make the webhooks' certificate and renew it."""
+    host = f"{SERVICE['name']}.{NAMESPACE}.svc"
+    return [
+        {
+            "apiVersion": "cert-manager.io/v1",
+            "kind": "Issuer",
+            "metadata": {"name": _ISSUER, "namespace": NAMESPACE, "labels": PROVIDER_LABEL},
+            "spec": {"selfSigned": {}},
+        },
+        {
+            "apiVersion": "cert-manager.io/v1",
+            "kind": "Certificate",
+            "metadata": {"name": CERTIFICATE, "namespace": NAMESPACE, "labels": PROVIDER_LABEL},
+            "spec": {
+                "dnsNames": [host, f"{host}.cluster.local"],
+                "issuerRef": {"kind": "Issuer", "name": _ISSUER},
+                "secretName": _CERTIFICATE_SECRET,
+            },
+        },
+    ]
+
+
+def deployment(pod: Pod) -> Json:
+    """Return the Deployment of the manager."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": POD_LABELS},
+        "spec": {
+            "replicas": pod.replicas,
+            "selector": {"matchLabels": POD_LABELS},
+            "template": {"metadata": {"labels": POD_LABELS}, "spec": _pod_spec(pod)},
+        },
+    }
+
+
+def _pod_spec(pod: Pod) -> Json:
+    return {
+        "serviceAccountName": SERVICE_ACCOUNT,
+        "terminationGracePeriodSeconds": 10,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": USER_ID,
+            "runAsGroup": USER_ID,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "containers": [_container(pod)],
+        "tolerations": pod.tolerations,
+        "volumes": [
+            {"name": "cert", "secret": {"secretName": _CERTIFICATE_SECRET}},
+            # The root file system is read-only, and Python wants a place for what it writes for a moment.
+            {"name": "tmp", "emptyDir": {}},
+        ],
+        **pod.more_fields,
+    }
+
+
+def _container(pod: Pod) -> Json:
+    return {
+        "name": "manager",
+        "image": pod.image,
+        "imagePullPolicy": pod.pull_policy,
+        "command": ["/manager"],
+        "args": _args(pod),
+        "env": [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
+        "ports": [
+            {"name": "healthz", "containerPort": _HEALTH_PORT, "protocol": "TCP"},
+            {"name": "webhook-server", "containerPort": _WEBHOOK_PORT, "protocol": "TCP"},
+        ],
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "healthz"}},
+        # Python takes seconds to start where little processor time is left; a probe shall not kill it meanwhile.
+        "livenessProbe": {"httpGet": {"path": "/healthz", "port": "healthz"}, "initialDelaySeconds": 30},
+        "resources": pod.resources,
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "privileged": False,
+            "readOnlyRootFilesystem": True,
+            "runAsUser": USER_ID,
+            "runAsGroup": USER_ID,
+        },
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - in the container
+            {"name": "cert", "mountPath": CERT_DIR, "readOnly": True},
+        ],
+    }
+
+
+def _args(pod: Pod) -> list[str]:
+    return [
+        "--leader-elect",
+        f"--v={pod.verbosity}",
+        "--diagnostics-address=127.0.0.1:8080",
+        "--insecure-diagnostics=true",
+        f"--feature-gates=PriorityQueue={pod.priority_queue},AutoScaleFromZero={pod.autoscale_from_zero}",
+        *pod.more_args,
+    ]
