@@ -22,7 +22,7 @@ from capo.api.v1beta2.server import (
 
 
 class OpenStackServerSpec(Model):
-    """The server that is wanted. Nothing of it can change: make a new server."""
+    """The server that is wanted. Nothing of it can change but the credentials: make a new server."""
 
     crd: ClassVar[Schema] = Schema(
         rules=(Rule("(has(self.flavor) || has(self.flavorID))", "at least one of flavor or flavorID must be set"),)
@@ -42,7 +42,7 @@ class OpenStackServerSpec(Model):
     floating_ip_pool_ref: TypedLocalObjectReference | None = None
     """Pool that a floating IP is claimed from. Default: no floating IP. Cannot change."""
     identity_ref: OpenStackIdentityReference
-    """Credentials. Cannot change; change what the Secret holds."""
+    """Credentials. May change, but for the region."""
     image: ImageParam
     """Glance image; with `rootVolume`, the one that the volume is made from. Cannot change."""
     ports: tuple[PortOpts, ...]

@@ -104,6 +104,8 @@ class OpenStackMachineStatus(Model):
     """Id of the server in Nova."""
     addresses: tuple[NodeAddress, ...] = ()
     """Addresses of the server, and its name as InternalDNS."""
+    failure_domain: Annotated[str, Schema(min_length=1, max_length=256)] | None = None
+    """Availability zone that the server was made in; Cluster API copies it to the Machine."""
     instance_state: str | None = None
     """State of the server as Nova tells it; kept for older objects, see the OpenStackServer."""
     resolved: ResolvedMachineSpec | None = None

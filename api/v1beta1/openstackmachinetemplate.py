@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from capo.api.meta import KubernetesObject
 from capo.api.model import Model
-from capo.api.schema import Names, Quantity
+from capo.api.schema import Names, Quantity, Schema
 from capo.api.v1beta1.conditions import Conditions
 from capo.api.v1beta1.openstackmachine import OpenStackMachineSpec
 from capo.api.v1beta1.server import ImageParam
@@ -16,6 +16,8 @@ from capo.api.v1beta2 import openstackmachinetemplate as newer
 
 class OpenStackMachineTemplateResource(Model):
     """The machine that is stamped out."""
+
+    crd: ClassVar[Schema] = newer.OpenStackMachineTemplateResource.crd
 
     spec: OpenStackMachineSpec
     """Spec of each machine, without `providerID`. Cannot change, but for `allowedAddressPairs` of ports: make a new

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from capo.api.model import Model
-from capo.api.schema import AtomicList, NamedList, Required, SetList
+from capo.api.schema import AtomicList, NamedList, Required, Rule, Schema, SetList
 from capo.api.v1beta1.network import SubnetParam
 from capo.api.v1beta2 import port as newer
 from capo.api.v1beta2.network import NetworkParam, SecurityGroupParam
@@ -63,6 +65,16 @@ class PortSettings(Model):
 
 class PortOpts(PortSettings):
     """A port to be made for a server."""
+
+    crd: ClassVar[Schema] = Schema(
+        rules=(
+            Rule(
+                "has(self.disablePortSecurity) && has(self.securityGroups)"
+                " ? !self.disablePortSecurity || self.securityGroups.size() == 0 : true",
+                "securityGroups cannot be set when disablePortSecurity is true",
+            ),
+        )
+    )
 
     network: NetworkParam | None = None
     """Network of the port. Default: the network of the cluster, whose subnets then replace `fixedIPs`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from capo.api.model import Model
 from capo.api.schema import Schema
@@ -49,6 +49,8 @@ class BlockDeviceStorage(newer.BlockDeviceStorage):
 
 class AdditionalBlockDevice(Model):
     """One more disk of a server."""
+
+    crd: ClassVar[Schema] = newer.AdditionalBlockDevice.crd
 
     name: str
     """Name of the device: its tag in the guest's metadata, and the end of its volume's name. `root` is taken.

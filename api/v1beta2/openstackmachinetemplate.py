@@ -7,13 +7,15 @@ from typing import ClassVar, Literal
 
 from capo.api.meta import Conditions, KubernetesObject
 from capo.api.model import Model
-from capo.api.schema import ANY_OF, Names, Quantity, Schema
+from capo.api.schema import ANY_OF, Names, Quantity, Rule, Schema
 from capo.api.v1beta2.openstackmachine import OpenStackMachineSpec
 from capo.api.v1beta2.server import FlavorParam, ImageParam
 
 
 class OpenStackMachineTemplateResource(Model):
     """The machine that is stamped out."""
+
+    crd: ClassVar[Schema] = Schema(rules=(Rule("!has(self.spec.providerID)", "providerID cannot be set in templates"),))
 
     spec: OpenStackMachineSpec
     """Spec of each machine, without `providerID`. Cannot change, but for `allowedAddressPairs` of ports: make a new

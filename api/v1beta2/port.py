@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from capo.api.model import Model
-from capo.api.schema import AtomicList, NamedList, NonEmpty, Required, SetList
+from capo.api.schema import AtomicList, NamedList, NonEmpty, Required, Rule, Schema, SetList
 from capo.api.v1beta2.network import NetworkParam, SecurityGroupParam, SubnetParam
 
 
@@ -74,6 +76,16 @@ class PortSettings(Model):
 
 class PortOpts(PortSettings):
     """A port to be made for a server."""
+
+    crd: ClassVar[Schema] = Schema(
+        rules=(
+            Rule(  # written so that its cost, for as many ports as fit into a request, stays within the budget
+                "has(self.enablePortSecurity) && has(self.securityGroups)"
+                " ? self.enablePortSecurity || self.securityGroups.size() == 0 : true",
+                "securityGroups cannot be set when enablePortSecurity is false",
+            ),
+        )
+    )
 
     network: NetworkParam | None = None
     """Network of the port. Default: the network of the cluster, whose subnets then replace `fixedIPs`.

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from capo.api.model import Model
-from capo.api.schema import Defaulted, Int32, NamedList, NonEmpty, SetList
+from capo.api.schema import Defaulted, Int32, NamedList, NonEmpty, Rule, Schema, SetList
 
 
 class SecurityGroupRuleSpec(Model):
     """One rule of a managed security group; at most one of the three `remote` fields is set."""
+
+    crd: ClassVar[Schema] = Schema(
+        rules=(
+            Rule(
+                "[has(self.remoteManagedGroups), has(self.remoteGroupID), has(self.remoteIPPrefix)]"
+                ".filter(given, given).size() <= 1",
+                "at most one of remoteManagedGroups, remoteGroupID and remoteIPPrefix can be set",
+            ),
+        )
+    )
 
     name: NonEmpty
     """Key of this entry in the list; not sent to OpenStack."""

@@ -127,6 +127,8 @@ class BlockDeviceStorage(Model):
 class AdditionalBlockDevice(Model):
     """One more disk of a server."""
 
+    crd: ClassVar[Schema] = Schema(rules=(Rule("self.name != 'root'", "root is the name of the disk to boot from"),))
+
     name: NonEmpty
     """Name of the device: its tag in the guest's metadata, and the end of its volume's name. `root` is taken.
     Cannot change."""

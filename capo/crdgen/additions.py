@@ -1,6 +1,7 @@
-"""What our schema has beyond the Go provider's: optional status fields, whose absence does no harm.
+"""What our schema has beyond the Go provider's: optional status fields, and rules that it checks elsewhere.
 
-Another provider's CRDs prune them. ``docs/reference/additions.md`` tells users; a test compares both with the CRDs.
+Absence does no harm: another provider's CRDs prune the fields. ``docs/reference/additions.md`` tells users; a test
+compares both with the CRDs.
 """
 
 from __future__ import annotations
@@ -30,4 +31,36 @@ ADDITIONS: Final = (
     Addition("OpenStackServer", "v1alpha1", "status.resources.pending", _PENDING),
     Addition("OpenStackServer", "v1alpha1", "status.resources.records", _RECORDS),
     Addition("OpenStackFloatingIPPool", "v1alpha1", "status.resources", _RESOURCES),
+)
+
+
+class AddedRule(NamedTuple):
+    """A CEL rule that the Go provider does not have.
+
+    Args:
+        place: end of the paths that have it.
+    """
+
+    place: str
+    message: str
+    instead_of: str
+
+
+RULES: Final = (
+    AddedRule(
+        "SecurityGroupRules[]",
+        "at most one of remoteManagedGroups, remoteGroupID and remoteIPPrefix can be set",
+        "Its webhook for clusters, which does not look at templates.",
+    ),
+    AddedRule(
+        ".ports[]",
+        "securityGroups cannot be set when enablePortSecurity is false",
+        "Its webhooks for machines and servers, which do not look at templates and bastions.",
+    ),
+    AddedRule(
+        ".additionalBlockDevices[]",
+        "root is the name of the disk to boot from",
+        "Its webhooks when there is a root volume, and its controller, which refuses the name always.",
+    ),
+    AddedRule("spec.template", "providerID cannot be set in templates", "Its webhook for templates."),
 )

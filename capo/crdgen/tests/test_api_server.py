@@ -168,6 +168,10 @@ def hint(value: dict[str, Any]) -> dict[str, Any]:
 
 NO_EXTERNAL_NETWORK = {"enableExternalNetwork": False}
 PRIVATE = NO_EXTERNAL_NETWORK | {"apiServer": {"enableFloatingIP": False}}
+RULE: dict[str, Any] = {"name": "a", "direction": "ingress"}
+BOTH = {"name": "b", "remoteManagedGroups": [], "remoteIPPrefix": ""}
+ONE_REMOTE = "at most one of remoteManagedGroups, remoteGroupID and remoteIPPrefix can be set"
+DEVICE = {"name": "etcd", "sizeGiB": 1, "storage": {"type": "Volume"}}
 HINT_PATH = "spec.schedulerHintAdditionalProperties[0].value"
 RULES = [
     pytest.param(
@@ -234,6 +238,41 @@ RULES = [
         id="hint without string",
     ),
     pytest.param(
+        "OpenStackCluster",
+        {"managedSecurityGroups": {"workerNodesSecurityGroupRules": [RULE | {"remoteGroupID": "a"}, RULE | BOTH]}},
+        ("spec.managedSecurityGroups.workerNodesSecurityGroupRules[1]", ONE_REMOTE),
+        {"managedSecurityGroups": {"workerNodesSecurityGroupRules": [RULE | {"remoteIPPrefix": "10.0.0.0/8"}]}},
+        id="rule with two remote ends",
+    ),
+    pytest.param(
+        "OpenStackMachine",
+        {"ports": [{}, {"enablePortSecurity": False, "securityGroups": [{"filter": {"name": "a"}}]}]},
+        ("spec.ports[1]", "securityGroups cannot be set when enablePortSecurity is false"),
+        {"ports": [{"enablePortSecurity": False, "securityGroups": []}]},
+        id="groups on a port without port security",
+    ),
+    pytest.param(
+        "OpenStackServer",
+        {"ports": [{"enablePortSecurity": False, "securityGroups": [{"filter": {"name": "a"}}]}]},
+        ("spec.ports[0]", "securityGroups cannot be set when enablePortSecurity is false"),
+        {"ports": [{"enablePortSecurity": True, "securityGroups": [{"filter": {"name": "a"}}]}]},
+        id="groups on a port of a server without port security",
+    ),
+    pytest.param(
+        "OpenStackMachine",
+        {"additionalBlockDevices": [DEVICE | {"name": "root"}]},
+        ("spec.additionalBlockDevices[0]", "root is the name of the disk to boot from"),
+        {"additionalBlockDevices": [DEVICE]},
+        id="second root disk",
+    ),
+    pytest.param(
+        "OpenStackMachineTemplate",
+        {"template": {"spec": MACHINE | {"providerID": "openstack:///a"}}},
+        ("spec.template", "providerID cannot be set in templates"),
+        {"template": {"spec": MACHINE}},
+        id="template with provider ID",
+    ),
+    pytest.param(
         "OpenStackServer",
         {"flavor": None},
         ("spec", "at least one of flavor or flavorID must be set"),
@@ -247,7 +286,7 @@ RULES = [
 def test_each_rule_refuses_the_bad_and_takes_the_good(
     client: Client, kind: str, bad: dict[str, Any], expected: tuple[str, str], good: dict[str, Any]
 ) -> None:
-    base = {"OpenStackCluster": CLUSTER, "OpenStackMachine": MACHINE, "OpenStackServer": SERVER}[kind]
+    base = {"OpenStackCluster": CLUSTER, "OpenStackMachine": MACHINE, "OpenStackServer": SERVER}.get(kind, {})
 
     refused = client.apply(an(kind, merged(base, bad)))
     taken = client.apply(an(kind, merged(base, good)))
