@@ -162,9 +162,12 @@ class Reconciler(Generic[S]):
             self._backoff.forget(turn.key)
             return Result()
         report = self.subject.report(scope, results)
-        self._write(turn, writer, results, report, deleting=True)
+        is_silent = report.silent_s > 0 and not any(isinstance(result, Failed) for result in results.values())
+        if not is_silent:
+            self._write(turn, writer, results, report, deleting=True)
         self._after_failures(writer, results, guard)
-        return Result(requeue_after_s=_soonest(due_s, report.after_s, left_s or None, *_waits(results)))
+        speaks_s = report.silent_s if is_silent else None
+        return Result(requeue_after_s=_soonest(due_s, report.after_s, left_s or None, speaks_s, *_waits(results)))
 
     def _protocol(self, turn: Turn, scope: S, writer: Writer) -> CreateProtocol:
         def made(create: Create, outcome: Mapping[str, Mapping[str, Any]] | CapoError) -> None:

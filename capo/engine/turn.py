@@ -115,6 +115,7 @@ class Report:
         conditions: over those of the steps.
         dropped: condition types that no longer apply.
         after_s: look again after so many seconds at the latest.
+        silent_s: what goes on as it should need not be told for so long; a failure is told at once.
     """
 
     status: Mapping[str, Any] = field(default_factory=dict)
@@ -122,6 +123,7 @@ class Report:
     conditions: Sequence[Condition] = ()
     dropped: Sequence[str] = ()
     after_s: float | None = None
+    silent_s: float = 0.0
 
 
 class Subject(Protocol, Generic[S]):

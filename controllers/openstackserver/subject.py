@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
@@ -21,6 +22,8 @@ from capo.ledger import Ledger
 from capo.openstack.observed import Observed
 
 Object = Mapping[str, Any]
+
+SILENT_S: Final = 10.0
 
 
 class ServerSubject:
@@ -58,7 +61,7 @@ class ServerSubject:
         """Return status fields and the conditions that no step shows."""
         shown = [*status.conditions(results), pausing.NOT_PAUSED]
         if scope.turn.is_deleting:
-            return Report(status={"ready": False}, conditions=[pausing.NOT_PAUSED])
+            return Report(status={"ready": False}, conditions=[pausing.NOT_PAUSED], silent_s=_silent_s(scope.turn))
         ports = len(scope.resolved.ports) if scope.resolved else 0
         fields = status.of_pass(_seen(scope), scope.turn.ledger, ports, results)
         return Report(status=fields, conditions=shown)
@@ -89,6 +92,12 @@ def observed_of(turn: Turn, cloud: Any) -> Observed:
         window_s=turn.tools.ambiguous_window_s,
         max_age_s=turn.tools.sync_period_s,
     )
+
+
+def _silent_s(turn: Turn) -> float:
+    """Return for how long a deletion need not be told of: most are over before that, and owners tell of them anyway."""
+    asked_s = datetime.datetime.fromisoformat(turn.obj["metadata"]["deletionTimestamp"]).timestamp()
+    return max(0.0, asked_s + SILENT_S - turn.tools.clock.now())
 
 
 def _take_over(server: OpenStackServer, ledger: Ledger) -> None:
