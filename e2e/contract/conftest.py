@@ -118,6 +118,7 @@ def _ground(target: targets.Target, wire: Wire, recorder: Recorder) -> Iterator[
         _furnish(ground)
         yield ground
     finally:
+        wire.listeners.clear()
         for tenant in tenants:
             sweep.empty(tenant.cloud, admin, tenant.project_id, every_s=target.every_s)
         for service, (path, _) in ZERO.items():
@@ -141,7 +142,7 @@ def _furnish(ground: Ground) -> None:
 def world(ground: Ground, request: pytest.FixtureRequest) -> Iterator[World]:
     """What a test works with."""
     module = str(request.module.__name__).rpartition(".")[2]
-    test = re.sub(rf"-?\b({SIMULATOR}|{LAB})\b-?", "", request.node.name).replace("[]", "")
+    test = re.sub(rf"-?\b({SIMULATOR}|{LAB})\b-?", "", request.node.name).removesuffix("[]")
     made = World(ground, module, test)
     yield made
     made.undo()

@@ -167,6 +167,23 @@ def test_malformed_network_is_refused(world: World, body: Body) -> None:
     assert isinstance(refusal.error, InvalidSpecError)
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param("{}", id="object"),
+        pytest.param("", id="nothing"),
+        pytest.param("null", id="null"),
+        pytest.param("[]", id="list"),
+        pytest.param('{"x": 1}', id="other"),
+    ],
+)
+@pytest.mark.parametrize("collection", ["networks", "subnets", "ports", "routers", "security-groups", "floatingips"])
+def test_body_without_the_resource_is_refused(world: World, collection: str, data: str) -> None:
+    refusal = world.refused(lambda: world.raw("POST", "network", f"/{collection}", data=data))
+
+    assert isinstance(refusal.error, InvalidSpecError)
+
+
 def test_body_that_is_no_json_is_refused(world: World) -> None:
     refusal = world.refused(lambda: world.raw("POST", "network", "/networks", data="{network"))
 

@@ -30,6 +30,8 @@ def create(cloud: Cloud, values: Json, caller: Caller) -> Json:
     if not external["router:external"]:
         raise _bad(f"Network {network_id} is not a valid external network.")
     address, subnet_id, port_id = values["floating_ip_address"], values.pop("subnet_id"), values["port_id"]
+    if values["fixed_ip_address"] and port_id is None:
+        raise _bad("fixed_ip_address cannot be specified without a port_id.")
     wanted: Json = {"network_id": network_id, "device_owner": OWNER, "device_id": "PENDING"}
     entry = {key: value for key, value in (("ip_address", address), ("subnet_id", subnet_id)) if value}
     if entry:

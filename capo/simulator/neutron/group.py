@@ -58,9 +58,11 @@ def update(cloud: Cloud, group: Json, changes: Json, _: Caller) -> None:
 
 
 def delete(cloud: Cloud, group: Json, caller: Caller) -> None:
-    is_used = any(group["id"] in port["security_groups"] for port in cloud.table("network", "ports").values())
-    if is_used or (group["name"] == DEFAULT and not caller.is_admin):
+    if any(group["id"] in port["security_groups"] for port in cloud.table("network", "ports").values()):
         raise Fault(409, f"Security Group {group['id']} in use.", "SecurityGroupInUse")
+    if group["name"] == DEFAULT and not caller.is_admin:
+        message = "Insufficient rights for removing default security group."
+        raise Fault(409, message, "SecurityGroupCannotRemoveDefault")
     KIND.table(cloud).pop(group["id"])
     rules = cloud.table("network", "security_group_rules")
     gone = [

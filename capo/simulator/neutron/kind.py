@@ -6,6 +6,7 @@ A kind's module declares its `Kind` and its own rules; `crud` turns that into ro
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -17,6 +18,7 @@ from capo.simulator.neutron.service import bad_request, disallowed
 from capo.simulator.routing import Fault, Json, Request
 
 UNSET: Final = object()
+CORE: Final = frozenset({"network", "subnet", "port"})
 REQUIRED: Final = object()
 
 
@@ -176,7 +178,7 @@ def read_bodies(kind: Kind, request: Request) -> tuple[list[Json], bool]:
     Raises:
         Fault: 400 in the words of Neutron's web layer.
     """
-    body = request.json if request.raw and request.raw != b"null" else {}
+    body = _body(kind, request)
     if kind.plural in body:
         if not isinstance(body[kind.plural], list) or not body[kind.plural]:
             raise bad_request("Resources required")
@@ -187,10 +189,23 @@ def read_bodies(kind: Kind, request: Request) -> tuple[list[Json], bool]:
 
 def read_body(kind: Kind, request: Request) -> Json:
     """Return the one object in the body."""
-    body = request.json if request.raw and request.raw != b"null" else {}
+    body = _body(kind, request)
     if kind.name not in body:
         raise bad_request(f"Unable to find '{kind.name}' in request body")
     return _object(kind, body[kind.name], body)
+
+
+def _body(kind: Kind, request: Request) -> Json:
+    """Return the whole body; the core kinds and those of plugins refuse nothing at all in words of their own."""
+    try:
+        body = json.loads(request.raw or b"{}")
+    except ValueError as error:
+        raise request.service.malformed_body() from error
+    if not body and kind.name not in CORE:
+        raise bad_request("Resource body required")
+    if not isinstance(body, dict):
+        raise bad_request("Body contains invalid data")
+    return body
 
 
 def _object(kind: Kind, found: Any, body: Any) -> Json:
