@@ -70,7 +70,13 @@ class CapoError(Exception):
         """The fault as conditions and events show it: reason, resource, the cloud's words, request id, next step."""
         about = f" [{self.resource}]" if self.resource else ""
         request = f" (request {self.request_id})" if self.request_id else ""
-        return f"{self.reason}{about}: {self.message}{request}. {self.next_step}"
+        return f"{self.reason}{about}: {self._words}{request}. {self.next_step}"
+
+    @property
+    def _words(self) -> str:
+        """The message without the full stop that comes later, and without a reason that stands before it already."""
+        words = self.message.removeprefix(f"{self.reason}: ").rstrip()
+        return words if words.endswith("...") else words.rstrip(" .")
 
 
 class RetryableError(CapoError):

@@ -47,3 +47,17 @@ def test_a_sentence_has_reason_resource_words_request_and_next_step() -> None:
         "QuotaExceeded [server x]: Quota exceeded for cores (request req-1). "
         "Raise the project's quota or remove something; the provider tries again by itself."
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        pytest.param("No valid host was found. .", "No valid host was found", id="full stops"),
+        pytest.param("NetworkNotFound: Network x could not be found.", "Network x could not be found", id="its reason"),
+        pytest.param("a very long tale...", "a very long tale...", id="cut short"),
+    ],
+)
+def test_a_sentence_says_nothing_twice(message: str, shown: str) -> None:
+    error = errors.NetworkNotFoundError(message, request_id="req-1", next_step="Go on.")
+
+    assert error.sentence == f"NetworkNotFound: {shown} (request req-1). Go on."
