@@ -139,6 +139,7 @@ class Reading:
     """Everything that is counted, at one moment."""
 
     requests: Tally
+    own_requests: Tally
     kubernetes_writes: Counter[str]
     cpu_s: float
     at_s: float = field(default_factory=time.monotonic)
@@ -150,6 +151,8 @@ class Phase:
 
     Args:
         name: its key in the tables.
+        requests: where they arrived.
+        own_count: how many requests the manager itself counted.
         kubernetes_writes: by kind of object; Events and the Lease are not among them.
         peak_mib: most memory that the manager had in use so far.
     """
@@ -157,6 +160,7 @@ class Phase:
     name: str
     seconds: float
     requests: Tally
+    own_count: int
     kubernetes_writes: Counter[str]
     cpu_s: float
     peak_mib: float
@@ -181,18 +185,26 @@ class Meter:
     """Reads counters before and after each phase.
 
     Args:
+        counter: counts requests where they arrive, None leaves that to the manager.
         scrape: returns the manager's metrics as text.
         pid: of the manager.
     """
 
-    def __init__(self, counter: RequestCounter, scrape: Callable[[], str], pid: int) -> None:
-        self._counter, self._scrape, self._pid = counter, scrape, pid
+    def __init__(self, counter: RequestCounter | None, scrape: Callable[[], str], pid: int) -> None:
+        self._own = MetricsCounter(scrape)
+        self._counter, self._scrape, self._pid = counter or self._own, scrape, pid
         self.phases: list[Phase] = []
 
     @property
     def source(self) -> str:
         """Where requests are counted."""
         return self._counter.name
+
+    @property
+    def doubt(self) -> str:
+        """Phases of which the manager counted other numbers of requests, as a sentence; empty without any."""
+        others = [f"{p.name} {p.own_count}" for p in self.phases if p.own_count != p.request_count]
+        return f"others used the cloud meanwhile; the manager itself counted: {', '.join(others)}" if others else ""
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -205,6 +217,7 @@ class Meter:
                 name,
                 after.at_s - before.at_s,
                 after.requests - before.requests,
+                (after.own_requests - before.own_requests).total(),
                 after.kubernetes_writes - before.kubernetes_writes,
                 after.cpu_s - before.cpu_s,
                 peak_mib(self._pid),
@@ -212,7 +225,7 @@ class Meter:
         )
 
     def _read(self) -> Reading:
-        return Reading(self._counter.tally(), kubernetes_writes(self._scrape()), cpu_s(self._pid))
+        return Reading(self._counter.tally(), self._own.tally(), kubernetes_writes(self._scrape()), cpu_s(self._pid))
 
 
 _NOT_COUNTED: Final = ("Event", "Lease")

@@ -80,14 +80,20 @@ def _row(phase: Phase, go: Reference) -> tuple[str, ...]:
     )
 
 
-def markdown(phases: Sequence[Phase], *, cloud: str, source: str) -> str:
-    """Return the whole report as a Markdown document."""
+def markdown(phases: Sequence[Phase], *, cloud: str, source: str, doubt: str = "") -> str:
+    """Return the report on one cloud in Markdown.
+
+    Args:
+        source: where requests were counted.
+        doubt: why these counts are to be taken with care, empty when they are not.
+    """
     parts = [
         f"## {cloud}",
         f"capo {VERSION}, Python {platform.python_version()}, {platform.machine()}. Requests: {source}, tokens and "
         "version discovery included. Kubernetes writes: the manager's metrics, Events and the Lease left out. "
         "Go: the Go provider (e52de58) on the real services, in the same scenario; nothing where the scenario differs.",
         _table(COLUMNS, rows(phases)),
+        *([f"Note: {doubt}."] if doubt else []),
         "### Requests by service",
         _table(("Phase", "Requests"), [(p.name, _listed(by_service(p.requests))) for p in phases]),
         "### Requests by kind",

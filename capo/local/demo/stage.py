@@ -16,7 +16,7 @@ from capo.crdgen import files
 from capo.local import layout
 from capo.local.demo import clouds, inventory, report
 from capo.local.demo.clouds import LAB, SIMULATOR, Site
-from capo.local.demo.counting import Meter, MetricsCounter, scrape
+from capo.local.demo.counting import Meter, scrape
 from capo.local.demo.objects import Objects
 from capo.local.demo.screen import Screen
 from capo.local.demo.story import Plan, Story, delete_cluster
@@ -173,14 +173,16 @@ def _manager(rig: Rig, site: Site, screen: Screen) -> Meter:
     def text() -> str:
         return scrape(f"http://{metrics}/metrics")
 
-    return Meter(site.counter or MetricsCounter(text), text, rig.processes.pid(MANAGER) or 0)
+    return Meter(site.counter, text, rig.processes.pid(MANAGER) or 0)
 
 
 def _tell_costs(options: Options, site: Site, screen: Screen, meter: Meter) -> None:
     title = f"What it cost (requests: {meter.source}; Go: the Go provider in the same scenario)"
     screen.table(title, report.COLUMNS, report.rows(meter.phases))
+    if meter.doubt:
+        screen.say(meter.doubt, source="WARNING")
     if options.report:
-        text = report.markdown(meter.phases, cloud=site.name, source=meter.source)
+        text = report.markdown(meter.phases, cloud=site.name, source=meter.source, doubt=meter.doubt)
         layout.write_file(options.report.absolute(), text, mode=0o644)
         screen.say(f"wrote {options.report}")
 

@@ -78,7 +78,7 @@ def test_metrics_tell_reads_from_writes() -> None:
 
 def phase(name: str) -> Phase:
     requests = Counter({("neutron", "POST /v2.0/ports"): 2, ("keystone", "POST /v3/auth/tokens"): 1})
-    return Phase(name, 12.4, requests, Counter({"OpenStackServer": 7}), 0.52, 61.6)
+    return Phase(name, 12.4, requests, 3, Counter({"OpenStackServer": 7}), 0.52, 61.6)
 
 
 def test_tokens_are_requests_but_no_writes() -> None:
