@@ -58,6 +58,12 @@ _NEUTRON_TYPES: Final = "Networking API: a fault carries the exception's class a
 
 TABLE: Final = (
     Row((401,), errors.NotAuthorizedError, "Identity API: after the token was renewed once"),
+    Row(
+        (403,),
+        errors.ForbiddenError,
+        "oslo.policy: also where the rule's own name has the word quota",
+        words="^Policy doesn't",
+    ),
     Row((403,), errors.QuotaExceededError, _NOVA_CREATE, "compute", r"quota|maximum number of|exceeded"),
     Row((403,), errors.QuotaExceededError, "octavia/common/exceptions.py QuotaException", "load-balancer", "quota"),
     Row((413,), errors.QuotaExceededError, "Block Storage API: OverQuota is 413", "volume", "quota|limit|exceed"),
