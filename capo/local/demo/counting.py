@@ -6,6 +6,7 @@ other cloud the manager's own metrics have to do.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -248,15 +249,28 @@ def scrape(url: str) -> str:
 
 
 def cpu_s(pid: int) -> float:
-    """Return the processor time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    """Return the processor time of a process and its children so far."""
+    ticks = sum(int(stat[11]) + int(stat[12]) for stat in _family(pid).values())
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def peak_mib(pid: int) -> float:
-    """Return the most memory that a process had in use."""
+    """Return the most memory that a process and its children had in use."""
+    return sum(_peak_mib(member) for member in _family(pid))
+
+
+def _peak_mib(pid: int) -> float:
     lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
+
+
+def _family(pid: int) -> dict[int, list[str]]:
+    """Return what the system says of a process and its children, after the name: state, parent, and so on."""
+    found: dict[int, list[str]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ended meanwhile
+            found[int(path.parent.name)] = path.read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+    return {member: stat for member, stat in found.items() if member == pid or int(stat[1]) == pid}
 
 
 def by_service(tally: Tally) -> dict[str, int]:
