@@ -100,6 +100,9 @@ class ToySubject:
         is_done = isinstance(results["ThingReady"], Done)
         return Report(status={"ready": is_done}, spec={"size": 1} if is_done and not scope.turn.is_deleting else {})
 
+    def credentials(self, obj: Mapping[str, Any], tools: Tools) -> str:
+        return "Secret default/x, cloud 'toy'"
+
     def forget_credentials(self, obj: Mapping[str, Any]) -> None:
         self.forgotten += 1
 
@@ -314,6 +317,8 @@ def test_credentials_that_are_refused_later_are_read_anew(world: World) -> None:
     result = world.reconcile()
 
     assert world.condition("OpenStackAuthenticationSucceeded")["status"] == "False"
+    assert "[Secret default/x, cloud 'toy']" in world.condition("Ready")["message"]
+    assert world.cloud.fault.resource is None
     assert world.subject.forgotten == 1
     assert result.requeue_after_s == pytest.approx(10, rel=0.11)
 
@@ -440,22 +445,3 @@ def test_an_object_that_was_taken_over_stays_so_until_everything_of_it_is_record
         world.reconcile()
 
     assert seen == [True, True, True, False]
-
-
-def test_an_object_of_another_provider_is_taken_over_until_a_pass_ends_well(world: World) -> None:
-    seen: list[tuple[bool, bool]] = []
-
-    class Noting(ToySubject):
-        def open(self, turn: Turn) -> ToyScope:
-            seen.append((turn.is_taken_over, turn.is_newborn))
-            return super().open(turn)
-
-    world.kube.edit(*KEY, {"metadata": {"finalizers": [FINALIZER]}})
-    world.cloud.fault = QuotaExceededError("none left")
-    for _ in range(3):
-        world.start()
-        world.subject.__class__ = Noting
-        world.reconcile()
-        world.cloud.fault = None
-
-    assert seen == [(True, False), (True, False), (False, False)]
