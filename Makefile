@@ -14,7 +14,7 @@ CLOUD ?= simulator
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build test check format rig-up rig-down openstack-up openstack-down demo demo-end release
+.PHONY: help venv build test check format rig-up rig-down crash openstack-up openstack-down demo demo-end release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -43,6 +43,9 @@ check: $(STAMP) ## what has to hold before a commit: format, lint, types, layers
 format: $(STAMP) ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+crash: build ## kill the manager at every write of a cluster with load balancer and bastion (half an hour)
+	$(BIN)/pytest -m crash e2e/crash
 
 demo: build $(if $(filter lab,$(CLOUD)),openstack-up) ## a whole cluster up and down (CLOUD=lab, CLOUD=<name>, KEEP=1)
 	$(BIN)/capo demo --cloud $(CLOUD) $(if $(KEEP),--keep) $(DEMO_FLAGS)

@@ -96,10 +96,9 @@ def test_a_manager_killed_at_every_write_leaves_nothing_twice_and_nothing_behind
     kills = 0
     for write in range(1, writes + 1):
         with world(rig, kubeconfig, tmp_path) as made:
-            first = made.manager.pid
-            made.kill_at(write, when)
+            order = made.kill_at(write, when)
             _, there = make_and_delete(made)
-            kills += made.manager.pid != first
+            kills += order.struck
             assert there == expected, f"killed {when} write {write}"
 
     assert kills == writes

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from capo.local.errors import ApiError
 from capo.local.rig import Rig
+from capo.simulator.faults import Order
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
 from e2e.manager import Manager, wait_until
@@ -59,10 +60,10 @@ class World:
         """Ask for an object's deletion."""
         self.rig.api.delete(f"/apis/{GROUP}/{version}/namespaces/{self.namespace}/{plural}/{name}")
 
-    def kill_at(self, write: int, when: str) -> None:
-        """Have the simulator kill the manager at the n-th write to OpenStack."""
-        effect = {"kill": self.manager.pid, "when": when}
-        self.simulator.call(lambda: self.simulator.cloud.faults.add({"match": {"write": write}, "effect": effect}))
+    def kill_at(self, write: int, when: str) -> Order:
+        """Have the simulator kill the manager at the n-th write to OpenStack; the order tells whether it did."""
+        document = {"match": {"write": write}, "effect": {"kill": self.manager.pid, "when": when}}
+        return self.simulator.call(lambda: self.simulator.cloud.faults.add(document))
 
     def writes(self) -> int:
         """Return how many writes OpenStack has seen."""
