@@ -25,12 +25,6 @@ def in_network(ports: Iterable[Resource]) -> list[Resource]:
     return [port for port in ports if port.get("device_owner") not in _OF_NETWORK]
 
 
-def interfaces(ports: Iterable[Resource], router_ids: Iterable[str]) -> list[Resource]:
-    """Return the ports that are interfaces of these routers."""
-    wanted = set(router_ids)
-    return [p for p in ports if p.get("device_owner") in ROUTER_INTERFACES and p.get("device_id") in wanted]
-
-
 def error(what: str, blockers: Sequence[Resource], describe: str) -> BlockedError:
     """Return the error that names what is in the way.
 

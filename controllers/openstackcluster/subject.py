@@ -76,6 +76,10 @@ class ClusterSubject:
             after_s=SOON_S if status.has_bastion_moved(found, cluster, results) else None,
         )
 
+    def credentials(self, obj: Object, tools: Tools) -> str:
+        """Return where the object's credentials are."""
+        return self._identities.describe(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+
     def forget_credentials(self, obj: Object) -> None:
         """Read the Secret anew at the next pass."""
         self._identities.forget(obj["spec"]["identityRef"], obj["metadata"]["namespace"])

@@ -30,11 +30,6 @@ def test_ports_that_neutron_removes_itself_block_nothing() -> None:
     assert blockers.in_network([VIP, DHCP, LOOSE]) == [VIP, LOOSE]
 
 
-def test_interfaces_are_those_of_the_given_routers() -> None:
-    assert blockers.interfaces([VIP, INTERFACE], ["r1"]) == [INTERFACE]
-    assert blockers.interfaces([VIP, INTERFACE], ["r2"]) == []
-
-
 def test_the_error_names_the_first_few_and_counts_the_rest() -> None:
     many = [{**LOOSE, "id": f"p{n}"} for n in range(7)]
 

@@ -1,0 +1,41 @@
+"""Which availability zones are offered (cluster.md 2.12, W17)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo.controllers.openstackcluster import zones
+from capo.controllers.openstackcluster.zones import ZoneMemory
+
+
+def zone(name: str, *, is_up: bool = True) -> dict[str, Any]:
+    return {"zoneName": name, "zoneState": {"available": is_up}}
+
+
+@pytest.mark.parametrize(
+    ("listed", "known", "expected"),
+    [
+        pytest.param([zone("a"), zone("b")], (), ["a", "b"], id="all that are up"),
+        pytest.param([zone("a"), zone("b", is_up=False)], (), ["a"], id="a new one that is down is not offered"),
+        pytest.param([zone("a"), zone("b", is_up=False)], ("a", "b"), ["a", "b"], id="a known one that is down stays"),
+        pytest.param([zone("a")], ("a", "b"), ["a"], id="one that is gone goes"),
+        pytest.param([], ("a",), [], id="none"),
+    ],
+)
+def test_zones_come_when_they_are_up_and_go_when_they_are_gone(
+    listed: list[dict[str, Any]], known: tuple[str, ...], expected: list[str]
+) -> None:
+    assert zones.usable(listed, known) == expected
+
+
+def test_zones_are_asked_for_once_an_hour() -> None:
+    memory = ZoneMemory()
+    assert not memory.is_fresh("uid", 0.0)
+
+    memory.note("uid", 0.0)
+
+    assert memory.is_fresh("uid", 3599.0)
+    assert not memory.is_fresh("uid", 3600.0)
+    assert not memory.is_fresh("another", 0.0)
