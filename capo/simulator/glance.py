@@ -237,6 +237,8 @@ def _fits_one(image: Json, key: str, want: str) -> bool:
         return want in {"all", image["visibility"]}
     if key in {"size_min", "size_max"}:
         size = image["size"] or 0
+        if not want.isdigit():
+            raise Fault(400, "Unable to filter on a range with a non-numeric value.")
         return size >= int(want) if key == "size_min" else size <= int(want)
     have = image.get(key)
     if isinstance(have, bool):
@@ -274,6 +276,9 @@ def _orders(query: MultiMapping[str]) -> Iterable[tuple[str, str]]:
         if key not in SORT_KEYS:
             known = ", ".join(SORT_KEYS)
             raise Fault(400, f"Invalid sort key: {key}. It must be one of the following: {known}.")
+    for _, direction in orders:
+        if direction not in {"asc", "desc"}:
+            raise Fault(400, f"Invalid sort direction: {direction}")
     return reversed(orders)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from capo.simulator.error_page import empty
-from capo.simulator.nova import not_found, over_quota, service, since
+from capo.simulator.nova import bad_request, not_found, over_quota, service, since
 from capo.simulator.nova_quota import limit, usage
 from capo.simulator.nova_schema import NAME, POLICY, body_of
 from capo.simulator.nova_state import servers
@@ -46,6 +46,8 @@ async def create_group(request: Request) -> Response:
     body = request.json
     check_body(_body(request), body)
     wanted, cloud = body["server_group"], request.cloud
+    if wanted.get("rules") and wanted["policy"] != "anti-affinity":
+        raise bad_request("Only anti-affinity policy supports rules.")
     allowed = limit(cloud, request.project_id, "server_groups")
     if 0 <= allowed < usage(cloud, request.project_id)["server_groups"] + 1:
         raise over_quota("Quota exceeded, too many server groups.")

@@ -85,7 +85,9 @@ async def get_pair(request: Request) -> Response:
 @service.route("POST", "/v2.1/os-keypairs")
 async def create_pair(request: Request) -> Response:
     body = request.json
-    properties: Json = {"name": NAME, "public_key": {"type": "string"}}
+    characters = r"^[_\-\@\. a-zA-Z0-9]+$" if since(request, 92) else r"^[_\- a-zA-Z0-9]+$"
+    name = {"allOf": [NAME, {"type": "string", "pattern": characters, "minLength": 1, "maxLength": 255}]}
+    properties: Json = {"name": name, "public_key": {"type": "string"}}
     if since(request, 2):
         properties["type"] = {"type": "string", "enum": ["ssh", "x509"]}
     if since(request, 10):
