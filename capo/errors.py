@@ -32,7 +32,8 @@ Source of the reasons: ``docs/reference/errors.md`` has an entry for each.
 
 from __future__ import annotations
 
-from typing import ClassVar
+import copy
+from typing import ClassVar, Self
 
 
 class CapoError(Exception):
@@ -64,6 +65,12 @@ class CapoError(Exception):
         self.status = status
         self.resource = resource
         self.next_step = next_step or self.advice
+
+    def about(self, resource: str) -> Self:
+        """Return the same fault with what it concerns; an error may be shared, so it is not changed itself."""
+        found = copy.copy(self)
+        found.resource = resource
+        return found
 
     @property
     def sentence(self) -> str:

@@ -10,7 +10,7 @@ import base64
 import binascii
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from capo.engine.protocol import Clock
@@ -26,6 +26,7 @@ _Place = tuple[str, str, str, str, str | None]
 
 CLOUDS_KEY: Final = "clouds.yaml"
 CACERT_KEY: Final = "cacert"
+NEVER_S: Final = float("-inf")
 
 
 @dataclass(frozen=True)
@@ -55,17 +56,30 @@ class Identities:
         with self._lock:
             known = self._known.get(place)
         if known is None or self._clock.now() - known.read_s > self._max_age_s:
-            known = _Read(self._read(ref, namespace), self._clock.now())
-            with self._lock:
-                self._known[place] = known
+            known = self._renewed(place, known, _Read(self._read(ref, namespace), self._clock.now()))
         return self._clouds.get(known.credentials)
+
+    def _renewed(self, place: _Place, old: _Read | None, new: _Read) -> _Read:
+        """Take what was read; a cloud of other credentials ends, and those that wait for its observer are woken."""
+        with self._lock:
+            self._known[place] = new
+        if old and old.credentials.fingerprint != new.credentials.fingerprint:
+            self._clouds.drop(old.credentials.fingerprint)
+        return new
 
     def forget(self, ref: Ref, namespace: str) -> None:
         """Read the Secret anew at the next use: the cloud refused what it said, or it could not be read."""
+        place = _place(ref, namespace)
         with self._lock:
-            known = self._known.pop(_place(ref, namespace), None)
-        if known:
-            self._clouds.drop(known.credentials.fingerprint)
+            if known := self._known.get(place):
+                self._known[place] = replace(known, read_s=NEVER_S)
+
+    @staticmethod
+    def describe(ref: Ref, namespace: str) -> str:
+        """Return where the credentials of an identityRef are, in words."""
+        is_shared = ref.get("type") == "ClusterIdentity"
+        where = f"OpenStackClusterIdentity {ref['name']}" if is_shared else f"Secret {namespace}/{ref['name']}"
+        return f"{where}, cloud {ref['cloudName']!r}"
 
     @staticmethod
     def slot(ref: Ref | None, namespace: str) -> str:

@@ -31,7 +31,7 @@ from capo.engine.steps import (
 from capo.engine.turn import Proceed, Release, Report, Scope, Stop, Subject, Tools, Turn
 from capo.engine.worker import Result
 from capo.engine.writer import Superseded, Writer, difference
-from capo.errors import CapoError, NotAuthorizedError, OwnerIdCopiedError
+from capo.errors import CapoError, IdentityError, NotAuthorizedError, OwnerIdCopiedError
 from capo.kube.kinds import Key
 from capo.ledger import Ledger
 
@@ -123,6 +123,7 @@ class Reconciler(Generic[S]):
 
     def _refused(self, key: Key, writer: Writer, error: CapoError) -> Result:
         """Show why the pass could not begin."""
+        error = self._named(writer.obj, error)
         failures = self._auth_failures[key] = self._auth_failures.get(key, 0) + 1
         self.subject.forget_credentials(writer.obj)
         is_ours = isinstance(error, OwnerIdCopiedError)
@@ -140,7 +141,8 @@ class Reconciler(Generic[S]):
     def _ensure(self, turn: Turn, scope: S, writer: Writer) -> Result:
         protocol = self._protocol(turn, scope, writer)
         guard = self._backoff.guard_of(turn.key, writer.obj)
-        results = walk_forward(self.subject.plan, scope, create=protocol.carry_out, guard=guard)
+        walked = walk_forward(self.subject.plan, scope, create=protocol.carry_out, guard=guard)
+        results = self._all_named(writer.obj, walked)
         due_s = self._backoff.note(turn.key, writer.obj, results, guard)
         report = self.subject.report(scope, results)
         writer.spec(report.spec)
@@ -152,7 +154,7 @@ class Reconciler(Generic[S]):
 
     def _delete(self, turn: Turn, scope: S, writer: Writer) -> Result:
         guard = self._backoff.guard_of(turn.key, writer.obj)
-        results = walk_backward(self.subject.plan, scope, guard=guard)
+        results = self._all_named(writer.obj, walk_backward(self.subject.plan, scope, guard=guard))
         due_s = self._backoff.note(turn.key, writer.obj, results, guard)
         left_s = deletion_window_left_s(
             turn.ledger, now_s=self.tools.clock.now(), window_s=self.tools.ambiguous_window_s
@@ -168,6 +170,17 @@ class Reconciler(Generic[S]):
         self._after_failures(writer, results, guard)
         speaks_s = report.silent_s if is_silent else None
         return Result(requeue_after_s=_soonest(due_s, report.after_s, left_s or None, speaks_s, *_waits(results)))
+
+    def _all_named(self, obj: Mapping[str, Any], results: Results) -> Results:
+        return {
+            step: Failed(self._named(obj, result.error)) if isinstance(result, Failed) else result
+            for step, result in results.items()
+        }
+
+    def _named(self, obj: Mapping[str, Any], error: CapoError) -> CapoError:
+        """Return an error of the credentials with the place where they are: several objects may share it."""
+        is_theirs = isinstance(error, IdentityError | NotAuthorizedError) and error.resource is None
+        return error.about(self.subject.credentials(obj, self.tools)) if is_theirs else error
 
     def _protocol(self, turn: Turn, scope: S, writer: Writer) -> CreateProtocol:
         def made(create: Create, outcome: Mapping[str, Mapping[str, Any]] | CapoError) -> None:
@@ -212,7 +225,7 @@ class Reconciler(Generic[S]):
         for step, result in results.items():
             if isinstance(result, Failed) and step not in guard.resting:
                 self.tools.events.emit(writer.obj, "Warning", result.error.reason, result.error.sentence)
-                if isinstance(result.error, NotAuthorizedError):
+                if isinstance(result.error, IdentityError | NotAuthorizedError):
                     self.subject.forget_credentials(writer.obj)
 
     def _announce(

@@ -169,6 +169,9 @@ class Subject(Protocol, Generic[S]):
     def report(self, scope: S, results: Results) -> Report:
         """Return what to write beside the steps' conditions; pure."""
 
+    def credentials(self, obj: Mapping[str, Any], tools: Tools) -> str:
+        """Return where the object's credentials are, in words."""
+
     def forget_credentials(self, obj: Mapping[str, Any]) -> None:
         """Read the credentials anew at the next pass: the cloud refused them."""
 

@@ -25,6 +25,7 @@ from capo.openstack import faults
 from capo.openstack.identity import Credentials
 from capo.openstack.lookups import Lookups
 from capo.openstack.observer import Observer, ObserverPool
+from capo.openstack.refusals import Refusals
 from capo.openstack.transport import HttpSessions, Limits
 from capo.version import VERSION
 
@@ -66,6 +67,8 @@ _SERVICES: Final[Mapping[str, _Service]] = {
     "network": _Service("network", "/v2.0"),
     "volume": _Service("block-storage", "/v3/{project_id}"),
 }
+_LOGIN: Final = "login"
+"""Where a token comes from, as opposed to the Identity service's other resources."""
 _VERSIONED: Final = re.compile(r"/v\d+(\.\d+)?(/[0-9a-fA-F-]{32,36}|/AUTH_\w+)?$")
 
 
@@ -113,6 +116,8 @@ class Cloud:
             auth=self._auth, session=http, user_agent=USER_AGENT, verify=credentials.verifies, redirect=3
         )
         self._endpoints: dict[str, str] = {}
+        self._refusals = Refusals(clock.now)
+        self._login = threading.Lock()
 
     @property
     def region(self) -> str | None:
@@ -223,6 +228,7 @@ class Cloud:
         self.observer.close()
 
     def _send(self, service: str, method: str, path: str, extras: _Extras) -> requests.Response:
+        self._refusals.check(service)
         url = f"{self._endpoint(service)}{path}"
         if method != "GET":
             self.fence()
@@ -238,6 +244,11 @@ class Cloud:
             )
         except sdk.ClientException as error:
             raise faults.of_exception(error, method=method, service=service) from error
+        if response.status_code == 401:
+            refusal = faults.of_response(service, response)
+            self._refusals.note(service, refusal)
+            raise refusal
+        self._refusals.accepted(service)
         if response.status_code >= 400:
             raise faults.of_response(service, response)
         if response.status_code >= 300:
@@ -245,10 +256,16 @@ class Cloud:
         return response
 
     def _access(self) -> Any:
-        try:
-            access = self._auth.get_access(self._session)
-        except (sdk.ClientException, ValueError) as error:
-            raise self._login_error(error) from error
+        # One at a time: those who wait for a login that fails need not try it themselves.
+        with self._login:
+            self._refusals.check(_LOGIN)
+            try:
+                access = self._auth.get_access(self._session)
+            except (sdk.ClientException, ValueError) as error:
+                failure = self._login_error(error)
+                self._refusals.note(_LOGIN, failure)
+                raise failure from error
+            self._refusals.accepted(_LOGIN)
         if not access.project_id:
             raise IdentityError("the token is not one of a project: name the project in clouds.yaml")
         return access

@@ -193,8 +193,13 @@ class Observed:
 
         After a deletion call everything is listed once: a server that has no host yet vanishes at once, and no list of
         changes ever shows it.
+
+        Raises:
+            CapoError: the lists fail, so that no change would be seen; they go on.
         """
         self._observer.poll(kind, self._key, for_s)
+        if error := self._observer.trouble(kind):
+            raise error.with_traceback(None)
         wrote_s = self._observer.wrote_s(self._owner_id, kind)
         if any(item.as_of_s < wrote_s for item in self._observer.of_owner(kind, self._owner_id)):
             self._observer.demand(kind, self._key, self._clock.now() + FASTEST_S)
@@ -336,7 +341,7 @@ class Observed:
             return
         self._observer.demand(kind, self._key, not_before_s)
         if error := self._observer.error(kind):
-            raise error
+            raise error.with_traceback(None)
         raise NotYetObserved(kind)
 
     def _expect_current(self, kind: str) -> None:

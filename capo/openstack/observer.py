@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from capo.errors import CapoError, CloudUnavailableError, RateLimitedError
+from capo.errors import CapoError, CloudUnavailableError, NotAuthorizedError, RateLimitedError
 from capo.openstack.kinds import KINDS, SERVER
 from capo.openstack.shelf import NEVER_S, Item, Schedule, Shelf, Snapshot
 
@@ -254,6 +254,13 @@ class Observer:
             is_recent = self._now() < self._schedules[kind].retry_s + ERROR_KEPT_S
             return self._errors.get(kind) if is_recent else None
 
+    def trouble(self, kind: str) -> CapoError | None:
+        """Return why lists of a kind fail if that is worth telling those who wait for a change: not a single hiccup."""
+        with self._lock:
+            error = self.error(kind)
+            is_lasting = self._schedules[kind].failures > 1 or isinstance(error, NotAuthorizedError)
+            return error if is_lasting else None
+
     # -- the lists themselves ---------------------------------------------------------------------------------------
 
     def next_due_s(self) -> float:
@@ -361,7 +368,7 @@ class Observer:
             waiting = {key for key, (not_before_s, _) in schedule.demands.items() if not_before_s <= began_s}
             for key in waiting:
                 del schedule.demands[key]
-            return waiting
+            return waiting | set(schedule.polls if self.trouble(kind) else ())
 
     def _served(self, kind: str, began_s: float, *, is_full: bool) -> set[Hashable]:
         """Return the keys whose demand a list met."""

@@ -73,6 +73,12 @@ class MachineSubject:
             conditions=conditions,
         )
 
+    def credentials(self, obj: Object, tools: Tools) -> str:
+        """Return where the machine's credentials are: its own, else those of its cluster."""
+        infra = owners.find(obj, tools.store).infra or {"spec": {}}
+        ref = obj["spec"].get("identityRef") or infra["spec"].get("identityRef")
+        return self._identities.describe(ref, obj["metadata"]["namespace"]) if ref else "no identityRef"
+
     def forget_credentials(self, obj: Object) -> None:
         """Read the Secret anew at the next pass, when the machine has credentials of its own.
 

@@ -66,6 +66,10 @@ class ServerSubject:
         fields = status.of_pass(_seen(scope), scope.turn.ledger, ports, results)
         return Report(status=fields, conditions=shown)
 
+    def credentials(self, obj: Object, tools: Tools) -> str:
+        """Return where the object's credentials are."""
+        return self._identities.describe(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+
     def forget_credentials(self, obj: Object) -> None:
         """Read the Secret anew at the next pass."""
         self._identities.forget(obj["spec"]["identityRef"], obj["metadata"]["namespace"])

@@ -98,6 +98,55 @@ def test_wrong_credentials_are_refused(simulator: Simulator, clouds: Clouds) -> 
         wrong.authenticate()
 
 
+def test_credentials_that_were_refused_are_not_tried_again_at_once(simulator: Simulator, clouds: Clouds) -> None:
+    text = simulator.clouds_yaml.read_bytes()
+    password = identity.parse(text, "sim").entry["auth"]["password"]
+    wrong = clouds.get(identity.parse(changed(text, password, "also wrong"), "sim"))
+    simulator.call(simulator.cloud.counter.reset)
+
+    def tries(after_s: float) -> int:
+        wrong.clock.advance(after_s)  # type: ignore[attr-defined]
+        for _ in range(3):
+            with pytest.raises(NotAuthorizedError, match="requires authentication"):
+                wrong.get("network", "/networks")
+        return simulator.call(lambda: simulator.cloud.counter.total)
+
+    assert [tries(after_s) for after_s in (0, 29, 2, 58, 3)] == [1, 1, 2, 2, 3]
+
+
+def test_those_who_wait_for_a_login_that_fails_do_not_try_it_themselves(
+    simulator: Simulator, clouds: Clouds, order: Callable[..., None]
+) -> None:
+    order({"service": "identity"}, {"status": 500, "delay_s": 0.1})
+    cold = clouds.get(identity.parse(simulator.clouds_yaml.read_bytes(), "sim"))
+    simulator.call(simulator.cloud.counter.reset)
+    failures: list[CapoError] = []
+
+    def ask() -> None:
+        with pytest.raises(CloudUnavailableError) as caught:
+            cold.authenticate()
+        failures.append(caught.value)
+
+    threads = [threading.Thread(target=ask) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(failures) == 5
+    assert simulator.call(lambda: simulator.cloud.counter.total) == 1
+
+
+def test_a_service_that_refuses_a_good_token_holds_up_no_other(cloud: Cloud, order: Callable[..., None]) -> None:
+    order({"service": "network"}, {"status": 401})
+    with pytest.raises(NotAuthorizedError):
+        cloud.get("network", "/networks")
+
+    assert "servers" in cloud.get("compute", "/servers/detail")
+    with pytest.raises(NotAuthorizedError):
+        cloud.get("network", "/networks")
+
+
 def test_an_unknown_region_is_named(simulator: Simulator, clouds: Clouds) -> None:
     elsewhere = clouds.get(identity.parse(simulator.clouds_yaml.read_bytes(), "sim", None, "Mars"))
 

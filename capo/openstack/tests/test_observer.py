@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from capo.errors import CloudUnavailableError, RateLimitedError
+from capo.errors import CloudUnavailableError, NotAuthorizedError, RateLimitedError
 from capo.openstack.observer import Observer, ObserverPool
 from capo.openstack.tests.builders import OTHER, OWNER, FakeClock, FakeCloud, port, server
 
@@ -430,6 +430,29 @@ def test_a_list_that_comes_after_all_clears_the_failure(cloud: FakeCloud) -> Non
     cloud.run()
 
     assert cloud.observer.error("port") is None
+
+
+def test_those_who_wait_for_a_change_are_told_of_lists_that_go_on_failing(cloud: FakeCloud) -> None:
+    cloud.observer.poll("server", "key", 600)
+    cloud.error = CloudUnavailableError("down")
+    cloud.clock.time_s = cloud.observer.next_due_s()
+    cloud.run()
+    assert (cloud.observer.trouble("server"), cloud.woken) == (None, [])
+
+    cloud.clock.time_s = cloud.observer.next_due_s()
+    cloud.run()
+
+    assert (cloud.observer.trouble("server"), cloud.woken) == (cloud.error, ["key"])
+
+
+def test_those_who_wait_for_a_change_are_told_at_once_that_the_credentials_are_refused(cloud: FakeCloud) -> None:
+    cloud.observer.poll("server", "key", 600)
+    cloud.error = NotAuthorizedError("no")
+    cloud.clock.time_s = cloud.observer.next_due_s()
+
+    cloud.run()
+
+    assert (cloud.observer.trouble("server"), cloud.woken) == (cloud.error, ["key"])
 
 
 def test_a_failure_of_long_ago_says_nothing(cloud: FakeCloud) -> None:
