@@ -43,6 +43,7 @@ class Pod:
         autoscale_from_zero: value of the feature gate.
         verbosity: of the log.
         more_args: arguments after ours; the last of two equal flags counts.
+        more_env: variables after ours.
         more_fields: further fields of the pod.
     """
 
@@ -53,6 +54,7 @@ class Pod:
     autoscale_from_zero: str = "${EXP_CAPO_AUTOSCALE_FROM_ZERO:=false}"
     verbosity: str = "2"
     more_args: tuple[str, ...] = ()
+    more_env: tuple[Any, ...] = ()
     resources: Any = field(default_factory=lambda: RESOURCES)
     tolerations: Any = field(default_factory=lambda: TOLERATIONS)
     more_fields: Json = field(default_factory=dict)
@@ -143,7 +145,10 @@ def _container(pod: Pod) -> Json:
         "imagePullPolicy": pod.pull_policy,
         "command": ["/manager"],
         "args": _args(pod),
-        "env": [{"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}}],
+        "env": [
+            {"name": "POD_NAMESPACE", "valueFrom": {"fieldRef": {"fieldPath": "metadata.namespace"}}},
+            *pod.more_env,
+        ],
         "ports": [
             {"name": "healthz", "containerPort": _HEALTH_PORT, "protocol": "TCP"},
             {"name": "webhook-server", "containerPort": _WEBHOOK_PORT, "protocol": "TCP"},

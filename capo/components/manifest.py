@@ -73,9 +73,9 @@ def text(pod: Pod) -> str:
     return dump([deployment.namespace(), *objects(pod)])
 
 
-def dump(documents: list[Json]) -> str:
+def dump(documents: list[Json], *, width: float = 120) -> str:
     """Return a stream of YAML documents without anchors, which few people read and clusterctl need not meet."""
-    return yaml.dump_all(documents, Dumper=_Plain, width=120, sort_keys=False)
+    return yaml.dump_all(documents, Dumper=_Plain, width=width, sort_keys=False)
 
 
 class _Plain(yaml.SafeDumper):
