@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from capo.engine.protocol import Clock
 from capo.engine.steps import Failed, Result, Results
-from capo.errors import CapoError, IdentityError, NotAuthorizedError, RateLimitedError, TerminalError
+from capo.errors import CapoError, IdentityError, NotAuthorizedError, RateLimitedError, ServerFailedError, TerminalError
 from capo.kube.kinds import Key
 
 FIRST_S: Final = 2.0
@@ -86,7 +86,8 @@ class Backoff:
         return max(0.0, min(failure.until_s for failure in failures.values()) - self.clock.now())
 
     def _noted(self, before: _Failure | None, result: Result, obj: Mapping[str, Any]) -> _Failure | None:
-        if not isinstance(result, Failed):
+        # A server that failed is seen in a list that is made anyway: looking again costs nothing and must not wait.
+        if not isinstance(result, Failed) or isinstance(result.error, ServerFailedError):
             return None
         count = before.count + 1 if before and before.world == _world(obj) else 1
         pause = CEILING_S if isinstance(result.error, TerminalError) else pause_s(result.error, count)

@@ -20,10 +20,15 @@ def resolve(cloud: Cloud, *, id_: str | None = None, name: str | None = None) ->
         return id_
     if not name:
         raise InvalidSpecError("the flavor is named neither by id nor by name")
-    flavors: dict[str, str] = cloud.lookups.get("flavors", lambda: _by_name(cloud))
-    if name not in flavors:
-        # The list may be a minute old.
-        flavors = _by_name(cloud)
+    asked_now: list[dict[str, str]] = []
+
+    def ask() -> dict[str, str]:
+        asked_now.append(_by_name(cloud))
+        return asked_now[0]
+
+    flavors: dict[str, str] = cloud.lookups.get("flavors", ask)
+    if name not in flavors and not asked_now:
+        flavors = ask()  # the list may be a minute old
     if name not in flavors:
         raise FlavorNotFoundError(f"no flavor is named {name}")
     return flavors[name]

@@ -10,7 +10,7 @@ from typing import Final
 
 from capo import names
 from capo.api.v1beta2.network import NetworkParam
-from capo.errors import NetworkNotFoundError, NotFoundError
+from capo.errors import AmbiguousMatchError, NetworkNotFoundError, NotFoundError
 from capo.names import Stamp
 from capo.openstack import kinds
 from capo.openstack.cloud import Body, Cloud
@@ -95,3 +95,5 @@ def external(cloud: Cloud, wanted: NetworkParam | None) -> Body | None:
         return _REFERENCE.only(cloud, is_external)
     except NetworkNotFoundError:
         return None
+    except AmbiguousMatchError as error:
+        raise AmbiguousMatchError(error.message, next_step="Name the one in spec.externalNetwork.") from error

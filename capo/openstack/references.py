@@ -5,7 +5,7 @@ What is found is kept for a minute per cloud. Source: behaviour reference, clust
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -61,9 +61,11 @@ class Reference:
         Raises:
             NotFoundError: none matches.
         """
-        key = (self.kind.name, tuple(sorted((name, str(value)) for name, value in params.items())))
-        found: list[Body] = cloud.lookups.get(key, lambda: self._listed(cloud, params))
+        found: list[Body] = cloud.lookups.get(self._question("all", params), lambda: self._listed(cloud, params))
         return found
+
+    def _question(self, wanted: str, params: Mapping[str, Any]) -> Hashable:
+        return (self.kind.name, wanted, tuple(sorted((name, str(value)) for name, value in params.items())))
 
     def _listed(self, cloud: Cloud, params: Mapping[str, Any]) -> list[Body]:
         found = cloud.list_all(self.kind.service, self.kind.list_path, self.kind.key, params=params)
@@ -78,7 +80,11 @@ class Reference:
             NotFoundError: none matches.
             AmbiguousMatchError: more than one does.
         """
-        found = self.all(cloud, params)
+        found: Body = cloud.lookups.get(self._question("only", params), lambda: self._the_one(cloud, params))
+        return found
+
+    def _the_one(self, cloud: Cloud, params: Mapping[str, Any]) -> Body:
+        found = self._listed(cloud, params)
         if len(found) > 1:
             ids = ", ".join(sorted(body["id"] for body in found)[:5])
             raise AmbiguousMatchError(f"{len(found)} {self.word}s match {words(params)}: {ids}")

@@ -457,6 +457,27 @@ def test_a_filter_that_matches_two_is_not_chosen_from(world: World) -> None:
         network.resolve(world.cloud, NetworkParam.model_validate({"filter": {"name": "twin"}}))
 
 
+def test_the_one_that_is_left_of_two_is_taken_at_once(world: World) -> None:
+    twins = [network.create(world.cloud, network.WantedNetwork(stamp("network"), "twins")) for _ in range(2)]
+    wanted = NetworkParam.model_validate({"filter": {"name": "twins"}})
+    with pytest.raises(AmbiguousMatchError):
+        network.resolve(world.cloud, wanted)
+
+    network.delete(world.cloud, twins[0]["id"])
+
+    assert network.resolve(world.cloud, wanted)["id"] == twins[1]["id"]
+
+
+def test_an_unknown_flavor_costs_one_list_at_each_try(world: World) -> None:
+    before = world.requests()
+
+    for _ in range(3):
+        with pytest.raises(FlavorNotFoundError):
+            flavor.resolve(world.cloud, name="none of that name")
+
+    assert world.requests() - before == 3
+
+
 def test_a_subnet_of_another_network_does_not_match(world: World) -> None:
     _, sub = world.network()
 

@@ -12,6 +12,7 @@ from capo.controllers.openstackserver.subject import ServerSubject
 from capo.controllers.tests.stage import Stage, killed_at_write
 from capo.kube.kinds import OPENSTACK_SERVER as KIND
 from capo.kube.kinds import SECRET
+from capo.simulator.testing import Client
 
 
 @pytest.fixture
@@ -182,6 +183,25 @@ def test_a_server_that_vanished_is_noticed_within_a_minute_and_not_made_again(st
     assert stage.condition(KIND, "s", "InstanceReady")["reason"] in ("InstanceNotFound", "InstanceDeleted")
     stage.settle(for_s=1200)
     assert "servers" not in made(stage)
+
+
+def test_a_server_that_breaks_and_is_repaired_is_shown_so_within_a_minute_each(stage: Stage) -> None:
+    place(stage)
+    stage.settle(for_s=30)
+    server_id = server(stage)["id"]
+
+    order = {"id": server_id, "message": "The hypervisor is on fire."}
+    stage.member.ask("POST", "/_simulator/tweaks/compute/break_server", order)
+    stage.settle(for_s=61)
+
+    assert "The hypervisor is on fire" in stage.condition(KIND, "s", "Ready")["message"]
+    assert stage.events.reasons().count("ServerFailed") == 1
+    stage.settle(for_s=200)
+    with Client(stage.simulator, "sim-admin").session as admin:
+        body = {"os-resetState": {"state": "active"}}
+        admin.post(f"{stage.simulator.url}/compute/v2.1/servers/{server_id}/action", json=body).raise_for_status()
+    stage.settle(for_s=61)
+    assert stage.condition(KIND, "s", "Ready")["status"] == "True"
 
 
 def test_an_error_of_nova_is_shown_in_its_own_words(stage: Stage) -> None:
