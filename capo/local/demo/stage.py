@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from capo import components
-from capo.crdgen import files
+from capo.components import manifest
 from capo.local import layout
 from capo.local.demo import clouds, inventory, report
 from capo.local.demo.clouds import LAB, SIMULATOR, Site
@@ -149,8 +149,12 @@ def _simulated(rig: Rig) -> Site:
 
 
 def _manager(rig: Rig, site: Site, screen: Screen) -> Meter:
-    """Have our kinds and role in the cluster and the manager running as its own ServiceAccount; return its meter."""
-    rig.install_crds(files.load())
+    """Have our kinds, role and webhooks in the cluster and the manager running as its own ServiceAccount.
+
+    Returns:
+        What measures the manager.
+    """
+    rig.install_crds(manifest.crds(), strip_conversion=False)
     kubeconfig = rig.install_provider_account()
     ports = rig.ports
     health, metrics = (f"127.0.0.1:{ports[name]}" for name in ("capo-health", "capo-metrics"))
@@ -168,6 +172,7 @@ def _manager(rig: Rig, site: Site, screen: Screen) -> Meter:
     ]
     env = {"POD_NAMESPACE": components.NAMESPACE}
     rig.start(MANAGER, argv, env=env, ready_url=f"http://{health}/readyz")
+    rig.install_webhooks([manifest.webhooks()])
     screen.say(f"the provider runs as ServiceAccount {components.SERVICE_ACCOUNT}: {rig.processes.log(MANAGER)}")
 
     def text() -> str:
