@@ -14,7 +14,7 @@ CLOUD ?= simulator
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build test check format rig-up rig-down crash openstack-up openstack-down demo demo-end release
+.PHONY: help venv build test test-full check format rig-up rig-down crash openstack-up openstack-down demo demo-end release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -32,6 +32,9 @@ build: $(STAMP) ## have etcd, kube-apiserver and Cluster API's managers (about t
 
 test: build ## run unit tests, then integration tests on a rig and the simulator
 	$(BIN)/pytest -m "$(TESTS)"
+
+test-full: export CONVERSION_OBJECTS = 10000
+test-full: test ## the same with 10,000 random objects of each kind and version converted there and back
 
 check: $(STAMP) ## what has to hold before a commit: format, lint, types, layers, generated files
 	$(BIN)/ruff format --check .
