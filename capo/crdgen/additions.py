@@ -28,6 +28,10 @@ ADDITIONS: Final = (
     Addition("OpenStackMachine", "v1beta2", "status.failureDomain", _FAILURE_DOMAIN),
     Addition("OpenStackMachine", "v1beta2", "status.resources.pending", _PENDING),
     Addition("OpenStackMachine", "v1beta2", "status.resources.records", _RECORDS),
+    Addition("OpenStackCluster", "v1beta1", "status.resources", _RESOURCES),
+    Addition("OpenStackMachine", "v1beta1", "status.failureDomain", _FAILURE_DOMAIN),
+    Addition("OpenStackMachine", "v1beta1", "status.resources.pending", _PENDING),
+    Addition("OpenStackMachine", "v1beta1", "status.resources.records", _RECORDS),
     Addition("OpenStackServer", "v1alpha1", "status.resources.pending", _PENDING),
     Addition("OpenStackServer", "v1alpha1", "status.resources.records", _RECORDS),
     Addition("OpenStackFloatingIPPool", "v1alpha1", "status.resources", _RESOURCES),
@@ -56,6 +60,11 @@ RULES: Final = (
         ".ports[]",
         "securityGroups cannot be set when enablePortSecurity is false",
         "Its webhooks for machines and servers, which do not look at templates and bastions.",
+    ),
+    AddedRule(
+        ".ports[]",
+        "securityGroups cannot be set when disablePortSecurity is true",
+        "The same in v1beta1.",
     ),
     AddedRule(
         ".additionalBlockDevices[]",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from capo.api import v1alpha1, v1beta2
+from capo.api import v1alpha1, v1beta1, v1beta2
 from capo.api.meta import KubernetesObject
 from capo.api.model import GROUP
 from capo.api.schema import Column
@@ -19,6 +19,8 @@ from capo.crdgen.schema import Json
 
 CONTRACT_VERSIONS: Final = ("v1beta1", "v1beta2")
 """Versions of Cluster API's contract, which our versions of the same name fulfil."""
+WEBHOOK_SERVICE: Final = {"name": "capo-webhook-service", "namespace": "capo-system"}
+"""The Service in front of the provider's webhooks, as it is installed."""
 PROVIDER_LABEL: Final = {"cluster.x-k8s.io/provider": "infrastructure-openstack"}
 
 
@@ -45,10 +47,10 @@ class Definition:
 
 
 DEFINITIONS: Final = (
-    Definition((v1beta2.OpenStackCluster,)),
-    Definition((v1beta2.OpenStackClusterTemplate,)),
-    Definition((v1beta2.OpenStackMachine,)),
-    Definition((v1beta2.OpenStackMachineTemplate,)),
+    Definition((v1beta2.OpenStackCluster, v1beta1.OpenStackCluster)),
+    Definition((v1beta2.OpenStackClusterTemplate, v1beta1.OpenStackClusterTemplate)),
+    Definition((v1beta2.OpenStackMachine, v1beta1.OpenStackMachine)),
+    Definition((v1beta2.OpenStackMachineTemplate, v1beta1.OpenStackMachineTemplate)),
     Definition((v1alpha1.OpenStackServer,)),
     Definition((v1alpha1.OpenStackFloatingIPPool,)),
     Definition((v1alpha1.OpenStackClusterIdentity,)),
@@ -56,8 +58,8 @@ DEFINITIONS: Final = (
 
 
 def manifest(definition: Definition) -> Json:
-    """Return the CustomResourceDefinition of a kind."""
-    return {
+    """Return the CustomResourceDefinition of a kind, converted by the provider as it is installed."""
+    crd = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": definition.name, "labels": PROVIDER_LABEL | _contract_labels(definition)},
@@ -68,6 +70,7 @@ def manifest(definition: Definition) -> Json:
             "versions": [_version(model, definition) for model in definition.versions],
         },
     }
+    return with_conversion(crd, {"service": {**WEBHOOK_SERVICE, "path": "/convert"}})
 
 
 def with_conversion(crd: Json, client_config: Mapping[str, Any]) -> Json:

@@ -64,7 +64,7 @@ def client(api_server: Rig) -> Iterator[Client]:
         session.cert = (str(api_server.layout.pki / "admin.crt"), str(api_server.layout.pki / "admin.key"))
         made = Client(api_server, session)
         for crd in files.load():
-            answer = made.apply(crd, is_kept=True)
+            answer = made.apply(crd)
             assert (answer.status_code, answer.headers.get("Warning")) in [(200, None), (201, None)], answer.text
         api_server.install_crds(files.load())
         yield made

@@ -129,13 +129,16 @@ def test_what_calls_no_webhook_stays_as_it_is(manifest: dict[str, Any]) -> None:
     assert manifests.point_at([manifest], url="https://127.0.0.1:1", ca="Q0E=") == [manifest]
 
 
-def test_stripping_conversion_leaves_the_original_alone() -> None:
+def test_stripping_conversion_leaves_the_stored_version_and_the_original_alone() -> None:
     original = converted_by_webhook("kind")
+    stored, served = {"name": "v2", "storage": True}, {"name": "v1", "storage": False}
+    original["spec"]["versions"] = [stored, served]
     before = copy.deepcopy(original)
 
     (stripped,) = manifests.without_conversion([original])
 
     assert stripped["spec"]["conversion"] == {"strategy": "None"}
+    assert stripped["spec"]["versions"] == [stored]
     assert original == before
 
 

@@ -1,0 +1,436 @@
+"""Webhooks behind a real API server: clients of both versions take turns, and mistakes are told at apply."""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import requests
+
+from capo.api import validation
+from capo.api.conversion.stash import ANNOTATION
+from capo.api.conversion.tests.test_random_objects import go_providers
+from capo.api.model import GROUP
+from capo.crdgen import files
+from capo.local.rig import Rig
+from capo.webhooks import configuration
+from capo.webhooks.server import Options
+from capo.webhooks.supervisor import Webhooks
+
+Json = dict[str, Any]
+pytestmark = pytest.mark.integration
+
+IDENTITY = {"type": "Secret", "name": "credentials", "cloudName": "openstack"}
+SINCE = "2026-01-02T03:04:05Z"
+READY = {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": SINCE}
+OLDER_CLUSTER: Json = {
+    "identityRef": IDENTITY,
+    "managedSubnets": [{"cidr": "10.6.0.0/24", "dnsNameservers": ["192.0.2.53"]}],
+    "networkMTU": 1400,
+    "apiServerLoadBalancer": {"enabled": True},
+    "managedSecurityGroups": {"allowAllInClusterTraffic": False},
+    "bastion": {
+        "enabled": True,
+        "spec": {
+            "flavor": "small",
+            "flavorID": "1",
+            "image": {"filter": {"name": "ubuntu"}},
+            "ports": [{"disablePortSecurity": True}],
+        },
+    },
+}
+MACHINE: Json = {"flavor": {"id": "1"}, "image": {"filter": {"name": "ubuntu"}}}
+SERVER: Json = {
+    "identityRef": IDENTITY,
+    "flavor": "small",
+    "image": MACHINE["image"],
+    "ports": [{"network": {"filter": {"name": "net"}}}],
+    "sshKeyName": "",
+}
+
+
+@dataclass(frozen=True)
+class Client:
+    """Asks as ``kubectl`` does, in either version."""
+
+    rig: Rig
+    session: requests.Session
+    namespace: str
+
+    def path(self, version: str, kind: str, name: str = "") -> str:
+        base = f"{self.rig.url}/apis/{GROUP}/{version}/namespaces/{self.namespace}/{kind.lower()}s"
+        return f"{base}/{name}" if name else base
+
+    def read(self, version: str, kind: str, name: str) -> Json:
+        answer = self.session.get(self.path(version, kind, name), timeout=30)
+        answer.raise_for_status()
+        obj: Json = answer.json()
+        return obj
+
+    def apply(
+        self,
+        version: str,
+        kind: str,
+        spec: Json,
+        *,
+        by: str = "kubectl",
+        name: str = "one",
+        annotations: Json | None = None,
+        params: Json | None = None,
+    ) -> requests.Response:
+        metadata = {"name": name} | ({"annotations": annotations} if annotations else {})
+        obj = {"apiVersion": f"{GROUP}/{version}", "kind": kind, "metadata": metadata, "spec": spec}
+        return self.session.patch(
+            self.path(version, kind, name),
+            params={"fieldManager": by, "fieldValidation": "Strict", **(params or {})},
+            headers={"Content-Type": "application/apply-patch+yaml"},
+            data=json.dumps(obj),
+            timeout=30,
+        )
+
+    def merge(self, version: str, kind: str, name: str, change: Json, *, subresource: str = "") -> requests.Response:
+        return self.session.patch(
+            f"{self.path(version, kind, name)}/{subresource}".rstrip("/"),
+            headers={"Content-Type": "application/merge-patch+json"},
+            data=json.dumps(change),
+            timeout=30,
+        )
+
+    def put(self, version: str, kind: str, obj: Json) -> requests.Response:
+        return self.session.put(self.path(version, kind, obj["metadata"]["name"]), json=obj, timeout=30)
+
+    def delete(self, version: str, kind: str, name: str) -> requests.Response:
+        return self.session.delete(self.path(version, kind, name), timeout=30)
+
+
+def until(reached: Callable[[], object]) -> None:
+    ends = time.monotonic() + 30
+    while not reached():
+        assert time.monotonic() < ends
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def served(api_server: Rig) -> Iterator[Rig]:
+    """Serve both versions of our kinds, with webhooks, for the time of this module."""
+    port = api_server.ports["capo-webhook"]
+    with Webhooks(Options(str(api_server.webhook_cert_dir)), "127.0.0.1", port) as webhooks:
+        until(lambda: webhooks.fault() is None)
+        api_server.install_crds(files.load(), strip_conversion=False)
+        api_server.install_webhooks([configuration.validating()])
+        try:
+            yield api_server
+        finally:
+            base = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+            api_server.api.delete(f"{base}/{configuration.NAME}")
+            api_server.install_crds(files.load())
+
+
+@pytest.fixture
+def client(served: Rig) -> Iterator[Client]:
+    namespace = f"webhooks-{uuid.uuid4().hex[:8]}"
+    served.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}])
+    with requests.Session() as session:
+        session.trust_env = False
+        session.verify = str(served.layout.pki / "ca.crt")
+        session.cert = (str(served.layout.pki / "admin.crt"), str(served.layout.pki / "admin.key"))
+        made = Client(served, session, namespace)
+        until(lambda: _refuses(made))
+        yield made
+
+
+def _refuses(client: Client) -> bool:
+    """Tell whether the API server has taken notice of the webhooks, which it does some time after it has them."""
+    if client.apply("v1alpha1", "OpenStackServer", SERVER, name="probe").status_code not in (200, 201):
+        return False
+    changed = client.apply("v1alpha1", "OpenStackServer", SERVER | {"flavor": "big"}, name="probe")
+    return changed.status_code == 422 and client.session.get(client.path("v1beta1", "OpenStackCluster")).ok
+
+
+def ok(answer: requests.Response) -> Json:
+    assert answer.status_code in (200, 201), answer.text
+    obj: Json = answer.json()
+    return obj
+
+
+def version_of(obj: Json) -> str:
+    version: str = obj["metadata"]["resourceVersion"]
+    return version
+
+
+def test_clients_of_both_versions_take_turns_and_see_each_others_changes(client: Client) -> None:
+    def older() -> Json:
+        return client.read("v1beta1", "OpenStackCluster", "one")
+
+    def newer() -> Json:
+        return client.read("v1beta2", "OpenStackCluster", "one")
+
+    ok(client.apply("v1beta1", "OpenStackCluster", OLDER_CLUSTER))
+    assert newer()["spec"]["managedNetwork"] == {"mtu": 1400}
+    assert newer()["spec"]["bastion"]["spec"]["flavor"] == {"id": "1"}
+    assert older()["spec"] == OLDER_CLUSTER
+
+    status = {
+        "conditions": [READY | {"observedGeneration": 1}],
+        "initialization": {"provisioned": True},
+        "failureDomains": [{"name": "az-2"}, {"name": "az-1", "controlPlane": True}],
+        "resources": {"records": [{"kind": "network", "role": "network", "id": "n"}]},
+    }
+    ok(client.merge("v1beta2", "OpenStackCluster", "one", {"status": status}, subresource="status"))
+    ok(client.merge("v1beta2", "OpenStackCluster", "one", {"spec": {"bastion": {"enabled": False}}}))
+    assert older()["status"]["ready"] is True
+    assert older()["status"]["failureDomains"] == {"az-1": {"controlPlane": True}, "az-2": {}}
+    assert older()["spec"]["bastion"]["enabled"] is False
+    assert older()["spec"]["bastion"]["spec"]["flavor"] == "small"
+
+    before = newer()
+    ok(client.merge("v1beta1", "OpenStackCluster", "one", {"metadata": {"labels": {"a": "b"}}}))
+    assert newer()["metadata"]["labels"] == {"a": "b"}
+    assert newer()["spec"] == before["spec"]
+    assert newer()["status"] == before["status"]
+
+    subnets = [{"cidr": "10.6.0.0/24", "dnsNameservers": ["192.0.2.54"]}]
+    ok(client.merge("v1beta1", "OpenStackCluster", "one", {"spec": {"managedSubnets": subnets}}))
+    assert newer()["spec"] == before["spec"] | {"managedSubnets": subnets}
+    assert newer()["status"] == before["status"]
+    assert newer()["metadata"]["generation"] == before["metadata"]["generation"] + 1
+
+    read = older()
+    read["spec"]["bastion"]["enabled"] = True
+    ok(client.put("v1beta1", "OpenStackCluster", read))
+    assert newer()["spec"]["bastion"]["enabled"] is True
+    assert newer()["status"] == before["status"]
+
+    ok(client.merge("v1beta1", "OpenStackCluster", "one", {"status": {"failureReason": "x"}}, subresource="status"))
+    ok(client.merge("v1beta2", "OpenStackCluster", "one", {"spec": {"bastion": None}}))
+    assert older()["status"]["failureReason"] == "x"
+    assert "bastion" not in older()["spec"]
+    assert newer()["status"]["conditions"] == before["status"]["conditions"]
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_a_second_apply_changes_nothing(client: Client, version: str) -> None:
+    spec: Json = {"identityRef": IDENTITY, "bastion": {"enabled": False}}
+    spec |= {"disableExternalNetwork": False} if version == "v1beta1" else {"enableExternalNetwork": True}
+    first = ok(client.apply(version, "OpenStackCluster", spec))
+    status = {"conditions": [READY | {"observedGeneration": 1}], "initialization": {"provisioned": True}}
+    ok(client.merge("v1beta2", "OpenStackCluster", "one", {"status": status}, subresource="status"))
+    reconciled = client.read(version, "OpenStackCluster", "one")
+
+    again = ok(client.apply(version, "OpenStackCluster", spec))
+
+    assert version_of(first) != version_of(reconciled)
+    assert version_of(again) == version_of(reconciled)
+    assert ANNOTATION not in client.read("v1beta2", "OpenStackCluster", "one")["metadata"].get("annotations", {})
+
+
+def test_a_second_apply_of_what_v1beta2_has_no_room_for_changes_nothing(client: Client) -> None:
+    spec = {"flavor": "small", "flavorID": "1", "image": {"filter": {"name": "ubuntu"}}}
+    ok(client.apply("v1beta1", "OpenStackMachine", spec))
+    ok(client.merge("v1beta2", "OpenStackMachine", "one", {"status": {"conditions": [READY]}}, subresource="status"))
+    reconciled = client.read("v1beta1", "OpenStackMachine", "one")
+
+    again = ok(client.apply("v1beta1", "OpenStackMachine", spec))
+
+    assert version_of(again) == version_of(reconciled)
+    assert again["spec"] == spec
+
+
+def test_an_older_client_that_applies_again_leaves_what_a_newer_one_added(client: Client) -> None:
+    older = {"identityRef": IDENTITY, "networkMTU": 1400}
+    newer = {"identityRef": IDENTITY, "controlPlaneAvailabilityZones": ["az-1"]}
+    ok(client.apply("v1beta1", "OpenStackCluster", older, by="old"))
+    ok(client.apply("v1beta2", "OpenStackCluster", newer, by="new"))
+
+    again = ok(client.apply("v1beta1", "OpenStackCluster", older, by="old"))
+
+    assert again["spec"] == older | {"controlPlaneAvailabilityZones": ["az-1"]}
+    assert client.read("v1beta2", "OpenStackCluster", "one")["spec"] == newer | {"managedNetwork": {"mtu": 1400}}
+
+
+def test_metadata_of_a_cluster_template_survive_a_client_of_v1beta1(client: Client) -> None:
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": {"identityRef": IDENTITY}}
+    ok(client.apply("v1beta2", "OpenStackClusterTemplate", {"template": template}))
+
+    ok(client.merge("v1beta1", "OpenStackClusterTemplate", "one", {"metadata": {"labels": {"x": "y"}}}))
+
+    read = client.read("v1beta2", "OpenStackClusterTemplate", "one")
+    assert read["spec"]["template"] == template
+    assert read["metadata"]["labels"] == {"x": "y"}
+
+
+def test_a_list_has_all_objects_in_the_version_that_is_asked_for(client: Client) -> None:
+    for number in range(20):
+        ok(client.apply("v1beta2", "OpenStackMachine", MACHINE, name=f"node-{number}"))
+
+    items = ok(client.session.get(client.path("v1beta1", "OpenStackMachine"), timeout=30))["items"]
+
+    assert [item["spec"]["flavorID"] for item in items] == ["1"] * 20
+
+
+def test_every_fault_is_told_with_its_field_and_what_would_be_right(client: Client) -> None:
+    ok(client.apply("v1beta1", "OpenStackCluster", OLDER_CLUSTER))
+    bad = copy.deepcopy(OLDER_CLUSTER) | {"networkMTU": 1500, "tags": ["new"]}
+    bad["managedSubnets"][0]["cidr"] = "10.7.0.0/24"
+
+    refused = client.apply("v1beta1", "OpenStackCluster", bad)
+
+    assert refused.status_code == 422
+    status = refused.json()
+    assert status["reason"] == "Invalid"
+    assert {name: status["details"][name] for name in ("name", "group", "kind")} == {
+        "name": "one",
+        "group": GROUP,
+        "kind": "OpenStackCluster",
+    }
+    assert status["details"]["causes"] == [
+        {
+            "reason": "FieldValueInvalid",
+            "field": "spec.managedNetwork.mtu",
+            "message": "Invalid value: 1500: cannot change from 1400; it is fixed when the cluster is made",
+        },
+        {
+            "reason": "FieldValueInvalid",
+            "field": "spec.managedSubnets[0].cidr",
+            "message": 'Invalid value: "10.7.0.0/24": cannot change from "10.6.0.0/24"; '
+            "of a managed subnet, dnsNameservers alone may change",
+        },
+        {
+            "reason": "FieldValueForbidden",
+            "field": "spec.tags",
+            "message": 'Forbidden: cannot be added, would be ["new"]; it is fixed when the cluster is made',
+        },
+    ]
+    assert status["message"].startswith(
+        f'admission webhook "validation.openstackcluster.v1beta2.{GROUP}" denied the request: '
+        f'OpenStackCluster.{GROUP} "one" is invalid: [spec.managedNetwork.mtu: Invalid value: 1500: '
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "change"),
+    [
+        pytest.param("OpenStackMachine", MACHINE, {"flavor": {"id": "2"}}, id="machine"),
+        pytest.param("OpenStackServer", SERVER, {"flavor": "big"}, id="server"),
+        pytest.param(
+            "OpenStackMachineTemplate",
+            {"template": {"spec": MACHINE}},
+            {"template": {"spec": MACHINE | {"flavor": {"id": "2"}}}},
+            id="machine template",
+        ),
+        pytest.param(
+            "OpenStackClusterTemplate",
+            {"template": {"spec": {"identityRef": IDENTITY}}},
+            {"template": {"spec": {"identityRef": IDENTITY, "tags": ["a"]}}},
+            id="cluster template",
+        ),
+    ],
+)
+def test_each_kind_is_asked_about_and_a_dry_run_of_the_topology_is_let_through(
+    client: Client, kind: str, good: Json, change: Json
+) -> None:
+    version = "v1alpha1" if kind == "OpenStackServer" else "v1beta2"
+    ok(client.apply(version, kind, good))
+
+    refused = client.apply(version, kind, good | change)
+    tried = client.apply(version, kind, good | change, annotations={validation.DRY_RUN: ""}, params={"dryRun": "All"})
+
+    assert refused.status_code == 422
+    assert "cannot" in refused.json()["details"]["causes"][0]["message"]
+    assert tried.status_code == (422 if kind == "OpenStackMachine" else 200), tried.text
+
+
+def test_credentials_of_a_server_may_change_but_not_its_region(client: Client) -> None:
+    ok(client.apply("v1alpha1", "OpenStackServer", SERVER))
+
+    renewed = client.apply("v1alpha1", "OpenStackServer", SERVER | {"identityRef": IDENTITY | {"name": "other"}})
+    moved = client.apply("v1alpha1", "OpenStackServer", SERVER | {"identityRef": IDENTITY | {"region": "south"}})
+
+    assert renewed.status_code == 200, renewed.text
+    assert moved.status_code == 422
+    assert moved.json()["details"]["causes"][0]["field"] == "spec.identityRef"
+
+
+def test_what_has_no_effect_is_a_warning(client: Client) -> None:
+    spec = {"identityRef": IDENTITY, "network": {"filter": {"name": "net"}}, "networkMTU": 1400}
+
+    answer = client.apply("v1beta1", "OpenStackCluster", spec)
+
+    assert answer.status_code == 201
+    assert "spec.managedNetwork: has no effect: managedSubnets is not set" in answer.headers["Warning"]
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_an_object_can_always_be_deleted_and_lose_its_finalizer(client: Client, version: str) -> None:
+    ok(client.apply("v1beta1", "OpenStackCluster", OLDER_CLUSTER))
+    ok(client.merge("v1beta2", "OpenStackCluster", "one", {"metadata": {"finalizers": ["example.org/held"]}}))
+
+    assert client.delete(version, "OpenStackCluster", "one").status_code == 200
+    ok(client.merge(version, "OpenStackCluster", "one", {"metadata": {"finalizers": None}}))
+
+    assert client.session.get(client.path(version, "OpenStackCluster", "one")).status_code == 404
+
+
+def test_rules_of_the_schema_hold_in_v1beta1_too(client: Client) -> None:
+    groups = {"ports": [{"disablePortSecurity": True, "securityGroups": [{"filter": {"name": "a"}}]}]}
+    spec = {"flavor": "small", "image": {"filter": {"name": "ubuntu"}}}
+
+    refused = client.apply("v1beta1", "OpenStackMachine", spec | groups)
+
+    assert [cause["field"] for cause in refused.json()["details"]["causes"]] == ["spec.ports[0]"]
+    assert "securityGroups cannot be set when disablePortSecurity is true" in refused.text
+
+
+@pytest.fixture
+def stored_as_v1beta1(served: Rig) -> Iterator[None]:
+    """Have the definition of machines as an older Go provider left it, which stored them as v1beta1."""
+    name = f"openstackmachines.{GROUP}"
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+    (ours,) = [crd for crd in files.load() if crd["metadata"]["name"] == name]
+    theirs = copy.deepcopy(ours)
+    theirs["spec"]["versions"] = [
+        version | {"storage": version["name"] == "v1beta1"}
+        for version in go_providers("OpenStackMachine")["spec"]["versions"]
+    ]
+    served.install_crds([theirs], strip_conversion=False)
+    try:
+        yield
+    finally:
+        served.install_crds([ours], strip_conversion=False)
+        headers = {"Content-Type": "application/merge-patch+json"}
+        status = {"status": {"storedVersions": ["v1beta2"]}}
+        served.api.request("PATCH", f"{path}/status", headers=headers, data=json.dumps(status))
+
+
+@pytest.mark.compare
+@pytest.mark.usefixtures("stored_as_v1beta1")
+def test_what_a_go_provider_stored_as_v1beta1_is_read_and_written(client: Client) -> None:
+    held = "openstackmachine.infrastructure.cluster.x-k8s.io"
+    spec = {"flavor": "small", "image": {"filter": {"name": "ubuntu"}}, "ports": [{"disablePortSecurity": True}]}
+    ok(client.apply("v1beta1", "OpenStackMachine", spec))
+    ok(client.merge("v1beta1", "OpenStackMachine", "one", {"metadata": {"finalizers": [held]}}))
+    condition = {"type": "Ready", "status": "True", "severity": "Info", "lastTransitionTime": SINCE}
+    status = {"ready": True, "instanceID": "i", "conditions": [condition]}
+    ok(client.merge("v1beta1", "OpenStackMachine", "one", {"status": status}, subresource="status"))
+
+    client.rig.install_crds(files.load(), strip_conversion=False)
+    read = client.read("v1beta2", "OpenStackMachine", "one")
+    written = ok(client.merge("v1beta2", "OpenStackMachine", "one", {"spec": {"providerID": "openstack:///i"}}))
+
+    newer = {"flavor": {"filter": {"name": "small"}}, "image": spec["image"], "ports": [{"enablePortSecurity": False}]}
+    assert read["spec"] == newer
+    assert read["metadata"]["finalizers"] == [held]
+    assert read["status"]["instanceID"] == "i"
+    assert read["status"]["conditions"][0]["reason"] == "Ready"
+    assert written["spec"] == newer | {"providerID": "openstack:///i"}
+    older = client.read("v1beta1", "OpenStackMachine", "one")
+    assert older["spec"] == spec | {"providerID": "openstack:///i"}
+    assert older["status"] == status
+    ok(client.merge("v1beta2", "OpenStackMachine", "one", {"metadata": {"finalizers": None}}))
+    assert client.delete("v1beta2", "OpenStackMachine", "one").ok
