@@ -139,8 +139,8 @@ def is_write(service: str, request: str) -> bool:
 class Reading:
     """Everything that is counted, at one moment."""
 
-    requests: Tally
-    own_requests: Tally
+    arrived: Tally
+    sent: Tally
     kubernetes_writes: Counter[str]
     cpu_s: float
     at_s: float = field(default_factory=time.monotonic)
@@ -152,19 +152,29 @@ class Phase:
 
     Args:
         name: its key in the tables.
-        requests: where they arrived.
-        own_count: how many requests the manager itself counted.
+        arrived: requests where they arrived.
+        sent: requests as the manager itself counted them.
         kubernetes_writes: by kind of object; Events and the Lease are not among them.
         peak_mib: most memory that the manager had in use so far.
     """
 
     name: str
     seconds: float
-    requests: Tally
-    own_count: int
+    arrived: Tally
+    sent: Tally
     kubernetes_writes: Counter[str]
     cpu_s: float
     peak_mib: float
+
+    @property
+    def is_shared(self) -> bool:
+        """Tell whether somebody else with our user agent used the cloud meanwhile."""
+        return self.arrived.total() != self.sent.total()
+
+    @property
+    def requests(self) -> Tally:
+        """The manager's requests: as they arrived, unless others' are among those."""
+        return self.sent if self.is_shared else self.arrived
 
     @property
     def request_count(self) -> int:
@@ -201,12 +211,6 @@ class Meter:
         """Where requests are counted."""
         return self._counter.name
 
-    @property
-    def doubt(self) -> str:
-        """Phases of which the manager counted other numbers of requests, as a sentence; empty without any."""
-        others = [f"{p.name} {p.own_count}" for p in self.phases if p.own_count != p.request_count]
-        return f"others used the cloud meanwhile; the manager itself counted: {', '.join(others)}" if others else ""
-
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         """Count what happens in a block."""
@@ -217,8 +221,8 @@ class Meter:
             Phase(
                 name,
                 after.at_s - before.at_s,
-                after.requests - before.requests,
-                (after.own_requests - before.own_requests).total(),
+                after.arrived - before.arrived,
+                after.sent - before.sent,
                 after.kubernetes_writes - before.kubernetes_writes,
                 after.cpu_s - before.cpu_s,
                 peak_mib(self._pid),

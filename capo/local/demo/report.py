@@ -60,6 +60,9 @@ COLUMNS: Final = (
 )
 
 
+SHARED: Final = "* Others used the cloud meanwhile: these are the requests that the manager itself counted."
+
+
 def rows(phases: Sequence[Phase]) -> list[tuple[str, ...]]:
     """Return a row for each phase."""
     return [_row(phase, REFERENCES.get(phase.name, _NONE)) for phase in phases]
@@ -68,7 +71,7 @@ def rows(phases: Sequence[Phase]) -> list[tuple[str, ...]]:
 def _row(phase: Phase, go: Reference) -> tuple[str, ...]:
     return (
         phase.name,
-        f"{phase.request_count} ({phase.write_count})",
+        f"{phase.request_count} ({phase.write_count}){'*' if phase.is_shared else ''}",
         go.requests,
         str(phase.kubernetes_write_count),
         go.kubernetes_writes,
@@ -80,12 +83,11 @@ def _row(phase: Phase, go: Reference) -> tuple[str, ...]:
     )
 
 
-def markdown(phases: Sequence[Phase], *, cloud: str, source: str, doubt: str = "") -> str:
+def markdown(phases: Sequence[Phase], *, cloud: str, source: str) -> str:
     """Return the report on one cloud in Markdown.
 
     Args:
         source: where requests were counted.
-        doubt: why these counts are to be taken with care, empty when they are not.
     """
     parts = [
         f"## {cloud}",
@@ -93,7 +95,7 @@ def markdown(phases: Sequence[Phase], *, cloud: str, source: str, doubt: str = "
         "version discovery included. Kubernetes writes: the manager's metrics, Events and the Lease left out. "
         "Go: the Go provider (e52de58) on the real services, in the same scenario; nothing where the scenario differs.",
         _table(COLUMNS, rows(phases)),
-        *([f"Note: {doubt}."] if doubt else []),
+        *([SHARED] if any(phase.is_shared for phase in phases) else []),
         "### Requests by service",
         _table(("Phase", "Requests"), [(p.name, _listed(by_service(p.requests))) for p in phases]),
         "### Requests by kind",

@@ -184,10 +184,10 @@ def _manager(rig: Rig, site: Site, screen: Screen) -> Meter:
 def _tell_costs(options: Options, site: Site, screen: Screen, meter: Meter) -> None:
     title = f"What it cost (requests: {meter.source}; Go: the Go provider in the same scenario)"
     screen.table(title, report.COLUMNS, report.rows(meter.phases))
-    if meter.doubt:
-        screen.say(meter.doubt, source="WARNING")
+    if any(phase.is_shared for phase in meter.phases):
+        screen.say(report.SHARED, source="note")
     if options.report:
-        text = report.markdown(meter.phases, cloud=site.name, source=meter.source, doubt=meter.doubt)
+        text = report.markdown(meter.phases, cloud=site.name, source=meter.source)
         layout.write_file(options.report.absolute(), text, mode=0o644)
         screen.say(f"wrote {options.report}")
 

@@ -76,9 +76,10 @@ def test_metrics_tell_reads_from_writes() -> None:
     assert [key for key in tally if counting.is_write(*key)] == [("", "POST security_group_rule")]
 
 
-def phase(name: str) -> Phase:
-    requests = Counter({("neutron", "POST /v2.0/ports"): 2, ("keystone", "POST /v3/auth/tokens"): 1})
-    return Phase(name, 12.4, requests, 3, Counter({"OpenStackServer": 7}), 0.52, 61.6)
+def phase(name: str, *, others: int = 0) -> Phase:
+    arrived = Counter({("neutron", "POST /v2.0/ports"): 2, ("keystone", "POST /v3/auth/tokens"): 1 + others})
+    sent = Counter({("", "POST port"): 2, ("keystone", "POST token"): 1})
+    return Phase(name, 12.4, arrived, sent, Counter({"OpenStackServer": 7}), 0.52, 61.6)
 
 
 def test_tokens_are_requests_but_no_writes() -> None:
@@ -90,6 +91,10 @@ def test_figures_of_go_stand_beside_the_same_scenario_alone() -> None:
 
     assert same[:8] == ("create", "3 (2)", "695 (54)", "7", "105", "12", "92", "110 requests, 75 Kubernetes writes")
     assert other[2] == other[4] == other[6] == ""
+
+
+def test_own_count_is_taken_where_others_used_the_cloud_meanwhile() -> None:
+    assert report.rows([phase("x", others=9)])[0][1] == "3 (2)*"
 
 
 def test_markdown_has_a_row_for_each_phase_and_request() -> None:
