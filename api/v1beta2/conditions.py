@@ -135,6 +135,8 @@ class Reason(StrEnum):
     """Ours: a write may have taken effect or not; its result is looked for before it is tried again."""
     CLOUD_UNAVAILABLE = "CloudUnavailable"
     """Ours: an OpenStack service does not answer."""
+    UNSUPPORTED_BY_CLOUD = "UnsupportedByCloud"
+    """Ours: the cloud's version or driver cannot do what is asked."""
     RATE_LIMITED = "RateLimited"
     """Ours: the cloud asks for fewer requests."""
     CONFLICT = "Conflict"
