@@ -35,13 +35,38 @@ def ensure(scope: MachineScope) -> Outcome:
     found = scope.server_object
     if found is None:
         return _create(scope)
-    if not references.is_owned_by(found, scope.turn.obj):
+    if not is_mine(scope, found):
         raise ForeignResourceError(
             f"OpenStackServer {scope.name} exists and belongs to another object", resource=f"server {scope.name}"
         )
+    _have_owner(scope, found)
     if found["metadata"].get("deletionTimestamp"):
         return Wait(DELETED, f"OpenStackServer {scope.name} is being deleted; replace the Machine")
     return state(OpenStackServer.model_validate(found))
+
+
+def is_mine(scope: MachineScope, server: Object) -> bool:
+    """Tell whether an OpenStackServer was made for this object.
+
+    Its owner reference says so; where that was lost, that both know the same Nova server.
+    """
+    if references.is_owned_by(server, scope.turn.obj):
+        return True
+    server_id = (server.get("status") or {}).get("instanceID")
+    known = (scope.machine.status.instance_id, (scope.machine.spec.provider_id or "").rpartition("/")[2])
+    return not references.owners(server) and bool(server_id) and server_id in known
+
+
+def _have_owner(scope: MachineScope, server: Object) -> None:
+    """Have the owner reference on the OpenStackServer again after somebody took it away (OWN-3)."""
+    if references.is_owned_by(server, scope.turn.obj):
+        return
+    metadata = {
+        "ownerReferences": [references.controller_reference(scope.turn.obj)],
+        "resourceVersion": server["metadata"]["resourceVersion"],
+    }
+    answer = scope.turn.tools.kube.patch(OPENSTACK_SERVER, scope.namespace, scope.name, {"metadata": metadata})
+    scope.turn.tools.store.apply_own(OPENSTACK_SERVER, answer, by=scope.turn.key)
 
 
 def _create(scope: MachineScope) -> Outcome:
@@ -162,7 +187,7 @@ def remove(scope: MachineScope) -> Outcome:
     """Have no OpenStackServer left; one that belongs to another object is left alone."""
     # The store may lag behind the write of a process before this one: what decides is a read.
     found = scope.server_object or scope.turn.tools.kube.get(OPENSTACK_SERVER, scope.namespace, scope.name)
-    if found is None or not references.is_owned_by(found, scope.turn.obj):
+    if found is None or not is_mine(scope, found):
         return NotNeeded()
     metadata = found["metadata"]
     if not metadata.get("deletionTimestamp"):

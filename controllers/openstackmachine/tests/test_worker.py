@@ -235,6 +235,34 @@ def test_namesake_of_another_owner_is_not_touched_w_14() -> None:
     assert world.get(OPENSTACK_MACHINE, "worker") is None
 
 
+def lose_owner(world: World) -> None:
+    world.run()
+    world.become_active()
+    world.run()
+    world.edit(OPENSTACK_SERVER, "worker", {"metadata": {"ownerReferences": None}})
+
+
+def test_owner_reference_that_was_lost_comes_back_own_3() -> None:
+    world = World()
+    lose_owner(world)
+
+    world.run()
+
+    assert world.server()["metadata"]["ownerReferences"][0]["uid"] == world.obj()["metadata"]["uid"]
+    assert world.condition(READY) == ("True", "Ready")
+
+
+def test_server_without_owner_reference_is_not_left_behind() -> None:
+    world = World()
+    lose_owner(world)
+    delete(world)
+
+    world.run()
+
+    assert world.server()["metadata"]["deletionTimestamp"]
+    assert world.obj()["metadata"]["finalizers"] == [FINALIZER]
+
+
 def test_server_that_another_process_made_is_found_and_keeps_its_owner_id() -> None:
     world = World()
     world.run()
