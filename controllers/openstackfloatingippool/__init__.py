@@ -1,0 +1,1 @@
+"""Controller of OpenStackFloatingIPPool: for now it says that pools are not served."""
