@@ -13,21 +13,25 @@ def add_parser(subparsers: Any) -> None:
     """Add the command to the parser of ``capo``."""
     parser = subparsers.add_parser("crds", help="print the CustomResourceDefinitions")
     choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--write", action="store_true", help="regenerate api/crds and the pages made from api/")
+    choice.add_argument(
+        "--write", action="store_true", help="regenerate api/crds, the pages made from api/, and charts/"
+    )
     choice.add_argument("--check", action="store_true", help="fail when a generated file is stale")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print, write or check, and return the exit status."""
+    from capo.components import chart
     from capo.crdgen import files
 
     if arguments.write:
-        for path in files.write(files.generated()):
-            print(f"wrote {path.name}")
+        for generated in (files.generated, chart.generated):  # the chart is made of the files that the first one wrote
+            for path in files.write(generated()):
+                print(f"wrote {path.name}")
         return 0
     if arguments.check:
-        return _check(files.stale(files.generated()))
+        return _check([*files.stale(files.generated()), *files.stale(chart.generated())])
     print("---\n".join(files.crds().values()), end="")
     return 0
 
