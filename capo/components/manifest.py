@@ -10,9 +10,9 @@ import yaml
 from capo import components
 from capo.components import deployment
 from capo.components.deployment import Json, Pod
-from capo.crdgen import definitions, files
+from capo.crdgen import files
 from capo.version import VERSION
-from capo.webhooks import application, configuration
+from capo.webhooks import configuration
 
 REPOSITORY: Final = "localhost/capo"
 """The image's name where none is given: one that was built here, for no registry is ours."""
@@ -52,9 +52,8 @@ def objects(pod: Pod) -> list[Json]:
 
 
 def crds() -> list[Json]:
-    """Return the kinds, converted by our Service where there is more than one version, with its certificate's CA."""
-    client = {"service": {**deployment.SERVICE, "path": application.CONVERT}}
-    return [_with_ca(crd) for crd in (definitions.with_conversion(crd, client) for crd in files.load())]
+    """Return the kinds; those that our Service converts with its certificate's CA."""
+    return [_with_ca(crd) for crd in files.load()]
 
 
 def accounts() -> list[Json]:
