@@ -103,6 +103,8 @@ def world(rig: Rig, kubeconfig: Path, folder: Path, *flags: str) -> Iterator[Wor
             "--health-addr=127.0.0.1:0",
             "--diagnostics-address=127.0.0.1:0",
             "--insecure-diagnostics=true",
+            "--webhook-host=127.0.0.1",
+            "--webhook-port=0",
             "--v=4",
             *flags,
         ),
