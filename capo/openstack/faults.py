@@ -84,7 +84,13 @@ TABLE: Final = (
         (400, 409), errors.InvalidSpecError, "nova/exception.py NetworkAmbiguous", "compute", "possible networks? found"
     ),
     Row((400,), errors.KeyPairNotFoundError, _NOVA_CREATE, "compute", r"Invalid key_name"),
-    Row((400, 404), errors.FlavorNotFoundError, _NOVA_CREATE, "compute", r"Flavor \S+ could not be found|attribute flavorRef\b"),
+    Row(
+        (400, 404),
+        errors.FlavorNotFoundError,
+        _NOVA_CREATE,
+        "compute",
+        r"Flavor \S+ could not be found|attribute flavorRef\b",
+    ),
     Row(
         (400,),
         errors.ImageNotFoundError,

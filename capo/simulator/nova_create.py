@@ -30,6 +30,8 @@ ALPHABET: Final = string.ascii_letters + string.digits
 
 @service.route("POST", "/v2.1/servers")
 async def create(request: Request) -> Response:
+    if not request.raw:
+        raise bad_request("None is not of type 'object'")
     body = request.json
     check_body(create_server(request.microversion), body)
     wanted = body["server"]

@@ -229,6 +229,8 @@ def _sorted(found: list[Json], request: Request) -> list[Json]:
     found = sorted(found, key=lambda server: int(server["_number"]), reverse=True)
     keys = request.query.getall("sort_key", [])
     directions = request.query.getall("sort_dir", [])
+    if set(directions) - {"asc", "desc"}:
+        raise bad_request("Invalid input received: Unknown sort direction, must be 'desc' or 'asc'")
     for index, key in reversed(list(enumerate(keys))):
         direction = directions[min(index, len(directions) - 1)] if directions else "desc"
         field = "_number" if key == "created_at" else SORTED_BY.get(key)

@@ -21,6 +21,7 @@ _STRIPPED: Final = (
     (r"req-[0-9a-f-]{36}", "<request>"),
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<id>"),
     (r"\b[0-9a-f]{32}\b", "<id>"),
+    (r"capo:[a-z2-7]{13}:", "capo:<owner>:"),
     (r"contract-[0-9a-f]{6}(-\d+)?", "contract"),
     (r"\n+Failed validating .*", ""),
     (r"https?://127\.0\.0\.1:\d+(/(identity|compute|image|network|volume|load-balancer)(?=/))?", "<root>"),

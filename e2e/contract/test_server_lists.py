@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from capo.errors import ForbiddenError, InvalidSpecError
-from capo.openstack import server
+from capo.openstack import flavor, server
 from capo.openstack.cloud import Body
 from capo.openstack.kinds import NOVA
+from capo.openstack.server import BlockDevice
+from e2e.contract.test_compute import new_key
 from e2e.contract.world import World
 
 
@@ -28,11 +30,20 @@ def a_moment_ago(world: World, server_id: str) -> str:
 
 
 def test_list_shows_servers_as_they_are(world: World) -> None:
-    made = world.active_server()
+    root = world.available_volume(image_id=world.image_id)
+    too_big = flavor.resolve(world.cloud, name="lab.too-big")
+    made = [
+        world.active_server(key_name=new_key(world)["name"], metadata={"a": "b"}),
+        world.active_server(image_id="", block_devices=(BlockDevice.volume(root["id"], boot_index=0),)),
+        world.server(flavor_id=too_big),
+    ]
+    world.until(lambda: world.show_server(made[2]["id"])["status"], lambda status: status == "ERROR")
 
     found = {each["id"]: each for each in listed(world)}
+    changed = {each["id"]: each for each in listed(world, **{"changes-since": a_moment_ago(world, made[0]["id"])})}
 
-    assert found[made["id"]] == world.show_server(made["id"])
+    for each in made:
+        assert found[each["id"]] == changed[each["id"]] == world.show_server(each["id"])
 
 
 def test_list_without_details_has_id_name_and_links(world: World) -> None:
