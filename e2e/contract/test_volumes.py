@@ -1,0 +1,280 @@
+"""Volumes: metadata, types, zones, the order of their states, lists, quotas and refusals of Cinder."""
+
+from __future__ import annotations
+
+import pytest
+
+from capo import names
+from capo.errors import (
+    CapoError,
+    ConflictError,
+    ForbiddenError,
+    ImageNotFoundError,
+    InvalidSpecError,
+    NotFoundError,
+    QuotaExceededError,
+)
+from capo.openstack import volume
+from capo.openstack.cloud import Body
+from capo.openstack.kinds import CINDER
+from capo.openstack.server import BlockDevice
+from e2e.contract.world import UNKNOWN, World
+
+
+def raw_volume(world: World, **fields: object) -> Body:
+    """Make a volume as the provider's own module would not."""
+    body = {"volume": {"size": 1, "name": world.name(), **fields}}
+    made: Body = world.cloud.post("volume", "/volumes", json=body, microversion=CINDER)["volume"]
+    world.later(lambda: volume.delete(world.cloud, made["id"]))
+    return made
+
+
+def listed(world: World, **params: object) -> list[str]:
+    found = world.cloud.list_all("volume", "/volumes/detail", "volumes", params=params, microversion=CINDER)
+    return [each["id"] for each in found]
+
+
+# -- create ----------------------------------------------------------------------------------------------------------
+
+
+def test_new_volume_is_being_made_before_it_is_available(world: World) -> None:
+    made = world.volume()
+
+    states = world.history(lambda: world.show_volume(made["id"]), "status", "available")
+
+    assert made["status"] == "creating"
+    assert states[-1] == "available"
+    assert set(states) <= {"creating", "available"}
+
+
+def test_volume_has_what_was_asked_for_and_the_stamp(world: World) -> None:
+    stamp = world.stamp("volume-etcd")
+
+    made = world.available_volume(
+        stamp=stamp, size_gib=2, description="for etcd", volume_type="ssd", availability_zone="az2"
+    )
+
+    assert (made["size"], made["description"], made["volume_type"]) == (2, "for etcd", "ssd")
+    assert made["availability_zone"] == "az2"
+    assert made["metadata"] == {names.VOLUME_STAMP_KEY: str(stamp)}
+    assert (made["bootable"], made["attachments"], made["encrypted"], made["multiattach"]) == (
+        "false",
+        [],
+        False,
+        False,
+    )
+
+
+def test_volume_from_an_image_is_bootable_and_tells_of_it(world: World) -> None:
+    made = world.available_volume(image_id=world.image_id)
+
+    assert made["bootable"] == "true"
+    told = made["volume_image_metadata"]
+    assert (told["image_id"], told["image_name"], told["min_disk"]) == (world.image_id, "tiny-image", "1")
+
+
+def test_volume_without_a_type_has_the_default(world: World) -> None:
+    assert world.available_volume()["volume_type"] == "__DEFAULT__"
+
+
+# -- lists -----------------------------------------------------------------------------------------------------------
+
+
+def test_volumes_are_found_by_name_and_metadata(world: World) -> None:
+    stamp = world.stamp()
+    made = world.volume(stamp=stamp)
+    by_stamp = str({names.VOLUME_STAMP_KEY: str(stamp)})
+
+    assert listed(world, name=made["name"]) == [made["id"]]
+    assert listed(world, metadata=by_stamp) == [made["id"]]
+    assert listed(world, name="no-such-volume") == []
+
+
+def test_volumes_are_found_by_status(world: World) -> None:
+    made = world.available_volume()
+
+    assert listed(world, name=made["name"], status="available") == [made["id"]]
+    assert listed(world, name=made["name"], status="error") == []
+
+
+def test_volumes_come_in_pages(world: World) -> None:
+    made = [world.volume()["id"] for _ in range(3)]
+
+    first = world.cloud.get("volume", "/volumes/detail", params={"limit": 2}, microversion=CINDER)
+    everything = listed(world, limit=2)
+
+    assert [link["rel"] for link in first["volumes_links"]] == ["next"]
+    assert set(made) <= set(everything)
+    assert len(everything) == len(set(everything))
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        pytest.param({"limit": "many"}, id="limit"),
+        pytest.param({"limit": -1}, id="negative limit"),
+        pytest.param({"marker": UNKNOWN}, id="marker"),
+        pytest.param({"sort": "colour:asc"}, id="sort key"),
+        pytest.param({"sort": "name:sideways"}, id="sort direction"),
+        pytest.param({"metadata": "x"}, id="metadata"),
+        pytest.param({"offset": "x"}, id="offset"),
+    ],
+)
+def test_list_with_a_wrong_parameter_is_refused(world: World, params: Body) -> None:
+    refusal = world.refused(lambda: listed(world, **params))
+
+    assert refusal.status in (400, 404)
+
+
+def test_unknown_parameter_of_a_list_makes_no_difference(world: World) -> None:
+    made = world.volume()
+
+    assert listed(world, name=made["name"], colour="red") == [made["id"]]
+
+
+def test_volumes_of_another_project_are_not_seen(world: World) -> None:
+    made = world.volume()
+
+    refusal = world.refused(lambda: world.stranger.get("volume", f"/volumes/{made['id']}", microversion=CINDER))
+
+    assert isinstance(refusal.error, NotFoundError)
+    assert world.stranger.list_all("volume", "/volumes", "volumes", microversion=CINDER) == []
+
+
+# -- delete ----------------------------------------------------------------------------------------------------------
+
+
+def test_deleted_volume_goes_and_is_not_found_any_more(world: World) -> None:
+    made = world.available_volume()
+
+    volume.delete(world.cloud, made["id"])
+
+    assert world.last.status == 202
+    world.gone(lambda: world.show_volume(made["id"]))
+    shown = world.refused(lambda: world.show_volume(made["id"]))
+    deleted = world.refused(lambda: world.cloud.delete("volume", f"/volumes/{made['id']}", microversion=CINDER))
+    assert isinstance(shown.error, NotFoundError)
+    assert isinstance(deleted.error, NotFoundError)
+    volume.delete(world.cloud, made["id"])
+
+
+def test_volume_that_a_server_has_refuses_to_go(world: World) -> None:
+    root = world.available_volume(image_id=world.image_id)
+    world.active_server(image_id="", block_devices=(BlockDevice.volume(root["id"], boot_index=0),))
+
+    refusal = world.refused(lambda: volume.delete(world.cloud, root["id"]))
+
+    assert isinstance(refusal.error, ConflictError)
+
+
+# -- refused creates -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wish", "error"),
+    [
+        pytest.param({"volume_type": "no-such-type"}, NotFoundError, id="type"),
+        pytest.param({"availability_zone": "no-such-zone"}, NotFoundError, id="zone"),
+        pytest.param({"image_id": UNKNOWN}, ImageNotFoundError, id="image"),
+        pytest.param({"size_gib": 0}, InvalidSpecError, id="size"),
+        pytest.param({"description": "x" * 256}, InvalidSpecError, id="long description"),
+    ],
+)
+def test_volume_that_refers_to_what_is_not_there_is_refused(world: World, wish: Body, error: type[CapoError]) -> None:
+    refusal = world.refused(lambda: world.volume(**wish))
+
+    assert isinstance(refusal.error, error)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"size": "big"}, id="size"),
+        pytest.param({"size": None}, id="no size"),
+        pytest.param({"size": -1}, id="negative size"),
+        pytest.param({"name": "x" * 256}, id="long name"),
+        pytest.param({"metadata": {"a": "x" * 256}}, id="metadata"),
+        pytest.param({"metadata": "a"}, id="metadata that is none"),
+        pytest.param({"imageRef": "x"}, id="image"),
+        pytest.param({"snapshot_id": UNKNOWN}, id="snapshot"),
+        pytest.param({"colour": "red"}, id="unknown field"),
+    ],
+)
+def test_malformed_volume_is_refused(world: World, fields: Body) -> None:
+    refusal = world.refused(lambda: raw_volume(world, **fields))
+
+    assert refusal.status in (400, 404)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param("{volume", id="no JSON"),
+        pytest.param("", id="nothing"),
+        pytest.param("{}", id="object"),
+        pytest.param('{"volume": {}}', id="nothing asked for"),
+    ],
+)
+def test_body_that_is_no_volume_is_refused(world: World, data: str) -> None:
+    refusal = world.refused(lambda: world.raw("POST", "volume", "/volumes", data=data))
+
+    assert isinstance(refusal.error, InvalidSpecError)
+
+
+def test_more_volumes_than_the_quota_allows_are_refused(world: World) -> None:
+    body = {"volume": {"size": 1, "name": world.name()}}
+
+    refusal = world.refused(lambda: world.stranger.post("volume", "/volumes", json=body, microversion=CINDER))
+
+    assert isinstance(refusal.error, QuotaExceededError)
+    assert refusal.status == 413
+
+
+def test_more_gigabytes_than_the_quota_allows_are_refused(world: World) -> None:
+    path = f"/os-quota-sets/{world.stranger.project_id}"
+    world.admin.put("volume", path, json={"quota_set": {"volumes": 5, "gigabytes": 1}})
+    body = {"volume": {"size": 2, "name": world.name()}}
+
+    refusal = world.refused(lambda: world.stranger.post("volume", "/volumes", json=body, microversion=CINDER))
+
+    world.admin.put("volume", path, json={"quota_set": {"volumes": 0, "gigabytes": -1}})
+    assert isinstance(refusal.error, QuotaExceededError)
+
+
+# -- types, zones, quotas --------------------------------------------------------------------------------------------
+
+
+def test_types_and_zones_are_listed(world: World) -> None:
+    types = world.cloud.list_all("volume", "/types", "volume_types", microversion=CINDER)
+    zones = world.cloud.get("volume", "/os-availability-zone", microversion=CINDER)["availabilityZoneInfo"]
+
+    assert {"ssd", "__DEFAULT__"} <= {each["name"] for each in types}
+    assert {"az1", "az2"} <= {each["zoneName"] for each in zones}
+
+
+def test_unknown_type_is_not_found(world: World) -> None:
+    refusal = world.refused(lambda: world.cloud.get("volume", f"/types/{UNKNOWN}", microversion=CINDER))
+
+    assert isinstance(refusal.error, NotFoundError)
+
+
+def test_quota_tells_what_is_in_use(world: World) -> None:
+    world.volume(size_gib=2)
+    path = f"/os-quota-sets/{world.cloud.project_id}"
+
+    told = world.cloud.get("volume", path, params={"usage": "true"}, microversion=CINDER)["quota_set"]
+
+    assert told["volumes"]["limit"] == -1
+    assert told["volumes"]["in_use"] >= 1
+    assert told["gigabytes"]["in_use"] >= 2
+
+
+def test_quota_of_others_is_not_told_and_the_own_cannot_be_changed(world: World) -> None:
+    own, other = (f"/os-quota-sets/{each.project_id}" for each in (world.cloud, world.stranger))
+    body = {"quota_set": {"volumes": 1}}
+
+    told = world.refused(lambda: world.cloud.get("volume", other, microversion=CINDER))
+    changed = world.refused(lambda: world.cloud.put("volume", own, json=body, microversion=CINDER))
+
+    assert isinstance(told.error, ForbiddenError)
+    assert isinstance(changed.error, ForbiddenError)
