@@ -1,0 +1,56 @@
+"""Tests that mostly wait, told all at once: the first one starts them all, each in a thread, then each has its turn."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final
+
+from capo.local.rig import Rig
+from e2e.faults.world import World, world
+from e2e.manager import Manager
+
+Story = Callable[[World], None]
+_STORY: Final = "story"
+
+
+class Stories:
+    """Stories that were begun."""
+
+    def __init__(self, begun: Mapping[Story, Future[None]]) -> None:
+        self._begun = begun
+
+    def end(self, story: Story) -> None:
+        """Wait for the end of a story; what went wrong in it is raised here."""
+        self._begun[story].result()
+
+
+def told_at_once(story: Story) -> Callable[[Stories], None]:
+    """Make a test of a story, which is told together with all others that were selected."""
+
+    @functools.wraps(story)
+    def test(stories: Stories) -> None:
+        stories.end(story)
+
+    del test.__wrapped__  # type: ignore[attr-defined]  # pytest would ask for the story's own arguments
+    setattr(test, _STORY, story)
+    return test
+
+
+def of_tests(tests: Iterable[Any]) -> list[Story]:
+    """Return the stories behind test functions."""
+    return [getattr(test, _STORY) for test in tests if hasattr(test, _STORY)]
+
+
+def begin(pool: ThreadPoolExecutor, wanted: Iterable[Story], rig: Rig, manager: Manager) -> Stories:
+    """Begin to tell stories."""
+
+    def tell(story: Story) -> None:
+        began_s = time.monotonic()
+        with world(rig, manager) as made:
+            story(made)
+        print(f"{story.__name__}: {time.monotonic() - began_s:.0f} s")
+
+    return Stories({story: pool.submit(tell, story) for story in wanted})

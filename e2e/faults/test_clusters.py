@@ -1,0 +1,99 @@
+"""What a Cluster shows when its networks cannot be made, and that it gets them by itself once the cause is mended."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from e2e.faults import objects
+from e2e.faults.stories import told_at_once
+from e2e.faults.world import World
+
+pytestmark = pytest.mark.integration
+
+CLUSTER: Final = ("clusters", objects.CLUSTER)
+MENDED_S: Final = 150.0
+
+
+def a_cluster(world: World, **spec: Any) -> None:
+    """Have a Cluster."""
+    world.apply(world.secret(), *objects.cluster(**spec))
+
+
+@told_at_once
+def test_an_unknown_network_is_named_until_the_cloud_has_it(world: World) -> None:
+    no_address = {"enableFloatingIP": False, "fixedIP": "10.9.0.10"}
+    a_cluster(world, network={"filter": {"name": "new-network"}}, apiServer=no_address)
+    world.told(*CLUSTER, "NetworkNotFound", "no network matches name new-network", "Create the network")
+    world.quiet_minute()
+    world.network("new-network")
+    world.ready(*CLUSTER, limit_s=MENDED_S)
+    world.gone(*CLUSTER)
+
+
+@told_at_once
+def test_a_network_of_an_unknown_id_is_told_in_neutrons_words(world: World) -> None:
+    missing = "00000000-0000-4000-8000-000000000000"
+    a_cluster(world, network={"id": missing})
+    world.told(*CLUSTER, "NetworkNotFound", f"Network {missing} could not be found", "(request req-")
+    world.gone(*CLUSTER)
+
+
+def second_external_network(world: World) -> str:
+    """Make a second external network, as the cloud's admin would, and return its id."""
+    with world.client("sim-admin") as admin:
+        made = admin.make("/network/v2.0/networks", "network", name="second", **{"router:external": True})
+    world.users.add(made["id"])
+    return str(made["id"])
+
+
+@told_at_once
+def test_two_external_networks_are_named_until_there_is_one(world: World) -> None:
+    second = second_external_network(world)
+    a_cluster(world)
+    world.told(*CLUSTER, "AmbiguousMatch", "2 networks match", second, "Name the one in spec.externalNetwork")
+    world.quiet_minute()
+    with world.client("sim-admin") as admin:
+        admin.ask("DELETE", f"/network/v2.0/networks/{second}")
+    world.ready(*CLUSTER, limit_s=MENDED_S)
+    world.gone(*CLUSTER)
+
+
+@told_at_once
+def test_two_external_networks_are_no_trouble_once_the_spec_names_one(world: World) -> None:
+    second = second_external_network(world)
+    a_cluster(world)
+    world.told(*CLUSTER, "AmbiguousMatch", second)
+    with world.client() as client:
+        networks = client.ask("GET", "/network/v2.0/networks?name=public")["networks"]
+    world.patch("openstackclusters", objects.CLUSTER, {"spec": {"externalNetwork": {"id": networks[0]["id"]}}})
+    world.ready(*CLUSTER)
+    world.gone(*CLUSTER)
+
+
+@told_at_once
+def test_a_missing_quota_for_routers_is_told_in_neutrons_words_until_it_is_raised(world: World) -> None:
+    limit_routers(world, 0)
+    a_cluster(world)
+    words = ("QuotaExceeded", "Quota exceeded for resources: ['router']", "(request req-", "Raise the project's quota")
+    world.told(*CLUSTER, *words)
+    world.quiet_minute()
+    limit_routers(world, -1)
+    world.ready(*CLUSTER, limit_s=MENDED_S)
+    world.gone(*CLUSTER)
+
+
+@told_at_once
+def test_a_cluster_without_a_router_is_deleted_as_if_nothing_were_wrong(world: World) -> None:
+    limit_routers(world, 0)
+    a_cluster(world)
+    world.told(*CLUSTER, "QuotaExceeded")
+    world.gone(*CLUSTER)
+
+
+def limit_routers(world: World, limit: int) -> None:
+    """Set the project's quota of routers."""
+    with world.client() as client:
+        project_id = client.project_id
+    world.simulator.call(lambda: world.simulator.cloud.set_quota("network", project_id, "router", limit))

@@ -1,0 +1,120 @@
+"""What a Cluster or Machine shows when its credentials are no use, and that a mended Secret is noticed at once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from capo.simulator.keystone import change_password
+from e2e.faults import objects
+from e2e.faults.stories import told_at_once
+from e2e.faults.world import SOON_S, World
+
+pytestmark = pytest.mark.integration
+
+CLUSTER: Final = ("clusters", objects.CLUSTER)
+MACHINE: Final = ("machines", "machine")
+NOTICED_S: Final = 15.0
+"""How soon a mended Secret must be noticed."""
+AUTHENTICATED: Final = "OpenStackAuthenticationSucceeded"
+
+
+def noticed(world: World) -> None:
+    """See the credentials accepted in time, and the cluster come up with them."""
+
+    def is_accepted() -> bool:
+        shown = world.condition("openstackclusters", objects.CLUSTER, AUTHENTICATED)
+        return bool(shown.get("status") == "True")
+
+    world.until("the mended Secret is noticed", is_accepted, limit_s=NOTICED_S)
+    world.ready(*CLUSTER)
+
+
+@told_at_once
+def test_wrong_credentials_are_told_in_keystones_words_until_the_secret_is_mended(world: World) -> None:
+    world.apply(world.secret(password="wrong"), *objects.cluster())
+    words = ("NotAuthorized", "requires authentication", "(request req-", f"Secret {world.namespace}/cloud")
+    message = world.told(*CLUSTER, *words)
+    assert "wrong" not in message
+    world.quiet_minute()
+    world.apply(world.secret())
+    noticed(world)
+    world.gone(*CLUSTER)
+
+
+@told_at_once
+def test_an_unknown_cloud_name_is_told_with_those_that_the_secret_has(world: World) -> None:
+    unknown = {"name": "cloud", "cloudName": "elsewhere"}
+    world.apply(world.secret(), *objects.cluster(identityRef=unknown))
+    words = ("IdentityNotUsable", "no cloud 'elsewhere'", "it has: sim,", f"Secret {world.namespace}/cloud")
+    world.told(*CLUSTER, *words)
+    world.quiet_minute()
+    assert not world.simulator.cloud.counter.log()
+    world.patch("openstackclusters", objects.CLUSTER, {"spec": {"identityRef": objects.IDENTITY}})
+    noticed(world)
+    world.gone(*CLUSTER)
+
+
+@told_at_once
+def test_a_missing_secret_is_named_until_it_is_there(world: World) -> None:
+    world.apply(*objects.cluster())
+    world.told(*CLUSTER, "IdentityNotUsable", f"Secret {world.namespace}/cloud does not exist")
+    world.quiet_minute()
+    world.apply(world.secret())
+    noticed(world)
+    world.gone(*CLUSTER)
+
+
+@told_at_once
+def test_a_cluster_that_never_had_credentials_is_deleted_at_once(world: World) -> None:
+    world.apply(*objects.cluster())
+    world.told(*CLUSTER, "IdentityNotUsable")
+    world.gone(*CLUSTER)
+
+
+@told_at_once
+def test_wrong_credentials_of_a_machine_are_told_on_the_machine(world: World) -> None:
+    world.apply(world.secret(), world.secret("own", password="wrong"), *objects.cluster_on(world.network()))
+    world.ready(*CLUSTER)
+    world.apply(*objects.machine(identityRef={"name": "own", "cloudName": "sim"}))
+    world.told(*MACHINE, "NotAuthorized", "requires authentication", f"Secret {world.namespace}/own")
+    world.quiet_minute()
+    world.apply(world.secret("own"))
+    world.ready(*MACHINE, limit_s=NOTICED_S + 10)
+    world.gone(*MACHINE)
+    world.gone(*CLUSTER)
+
+
+@told_at_once
+def test_a_password_that_is_changed_while_a_server_is_built_is_told_until_the_secret_follows(world: World) -> None:
+    world.apply(world.secret(), *objects.cluster_on(world.network()))
+    world.ready(*CLUSTER)
+    world.simulator.cloud.timings.server_build_s = float("inf")
+    world.apply(*objects.machine())
+    world.until("a server is being built", lambda: "compute/servers" in world.left())
+    world.simulator.call(lambda: change_password(world.simulator.cloud, {"user": "capi", "password": "changed"}))
+    world.told(*MACHINE, "NotAuthorized", "requires authentication", f"Secret {world.namespace}/cloud")
+    world.quiet_minute()
+    world.simulator.cloud.timings.server_build_s = 0.0
+    world.simulator.call(world.simulator.cloud.release)
+    world.apply(world.secret(password="changed"))
+    world.ready(*MACHINE, limit_s=NOTICED_S + 10)
+    world.gone(*MACHINE)
+    world.gone(*CLUSTER)
+
+
+@told_at_once
+def test_a_deletion_without_credentials_says_so_and_goes_on_once_the_secret_is_mended(world: World) -> None:
+    world.apply(world.secret(), *objects.cluster())
+    world.ready(*CLUSTER)
+    world.simulator.call(lambda: change_password(world.simulator.cloud, {"user": "capi", "password": "changed"}))
+    world.delete(*CLUSTER)
+
+    def is_told() -> bool:
+        shown = world.condition("openstackclusters", objects.CLUSTER, "Ready")
+        return "NotAuthorized" in shown.get("message", "")
+
+    world.until("the deletion tells what it waits for", is_told)
+    world.apply(world.secret(password="changed"))
+    world.gone(*CLUSTER, limit_s=SOON_S)

@@ -1,0 +1,58 @@
+"""A cloud that takes requests and does not answer holds up its own objects and nobody else's."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import pytest
+
+from capo.simulator.simulator import Simulator
+from e2e.faults import objects
+from e2e.faults.stories import told_at_once
+from e2e.faults.world import World
+
+pytestmark = pytest.mark.integration
+
+VICTIMS: Final = 70
+"""More than the manager has threads (``--worker-threads``), each with a request that is not answered."""
+HANGS_S: Final = 30.0
+IN_TIME_S: Final = 20.0
+"""How long a server may take beside a cloud that hangs; on a machine that is idle it takes three seconds."""
+
+
+@told_at_once
+def test_a_hung_cloud_does_not_slow_the_others(world: World) -> None:
+    network_id = world.network()
+    world.apply(world.secret())
+    for service in ("compute", "network"):
+        world.fault(match={"service": service, "method": "GET"}, effect={"hang": HANGS_S})
+    names = [f"victim-{number}" for number in range(VICTIMS)]
+    world.apply(*(objects.server(name, network_id) for name in names))
+    world.until("the cloud hangs", lambda: hanging(world))
+    began_s = time.monotonic()
+
+    with Simulator.start() as healthy:
+        other = World(world.api, healthy, world.manager, world.namespace, {})
+        other.apply(other.secret("healthy"), objects.server("other", other.network(), identity="healthy"))
+        other.until("the other cloud's server is there", lambda: is_ready(other, "other"), limit_s=IN_TIME_S)
+        assert hanging(world)
+        assert time.monotonic() - began_s < HANGS_S
+        other.delete("openstackservers", "other")
+        other.until("the other cloud's server is gone", lambda: not other.get("openstackservers", "other"))
+
+    world.mend()
+    world.until("those that hung come up", lambda: all(is_ready(world, name) for name in names), limit_s=150)
+    for name in names:
+        world.delete("openstackservers", name)
+    world.until("they are gone", lambda: not any(world.get("openstackservers", name) for name in names), limit_s=90)
+
+
+def is_ready(world: World, name: str) -> bool:
+    """Tell whether an OpenStackServer is ready."""
+    return bool(world.condition("openstackservers", name, "Ready").get("status") == "True")
+
+
+def hanging(world: World) -> int:
+    """Return how many requests are held without an answer."""
+    return sum(1 for call in world.simulator.cloud.counter.log() if call["fault"] and call["status"] == 0)
