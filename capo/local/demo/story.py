@@ -77,7 +77,7 @@ class Story:
             self._stay_idle()
         self._scale()
         self._edit_bastion()
-        self._replace_worker()
+        self._replace_control_plane()
         self._delete()
         self._compare(before)
 
@@ -171,11 +171,11 @@ class Story:
                 limit_s=plan.limit_s,
             )
 
-    def _replace_worker(self) -> None:
-        machine = next(m for m in self._objects.look().all("machines") if not is_control_plane(m))
+    def _replace_control_plane(self) -> None:
+        machine = next(m for m in self._objects.look().all("machines") if is_control_plane(m))
         name = str(machine["metadata"]["name"])
-        self._screen.heading(f"Delete Machine {name}: its MachineSet makes another one")
-        with self._meter.phase("machine replaced"):
+        self._screen.heading(f"Delete Machine {name}: it leaves the load balancer, and another one is made")
+        with self._meter.phase("control plane replaced"):
             self._objects.delete("machines", name)
 
             def missing(world: World) -> str:
