@@ -81,14 +81,15 @@ def merged(
 ) -> list[dict[str, Any]]:
     """Return the list to store: wanted ones over existing ones, bookkeeping kept where nothing changed.
 
-    A message that differs in its request id alone counts as unchanged: a fault that stays costs no write.
+    Of several of one type the last one counts: what a controller reports goes over what its steps show. A message that
+    differs in its request id alone counts as unchanged: a fault that stays costs no write.
 
     Args:
         dropped: condition types that no longer apply.
         now_s: seconds since 1970.
     """
     by_type = {c["type"]: dict(c) for c in existing if c["type"] not in set(dropped)}
-    for condition in wanted:
+    for condition in {each.type: each for each in wanted}.values():
         by_type[condition.type] = _stored(by_type.get(condition.type), condition, now_s, generation)
     return sorted(by_type.values(), key=_rank)
 

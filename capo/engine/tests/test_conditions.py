@@ -96,6 +96,16 @@ def test_a_fault_that_differs_in_its_request_id_alone_is_unchanged() -> None:
     assert stored(first, Condition("Ready", "False", "A", "other"), now_s=2000.0) != first
 
 
+def test_of_two_of_one_type_the_last_counts_and_the_first_leaves_no_trace() -> None:
+    overruled = [Condition("A", "True", "Ready"), Condition("A", "False", "Bad", "no")]
+    before = stored([], *overruled)
+
+    after = stored(before, *overruled, now_s=2000.0)
+
+    assert after == before
+    assert [c["status"] for c in after] == ["False"]
+
+
 def test_conditions_of_others_are_kept_and_the_order_is_fixed() -> None:
     merged = conditions.merged(
         [{"type": "Deleting", "status": "True"}, {"type": "Zoo", "status": "True"}, {"type": "Old", "status": "True"}],
