@@ -242,12 +242,12 @@ class Cloud:
                 raise_exc=False,
                 log=False,
             )
+        except sdk.Unauthorized as error:  # no answer of the service: its 401 led to a login, which was refused
+            raise self._noted(_LOGIN, faults.of_exception(error, method=method, service="identity")) from error
         except sdk.ClientException as error:
             raise faults.of_exception(error, method=method, service=service) from error
         if response.status_code == 401:
-            refusal = faults.of_response(service, response)
-            self._refusals.note(service, refusal)
-            raise refusal
+            raise self._noted(service, faults.of_response(service, response))
         self._refusals.accepted(service)
         if response.status_code >= 400:
             raise faults.of_response(service, response)
@@ -262,13 +262,15 @@ class Cloud:
             try:
                 access = self._auth.get_access(self._session)
             except (sdk.ClientException, ValueError) as error:
-                failure = self._login_error(error)
-                self._refusals.note(_LOGIN, failure)
-                raise failure from error
+                raise self._noted(_LOGIN, self._login_error(error)) from error
             self._refusals.accepted(_LOGIN)
         if not access.project_id:
             raise IdentityError("the token is not one of a project: name the project in clouds.yaml")
         return access
+
+    def _noted(self, service: str, refusal: CapoError) -> CapoError:
+        self._refusals.note(service, refusal)
+        return refusal
 
     def _login_error(self, error: Exception) -> CapoError:
         if isinstance(error, sdk.NotFound | sdk.DiscoveryFailure | sdk.BadRequest | ValueError):

@@ -23,6 +23,7 @@ from capo.openstack import identity
 from capo.openstack.cloud import Cloud, Clouds
 from capo.openstack.tests.builders import FakeClock
 from capo.openstack.transport import Limits
+from capo.simulator.keystone import change_password
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
 
@@ -112,6 +113,23 @@ def test_credentials_that_were_refused_are_not_tried_again_at_once(simulator: Si
         return simulator.call(lambda: simulator.cloud.counter.total)
 
     assert [tries(after_s) for after_s in (0, 29, 2, 58, 3)] == [1, 1, 2, 2, 3]
+
+
+def test_a_password_that_was_changed_is_tried_once(simulator: Simulator, clouds: Clouds) -> None:
+    text = simulator.clouds_yaml.read_bytes()
+    password = identity.parse(text, "sim").entry["auth"]["password"]
+    stale = clouds.get(identity.parse(text, "sim", region="RegionOne"))
+    stale.get("network", "/networks")
+    simulator.call(lambda: change_password(simulator.cloud, {"user": "capi", "password": "another"}))
+    simulator.call(simulator.cloud.counter.reset)
+
+    for _ in range(3):
+        with pytest.raises(NotAuthorizedError, match="requires authentication"):
+            stale.get("network", "/networks")
+
+    simulator.call(lambda: change_password(simulator.cloud, {"user": "capi", "password": password}))
+    asked = [f"{call['service']} {call['status']}" for call in simulator.call(simulator.cloud.counter.log)]
+    assert asked == ["network 401", "identity 401"]
 
 
 def test_those_who_wait_for_a_login_that_fails_do_not_try_it_themselves(
