@@ -14,7 +14,7 @@ from capo.controllers.openstackserver import status
 from capo.controllers.openstackserver.routes import ROUTES
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
 from capo.controllers.openstackserver.steps import PLAN
-from capo.engine.steps import Resource, Results
+from capo.engine.steps import Held, Resource, Results
 from capo.engine.turn import Gate, Proceed, Report, Tools, Turn
 from capo.errors import CapoError, NotYetObserved
 from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER
@@ -63,7 +63,7 @@ class ServerSubject:
         if scope.turn.is_deleting:
             return Report(status={"ready": False}, conditions=[pausing.NOT_PAUSED], silent_s=_silent_s(scope.turn))
         ports = len(scope.resolved.ports) if scope.resolved else 0
-        fields = status.of_pass(_seen(scope), scope.turn.ledger, ports, results)
+        fields = status.of_pass(_seen(scope, results), scope.turn.ledger, ports, results)
         return Report(status=fields, conditions=shown)
 
     def credentials(self, obj: Object, tools: Tools) -> str:
@@ -112,8 +112,10 @@ def _take_over(server: OpenStackServer, ledger: Ledger) -> None:
         ledger.record("port", port_role(index), port.id)
 
 
-def _seen(scope: ServerScope) -> Resource | None:
-    """Return the server as this pass saw it, without asking for a look."""
+def _seen(scope: ServerScope, results: Results) -> Resource | None:
+    """Return the server as this pass saw it; none that nobody has made yet is looked for."""
+    if scope.known_server_id is None and isinstance(results["InstanceReady"], Held):
+        return None
     try:
         return scope.observed.find("server", SERVER_ROLE)
     except (NotYetObserved, CapoError):

@@ -252,6 +252,16 @@ def test_a_failing_object_makes_at_most_six_attempts_a_minute(stage: Stage) -> N
     assert stage.requests().count("POST /v2.0/ports") <= 6
 
 
+def test_a_server_that_cannot_be_made_yet_is_not_looked_for(stage: Stage) -> None:
+    place(stage, image={"filter": {"name": "none"}})
+    stage.settle(for_s=60)
+
+    stage.start()
+    stage.settle(for_s=60)
+
+    assert not [asked for asked in stage.requests() if "/servers" in asked]
+
+
 def test_it_recovers_when_the_cause_is_mended(stage: Stage) -> None:
     stage.fault(match={"method": "POST", "route": "/v2.0/ports"}, effect={"status": 409, "message": "Quota exceeded"})
     place(stage)
