@@ -34,7 +34,7 @@ def told_at_once(story: Story) -> Callable[[Stories], None]:
     def test(stories: Stories) -> None:
         stories.end(story)
 
-    del test.__wrapped__  # type: ignore[attr-defined]  # pytest would ask for the story's own arguments
+    del test.__wrapped__  # pytest would ask for the story's own arguments
     setattr(test, _STORY, story)
     return test
 

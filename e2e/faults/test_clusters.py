@@ -18,13 +18,15 @@ MENDED_S: Final = 150.0
 
 def a_cluster(world: World, **spec: Any) -> None:
     """Have a Cluster."""
+    world.count_anew()
     world.apply(world.secret(), *objects.cluster(**spec))
 
 
 @told_at_once
 def test_an_unknown_network_is_named_until_the_cloud_has_it(world: World) -> None:
-    no_address = {"enableFloatingIP": False, "fixedIP": "10.9.0.10"}
-    a_cluster(world, network={"filter": {"name": "new-network"}}, apiServer=no_address)
+    inside = {"enableFloatingIP": False, "fixedIP": "10.9.0.10"}
+    wanted = {"filter": {"name": "new-network"}}
+    a_cluster(world, network=wanted, apiServer=inside, enableExternalNetwork=False)
     world.told(*CLUSTER, "NetworkNotFound", "no network matches name new-network", "Create the network")
     world.quiet_minute()
     world.network("new-network")
@@ -78,6 +80,7 @@ def test_a_missing_quota_for_routers_is_told_in_neutrons_words_until_it_is_raise
     a_cluster(world)
     words = ("QuotaExceeded", "Quota exceeded for resources: ['router']", "(request req-", "Raise the project's quota")
     world.told(*CLUSTER, *words)
+    world.count_anew()
     world.quiet_minute()
     limit_routers(world, -1)
     world.ready(*CLUSTER, limit_s=MENDED_S)

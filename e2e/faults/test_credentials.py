@@ -33,6 +33,7 @@ def noticed(world: World) -> None:
 
 @told_at_once
 def test_wrong_credentials_are_told_in_keystones_words_until_the_secret_is_mended(world: World) -> None:
+    world.count_anew()
     world.apply(world.secret(password="wrong"), *objects.cluster())
     words = ("NotAuthorized", "requires authentication", "(request req-", f"Secret {world.namespace}/cloud")
     message = world.told(*CLUSTER, *words)
@@ -46,6 +47,7 @@ def test_wrong_credentials_are_told_in_keystones_words_until_the_secret_is_mende
 @told_at_once
 def test_an_unknown_cloud_name_is_told_with_those_that_the_secret_has(world: World) -> None:
     unknown = {"name": "cloud", "cloudName": "elsewhere"}
+    world.count_anew()
     world.apply(world.secret(), *objects.cluster(identityRef=unknown))
     words = ("IdentityNotUsable", "no cloud 'elsewhere'", "it has: sim,", f"Secret {world.namespace}/cloud")
     world.told(*CLUSTER, *words)
@@ -58,6 +60,7 @@ def test_an_unknown_cloud_name_is_told_with_those_that_the_secret_has(world: Wor
 
 @told_at_once
 def test_a_missing_secret_is_named_until_it_is_there(world: World) -> None:
+    world.count_anew()
     world.apply(*objects.cluster())
     world.told(*CLUSTER, "IdentityNotUsable", f"Secret {world.namespace}/cloud does not exist")
     world.quiet_minute()
@@ -75,8 +78,12 @@ def test_a_cluster_that_never_had_credentials_is_deleted_at_once(world: World) -
 
 @told_at_once
 def test_wrong_credentials_of_a_machine_are_told_on_the_machine(world: World) -> None:
-    world.apply(world.secret(), world.secret("own", password="wrong"), *objects.cluster_on(world.network()))
+    # Without a version in it, the URL costs a discovery, too.
+    unversioned = f"{world.simulator.url}/identity"
+    own = world.secret("own", password="wrong", auth_url=unversioned)
+    world.apply(world.secret(), own, *objects.cluster_on(world.network()))
     world.ready(*CLUSTER)
+    world.count_anew()
     world.apply(*objects.machine(identityRef={"name": "own", "cloudName": "sim"}))
     world.told(*MACHINE, "NotAuthorized", "requires authentication", f"Secret {world.namespace}/own")
     world.quiet_minute()
@@ -93,6 +100,7 @@ def test_a_password_that_is_changed_while_a_server_is_built_is_told_until_the_se
     world.simulator.cloud.timings.server_build_s = float("inf")
     world.apply(*objects.machine())
     world.until("a server is being built", lambda: "compute/servers" in world.left())
+    world.count_anew()
     world.simulator.call(lambda: change_password(world.simulator.cloud, {"user": "capi", "password": "changed"}))
     world.told(*MACHINE, "NotAuthorized", "requires authentication", f"Secret {world.namespace}/cloud")
     world.quiet_minute()

@@ -23,6 +23,7 @@ def in_cluster(world: World, **machine: Any) -> None:
     """Have a Machine in a cluster that is ready for it."""
     world.apply(world.secret(), *objects.cluster_on(world.network()))
     world.ready(*CLUSTER)
+    world.count_anew()
     world.apply(*objects.machine(**machine))
 
 
@@ -75,6 +76,7 @@ def test_a_server_that_could_not_be_built_is_shown_with_novas_fault_and_recovers
     message = world.told(*MACHINE, "ServerFailed", fault, "MachineHealthCheck")
     (server_id,) = world.left()["compute/servers"]
     assert server_id in message
+    world.count_anew()
     world.quiet_minute()
     with world.client("sim-admin") as admin:
         admin.ask("POST", f"/compute/v2.1/servers/{server_id}/action", {"os-resetState": {"state": "active"}})

@@ -47,7 +47,13 @@ _BASES: Final[Mapping[str, str]] = {
 
 @dataclass
 class World:
-    """What one story works with."""
+    """What one story works with.
+
+    Args:
+        before: what is in the cloud from the start, by kind and id.
+        users: ids of what the story itself made, as a user of the cloud.
+        counts_since_s: when the minute of watching began.
+    """
 
     api: Api
     simulator: Simulator
@@ -55,6 +61,7 @@ class World:
     namespace: str
     before: Mapping[str, Mapping[str, Any]]
     users: set[str] = field(default_factory=set)
+    counts_since_s: float = 0.0
 
     # -- Kubernetes -------------------------------------------------------------------------------------------------
 
@@ -193,12 +200,27 @@ class World:
         self.until("an Event tells, too", lambda: self._warnings(name, words[0]))
         return str(shown["message"])
 
-    def quiet_minute(self) -> None:
-        """Watch for a minute that what fails costs few requests; the first minute of a failure is the busiest."""
+    def count_anew(self) -> None:
+        """Let a minute of watching begin."""
         self.simulator.call(self.simulator.cloud.counter.reset)
-        time.sleep(MINUTE_S)
+        self.counts_since_s = time.monotonic()
+
+    def quiet_minute(self) -> None:
+        """Watch until a minute has passed: what fails made few requests in it, and its objects are not written.
+
+        The first minute of a failure is the busiest.
+        """
+        shown = self._shown()
+        time.sleep(max(0.0, self.counts_since_s + MINUTE_S - time.monotonic()))
         calls = [f"{c['at']} {c['method']} {c['path']}" for c in self.simulator.cloud.counter.log()]
         assert len(calls) <= PER_MINUTE, "\n".join(calls)
+        assert self._shown() == shown
+
+    def _shown(self) -> dict[str, Object]:
+        """Return the status of our objects."""
+        plurals = ("openstackclusters", "openstackmachines", "openstackservers")
+        lists = {p: self.api.get(f"{_BASES[p]}/namespaces/{self.namespace}/{p}")["items"] for p in plurals}
+        return {f"{p}/{o['metadata']['name']}": o.get("status", {}) for p, items in lists.items() for o in items}
 
     def gone(self, plural: str, name: str, *, limit_s: float = SOON_S) -> None:
         """Delete a Cluster or Machine, and wait until it is gone with all that it had in the cloud."""
