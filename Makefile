@@ -14,7 +14,7 @@ CLOUD ?= simulator
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build test test-full check format rig-up rig-down crash openstack-up openstack-down demo demo-end release
+.PHONY: help venv build test test-full check format rig-up rig-down crash openstack-up openstack-down contract contract-record demo demo-end release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -64,6 +64,12 @@ rig-up: $(STAMP) ## start a management cluster on this machine
 
 rig-down: $(STAMP) ## stop it
 	$(BIN)/capo local down
+
+contract: $(STAMP) $(if $(filter lab,$(CLOUD)),$(if $(OS_CLIENT_CONFIG_FILE),,openstack-up)) ## what the provider asks of OpenStack, tested (CLOUD=lab: on the real services)
+	$(BIN)/pytest e2e/contract -m "$(if $(filter lab,$(CLOUD)),lab,not lab)"
+
+contract-record: $(STAMP) openstack-up ## write down anew what the real services answer
+	$(BIN)/pytest e2e/contract -m lab --record
 
 openstack-up: ## start real OpenStack services on this machine
 	e2e/openstack-lab/up.sh

@@ -95,14 +95,14 @@ def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
     """A cloud with two projects of this run; all of it is removed at the end."""
     config = request.config
     is_whole = _is_whole(config, [item for item in request.session.items if HERE in item.path.parents])
-    if config.getoption("--record") and request.param != LAB:
+    if config.getoption("--record", False) and request.param != LAB:
         pytest.fail("recordings are made from the lab: add -m lab")
-    recorder = Recorder(is_recording=bool(config.getoption("--record")), is_whole=is_whole)
+    recorder = Recorder(is_recording=bool(config.getoption("--record", False)), is_whole=is_whole)
     with targets.running(request.param) as target:
         wire = Wire(target.auth_url, [recorder.note])
         with _ground(target, wire, recorder) as made:
             yield made
-        if recorder.is_recording and not (is_whole and request.session.testsfailed):
+        if recorder.is_recording:
             recorder.write()
 
 

@@ -28,7 +28,10 @@ QUICK: Final = Timings(
     volume_create_s=0.02,
     volume_delete_s=0.02,
 )
-"""Long enough for a state in between to be seen."""
+SLOW: Final = Timings(
+    server_build_s=0.5, server_delete_s=0.5, lb_create_s=0.5, lb_update_s=0.5, lb_delete_s=0.5, volume_create_s=0.5
+)
+"""Long enough for a state in between to be seen, and acted upon, on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,19 @@ class Target:
     admin: dict[str, Any]
     every_s: float
     simulator: Simulator | None = None
+
+    @contextlib.contextmanager
+    def slowly(self) -> Iterator[None]:
+        """Have what is begun in a block take a while on the simulator as it does on the lab."""
+        if self.simulator is None:
+            yield
+            return
+        cloud = self.simulator.cloud
+        self.simulator.call(lambda: setattr(cloud, "timings", SLOW))
+        try:
+            yield
+        finally:
+            self.simulator.call(lambda: setattr(cloud, "timings", QUICK))
 
 
 @contextlib.contextmanager

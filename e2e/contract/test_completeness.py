@@ -35,4 +35,4 @@ def test_each_difference_says_what_would_close_it() -> None:
 
 @pytest.mark.looks_back
 def test_everything_that_is_recorded_comes(world: World) -> None:
-    assert not list(world.ground.recorder.unseen())
+    assert not world.ground.recorder.look_back()

@@ -50,7 +50,8 @@ def raw_server(world: World, **fields: object) -> Body:
 
 
 def test_server_is_in_build_before_it_is_active(world: World) -> None:
-    made = world.server()
+    with world.slowly():
+        made = world.server()
 
     states = world.history(lambda: world.show_server(made["id"]), "status", "ACTIVE")
 
@@ -274,7 +275,9 @@ def test_address_pairs_of_a_port_change_while_a_server_has_it(world: World) -> N
 
 def test_server_that_fits_nowhere_is_in_error_with_a_fault(world: World) -> None:
     taken = world.port()
-    made = world.server(flavor_id=flavor.resolve(world.cloud, name="lab.too-big"), port_ids=[taken["id"]])
+    too_big = flavor.resolve(world.cloud, name="lab.too-big")
+    with world.slowly():
+        made = world.server(flavor_id=too_big, port_ids=[taken["id"]])
     states: list[str] = []
 
     def look() -> Body:

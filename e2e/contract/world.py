@@ -243,6 +243,10 @@ class World:
             time.sleep(self.ground.target.every_s)
         return seen
 
+    def slowly(self) -> contextlib.AbstractContextManager[None]:
+        """Have what is begun in a block take a while on the simulator as well."""
+        return self.ground.target.slowly()
+
     def history(self, look: Callable[[], Body], field_: str, last: str) -> list[str]:
         """Return the values that a field has one after the other, until the last."""
         seen: list[str] = []
