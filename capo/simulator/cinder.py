@@ -190,6 +190,8 @@ def _limits(cloud: Cloud, project_id: str) -> dict[str, int]:
 @route("GET", "/os-quota-sets/{id}")
 async def get_quota(request: Request) -> Response:
     project_id = request.match["id"]
+    if not request.is_admin and project_id != request.project_id:
+        raise not_allowed("volume_extension:quotas:show")
     limits: Json = {**_limits(request.cloud, project_id)}
     if request.query.get("usage", "false").lower() == "true":
         used = cinder_state.usage(request.cloud, project_id)

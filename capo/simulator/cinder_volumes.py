@@ -13,7 +13,7 @@ from capo.simulator.cinder import not_allowed, route
 from capo.simulator.cinder_state import WantedVolume, volumes
 from capo.simulator.cloud import public
 from capo.simulator.error_page import empty
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import INTERNAL, Fault, Json, Request, Response
 from capo.simulator.validation import check_body
 
 METADATA: Final[Json] = {
@@ -113,6 +113,8 @@ def _volume(request: Request) -> Json:
 
 @route("POST", "/volumes")
 async def create_volume(request: Request) -> Response:
+    if not request.raw:
+        raise Fault(500, "no body", INTERNAL)
     body = request.json
     check_body(CREATE, body)
     wanted = body["volume"]
@@ -177,7 +179,7 @@ def _list(request: Request, view: Callable[[Json], Json], path: str) -> Response
         if everyone or volume["os-vol-tenant-attr:tenant_id"] == request.project_id
     ]
     found = [volume for volume in mine if _fits(volume, filters)]
-    limit, offset = _number(request, "limit", PAGE), _number(request, "offset", 0)
+    limit, offset = _limit(request), _offset(request)
     page = _after_marker(_sorted(found, request), request)[offset:][:limit]
     body: Json = {"volumes": [view(volume) for volume in page]}
     if "limit" in query and page and len(page) == limit:
@@ -189,17 +191,26 @@ def _list(request: Request, view: Callable[[Json], Json], path: str) -> Response
     return Response(200, body)
 
 
-def _number(request: Request, key: str, default: int) -> int:
-    text = request.query.get(key)
-    if text is None:
-        return default
+def _limit(request: Request) -> int:
+    text = request.query.get("limit", str(PAGE))
     try:
-        number = int(text)
+        limit = int(text)
     except ValueError as error:
-        raise Fault(400, f"{key} param must be an integer", "badRequest") from error
-    if number < 0:
-        raise Fault(400, f"{key} param must be positive", "badRequest")
-    return number
+        raise Fault(400, "limit param must be an integer", "badRequest") from error
+    if limit < 0:
+        raise Fault(400, "limit param must be positive", "badRequest")
+    return limit
+
+
+def _offset(request: Request) -> int:
+    text = request.query.get("offset", "0")
+    try:
+        offset = int(text)
+    except ValueError as error:
+        raise Fault(400, "offset must be an integer", "badRequest") from error
+    if offset < 0:
+        raise Fault(400, "offset must be >= 0", "badRequest")
+    return offset
 
 
 def _fits(volume: Json, filters: dict[str, str]) -> bool:
@@ -233,6 +244,9 @@ def _sorted(found: list[Json], request: Request) -> list[Json]:
     direction = direction or request.query.get("sort_dir", "desc")
     if key not in SORT_KEYS:
         raise Fault(400, "Invalid input received: Invalid sort key", "badRequest")
+    if direction not in {"asc", "desc"}:
+        message = "Invalid input received: Unknown sort direction, must be 'desc' or 'asc'."
+        raise Fault(400, message, "badRequest")
     newest_first = list(reversed(found))
     return sorted(newest_first, key=lambda v: (v[key] is not None, v[key]), reverse=direction == "desc")
 

@@ -65,14 +65,12 @@ def pool(cloud: Cloud, resource: Json) -> Json:
 
 def _nested_pool(cloud: Cloud, resource: Json) -> Json:
     monitor = monitor_of(cloud, resource["id"])
-    shown = {
+    return {
         **_plain(resource),
         "listeners": _ids(listeners_with(cloud, resource["id"])),
         "members": [_plain(item) for item in members_of(cloud, resource["id"])],
+        "healthmonitor": None if monitor is None else _plain(monitor),
     }
-    if monitor is not None:
-        shown["healthmonitor"] = _plain(monitor)
-    return shown
 
 
 def member(_: Cloud, resource: Json) -> Json:
