@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capo.local.apiclient import Api
-from capo.local.errors import ApiError
 
 Json = dict[str, Any]
 
@@ -73,16 +72,6 @@ class Objects:
     def delete(self, plural: str, name: str) -> None:
         """Ask for the deletion of an object; it may be gone already."""
         self.api.delete(self._path(plural, name))
-
-    def exists(self, plural: str, name: str) -> bool:
-        """Tell whether an object exists."""
-        try:
-            self.get(plural, name)
-        except ApiError as error:
-            if error.status != 404:
-                raise
-            return False
-        return True
 
     def _path(self, plural: str, name: str = "") -> str:
         return f"{_BASES[plural]}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
