@@ -36,6 +36,8 @@ Params = Mapping[str, Any]
 
 USER_AGENT: Final = f"cluster-api-provider-openstack/{VERSION}"
 MAX_PAGES: Final = 1000
+RECENT_S: Final = 300.0
+"""A cloud that was asked for within this time is in use, whether objects are registered or not."""
 MICROVERSION_NAMES: Final = {"compute": "compute", "volume": "volume"}
 
 
@@ -387,6 +389,7 @@ class Clouds:
         self._pool = ObserverPool(self.clock.now)
         self._lock = threading.Lock()
         self._clouds: OrderedDict[str, Cloud] = OrderedDict()
+        self._taken_s: dict[str, float] = {}
 
     def get(self, credentials: Credentials) -> Cloud:
         """Return the cloud of these credentials; the same object as long as it is known."""
@@ -396,6 +399,7 @@ class Clouds:
                 cloud = self._made(credentials)
                 self._clouds[credentials.fingerprint] = cloud
             self._clouds.move_to_end(credentials.fingerprint)
+            self._taken_s[credentials.fingerprint] = self.clock.now()
             evicted = self._evicted(keep=cloud)
         for old in evicted:
             old.close()
@@ -405,6 +409,7 @@ class Clouds:
         """Forget a cloud; those that wait for its observer are woken."""
         with self._lock:
             cloud = self._clouds.pop(fingerprint, None)
+            self._taken_s.pop(fingerprint, None)
         if cloud:
             cloud.close()
 
@@ -419,9 +424,15 @@ class Clouds:
         return cloud
 
     def _evicted(self, keep: Cloud) -> list[Cloud]:
-        """Take out the least recently used of the clouds that no object uses; one in use is never taken out."""
-        idle = [c for c in self._clouds.values() if c is not keep and not c.observer.is_in_use()]
+        """Take out the least recently used of the clouds that no object uses.
+
+        One that was asked for lately is not taken out, although its object may not have made a whole pass yet: its
+        token, or that it was refused one, would be forgotten.
+        """
+        recent_s = self.clock.now() - RECENT_S
+        old = [c for c in self._clouds.values() if c is not keep and self._taken_s[c.fingerprint] <= recent_s]
+        idle = [c for c in old if not c.observer.is_in_use()]
         surplus = idle[: max(0, len(idle) - self.max_idle)]
         for cloud in surplus:
-            del self._clouds[cloud.fingerprint]
+            del self._clouds[cloud.fingerprint], self._taken_s[cloud.fingerprint]
         return surplus

@@ -316,16 +316,20 @@ def test_a_dropped_cloud_wakes_those_who_wait_for_it(simulator: Simulator) -> No
 
 
 def test_idle_clouds_are_forgotten_and_those_in_use_are_not(simulator: Simulator) -> None:
-    clouds = Clouds(FakeClock(), lambda _key: None, max_idle=1)
+    clock = FakeClock()
+    clouds = Clouds(clock, lambda _key: None, max_idle=1)
     text = simulator.clouds_yaml.read_bytes()
     regions = [identity.parse(text, "sim", None, f"R{i}") for i in range(4)]
     used = clouds.get(regions[0])
     used.observer.register("owner", "key")
     idle = [clouds.get(region) for region in regions[1:]]
+    assert clouds.get(regions[1]) is idle[0], "it was asked for a moment ago"
+    clock.advance(301)
+    clouds.get(regions[3])
 
     assert clouds.get(regions[0]) is used
     assert clouds.get(regions[3]) is idle[2]
-    assert clouds.get(regions[1]) is not idle[0]
+    assert clouds.get(regions[2]) is not idle[1]
     clouds.close()
 
 
