@@ -6,8 +6,9 @@ a user in a project are the user's note `_grants`.
 
 from __future__ import annotations
 
+import math
 import secrets
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from multidict import CIMultiDict
@@ -148,7 +149,7 @@ def add_user(cloud: Cloud, name: str, password: str, roles: tuple[str, ...]) -> 
 
 
 def add_credential(cloud: Cloud, user: Json, name: str, description: str | None, secret: str | None = None) -> Json:
-    """Make an application credential of a user for its project."""
+    """Make an application credential of a user for its project; it does not expire."""
     project_id = user["default_project_id"]
     credential: Json = {
         "id": cloud.new_hex(),
@@ -228,6 +229,7 @@ async def create_token(request: Request) -> Response:
     token = _issue(request, user, project_id, chain)
     body = token.body
     if credential is not None:
+        _end_with(cloud, token, credential)
         shown = {"id": credential["id"], "name": credential["name"], "restricted": True}
         body["application_credential"] = shown
     if "nocatalog" in request.query:
@@ -296,9 +298,24 @@ def _by_credential(cloud: Cloud, given: Json, auth: Json) -> Json:
         message = "Application credentials cannot request a scope."
         raise Fault(401, f"Error authenticating with application credential: {message}", extra={"identity": {}})
     owner = cloud.table("identity", "users")[credential["user_id"]]
-    if not owner["enabled"]:
+    if not owner["enabled"] or _left_s(cloud, credential) <= 0:
         raise _refused()
     return credential
+
+
+def _end_with(cloud: Cloud, token: Token, credential: Json) -> None:
+    """Have a token end no later than the credential that opened it."""
+    ends = cloud.clock() + _left_s(cloud, credential)
+    if ends < token.expires:
+        token.expires = ends
+        token.body["expires_at"] = f"{credential['expires_at']}Z"
+
+
+def _left_s(cloud: Cloud, credential: Json) -> float:
+    """Return for how many seconds a credential still opens."""
+    if credential["expires_at"] is None:
+        return math.inf
+    return (datetime.fromisoformat(credential["expires_at"]).replace(tzinfo=UTC) - cloud.now()).total_seconds()
 
 
 def _by_token(cloud: Cloud, given: Json) -> tuple[Json, list[str]]:

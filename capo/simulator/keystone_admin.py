@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Final
 
 from capo.simulator.cloud import Cloud, public
@@ -126,10 +127,12 @@ async def create_credential(request: Request) -> Response:
         )
     allow(request, "create_application_credential", is_own=request.match["id"] == request.user_id)
     user, cloud = user_of(request, request.match["id"]), request.cloud
+    expires_at = _expiry(cloud, given.get("expires_at"))
     if any(item["user_id"] == user["id"] and item["name"] == given["name"] for item in _credentials(cloud)):
         what = "application_credential - Duplicate entry found with name"
         raise Fault(409, f"Conflict occurred attempting to store {what} {given['name']}.")
     credential = add_credential(cloud, user, given["name"], given.get("description"), given.get("secret"))
+    credential["expires_at"] = expires_at
     shown = {**_linked_credential(request, credential), "secret": credential["_secret"]}
     return Response(201, {"application_credential": shown})
 
@@ -148,6 +151,19 @@ async def delete_credential(request: Request) -> Response:
     for token in [item for item in request.cloud.tokens.values() if _is_by(item.body, credential)]:
         del request.cloud.tokens[token.id]
     return Response(204)
+
+
+def _expiry(cloud: Cloud, given: str | None) -> str | None:
+    """Return when a credential expires, as Keystone writes it."""
+    if given is None:
+        return None
+    try:
+        end = datetime.fromisoformat(given).replace(tzinfo=UTC)
+    except ValueError as error:
+        raise Fault(400, f"Timestamp not in expected format. {MALFORMED}") from error
+    if end < cloud.now():
+        raise Fault(400, f"The 'expires_at' must not be before now. {MALFORMED}")
+    return f"{end:%Y-%m-%dT%H:%M:%S.%f}"
 
 
 def _is_by(body: Json, credential: Json) -> bool:

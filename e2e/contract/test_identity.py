@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -192,6 +193,33 @@ def test_token_dies_with_its_application_credential(world: World) -> None:
 
     assert refusal.status == 404
     assert isinstance(refusal.error, IdentityError)
+
+
+def test_token_expires_with_its_application_credential(world: World) -> None:
+    seconds = 4 if world.ground.target.simulator is None else 1
+    ends = datetime.now(UTC) + timedelta(seconds=seconds)
+    credential = new_credential(world, expires_at=ends.strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
+    cloud = cloud_of(world, entry_of(world, credential))
+    cloud.authenticate()
+    token = world.last.headers["X-Subject-Token"]
+    assert world.last.body["token"]["expires_at"][:19] == credential["expires_at"][:19]
+
+    world.until(lambda: datetime.now(UTC), lambda now: now > ends + timedelta(seconds=1))
+
+    refusals = [
+        world.refused(lambda: world.raw("GET", "network", "/networks", token=token)),
+        world.refused(cloud_of(world, entry_of(world, credential)).authenticate),
+    ]
+    assert all(isinstance(each.error, NotAuthorizedError) for each in refusals)
+
+
+@pytest.mark.parametrize(
+    "expires_at", [pytest.param("2020-01-01T00:00:00.000000Z", id="past"), pytest.param("soon", id="no time")]
+)
+def test_application_credential_with_a_wrong_end_is_refused(world: World, expires_at: str) -> None:
+    refusal = world.refused(lambda: new_credential(world, expires_at=expires_at))
+
+    assert isinstance(refusal.error, InvalidSpecError)
 
 
 def test_project_that_is_gone_opens_no_more(world: World) -> None:

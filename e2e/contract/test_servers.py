@@ -101,6 +101,26 @@ def test_server_has_all_that_was_asked_for(world: World) -> None:
     assert world.cloud.get("compute", path, microversion=NOVA)["server_group"]["members"] == [made["id"]]
 
 
+def test_scheduler_hints_are_taken(world: World) -> None:
+    first = world.active_server()
+
+    made = world.active_server(scheduler_hints={"different_host": [first["id"]], "rack": "seven"})
+
+    assert made["status"] == "ACTIVE"
+
+
+def test_server_that_is_deleted_while_it_is_built_goes(world: World) -> None:
+    taken = world.port()
+    with world.slowly():
+        made = world.server(port_ids=[taken["id"]])
+        assert world.show_server(made["id"])["status"] == "BUILD"
+
+        server.delete(world.cloud, made["id"])
+
+    world.gone(lambda: world.show_server(made["id"]))
+    world.when(lambda: world.show_port(taken["id"]), device_id="")
+
+
 def test_addresses_of_a_server_are_those_of_its_ports_by_network(world: World) -> None:
     first, second = (world.port() for _ in range(2))
 
@@ -402,6 +422,19 @@ def test_more_servers_than_the_quota_allows_are_refused(world: World) -> None:
 
     assert isinstance(refusal.error, QuotaExceededError)
     assert refusal.status == 403
+
+
+def test_more_cores_than_the_quota_allows_are_refused(world: World) -> None:
+    path = f"/os-quota-sets/{world.stranger.project_id}"
+    wanted = {"name": world.name(), "imageRef": world.image_id, "flavorRef": world.flavor_id, "networks": "none"}
+    world.admin.put("compute", path, json={"quota_set": {"instances": 5, "cores": 0}})
+
+    refusal = world.refused(
+        lambda: world.stranger.post("compute", "/servers", json={"server": wanted}, microversion=NOVA)
+    )
+
+    world.admin.put("compute", path, json={"quota_set": {"instances": 0, "cores": -1}})
+    assert isinstance(refusal.error, QuotaExceededError)
 
 
 def test_tags_in_the_create_need_the_microversion(world: World) -> None:
