@@ -31,6 +31,8 @@ NOT_ENOUGH_HOSTS: Final = "No valid host was found. There are not enough hosts a
 # The stages before spawning take a quarter of a build each, at most so many seconds.
 STAGE_LIMIT_S: Final = 0.3
 VOLUME_LOOK_S: Final = 0.1
+# The part of a deletion in which the server has nothing left and is still shown.
+SHOWN_DELETED: Final = 0.25
 
 
 def start(cloud: Cloud, server: Json) -> None:
@@ -264,24 +266,34 @@ def delete(cloud: Cloud, server: Json) -> None:
     if server["host"] is None:
         _forget(cloud, server)
         return
-    if server["task_state"] == "deleting":
+    if server["task_state"] == "deleting" or server["status"] == "DELETED":
         return
     touch(cloud, server, task_state="deleting")
-    cloud.after(cloud.timings.server_delete_s, lambda: _forget(cloud, server))
+    takes_s = cloud.timings.server_delete_s
+    cloud.after(takes_s * (1 - SHOWN_DELETED), lambda: _end(cloud, server))
+    cloud.after(takes_s, lambda: _forget(cloud, server))
+
+
+def _end(cloud: Cloud, server: Json) -> None:
+    """Take from a server what it has; for a moment it is still shown, as DELETED."""
+    if servers(cloud).get(server["id"]) is server:
+        release(cloud, server)
+        touch(cloud, server, status="DELETED", task_state=None)
+        server["terminated_at"] = long_time_of(cloud)
 
 
 def _forget(cloud: Cloud, server: Json) -> None:
     if servers(cloud).get(server["id"]) is not server:
         return
-    release(cloud, server)
+    if server["status"] != "DELETED":
+        _end(cloud, server)
     for group in cloud.table("compute", "server_groups").values():
         if server["id"] in group["members"]:
             group["members"].remove(server["id"])
     del servers(cloud)[server["id"]]
     if not server["_is_mapped"]:
         return
-    touch(cloud, server, status="DELETED", task_state=None, tags=[], metadata={})
-    server["terminated_at"] = long_time_of(cloud)
+    touch(cloud, server, tags=[], metadata={})
     notes(cloud).deleted[server["id"]] = server
 
 
