@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
-import pytest
-
 from capo.errors import (
-    CapoError,
     ConflictError,
-    ForbiddenError,
-    InvalidSpecError,
-    NetworkNotFoundError,
     NotFoundError,
-    QuotaExceededError,
-    SubnetNotFoundError,
-    UnsupportedByCloudError,
 )
-from capo.openstack import floating_ip, load_balancer, port, router
+from capo.openstack import floating_ip, load_balancer, router
 from capo.openstack.cloud import Body
 from capo.openstack.floating_ip import WantedFloatingIP
 from capo.openstack.load_balancer import WantedHealthMonitor, WantedListener, WantedMember
@@ -428,158 +419,6 @@ def test_floating_ip_leads_to_the_vip(world: World) -> None:
     world.gone(lambda: world.show_port(balancer["vip_port_id"]))
     left = world.cloud.get("network", f"/floatingips/{made['id']}")["floatingip"]
     assert left["port_id"] is None
-
-
-# -- refusals --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("wish", "error"),
-    [
-        pytest.param({"vip_network_id": UNKNOWN, "vip_subnet_id": None}, NetworkNotFoundError, id="network"),
-        pytest.param({"vip_subnet_id": UNKNOWN}, SubnetNotFoundError, id="subnet"),
-        pytest.param({"vip_address": "10.99.0.1"}, CapoError, id="address of no subnet"),
-        pytest.param({"flavor_id": UNKNOWN}, CapoError, id="flavor"),
-        pytest.param({"availability_zone": "no-such-zone"}, CapoError, id="zone"),
-        pytest.param({"provider": "no-such-provider"}, UnsupportedByCloudError, id="provider"),
-        pytest.param({"name": "x" * 256}, InvalidSpecError, id="long name"),
-        pytest.param({"tags": ["x" * 256]}, InvalidSpecError, id="long tag"),
-    ],
-)
-def test_load_balancer_that_refers_to_what_is_not_there_is_refused(
-    world: World, wish: Body, error: type[CapoError]
-) -> None:
-    refusal = world.refused(lambda: world.load_balancer(**wish))
-
-    assert isinstance(refusal.error, error)
-
-
-def test_vip_address_that_is_taken_is_refused(world: World) -> None:
-    taken = world.port()
-
-    refusal = world.refused(lambda: world.load_balancer(vip_address=taken["fixed_ips"][0]["ip_address"]))
-
-    assert refusal.status >= 400
-    port.delete(world.cloud, taken["id"])
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        pytest.param({"vip_subnet_id": "x"}, id="subnet"),
-        pytest.param({"name": "x"}, id="no VIP"),
-        pytest.param({"vip_subnet_id": UNKNOWN, "colour": "red"}, id="unknown field"),
-        pytest.param({"vip_subnet_id": UNKNOWN, "admin_state_up": "perhaps"}, id="no boolean"),
-        pytest.param({"vip_subnet_id": UNKNOWN, "tags": "a"}, id="tags"),
-    ],
-)
-def test_malformed_load_balancer_is_refused(world: World, fields: Body) -> None:
-    refusal = world.refused(lambda: raw(world, "loadbalancers", "loadbalancer", **fields))
-
-    assert refusal.status == 400
-
-
-@pytest.mark.parametrize("data", [pytest.param("{load", id="no JSON"), pytest.param("{}", id="object")])
-def test_body_that_is_no_load_balancer_is_refused(world: World, data: str) -> None:
-    refusal = world.refused(lambda: world.raw("POST", LB, "/lbaas/loadbalancers", data=data))
-
-    assert refusal.status in (400, 500)
-
-
-def test_wrong_listeners_are_refused(world: World) -> None:
-    balancer = whole(world, 6443)
-    good: Body = {"loadbalancer_id": balancer["id"], "protocol": "TCP", "protocol_port": 443}
-    wrong: list[Body] = [
-        {**good, "protocol_port": 6443},
-        {**good, "protocol_port": 70000},
-        {**good, "protocol": "PIGEON"},
-        {**good, "allowed_cidrs": ["everywhere"]},
-        {**good, "allowed_cidrs": ["fd00::/8"]},
-        {**good, "colour": "red"},
-        {**good, "loadbalancer_id": UNKNOWN},
-    ]
-
-    for fields in wrong:
-        refusal = world.refused(lambda fields=fields: raw(world, "listeners", "listener", **fields))  # type: ignore[misc]
-        assert refusal.status in (400, 404, 409)
-
-
-def test_wrong_pools_and_monitors_are_refused(world: World) -> None:
-    balancer = whole(world, 6443)
-    pool_id, listener_id = balancer["pools"][0]["id"], balancer["listeners"][0]["id"]
-    pool: Body = {"loadbalancer_id": balancer["id"], "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN"}
-    monitor: Body = {"pool_id": pool_id, "type": "TCP", "delay": 10, "timeout": 5, "max_retries": 5}
-    second_default = {"listener_id": listener_id, "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN"}
-    wrong: list[tuple[str, Body]] = [
-        ("pool", {**pool, "lb_algorithm": "DICE"}),
-        ("pool", {**pool, "protocol": "PIGEON"}),
-        ("pool", second_default),
-        ("pool", {"protocol": "TCP", "lb_algorithm": "ROUND_ROBIN"}),
-        ("healthmonitor", monitor),
-        ("healthmonitor", {**monitor, "type": "LOOK"}),
-    ]
-
-    for kind, fields in wrong:
-        refusal = world.refused(lambda kind=kind, fields=fields: raw(world, f"{kind}s", kind, **fields))  # type: ignore[misc]
-        assert refusal.status in (400, 404, 409)
-
-
-@pytest.mark.parametrize("kind", ["loadbalancer", "listener", "pool", "healthmonitor"])
-def test_what_is_not_there_is_not_found(world: World, kind: str) -> None:
-    shown = world.refused(lambda: show(world, kind, UNKNOWN))
-    deleted = world.refused(lambda: world.cloud.delete(LB, f"/lbaas/{kind}s/{UNKNOWN}"))
-    changed = world.refused(lambda: world.cloud.put(LB, f"/lbaas/{kind}s/{UNKNOWN}", json={kind: {"name": "x"}}))
-
-    assert all(isinstance(each.error, NotFoundError) for each in (shown, deleted, changed))
-
-
-def test_members_of_an_unknown_pool_are_not_found(world: World) -> None:
-    listed = world.refused(lambda: load_balancer.members(world.cloud, UNKNOWN))
-    added = world.refused(lambda: load_balancer.create_member(world.cloud, UNKNOWN, member("10.6.0.10")))
-
-    assert isinstance(listed.error, NotFoundError)
-    assert isinstance(added.error, NotFoundError)
-
-
-def test_load_balancer_of_another_project_is_forbidden(world: World) -> None:
-    made = world.load_balancer()
-
-    shown = world.refused(lambda: world.stranger.get(LB, f"/lbaas/loadbalancers/{made['id']}"))
-    deleted = world.refused(lambda: world.stranger.delete(LB, f"/lbaas/loadbalancers/{made['id']}"))
-
-    assert isinstance(shown.error, ForbiddenError)
-    assert isinstance(deleted.error, ForbiddenError)
-
-
-def test_more_load_balancers_than_the_quota_allows_are_refused(world: World) -> None:
-    body = {"vip_network_id": world.external_id}
-
-    refusal = world.refused(lambda: world.stranger.post(LB, "/lbaas/loadbalancers", json={"loadbalancer": body}))
-
-    assert isinstance(refusal.error, QuotaExceededError)
-    assert refusal.status == 403
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        pytest.param({"colour": "red"}, id="unknown"),
-        pytest.param({"limit": "many"}, id="limit"),
-        pytest.param({"marker": UNKNOWN}, id="marker"),
-        pytest.param({"sort": "colour"}, id="sort key"),
-    ],
-)
-def test_odd_parameter_of_a_list_is_answered_alike(world: World, params: Body) -> None:
-    def ask() -> list[Body]:
-        query = {"name": "no-such-load-balancer", **params}
-        return world.cloud.list_all(LB, "/lbaas/loadbalancers", "loadbalancers", params=query)
-
-    try:
-        found = ask()
-    except CapoError:
-        world.refused(ask)
-    else:
-        assert found == []
 
 
 # -- what the cloud offers -------------------------------------------------------------------------------------------
