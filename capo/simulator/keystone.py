@@ -331,11 +331,12 @@ def _known_token(cloud: Cloud, token_id: str) -> Token:
 
 
 def _scope(cloud: Cloud, user: Json, scope: Json | str | None) -> str:
-    """Return the project's id; empty for a token without scope."""
+    """Return the project's id; empty for a token without scope, also where the default one is not open to the user."""
     if scope == "unscoped":
         return ""
     if not scope:
-        return str(user["default_project_id"] or "")
+        project_id = user["default_project_id"]
+        return str(project_id) if project_id in user["_grants"] else ""
     wanted = scope.get("project") if isinstance(scope, dict) else None
     if not isinstance(wanted, dict):
         raise _refused()

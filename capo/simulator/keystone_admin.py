@@ -40,6 +40,7 @@ async def delete_project(request: Request) -> Response:
     request.cloud.table("identity", "projects").pop(project_id)
     for user in request.cloud.table("identity", "users").values():
         user["_grants"].pop(project_id, None)
+    _drop_credentials(request.cloud, "project_id", project_id)
     _drop_tokens(request.cloud, project_id=project_id)
     return Response(204)
 
@@ -82,9 +83,7 @@ async def delete_user(request: Request) -> Response:
     allow(request, "delete_user")
     user_id = user_of(request, request.match["id"])["id"]
     request.cloud.table("identity", "users").pop(user_id)
-    credentials = request.cloud.table("identity", "application_credentials")
-    for credential_id in [key for key, item in credentials.items() if item["user_id"] == user_id]:
-        credentials.pop(credential_id)
+    _drop_credentials(request.cloud, "user_id", user_id)
     _drop_tokens(request.cloud, user_id=user_id)
     return Response(204)
 
@@ -221,6 +220,12 @@ def _credential(request: Request) -> Json:
 def _linked_credential(request: Request, credential: Json) -> Json:
     link = f"{request.service_url}/v3/application_credentials/{credential['id']}"
     return {**public(credential), "links": {"self": link}}
+
+
+def _drop_credentials(cloud: Cloud, owner: str, owner_id: str) -> None:
+    credentials = cloud.table("identity", "application_credentials")
+    for credential_id in [key for key, item in credentials.items() if item[owner] == owner_id]:
+        credentials.pop(credential_id)
 
 
 def _drop_tokens(cloud: Cloud, *, user_id: str = "", project_id: str = "") -> None:
