@@ -13,7 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypedDict, Unpack
 from urllib.parse import parse_qsl, urlsplit
 
 import requests
@@ -39,6 +39,14 @@ MAX_PAGES: Final = 1000
 RECENT_S: Final = 300.0
 """A cloud that was asked for within this time is in use, whether objects are registered or not."""
 MICROVERSION_NAMES: Final = {"compute": "compute", "volume": "volume"}
+
+
+class _Extras(TypedDict, total=False):
+    """What a request carries besides its path."""
+
+    json: Any
+    params: Params | None
+    microversion: str | None
 
 
 class Clock(Protocol):
@@ -145,17 +153,9 @@ class Cloud:
         """
         self._access()
 
-    def get(
-        self,
-        service: str,
-        path: str,
-        *,
-        params: Params | None = None,
-        microversion: str | None = None,
-        headers: Mapping[str, str] | None = None,
-    ) -> Body:
+    def get(self, service: str, path: str, *, params: Params | None = None, microversion: str | None = None) -> Body:
         """Return the answer of a read."""
-        return _json(self._send(service, "GET", path, _Extras(None, params, microversion, headers)))
+        return _json(self._send(service, "GET", path, params=params, microversion=microversion))
 
     def list_all(
         self, service: str, path: str, key: str, *, params: Params | None = None, microversion: str | None = None
@@ -175,7 +175,7 @@ class Cloud:
         cloud_s: float | None = None
         asked = dict(params or {})
         for page in range(MAX_PAGES):
-            response = self._send(service, "GET", path, _Extras(None, asked, microversion))
+            response = self._send(service, "GET", path, params=asked, microversion=microversion)
             body = _json(response)
             cloud_s = _date_s(response) if page == 0 else cloud_s
             items += body[key]
@@ -185,51 +185,27 @@ class Cloud:
             asked = {**asked, **following}
         raise CloudUnavailableError(f"{service}: the list of {path} does not end after {MAX_PAGES} pages")
 
-    def post(
-        self,
-        service: str,
-        path: str,
-        *,
-        json: Any = None,
-        params: Params | None = None,
-        microversion: str | None = None,
-    ) -> Body:
+    def post(self, service: str, path: str, **extras: Unpack[_Extras]) -> Body:
         """Send a POST, return its answer."""
-        return _json(self._send(service, "POST", path, _Extras(json, params, microversion)))
+        return _json(self._send(service, "POST", path, **extras))
 
-    def put(
-        self,
-        service: str,
-        path: str,
-        *,
-        json: Any = None,
-        params: Params | None = None,
-        microversion: str | None = None,
-    ) -> Body:
+    def put(self, service: str, path: str, **extras: Unpack[_Extras]) -> Body:
         """Send a PUT, return its answer."""
-        return _json(self._send(service, "PUT", path, _Extras(json, params, microversion)))
+        return _json(self._send(service, "PUT", path, **extras))
 
-    def patch(
-        self,
-        service: str,
-        path: str,
-        *,
-        json: Any = None,
-        params: Params | None = None,
-        microversion: str | None = None,
-    ) -> Body:
+    def patch(self, service: str, path: str, **extras: Unpack[_Extras]) -> Body:
         """Send a PATCH, return its answer."""
-        return _json(self._send(service, "PATCH", path, _Extras(json, params, microversion)))
+        return _json(self._send(service, "PATCH", path, **extras))
 
-    def delete(self, service: str, path: str, *, params: Params | None = None, microversion: str | None = None) -> Body:
+    def delete(self, service: str, path: str, **extras: Unpack[_Extras]) -> Body:
         """Send a DELETE, return its answer, which is mostly empty."""
-        return _json(self._send(service, "DELETE", path, _Extras(None, params, microversion)))
+        return _json(self._send(service, "DELETE", path, **extras))
 
     def close(self) -> None:
         """Observe nothing any more; calls still work."""
         self.observer.close()
 
-    def _send(self, service: str, method: str, path: str, extras: _Extras) -> requests.Response:
+    def _send(self, service: str, method: str, path: str, **extras: Unpack[_Extras]) -> requests.Response:
         self._refusals.check(service)
         url = f"{self._endpoint(service)}{path}"
         if method != "GET":
@@ -238,9 +214,9 @@ class Cloud:
             response: requests.Response = self._session.request(
                 url,
                 method,
-                json=extras.json,
-                params=dict(extras.params or {}),
-                headers=extras.all_headers(service),
+                json=extras.get("json"),
+                params=dict(extras.get("params") or {}),
+                headers=_headers(service, extras.get("microversion")),
                 raise_exc=False,
                 log=False,
             )
@@ -310,20 +286,11 @@ class Cloud:
         return url
 
 
-@dataclass(frozen=True)
-class _Extras:
-    """What a request carries besides its path."""
-
-    json: Any = None
-    params: Params | None = None
-    microversion: str | None = None
-    headers: Mapping[str, str] | None = None
-
-    def all_headers(self, service: str) -> dict[str, str]:
-        headers = {"Accept": "application/json", **(self.headers or {})}
-        if self.microversion:
-            headers["OpenStack-API-Version"] = f"{MICROVERSION_NAMES[service]} {self.microversion}"
-        return headers
+def _headers(service: str, microversion: str | None) -> dict[str, str]:
+    headers = {"Accept": "application/json"}
+    if microversion:
+        headers["OpenStack-API-Version"] = f"{MICROVERSION_NAMES[service]} {microversion}"
+    return headers
 
 
 def _json(response: requests.Response) -> Body:
