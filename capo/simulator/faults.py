@@ -78,7 +78,7 @@ class Effect:
         hang: Hold the connection so long, then close it; nothing takes effect.
         cut: Close the connection without an answer, `before` or `after` it took effect.
         late: Close the connection at once and let it take effect so many seconds later.
-        kill: Process id that gets SIGKILL, at the moment that `when` says.
+        kill: Process id that gets SIGKILL, at the moment that `when` says; with `late` at once.
     """
 
     status: int | None = None

@@ -143,6 +143,8 @@ class Server:
             return self._cut(exchange)
         if effect.late is not None:
             self.cloud.after(effect.late, lambda: self._take_effect(exchange))
+            if effect.kill is not None:
+                kill(effect.kill)
             return self._cut(exchange)
         if effect.kill is not None:
             return await self._kill(exchange, effect)

@@ -190,6 +190,23 @@ def test_a_process_is_killed_at_the_write_ordered(member: Client, when: str, exp
     assert names(member) == expected
 
 
+def test_a_process_is_killed_before_its_request_takes_effect_late() -> None:
+    clock = Clock()
+    with Simulator.start(Cloud(clock=clock)) as running:
+        client = Client(running)
+        victim = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        client.order(match={"write": 1}, effect={"kill": victim.pid, "late": 5})
+        with pytest.raises(requests.ConnectionError):
+            client.request("POST", NETWORKS, {"network": {"name": "n"}})
+
+        status, before = victim.wait(timeout=5), names(client)
+        clock.move(5)
+        after = names(client)
+
+        client.session.close()
+    assert (status, before, after) == (-9, {"public"}, {"public", "n"})
+
+
 def test_a_fault_can_be_listed_and_removed(member: Client) -> None:
     kept = member.order(match={"service": "compute"}, effect={"status": 500})
     gone = member.order(match={"service": "network"}, effect={"status": 500})
