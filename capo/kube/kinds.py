@@ -42,6 +42,10 @@ OPENSTACK_CLUSTER_IDENTITY: Final = Kind(
 )
 CLUSTER: Final = Kind("cluster.x-k8s.io", "v1beta2", "clusters", "Cluster")
 MACHINE: Final = Kind("cluster.x-k8s.io", "v1beta2", "machines", "Machine")
+IP_ADDRESS_CLAIM: Final = Kind("ipam.cluster.x-k8s.io", "v1beta2", "ipaddressclaims", "IPAddressClaim")
+IP_ADDRESS: Final = Kind("ipam.cluster.x-k8s.io", "v1beta2", "ipaddresses", "IPAddress")
+ORC_IMAGE: Final = Kind("openstack.k-orc.cloud", "v1alpha1", "images", "Image")
+"""An image of the OpenStack Resource Controller, which need not be installed."""
 SECRET: Final = Kind("", "v1", "secrets", "Secret")
 NAMESPACE: Final = Kind("", "v1", "namespaces", "Namespace", is_namespaced=False)
 LEASE: Final = Kind("coordination.k8s.io", "v1", "leases", "Lease")

@@ -26,6 +26,7 @@ class FakeKube:
         self.objects: dict[Key, dict[str, Any]] = {}
         self.writes: list[tuple[str, str, str]] = []
         self.before_write: Hook | None = None
+        self.unserved: set[Kind] = set()
         self._versions = itertools.count(1)
         self._lock = threading.RLock()
 
@@ -54,6 +55,7 @@ class FakeKube:
     def list(
         self, kind: Kind, namespace: str | None = None, *, label_selector: str | None = None, limit: int = 500
     ) -> Iterator[dict[str, Any]]:
+        self._check_served(kind)
         wanted = dict(part.split("=", 1) for part in label_selector.split(",")) if label_selector else {}
         for key, obj in list(self.objects.items()):
             labels = obj["metadata"].get("labels") or {}
@@ -75,6 +77,7 @@ class FakeKube:
     def create(self, kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
         metadata = obj["metadata"]
         key = Key(kind, metadata.get("namespace", ""), metadata["name"])
+        self._check_served(kind)
         with self._lock:
             if self.before_write:
                 self.before_write("create", key, obj)
@@ -108,6 +111,11 @@ class FakeKube:
                 found["metadata"]["resourceVersion"] = str(next(self._versions))
             else:
                 del self.objects[key]
+
+    def _check_served(self, kind: Kind) -> None:
+        """Answer as for a kind whose CRD is not installed."""
+        if kind in self.unserved:
+            raise Gone(f"GET {kind.plural}: 404 404 page not found")
 
     def _check_version(self, key: Key, body: Mapping[str, Any]) -> None:
         found = self.objects.get(key)
