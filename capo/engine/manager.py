@@ -23,6 +23,7 @@ from capo.engine import diagnostics, threads
 from capo.engine.feed import Feed
 from capo.engine.health import Health
 from capo.engine.lease import Lease, Terms
+from capo.engine.migration import Migration, MigrationError
 from capo.engine.queue import WorkQueue
 from capo.engine.router import Router, business, cluster_of
 from capo.engine.store import Store
@@ -33,7 +34,7 @@ from capo.kube.client import Kube, Timeouts
 from capo.kube.errors import KubeError
 from capo.kube.events import Events
 from capo.kube.kinds import Key, Kind
-from capo.settings import Settings
+from capo.settings import MIGRATION_PHASES, Settings
 
 log = logging.getLogger(__name__)
 
@@ -164,7 +165,7 @@ class Manager:
         self._feed = feed
         feed.watch(served)
         log.info("Acting", extra={"known": self._store.counts()})
-        await asyncio.gather(workers.run(), self._resync(sweep, feed, router))
+        await asyncio.gather(workers.run(), self._resync(sweep, feed, router), self._migrate())
 
     async def _assemble(self) -> tuple[Router, Workers]:
         settings = self.settings
@@ -212,6 +213,21 @@ class Manager:
             else:
                 router.wake_all(RESYNC_SPREAD * self.settings.sync_period_s)
                 pause_s = self.settings.sync_period_s
+
+    async def _migrate(self) -> None:
+        """Have stored objects in today's versions, beside the passes; a definition may change at any time."""
+        phases = MIGRATION_PHASES.difference(self.settings.skip_crd_migration_phases)
+        migration, pause_s = Migration(self.kube, phases), FIRST_RETRY_S
+        while phases:
+            try:
+                await threads.run(migration.run, name="migration")
+            except (KubeError, MigrationError) as error:
+                log.warning("Stored objects are not migrated", extra={"err": str(error), "pause_s": pause_s})
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, self.settings.sync_period_s)
+            else:
+                await asyncio.sleep(self.settings.sync_period_s)
+                pause_s = FIRST_RETRY_S
 
     async def _first(self, work: Coroutine[Any, Any, object]) -> None:
         """Run until the work ends or the process is stopped; what it raises is raised here."""

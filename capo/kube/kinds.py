@@ -49,3 +49,17 @@ ORC_IMAGE: Final = Kind("openstack.k-orc.cloud", "v1alpha1", "images", "Image")
 SECRET: Final = Kind("", "v1", "secrets", "Secret")
 NAMESPACE: Final = Kind("", "v1", "namespaces", "Namespace", is_namespaced=False)
 LEASE: Final = Kind("coordination.k8s.io", "v1", "leases", "Lease")
+CRD: Final = Kind(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False
+)
+
+OURS: Final = (
+    OPENSTACK_CLUSTER,
+    OPENSTACK_CLUSTER_TEMPLATE,
+    OPENSTACK_MACHINE,
+    OPENSTACK_MACHINE_TEMPLATE,
+    OPENSTACK_SERVER,
+    OPENSTACK_FLOATING_IP_POOL,
+    OPENSTACK_CLUSTER_IDENTITY,
+)
+"""The kinds that the provider defines."""

@@ -1,0 +1,172 @@
+"""Moves stored objects of our kinds to the version in which they are stored today.
+
+etcd keeps an object in the version in which it was last written, and the API server refuses a definition that drops a
+version in which something may still be stored (``status.storedVersions``). So a release can drop a version only after
+the one before it has rewritten everything. Entries of ``managedFields`` in versions that are no longer served are
+removed as well: a server-side apply would stumble over them.
+
+Source: contract rules OTH-1 and UPG-2; annotation and flag are those of Cluster API's own migrator, so that a
+definition on which either one has been at work is left alone by the other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capo.kube.client import Kube
+from capo.kube.errors import Conflict, Gone, KubeError
+from capo.kube.kinds import CRD, OURS, Kind
+from capo.settings import CLEANUP_MANAGED_FIELDS, MIGRATION_PHASES, STORAGE_VERSION_MIGRATION
+
+log = logging.getLogger(__name__)
+
+OBSERVED_GENERATION: Final = "crd-migration.cluster.x-k8s.io/observed-generation"
+
+Object = Mapping[str, Any]
+
+
+class MigrationError(Exception):
+    """Some objects could not be rewritten; the message names them, and says why of the first."""
+
+
+@dataclass(frozen=True)
+class Versions:
+    """What a definition says of its versions.
+
+    Attributes:
+        kind: in the version that is stored today.
+        stored: versions in which something may be stored.
+        served: versions that are served.
+    """
+
+    kind: Kind
+    stored: frozenset[str]
+    served: frozenset[str]
+
+    @property
+    def has_strays(self) -> bool:
+        """Tell whether something may be stored in another version."""
+        return self.stored != {self.kind.version}
+
+
+class Migration:
+    """One run after the other over the definitions of our kinds.
+
+    Args:
+        phases: what to do, of ``settings.MIGRATION_PHASES``.
+    """
+
+    def __init__(self, kube: Kube, phases: Collection[str] = MIGRATION_PHASES) -> None:
+        self._kube, self._phases = kube, frozenset(phases)
+
+    def run(self) -> None:
+        """Have every kind of ours stored in one version. Blocks; quick when nothing is to be done.
+
+        Raises:
+            KubeError: the API server failed or refused; whatever is left is done by the next run.
+            MigrationError: the API server refuses some objects as they are; all others are done.
+        """
+        troubles = []
+        for kind in OURS:
+            crd = self._kube.get(CRD, "", f"{kind.plural}.{kind.group}")
+            if crd is None or _observed(crd) == _generation(crd):
+                continue
+            try:
+                self._migrate(crd, versions(crd, kind))
+            except Conflict as error:
+                log.info("Definition changed meanwhile", extra={"kind": kind.kind, "err": str(error)})
+            except MigrationError as error:
+                troubles.append(str(error))
+        if troubles:
+            raise MigrationError("; ".join(troubles))
+
+    def _migrate(self, crd: Object, known: Versions) -> None:
+        name = crd["metadata"]["name"]
+        rewritten = self._rewrite(known)
+        if STORAGE_VERSION_MIGRATION in self._phases and known.has_strays:
+            crd = self._patch(crd, {"status": {"storedVersions": [known.kind.version]}}, subresource="status")
+            fields = {"crd": name, "version": known.kind.version, "was": sorted(known.stored), "rewritten": rewritten}
+            log.info("Everything is stored in one version", extra=fields)
+        if self._phases == MIGRATION_PHASES:
+            self._patch(crd, {"metadata": {"annotations": {OBSERVED_GENERATION: _generation(crd)}}})
+
+    def _patch(self, crd: Object, change: dict[str, Any], *, subresource: str | None = None) -> Object:
+        metadata = change.get("metadata", {}) | {"resourceVersion": crd["metadata"]["resourceVersion"]}
+        body = change | {"metadata": metadata}
+        return self._kube.patch(CRD, "", crd["metadata"]["name"], body, subresource=subresource)
+
+    def _rewrite(self, known: Versions) -> int:
+        """Write every object that may need it once; return how many there were."""
+        rewrites_all = STORAGE_VERSION_MIGRATION in self._phases and known.has_strays
+        cleans = CLEANUP_MANAGED_FIELDS in self._phases
+        if not (rewrites_all or cleans):
+            return 0
+        rewritten, refused = 0, []
+        for obj in self._kube.list(known.kind):
+            cleaned = current_fields(obj, known) if cleans else None
+            if not rewrites_all and cleaned is None:
+                continue
+            try:
+                self._touch(known.kind, obj, cleaned)
+            except KubeError as error:
+                if error.status is None or error.status in (401, 403):
+                    raise
+                refused.append((f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}", error))
+            rewritten += 1
+        if refused:
+            listed = ", ".join(name for name, _ in refused)
+            raise MigrationError(f"{known.kind.kind} {listed} cannot be rewritten: {refused[0][1]}")
+        return rewritten
+
+    def _touch(self, kind: Kind, obj: Object, cleaned: list[Any] | None) -> None:
+        """Write an object as it is: the API server stores it in today's version.
+
+        One that changed meanwhile was written, and so stored anew, by whoever changed it.
+        """
+        metadata = obj["metadata"]
+        body: dict[str, Any] = {"resourceVersion": metadata["resourceVersion"]}
+        if cleaned is not None:
+            body["managedFields"] = cleaned
+        try:
+            self._kube.patch(kind, metadata.get("namespace", ""), metadata["name"], {"metadata": body})
+        except (Conflict, Gone):
+            return
+
+
+def versions(crd: Object, kind: Kind) -> Versions:
+    """Return what a definition says of its versions; pure."""
+    listed = crd["spec"]["versions"]
+    (storage,) = (version["name"] for version in listed if version["storage"])
+    stored = frozenset((crd.get("status") or {}).get("storedVersions") or ())
+    served = frozenset(version["name"] for version in listed if version["served"])
+    return Versions(Kind(kind.group, storage, kind.plural, kind.kind, kind.is_namespaced), stored, served)
+
+
+def current_fields(obj: Object, known: Versions) -> list[Any] | None:
+    """Return ``managedFields`` without entries in versions that are no longer served; None when all are; pure.
+
+    An object never loses all of them: the API server would make up an owner of all its fields at the next apply. What
+    takes their place owns nothing but the name, and goes with its manager's next apply.
+    """
+    entries = list(obj["metadata"].get("managedFields") or ())
+    kept = [entry for entry in entries if not _is_stale(entry, known)]
+    if len(kept) == len(entries):
+        return None
+    fields = {"f:metadata": {"f:name": {}}}
+    return kept or [{**entries[0], "apiVersion": known.kind.api_version, "fieldsV1": fields}]
+
+
+def _is_stale(entry: Object, known: Versions) -> bool:
+    group, _, version = entry.get("apiVersion", "").rpartition("/")
+    return bool(group == known.kind.group and version not in known.served)
+
+
+def _observed(crd: Object) -> str:
+    return str((crd["metadata"].get("annotations") or {}).get(OBSERVED_GENERATION, ""))
+
+
+def _generation(crd: Object) -> str:
+    return str(crd["metadata"]["generation"])
