@@ -155,7 +155,7 @@ def current_fields(obj: Object, known: Versions) -> list[Any] | None:
     kept = [entry for entry in entries if not _is_stale(entry, known)]
     if len(kept) == len(entries):
         return None
-    fields = {"f:metadata": {"f:name": {}}}
+    fields: dict[str, Any] = {"f:metadata": {"f:name": {}}}
     return kept or [{**entries[0], "apiVersion": known.kind.api_version, "fieldsV1": fields}]
 
 
