@@ -107,6 +107,15 @@ def create(cloud: Cloud, wanted: WantedLoadBalancer) -> Body:
     return body
 
 
+def exists(cloud: Cloud, load_balancer_id: str) -> bool:
+    """Tell whether there is a load balancer of this id, in whatever state."""
+    try:
+        found = cloud.get("load-balancer", f"/lbaas/loadbalancers/{load_balancer_id}")["loadbalancer"]
+    except NotFoundError:
+        return False
+    return bool(found["provisioning_status"] != "DELETED")
+
+
 def delete(cloud: Cloud, load_balancer_id: str) -> None:
     """Have Octavia delete a load balancer with its children; it goes on after the answer. One that is gone is fine."""
     try:

@@ -67,6 +67,12 @@ def create(cloud: Cloud, wanted: WantedPort) -> Body:
     return create_all(cloud, [wanted])[0]
 
 
+def of_device_owner(cloud: Cloud, network_id: str, device_owner: str) -> list[Body]:
+    """Return the project's ports in a network that were made for one kind of device, as they are now."""
+    params = {"network_id": network_id, "device_owner": device_owner, "project_id": cloud.project_id}
+    return cloud.list_all("network", "/ports", "ports", params=params)
+
+
 def update(cloud: Cloud, port_id: str, changes: Mapping[str, Any]) -> Body:
     """Change fields of a port; return it."""
     port: Body = cloud.put("network", f"/ports/{port_id}", json={"port": dict(changes)})["port"]

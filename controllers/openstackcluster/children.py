@@ -42,6 +42,16 @@ def record(scope: ClusterScope, body: Resource) -> None:
             ledger.record("health_monitor", roles.monitor(port), monitor["id"])
 
 
+def look_anew(scope: ClusterScope) -> None:
+    """Have the children listed since the last resync: others may have changed them.
+
+    Raises:
+        NotYetObserved: they are not yet.
+    """
+    for kind in CHILDREN:
+        scope.observed.matching(kind, lambda _body: False, max_age_s=scope.turn.tools.sync_period_s / 2)
+
+
 def converge(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> Outcome | None:
     """Return the next step towards a listener with its pool and monitor; None when all is as wanted.
 

@@ -15,12 +15,13 @@ from capo.engine.steps import Done, Outcome
 from capo.openstack import availability_zone
 
 CONDITION: Final = "FailureDomainsReady"
+KEPT_S: Final = 3600.0
+"""The zones are asked for once an hour."""
 
 
 def ensure_failure_domains(scope: ClusterScope) -> Outcome:
     """Have Nova's zones in the status; they are asked for once an hour, and when the spec changes."""
-    uid, now_s = scope.turn.obj["metadata"]["uid"], scope.turn.started_s
-    if scope.is_settled(CONDITION) and scope.zones.is_fresh(uid, now_s):
+    if scope.is_settled(CONDITION) and scope.is_unchanged(scope.zones, None, max_age_s=KEPT_S):
         return Done()
     spec, known = scope.cluster.spec, {domain.name for domain in scope.cluster.status.failure_domains}
     scope.found.failure_domains = clusters.failure_domains(
@@ -28,5 +29,5 @@ def ensure_failure_domains(scope: ClusterScope) -> Outcome:
         omits_control_plane=bool(spec.control_plane_omit_availability_zone),
         control_plane_zones=spec.control_plane_availability_zones,
     )
-    scope.zones.note(uid, now_s)
+    scope.zones.note(scope.uid, None, now_s=scope.turn.started_s)
     return Done()

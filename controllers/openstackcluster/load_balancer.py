@@ -14,18 +14,29 @@ from typing import Final
 from capo import names
 from capo.api.v1beta2.loadbalancer import APIServerLoadBalancer
 from capo.api.v1beta2.openstackcluster import NetworkStatus, Subnet
-from capo.controllers.openstackcluster import allowed_cidrs, balancer, children, dns, endpoint, roles, status
+from capo.controllers.openstackcluster import (
+    allowed_cidrs,
+    balancer,
+    children,
+    dns,
+    endpoint,
+    roles,
+    status,
+    vip_ports,
+)
 from capo.controllers.openstackcluster.allowed_cidrs import Allowed
 from capo.controllers.openstackcluster.balancer import OVN
 from capo.controllers.openstackcluster.children import CHILDREN
 from capo.controllers.openstackcluster.roles import LOAD_BALANCER
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
+from capo.engine import conditions
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import ConflictError, InvalidSpecError, LoadBalancerFailedError, UnsupportedByCloudError
 from capo.openstack import load_balancer, network, subnet
 from capo.openstack.load_balancer import WantedListener, WantedLoadBalancer
 
 CONDITION: Final = "LoadBalancerReady"
+BUILDING: Final = "Building"
 
 
 def ensure_load_balancer(scope: ClusterScope) -> Outcome:
@@ -36,6 +47,7 @@ def ensure_load_balancer(scope: ClusterScope) -> Outcome:
     scope.found.vip_network = _vip_network(scope, spec)
     found = scope.find("load_balancer", LOAD_BALANCER)
     if found is None:
+        _remove_left_behind(scope)
         wanted = _wanted(scope, spec)
         return Create("load_balancer", (LOAD_BALANCER,), lambda: {LOAD_BALANCER: _create(scope, wanted)})
     children.record(scope, found)
@@ -51,9 +63,17 @@ def ensure_load_balancer(scope: ClusterScope) -> Outcome:
     return _ensure_children(scope, spec, found)
 
 
+def _remove_left_behind(scope: ClusterScope) -> None:
+    """Before another attempt, remove the VIP ports that Octavia left behind when it refused the former ones."""
+    shown = conditions.find((scope.turn.obj.get("status") or {}).get("conditions") or (), CONDITION)
+    was_refused = shown is not None and shown["status"] == "False" and shown["reason"] != BUILDING
+    if was_refused and scope.found.vip_network:
+        vip_ports.delete(scope, vip_ports.left_behind(scope, scope.found.vip_network[0].id))
+
+
 def _await(scope: ClusterScope, found: Resource, message: str) -> Wait:
     scope.observed.poll("load_balancer")
-    return Wait("Building", message)
+    return Wait(BUILDING, message)
 
 
 # -- where the VIP is -----------------------------------------------------------------------------------------------
@@ -170,30 +190,47 @@ def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Resource:
 
 
 def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Resource) -> Outcome:
+    """Have the children as the spec wants them; one whole look at them is enough until the next resync."""
     allowed = _allowed(scope, spec, found.get("provider"), balancer.ip_version(found["vip_address"]))
     scope.found.allowed_cidrs = allowed.cidrs
     note = f"allowed CIDRs of another IP version than the VIP: {', '.join(allowed.dropped)}" if allowed.dropped else ""
-    if _is_as_known(scope, found, allowed):
+    wanted = tuple(_listeners(scope, spec, found.get("provider"), allowed.cidrs))
+    is_complete = scope.known_load_balancer is not None and _are_listed(scope, found)
+    if is_complete and scope.is_unchanged(scope.balancers, wanted):
         return Done(note)
+    if is_complete and scope.is_unchanged(scope.balancers, wanted, max_age_s=float("inf")):
+        children.look_anew(scope)
+    step = _converge(scope, found, wanted)
+    if step is None:
+        scope.balancers.note(scope.uid, wanted, now_s=scope.turn.started_s)
+        return Done(note)
+    return _meanwhile(scope, step) if is_complete else step
+
+
+def _converge(scope: ClusterScope, found: Resource, wanted: Sequence[WantedListener]) -> Outcome | None:
     try:
-        for wanted in _listeners(scope, spec, found.get("provider"), allowed.cidrs):
-            if step := children.converge(scope, found, wanted):
+        for each in wanted:
+            if step := children.converge(scope, found, each):
                 return step
     except ConflictError as error:
         return _await(scope, found, f"load balancer {found['name']} is busy: {error.message}")
-    return Done(note)
+    return None
 
 
-def _is_as_known(scope: ClusterScope, found: Resource, allowed: Allowed) -> bool:
-    """Tell whether the children need no look: nothing of the spec changed, and Octavia lists them."""
+def _meanwhile(scope: ClusterScope, step: Outcome) -> Outcome:
+    """Return what to tell of a load balancer that serves all its ports while a change of it takes effect."""
     known = scope.known_load_balancer
-    if known is None or not scope.is_settled(CONDITION):
-        return False
+    if known is None or not isinstance(step, Wait):
+        return step
+    scope.found.allowed_cidrs = tuple(known.allowed_cidrs)  # no others hold before the change is through
+    return Done("a change is being applied")
+
+
+def _are_listed(scope: ClusterScope, found: Resource) -> bool:
+    """Tell whether Octavia lists the recorded listener and pool of every port."""
     listed = {child["id"] for name in ("listeners", "pools") for child in found.get(name) or ()}
     wanted = [role(port) for port in endpoint.ports(scope.cluster.spec) for role in (roles.listener, roles.pool)]
-    return {scope.turn.ledger.id_of(role) for role in wanted} <= listed and allowed_cidrs.normalised(
-        known.allowed_cidrs
-    ) == allowed.cidrs
+    return {scope.turn.ledger.id_of(role) for role in wanted} <= listed
 
 
 # -- taking it away -------------------------------------------------------------------------------------------------
@@ -214,4 +251,12 @@ def remove_load_balancer(scope: ClusterScope) -> Outcome:
     for kind in CHILDREN:
         for record in scope.turn.ledger.of_kind(kind):
             scope.turn.ledger.drop(record.role)
-    return NotNeeded()
+    return _without_left_behind(scope)
+
+
+def _without_left_behind(scope: ClusterScope) -> Outcome:
+    """Have no VIP port left behind in a network that stays; the step of a managed network looks at its own."""
+    network_status = scope.cluster.status.network
+    if scope.is_network_managed or network_status is None or endpoint.load_balancer(scope.cluster.spec) is None:
+        return NotNeeded()
+    return vip_ports.delete(scope, vip_ports.left_behind(scope, network_status.id)) or NotNeeded()

@@ -11,7 +11,7 @@ from typing import Final
 from capo import names
 from capo.api.v1beta2.network import NetworkParam
 from capo.api.v1beta2.openstackcluster import NetworkStatus
-from capo.controllers.openstackcluster import blockers, status
+from capo.controllers.openstackcluster import blockers, status, vip_ports
 from capo.controllers.openstackcluster.changes import doubting, tagged
 from capo.controllers.openstackcluster.roles import NETWORK, SUBNET
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
@@ -121,15 +121,28 @@ def _is_in(network_id: str, port: Resource) -> bool:
     return bool(port["network_id"] == network_id)
 
 
+def _delete_network(scope: ClusterScope, network_id: str) -> Outcome | None:
+    """Delete a network; return what is to be waited for first, None when it is gone.
+
+    Raises:
+        BlockedError: ports of others are in it.
+    """
+    try:
+        network.delete(scope.cloud, network_id)
+    except ConflictError as error:
+        if left_behind := vip_ports.left_behind(scope, network_id):
+            return vip_ports.delete(scope, left_behind) or _delete_network(scope, network_id)
+        ports = scope.observed.matching("port", partial(_is_in, network_id))
+        raise blockers.error(f"network {network_id}", blockers.in_network(ports), "port") from error
+    return None
+
+
 def remove_network(scope: ClusterScope) -> Outcome:
     """Have no network and subnet of ours left; Neutron deletes subnets with their network."""
     networks, subnets = scope.owned("network"), scope.owned("subnet")
     for body in networks:
-        try:
-            network.delete(scope.cloud, body["id"])
-        except ConflictError as error:
-            ports = scope.observed.matching("port", partial(_is_in, body["id"]))
-            raise blockers.error(f"network {body['id']}", blockers.in_network(ports), "port") from error
+        if wait := _delete_network(scope, body["id"]):
+            return wait
         scope.observed.forget("network", body["id"])
         scope.tell("SuccessfulDeleteNetwork", f"Deleted network {body.get('name')} with id {body['id']}")
     for body in subnets:

@@ -13,7 +13,7 @@ from capo.api.v1beta2.openstackcluster import LoadBalancer as LoadBalancerStatus
 from capo.contract import references
 from capo.contract.clusters import Endpoint
 from capo.controllers.openstackcluster import roles, upstream
-from capo.controllers.openstackcluster.zones import ZoneMemory
+from capo.controllers.openstackcluster.memory import Memory
 from capo.engine import conditions
 from capo.engine.turn import Turn
 from capo.kube.kinds import OPENSTACK_SERVER
@@ -64,7 +64,8 @@ class ClusterScope:
 
     Args:
         owner: Cluster API's Cluster; None when it is gone, which only a deletion may find.
-        zones: what the controller remembers of its looks at availability zones.
+        zones: when the availability zones of each object were last looked at.
+        balancers: when the children of each load balancer were last found to be as wanted.
     """
 
     turn: Turn
@@ -72,7 +73,8 @@ class ClusterScope:
     owner: Object | None
     cloud: Cloud
     observed: Observed
-    zones: ZoneMemory
+    zones: Memory
+    balancers: Memory
     found: Found = field(default_factory=Found)
 
     @property
@@ -145,6 +147,16 @@ class ClusterScope:
         shown = conditions.find((obj.get("status") or {}).get("conditions") or (), condition)
         generation = obj["metadata"].get("generation", 0)
         return shown is not None and shown["status"] == "True" and shown.get("observedGeneration", 0) == generation
+
+    @property
+    def uid(self) -> str:
+        """The object's uid."""
+        return str(self.turn.obj["metadata"]["uid"])
+
+    def is_unchanged(self, memory: Memory, wanted: Any, *, max_age_s: float | None = None) -> bool:
+        """Tell whether the same was found to be in place lately, by default since the last resync."""
+        limit_s = self.turn.tools.sync_period_s if max_age_s is None else max_age_s
+        return memory.is_fresh(self.uid, wanted, now_s=self.turn.started_s, max_age_s=limit_s)
 
     def tell(self, reason: str, text: str, *, severity: str = "Normal") -> None:
         """Emit an Event on the object."""

@@ -10,10 +10,10 @@ from capo.contract import references, rules
 from capo.controllers import pausing
 from capo.controllers.identity import Identities
 from capo.controllers.openstackcluster import status
+from capo.controllers.openstackcluster.memory import Memory
 from capo.controllers.openstackcluster.routes import ROUTES
 from capo.controllers.openstackcluster.scope import ClusterScope
 from capo.controllers.openstackcluster.steps import PLAN
-from capo.controllers.openstackcluster.zones import ZoneMemory
 from capo.controllers.openstackserver.subject import observed_of
 from capo.engine.steps import Results
 from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
@@ -37,7 +37,7 @@ class ClusterSubject:
     def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
         self._identities = identities
         self.concurrency = concurrency
-        self._zones = ZoneMemory()
+        self._zones, self._balancers = Memory(), Memory()
 
     def gate(self, obj: Object, tools: Tools) -> Gate:
         """Stop without a trace while others manage the infrastructure or nobody owns the object; stop while paused.
@@ -59,7 +59,8 @@ class ClusterSubject:
         cloud = self._cloud(turn.obj)
         cluster = OpenStackCluster.model_validate(turn.obj)
         owner = owner_of(turn.obj, turn.tools)
-        return ClusterScope(turn, cluster, owner, cloud, observed_of(turn, cloud), self._zones)
+        sight = observed_of(turn, cloud)
+        return ClusterScope(turn, cluster, owner, cloud, sight, zones=self._zones, balancers=self._balancers)
 
     def report(self, scope: ClusterScope, results: Results) -> Report:
         """Return status, endpoint, and the conditions that the steps alone do not show."""

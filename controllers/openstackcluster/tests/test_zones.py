@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from capo.controllers.openstackcluster import zones
-from capo.controllers.openstackcluster.zones import ZoneMemory
 
 
 def zone(name: str, *, is_up: bool = True) -> dict[str, Any]:
@@ -28,14 +27,3 @@ def test_zones_come_when_they_are_up_and_go_when_they_are_gone(
     listed: list[dict[str, Any]], known: tuple[str, ...], expected: list[str]
 ) -> None:
     assert zones.usable(listed, known) == expected
-
-
-def test_zones_are_asked_for_once_an_hour() -> None:
-    memory = ZoneMemory()
-    assert not memory.is_fresh("uid", 0.0)
-
-    memory.note("uid", 0.0)
-
-    assert memory.is_fresh("uid", 3599.0)
-    assert not memory.is_fresh("uid", 3600.0)
-    assert not memory.is_fresh("another", 0.0)

@@ -12,6 +12,7 @@ from capo.controllers.openstackcluster.subject import ClusterSubject
 from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME, OWNER
 from capo.controllers.openstackserver.subject import ServerSubject
 from capo.controllers.tests.stage import Stage
+from capo.engine.conditions import timestamp
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_SERVER
 from capo.simulator.testing import Client
 
@@ -59,6 +60,7 @@ class World(Stage):
             {
                 "metadata": {
                     "name": CLUSTER_NAME,
+                    "creationTimestamp": timestamp(self.clock.now()),
                     "ownerReferences": [OWNER],
                     "labels": {names.CLUSTER_NAME_LABEL: CLUSTER_NAME},
                 },

@@ -1,0 +1,82 @@
+"""Octavia makes the VIP's port before it looks at the rest: what it refuses half way leaves the port behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo.controllers.openstackcluster.tests.world import BALANCER, MANAGED, World
+
+OCTAVIA = "/load-balancer/v2.0/lbaas"
+
+
+def limit_listeners(world: World, limit: int) -> None:
+    """Have the project's quota of listeners changed by the cloud's admin."""
+    world.admin().ask("PUT", f"{OCTAVIA}/quotas/{world.member.project_id}", {"quota": {"listener": limit}})
+
+
+def vip_ports(world: World) -> list[dict[str, Any]]:
+    return [p for p in world.inventory().get("ports", {}).values() if p["device_id"].startswith("lb-")]
+
+
+def own_network(world: World) -> dict[str, Any]:
+    return {"network": {"id": world.network()["id"]}, "enableExternalNetwork": False}
+
+
+def test_refused_attempts_do_not_pile_up_vip_ports(world: World) -> None:
+    limit_listeners(world, 0)
+
+    world.up(**MANAGED, **BALANCER, for_s=1800)
+
+    assert world.shown("LoadBalancerReady") == ("False", "QuotaExceeded")
+    assert len(vip_ports(world)) <= 2
+
+
+def test_the_load_balancer_is_made_once_the_quota_is_raised_and_no_other_vip_port_is_left(world: World) -> None:
+    limit_listeners(world, 0)
+    world.up(**MANAGED, **BALANCER, for_s=1800)
+
+    limit_listeners(world, 10)
+    world.settle(for_s=300)
+
+    assert world.is_ready()
+    assert [p["id"] for p in vip_ports(world)] == [world.one("loadbalancers")["vip_port_id"]]
+
+
+@pytest.mark.parametrize("after_s", [10.0, 1800.0], ids=["at once", "after many attempts"])
+@pytest.mark.parametrize("is_managed", [True, False], ids=["managed network", "network that stays"])
+def test_a_cluster_whose_load_balancer_was_refused_leaves_nothing_behind(
+    world: World, is_managed: bool, after_s: float
+) -> None:
+    limit_listeners(world, 0)
+    world.up(**(MANAGED if is_managed else own_network(world)), **BALANCER, for_s=after_s)
+    assert vip_ports(world)
+
+    world.remove()
+    world.settle(for_s=300)
+
+    assert world.is_gone()
+    assert vip_ports(world) == []
+    assert world.made() == {}
+
+
+@pytest.mark.parametrize("is_alive", [True, False], ids=["with its load balancer", "older than the cluster"])
+def test_vip_ports_of_others_are_left_alone(world: World, is_alive: bool) -> None:
+    network = own_network(world)
+    if is_alive:
+        values = {"vip_network_id": network["network"]["id"], "name": "theirs"}
+        world.member.make(f"{OCTAVIA}/loadbalancers", "loadbalancer", **values)
+    else:
+        values = {"network_id": network["network"]["id"], "device_owner": "Octavia", "device_id": "lb-theirs"}
+        world.member.make("/network/v2.0/ports", "port", **values)
+    world.clock.advance(120)
+    (theirs,) = vip_ports(world)
+    limit_listeners(world, 0 if is_alive else 10)
+    world.up(**network, **BALANCER, for_s=600)
+
+    world.remove()
+    world.settle(for_s=300)
+
+    assert world.is_gone()
+    assert [p["id"] for p in vip_ports(world)] == [theirs["id"]]
