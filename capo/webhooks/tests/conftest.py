@@ -1,13 +1,68 @@
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 
 import pytest
+import requests
+from requests.adapters import HTTPAdapter
 
+from capo.crdgen import files
+from capo.local.rig import Rig
+from capo.webhooks import configuration
+from capo.webhooks.server import Options
+from capo.webhooks.supervisor import Webhooks
+from capo.webhooks.tests.clients import Client, Json, until
 from capo.webhooks.tests.serving import Served, serving
+
+SERVER: Json = {
+    "identityRef": {"type": "Secret", "name": "credentials", "cloudName": "openstack"},
+    "flavor": "small",
+    "image": {"filter": {"name": "ubuntu"}},
+    "ports": [{"network": {"filter": {"name": "net"}}}],
+    "sshKeyName": "",
+}
 
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving(tmp_path_factory.mktemp("webhooks")) as running:
         yield running
+
+
+@pytest.fixture(scope="package")
+def installed(api_server: Rig) -> Iterator[Rig]:
+    """Serve all versions of our kinds, with webhooks, for the time of this package."""
+    port = api_server.ports["capo-webhook"]
+    with Webhooks(Options(str(api_server.webhook_cert_dir)), "127.0.0.1", port) as webhooks:
+        until(lambda: webhooks.fault() is None)
+        api_server.install_crds(files.load(), strip_conversion=False)
+        api_server.install_webhooks([configuration.validating()])
+        try:
+            yield api_server
+        finally:
+            base = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+            api_server.api.delete(f"{base}/{configuration.NAME}")
+            api_server.install_crds(files.load())
+
+
+@pytest.fixture
+def client(installed: Rig) -> Iterator[Client]:
+    namespace = f"webhooks-{uuid.uuid4().hex[:8]}"
+    installed.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}])
+    with requests.Session() as session:
+        session.trust_env = False
+        session.verify = str(installed.layout.pki / "ca.crt")
+        session.cert = (str(installed.layout.pki / "admin.crt"), str(installed.layout.pki / "admin.key"))
+        session.mount("https://", HTTPAdapter(pool_maxsize=8))
+        made = Client(installed, session, namespace)
+        until(lambda: _refuses(made))
+        yield made
+
+
+def _refuses(client: Client) -> bool:
+    """Tell whether the API server has taken notice of the webhooks, which it does some time after it has them."""
+    if client.apply("v1alpha1", "OpenStackServer", SERVER, name="probe").status_code not in (200, 201):
+        return False
+    changed = client.apply("v1alpha1", "OpenStackServer", SERVER | {"flavor": "big"}, name="probe")
+    return changed.status_code == 422 and client.session.get(client.path("v1beta1", "OpenStackCluster")).ok

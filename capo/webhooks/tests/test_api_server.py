@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
-import time
-import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import requests
 
 from capo.api import validation
 from capo.api.conversion.stash import ANNOTATION
@@ -19,9 +15,8 @@ from capo.api.conversion.tests.test_random_objects import go_providers
 from capo.api.model import GROUP
 from capo.crdgen import files
 from capo.local.rig import Rig
-from capo.webhooks import configuration
-from capo.webhooks.server import Options
-from capo.webhooks.supervisor import Webhooks
+from capo.webhooks.tests.clients import Client, ok
+from capo.webhooks.tests.conftest import SERVER
 
 Json = dict[str, Any]
 pytestmark = pytest.mark.integration
@@ -46,117 +41,6 @@ OLDER_CLUSTER: Json = {
     },
 }
 MACHINE: Json = {"flavor": {"id": "1"}, "image": {"filter": {"name": "ubuntu"}}}
-SERVER: Json = {
-    "identityRef": IDENTITY,
-    "flavor": "small",
-    "image": MACHINE["image"],
-    "ports": [{"network": {"filter": {"name": "net"}}}],
-    "sshKeyName": "",
-}
-
-
-@dataclass(frozen=True)
-class Client:
-    """Asks as ``kubectl`` does, in either version."""
-
-    rig: Rig
-    session: requests.Session
-    namespace: str
-
-    def path(self, version: str, kind: str, name: str = "") -> str:
-        base = f"{self.rig.url}/apis/{GROUP}/{version}/namespaces/{self.namespace}/{kind.lower()}s"
-        return f"{base}/{name}" if name else base
-
-    def read(self, version: str, kind: str, name: str) -> Json:
-        answer = self.session.get(self.path(version, kind, name), timeout=30)
-        answer.raise_for_status()
-        obj: Json = answer.json()
-        return obj
-
-    def apply(
-        self,
-        version: str,
-        kind: str,
-        spec: Json,
-        *,
-        by: str = "kubectl",
-        name: str = "one",
-        annotations: Json | None = None,
-        params: Json | None = None,
-    ) -> requests.Response:
-        metadata = {"name": name} | ({"annotations": annotations} if annotations else {})
-        obj = {"apiVersion": f"{GROUP}/{version}", "kind": kind, "metadata": metadata, "spec": spec}
-        return self.session.patch(
-            self.path(version, kind, name),
-            params={"fieldManager": by, "fieldValidation": "Strict", **(params or {})},
-            headers={"Content-Type": "application/apply-patch+yaml"},
-            data=json.dumps(obj),
-            timeout=30,
-        )
-
-    def merge(self, version: str, kind: str, name: str, change: Json, *, subresource: str = "") -> requests.Response:
-        return self.session.patch(
-            f"{self.path(version, kind, name)}/{subresource}".rstrip("/"),
-            headers={"Content-Type": "application/merge-patch+json"},
-            data=json.dumps(change),
-            timeout=30,
-        )
-
-    def put(self, version: str, kind: str, obj: Json) -> requests.Response:
-        return self.session.put(self.path(version, kind, obj["metadata"]["name"]), json=obj, timeout=30)
-
-    def delete(self, version: str, kind: str, name: str) -> requests.Response:
-        return self.session.delete(self.path(version, kind, name), timeout=30)
-
-
-def until(reached: Callable[[], object]) -> None:
-    ends = time.monotonic() + 30
-    while not reached():
-        assert time.monotonic() < ends
-        time.sleep(0.1)
-
-
-@pytest.fixture(scope="module")
-def served(api_server: Rig) -> Iterator[Rig]:
-    """Serve both versions of our kinds, with webhooks, for the time of this module."""
-    port = api_server.ports["capo-webhook"]
-    with Webhooks(Options(str(api_server.webhook_cert_dir)), "127.0.0.1", port) as webhooks:
-        until(lambda: webhooks.fault() is None)
-        api_server.install_crds(files.load(), strip_conversion=False)
-        api_server.install_webhooks([configuration.validating()])
-        try:
-            yield api_server
-        finally:
-            base = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-            api_server.api.delete(f"{base}/{configuration.NAME}")
-            api_server.install_crds(files.load())
-
-
-@pytest.fixture
-def client(served: Rig) -> Iterator[Client]:
-    namespace = f"webhooks-{uuid.uuid4().hex[:8]}"
-    served.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}])
-    with requests.Session() as session:
-        session.trust_env = False
-        session.verify = str(served.layout.pki / "ca.crt")
-        session.cert = (str(served.layout.pki / "admin.crt"), str(served.layout.pki / "admin.key"))
-        made = Client(served, session, namespace)
-        until(lambda: _refuses(made))
-        yield made
-
-
-def _refuses(client: Client) -> bool:
-    """Tell whether the API server has taken notice of the webhooks, which it does some time after it has them."""
-    if client.apply("v1alpha1", "OpenStackServer", SERVER, name="probe").status_code not in (200, 201):
-        return False
-    changed = client.apply("v1alpha1", "OpenStackServer", SERVER | {"flavor": "big"}, name="probe")
-    return changed.status_code == 422 and client.session.get(client.path("v1beta1", "OpenStackCluster")).ok
-
-
-def ok(answer: requests.Response) -> Json:
-    assert answer.status_code in (200, 201), answer.text
-    obj: Json = answer.json()
-    return obj
 
 
 def version_of(obj: Json) -> str:
@@ -388,7 +272,7 @@ def test_rules_of_the_schema_hold_in_v1beta1_too(client: Client) -> None:
 
 
 @pytest.fixture
-def stored_as_v1beta1(served: Rig) -> Iterator[None]:
+def stored_as_v1beta1(installed: Rig) -> Iterator[None]:
     """Have the definition of machines as an older Go provider left it, which stored them as v1beta1."""
     name = f"openstackmachines.{GROUP}"
     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
@@ -398,14 +282,14 @@ def stored_as_v1beta1(served: Rig) -> Iterator[None]:
         version | {"storage": version["name"] == "v1beta1"}
         for version in go_providers("OpenStackMachine")["spec"]["versions"]
     ]
-    served.install_crds([theirs], strip_conversion=False)
+    installed.install_crds([theirs], strip_conversion=False)
     try:
         yield
     finally:
-        served.install_crds([ours], strip_conversion=False)
+        installed.install_crds([ours], strip_conversion=False)
         headers = {"Content-Type": "application/merge-patch+json"}
         status = {"status": {"storedVersions": ["v1beta2"]}}
-        served.api.request("PATCH", f"{path}/status", headers=headers, data=json.dumps(status))
+        installed.api.request("PATCH", f"{path}/status", headers=headers, data=json.dumps(status))
 
 
 @pytest.mark.compare

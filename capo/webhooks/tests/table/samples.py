@@ -1,0 +1,173 @@
+"""Good values, built from a schema alone: the least that it takes, and what has a given value at a given place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from capo.webhooks.tests.table import places
+from capo.webhooks.tests.table.places import Json
+
+Fix = Callable[[Json, Json], Json]
+"""Takes a value that breaks a CEL rule or does not, and its schema; returns one that keeps the rule."""
+
+
+class Texts(NamedTuple):
+    """Two texts that fit a pattern or a format, and one that does not."""
+
+    good: str
+    other: str
+    bad: str
+
+
+QUANTITY: Final = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
+CONDITION: Final = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$"
+)
+PATTERNS: Final = {
+    "^[^,]+$": Texts("tag", "other", "a,b"),
+    "^[^ ]+$": Texts("az-1", "az-2", "az 1"),
+    "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$": Texts("Ready", "Other", "not ready"),
+    CONDITION: Texts("Ready", "example.org/Other", "-Ready"),
+    QUANTITY: Texts("4", "8192Mi", "4 GiB"),
+}
+"""By pattern; one that is not here fails the test, so that no bound goes untested."""
+FORMATS: Final = {
+    "uuid": Texts(
+        "5d2d0b1e-6d6c-4a0e-9a4c-1f6b1a4c2f10", "0F3D7E645D5C4A8E8D3F6F8D3C6D9A11", "5d2d0b1e-6d6c-4a0e-9a4c"
+    ),
+    "ipv4": Texts("192.0.2.7", "192.0.2.8", "2001:db8::7"),
+    "date-time": Texts("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.5+01:00", "yesterday"),
+}
+
+
+def least(schema: Json) -> Any:
+    """Return the least value that a schema and its rules take; of an object the required fields alone."""
+    match schema.get("type"):
+        case "object":
+            return _least_object(schema)
+        case "array":
+            return several(schema["items"], schema.get("minItems", 0))
+        case "integer":
+            return int(schema.get("minimum", 1))
+        case "boolean":
+            return True
+    return text(schema).good
+
+
+def _least_object(schema: Json) -> Json:
+    names = list(schema.get("required", ()))
+    if len(names) < schema.get("minProperties", 0):
+        names.append(next(iter(schema["properties"])))
+    return fixed(schema, {name: least(schema["properties"][name]) for name in names})
+
+
+def text(schema: Json) -> Texts:
+    """Return texts for a schema, which have no length in particular."""
+    if "enum" in schema:
+        return Texts(schema["enum"][0], schema["enum"][-1], "Nonsense")
+    for keyword, known in (("pattern", PATTERNS), ("format", FORMATS)):
+        if keyword in schema:
+            return known[schema[keyword]]
+    return Texts("x" * max(1, schema.get("minLength", 0)), "other", "")
+
+
+def other(schema: Json) -> Any:
+    """Return a second value that differs from the least one in what identifies it; None when there is none."""
+    match schema.get("type"):
+        case "object":
+            return _other_object(schema)
+        case "array":
+            return several(schema["items"], max(1, schema.get("minItems", 0)))
+        case "integer":
+            return int(schema.get("minimum", 1)) + 1
+        case "boolean":
+            return False
+    texts = text(schema)
+    return texts.other if texts.other != texts.good else None
+
+
+def _other_object(schema: Json) -> Any:
+    """Return the least object with one scalar of it changed, or one level further down."""
+    value = least(schema)
+    if "additionalProperties" in schema:
+        return value | {places.KEY: least(schema["additionalProperties"])}
+    for name in value:
+        changed = other(schema["properties"][name])
+        if changed is not None:
+            return fixed(schema, value | {name: changed})
+    name, inner = next(iter(schema["properties"].items()))
+    return fixed(schema, {name: least(inner)})
+
+
+def several(schema: Json, amount: int) -> list[Any]:
+    """Return so many values of a schema that differ from each other, if there can be so many."""
+    return [least(schema), other(schema)][:amount]
+
+
+def having(schema: Json, steps: list[str], leaf: Callable[[Json], Any]) -> Any:
+    """Return the least value that has what ``leaf`` makes of a schema where the steps lead.
+
+    What is made is not looked at: it may be what the schema refuses.
+    """
+    if not steps:
+        return leaf(schema)
+    first, *rest = steps
+    inner = having(places.child(schema, first), rest, leaf)
+    match first:
+        case "[]":
+            return [inner]
+        case "{}":
+            return {places.KEY: inner}
+    required = {name: least(schema["properties"][name]) for name in schema.get("required", ()) if name != first}
+    return fixed(schema, required | {first: inner})
+
+
+def fixed(schema: Json, value: Json) -> Json:
+    """Return an object with what the rules of its schema demand besides."""
+    for rule in schema.get("x-kubernetes-validations", ()):
+        fix = FIXES.get(rule["message"])
+        value = fix(value, schema) if fix else value
+    return value
+
+
+def _adding(name: str, is_needed: Callable[[Json], object]) -> Fix:
+    def fix(value: Json, schema: Json) -> Json:
+        if name in value or not is_needed(value):
+            return value
+        return value | {name: least(schema["properties"][name])}
+
+    return fix
+
+
+def _without_external_network(value: Json, _schema: Json) -> Json:
+    if value.get("enableExternalNetwork") is not False:
+        return value
+    return value | {"apiServer": value.get("apiServer", {}) | {"enableFloatingIP": False}}
+
+
+def _hint(value: Json, _schema: Json) -> Json:
+    """Have the type that the value is of, or the value that the type asks for."""
+    given: Json = {"Bool": True, "Number": 1, "String": "x"}
+    for kind in given:
+        if kind.lower() in value:
+            return {"type": kind, kind.lower(): value[kind.lower()]}
+    asked: Any = value.get("type")
+    return value | {asked.lower(): given[asked]} if asked in given else value
+
+
+FIXES: Final[dict[str, Fix]] = {
+    "apiServer.enableFloatingIP cannot be true when enableExternalNetwork is false": _without_external_network,
+    "disableAPIServerFloatingIP cannot be false when disableExternalNetwork is true": _adding(
+        "disableAPIServerFloatingIP", lambda value: value.get("disableExternalNetwork")
+    ),
+    "managedRouter must not be empty if set": _adding("externalIPs", lambda _: True),
+    "managedNetwork must not be empty if set": _adding("mtu", lambda value: not value),
+    "spec is required if bastion is enabled": _adding("spec", lambda value: value.get("enabled") is not False),
+    "name is required when from is 'Name' or default": _adding("name", lambda value: value.get("from") != "Machine"),
+    "bool is required when type is Bool, and forbidden otherwise": _hint,
+    "at least one of flavor or flavorID must be set": _adding("flavor", lambda value: "flavorID" not in value),
+}
+"""By the message of the rule; rules that the least value keeps have none."""
