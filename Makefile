@@ -14,7 +14,7 @@ CLOUD ?= simulator
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build test test-full check format rig-up rig-down crash openstack-up openstack-down contract contract-record demo demo-end release
+.PHONY: help venv build test test-full check format rig-up rig-down crash crash-sample openstack-up openstack-down contract contract-record demo demo-end release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -47,8 +47,11 @@ format: $(STAMP) ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-crash: build ## kill the manager at every write of a cluster with load balancer and bastion (half an hour)
+crash: build ## have every write of servers, clusters and bastions go wrong in every way (a quarter of an hour)
 	$(BIN)/pytest -m crash e2e/crash
+
+crash-sample: export CRASH_SECONDS ?= 240
+crash-sample: crash ## the same for as many writes as four minutes allow, other ones for each commit
 
 demo: build $(if $(filter lab,$(CLOUD)),openstack-up) ## a whole cluster up and down (CLOUD=lab, CLOUD=<name>, KEEP=1)
 	$(BIN)/capo demo --cloud $(CLOUD) $(if $(KEEP),--keep) $(DEMO_FLAGS)

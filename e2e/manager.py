@@ -11,6 +11,10 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from e2e.crash.nursery import Nursery, Offspring
 
 
 @dataclass
@@ -20,13 +24,15 @@ class Manager:
     Args:
         kubeconfig: of the ServiceAccount that ships, never of an administrator.
         flags: for ``capo run``.
+        nursery: where it is forked off; None starts a fresh interpreter.
     """
 
     kubeconfig: Path
     log: Path
     flags: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    _process: subprocess.Popen[bytes] | None = None
+    nursery: Nursery | None = None
+    _process: subprocess.Popen[bytes] | Offspring | None = None
 
     @property
     def pid(self) -> int:
@@ -36,9 +42,13 @@ class Manager:
 
     def start(self) -> None:
         """Start the process; it is not waited for."""
+        arguments = [f"--kubeconfig={self.kubeconfig}", *self.flags]
+        if self.nursery:
+            self._process = self.nursery.run(arguments, self.log, dict(self.environment))
+            return
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "capo", "run", f"--kubeconfig={self.kubeconfig}", *self.flags],
+                [sys.executable, "-m", "capo", "run", *arguments],
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
@@ -52,6 +62,14 @@ class Manager:
     def kill(self) -> None:
         """End the process as a power cut would."""
         self._end(signal.SIGKILL, limit_s=10)
+
+    def freeze(self) -> None:
+        """Have the process do nothing until it is thawed, as one on a host that hangs."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let a frozen process go on."""
+        os.kill(self.pid, signal.SIGCONT)
 
     def stop(self) -> int:
         """Ask the process to end, as Kubernetes does; return its exit status."""

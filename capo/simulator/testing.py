@@ -45,13 +45,14 @@ class Client:
 
     Args:
         cloud: One of the clouds in clouds.yaml.
+        auth: The `auth` of an entry for a user who is not there from the start; instead of `cloud`.
     """
 
-    def __init__(self, simulator: Simulator, cloud: str = "sim") -> None:
+    def __init__(self, simulator: Simulator, cloud: str = "sim", *, auth: dict[str, str] | None = None) -> None:
         self.url = simulator.url
         self.session = requests.Session()
         self.session.trust_env = False
-        entry = clouds_document(simulator.cloud, simulator.url)["clouds"][cloud]["auth"]
+        entry = auth or clouds_document(simulator.cloud, simulator.url)["clouds"][cloud]["auth"]
         self.answer = self.session.post(
             f"{entry['auth_url']}/auth/tokens", json=credentials(entry), timeout=TIME_LIMIT_S
         )

@@ -1,129 +1,215 @@
-"""One object on a real kube-apiserver, a fresh simulated cloud, and a manager that dies where it is told to."""
+"""One run: a namespace, a project, and a manager that dies where it is told to."""
 
 from __future__ import annotations
 
 import base64
+import collections
 import contextlib
-import uuid
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo.local.errors import ApiError
-from capo.local.rig import Rig
 from capo.simulator.faults import Order
 from capo.simulator.simulator import Simulator
-from capo.simulator.testing import Client
+from e2e.crash.ground import Ground, Tenant
+from e2e.kube_proxy import KubeProxy
 from e2e.manager import Manager, wait_until
+from e2e.player import Player
 
 WINDOW_S: Final = 2
 """The window of an ambiguous create; 60 s in production."""
+LIMIT_S: Final = 90.0
+LOOK_S: Final = 0.15
 GROUP: Final = "infrastructure.cluster.x-k8s.io"
+CORE: Final = "cluster.x-k8s.io"
+OURS: Final = {"openstackclusters": "v1beta2", "openstackmachines": "v1beta2", "openstackservers": "v1alpha1"}
+STAMP: Final = re.compile(r"capo:[a-z0-9]{13}:([a-z0-9-]+)")
+MERGE: Final = {"Content-Type": "application/merge-patch+json"}
 Object = dict[str, Any]
+Inventory = Mapping[str, Mapping[str, Any]]
+Signature = collections.Counter[tuple[str, str]]
+"""How many resources there are of each kind and role; the role is empty where a resource carries no stamp."""
 
 
 @dataclass
 class World:
-    """What one run works with; nothing of it is shared with other runs but the API server."""
+    """What one run works with.
 
-    rig: Rig
-    simulator: Simulator
+    Args:
+        proxy: what the manager takes for the API server; None when it is the API server itself.
+        writes_before: how many writes OpenStack had seen when the scenario began to act.
+        before: what was in the project when the run began.
+        has_other_writer: somebody else changes metadata of our objects all the time.
+    """
+
+    ground: Ground
+    tenant: Tenant
     manager: Manager
     namespace: str
+    proxy: KubeProxy | None = None
+    has_other_writer: bool = False
+    starts: int = 0
+    writes_before: int = 0
+    before: Inventory = field(default_factory=dict)
 
-    def network(self) -> str:
-        """Make a network with a subnet, as a user would, and return its id; the counters start after it."""
-        client = Client(self.simulator)
-        with client.session:
-            made = client.make("/network/v2.0/networks", "network", name="own")
-            values = {"network_id": made["id"], "cidr": "10.9.0.0/24", "ip_version": 4}
-            client.make("/network/v2.0/subnets", "subnet", **values)
-        self.simulator.call(self.simulator.cloud.counter.reset)
-        return str(made["id"])
+    def __post_init__(self) -> None:
+        self.api = self.ground.rig.api
+        self.player = Player(self.api, self.namespace)
+
+    # -- Kubernetes -------------------------------------------------------------------------------------------------
 
     def apply(self, *objects: Object) -> None:
         """Have objects in the namespace of this run."""
-        self.rig.apply([{**o, "metadata": {**o["metadata"], "namespace": self.namespace}} for o in objects])
+        self.api.apply([{**o, "metadata": {**o["metadata"], "namespace": self.namespace}} for o in objects])
 
-    def get(self, version: str, plural: str, name: str) -> Object | None:
+    def get(self, plural: str, name: str) -> Object | None:
         """Return an object, None when it is gone."""
         try:
-            found: Object = self.rig.api.get(f"/apis/{GROUP}/{version}/namespaces/{self.namespace}/{plural}/{name}")
+            return self.api.get(self.path(plural, name))
         except ApiError as error:
             if error.status == 404:
                 return None
             raise
+
+    def status(self, plural: str, name: str) -> Object:
+        """Return the status of an object, empty when there is none."""
+        found: Object = (self.get(plural, name) or {}).get("status") or {}
         return found
 
-    def delete(self, version: str, plural: str, name: str) -> None:
+    def delete(self, plural: str, name: str) -> None:
         """Ask for an object's deletion."""
-        self.rig.api.delete(f"/apis/{GROUP}/{version}/namespaces/{self.namespace}/{plural}/{name}")
+        self.api.delete(self.path(plural, name))
 
-    def kill_at(self, write: int, when: str) -> Order:
-        """Have the simulator kill the manager at the n-th write to OpenStack; the order tells whether it did."""
-        document = {"match": {"write": write}, "effect": {"kill": self.manager.pid, "when": when}}
-        return self.simulator.call(lambda: self.simulator.cloud.faults.add(document))
+    def patch(self, plural: str, name: str, patch: Object) -> None:
+        """Merge patch an object as a user would."""
+        self.api.request("PATCH", self.path(plural, name), data=json.dumps(patch), headers=MERGE)
 
-    def writes(self) -> int:
-        """Return how many writes OpenStack has seen."""
-        return self.simulator.cloud.counter.writes
+    def path(self, plural: str, name: str = "") -> str:
+        """Return the path of an object, or of all of them."""
+        group, version = (GROUP, OURS[plural]) if plural in OURS else (CORE, "v1beta2")
+        return f"/apis/{group}/{version}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
 
-    def until(self, what: str, reached: Any, *, limit_s: float = 60.0) -> None:
-        """Wait for something; a manager that was killed meanwhile is started again."""
+    def secret(self, name: str = "cloud") -> Object:
+        """Return the Secret with the credentials."""
+        data = base64.b64encode(self.tenant.clouds.encode()).decode()
+        return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": {"clouds.yaml": data}}
+
+    def ours(self) -> list[tuple[str, Object]]:
+        """Return all objects of ours with their plural."""
+        return [(plural, obj) for plural in OURS for obj in self.api.get(self.path(plural))["items"]]
+
+    # -- OpenStack --------------------------------------------------------------------------------------------------
+
+    def order(self, match: Object, effect: Object) -> Order:
+        """Order a fault of this project alone."""
+        document = {"match": {"project": self.tenant.project_id, **match}, "effect": effect}
+        simulator = self.ground.simulator
+        return simulator.call(lambda: simulator.cloud.faults.add(document))
+
+    def writes(self) -> list[str]:
+        """Return all writes of this project in order, as ``METHOD service/route``."""
+        calls = self.ground.simulator.call(lambda: list(self.ground.simulator.cloud.counter.calls))
+        ours = [c for c in calls if c.project_id == self.tenant.project_id and c.write_number]
+        return [f"{call.method} {call.service}{call.route}" for call in ours]
+
+    def inventory(self) -> Inventory:
+        """Return everything in this project by kind and id."""
+        found = inventory(self.ground.simulator)
+        mine = {kind: {i: x for i, x in items.items() if self._is_mine(x)} for kind, items in found.items()}
+        return {kind: items for kind, items in mine.items() if items}
+
+    def _is_mine(self, item: Object) -> bool:
+        places = ("project_id", "tenant_id", "os-vol-tenant-attr:tenant_id")
+        return any(item.get(place) == self.tenant.project_id for place in places)
+
+    def signature(self) -> Signature:
+        """Return what there is more than before."""
+        found: Signature = collections.Counter()
+        for kind, items in self.inventory().items():
+            for id_, item in items.items():
+                if id_ not in self.before.get(kind, {}):
+                    stamp = STAMP.search(json.dumps(item, default=str))
+                    found[kind, stamp[1] if stamp else ""] += 1
+        return found
+
+    # -- time -------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the manager."""
+        self.starts += 1
+        self.manager.start()
+
+    def until(self, what: str, reached: Callable[[], Any], *, limit_s: float = LIMIT_S) -> None:
+        """Wait for something while everybody else plays his part; a manager that was killed is started again."""
 
         def look() -> Any:
             if not self.manager.is_alive():
-                self.simulator.call(self.simulator.cloud.faults.clear)
-                self.manager.start()
+                self.start()
+            self.player.step()
+            if self.has_other_writer:
+                self._disturb()
             return reached()
 
         try:
-            wait_until(what, look, limit_s=limit_s)
+            wait_until(f"{self.namespace}: {what}", look, limit_s=limit_s, every_s=LOOK_S)
         except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.manager.tail()}") from error
+            raise AssertionError(f"{error}\n{self._story()}") from error
 
-    def secret(self) -> Object:
-        """Return the Secret with the credentials."""
-        clouds = base64.b64encode(self.simulator.clouds_yaml.read_bytes()).decode()
-        return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud"}, "data": {"clouds.yaml": clouds}}
+    def _disturb(self) -> None:
+        """Change metadata of our objects as Cluster API's managers do all the time."""
+        for plural, obj in self.ours():
+            with contextlib.suppress(ApiError):  # it is gone
+                self.patch(plural, obj["metadata"]["name"], {"metadata": {"annotations": {"noise": str(time.time())}}})
+
+    def _story(self) -> str:
+        shown = [f"{p}/{o['metadata']['name']}: {json.dumps(o.get('status', {}))}" for p, o in self.ours()]
+        return "\n".join([*shown, *self.writes(), self.manager.tail(60)])
 
 
 @contextlib.contextmanager
-def world(rig: Rig, kubeconfig: Path, folder: Path, *flags: str) -> Iterator[World]:
-    """Run a fresh cloud and a manager that looks at a fresh namespace alone."""
-    namespace = f"crash-{uuid.uuid4().hex[:8]}"
-    rig.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}])
-    manager = Manager(
-        kubeconfig,
-        folder / f"{namespace}.log",
-        (
-            f"--namespace={namespace}",
-            f"--ambiguous-create-window={WINDOW_S}s",
-            "--health-addr=127.0.0.1:0",
-            "--diagnostics-address=127.0.0.1:0",
-            "--insecure-diagnostics=true",
-            "--webhook-host=127.0.0.1",
-            "--webhook-port=0",
-            "--v=4",
-            *flags,
-        ),
-    )
-    with Simulator.start() as simulator:
-        made = World(rig, simulator, manager, namespace)
-        manager.start()
+def world(ground: Ground, *flags: str, with_proxy: bool = False) -> Iterator[World]:
+    """Have a fresh project, and a manager that looks at a fresh namespace alone; it is not started yet."""
+    name = ground.name()
+    ground.rig.api.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
+    with contextlib.ExitStack() as stack:
+        proxy = stack.enter_context(KubeProxy(ground.gateway)) if with_proxy else None
+        kubeconfig = proxy.kubeconfig(ground.kubeconfig, ground.folder / name) if proxy else ground.kubeconfig
+        manager = Manager(
+            kubeconfig, ground.folder / f"{name}.log", (*flags_of(name, ground), *flags), nursery=ground.nursery
+        )
+        made = World(ground, ground.tenant(name), manager, name, proxy)
+        made.apply(made.secret())
+        made.before = made.inventory()
         try:
-            made.apply(made.secret())
             yield made
         finally:
-            if manager.is_alive():
+            if made.starts and manager.is_alive():
                 manager.kill()
 
 
-def inventory(simulator: Simulator) -> Mapping[str, Mapping[str, Any]]:
-    """Return everything in the cloud by kind and id, tokens aside."""
+def flags_of(namespace: str, ground: Ground) -> tuple[str, ...]:
+    """Return the flags of a manager of one namespace."""
+    return (
+        f"--namespace={namespace}",
+        f"--ambiguous-create-window={WINDOW_S}s",
+        "--health-addr=127.0.0.1:0",
+        "--diagnostics-address=127.0.0.1:0",
+        "--insecure-diagnostics=true",
+        "--webhook-host=127.0.0.1",
+        "--webhook-port=0",
+        f"--webhook-cert-dir={ground.folder / 'no-certificates'}",
+        "--v=4",
+    )
 
-    def look() -> Mapping[str, Mapping[str, Any]]:
+
+def inventory(simulator: Simulator) -> Inventory:
+    """Return everything in the cloud by kind and id, identities and each project's default group aside."""
+
+    def look() -> Inventory:
         simulator.cloud.run_due()
         return simulator.cloud.inventory()
 

@@ -1,0 +1,55 @@
+"""The ground of all runs, and what is said of them at the end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from capo.local.rig import Rig
+from e2e.crash.campaign import LIMIT_VARIABLE, Campaign, seed_of_commit, summary
+from e2e.crash.ground import Ground
+from e2e.crash.ground import ground as ground_of
+
+CAMPAIGN: Final = pytest.StashKey[Campaign]()
+
+
+@pytest.fixture(scope="package")
+def ground(api_server: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    """What all runs share."""
+    with ground_of(api_server, tmp_path_factory.mktemp("crash")) as made:
+        yield made
+
+
+@pytest.fixture(scope="package")
+def campaign(request: pytest.FixtureRequest, ground: Ground) -> Campaign:
+    """All runs of the tests that were selected, over.
+
+    ``CRASH_SECONDS`` limits their time, ``CRASH_SEED`` chooses among them instead of the commit.
+    """
+    seed = os.environ.get("CRASH_SEED") or seed_of_commit()
+    made = Campaign(ground, float(os.environ.get(LIMIT_VARIABLE, "0")), seed)
+    calls = [getattr(item, "callspec", None) for item in request.session.items]
+    wanted = [(c.params["scenario"], c.params["way"]) for c in calls if c and {"scenario", "way"} <= c.params.keys()]
+    request.config.stash[CAMPAIGN] = made
+    made.run(wanted)
+    return made
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how many runs there were and which were left out."""
+    campaign = config.stash.get(CAMPAIGN, None)
+    if campaign is None:
+        return
+    terminalreporter.section("crash runs")
+    outcomes = campaign.outcomes.values()
+    missed = [point for point, outcome in campaign.outcomes.items() if not outcome.struck]
+    terminalreporter.line(
+        f"{len(outcomes)} runs in {campaign.seconds:.0f} s, {sum(bool(o.fault) for o in outcomes)} of them failed; "
+        f"{len(campaign.left_out)} left out for time; seed {campaign.seed}"
+    )
+    for title, points in (("left out", campaign.left_out), ("write not reached", missed)):
+        for line in summary(points):
+            terminalreporter.line(f"{title}: {line}")

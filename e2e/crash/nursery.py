@@ -1,0 +1,151 @@
+"""Processes of ``capo run`` that start in no time: forked off one that has imported everything.
+
+A crash run starts two managers, and most of what a start costs is imports. What runs in the fork is ``capo run``
+with the same flags. The nursery itself is ``python -m e2e.crash.nursery``: an order a line on its standard input, the
+process id of the manager on its standard output; it ends, and all managers with it, when its input does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+PR_SET_PDEATHSIG: Final = 1
+MODULES: Final = (
+    "capo.cli.run",
+    "capo.controllers.openstackcluster.subject",
+    "capo.controllers.openstackfloatingippool.subject",
+    "capo.controllers.openstackmachine.subject",
+    "capo.controllers.openstackserver.subject",
+    "capo.engine.feed",
+    "capo.engine.manager",
+    "capo.openstack.cloud",
+    "capo.webhooks.server",
+    "capo.webhooks.supervisor",
+)
+
+
+@dataclass
+class Offspring:
+    """A process that is not our child; as far as needed the same as :class:`subprocess.Popen`."""
+
+    pid: int
+
+    def __post_init__(self) -> None:
+        self._handle = -1
+        with contextlib.suppress(ProcessLookupError):
+            self._handle = os.pidfd_open(self.pid)
+
+    def poll(self) -> int | None:
+        """Return None while the process runs, else a number that says nothing: only its parent learns more."""
+        return self._awaited(0.0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end of the process.
+
+        Raises:
+            subprocess.TimeoutExpired: it still runs.
+        """
+        status = self._awaited(timeout)
+        if status is None:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
+        return status
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal; nothing happens when the process is gone."""
+        if self.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, number)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self.send_signal(signal.SIGKILL)
+
+    def _awaited(self, timeout: float | None) -> int | None:
+        if self._handle == -1:
+            return -1
+        poll = select.poll()
+        poll.register(self._handle, select.POLLIN)
+        if not poll.poll(None if timeout is None else 1000 * timeout):
+            return None
+        os.close(self._handle)
+        self._handle = -1
+        return -1
+
+
+class Nursery:
+    """Starts managers; a context manager, threads may share it."""
+
+    def __init__(self, log: Path) -> None:
+        with log.open("ab") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "e2e.crash.nursery"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                cwd=Path(__file__).parents[2],
+            )
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait(30)
+        self._process.stdout.close()
+
+    def run(self, arguments: list[str], log: Path, environment: dict[str, str]) -> Offspring:
+        """Have ``capo run`` with these arguments in a process of its own."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        order = {"arguments": arguments, "log": str(log), "environment": environment}
+        with self._lock:
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
+            answer = self._process.stdout.readline()
+        return Offspring(int(answer))
+
+
+def main() -> None:
+    """Fork a manager for each order."""
+    for name in MODULES:
+        importlib.import_module(name)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    for line in sys.stdin:
+        process_id = os.fork()
+        if process_id == 0:
+            os._exit(_run(json.loads(line)))
+        print(process_id, flush=True)
+
+
+def _run(order: dict[str, Any]) -> int:
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    log = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.environ.update(order["environment"])
+    run = importlib.import_module("capo.cli.run")
+    status: int = run.main(order["arguments"])
+    return status
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+"""What the manager is doing while it dies: each scenario makes something whole, then deletes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+
+from capo import names
+from capo.simulator.testing import Client
+from e2e.crash.ground import KEY_PAIR
+from e2e.crash.world import World
+
+Object = dict[str, Any]
+
+NAME: Final = "crashed"
+IDENTITY: Final = {"name": "cloud", "cloudName": "sim"}
+IMAGE: Final = {"filter": {"name": "tiny-image"}}
+SERVER: Final = {"flavor": {"filter": {"name": "m1.tiny"}}, "image": IMAGE, "sshKeyName": KEY_PAIR}
+BASTION: Final = names.bastion(NAME)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One story.
+
+    Args:
+        prepare: what is there before the manager may die.
+        act: what it is asked to make.
+        is_made: tells whether it is there.
+        delete: asks for the deletion of everything.
+        is_gone: tells whether that is over.
+    """
+
+    name: str
+    prepare: Callable[[World], None]
+    act: Callable[[World], None]
+    is_made: Callable[[World], bool]
+    delete: Callable[[World], None]
+    is_gone: Callable[[World], bool]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+# -- a server written by hand ---------------------------------------------------------------------------------------
+
+
+def prepare_server(world: World) -> None:
+    """Have a network as a user has it, and a manager that runs."""
+    user_network(world)
+    world.start()
+
+
+def user_network(world: World) -> str:
+    """Make a network with a subnet as the project's user; it is none of what is counted. Return its id."""
+    client = Client(world.ground.simulator, auth=yaml.safe_load(world.tenant.clouds)["clouds"]["sim"]["auth"])
+    with client.session:
+        made = client.make("/network/v2.0/networks", "network", name="own")
+        client.make("/network/v2.0/subnets", "subnet", network_id=made["id"], cidr="10.9.0.0/24", ip_version=4)
+    world.before = world.inventory()
+    return str(made["id"])
+
+
+def apply_server(world: World) -> None:
+    """Ask for a server with two ports, a trunk, a root volume and a data volume."""
+    (network,) = world.inventory()["network/networks"]
+    spec = {
+        "identityRef": IDENTITY,
+        "flavor": "m1.small",
+        "image": IMAGE,
+        "sshKeyName": KEY_PAIR,
+        "rootVolume": {"sizeGiB": 1},
+        "additionalBlockDevices": [{"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}],
+        "ports": [
+            {"network": {"id": network}, "trunk": True, "tags": ["first"]},
+            {"network": {"id": network}, "nameSuffix": "second"},
+        ],
+    }
+    made = {"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "OpenStackServer", "spec": spec}
+    world.apply({**made, "metadata": {"name": NAME}})
+
+
+def has_server(world: World) -> bool:
+    """Tell whether the server is ready."""
+    status = world.status("openstackservers", NAME)
+    return bool(status.get("ready")) and is_settled(status)
+
+
+def is_settled(status: Object) -> bool:
+    """Tell whether no create is pending any more."""
+    return not (status.get("resources") or {}).get("pending")
+
+
+def is_deleted(plural: str) -> Callable[[World], bool]:
+    """Return what tells whether the object of this scenario is gone."""
+    return lambda world: world.get(plural, NAME) is None
+
+
+# -- a cluster with a control plane machine, or with a bastion ------------------------------------------------------
+
+
+def cluster(**spec: Any) -> tuple[Object, Object]:
+    """Return a Cluster and its OpenStackCluster."""
+    ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": NAME}
+    whole = {"identityRef": IDENTITY, "managedSubnets": [{"cidr": "10.6.0.0/24"}], **spec}
+    return (
+        {
+            "apiVersion": "cluster.x-k8s.io/v1beta2",
+            "kind": "Cluster",
+            "metadata": {"name": NAME},
+            "spec": {"infrastructureRef": ref},
+        },
+        {
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+            "kind": "OpenStackCluster",
+            "metadata": {"name": NAME},
+            "spec": whole,
+        },
+    )
+
+
+def control_plane_machine() -> tuple[Object, Object, Object]:
+    """Return a Machine of the control plane with its bootstrap data and its OpenStackMachine."""
+    labels = {names.CLUSTER_NAME_LABEL: NAME, names.CONTROL_PLANE_LABEL: ""}
+    metadata = {"name": NAME, "labels": labels}
+    ref = {"apiGroup": names.GROUP, "kind": "OpenStackMachine", "name": NAME}
+    return (
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bootstrap"}, "stringData": {"value": "#!"}},
+        {
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+            "kind": "OpenStackMachine",
+            "metadata": metadata,
+            "spec": SERVER,
+        },
+        {
+            "apiVersion": "cluster.x-k8s.io/v1beta2",
+            "kind": "Machine",
+            "metadata": metadata,
+            "spec": {"clusterName": NAME, "bootstrap": {"dataSecretName": "bootstrap"}, "infrastructureRef": ref},
+        },
+    )
+
+
+def apply_control_plane(world: World) -> None:
+    """Ask for a cluster with load balancer and security groups, and for its first machine."""
+    balanced = {"managedLoadBalancer": {"enabled": True}}
+    groups = {"allowAllInClusterTraffic": True}
+    world.apply(*cluster(apiServer=balanced, managedSecurityGroups=groups), *control_plane_machine())
+
+
+def has_control_plane(world: World) -> bool:
+    """Tell whether the machine is provisioned and takes its part of the API's traffic."""
+    status, infra = world.status("openstackmachines", NAME), world.status("openstackclusters", NAME)
+    server = world.status("openstackservers", NAME)
+    is_up = bool((status.get("initialization") or {}).get("provisioned")) and is_true(status, "APIServerIngressReady")
+    return is_up and is_true(infra, "Ready") and all(map(is_settled, (status, infra, server)))
+
+
+def is_true(status: Object, type_: str) -> bool:
+    """Tell whether a condition is True."""
+    return any(c["type"] == type_ and c["status"] == "True" for c in status.get("conditions") or ())
+
+
+def delete_control_plane(world: World) -> None:
+    """Ask for the deletion as ``clusterctl`` users do: the Cluster's, whose machines go first."""
+    world.delete("machines", NAME)
+    world.delete("clusters", NAME)
+
+
+def is_cluster_gone(world: World) -> bool:
+    """Tell whether nothing of the cluster is left in Kubernetes."""
+    return not world.ours() and world.get("clusters", NAME) is None
+
+
+def prepare_bastion(world: World) -> None:
+    """Have a cluster whose bastion is up."""
+    world.start()
+    world.apply(*cluster(bastion={"enabled": True, "spec": SERVER}))
+    world.until("the first bastion is up", lambda: has_bastion(world))
+    server = world.get("openstackservers", BASTION)
+    assert server is not None
+    world.patch("openstackclusters", NAME, {"metadata": {"annotations": {"first": server["metadata"]["uid"]}}})
+
+
+def edit_bastion(world: World) -> None:
+    """Ask for a bastion of another flavor."""
+    spec = {"bastion": {"spec": {"flavor": {"filter": {"name": "m1.small"}}}}}
+    world.patch("openstackclusters", NAME, {"spec": spec})
+
+
+def has_bastion(world: World) -> bool:
+    """Tell whether there is a bastion with its address."""
+    infra, server = world.status("openstackclusters", NAME), world.status("openstackservers", BASTION)
+    shown = infra.get("bastion") or {}
+    is_up = bool(shown.get("floatingIP")) and is_true(infra, "Ready") and is_true(infra, "BastionReady")
+    return is_up and bool(server.get("ready")) and shown.get("id") == server.get("instanceID") and is_settled(infra)
+
+
+def has_new_bastion(world: World) -> bool:
+    """Tell whether the bastion is up and another one than before."""
+    server, infra = world.get("openstackservers", BASTION), world.get("openstackclusters", NAME)
+    if server is None or infra is None:
+        return False
+    first = infra["metadata"]["annotations"]["first"]
+    return bool(server["metadata"]["uid"] != first) and server["spec"]["flavor"] == "m1.small" and has_bastion(world)
+
+
+def delete_cluster(world: World) -> None:
+    """Ask for the deletion of the Cluster."""
+    world.delete("clusters", NAME)
+
+
+SCENARIOS: Final = (
+    Scenario(
+        "server",
+        prepare_server,
+        apply_server,
+        has_server,
+        lambda world: world.delete("openstackservers", NAME),
+        is_deleted("openstackservers"),
+    ),
+    Scenario(
+        "control-plane", World.start, apply_control_plane, has_control_plane, delete_control_plane, is_cluster_gone
+    ),
+    Scenario("bastion-edit", prepare_bastion, edit_bastion, has_new_bastion, delete_cluster, is_cluster_gone),
+)

@@ -1,0 +1,26 @@
+"""Whatever write goes wrong in whatever way: in the end all exists once, and after the deletion nothing is left.
+
+On a real kube-apiserver (conversion and webhooks stripped, Cluster API's managers played) and the simulator, with real
+``capo run`` processes under the ServiceAccount that ships. One fresh run for each write and each way.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from e2e.crash.campaign import LIMIT_VARIABLE, WAYS, Campaign
+from e2e.crash.scenarios import SCENARIOS, Scenario
+
+pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(4 * 3600)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+def test_nothing_is_made_twice_and_nothing_stays_behind(campaign: Campaign, scenario: Scenario, way: str) -> None:
+    failures = campaign.failures(scenario, way)
+    runs, reached = campaign.number(scenario, way)
+
+    if not runs:
+        pytest.skip(f"left out for time ({LIMIT_VARIABLE})")
+    assert not failures, f"{len(failures)} of {runs} runs failed\n" + "\n\n".join(failures)
+    assert 2 * reached >= runs, f"{runs - reached} of {runs} runs never came to their write"

@@ -1,0 +1,123 @@
+"""Plays Cluster API's managers where none runs: owners, what they copy from us, deletion in order.
+
+It does what the contract says that they do with our objects and nothing else, a step at each call. Where the real
+managers run it is not used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capo.local.apiclient import Api
+from capo.local.errors import ApiError
+
+Object = dict[str, Any]
+
+CORE: Final = "cluster.x-k8s.io/v1beta2"
+GROUP: Final = "infrastructure.cluster.x-k8s.io/v1beta2"
+MERGE: Final = {"Content-Type": "application/merge-patch+json"}
+
+
+@dataclass
+class Player:
+    """Cluster API's core managers in one namespace."""
+
+    api: Api
+    namespace: str
+
+    def step(self) -> None:
+        """Do what there is to do now; a change that somebody else made meanwhile is met at the next step."""
+        for machine in self._list(CORE, "machines"):
+            self._attempt(lambda machine=machine: self._machine(machine))  # type: ignore[misc]
+        for cluster in self._list(CORE, "clusters"):
+            self._attempt(lambda cluster=cluster: self._cluster(cluster))  # type: ignore[misc]
+
+    @staticmethod
+    def _attempt(work: Callable[[], None]) -> None:
+        with contextlib.suppress(ApiError):
+            work()
+
+    def _cluster(self, cluster: Object) -> None:
+        infra = self._referenced(cluster, "openstackclusters")
+        if cluster["metadata"].get("deletionTimestamp"):
+            if not self._list(CORE, "machines"):
+                self._end(cluster, "clusters", infra, "openstackclusters")
+            return
+        self._own(cluster, "clusters", infra, "openstackclusters")
+        if not infra or not (infra.get("status") or {}).get("initialization", {}).get("provisioned"):
+            return
+        endpoint = infra["spec"].get("controlPlaneEndpoint")
+        if endpoint and cluster["spec"].get("controlPlaneEndpoint") != endpoint:
+            self._patch(cluster, "clusters", {"spec": {"controlPlaneEndpoint": endpoint}})
+        self._provisioned(cluster, "clusters")
+
+    def _machine(self, machine: Object) -> None:
+        infra = self._referenced(machine, "openstackmachines")
+        if machine["metadata"].get("deletionTimestamp"):
+            self._end(machine, "machines", infra, "openstackmachines")
+            return
+        self._own(machine, "machines", infra, "openstackmachines")
+        if not infra or not (infra.get("status") or {}).get("initialization", {}).get("provisioned"):
+            return
+        if machine["spec"].get("providerID") != infra["spec"].get("providerID"):
+            self._patch(machine, "machines", {"spec": {"providerID": infra["spec"]["providerID"]}})
+        self._provisioned(machine, "machines")
+
+    def _provisioned(self, obj: Object, plural: str) -> None:
+        """Say that the infrastructure is there, once."""
+        if not obj.get("status", {}).get("initialization", {}).get("infrastructureProvisioned"):
+            status = {"status": {"initialization": {"infrastructureProvisioned": True}}}
+            self._patch(obj, plural, status, subresource="/status")
+
+    def _own(self, owner: Object, plural: str, infra: Object | None, infra_plural: str) -> None:
+        """Hold the owner until its infrastructure is gone; have the owner reference on the infrastructure."""
+        finalizers = owner["metadata"].get("finalizers") or []
+        mine = f"{plural[:-1]}.cluster.x-k8s.io"
+        if mine not in finalizers:
+            self._patch(owner, plural, {"metadata": {"finalizers": [*finalizers, mine]}})
+        if infra and not infra["metadata"].get("ownerReferences"):
+            reference = {
+                "apiVersion": CORE,
+                "kind": owner["kind"],
+                "name": owner["metadata"]["name"],
+                "uid": owner["metadata"]["uid"],
+                "controller": True,
+                "blockOwnerDeletion": True,
+            }
+            labels = {"cluster.x-k8s.io/cluster-name": owner["spec"].get("clusterName", owner["metadata"]["name"])}
+            version = infra["metadata"]["resourceVersion"]
+            metadata = {"ownerReferences": [reference], "labels": labels, "resourceVersion": version}
+            self._patch(infra, infra_plural, {"metadata": metadata})
+
+    def _end(self, owner: Object, plural: str, infra: Object | None, infra_plural: str) -> None:
+        """Delete the infrastructure, and let the owner go when it is gone."""
+        if infra is None:
+            self._patch(owner, plural, {"metadata": {"finalizers": []}})
+        elif not infra["metadata"].get("deletionTimestamp"):
+            self.api.delete(self._path(GROUP, infra_plural, infra["metadata"]["name"]))
+
+    def _referenced(self, owner: Object, plural: str) -> Object | None:
+        name = owner["spec"]["infrastructureRef"]["name"]
+        try:
+            return self.api.get(self._path(GROUP, plural, name))
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def _list(self, version: str, plural: str) -> list[Object]:
+        items: list[Object] = self.api.get(self._path(version, plural))["items"]
+        kind = {"clusters": "Cluster", "machines": "Machine"}[plural]
+        return [{"kind": kind, **item} for item in items]
+
+    def _patch(self, obj: Object, plural: str, patch: Object, *, subresource: str = "") -> None:
+        version = GROUP if plural.startswith("openstack") else CORE
+        path = self._path(version, plural, obj["metadata"]["name"]) + subresource
+        self.api.request("PATCH", path, data=json.dumps(patch), headers=MERGE)
+
+    def _path(self, version: str, plural: str, name: str = "") -> str:
+        return f"/apis/{version}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
