@@ -45,6 +45,8 @@ class ConditionType(StrEnum):
     """Floating IP from the pool is associated with the server."""
     DEPENDENCIES_RESOLVED = "DependenciesResolved"
     """Ours: flavor, image, server group, networks and groups of the server are resolved to ids."""
+    ADDRESS_CLAIMED = "AddressClaimed"
+    """Ours: the pool has allocated an address to the server."""
     PORTS_READY = "PortsReady"
     """Ours: every port of the server is made."""
     TRUNKS_READY = "TrunksReady"

@@ -5,11 +5,14 @@ Source: Networking API, "Trunk networking".
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from capo import names
 from capo.errors import NotFoundError
 from capo.names import Stamp
+from capo.openstack import tags
 from capo.openstack.cloud import Body, Cloud
 
 
@@ -31,6 +34,11 @@ def create(cloud: Cloud, wanted: WantedTrunk) -> Body:
     """Make a trunk without subports."""
     body: Body = cloud.post("network", "/trunks", json=request(wanted))["trunk"]
     return body
+
+
+def replace_tags(cloud: Cloud, body: Mapping[str, Any], wanted: Sequence[str]) -> Body:
+    """Have exactly these tags on a trunk; return it with them."""
+    return tags.replace(cloud, "trunks", body, wanted)
 
 
 def delete(cloud: Cloud, trunk_id: str) -> None:

@@ -1,57 +1,187 @@
 """References of a spec -> ids: what is pinned in ``status.resolved`` and never worked out again.
 
-Source: behaviour reference, machines.md 1.4.
+Each of the four parts (server group, image, flavor, ports) is resolved by itself: what was found stays, whatever the
+others do. Source: behaviour reference, machines.md 1.4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 from capo import names
-from capo.api.v1alpha1 import OpenStackServer
-from capo.api.v1alpha1.openstackserver import ResolvedServerSpec
+from capo.api.v1alpha1.openstackserver import OpenStackServerSpec, ResolvedServerSpec
 from capo.api.v1beta2.network import SecurityGroupParam, SubnetParam
 from capo.api.v1beta2.port import FixedIP, PortOpts
-from capo.controllers.openstackserver.scope import ServerScope
-from capo.errors import AmbiguousMatchError, InvalidSpecError, UnsupportedFieldError
-from capo.openstack import flavor, image, network, security_group, server_group, subnet
+from capo.controllers.openstackserver import orc
+from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope
+from capo.engine import conditions
+from capo.engine.steps import Done, Outcome, Wait
+from capo.errors import (
+    AmbiguousMatchError,
+    CapoError,
+    IdentityError,
+    InvalidSpecError,
+    NotAuthorizedError,
+    TerminalError,
+    UnsupportedByCloudError,
+)
+from capo.openstack import extension, flavor, image, network, security_group, server_group, subnet
 from capo.openstack.cloud import Cloud
 
 
-def resolved(scope: ServerScope) -> ResolvedServerSpec:
-    """Return everything that the spec refers to, as ids.
+@dataclass(frozen=True)
+class Part:
+    """One of the four.
+
+    Args:
+        name: as messages call it.
+        field: of ``status.resolved``.
+        is_known: tells whether an earlier pass found it.
+        find: returns the value of the field, or what is waited for.
+    """
+
+    name: str
+    field: str
+    is_known: Callable[[OpenStackServerSpec, ResolvedServerSpec], bool]
+    find: Callable[[ServerScope], Any]
+
+
+@dataclass(frozen=True)
+class Resolution:
+    """What resolving came to.
+
+    Args:
+        fields: what this pass found, as fields of ``status.resolved``.
+        waits: what is waited for, by the name of the part.
+        errors: what failed, by the name of the part.
+    """
+
+    fields: Mapping[str, Any]
+    waits: Mapping[str, Wait]
+    errors: Mapping[str, CapoError]
+
+    @property
+    def error(self) -> CapoError | None:
+        """All failures as one; None when there are none."""
+        if not self.errors:
+            return None
+        first, *others = sorted(self.errors.values(), key=_urgency)
+        joined = copy.copy(first)
+        joined.message = "; also ".join([first.message, *(f"{each.reason}: {each.message}" for each in others)])
+        return joined
+
+    @property
+    def wait(self) -> Wait | None:
+        """All that is waited for as one; None when there is nothing."""
+        if not self.waits:
+            return None
+        first = min(self.waits.values(), key=lambda wait: wait.reason != orc.FAILED)
+        message = "; ".join(f"{name}: {wait.message}" for name, wait in self.waits.items())
+        return Wait(first.reason, message, first.after_s)
+
+
+def _urgency(error: CapoError) -> int:
+    """Order errors: refused credentials first, then what may heal, last what only an edit heals."""
+    return 0 if isinstance(error, NotAuthorizedError | IdentityError) else 1 + isinstance(error, TerminalError)
+
+
+def resolve_references(scope: ServerScope) -> Outcome:
+    """Have every reference of the spec resolved; pinned before anything is made from it.
+
+    A server that is found by its stamp (its object was moved, its status lost) needs none of them.
+    """
+    if scope.known_server_id is not None or is_whole(scope.server.spec, scope.resolved):
+        return Done()
+    found = resolve(scope)
+    if found.fields:
+        known = (scope.resolved or ResolvedServerSpec()).to_dict()
+        merged = ResolvedServerSpec.model_validate({**known, **found.fields})
+        scope.turn.pinned["resolved"] = merged.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
+    if (found.error or found.wait) and _may_be_there(scope) and scope.observed.find("server", SERVER_ROLE):
+        return Done()
+    if found.error:
+        raise found.error
+    return found.wait or Done()
+
+
+def _may_be_there(scope: ServerScope) -> bool:
+    """Tell whether the server may exist although nothing is known of it: no pass of this status came so far before."""
+    shown = scope.turn.obj.get("status", {}).get("conditions") or ()
+    return not scope.turn.is_newborn and conditions.find(shown, "DependenciesResolved") is None
+
+
+def resolve(scope: ServerScope) -> Resolution:
+    """Resolve what is not resolved yet.
 
     Raises:
-        NotFoundError: a reference matches nothing; the leaf says what.
-        AmbiguousMatchError: a reference matches more than one.
-        UnsupportedFieldError: the spec uses a field that is not handled yet.
+        InvalidSpecError: the spec has no port.
     """
     spec = scope.server.spec
-    refuse_unsupported(scope.server)
-    return ResolvedServerSpec.model_validate(
-        {
-            "serverGroupID": _server_group(scope),
-            "imageID": image.resolve(scope.cloud, spec.image),
-            "flavorID": flavor.resolve(scope.cloud, id_=spec.flavor_id, name=spec.flavor),
-            "ports": [_port(scope, index, port) for index, port in enumerate(spec.ports)],
-        }
-    )
-
-
-def refuse_unsupported(server: OpenStackServer) -> None:
-    """Refuse what this version would ignore."""
-    if server.spec.image.image_ref is not None:
-        raise UnsupportedFieldError("spec.image.imageRef is not handled yet: name the image by id or filter")
-    if server.spec.floating_ip_pool_ref is not None:
-        raise UnsupportedFieldError("spec.floatingIPPoolRef is not handled yet")
-    if not server.spec.ports:
+    if not spec.ports:
         raise InvalidSpecError("spec.ports is empty: a server needs at least one port")
+    known = scope.resolved or ResolvedServerSpec()
+    fields: dict[str, Any] = {}
+    waits: dict[str, Wait] = {}
+    errors: dict[str, CapoError] = {}
+    for part in [part for part in PARTS if not part.is_known(spec, known)]:
+        try:
+            found = part.find(scope)
+        except CapoError as error:
+            errors[part.name] = error
+            continue
+        if isinstance(found, Wait):
+            waits[part.name] = found
+        else:
+            fields[part.field] = found
+    return Resolution(fields, waits, errors)
+
+
+def is_whole(spec: OpenStackServerSpec, resolved: ResolvedServerSpec | None) -> bool:
+    """Tell whether every reference of a spec is resolved."""
+    return resolved is not None and all(part.is_known(spec, resolved) for part in PARTS)
 
 
 def _server_group(scope: ServerScope) -> str:
     wanted = scope.server.spec.server_group
     return server_group.resolve(scope.cloud, wanted) if wanted else ""
+
+
+def _image(scope: ServerScope) -> str | Wait:
+    wanted = scope.server.spec.image
+    if wanted.image_ref is not None:
+        return orc.image_id(scope, wanted.image_ref.name)
+    return image.resolve(scope.cloud, wanted)
+
+
+def _flavor(scope: ServerScope) -> str:
+    spec = scope.server.spec
+    return flavor.resolve(scope.cloud, id_=spec.flavor_id, name=spec.flavor)
+
+
+def _ports(scope: ServerScope) -> list[dict[str, Any]]:
+    found = [_port(scope, index, port) for index, port in enumerate(scope.server.spec.ports)]
+    if any(port["trunk"] for port in found) and not extension.is_there(scope.cloud, extension.TRUNK):
+        raise UnsupportedByCloudError(
+            "a port asks for a trunk, and the cloud's Neutron has no extension `trunk`",
+            next_step="Set trunk to false, or have the cloud's administrator enable trunks.",
+        )
+    return found
+
+
+PARTS: Final = (
+    Part(
+        "ServerGroup",
+        "serverGroupID",
+        lambda spec, known: spec.server_group is None or bool(known.server_group_id),
+        _server_group,
+    ),
+    Part("Image", "imageID", lambda _, known: bool(known.image_id), _image),
+    Part("Flavor", "flavorID", lambda _, known: bool(known.flavor_id), _flavor),
+    Part("Ports", "ports", lambda spec, known: len(known.ports) == len(spec.ports), _ports),
+)
 
 
 def _port(scope: ServerScope, index: int, port: PortOpts) -> dict[str, Any]:

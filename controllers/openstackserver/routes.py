@@ -6,11 +6,14 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from capo import names
-from capo.engine.store import Route, Store
-from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER
+from capo.contract import references
+from capo.engine.store import Object, Route, Store
+from capo.kube.kinds import CLUSTER, IP_ADDRESS, IP_ADDRESS_CLAIM, OPENSTACK_SERVER, ORC_IMAGE
+
+Idents = Iterable[tuple[str, str]]
 
 
-def of_cluster(cluster: dict[str, Any], store: Store) -> Iterable[tuple[str, str]]:
+def of_cluster(cluster: Object, store: Store) -> Idents:
     """A Cluster was paused or unpaused: all servers that carry its label."""
     metadata = cluster["metadata"]
     label = names.CLUSTER_NAME_LABEL
@@ -25,4 +28,35 @@ def _paused(server: dict[str, Any]) -> bool:
     return any(c["type"] == "Paused" and c["status"] == "True" for c in conditions)
 
 
-ROUTES: Final = (Route(CLUSTER, of_cluster),)
+def of_image(image: Object, store: Store) -> Idents:
+    """An image of ORC changed: the servers of its namespace that wait for it, whatever it came to (W-21)."""
+    namespace, name = image["metadata"]["namespace"], image["metadata"]["name"]
+    for server in store.list(OPENSTACK_SERVER, namespace):
+        wanted = (server.get("spec", {}).get("image") or {}).get("imageRef") or {}
+        is_resolved = (server.get("status", {}).get("resolved") or {}).get("imageID")
+        if wanted.get("name") == name and not is_resolved:
+            yield namespace, server["metadata"]["name"]
+
+
+def of_claim(claim: Object, _store: Store) -> Idents:
+    """An IPAddressClaim changed: the server that it was made for."""
+    return [
+        (claim["metadata"]["namespace"], owner.name)
+        for owner in references.owners(claim)
+        if owner.group == names.GROUP and owner.kind == OPENSTACK_SERVER.kind
+    ]
+
+
+def of_address(address: Object, store: Store) -> Idents:
+    """An IPAddress changed: the server whose claim it answers."""
+    name = (address.get("spec", {}).get("claimRef") or {}).get("name") or ""
+    claim = store.get(IP_ADDRESS_CLAIM, address["metadata"]["namespace"], name)
+    return of_claim(claim, store) if claim else ()
+
+
+ROUTES: Final = (
+    Route(CLUSTER, of_cluster),
+    Route(ORC_IMAGE, of_image),
+    Route(IP_ADDRESS_CLAIM, of_claim),
+    Route(IP_ADDRESS, of_address),
+)

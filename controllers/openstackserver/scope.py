@@ -19,15 +19,22 @@ class ServerScope:
     """The object, its cloud and what is known of it.
 
     Args:
-        known_server_id: the id that an earlier pass recorded; None as long as no server was ever made. A server that
-            was made once is never made again: Machines are immutable.
+        earlier_server_id: the id that an earlier pass recorded; None as long as no server was ever made.
     """
 
     turn: Turn
     server: OpenStackServer
     cloud: Cloud
     observed: Observed
-    known_server_id: str | None
+    earlier_server_id: str | None
+
+    @property
+    def known_server_id(self) -> str | None:
+        """The id of the server; None as long as none was ever made.
+
+        A server that was made once is never made again: Machines are immutable.
+        """
+        return self.earlier_server_id or self.turn.ledger.id_of(SERVER_ROLE)
 
     @property
     def sight(self) -> Observed:
@@ -39,6 +46,13 @@ class ServerScope:
         """What the references of the spec were resolved to, in this pass or an earlier one; None before that."""
         pinned = self.turn.pinned.get("resolved")
         return ResolvedServerSpec.model_validate(pinned) if pinned else self.server.status.resolved
+
+    @property
+    def dependencies(self) -> ResolvedServerSpec:
+        """What a server is made from; known to all steps that need the first one, as long as it is not made."""
+        if self.resolved is None:
+            raise AssertionError("references are resolved by the first step, which all others need")
+        return self.resolved
 
     @property
     def name(self) -> str:

@@ -59,11 +59,11 @@ class ServerSubject:
 
     def report(self, scope: ServerScope, results: Results) -> Report:
         """Return status fields and the conditions that no step shows."""
-        shown = [*status.conditions(results), pausing.NOT_PAUSED]
         if scope.turn.is_deleting:
-            return Report(status={"ready": False}, conditions=[pausing.NOT_PAUSED], silent_s=_silent_s(scope.turn))
-        ports = len(scope.resolved.ports) if scope.resolved else 0
-        fields = status.of_pass(_seen(scope, results), scope.turn.ledger, ports, results)
+            shown = [*status.conditions_of_removal(results), pausing.NOT_PAUSED]
+            return Report(status={"ready": False}, conditions=shown, silent_s=_silent_s(scope.turn))
+        shown = [*status.conditions(scope, results), pausing.NOT_PAUSED]
+        fields = status.of_pass(_seen(scope, results), scope, results)
         return Report(status=fields, conditions=shown)
 
     def credentials(self, obj: Object, tools: Tools) -> str:

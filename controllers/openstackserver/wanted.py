@@ -75,6 +75,13 @@ def volumes(obj: OpenStackServer, image_id: str, owner: str) -> dict[str, Wanted
     return found
 
 
+def volume_roles(obj: OpenStackServer) -> list[str]:
+    """Return the roles of the Cinder volumes; disks on the host have none (W-25)."""
+    root = [volume_role(None)] if obj.spec.root_volume else []
+    devices = enumerate(obj.spec.additional_block_devices)
+    return [*root, *(volume_role(index) for index, device in devices if device.storage.type == "Volume")]
+
+
 def _zone(wanted: VolumeAvailabilityZone | None, machine_zone: str | None) -> str | None:
     if wanted is None:
         return None

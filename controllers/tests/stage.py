@@ -95,6 +95,7 @@ class Stage:
         self.store = Store()
         self.store.listen(self._changed)
         self._due: dict[Key, float] = {}
+        self._kinds: set[Kind] = set()
         tools = Tools(self.kube, self.store, self.events, self.clock, self.settings)  # type: ignore[arg-type]
         self.clouds = ManualClouds(self.clock, self._wake)
         identities = Identities(self.kube, self.clouds, self.clock, max_age_s=self.settings.sync_period_s)  # type: ignore[arg-type]
@@ -225,7 +226,8 @@ class Stage:
         """Bring the store in line with the API server, as the feed does."""
         for key, obj in list(self.kube.objects.items()):
             self.store.apply(key.kind, "MODIFIED", obj)
-        for kind in {key.kind for key in self.kube.objects} | {c.kind for c in self.controllers}:
+        self._kinds |= {key.kind for key in self.kube.objects} | {c.kind for c in self.controllers}
+        for kind in self._kinds:
             for known in self.store.list(kind):
                 metadata = known["metadata"]
                 if Key(kind, metadata["namespace"], metadata["name"]) not in self.kube.objects:

@@ -43,6 +43,15 @@ def test_kinds_of_cluster_api_may_only_be_read(resource: str) -> None:
     assert verbs("cluster.x-k8s.io", resource) == {"get", "list", "watch"}
 
 
+@pytest.mark.parametrize("resource", ["ipaddressclaims", "ipaddresses"])
+def test_addresses_may_be_claimed_and_given_back(resource: str) -> None:
+    assert {"create", "delete", "get", "list", "patch", "watch"} <= verbs("ipam.cluster.x-k8s.io", resource)
+
+
+def test_images_of_orc_may_only_be_read() -> None:
+    assert verbs("openstack.k-orc.cloud", "images") == {"get", "list", "watch"}
+
+
 def test_leases_may_be_written_in_our_own_namespace_only() -> None:
     assert verbs("coordination.k8s.io", "leases") == set()
     assert {"create", "get", "update", "patch"} <= verbs("coordination.k8s.io", "leases", kind="Role")

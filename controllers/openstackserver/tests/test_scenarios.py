@@ -2,56 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from capo import names
-from capo.controllers.openstackserver.subject import ServerSubject
+from capo.controllers.openstackserver.tests.world import KIND, made, place, server, status
 from capo.controllers.tests.stage import Stage, killed_at_write
-from capo.kube.kinds import OPENSTACK_SERVER as KIND
 from capo.kube.kinds import SECRET
 from capo.simulator.testing import Client
-
-
-@pytest.fixture
-def stage() -> Iterator[Stage]:
-    with Stage(ServerSubject) as made:
-        made.put_secret()
-        yield made
-
-
-def place(stage: Stage, **spec: Any) -> None:
-    network = stage.network()
-    stage.before = stage.inventory()  # type: ignore[attr-defined]
-    wanted = {
-        "identityRef": {"name": "cloud", "cloudName": "sim"},
-        "flavor": "m1.small",
-        "image": {"filter": {"name": "tiny-image"}},
-        "sshKeyName": "lab",
-        "ports": [{"network": {"id": network["id"]}}],
-        **spec,
-    }
-    stage.put(KIND, {"metadata": {"name": "s"}, "spec": wanted})
-
-
-def made(stage: Stage) -> dict[str, int]:
-    """Count what there is more than before."""
-    before = stage.before  # type: ignore[attr-defined]
-    after = stage.inventory()
-    found = {kind: len(items.keys() - before.get(kind, {}).keys()) for kind, items in after.items()}
-    return {kind: count for kind, count in found.items() if count}
-
-
-def server(stage: Stage) -> dict[str, Any]:
-    (found,) = stage.inventory()["servers"].values()
-    return found
-
-
-def status(stage: Stage) -> dict[str, Any]:
-    found: dict[str, Any] = stage.get(KIND, "s")["status"]
-    return found
 
 
 def test_a_minimal_server_comes_up_with_one_port(stage: Stage) -> None:
@@ -226,7 +185,6 @@ def test_an_error_of_nova_is_shown_in_its_own_words(stage: Stage) -> None:
         pytest.param({"ports": [{"network": {"filter": {"name": "none"}}}]}, "NetworkNotFound", id="network"),
         pytest.param({"sshKeyName": "none"}, "KeyPairNotFound", id="key-pair"),
         pytest.param({"userDataRef": {"name": "none"}}, "BootstrapDataNotFound", id="user-data"),
-        pytest.param({"image": {"imageRef": {"name": "orc"}}}, "UnsupportedField", id="unsupported"),
     ],
 )
 def test_what_is_missing_is_named_with_a_next_step(stage: Stage, spec: dict[str, Any], words: str) -> None:

@@ -1,0 +1,23 @@
+"""Extensions of Neutron that a cloud may lack.
+
+Source: Networking API, "Extensions".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from capo.openstack.cloud import Cloud
+
+TRUNK: Final = "trunk"
+TRUSTED_VIF: Final = "port-trusted-vif"
+
+
+def is_there(cloud: Cloud, alias: str) -> bool:
+    """Tell whether the cloud's Neutron has an extension; the list is kept for a minute."""
+    aliases: frozenset[str] = cloud.lookups.get("extensions", lambda: _listed(cloud))
+    return alias in aliases
+
+
+def _listed(cloud: Cloud) -> frozenset[str]:
+    return frozenset(str(each["alias"]) for each in cloud.list_all("network", "/extensions", "extensions"))

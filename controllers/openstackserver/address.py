@@ -1,0 +1,103 @@
+"""The floating IP that a server claimed: it leads to one of the server's ports.
+
+Neutron is asked which port can be reached from the floating IP's network: it refuses the others and changes nothing.
+A floating IP that leads elsewhere is never taken from there. Source: behaviour reference, machines.md 1.12 and W-13.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from typing import Final
+
+from capo.controllers.openstackserver import claim
+from capo.controllers.openstackserver.scope import ServerScope, port_role
+from capo.engine.steps import Done, NotNeeded, Outcome, Resource, Wait
+from capo.errors import CapoError, ConflictError, ForeignResourceError, InvalidSpecError, NotFoundError
+from capo.openstack import floating_ip
+
+KIND: Final = "floating_ip"
+FRESH_S: Final = 5.0
+"""A look that is older does not tell that an address is missing, or leads elsewhere."""
+
+
+def ensure(scope: ServerScope) -> Outcome:
+    """Have the claimed floating IP lead to a port of the server."""
+    if scope.server.spec.floating_ip_pool_ref is None:
+        return NotNeeded()
+    address = claim.allocated(scope)
+    if isinstance(address, Wait):
+        return address
+    ports = {port["id"]: port for port in _ports(scope)}
+    found = _found(scope, address)
+    if found is None or found.get("port_id") not in (None, *ports):
+        found = _found(scope, address, max_age_s=FRESH_S)
+    if found is None:
+        raise NotFoundError(
+            f"the project has no floating IP {address}, which the pool allocated",
+            resource=f"IPAddressClaim {claim.claim_name(scope)}",
+            next_step="Check that the pool uses credentials of the same project.",
+        )
+    if found.get("port_id") in ports:
+        return Done()
+    if found.get("port_id"):
+        raise ForeignResourceError(
+            f"floating IP {address} leads to port {found['port_id']} and is not taken from it",
+            resource=f"floating_ip {found['id']}",
+            next_step="Dissociate it, or have the pool allocate another one.",
+        )
+    _associate(scope, found, list(ports.values()))
+    return Done()
+
+
+def _ports(scope: ServerScope) -> list[Resource]:
+    found = (scope.observed.find("port", port_role(index)) for index in range(len(scope.server.spec.ports)))
+    return [port for port in found if port is not None]
+
+
+def _found(scope: ServerScope, address: str, *, max_age_s: float | None = None) -> Resource | None:
+    found = scope.observed.matching(KIND, lambda body: body["floating_ip_address"] == address, max_age_s=max_age_s)
+    return found[0] if found else None
+
+
+def _associate(scope: ServerScope, found: Resource, ports: list[Resource]) -> None:
+    """Have the floating IP lead to the first port that its network reaches.
+
+    Raises:
+        ConflictError: there is none; Neutron's words about the last one.
+    """
+    refusal: CapoError | None = None
+    for port_id, fixed_ip in _places(ports):
+        try:
+            changed = floating_ip.associate(scope.cloud, found["id"], port_id=port_id, fixed_ip=fixed_ip)
+        except (ConflictError, InvalidSpecError) as error:
+            refusal = error
+            continue
+        except CapoError:
+            scope.observed.doubt(KIND, found["id"])
+            raise
+        scope.observed.learn(KIND, changed)
+        _tell(scope, "Normal", "SuccessfulAssociateFloatingIP", f"{changed['floating_ip_address']} leads to {port_id}")
+        return
+    words = refusal.message if refusal else "no port of the server has an IPv4 address"
+    failure = ConflictError(
+        f"floating IP {found['floating_ip_address']} cannot lead to any port of the server: {words}",
+        request_id=refusal.request_id if refusal else None,
+        resource=f"{KIND} {found['id']}",
+        next_step="Connect the subnet of a port to a router whose gateway is on the floating IP's network.",
+    )
+    _tell(scope, "Warning", "FailedAssociateFloatingIP", failure.sentence)
+    raise failure
+
+
+def _places(ports: list[Resource]) -> Iterator[tuple[str, str | None]]:
+    """Yield ports and addresses that a floating IP could lead to; Neutron must be told the address if there are two."""
+    for port in ports:
+        addresses = [ip["ip_address"] for ip in port.get("fixed_ips") or ()]
+        version_4 = [address for address in addresses if ipaddress.ip_address(address).version == 4]
+        for address in version_4:
+            yield port["id"], address if len(version_4) > 1 else None
+
+
+def _tell(scope: ServerScope, severity: str, reason: str, message: str) -> None:
+    scope.turn.tools.events.emit(scope.turn.obj, severity, reason, message)

@@ -1,0 +1,186 @@
+"""The address that a server claims from a pool: IPAddressClaim and IPAddress, whoever serves the pool.
+
+The claim is made before anything is made in the cloud: a server whose pool is exhausted costs nothing. It is given back
+when the ports are gone, so that no pool hands out an address that still leads somewhere. Source: behaviour reference,
+machines.md 1.12, 1.15, 4.6, W-07, W-14, W-22; Cluster API's contract for IPAM providers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from capo import names
+from capo.controllers.openstackserver.scope import ServerScope
+from capo.engine.steps import Done, NotNeeded, Outcome, Wait
+from capo.errors import ForeignResourceError, InvalidSpecError
+from capo.kube.errors import Conflict, Gone
+from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM, Kind
+
+Object = Mapping[str, Any]
+
+WAITING: Final = "WaitingForIPAMProvider"
+FINALIZER: Final = "openstackmachine.infrastructure.cluster.x-k8s.io/ip-claim"
+"""The Go provider's; the name is older than OpenStackServers."""
+LOOK_AGAIN_S: Final = 30.0
+"""The watch tells of the address at once; it may not run yet where the kinds came just now."""
+MAX_CONFLICTS: Final = 8
+_POOL_KIND: Final = "OpenStackFloatingIPPool"
+
+
+def ensure(scope: ServerScope) -> Outcome:
+    """Have an address of the pool allocated to the server; where it leads is decided in ``address.py``."""
+    if scope.server.spec.floating_ip_pool_ref is None:
+        return NotNeeded()
+    if scope.known_server_id is not None:
+        return Done()
+    found = allocated(scope)
+    return found if isinstance(found, Wait) else Done()
+
+
+def allocated(scope: ServerScope) -> str | Wait:
+    """Return the address of the claim, which is made if there is none; or what is waited for.
+
+    Raises:
+        InvalidSpecError: the reference to the pool has no API group.
+        ForeignResourceError: a claim of our name was made for something else.
+    """
+    try:
+        claim = _find(scope) or _created(scope)
+    except Gone:
+        return _wait(
+            f"the kind IPAddressClaim of {IP_ADDRESS_CLAIM.api_version} is not served: install Cluster API's core"
+        )
+    if not _is_ours(scope, claim):
+        return _of_foreign(scope, claim)
+    pool = claim["spec"]["poolRef"]
+    return _address_of(scope, claim) or _wait(f"{pool['kind']} {pool['name']} has not allocated an address yet")
+
+
+def remove(scope: ServerScope) -> Outcome:
+    """Give the address back: our claim has no finalizer of ours any more and is deleted; the pool does the rest."""
+    if scope.server.spec.floating_ip_pool_ref is None:
+        return NotNeeded()
+    for _ in range(MAX_CONFLICTS):
+        claim = scope.turn.tools.kube.get(IP_ADDRESS_CLAIM, scope.namespace, claim_name(scope))
+        if claim is None or not _is_ours(scope, claim):
+            return Done()
+        try:
+            _release(scope, claim)
+        except Conflict:
+            continue
+        return Done()
+    raise Conflict(f"IPAddressClaim {claim_name(scope)}: changed at each of {MAX_CONFLICTS} tries")
+
+
+def _release(scope: ServerScope, claim: Object) -> None:
+    """Drop our finalizer and delete the claim; Kubernetes collects it only where its garbage collector runs."""
+    kube, metadata = scope.turn.tools.kube, claim["metadata"]
+    finalizers = metadata.get("finalizers") or []
+    if FINALIZER in finalizers:
+        left = {"finalizers": [f for f in finalizers if f != FINALIZER], "resourceVersion": metadata["resourceVersion"]}
+        answer = kube.patch(IP_ADDRESS_CLAIM, scope.namespace, metadata["name"], {"metadata": left})
+        scope.turn.tools.store.apply_own(IP_ADDRESS_CLAIM, answer, by=scope.turn.key)
+    if not metadata.get("deletionTimestamp"):
+        kube.delete(IP_ADDRESS_CLAIM, scope.namespace, metadata["name"], uid=metadata["uid"])
+
+
+def _find(scope: ServerScope) -> Object | None:
+    """Return the claim of our name; the store may be behind until it shows an address."""
+    tools = scope.turn.tools
+    stored = tools.store.get(IP_ADDRESS_CLAIM, scope.namespace, claim_name(scope))
+    if stored is not None and _address_name(stored):
+        return stored
+    return tools.kube.get(IP_ADDRESS_CLAIM, scope.namespace, claim_name(scope))
+
+
+def _created(scope: ServerScope) -> Object:
+    """Make the claim.
+
+    Raises:
+        Gone: its kind is not served.
+        Conflict: one of our name was made just now; the next pass finds it.
+    """
+    tools = scope.turn.tools
+    made = tools.kube.create(IP_ADDRESS_CLAIM, wanted(scope))
+    tools.store.apply_own(IP_ADDRESS_CLAIM, made, by=scope.turn.key)
+    tools.events.emit(
+        scope.turn.obj, "Normal", "CreatingIPAddressClaim", f"Created IPAddressClaim {made['metadata']['name']}"
+    )
+    return made
+
+
+def wanted(scope: ServerScope) -> dict[str, Any]:
+    """Return the claim as it is made."""
+    obj = scope.turn.obj
+    given = obj["metadata"].get("labels") or {}
+    labels = {label: given[label] for label in (names.CLUSTER_NAME_LABEL, names.WATCH_FILTER_LABEL) if given.get(label)}
+    owner = {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "name": scope.name,
+        "uid": obj["metadata"]["uid"],
+    }
+    return {
+        "apiVersion": IP_ADDRESS_CLAIM.api_version,
+        "kind": IP_ADDRESS_CLAIM.kind,
+        "metadata": {
+            "name": claim_name(scope),
+            "namespace": scope.namespace,
+            "labels": labels,
+            "finalizers": [FINALIZER],
+            "ownerReferences": [owner],
+        },
+        "spec": {"poolRef": _pool(scope)},
+    }
+
+
+def _pool(scope: ServerScope) -> dict[str, str]:
+    ref = scope.server.spec.floating_ip_pool_ref
+    assert ref is not None  # noqa: S101 - for the type checker: nobody claims without it
+    group = ref.api_group or (names.GROUP if ref.kind == _POOL_KIND else None)
+    if group is None:
+        raise InvalidSpecError(
+            f"spec.floatingIPPoolRef names the {ref.kind} {ref.name} without its apiGroup",
+            next_step="Make a new server whose spec.floatingIPPoolRef has an apiGroup.",
+        )
+    return {"apiGroup": group, "kind": ref.kind, "name": ref.name}
+
+
+def _address_name(claim: Object) -> str | None:
+    return ((claim.get("status") or {}).get("addressRef") or {}).get("name") or None
+
+
+def _address_of(scope: ServerScope, claim: Object) -> str | None:
+    name = _address_name(claim)
+    found = _read(scope, IP_ADDRESS, name) if name else None
+    return str(found["spec"]["address"]) if found else None
+
+
+def _read(scope: ServerScope, kind: Kind, name: str) -> Object | None:
+    tools = scope.turn.tools
+    return tools.store.get(kind, scope.namespace, name) or tools.kube.get(kind, scope.namespace, name)
+
+
+def _is_ours(scope: ServerScope, claim: Object) -> bool:
+    """Tell whether a claim was made for this server, or for the machine that it belongs to, as older versions did."""
+    ours = {scope.turn.obj["metadata"]["uid"], *(o.uid for o in scope.server.metadata.owner_references)}
+    return any(owner.get("uid") in ours for owner in claim["metadata"].get("ownerReferences") or ())
+
+
+def _of_foreign(scope: ServerScope, claim: Object) -> Wait:
+    if claim["metadata"].get("deletionTimestamp"):
+        return _wait(f"IPAddressClaim {claim_name(scope)} of an earlier server is being deleted")
+    raise ForeignResourceError(
+        f"IPAddressClaim {claim_name(scope)} was not made for this server",
+        resource=f"IPAddressClaim {claim_name(scope)}",
+    )
+
+
+def claim_name(scope: ServerScope) -> str:
+    """Return the name of the server's claim."""
+    return names.floating_ip_claim(scope.name)
+
+
+def _wait(message: str) -> Wait:
+    return Wait(WAITING, message, LOOK_AGAIN_S)

@@ -1,0 +1,117 @@
+"""The Nova server: made once, looked at from then on, never made again.
+
+What its states mean is in machines.md 1.13 of the behaviour reference.
+"""
+
+from __future__ import annotations
+
+import datetime
+
+from capo.controllers.openstackserver import wanted
+from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
+from capo.controllers.openstackserver.userdata import user_data
+from capo.engine.steps import Create, Done, Outcome, Resource, Wait
+from capo.errors import CapoError, NoValidHostError, ServerFailedError
+from capo.openstack import server, volume
+from capo.openstack.server import WantedServer
+
+
+def ensure_server(scope: ServerScope) -> Outcome:
+    """Have one Nova server for this object, in state ACTIVE; one that vanished is never made again."""
+    found = scope.observed.find("server", SERVER_ROLE)
+    if found is None and scope.known_server_id is not None:
+        return Wait("InstanceNotFound", f"server {scope.known_server_id} vanished; replace the Machine")
+    if found is None:
+        _release_volumes(scope)
+        server_ = _wanted_server(scope)
+        return Create("server", (SERVER_ROLE,), lambda: {SERVER_ROLE: _created_server(scope, server_)})
+    return _of_state(scope, found)
+
+
+def _created_server(scope: ServerScope, wanted_server: WantedServer) -> Resource:
+    """Make the server; after a refusal nothing is believed of its volumes: Nova may have left them reserved."""
+    try:
+        return server.create(scope.cloud, wanted_server)
+    except CapoError:
+        for record in scope.turn.ledger.of_kind("volume"):
+            scope.observed.doubt("volume", record.id)
+        raise
+
+
+def _release_volumes(scope: ServerScope) -> None:
+    """Have no volume reserved for a server that Nova refused; one that may still come keeps its own."""
+    until_s = scope.observed.pending_until("server")
+    if until_s is not None and scope.turn.started_s < until_s:
+        return
+    for record in scope.turn.ledger.of_kind("volume"):
+        if scope.observed.get("volume", record.id)["status"] == "reserved":
+            volume.release(scope.cloud, record.id)
+            scope.observed.doubt("volume", record.id)
+
+
+def _of_state(scope: ServerScope, found: Resource) -> Outcome:
+    """Return what a server's state means (behaviour reference, machines.md 1.13)."""
+    state = found.get("status") or "UNKNOWN"
+    if state == "ACTIVE":
+        return Done()
+    if state == "ERROR":
+        raise _failure(found)
+    if state == "DELETED":
+        return Wait("InstanceDeleted", f"server {found['id']} was deleted; replace the Machine")
+    scope.observed.poll("server")
+    if state == "BUILD":
+        _refuse_endless_build(scope, found)
+        limit_s = scope.turn.tools.settings.instance_create_timeout_s
+        return Wait("InstanceNotReady", f"server {found['id']} is being built", after_s=limit_s)
+    return Wait("InstanceNotReady", f"server {found['id']} is {state}", status="Unknown")
+
+
+def _refuse_endless_build(scope: ServerScope, found: Resource) -> None:
+    limit_s = scope.turn.tools.settings.instance_create_timeout_s
+    created = found.get("created")
+    if created and scope.turn.started_s - datetime.datetime.fromisoformat(created).timestamp() > limit_s:
+        raise ServerFailedError(found["id"], fault=f"the server is in BUILD for more than {limit_s:.0f} s")
+
+
+def _failure(found: Resource) -> ServerFailedError:
+    fault = found.get("fault") or {}
+    text = fault.get("message") or "the server is in state ERROR and Nova gives no fault"
+    kind = NoValidHostError if "No valid host" in text else ServerFailedError
+    return kind(found["id"], fault=text, code=fault.get("code"))
+
+
+def _wanted_server(scope: ServerScope) -> WantedServer:
+    resolved = scope.dependencies
+    ids = {record.role: record.id for record in scope.turn.ledger.records.values()}
+    parts = wanted.Parts(
+        port_ids=[ids[port_role(index)] for index in range(len(resolved.ports))],
+        volume_ids={role: id_ for role, id_ in ids.items() if role.startswith("volume-")},
+        user_data=user_data(scope),
+    )
+    return wanted.server(scope.server, resolved, stamp=scope.stamp(SERVER_ROLE), parts=parts)
+
+
+def remove_server(scope: ServerScope) -> Outcome:
+    """Have no server of ours left."""
+    left = [body for body in scope.observed.owned("server") if body.get("status") != "DELETED"]
+    for body in left:
+        if body.get("OS-EXT-STS:task_state") != "deleting":
+            server.delete(scope.cloud, body["id"])
+            _look_for_its_end(scope, body)
+    if not left:
+        return Done()
+    scope.observed.poll("server")
+    return Wait("Deleting", f"server {left[0]['id']} is being deleted")
+
+
+def _look_for_its_end(scope: ServerScope, body: Resource) -> None:
+    """Have a deleted server gone from what is seen as soon as Nova is done with it.
+
+    One that ran is then found as DELETED among the changes that are polled for; one that never got a host vanishes
+    without a trace, so everything has to be listed.
+    """
+    if body.get("OS-SRV-USG:launched_at"):
+        scope.observed.learn("server", {**body, "OS-EXT-STS:task_state": "deleting"})
+    else:
+        scope.observed.wrote("server")
+    scope.observed.wrote("volume")  # Nova takes them away with it: what was seen of them before is no use

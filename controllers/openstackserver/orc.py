@@ -1,0 +1,63 @@
+"""Image objects of the OpenStack Resource Controller (ORC), which need not be installed.
+
+Source: behaviour reference, machines.md 1.4.2; ORC's conditions ``Available`` and ``Progressing``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from capo.controllers.openstackserver.scope import ServerScope
+from capo.engine import conditions
+from capo.engine.steps import Wait
+from capo.kube.errors import Gone
+from capo.kube.kinds import ORC_IMAGE
+
+Object = Mapping[str, Any]
+
+NOT_READY: Final = "InstanceNotReady"
+FAILED: Final = "DependencyFailed"
+LOOK_AGAIN_S: Final = 30.0
+"""Where the watch tells of the object this finds nothing new; it may not run yet when ORC was installed just now."""
+_TERMINAL: Final = ("InvalidConfiguration", "UnrecoverableError")
+
+
+def image_id(scope: ServerScope, name: str) -> str | Wait:
+    """Return the id of the image that an Image object of the server's namespace stands for, or what is waited for."""
+    tools, namespace = scope.turn.tools, scope.namespace
+    found = tools.store.get(ORC_IMAGE, namespace, name) or tools.kube.get(ORC_IMAGE, namespace, name)
+    if found is not None:
+        return of_object(found)
+    if not _is_served(scope):
+        return _wait(
+            f"the kind Image of {ORC_IMAGE.api_version} is not served: install the OpenStack Resource Controller, "
+            "or name the image by id or filter"
+        )
+    return _wait(f"Image {namespace}/{name} ({ORC_IMAGE.group}) does not exist")
+
+
+def of_object(image: Object) -> str | Wait:
+    """Return what an Image object says; pure."""
+    status: Mapping[str, Any] = image.get("status") or {}
+    shown = status.get("conditions") or ()
+    what = f"Image {image['metadata']['namespace']}/{image['metadata']['name']} ({ORC_IMAGE.group})"
+    if conditions.is_true(shown, "Available") and status.get("id"):
+        return str(status["id"])
+    progressing = conditions.find(shown, "Progressing") or {}
+    is_current = progressing.get("observedGeneration") == image["metadata"].get("generation")
+    if is_current and progressing.get("reason") in _TERMINAL:
+        return Wait(FAILED, f"{what} cannot become available: {progressing.get('message', '')}", LOOK_AGAIN_S)
+    return _wait(f"{what} is not available yet")
+
+
+def _is_served(scope: ServerScope) -> bool:
+    try:
+        next(iter(scope.turn.tools.kube.list(ORC_IMAGE, scope.namespace, limit=1)), None)
+    except Gone:
+        return False
+    return True
+
+
+def _wait(message: str) -> Wait:
+    return Wait(NOT_READY, message, LOOK_AGAIN_S)

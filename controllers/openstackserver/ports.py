@@ -1,0 +1,97 @@
+"""Ports of a server and the trunks on them; made before the server, never for one that runs."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from capo.api.v1beta2.port import ResolvedPortSpec
+from capo.controllers.openstackserver import wanted
+from capo.controllers.openstackserver.scope import ServerScope, port_role, trunk_role
+from capo.engine.steps import Create, Done, NotNeeded, Outcome, Resource
+from capo.errors import CapoError
+from capo.openstack import extension, port, trunk
+from capo.openstack.trunk import WantedTrunk
+
+
+def ensure_ports(scope: ServerScope) -> Outcome:
+    """Have all ports of the server; they are made in one call."""
+    count = len(scope.server.spec.ports)
+    found = {index: scope.observed.find("port", port_role(index)) for index in range(count)}
+    missing = [index for index, body in found.items() if body is None]
+    if missing and scope.known_server_id is not None:
+        gone = ", ".join(map(port_role, missing))
+        return Done(f"gone behind the server's back: {gone}; a running server gets no new port")
+    if missing:
+        roles = tuple(map(port_role, missing))
+        return Create("port", roles, lambda: _created_ports(scope, missing))
+    for index, body in found.items():
+        _tag(scope, "port", body, index)
+    return Done()
+
+
+def _created_ports(scope: ServerScope, missing: list[int]) -> dict[str, Resource]:
+    ports = scope.dependencies.ports
+    wishes = [wanted.port(ports[index], scope.stamp(port_role(index))) for index in missing]
+    return dict(zip(map(port_role, missing), port.create_all(scope.cloud, wishes), strict=True))
+
+
+def _tag(scope: ServerScope, kind: str, body: Resource | None, index: int) -> None:
+    """Have the user's tags on a port or trunk; Neutron takes none while it makes it. Their order says nothing."""
+    resolved = scope.resolved
+    tags = set(resolved.ports[index].tags) if resolved and index < len(resolved.ports) else set()
+    if body is None or not tags or tags == set(body.get("tags") or ()):
+        return
+    replace = port.replace_tags if kind == "port" else trunk.replace_tags
+    try:
+        scope.observed.learn(kind, replace(scope.cloud, body, sorted(tags)))
+    except CapoError:
+        scope.observed.doubt(kind, body["id"])
+        raise
+
+
+def remove_ports(scope: ServerScope) -> Outcome:
+    """Have no port of ours left."""
+    for body in scope.observed.owned("port"):
+        port.delete(scope.cloud, body["id"])
+        scope.observed.forget("port", body["id"])
+    return Done()
+
+
+def ensure_trunks(scope: ServerScope) -> Outcome:
+    """Have a trunk on every port that asks for one."""
+    resolved = scope.resolved
+    wishes = {index: each for index, each in enumerate(resolved.ports) if each.trunk} if resolved else {}
+    missing = []
+    for index, wish in wishes.items():
+        found = scope.observed.find("trunk", trunk_role(index))
+        if found is None and scope.known_server_id is None:
+            return Create("trunk", (trunk_role(index),), partial(_created_trunk, scope, index, wish))
+        missing += [trunk_role(index)] if found is None else []
+        _tag(scope, "trunk", found, index)
+    if missing:
+        return Done(f"gone behind the server's back: {', '.join(missing)}; a running server gets no new trunk")
+    return Done() if wishes else NotNeeded()
+
+
+def _created_trunk(scope: ServerScope, index: int, wish: ResolvedPortSpec) -> dict[str, Resource]:
+    role = trunk_role(index)
+    port_id = scope.turn.ledger.id_of(port_role(index)) or ""
+    wanted_trunk = WantedTrunk(scope.stamp(role), wish.name, port_id=port_id, description=wish.description)
+    return {role: trunk.create(scope.cloud, wanted_trunk)}
+
+
+def remove_trunks(scope: ServerScope) -> Outcome:
+    """Have no trunk of ours left; subports are detached, their ports stay with whoever made them."""
+    for body in scope.observed.owned("trunk") if _has_trunks(scope) else ():
+        trunk.delete(scope.cloud, body["id"])
+        scope.observed.forget("trunk", body["id"])
+    return Done()
+
+
+def _has_trunks(scope: ServerScope) -> bool:
+    """Tell whether there may be trunks: a cloud without the extension cannot even list them."""
+    if scope.turn.ledger.of_kind("trunk"):
+        return True
+    spec = scope.server.spec
+    is_wanted = bool(spec.trunk or any(p.trunk for p in spec.ports))
+    return is_wanted and extension.is_there(scope.cloud, extension.TRUNK)

@@ -1,0 +1,17 @@
+"""What the tests of this folder share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from capo.controllers.openstackserver.subject import ServerSubject
+from capo.controllers.tests.stage import Stage
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    with Stage(ServerSubject) as made:
+        made.put_secret()
+        yield made

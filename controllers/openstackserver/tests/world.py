@@ -1,0 +1,115 @@
+"""A server on a stage: how it is placed, what became of it; and who plays the controllers that it waits for."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from capo.controllers.tests.stage import NAMESPACE, Stage
+from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM, OPENSTACK_SERVER, ORC_IMAGE, Key
+
+KIND = OPENSTACK_SERVER
+Object = dict[str, Any]
+CLAIM = "s-floating-ip-address"
+POOL = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackFloatingIPPool", "name": "pool"}
+
+
+def place(stage: Stage, *, metadata: Object | None = None, **spec: Any) -> Object:
+    """Place a server on a network of its own; return the network."""
+    network = stage.network()
+    stage.before = stage.inventory()  # type: ignore[attr-defined]
+    wanted = {
+        "identityRef": {"name": "cloud", "cloudName": "sim"},
+        "flavor": "m1.small",
+        "image": {"filter": {"name": "tiny-image"}},
+        "sshKeyName": "lab",
+        "ports": [{"network": {"id": network["id"]}}],
+        **spec,
+    }
+    stage.put(KIND, {"metadata": {"name": "s", **(metadata or {})}, "spec": wanted})
+    return network
+
+
+def made(stage: Stage) -> dict[str, int]:
+    """Count what there is more than before."""
+    before = stage.before  # type: ignore[attr-defined]
+    after = stage.inventory()
+    found = {kind: len(items.keys() - before.get(kind, {}).keys()) for kind, items in after.items()}
+    return {kind: count for kind, count in found.items() if count}
+
+
+def server(stage: Stage) -> Object:
+    """Return the Nova server."""
+    (found,) = stage.inventory()["servers"].values()
+    return found
+
+
+def port(stage: Stage, name: str = "s-0") -> Object:
+    """Return a port by its name."""
+    (found,) = (each for each in stage.inventory()["ports"].values() if each["name"] == name)
+    return found
+
+
+def status(stage: Stage) -> Object:
+    """Return the status of the object."""
+    found: Object = stage.get(KIND, "s")["status"]
+    return found
+
+
+def shown(stage: Stage, type_: str) -> tuple[str, str]:
+    """Return status and reason of a condition."""
+    found = stage.condition(KIND, "s", type_)
+    return found.get("status", ""), found.get("reason", "")
+
+
+class Pool:
+    """Plays the controller of a pool: it makes floating IPs and answers claims with them."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.network_id = self._first("networks", "router:external=true")["id"]
+
+    def _first(self, kind: str, query: str) -> Object:
+        found: Object = self.stage.member.ask("GET", f"/network/v2.0/{kind}?{query}")[kind][0]
+        return found
+
+    def connect(self, network_id: str) -> None:
+        """Connect a network to the outer one, as a user would."""
+        gateway = {"network_id": self.network_id}
+        router = self.stage.member.make("/network/v2.0/routers", "router", external_gateway_info=gateway)
+        subnet = self._first("subnets", f"network_id={network_id}")
+        path = f"/network/v2.0/routers/{router['id']}/add_router_interface"
+        self.stage.member.ask("PUT", path, {"subnet_id": subnet["id"]})
+
+    def floating_ip(self) -> Object:
+        """Make a floating IP."""
+        made: Object = self.stage.member.make(
+            "/network/v2.0/floatingips", "floatingip", floating_network_id=self.network_id
+        )
+        return made
+
+    def answer(self, address: str) -> None:
+        """Allocate an address to the claim of the server."""
+        claim = self.stage.get(IP_ADDRESS_CLAIM, CLAIM)
+        spec = {"claimRef": {"name": CLAIM}, "poolRef": claim["spec"]["poolRef"], "address": address, "prefix": 32}
+        self.stage.put(IP_ADDRESS, {"metadata": {"name": CLAIM}, "spec": spec})
+        self.stage.edit(IP_ADDRESS_CLAIM, CLAIM, {"status": {"addressRef": {"name": CLAIM}}})
+
+    def serve(self) -> Object:
+        """Make a floating IP and allocate it; return it."""
+        made = self.floating_ip()
+        self.answer(made["floating_ip_address"])
+        return made
+
+    def show(self, floating_ip: Object) -> Object:
+        """Return a floating IP as it is now."""
+        return self.stage.inventory()["floatingips"][floating_ip["id"]]
+
+
+def orc_image(stage: Stage, name: str = "orc", **status_: Any) -> None:
+    """Have ORC say something of an image, in its second generation."""
+    key = Key(ORC_IMAGE, NAMESPACE, name)
+    if key in stage.kube.objects:
+        stage.edit(ORC_IMAGE, name, {"status": copy.deepcopy(status_)})
+    else:
+        stage.put(ORC_IMAGE, {"metadata": {"name": name, "generation": 2}, "spec": {}, "status": status_})
