@@ -28,6 +28,8 @@ def ensure_endpoint(scope: ClusterScope) -> Outcome:
         case Way.LOAD_BALANCER:
             return _of_load_balancer(scope, has_external)
         case Way.GIVEN:
+            if scope.turn.is_taken_over and endpoint.wants_floating_ip(spec, has_external_network=has_external):
+                scope.find("floating_ip", API_FLOATING_IP)  # so that the one of the Go provider goes with the cluster
             return Done()
         case Way.CLUSTER:
             scope.found.endpoint = of_cluster

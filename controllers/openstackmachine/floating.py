@@ -1,12 +1,14 @@
 """Without a load balancer: the cluster's floating IP sits on one control plane machine, and never on a dead one.
 
-It belongs to the OpenStackCluster, which makes and deletes it. A machine takes it when nobody living has it (W-09).
+It belongs to the OpenStackCluster, which makes and deletes it, or to the user. A machine takes it when nobody living
+has it, and hands it over before it goes (W-09). One of the user's is taken from nothing but this control plane (W21).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
@@ -14,48 +16,100 @@ from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import machines, references
 from capo.controllers.openstackmachine import ports
 from capo.controllers.openstackmachine.child import INFRASTRUCTURE
+from capo.controllers.openstackmachine.ports import Place
 from capo.controllers.openstackmachine.scope import MachineScope
 from capo.engine.steps import Done, Outcome, Wait
+from capo.errors import CapoError, ForeignResourceError
 from capo.kube.kinds import OPENSTACK_MACHINE, OPENSTACK_SERVER
 from capo.ledger import Ledger
 from capo.openstack import floating_ip
+
+Body = Mapping[str, Any]
 
 ROLE: Final = "fip-api"
 
 
 def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
     """Have the floating IP on this machine, or on another one that lives."""
-    floating_ip_id = Ledger.read((scope.owners.infra or {}).get("status")).id_of(ROLE)
-    if floating_ip_id is None:
+    found = _find(scope, infra)
+    if found is None and infra.spec.control_plane_endpoint:
+        return Done(f"no floating IP of the project has the address {infra.spec.control_plane_endpoint.host}")
+    if found is None:
         return Wait(INFRASTRUCTURE, "the floating IP of the cluster is not there")
-    found = scope.observed.get("floating_ip", floating_ip_id)
-    if found.get("port_id") in _living_port_ids(scope):
+    siblings = list(_siblings(scope))
+    if found.get("port_id") in {port_id for server in filter(_is_living, siblings) for port_id in _port_ids(server)}:
         return Done(f"another control plane machine has {found['floating_ip_address']}")
     place = ports.of_machine(scope, infra)
     if found.get("port_id") != place.port_id:
-        moved = floating_ip.associate(scope.cloud, found["id"], port_id=place.port_id, fixed_ip=place.address)
-        scope.observed.learn("floating_ip", moved)
+        _refuse_theft(scope, found, siblings)
+        _move(scope, found, place)
     return Done()
 
 
-def _living_port_ids(scope: MachineScope) -> set[str]:
-    """Return the ports of the other control plane machines that are not going away."""
-    return {port_id for server in _siblings(scope) for port_id in _port_ids(server)}
+def _find(scope: MachineScope, infra: OpenStackCluster) -> Body | None:
+    """Return the floating IP: the one that the OpenStackCluster records, else the one with the endpoint's address."""
+    if recorded := _recorded_id(scope):
+        return scope.observed.get("floating_ip", recorded)
+    endpoint, api_server = infra.spec.control_plane_endpoint, infra.spec.api_server
+    wanted = {endpoint.host if endpoint else None, api_server.floating_ip if api_server else None} - {None, ""}
+    found = scope.observed.matching("floating_ip", lambda body: body["floating_ip_address"] in wanted)
+    return found[0] if found else None
 
 
-def _siblings(scope: MachineScope) -> Iterable[OpenStackServer]:
+def _recorded_id(scope: MachineScope) -> str | None:
+    return Ledger.read((scope.owners.infra or {}).get("status")).id_of(ROLE)
+
+
+def _move(scope: MachineScope, body: Body, place: Place) -> None:
+    moved = floating_ip.associate(scope.cloud, body["id"], port_id=place.port_id, fixed_ip=place.address)
+    scope.observed.learn("floating_ip", moved)
+
+
+def _refuse_theft(scope: MachineScope, body: Body, siblings: list[OpenStackServer]) -> None:
+    known = {None, "", *(port_id for server in siblings for port_id in _port_ids(server))}
+    if body.get("port_id") in known or body["id"] == _recorded_id(scope):
+        return
+    raise ForeignResourceError(
+        f"floating IP {body['floating_ip_address']} leads to port {body['port_id']} and is not taken from it",
+        resource=f"floating_ip {body['id']}",
+        next_step="Dissociate it, or name another one.",
+    )
+
+
+def hand_over(scope: MachineScope, infra: OpenStackCluster) -> None:
+    """Have the floating IP on another living machine before this one goes; where that fails, that machine takes it."""
+    own = _port_ids(scope.server) if scope.server else []
+    heirs = filter(_is_living, _siblings(scope)) if own else ()
+    network_id = infra.status.network.id if infra.status.network else ""
+    heir_id = next(filter(None, (ports.port_id_on(server, network_id) for server in heirs)), None)
+    if heir_id is None:
+        return
+    with contextlib.suppress(CapoError):
+        found = _find(scope, infra)
+        if found and found.get("port_id") in own:
+            _move(scope, found, ports.place_of(scope.observed.get("port", heir_id)))
+
+
+def _siblings(scope: MachineScope) -> Iterator[OpenStackServer]:
+    """Yield the servers of the rest of the control plane, whatever their state."""
     store, name = scope.turn.tools.store, references.cluster_name(scope.turn.obj)
     if not name:
         return
     for obj in store.by_label(OPENSTACK_MACHINE, scope.namespace, names.CLUSTER_NAME_LABEL, name):
         metadata = obj["metadata"]
-        if metadata["name"] == scope.name or metadata.get("deletionTimestamp") or not machines.is_control_plane(obj):
-            continue
         server = store.get(OPENSTACK_SERVER, scope.namespace, metadata["name"])
-        if server and not server["metadata"].get("deletionTimestamp"):
-            yield OpenStackServer.model_validate(server)
+        if server is None or metadata["name"] == scope.name or not machines.is_control_plane(obj):
+            continue
+        is_going = bool(metadata.get("deletionTimestamp") or server["metadata"].get("deletionTimestamp"))
+        found = OpenStackServer.model_validate(server)
+        yield (
+            found.model_copy(update={"status": found.status.model_copy(update={"ready": False})}) if is_going else found
+        )
+
+
+def _is_living(server: OpenStackServer) -> bool:
+    return server.status.ready
 
 
 def _port_ids(server: OpenStackServer) -> list[str]:
-    is_living = server.status.ready and server.status.resources is not None
-    return [port.id for port in server.status.resources.ports] if is_living and server.status.resources else []
+    return [port.id for port in server.status.resources.ports] if server.status.resources else []

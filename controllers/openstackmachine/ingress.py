@@ -28,14 +28,18 @@ def ensure(scope: MachineScope) -> Outcome:
 def remove(scope: MachineScope) -> Outcome:
     """Have no traffic sent to the machine any more, before its server goes.
 
-    The floating IP is the cluster's and stays: another control plane machine takes it (W-09).
+    The floating IP is the cluster's and stays: another control plane machine gets it (W-09).
     """
     infra = scope.infra
-    if infra is None or not scope.is_control_plane or not has_load_balancer(infra):
+    if infra is None or not scope.is_control_plane:
         return NotNeeded()
     if (scope.owners.cluster or scope.owners.infra or {})["metadata"].get("deletionTimestamp"):
-        return NotNeeded()  # the load balancer goes with all its members
-    return members.remove(scope)
+        return NotNeeded()  # load balancer and floating IP go with the cluster
+    if has_load_balancer(infra):
+        return members.remove(scope)
+    if has_floating_ip(infra):
+        floating.hand_over(scope, infra)
+    return NotNeeded()
 
 
 def has_load_balancer(infra: OpenStackCluster) -> bool:

@@ -48,12 +48,18 @@ def of_server(server: Object, _store: Store) -> Idents:
 
 
 def of_sibling(obj: Object, store: Store) -> Idents:
-    """Wake the rest of the control plane when one of it goes: the cluster's floating IP may need a new place."""
+    """Wake the rest of the control plane when one of it goes or dies: the floating IP may need a new place."""
     name = references.cluster_name(obj)
-    if not name or not machines.is_control_plane(obj) or not obj["metadata"].get("deletionTimestamp"):
+    if not name or not machines.is_control_plane(obj) or not _is_leaving(obj):
         return []
     siblings = (m for m in _of_cluster(obj, name, store) if machines.is_control_plane(m))
     return [_ident(m) for m in siblings if m["metadata"]["name"] != obj["metadata"]["name"]]
+
+
+def _is_leaving(obj: Object) -> bool:
+    ready = conditions.find((obj.get("status") or {}).get("conditions") or (), conditions.READY)
+    is_dead = clusters.is_provisioned(obj) and ready is not None and ready["status"] != "True"
+    return is_dead or bool(obj["metadata"].get("deletionTimestamp"))
 
 
 def _of_cluster(obj: Object, cluster_name: str, store: Store) -> list[Object]:

@@ -12,11 +12,12 @@ from capo.controllers.openstackcluster.tests.world import BALANCER, GROUPS, MANA
 from capo.kube.kinds import OPENSTACK_CLUSTER
 
 SPEC: dict[str, Any] = {**MANAGED, **BALANCER, **GROUPS}
+WITHOUT_BALANCER: dict[str, Any] = {**MANAGED, **GROUPS}
 
 
-def made_by_the_go_provider(world: World) -> None:
+def made_by_the_go_provider(world: World, spec: dict[str, Any] = SPEC) -> None:
     """Have a cluster as the Go provider leaves it: same names and descriptions, nothing of ours."""
-    world.up(**SPEC)
+    world.up(**spec)
     world.simulator.call(lambda: strip(world))
     gone = {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}, "status": {"resources": None}}
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, gone)
@@ -63,9 +64,10 @@ def test_a_restart_in_the_middle_of_it_makes_nothing_twice(world: World) -> None
     assert world.counts() == before
 
 
+@pytest.mark.parametrize("spec", [SPEC, WITHOUT_BALANCER], ids=["load balancer", "floating IP alone"])
 @pytest.mark.parametrize("is_adopted", [True, False], ids=["after a first run", "at once"])
-def test_what_it_made_goes_with_the_cluster(world: World, is_adopted: bool) -> None:
-    made_by_the_go_provider(world)
+def test_what_it_made_goes_with_the_cluster(world: World, is_adopted: bool, spec: dict[str, Any]) -> None:
+    made_by_the_go_provider(world, spec)
     if is_adopted:
         world.settle(for_s=120)
 

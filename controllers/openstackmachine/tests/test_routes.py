@@ -77,6 +77,13 @@ def test_control_plane_machine_that_goes_wakes_the_others() -> None:
     assert list(routes.of_sibling(world.obj("first"), world.store)) == [SECOND]
 
 
+def test_control_plane_machine_that_dies_wakes_the_others_w_09() -> None:
+    world = settled()
+    world.edit(OPENSTACK_MACHINE, "first", {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
+
+    assert list(routes.of_sibling(world.obj("first"), world.store)) == [("default", "second")]
+
+
 def test_worker_that_goes_wakes_nobody() -> None:
     world = settled()
     world.edit(OPENSTACK_MACHINE, "worker", {"metadata": {"deletionTimestamp": "now"}})

@@ -1,0 +1,18 @@
+"""A cluster and a cloud for each test of control plane machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from capo.controllers.openstackmachine.subject import MachineSubject
+from capo.controllers.openstackmachine.tests.site import Site
+from capo.controllers.openstackserver.subject import ServerSubject
+from capo.controllers.tests.stage import Stage
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    with Stage(MachineSubject, ServerSubject) as stage:
+        yield Site(stage)

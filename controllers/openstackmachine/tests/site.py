@@ -1,0 +1,95 @@
+"""A stage with a cluster whose OpenStackCluster somebody else looks after, for machines of its control plane."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from capo import names
+from capo.controllers.openstackmachine.tests import world
+from capo.controllers.tests.stage import Stage
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, SECRET
+
+LABELS = {names.CLUSTER_NAME_LABEL: "demo", names.CONTROL_PLANE_LABEL: ""}
+LBAAS = "/load-balancer/v2.0/lbaas"
+INGRESS = "APIServerIngressReady"
+
+
+class Site:
+    """A stage with a cluster whose OpenStackCluster somebody else looks after."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.network = stage.network()
+        stage.put_secret()
+        stage.put(CLUSTER, world.cluster())
+        infra = world.openstack_cluster()
+        infra["spec"] |= {"identityRef": {"name": "cloud", "cloudName": "sim"}, "managedSecurityGroups": None}
+        infra["status"]["network"] = {"id": self.network["id"], "name": "own"}
+        stage.put(OPENSTACK_CLUSTER, infra)
+
+    def record(self, **records: str) -> None:
+        """Have the OpenStackCluster record ids by role."""
+        entries = [
+            {"kind": role.partition("_")[0], "role": role.replace("_", "-"), "id": id_} for role, id_ in records.items()
+        ]
+        self.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": {"resources": {"records": entries}}})
+
+    def balance(self, *more_ports: int) -> None:
+        """Have a load balancer with pools for the API port and others."""
+        wanted = {"managedLoadBalancer": {"enabled": True, "additionalPorts": list(more_ports)}}
+        self.stage.edit(OPENSTACK_CLUSTER, "infra", {"spec": {"apiServer": wanted}})
+        pool = {"protocol": "TCP", "lb_algorithm": "ROUND_ROBIN"}
+        listeners = [
+            {"protocol": "TCP", "protocol_port": port, "default_pool": {**pool, "name": f"pool-{port}"}}
+            for port in (6443, *more_ports)
+        ]
+        self.stage.member.make(
+            f"{LBAAS}/loadbalancers", "loadbalancer", vip_network_id=self.network["id"], listeners=listeners
+        )
+        self.stage.clock.advance(60)
+        pools = {listener["protocol_port"]: listener["default_pool_id"] for listener in self.all("listeners")}
+        self.record(**{f"pool_{port}": pool_id for port, pool_id in pools.items()})
+        self.stage.cloud.counter.reset()
+
+    def float(self) -> None:
+        """Have a floating IP for the cluster, and a router by which it reaches machines."""
+        member, external = self.stage.member, next(n["id"] for n in self.all("networks") if n["router:external"])
+        made = member.make("/network/v2.0/floatingips", "floatingip", floating_network_id=external)
+        self.record(fip_api=made["id"])
+        gateway = {"network_id": external}
+        router = member.make("/network/v2.0/routers", "router", external_gateway_info=gateway)
+        (subnet,) = (s for s in self.all("subnets") if s["network_id"] == self.network["id"])
+        path = f"/network/v2.0/routers/{router['id']}/add_router_interface"
+        member.ask("PUT", path, {"subnet_id": subnet["id"]})
+
+    def add(self, name: str) -> None:
+        """Have one more control plane machine with its bootstrap data."""
+        self.stage.put(SECRET, {"metadata": {"name": f"{name}-boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
+        machine = world.machine(name, LABELS)
+        machine["spec"]["failureDomain"] = "az1"
+        self.stage.put(MACHINE, machine)
+        obj = world.openstack_machine(name, LABELS)
+        obj["spec"] |= {"image": {"filter": {"name": "tiny-image"}}, "sshKeyName": "lab"}
+        self.stage.put(OPENSTACK_MACHINE, obj)
+
+    def all(self, kind: str) -> list[dict[str, Any]]:
+        """Return all resources of a kind."""
+        return list(self.stage.inventory().get(kind, {}).values())
+
+    def addresses(self, port: int = 6443) -> list[str]:
+        """Return the addresses of the members behind a port."""
+        return sorted(m["address"] for m in self.all("members") if m["protocol_port"] == port)
+
+    def address_of(self, name: str) -> str:
+        """Return the fixed IP of a machine."""
+        (port,) = (p for p in self.all("ports") if p["name"] == f"{name}-0")
+        return str(port["fixed_ips"][0]["ip_address"])
+
+    def delete(self, name: str) -> None:
+        """Ask for the deletion of a machine as Cluster API would."""
+        self.stage.delete(OPENSTACK_MACHINE, name)
+
+    def ingress(self, name: str) -> tuple[str, str]:
+        """Return status and reason of the ingress condition."""
+        found = self.stage.condition(OPENSTACK_MACHINE, name, INGRESS)
+        return found.get("status", ""), found.get("reason", "")
