@@ -104,22 +104,31 @@ class Reconciler(Generic[S]):
         annotation = annotations.get(names.OWNER_ID_ANNOTATION)
         has_finalizer = names.finalizer(key.kind.kind) in _finalizers(writer.obj)
         ledger = Ledger.read(writer.obj.get("status"))
-        is_found = has_finalizer and not annotation and not ledger.records and not ledger.pending
+        is_blank = not annotation and not ledger.records and not ledger.pending
+        is_found = has_finalizer and is_blank
         is_taken_over = is_found or names.TAKEN_OVER_ANNOTATION in annotations
-        is_newborn = not annotation and not has_finalizer
+        is_newborn = not has_finalizer and is_blank
         if annotation:
             owner = names.owner_of(annotation, kind=key.kind.kind, namespace=key.namespace, name=key.name)
             if owner is None:
                 raise OwnerIdCopiedError(f"the annotation {names.OWNER_ID_ANNOTATION} was made for another object")
         else:
             self.subject.authenticate(writer.obj, self.tools)
-            annotation = names.new_owner_id(key.kind.kind, key.namespace, key.name)
+            annotation = self._new_annotation(key, writer.obj, ledger)
             owner = annotation.partition(".")[0]
         if not has_finalizer or names.OWNER_ID_ANNOTATION not in annotations:
             writer.stamp(annotation, is_taken_over=is_found)
         return Turn(
             key, writer.obj, owner, ledger, self.tools, started_s, is_newborn=is_newborn, is_taken_over=is_taken_over
         )
+
+    def _new_annotation(self, key: Key, obj: Mapping[str, Any], ledger: Ledger) -> str:
+        """Return a fresh owner id, or the one that the object's resources carry when its annotation was lost."""
+        lost = self.subject.recorded_owner(obj, ledger) if ledger.records else None
+        if lost is None:
+            return names.new_owner_id(key.kind.kind, key.namespace, key.name)
+        log.warning("Restored a lost owner id from a stamp", extra={"key": str(key), "owner": lost})
+        return names.restored_owner_id(lost, key.kind.kind, key.namespace, key.name)
 
     def _refused(self, key: Key, writer: Writer, error: CapoError) -> Result:
         """Show why the pass could not begin."""

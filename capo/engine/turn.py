@@ -166,6 +166,13 @@ class Subject(Protocol, Generic[S]):
             CapoError: they do not.
         """
 
+    def recorded_owner(self, obj: Mapping[str, Any], ledger: Ledger) -> str | None:
+        """Return the owner whose stamps the recorded resources carry, when the object's annotation was lost.
+
+        Raises:
+            CapoError: the cloud cannot be asked; no other owner id is made as long as that is so.
+        """
+
     def report(self, scope: S, results: Results) -> Report:
         """Return what to write beside the steps' conditions; pure."""
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import references, rules
-from capo.controllers import pausing
+from capo.controllers import ownership, pausing
 from capo.controllers.identity import Identities
 from capo.controllers.openstackcluster import status
 from capo.controllers.openstackcluster.memory import Memory
@@ -18,6 +18,7 @@ from capo.controllers.openstackserver.subject import observed_of
 from capo.engine.steps import Results
 from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER
+from capo.ledger import Ledger
 from capo.openstack.cloud import Cloud
 
 Object = Mapping[str, Any]
@@ -61,6 +62,10 @@ class ClusterSubject:
         owner = owner_of(turn.obj, turn.tools)
         sight = observed_of(turn, cloud)
         return ClusterScope(turn, cluster, owner, cloud, sight, zones=self._zones, balancers=self._balancers)
+
+    def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
+        """Return the owner whose stamps the recorded resources carry."""
+        return ownership.recorded_owner(self._cloud(obj), ledger)
 
     def report(self, scope: ClusterScope, results: Results) -> Report:
         """Return status, endpoint, and the conditions that the steps alone do not show."""

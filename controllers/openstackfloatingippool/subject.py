@@ -13,6 +13,7 @@ from capo.engine.steps import Plan, Results
 from capo.engine.turn import Gate, Report, Scope, Stop, Tools, Turn
 from capo.errors import UnsupportedFieldError
 from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL
+from capo.ledger import Ledger
 
 Object = Mapping[str, Any]
 
@@ -44,6 +45,9 @@ class FloatingIPPoolSubject:
     def open(self, turn: Turn) -> NoReturn:
         """Never called: no pass gets past the gate."""
         raise AssertionError("a pool's pass ends at the gate")
+
+    def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
+        """Return None: no pass gets past the gate."""
 
     def report(self, scope: Scope, results: Results) -> Report:
         """Return nothing: no pass gets past the gate."""

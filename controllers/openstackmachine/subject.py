@@ -18,6 +18,7 @@ from capo.engine.conditions import Condition
 from capo.engine.steps import Done, Failed, Results
 from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
 from capo.kube.kinds import OPENSTACK_MACHINE
+from capo.ledger import Ledger
 from capo.openstack.cloud import Cloud
 
 Object = Mapping[str, Any]
@@ -57,6 +58,9 @@ class MachineSubject:
 
         known = owners.find(turn.obj, turn.tools.store)
         return MachineScope(turn, known, open_cloud=cloud, watch=observed_of, seen=self._seen)
+
+    def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
+        """Return None: a machine records members of pools alone, which are found by their names."""
 
     def report(self, scope: MachineScope, results: Results) -> Report:
         """Return provider ID, addresses and what Cluster API waits for, once the server is ACTIVE."""

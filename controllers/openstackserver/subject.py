@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
-from capo.controllers import pausing
+from capo.controllers import ownership, pausing
 from capo.controllers.identity import Identities
 from capo.controllers.openstackserver import status
 from capo.controllers.openstackserver.routes import ROUTES
@@ -56,6 +56,10 @@ class ServerSubject:
         cloud = self._cloud(turn.obj)
         known_id = turn.ledger.id_of(SERVER_ROLE) or server.status.instance_id or None
         return ServerScope(turn, server, cloud, observed_of(turn, cloud), known_id)
+
+    def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
+        """Return the owner whose stamps the recorded resources carry."""
+        return ownership.recorded_owner(self._cloud(obj), ledger)
 
     def report(self, scope: ServerScope, results: Results) -> Report:
         """Return status fields and the conditions that no step shows."""

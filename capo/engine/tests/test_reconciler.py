@@ -17,6 +17,7 @@ from capo.engine.tests.fake_kube import FakeClock, FakeKube
 from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
 from capo.errors import AmbiguousAnswerError, IdentityError, InvalidSpecError, NotAuthorizedError, QuotaExceededError
 from capo.kube.kinds import OPENSTACK_SERVER, Key
+from capo.ledger import Ledger
 from capo.names import Stamp
 
 KIND = OPENSTACK_SERVER
@@ -88,6 +89,10 @@ class ToySubject:
 
     def gate(self, obj: Mapping[str, Any], tools: Tools) -> Gate:
         return self.stop or Proceed()
+
+    def recorded_owner(self, obj: Mapping[str, Any], ledger: Ledger) -> str | None:
+        things = (self.cloud.things.get(record.id) for record in ledger.records.values())
+        return next((str(thing["stamp"]).split(":")[1] for thing in things if thing), None)
 
     def authenticate(self, obj: Mapping[str, Any], tools: Tools) -> None:
         if self.auth_fault:
@@ -321,6 +326,31 @@ def test_credentials_that_are_refused_later_are_read_anew(world: World) -> None:
     assert world.cloud.fault.resource is None
     assert world.subject.forgotten == 1
     assert result.requeue_after_s == pytest.approx(10, rel=0.11)
+
+
+@pytest.mark.parametrize("lost", [["annotations"], ["annotations", "finalizers"]])
+def test_a_lost_owner_id_is_restored_from_what_is_recorded(world: World, lost: list[str]) -> None:
+    world.reconcile()
+    before = world.obj["metadata"]["annotations"][names.OWNER_ID_ANNOTATION]
+    world.kube.edit(*KEY, {"metadata": dict.fromkeys(lost)})
+
+    world.start()
+    world.reconcile()
+
+    assert world.obj["metadata"]["annotations"][names.OWNER_ID_ANNOTATION] == before
+    assert len(world.cloud.things) == 1
+
+
+def test_a_lost_owner_id_is_made_anew_when_nothing_recorded_is_left(world: World) -> None:
+    world.reconcile()
+    world.cloud.things.clear()
+    world.kube.edit(*KEY, {"metadata": {"annotations": None}})
+
+    world.start()
+    world.reconcile()
+
+    assert names.OWNER_ID_ANNOTATION in world.obj["metadata"]["annotations"]
+    assert len(world.cloud.things) == 1
 
 
 def test_a_copied_owner_id_touches_nothing(world: World) -> None:

@@ -1,0 +1,159 @@
+"""What a server survives: lost annotations and status, moved objects, what vanished around it."""
+
+from __future__ import annotations
+
+import pytest
+
+from capo import names
+from capo.controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
+from capo.controllers.tests.stage import Stage
+
+OWNER = names.OWNER_ID_ANNOTATION
+
+
+def settled(stage: Stage) -> None:
+    place(stage, rootVolume={"sizeGiB": 1})
+    stage.settle(for_s=30)
+    assert status(stage)["ready"] is True
+
+
+def remove_image(stage: Stage) -> None:
+    """Have no image of the name that the spec asks for any more."""
+
+    def rename() -> None:
+        for image in stage.cloud.table("image", "images").values():
+            image["name"] = "gone"
+
+    stage.simulator.call(rename)
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+def test_a_lost_owner_id_is_restored_from_the_stamp_of_what_is_recorded(stage: Stage, deletes: bool) -> None:
+    settled(stage)
+    before = stage.get(KIND, "s")["metadata"]["annotations"][OWNER]
+    stage.edit(KIND, "s", {"metadata": {"annotations": None}})
+    if deletes:
+        stage.delete(KIND, "s")
+
+    stage.start()
+    stage.settle(for_s=60)
+
+    if deletes:
+        assert not stage.exists(KIND, "s")
+        assert made(stage) == {}
+    else:
+        assert stage.get(KIND, "s")["metadata"]["annotations"][OWNER] == before
+        assert made(stage) == {"servers": 1, "ports": 1, "volumes": 1}
+        assert status(stage)["ready"] is True
+
+
+def test_a_lost_owner_id_is_not_guessed_while_the_cloud_does_not_answer(stage: Stage) -> None:
+    settled(stage)
+    before = stage.get(KIND, "s")["metadata"]["annotations"][OWNER]
+    stage.edit(KIND, "s", {"metadata": {"annotations": None}})
+    stage.fault(match={"method": "GET"}, effect={"status": 503})
+
+    stage.start()
+    stage.settle(for_s=20)
+    assert OWNER not in (stage.get(KIND, "s")["metadata"].get("annotations") or {})
+
+    stage.mend()
+    stage.settle(for_s=120)
+    assert stage.get(KIND, "s")["metadata"]["annotations"][OWNER] == before
+
+
+def test_a_moved_server_is_found_although_its_image_is_gone_w_16(stage: Stage) -> None:
+    settled(stage)
+    remove_image(stage)
+    stage.edit(KIND, "s", {"status": None})
+
+    stage.start()
+    stage.settle(for_s=60)
+
+    assert made(stage) == {"servers": 1, "ports": 1, "volumes": 1}
+    assert status(stage)["ready"] is True
+    assert status(stage)["instanceID"] == server(stage)["id"]
+    assert status(stage)["resources"]["ports"] == [{"id": port(stage)["id"]}]
+
+
+def test_a_moved_server_is_deleted_although_its_image_is_gone_w_16(stage: Stage) -> None:
+    settled(stage)
+    remove_image(stage)
+    stage.edit(KIND, "s", {"status": None})
+    stage.delete(KIND, "s")
+
+    stage.start()
+    stage.settle(for_s=60)
+
+    assert not stage.exists(KIND, "s")
+    assert made(stage) == {}
+
+
+def test_deletion_before_anything_is_known_makes_nothing_w_04(stage: Stage) -> None:
+    settled(stage)
+    stage.edit(KIND, "s", {"status": None})
+    stage.delete(KIND, "s")
+    stage.cloud.counter.reset()
+
+    stage.start()
+    stage.settle(for_s=60)
+
+    assert not [asked for asked in stage.requests() if asked.startswith(("POST", "PUT")) and "tokens" not in asked]
+    assert not stage.exists(KIND, "s")
+
+
+def test_what_the_go_provider_resolved_in_part_is_completed(stage: Stage) -> None:
+    place(stage)
+    found = stage.member.ask("GET", "/compute/v2.1/flavors")["flavors"]
+    (flavor,) = (each for each in found if each["name"] == "m1.tiny")
+    stage.edit(KIND, "s", {"status": {"resolved": {"flavorID": flavor["id"]}}})
+
+    stage.settle(for_s=30)
+
+    assert status(stage)["ready"] is True
+    assert status(stage)["resolved"]["flavorID"] == flavor["id"]
+    assert status(stage)["resolved"]["imageID"]
+
+
+def test_a_port_that_vanished_from_a_running_server_is_not_replaced_and_told_w_01(stage: Stage) -> None:
+    settled(stage)
+    port_id = port(stage)["id"]
+    stage.simulator.call(lambda: stage.cloud.table("network", "ports").pop(port_id))
+
+    for minute in range(3):
+        stage.settle(for_s=700)
+        stage.edit(KIND, "s", {"metadata": {"labels": {"resync": str(minute)}}})
+        stage.settle(for_s=30)
+
+    assert "ports" not in made(stage)
+    assert "port-0" in stage.condition(KIND, "s", "PortsReady")["message"]
+
+
+def test_a_port_that_vanished_before_the_server_was_made_is_replaced_once_w_01(stage: Stage) -> None:
+    stage.fault(match={"method": "POST", "route": "/v2.1/servers"}, effect={"status": 403, "message": "Quota exceeded"})
+    place(stage)
+    stage.settle(for_s=10)
+    port_id = port(stage)["id"]
+    stage.simulator.call(lambda: stage.cloud.table("network", "ports").pop(port_id))
+    stage.start()
+    stage.settle(for_s=30)
+
+    stage.mend()
+    stage.settle(for_s=300)
+
+    assert made(stage) == {"servers": 1, "ports": 1}
+    assert status(stage)["resources"]["ports"] == [{"id": port(stage)["id"]}]
+    assert status(stage)["ready"] is True
+
+
+@pytest.mark.parametrize("service", ["network", "volume", "image"])
+def test_a_service_that_is_down_does_not_hide_that_the_server_vanished(stage: Stage, service: str) -> None:
+    settled(stage)
+    stage.fault(match={"service": service}, effect={"status": 503})
+    stage.settle(for_s=700)
+
+    stage.member.ask("DELETE", f"/compute/v2.1/servers/{server(stage)['id']}")
+    stage.settle(for_s=61)
+
+    assert status(stage)["ready"] is False
+    assert shown(stage, "InstanceReady")[1] in ("InstanceNotFound", "InstanceDeleted")

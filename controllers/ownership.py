@@ -1,0 +1,34 @@
+"""Whose an object's resources are when the object itself does not know it any more (design: a lost annotation)."""
+
+from __future__ import annotations
+
+from capo.errors import NotFoundError
+from capo.ledger import Ledger
+from capo.openstack.cloud import Body, Cloud
+from capo.openstack.kinds import KINDS, ResourceKind
+
+
+def recorded_owner(cloud: Cloud, ledger: Ledger) -> str | None:
+    """Return the owner in the stamp of the first recorded resource that carries one for its role.
+
+    Resources that were adopted from the Go provider, or are the user's own, carry none; None when no resource does.
+
+    Raises:
+        CapoError: the cloud does not answer.
+    """
+    for record in sorted(ledger.records.values(), key=lambda record: record.role):
+        kind = KINDS.get(record.kind)
+        body = _body(cloud, kind, record.id) if kind else None
+        stamp = kind.stamp_of(body) if kind and body else None
+        if stamp is not None and stamp.role == record.role:
+            return stamp.owner
+    return None
+
+
+def _body(cloud: Cloud, kind: ResourceKind, resource_id: str) -> Body | None:
+    try:
+        answer = cloud.get(kind.service, kind.path(resource_id), microversion=kind.microversion)
+    except NotFoundError:
+        return None
+    body: Body = answer[kind.body_key]
+    return body
