@@ -267,7 +267,10 @@ class Settings:
         "ambiguous-create-window", "60s", "How long a create whose answer was lost may still take effect."
     )
     cloud_concurrency: int = _flag(
-        "cloud-concurrency", 10, _at_least(1), "Passes at once per cloud, over all controllers."
+        "cloud-concurrency",
+        10,
+        _at_least(1),
+        "Passes at once per cloud (host of `auth_url`, and region), over all controllers.",
     )
     worker_threads: int = _flag("worker-threads", 64, _at_least(1), "Passes at once, over all controllers and clouds.")
     openstack_connect_timeout_s: float = _duration(

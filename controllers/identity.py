@@ -81,10 +81,22 @@ class Identities:
         where = f"OpenStackClusterIdentity {ref['name']}" if is_shared else f"Secret {namespace}/{ref['name']}"
         return f"{where}, cloud {ref['cloudName']!r}"
 
-    @staticmethod
-    def slot(ref: Ref | None, namespace: str) -> str:
-        """Return the name of the budget of requests that an identityRef uses."""
-        return "/".join(str(part or "") for part in _place(ref or {}, namespace))
+    def slot(self, ref: Ref | None, namespace: str) -> str | None:
+        """Return the name of the budget of requests that an identityRef uses: its cloud's; None: it was never read."""
+        with self._lock:
+            known = self._known.get(_place(ref or {}, namespace))
+        return known.credentials.site if known else None
+
+    def locate(self, ref: Ref, namespace: str) -> None:
+        """Read what an identityRef says, unless it was read before; no cloud is asked.
+
+        Raises:
+            IdentityError: Secret, key, cloud name or permission is missing; the message says which.
+        """
+        if self.slot(ref, namespace) is None:
+            read = _Read(self._read(ref, namespace), self._clock.now())
+            with self._lock:
+                self._known.setdefault(_place(ref, namespace), read)
 
     def _read(self, ref: Ref, namespace: str) -> Credentials:
         kind = ref.get("type") or "Secret"

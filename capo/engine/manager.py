@@ -29,7 +29,7 @@ from capo.engine.router import Router, business, cluster_of
 from capo.engine.store import Store
 from capo.engine.sweep import Sweep
 from capo.engine.turn import Tools
-from capo.engine.worker import Controller, Slots, Workers
+from capo.engine.worker import Controller, Slots, Workers, lane_of
 from capo.kube.client import Kube, Timeouts
 from capo.kube.errors import KubeError
 from capo.kube.events import Events
@@ -181,7 +181,7 @@ class Manager:
 
     def _queue(self, controller: Controller) -> WorkQueue:
         return WorkQueue(
-            lane=controller.slot,
+            lane=lambda key: lane_of(controller, key),
             group=lambda key: cluster_of(self._store, key),
             on_ready=lambda: self._workers.wake() if self._workers else None,
         )

@@ -120,8 +120,11 @@ class WorkQueue:
         """Return the next key whose lane has room; it is active until :meth:`done`. None: there is none now."""
         self._ripen()
         for lane in list(self._ready):
-            if has_room(lane):
+            while lane in self._ready and has_room(lane):
                 key = self._pop(lane)
+                if self._lane(key) != lane:
+                    self._push(key)  # whose budget it uses became known, or changed, while it waited
+                    continue
                 self._dirty.discard(key)
                 self._active[key] = set()
                 return Taken(key, lane)

@@ -55,10 +55,21 @@ class Reconciler(Generic[S]):
         self._backoff = Backoff(tools.clock)
         self._auth_failures: dict[Key, int] = {}
 
-    def slot(self, key: Key) -> str:
-        """Return the budget that the pass of a key takes before it takes a thread."""
+    def slot(self, key: Key) -> str | None:
+        """Return the budget that the pass of a key takes before it takes a thread; None: not known yet."""
         obj = self.tools.store.get(*key)
-        return self.subject.slot(obj) if obj else ""
+        return self.subject.slot(obj, self.tools) if obj else ""
+
+    def locate(self, key: Key) -> bool:
+        """Have the budget of a key known; tell whether it is. A pass tells why it cannot be."""
+        obj = self.tools.store.get(*key)
+        if obj is None:
+            return False
+        try:
+            self.subject.locate(obj, self.tools)
+        except CapoError:
+            return False
+        return self.slot(key) is not None
 
     def reconcile(self, key: Key) -> Result:
         """Run one pass; nothing is raised that the world may heal."""

@@ -182,5 +182,12 @@ class Subject(Protocol, Generic[S]):
     def forget_credentials(self, obj: Mapping[str, Any]) -> None:
         """Read the credentials anew at the next pass: the cloud refused them."""
 
-    def slot(self, obj: Mapping[str, Any]) -> str:
-        """Return the name of the budget that the object's pass uses: a pure function of its identity."""
+    def slot(self, obj: Mapping[str, Any], tools: Tools) -> str | None:
+        """Return the name of the cloud budget that the object's pass uses; None: not known yet. Quick, asks nobody."""
+
+    def locate(self, obj: Mapping[str, Any], tools: Tools) -> None:
+        """Have it known which cloud budget the object's pass uses; reads the credentials, asks no cloud.
+
+        Raises:
+            CapoError: the credentials cannot be read.
+        """

@@ -28,6 +28,8 @@ from capo.kube.kinds import Key, Kind
 log = logging.getLogger(__name__)
 
 CLOUD_SLOTS: Final = 10
+UNLOCATED: Final = "unlocated"
+"""The budget of passes that only find out which cloud their object is in: they ask none, so none can hang them."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,11 @@ class Controller(Protocol):
     def routes(self) -> Sequence[Route]:
         """Return which other kinds wake its objects."""
 
-    def slot(self, key: Key) -> str:
-        """Return the name of the cloud budget that a pass uses; pure, and quick."""
+    def slot(self, key: Key) -> str | None:
+        """Return the name of the cloud budget that a pass uses; quick. None: the credentials were not read yet."""
+
+    def locate(self, key: Key) -> bool:
+        """Have the budget of a key known, without a call to a cloud; tell whether it is. Blocks."""
 
     def reconcile(self, key: Key) -> Result:
         """Run one pass; blocks."""
@@ -181,7 +186,7 @@ class Workers:
         metrics.ACTIVE.labels(controller.name).inc()
         try:
             run = contextvars.copy_context().run
-            result = await loop.run_in_executor(self._pool, run, _guarded, controller, taken.key)
+            result = await loop.run_in_executor(self._pool, run, _guarded, controller, taken)
             _settle(queue, taken.key, result)
         finally:
             metrics.ACTIVE.labels(controller.name).dec()
@@ -202,12 +207,25 @@ def _settle(queue: WorkQueue, key: Key, result: Result) -> None:
         queue.add_after(key, result.requeue_after_s)
 
 
-def _guarded(controller: Controller, key: Key) -> Result:
+def lane_of(controller: Controller, key: Key) -> str:
+    """Return the lane in which a key waits for its pass."""
+    slot = controller.slot(key)
+    return UNLOCATED if slot is None else slot
+
+
+def _run(controller: Controller, taken: Taken) -> Result:
+    """Run a pass; one whose cloud is not known yet finds it out and begins again in that cloud's budget."""
+    if taken.lane == UNLOCATED and controller.locate(taken.key):
+        return Result(requeue_after_s=0.0)
+    return controller.reconcile(taken.key)
+
+
+def _guarded(controller: Controller, taken: Taken) -> Result:
     """Run a pass with its fields in every log line; return what it raised as a result."""
     began_s = time.perf_counter()
-    with logs.fields(**_fields(controller, key)):
+    with logs.fields(**_fields(controller, taken.key)):
         try:
-            result = controller.reconcile(key)
+            result = _run(controller, taken)
         except Conflict as error:
             result = Result(error=error, conflict=True)
         except KubeError as error:

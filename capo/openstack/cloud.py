@@ -387,7 +387,7 @@ class Clouds:
     def _made(self, credentials: Credentials) -> Cloud:
         http = self._http.of(credentials)
         cloud = Cloud(credentials, http, clock=self.clock, wake=self.wake, fence=self.fence)
-        self._pool.add(cloud.observer)
+        self._pool.add(cloud.observer, credentials.site)
         return cloud
 
     def _evicted(self, keep: Cloud) -> list[Cloud]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import yaml
 from keystoneauth1 import plugin
@@ -77,6 +78,11 @@ class Credentials:
     def region_name(self) -> str | None:
         """The region whose end points are used; None takes the first in the catalogue."""
         return self.region or self.entry["region_name"]
+
+    @property
+    def site(self) -> str:
+        """Where the cloud is: credentials of one site share its budget, whoever's they are."""
+        return f"{urlsplit(self.entry['auth']['auth_url']).netloc.lower()}/{self.region_name or ''}"
 
     @property
     def interface(self) -> str:

@@ -11,6 +11,7 @@ import contextlib
 import datetime
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -46,6 +47,8 @@ NEWCOMER_S: Final = 15.0
 """A key that polled so lately goes on at the pace that was reached."""
 LONGEST_WAIT_S: Final = 3600.0
 MAX_AT_ONCE: Final = 3
+MAX_PER_SITE: Final = 8
+"""Lists at once in one cloud, over all its projects: one that hangs leaves threads to the others."""
 MAX_THREADS: Final = 32
 
 
@@ -268,11 +271,11 @@ class Observer:
         with self._lock:
             return min((self._due_s(kind) for kind in KINDS), default=float("inf"))
 
-    def due(self) -> list[str]:
-        """Return the kinds whose list must begin now, and count them as begun."""
+    def due(self, most: int = MAX_AT_ONCE) -> list[str]:
+        """Return the kinds whose list must begin now, ``most`` at most, and count them as begun."""
         with self._lock:
             now_s = self._now()
-            room = MAX_AT_ONCE - sum(schedule.is_running for schedule in self._schedules.values())
+            room = min(most, MAX_AT_ONCE - sum(schedule.is_running for schedule in self._schedules.values()))
             kinds = sorted((k for k in KINDS if self._due_s(k) <= now_s), key=self._due_s)[: max(0, room)]
             for kind in kinds:
                 self._schedules[kind].is_running = True
@@ -437,17 +440,22 @@ class ObserverPool:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._condition = threading.Condition()
-        self._observers: list[Observer] = []
+        self._sites: dict[Observer, str] = {}
+        self._running: Counter[str] = Counter()
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="list")
         self._is_stopping = False
         self._has_news = False
         self._waiter: threading.Thread | None = None
 
-    def add(self, observer: Observer) -> None:
-        """Run an observer's lists from now on, until it is closed."""
+    def add(self, observer: Observer, site: str = "") -> None:
+        """Run an observer's lists from now on, until it is closed.
+
+        Args:
+            site: the cloud that is listed; no more than :data:`MAX_PER_SITE` lists run in one at once.
+        """
         observer.due_changed = self._notice
         with self._condition:
-            self._observers.append(observer)
+            self._sites[observer] = site
             if self._waiter is None and not self._is_stopping:
                 self._waiter = threading.Thread(target=self._run, name="observer", daemon=True)
                 self._waiter.start()
@@ -473,14 +481,36 @@ class ObserverPool:
             with self._condition:
                 if self._is_stopping:
                     return
-                self._observers = [observer for observer in self._observers if not observer.is_closed]
-                observers = list(self._observers)
+                self._sites = {observer: site for observer, site in self._sites.items() if not observer.is_closed}
+                sites = dict(self._sites)
                 self._has_news = False
-            for observer in observers:
-                for kind in observer.due():
-                    with contextlib.suppress(RuntimeError):  # the pool was shut down meanwhile
-                        self._threads.submit(observer.run, kind)
-            due_s = min((observer.next_due_s() for observer in observers), default=float("inf"))
+            for observer, site in sites.items():
+                self._begin(observer, site)
+            waiting = [observer.next_due_s() for observer, site in sites.items() if self._room(site)]
+            due_s = min(waiting, default=float("inf"))
             with self._condition:
                 if not self._has_news and not self._is_stopping:
                     self._condition.wait(min(LONGEST_WAIT_S, max(0.0, due_s - self._now())))
+
+    def _begin(self, observer: Observer, site: str) -> None:
+        """Begin what is due, as far as there is room; whoever had his turn goes to the end of the row."""
+        for kind in observer.due(self._room(site)):
+            with self._condition:
+                self._running[site] += 1
+                if observer in self._sites:
+                    self._sites[observer] = self._sites.pop(observer)
+            with contextlib.suppress(RuntimeError):  # the pool was shut down meanwhile
+                self._threads.submit(self._list, observer, site, kind)
+
+    def _room(self, site: str) -> int:
+        with self._condition:
+            return MAX_PER_SITE - self._running[site]
+
+    def _list(self, observer: Observer, site: str, kind: str) -> None:
+        try:
+            observer.run(kind)
+        finally:
+            with self._condition:
+                self._running[site] -= 1
+                self._running += Counter()  # else every site ever seen stays
+            self._notice()

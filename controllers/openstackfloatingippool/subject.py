@@ -60,6 +60,9 @@ class FloatingIPPoolSubject:
     def forget_credentials(self, obj: Object) -> None:
         """Nothing: none are kept."""
 
-    def slot(self, obj: Object) -> str:
+    def slot(self, obj: Object, tools: Tools) -> str | None:
         """Return no budget: the cloud is not asked."""
         return ""
+
+    def locate(self, obj: Object, tools: Tools) -> None:
+        """Nothing: the cloud is not asked."""

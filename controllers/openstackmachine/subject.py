@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from capo.api.v1beta2 import OpenStackIdentityReference
-from capo.contract import machines, references
+from capo.contract import machines
 from capo.controllers import pausing
 from capo.controllers.identity import Identities
 from capo.controllers.openstackmachine import ingress, owners, status
@@ -79,8 +79,7 @@ class MachineSubject:
 
     def credentials(self, obj: Object, tools: Tools) -> str:
         """Return where the machine's credentials are: its own, else those of its cluster."""
-        infra = owners.find(obj, tools.store).infra or {"spec": {}}
-        ref = obj["spec"].get("identityRef") or infra["spec"].get("identityRef")
+        ref = _identity_ref(obj, tools)
         return self._identities.describe(ref, obj["metadata"]["namespace"]) if ref else "no identityRef"
 
     def forget_credentials(self, obj: Object) -> None:
@@ -91,14 +90,24 @@ class MachineSubject:
         if ref := obj["spec"].get("identityRef"):
             self._identities.forget(ref, obj["metadata"]["namespace"])
 
-    def slot(self, obj: Object) -> str:
-        """Return the budget of the machine's identity, else one of its cluster; workers' passes ask no cloud."""
-        metadata = obj["metadata"]
+    def slot(self, obj: Object, tools: Tools) -> str | None:
+        """Return the budget of the machine's cloud; workers' passes ask none, nor do those without credentials."""
         if not machines.is_control_plane(obj):
             return ""
-        if ref := obj["spec"].get("identityRef"):
-            return self._identities.slot(ref, metadata["namespace"])
-        return f"{metadata['namespace']}/{references.cluster_name(obj) or metadata['name']}"
+        ref = _identity_ref(obj, tools)
+        return self._identities.slot(ref, obj["metadata"]["namespace"]) if ref else ""
+
+    def locate(self, obj: Object, tools: Tools) -> None:
+        """Read the credentials of a machine of the control plane."""
+        if ref := _identity_ref(obj, tools):
+            self._identities.locate(ref, obj["metadata"]["namespace"])
+
+
+def _identity_ref(obj: Object, tools: Tools) -> Mapping[str, Any] | None:
+    """Return the machine's own identityRef, else that of its cluster."""
+    infra = owners.find(obj, tools.store).infra or {"spec": {}}
+    ref: Mapping[str, Any] | None = obj["spec"].get("identityRef") or infra["spec"].get("identityRef")
+    return ref
 
 
 def _ingress_failure(scope: MachineScope, results: Results) -> list[Condition]:

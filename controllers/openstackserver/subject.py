@@ -78,9 +78,13 @@ class ServerSubject:
         """Read the Secret anew at the next pass."""
         self._identities.forget(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
-    def slot(self, obj: Object) -> str:
-        """Return the budget of the object's identity."""
+    def slot(self, obj: Object, tools: Tools) -> str | None:
+        """Return the budget of the object's cloud."""
         return self._identities.slot(obj["spec"].get("identityRef"), obj["metadata"]["namespace"])
+
+    def locate(self, obj: Object, tools: Tools) -> None:
+        """Read the object's credentials."""
+        self._identities.locate(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
     def _cloud(self, obj: Object) -> Any:
         return self._identities.cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])

@@ -28,11 +28,11 @@ class World:
         self.clouds = Clouds(self.clock, self.woken.append)
         self.identities = Identities(self.kube, self.clouds, self.clock, max_age_s=600)  # type: ignore[arg-type]
 
-    def put_secret(self, password: str) -> None:
+    def put_secret(self, password: str, name: str = "cloud") -> None:
         auth = {"auth_url": "http://127.0.0.1:1/v3", "username": "u", "password": password, "project_name": "p"}
         text = yaml.safe_dump({"clouds": {"here": {"auth": auth}}})
         data = {"clouds.yaml": base64.b64encode(text.encode()).decode()}
-        self.kube.put(SECRET, {"metadata": {"name": "cloud", "namespace": "default"}, "data": data})
+        self.kube.put(SECRET, {"metadata": {"name": name, "namespace": "default"}, "data": data})
 
 
 @pytest.fixture
@@ -89,3 +89,23 @@ def test_a_missing_secret_is_named(world: World) -> None:
 )
 def test_the_place_of_credentials_is_told_in_words(more: dict[str, str], words: str) -> None:
     assert Identities.describe({**REF, **more}, "default") == words
+
+
+def test_credentials_of_one_cloud_share_its_budget_once_they_were_read(world: World) -> None:
+    world.put_secret("one")
+    world.put_secret("other", name="other")
+    other = {**REF, "name": "other"}
+
+    before = world.identities.slot(REF, "default")
+    for ref in (REF, other):
+        world.identities.locate(ref, "default")
+
+    assert before is None
+    assert world.identities.slot(REF, "default") == world.identities.slot(other, "default") != ""
+
+
+def test_a_budget_is_not_known_as_long_as_the_secret_is_missing(world: World) -> None:
+    with pytest.raises(IdentityError, match="Secret default/cloud does not exist"):
+        world.identities.locate(REF, "default")
+
+    assert world.identities.slot(REF, "default") is None

@@ -43,11 +43,16 @@ class FakeController:
     ) -> None:
         self.kind, self.name, self.concurrency, self.routes = kind, name, concurrency, routes
         self._reconcile = reconcile
-        self.slots: dict[str, str] = {}
+        self.slots: dict[str, str | None] = {}
+        self.readable: dict[str, str] = {}
         self.passes: list[Key] = []
 
-    def slot(self, key: Key) -> str:
+    def slot(self, key: Key) -> str | None:
         return self.slots.get(key.name, "cloud")
+
+    def locate(self, key: Key) -> bool:
+        self.slots[key.name] = self.readable.get(key.name)
+        return self.slots[key.name] is not None
 
     def reconcile(self, key: Key) -> Result:
         self.passes.append(key)

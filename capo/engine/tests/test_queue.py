@@ -191,3 +191,20 @@ def test_a_cloud_without_room_does_not_stand_in_the_way(clock: FakeClock) -> Non
     assert (found.key.name, found.lane) == ("f1", "fine")
     assert queue.take(lambda lane: lane != "hung") is None
     assert queue.depth() == 2
+
+
+def test_a_key_whose_cloud_became_known_while_it_waited_waits_for_room_there(clock: FakeClock) -> None:
+    lanes = {"a": "unlocated", "b": "unlocated"}
+    queue = WorkQueue(clock=clock, lane=lambda of: lanes[of.name])
+    queue.add(key("a"))
+    queue.add(key("b"))
+    lanes["a"] = "hung"
+
+    found = queue.take(lambda lane: lane != "hung")
+
+    assert found is not None
+    assert (found.key.name, found.lane) == ("b", "unlocated")
+    assert queue.take(lambda lane: lane != "hung") is None
+    moved = queue.take()
+    assert moved is not None
+    assert (moved.key.name, moved.lane) == ("a", "hung")

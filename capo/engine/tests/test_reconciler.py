@@ -111,8 +111,11 @@ class ToySubject:
     def forget_credentials(self, obj: Mapping[str, Any]) -> None:
         self.forgotten += 1
 
-    def slot(self, obj: Mapping[str, Any]) -> str:
+    def slot(self, obj: Mapping[str, Any], tools: Tools) -> str | None:
         return "toy"
+
+    def locate(self, obj: Mapping[str, Any], tools: Tools) -> None:
+        """It is known."""
 
 
 class Events:

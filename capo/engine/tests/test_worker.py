@@ -12,14 +12,14 @@ import pytest
 from capo.engine import metrics
 from capo.engine.queue import WorkQueue
 from capo.engine.tests.builders import FakeClock, FakeController, key
-from capo.engine.worker import Result, Slots, Workers
+from capo.engine.worker import Result, Slots, Workers, lane_of
 from capo.errors import CloudUnavailableError, InvalidSpecError
 from capo.kube.errors import Conflict, KubeError
 from capo.kube.kinds import Key
 
 
 def queue_of(controller: FakeController, clock: FakeClock | None = None) -> WorkQueue:
-    return WorkQueue(lane=controller.slot, clock=clock or FakeClock(), spread=lambda: 1.0)
+    return WorkQueue(lane=lambda key: lane_of(controller, key), clock=clock or FakeClock(), spread=lambda: 1.0)
 
 
 async def settled(condition: Callable[[], object]) -> None:
@@ -160,6 +160,42 @@ def test_a_hung_cloud_starves_nobody_else() -> None:
 
     run(lambda: Workers([(controller, queue)]), scenario)
     assert gate.most == 10
+
+
+def test_objects_whose_cloud_is_not_known_yet_find_it_out_before_they_can_hang_in_it() -> None:
+    gate = Gate()
+
+    def reconcile(of: Key) -> Result:
+        return gate.pass_through(of) if of.name.startswith("hung") else Result()
+
+    controller = FakeController(reconcile, concurrency=10)
+    queue = queue_of(controller)
+    for number in range(30):
+        controller.slots[f"hung-{number}"], controller.readable[f"hung-{number}"] = None, "hung"
+        queue.add(key(f"hung-{number}"))
+    controller.slots["fine"], controller.readable["fine"] = None, "fine"
+    queue.add(key("fine"))
+
+    async def scenario(_workers: Workers) -> None:
+        await settled(lambda: key("fine") in controller.passes and len(gate.inside) == 10)
+        gate.opened.set()
+        await settled(lambda: len(controller.passes) == 31)
+
+    run(lambda: Workers([(controller, queue)], threads=12), scenario)
+    assert gate.most == 10
+
+
+def test_an_object_whose_credentials_cannot_be_read_has_its_pass_which_tells_why() -> None:
+    controller = FakeController()
+    queue = queue_of(controller)
+    controller.slots["unreadable"] = None
+    queue.add(key("unreadable"))
+
+    async def scenario(_workers: Workers) -> None:
+        await settled(lambda: controller.passes)
+
+    run(lambda: Workers([(controller, queue)]), scenario)
+    assert controller.passes == [key("unreadable")]
 
 
 def test_a_cloud_takes_so_many_passes_over_all_controllers() -> None:
