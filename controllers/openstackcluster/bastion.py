@@ -6,12 +6,13 @@ Source: behaviour reference, cluster.md 3. What is to be done with the OpenStack
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Mapping
+from typing import Any, assert_never
 
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackCluster
 from capo.api.v1beta2.openstackcluster import Bastion, NetworkStatusWithSubnets
-from capo.controllers import server_spec
+from capo.controllers import server_child, server_spec
 from capo.controllers.openstackcluster import bastion_server, floating_ips
 from capo.controllers.openstackcluster.bastion_server import Action
 from capo.controllers.openstackcluster.floating_ips import Wish
@@ -29,6 +30,8 @@ def ensure_bastion(scope: ClusterScope) -> Outcome:
     child, bastion = scope.bastion_object, scope.cluster.spec.bastion
     wanted = _fingerprint(scope, bastion)
     action = bastion_server.decide(child, scope.turn.obj, wanted)
+    if child is not None and action not in (Action.NOTHING, Action.REFUSE):
+        child = _with_credentials(scope, child)
     match action:
         case Action.NOTHING:
             _release(scope)
@@ -50,6 +53,22 @@ def ensure_bastion(scope: ClusterScope) -> Outcome:
             )
         case _:
             assert_never(action)
+
+
+def _with_credentials(scope: ClusterScope, child: Object) -> Object:
+    """Have the bastion use the credentials of the cluster, also when these were replaced (W-12); return it so."""
+    patch = server_child.credentials_change(child, scope.cluster.spec.identity_ref)
+    return _patch(scope, child, patch) if patch else child
+
+
+def _patch(scope: ClusterScope, child: Object, patch: Mapping[str, Any]) -> Object:
+    tools = scope.turn.tools
+    try:
+        changed: Object = tools.kube.patch(OPENSTACK_SERVER, scope.namespace, scope.bastion_name, patch)
+    except Conflict:
+        return child  # its event wakes the object
+    tools.store.apply_own(OPENSTACK_SERVER, changed, by=scope.turn.key)
+    return changed
 
 
 def _fingerprint(scope: ClusterScope, bastion: Bastion | None) -> str | None:
@@ -99,24 +118,17 @@ def _create(scope: ClusterScope, wanted: str) -> Outcome:
 
 def _mark(scope: ClusterScope, child: Object, wanted: str) -> Object:
     """Write hash and owner on the child; from now on its hash decides."""
-    tools = scope.turn.tools
     if bastion_server.hash_of(child) is None and not bastion_server.is_alike(child, _spec(scope)):
         text = f"OpenStackServer {scope.bastion_name} differs from spec.bastion and stays until that is edited"
         scope.tell("BastionKept", text, severity="Warning")
-    patch = bastion_server.mark(child, scope.turn.obj, wanted)
-    try:
-        marked: Object = tools.kube.patch(OPENSTACK_SERVER, scope.namespace, scope.bastion_name, patch)
-    except Conflict:
-        return child
-    tools.store.apply_own(OPENSTACK_SERVER, marked, by=scope.turn.key)
-    return marked
+    return _patch(scope, child, bastion_server.mark(child, scope.turn.obj, wanted))
 
 
 def _delete(scope: ClusterScope, child: Object) -> Outcome:
     metadata = child["metadata"]
     if not metadata.get("deletionTimestamp"):
         scope.turn.tools.kube.delete(OPENSTACK_SERVER, scope.namespace, scope.bastion_name, uid=metadata["uid"])
-    return Wait("Deleting", f"OpenStackServer {scope.bastion_name} is being deleted")
+    return server_child.deletion(child)
 
 
 def _keep(scope: ClusterScope, child: Object) -> Outcome:
@@ -171,4 +183,4 @@ def remove_bastion(scope: ClusterScope) -> Outcome:
     action = bastion_server.decide(child, scope.turn.obj, None)
     if action is Action.NOTHING or child is None:
         return NotNeeded()
-    return _delete(scope, child)
+    return _delete(scope, _with_credentials(scope, child))

@@ -12,9 +12,9 @@ from capo import names
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import clusters, machines, references
+from capo.controllers import server_child
 from capo.controllers.openstackmachine.scope import MachineScope
 from capo.controllers.server_spec import Purpose, server_spec
-from capo.engine.conditions import find
 from capo.engine.steps import Done, NotNeeded, Outcome, Wait
 from capo.errors import ForeignResourceError, InvalidSpecError
 from capo.kube.errors import Conflict, Denied, Invalid
@@ -26,8 +26,6 @@ INFRASTRUCTURE: Final = "WaitingForClusterInfrastructure"
 BOOTSTRAP: Final = "WaitingForBootstrapData"
 NOT_READY: Final = "InstanceNotReady"
 DELETED: Final = "InstanceDeleted"
-ON_ITS_WAY: Final = (NOT_READY, "Deleting")
-"""Reasons of an OpenStackServer that say that nothing is wrong."""
 
 
 def ensure(scope: MachineScope) -> Outcome:
@@ -39,7 +37,8 @@ def ensure(scope: MachineScope) -> Outcome:
         raise ForeignResourceError(
             f"OpenStackServer {scope.name} exists and belongs to another object", resource=f"server {scope.name}"
         )
-    _have_owner(scope, found)
+    found = _have_owner(scope, found)
+    _have_credentials(scope, found)
     if found["metadata"].get("deletionTimestamp"):
         return Wait(DELETED, f"OpenStackServer {scope.name} is being deleted; replace the Machine")
     return state(OpenStackServer.model_validate(found))
@@ -57,16 +56,27 @@ def is_mine(scope: MachineScope, server: Object) -> bool:
     return not references.owners(server) and bool(server_id) and server_id in known
 
 
-def _have_owner(scope: MachineScope, server: Object) -> None:
-    """Have the owner reference on the OpenStackServer again after somebody took it away (OWN-3)."""
+def _have_owner(scope: MachineScope, server: Object) -> Object:
+    """Have the owner reference on the OpenStackServer again after somebody took it away (OWN-3); return it with it."""
     if references.is_owned_by(server, scope.turn.obj):
-        return
+        return server
     metadata = {
         "ownerReferences": [references.controller_reference(scope.turn.obj)],
         "resourceVersion": server["metadata"]["resourceVersion"],
     }
-    answer = scope.turn.tools.kube.patch(OPENSTACK_SERVER, scope.namespace, scope.name, {"metadata": metadata})
+    return _patch(scope, {"metadata": metadata})
+
+
+def _patch(scope: MachineScope, patch: Mapping[str, Any]) -> Object:
+    answer: Object = scope.turn.tools.kube.patch(OPENSTACK_SERVER, scope.namespace, scope.name, patch)
     scope.turn.tools.store.apply_own(OPENSTACK_SERVER, answer, by=scope.turn.key)
+    return answer
+
+
+def _have_credentials(scope: MachineScope, server: Object) -> None:
+    """Have the OpenStackServer use the credentials of the machine, also when these were replaced (W-12)."""
+    if patch := server_child.credentials_change(server, scope.identity_ref):
+        _patch(scope, patch)
 
 
 def _create(scope: MachineScope) -> Outcome:
@@ -159,7 +169,7 @@ def state(server: OpenStackServer) -> Outcome:
 
     What goes on as it should is told in one sentence from beginning to end: each other one would be a write.
     """
-    said = _said(server)
+    said = server_child.said(server.to_dict())
     match server.status.instance_state:
         case None | "" | "BUILD":
             return said if said and said.reason != NOT_READY else _on_its_way(server.metadata.name)
@@ -173,29 +183,17 @@ def state(server: OpenStackServer) -> Outcome:
             return Wait(NOT_READY, f"server {server.status.instance_id} is {other}", status="Unknown")
 
 
-def _said(server: OpenStackServer) -> Wait | None:
-    """Return what keeps the OpenStackServer from being ready in its own words."""
-    shown = [condition.to_dict() for condition in server.status.conditions]
-    for type_ in ("InstanceReady", "Ready"):
-        condition = find(shown, type_)
-        if condition and condition["status"] != "True":
-            return Wait(condition["reason"], condition.get("message", ""), status=condition["status"])
-    return None
-
-
 def remove(scope: MachineScope) -> Outcome:
     """Have no OpenStackServer left; one that belongs to another object is left alone."""
     # The store may lag behind the write of a process before this one: what decides is a read.
     found = scope.server_object or scope.turn.tools.kube.get(OPENSTACK_SERVER, scope.namespace, scope.name)
     if found is None or not is_mine(scope, found):
         return NotNeeded()
+    _have_credentials(scope, found)
     metadata = found["metadata"]
     if not metadata.get("deletionTimestamp"):
         scope.turn.tools.kube.delete(OPENSTACK_SERVER, scope.namespace, scope.name, uid=metadata["uid"])
-    said = _said(OpenStackServer.model_validate(found))
-    is_stuck = metadata.get("deletionTimestamp") and said is not None and said.reason not in ON_ITS_WAY
-    why = f": {said.message}" if said and is_stuck else ""
-    return Wait("Deleting", f"OpenStackServer {scope.name} is being deleted{why}")
+    return server_child.deletion(found)
 
 
 def _infra(scope: MachineScope) -> OpenStackCluster:

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from capo import names
+from capo.api.v1beta2 import OpenStackIdentityReference
 from capo.contract import clusters, machines, references, rules
 from capo.controllers.pausing import PAUSED
+from capo.controllers.server_child import credentials_change
 from capo.engine import conditions
 from capo.engine.store import Object, Route, Store
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER
@@ -35,10 +37,23 @@ def _is_concerned(obj: Object, cluster: Object) -> bool:
 
 
 def of_openstack_cluster(infra: Object, store: Store) -> Idents:
-    """Wake those that wait for the infrastructure, and the control plane: pools or floating IP may have changed."""
+    """Wake those that wait for the infrastructure, and the control plane: pools or floating IP may have changed.
+
+    Workers care for the credentials of their servers alone (W-12).
+    """
     name = references.owner_cluster_name(infra) or references.cluster_name(infra)
     found = _of_cluster(infra, name, store) if name else []
-    return [_ident(m) for m in found if machines.is_control_plane(m) or not clusters.is_provisioned(m)]
+    ref = OpenStackIdentityReference.model_validate(infra["spec"]["identityRef"])
+    return [
+        _ident(m)
+        for m in found
+        if machines.is_control_plane(m) or not clusters.is_provisioned(m) or _has_others(m, ref, store)
+    ]
+
+
+def _has_others(machine: Object, ref: OpenStackIdentityReference, store: Store) -> bool:
+    server = store.get(OPENSTACK_SERVER, *_ident(machine))
+    return bool(server and not machine["spec"].get("identityRef") and credentials_change(server, ref))
 
 
 def of_server(server: Object, _store: Store) -> Idents:

@@ -9,7 +9,7 @@ import pytest
 
 from capo import names
 from capo.controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, FULL, GROUPS, MANAGED, SERVER, World
-from capo.kube.kinds import OPENSTACK_SERVER
+from capo.kube.kinds import OPENSTACK_SERVER, SECRET, Key
 
 WITH: dict[str, Any] = {**MANAGED, **GROUPS, **BASTION}
 LARGER = {"flavor": {"filter": {"name": "m1.medium"}}}
@@ -96,6 +96,21 @@ def test_an_edit_that_changes_no_server_replaces_nothing(world: World) -> None:
     world.settle(for_s=60)
 
     assert server(world)["id"] == old["id"]
+
+
+def test_replaced_credentials_reach_the_bastion_and_the_old_ones_are_not_needed_any_more_w_12(world: World) -> None:
+    world.up(**WITH)
+    world.put_secret("second")
+    world.change(identityRef={"name": "second"})
+    del world.kube.objects[Key(SECRET, "default", "cloud")]
+    world.settle(for_s=60)
+    assert world.get(OPENSTACK_SERVER, BASTION_NAME)["spec"]["identityRef"]["name"] == "second"
+
+    world.remove()
+    world.settle(for_s=300)
+
+    assert world.is_gone()
+    assert world.made() == {}
 
 
 @pytest.mark.parametrize("how", ["disabled", "removed"])

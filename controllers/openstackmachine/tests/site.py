@@ -7,7 +7,7 @@ from typing import Any
 from capo import names
 from capo.controllers.openstackmachine.tests import world
 from capo.controllers.tests.stage import Stage
-from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, SECRET
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, SECRET, Key, Kind
 
 LABELS = {names.CLUSTER_NAME_LABEL: "demo", names.CONTROL_PLANE_LABEL: ""}
 LBAAS = "/load-balancer/v2.0/lbaas"
@@ -88,6 +88,10 @@ class Site:
     def delete(self, name: str) -> None:
         """Ask for the deletion of a machine as Cluster API would."""
         self.stage.delete(OPENSTACK_MACHINE, name)
+
+    def vanish(self, kind: Kind, name: str) -> None:
+        """Have an object gone at once, finalizers or not."""
+        del self.stage.kube.objects[Key(kind, world.NAMESPACE, name)]
 
     def ingress(self, name: str) -> tuple[str, str]:
         """Return status and reason of the ingress condition."""

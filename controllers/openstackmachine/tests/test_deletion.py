@@ -1,0 +1,116 @@
+"""Machines go whatever happened to what is around them; what is in the way is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from capo.controllers.openstackmachine.tests.site import Site
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
+
+
+def gone(kind: Kind, name: str) -> Callable[[Site], None]:
+    """Have an object gone without a trace."""
+    return lambda site: site.vanish(kind, name)
+
+
+def cluster_half_made(site: Site) -> None:
+    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": {"network": None, "initialization": None, "conditions": []}})
+
+
+def cluster_not_ready(site: Site) -> None:
+    not_ready = {"type": "Ready", "status": "False", "reason": "OpenStackError", "message": "", "observedGeneration": 1}
+    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": {"conditions": [not_ready]}})
+
+
+def credentials_replaced(site: Site) -> None:
+    """Have the cluster use another Secret, and the former one deleted."""
+    site.stage.put_secret("renewed")
+    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"spec": {"identityRef": {"name": "renewed"}}})
+    site.vanish(SECRET, "cloud")
+
+
+def image_and_flavor_gone(site: Site) -> None:
+    for service, kind in (("image", "images"), ("compute", "flavors")):
+        site.stage.simulator.call(site.stage.cloud.table(service, kind).clear)
+    site.stage.start()
+
+
+def cloud_cleared_by_hand(site: Site) -> None:
+    """Have server, port and network deleted by an impatient admin."""
+    member = site.stage.member
+    for server in site.all("servers"):
+        member.ask("DELETE", f"/compute/v2.1/servers/{server['id']}")
+    site.stage.clock.advance(60)
+    site.all("servers")
+    for port in site.all("ports"):
+        member.request("DELETE", f"/network/v2.0/ports/{port['id']}")
+    member.ask("DELETE", f"/network/v2.0/networks/{site.network['id']}")
+
+
+BLOWS = [
+    pytest.param(cluster_half_made, id="OpenStackCluster half made"),
+    pytest.param(cluster_not_ready, id="OpenStackCluster not ready"),
+    pytest.param(gone(OPENSTACK_CLUSTER, "infra"), id="OpenStackCluster gone"),
+    pytest.param(gone(CLUSTER, "demo"), id="Cluster gone"),
+    pytest.param(gone(MACHINE, "one"), id="Machine gone"),
+    pytest.param(gone(SECRET, "one-boot"), id="bootstrap data gone im-15"),
+    pytest.param(credentials_replaced, id="credentials replaced w-12"),
+    pytest.param(image_and_flavor_gone, id="image and flavor gone w-16"),
+    pytest.param(cloud_cleared_by_hand, id="server, port and network gone"),
+]
+
+
+@pytest.mark.parametrize("is_building", [False, True], ids=["up", "building"])
+@pytest.mark.parametrize("has_balancer", [False, True], ids=["floating IP", "load balancer"])
+@pytest.mark.parametrize("blow", BLOWS)
+def test_a_machine_goes_whatever_happened_around_it(
+    site: Site, blow: Callable[[Site], None], has_balancer: bool, is_building: bool
+) -> None:
+    if has_balancer:
+        site.balance()
+    site.add("one")
+    site.stage.settle(for_s=120, until=(lambda: site.all("servers")) if is_building else None)
+    assert site.all("servers")
+
+    blow(site)
+    site.delete("one")
+    site.stage.settle(for_s=300)
+
+    assert not site.stage.exists(OPENSTACK_MACHINE, "one")
+    assert not site.stage.exists(OPENSTACK_SERVER, "one")
+    assert not site.all("servers")
+    assert not [p for p in site.all("ports") if p["name"].startswith("one")]
+
+
+def test_replaced_credentials_reach_the_servers_of_a_cluster_and_make_nothing_anew_w_12(site: Site) -> None:
+    site.add("one")
+    site.stage.settle(for_s=120)
+    (server,) = site.all("servers")
+
+    credentials_replaced(site)
+    site.stage.settle(for_s=60)
+
+    used = site.stage.get(OPENSTACK_SERVER, "one")["spec"]["identityRef"]
+    assert (used["name"], used["cloudName"]) == ("renewed", "sim")
+    assert [s["id"] for s in site.all("servers")] == [server["id"]]
+    assert site.stage.condition(OPENSTACK_MACHINE, "one", "Ready")["status"] == "True"
+
+
+def test_what_is_in_the_way_of_a_deletion_is_named_and_its_end_is_noticed(site: Site) -> None:
+    site.add("one")
+    site.stage.settle(for_s=120)
+    (port,) = (p for p in site.all("ports") if p["name"] == "one-0")
+    trunk = site.stage.member.make("/network/v2.0/trunks", "trunk", port_id=port["id"], name="theirs")
+    site.delete("one")
+
+    site.stage.settle(for_s=120)
+
+    message = site.stage.condition(OPENSTACK_MACHINE, "one", "Ready")["message"]
+    assert "OpenStackServer one" in message
+    assert port["id"] in message
+    assert trunk["id"] in message
+    site.stage.member.ask("DELETE", f"/network/v2.0/trunks/{trunk['id']}")
+    site.stage.settle(for_s=300)
+    assert not site.stage.exists(OPENSTACK_MACHINE, "one")
