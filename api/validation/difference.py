@@ -71,16 +71,36 @@ def normal(model: type[Model], *specs: Any) -> tuple[Json, ...]:
     return tuple(spec.model_dump(mode="json", by_alias=True, exclude_defaults=True) for spec in read)
 
 
-def changes(old: Any, new: Any, path: str) -> Iterator[Change]:
-    """Yield each place where two values differ, as deep as both have it."""
+def changes(old: Any, new: Any, path: str, *, written: tuple[Any, Any] = (MISSING, MISSING)) -> Iterator[Change]:
+    """Yield each place where two values differ, as deep as both have it.
+
+    Args:
+        written: the two values as the user sees them, with defaults, which the compared ones may lack.
+    """
     if isinstance(old, dict) and isinstance(new, dict):
         for name in sorted(old.keys() | new.keys()):
-            yield from changes(old.get(name, MISSING), new.get(name, MISSING), f"{path}.{name}")
+            yield from changes(
+                old.get(name, MISSING), new.get(name, MISSING), f"{path}.{name}", written=_below(written, name)
+            )
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, pair in enumerate(zip(old, new, strict=True)):
-            yield from changes(*pair, f"{path}[{index}]")
+            yield from changes(*pair, f"{path}[{index}]", written=_below(written, index))
     elif old != new:
-        yield Change(path, old, new)
+        yield Change(path, *(seen if side is MISSING else side for side, seen in zip((old, new), written, strict=True)))
+
+
+def _below(pair: tuple[Any, Any], key: str | int) -> tuple[Any, Any]:
+    """Return what both have at a key; ``MISSING`` where there is nothing."""
+
+    def child(value: Any) -> Any:
+        match value, key:
+            case dict(), str():
+                return value.get(key, MISSING)
+            case list(), int():
+                return value[key] if key < len(value) else MISSING
+        return MISSING
+
+    return child(pair[0]), child(pair[1])
 
 
 def taken(old: Json, new: Json, *names: str) -> Json:

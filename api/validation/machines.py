@@ -18,21 +18,26 @@ NEW_SERVER: Final = "a server is never changed: make a new OpenStackServer"
 
 def faults_of_machine(old: Json, new: Json) -> list[Fault]:
     """Return what may not change of a machine; provider ID, credentials and allowed address pairs may."""
-    before, after = normal(OpenStackMachineSpec, old.get("spec"), new.get("spec"))
+    written = old.get("spec"), new.get("spec")
+    before, after = normal(OpenStackMachineSpec, *written)
     permitted = taken(with_pairs(before, after), after, "providerID", "identityRef")
-    return [change.fault(REPLACE) for change in changes(permitted, after, "spec")]
+    return [change.fault(REPLACE) for change in changes(permitted, after, "spec", written=written)]
 
 
 def faults_of_template(old: Json, new: Json) -> list[Fault]:
     """Return what may not change of a template; allowed address pairs may."""
-    before, after = normal(OpenStackMachineSpec, *(inside(obj, "spec", "template", "spec") for obj in (old, new)))
-    return [change.fault(NEW_TEMPLATE) for change in changes(with_pairs(before, after), after, "spec.template.spec")]
+    written = inside(old, "spec", "template", "spec"), inside(new, "spec", "template", "spec")
+    before, after = normal(OpenStackMachineSpec, *written)
+    found = changes(with_pairs(before, after), after, "spec.template.spec", written=written)
+    return [change.fault(NEW_TEMPLATE) for change in found]
 
 
 def faults_of_server(old: Json, new: Json) -> list[Fault]:
     """Return what may not change of a server; its credentials may."""
-    before, after = normal(OpenStackServerSpec, old.get("spec"), new.get("spec"))
-    return [change.fault(NEW_SERVER) for change in changes(taken(before, after, "identityRef"), after, "spec")]
+    written = old.get("spec"), new.get("spec")
+    before, after = normal(OpenStackServerSpec, *written)
+    found = changes(taken(before, after, "identityRef"), after, "spec", written=written)
+    return [change.fault(NEW_SERVER) for change in found]
 
 
 def with_pairs(old: Json, new: Json) -> Json:

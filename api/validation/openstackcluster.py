@@ -19,8 +19,8 @@ FREE: Final = (
     "identityRef",
 )
 """May change at any time; the region of a reference is guarded by a rule of the schema."""
-_FIXED: Final = "it is fixed when the cluster is made"
-_ADVICE: Final = (
+FIXED: Final = "it is fixed when the cluster is made"
+ADVICE: Final = (
     ("managedSubnets", "of a managed subnet, dnsNameservers alone may change"),
     ("managedSecurityGroups", "the groups cannot be given up, but their rules may change"),
     ("controlPlaneEndpoint", "an endpoint that is set stays"),
@@ -36,9 +36,10 @@ _ADVICE: Final = (
 
 def faults(old: Json, new: Json) -> list[Fault]:
     """Return what may not change of a cluster."""
-    before, after = map(_named, normal(OpenStackClusterSpec, old.get("spec"), new.get("spec")))
-    status = inside(old, "status")
-    return [change.fault(_advice(change.path)) for change in changes(permitted(before, after, status), after, "spec")]
+    written = old.get("spec"), new.get("spec")
+    before, after = map(_named, normal(OpenStackClusterSpec, *written))
+    found = changes(permitted(before, after, inside(old, "status")), after, "spec", written=written)
+    return [change.fault(_advice(change.path)) for change in found]
 
 
 def permitted(old: Json, new: Json, status: Json) -> Json:
@@ -63,7 +64,7 @@ def _named(spec: Json) -> Json:
 def _advice(path: str) -> str:
     below = path.removeprefix("spec.")
     return next(
-        (text for start, text in _ADVICE if below == start or below.startswith((f"{start}.", f"{start}["))), _FIXED
+        (text for start, text in ADVICE if below == start or below.startswith((f"{start}.", f"{start}["))), FIXED
     )
 
 

@@ -9,5 +9,7 @@ from capo.api.validation.machines import NEW_TEMPLATE
 
 def faults(old: Json, new: Json) -> list[Fault]:
     """Return what may not change of a template."""
-    before, after = normal(OpenStackClusterSpec, *(inside(obj, "spec", "template", "spec") for obj in (old, new)))
-    return [change.fault(NEW_TEMPLATE) for change in changes(before, after, "spec.template.spec")]
+    written = inside(old, "spec", "template", "spec"), inside(new, "spec", "template", "spec")
+    before, after = normal(OpenStackClusterSpec, *written)
+    found = changes(before, after, "spec.template.spec", written=written)
+    return [change.fault(NEW_TEMPLATE) for change in found]

@@ -20,6 +20,7 @@ STATUS = {
 }
 BY_NAME = {"network": {"filter": {"name": "net"}}, "subnets": [{"filter": {"name": "sub"}}]}
 BY_ID = {"network": {"id": NETWORK_ID}, "subnets": [{"id": SUBNET_ID}]}
+OTHER_ID = "9b1f7a52-3c0e-4f0d-8f55-2d7c6f1d0b33"
 SUBNET = {"cidr": "10.6.0.0/24", "dnsNameservers": ["192.0.2.53"]}
 PRIVATE = {"enableExternalNetwork": False, "apiServer": {"enableFloatingIP": False}}
 
@@ -32,14 +33,17 @@ def faults(old: Json, new: Json, *, kind: str = "OpenStackCluster", is_dry_run: 
     return validation.faults_of_update(kind, old, new, is_dry_run=is_dry_run)
 
 
+BASTION = {"flavor": {"id": "1"}, "image": {"filter": {"name": "ubuntu"}}}
 PERMITTED = [
     pytest.param({}, {"identityRef": IDENTITY | {"name": "other", "cloudName": "x"}}, id="credentials"),
     pytest.param({}, {"primarySubnet": {"id": SUBNET_ID}}, id="primary subnet"),
     pytest.param({"primarySubnet": {"id": SUBNET_ID}}, {}, id="primary subnet goes"),
     pytest.param({}, {"controlPlaneAvailabilityZones": ["a"]}, id="zones"),
     pytest.param({}, {"controlPlaneOmitAvailabilityZone": True}, id="no zone"),
-    pytest.param({"bastion": {"enabled": True, "spec": {"flavor": {"id": "1"}, "image": {}}}}, {}, id="bastion goes"),
-    pytest.param({"bastion": {"enabled": True}}, {"bastion": {"enabled": False}}, id="bastion is disabled"),
+    pytest.param({"bastion": {"enabled": True, "spec": BASTION}}, {}, id="bastion goes"),
+    pytest.param(
+        {"bastion": {"enabled": True, "spec": BASTION}}, {"bastion": {"enabled": False}}, id="bastion is disabled"
+    ),
     pytest.param({}, {"managedSecurityGroups": {}}, id="groups come"),
     pytest.param(
         {"managedSecurityGroups": {}},
@@ -82,10 +86,17 @@ def test_what_may_change_of_a_cluster(old: Json, new: Json) -> None:
 REFUSED = [
     pytest.param({"tags": ["a"]}, {"tags": ["b"]}, "spec.tags[0]", 'Invalid value: "b": cannot change from "a"'),
     pytest.param({}, {"tags": ["b"]}, "spec.tags", 'Forbidden: cannot be added, would be ["b"]'),
-    pytest.param({"router": {"id": "a"}}, {}, "spec.router", 'Forbidden: cannot be removed, was {"id": "a"}'),
+    pytest.param(
+        {"router": {"id": OTHER_ID}}, {}, "spec.router", f'Forbidden: cannot be removed, was {{"id": "{OTHER_ID}"}}'
+    ),
     pytest.param({}, {"enableExternalNetwork": True}, "spec.enableExternalNetwork", "Forbidden: cannot be added"),
-    pytest.param({}, {"externalNetwork": {"id": "a"}}, "spec.externalNetwork", "Forbidden: cannot be added"),
-    pytest.param({}, {"managedRouter": {"externalIPs": [{}]}}, "spec.managedRouter", "Forbidden: cannot be added"),
+    pytest.param({}, {"externalNetwork": {"id": OTHER_ID}}, "spec.externalNetwork", "Forbidden: cannot be added"),
+    pytest.param(
+        {},
+        {"managedRouter": {"externalIPs": [{"subnet": {"id": SUBNET_ID}}]}},
+        "spec.managedRouter",
+        "Forbidden: cannot be added",
+    ),
     pytest.param(
         {"managedNetwork": {"mtu": 1}}, {"managedNetwork": {"mtu": 2}}, "spec.managedNetwork.mtu", "Invalid value: 2"
     ),
@@ -113,8 +124,10 @@ REFUSED = [
     pytest.param(
         {"controlPlaneEndpoint": {"host": "a", "port": 1}}, {}, "spec.controlPlaneEndpoint", "cannot be removed"
     ),
-    pytest.param(BY_ID, BY_ID | {"network": {"id": "x"}}, "spec.network.id", "only to the id that it has in status"),
-    pytest.param(BY_NAME, BY_NAME | {"subnets": [{"id": "x"}]}, "spec.subnets[0].id", "id that it has in status"),
+    pytest.param(
+        BY_ID, BY_ID | {"network": {"id": OTHER_ID}}, "spec.network.id", "only to the id that it has in status"
+    ),
+    pytest.param(BY_NAME, BY_NAME | {"subnets": [{"id": OTHER_ID}]}, "spec.subnets[0].id", "id that it has in status"),
     pytest.param(
         BY_ID,
         BY_ID | {"subnets": [{"filter": {"name": "sub"}}]},
@@ -189,6 +202,26 @@ def test_all_faults_are_told_at_once() -> None:
         "spec.router",
         "spec.tags[0]",
     ]
+
+
+@pytest.mark.parametrize(
+    ("enabled", "message"),
+    [(True, "Invalid value: true: cannot change from false"), (False, "Invalid value: false: cannot change from true")],
+)
+def test_a_default_that_was_filled_in_is_told_as_a_change_not_as_absence(*, enabled: bool, message: str) -> None:
+    old, new = ({"apiServer": {"managedLoadBalancer": {"enabled": value}}} for value in (not enabled, enabled))
+
+    (fault,) = faults(cluster(old), cluster(new))
+
+    assert fault.field == "spec.apiServer.managedLoadBalancer.enabled"
+    assert fault.message.startswith(f"{message}; ")
+    assert fault.reason == "FieldValueInvalid"
+
+
+def test_an_empty_list_that_was_written_is_told() -> None:
+    (fault,) = faults(cluster({"tags": []}), cluster({"tags": ["a"]}))
+
+    assert fault.message.startswith('Invalid value: ["a"]: cannot change from []; ')
 
 
 def test_a_long_value_is_cut() -> None:

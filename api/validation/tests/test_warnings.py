@@ -8,14 +8,24 @@ from capo.api import validation
 
 Json = dict[str, Any]
 
-NETWORK = {"network": {"id": "a"}}
+ID = "5d2d0b1e-6d6c-4a0e-9a4c-1f6b1a4c2f10"
+NETWORK = {"network": {"id": ID}}
+MACHINE = {"flavor": {"id": "1"}, "image": {"id": ID}}
+RULE = {"name": "a", "direction": "ingress"}
+DEVICE = {"name": "etcd", "sizeGiB": 1}
 MANAGED = {"managedSubnets": [{"cidr": "10.6.0.0/24"}]}
 CASES = [
     pytest.param(MANAGED | NETWORK, "network", "managedSubnets is set", id="network beside managed subnets"),
-    pytest.param(NETWORK | {"managedRouter": {"externalIPs": [{}]}}, "managedRouter", "not set", id="managed router"),
+    pytest.param(
+        NETWORK | {"managedRouter": {"externalIPs": [{"subnet": {"id": ID}}]}},
+        "managedRouter",
+        "not set",
+        id="managed router",
+    ),
     pytest.param(NETWORK | {"managedNetwork": {"mtu": 1}}, "managedNetwork", "nothing is made", id="managed network"),
     pytest.param(
-        NETWORK | {"enableExternalNetwork": False, "externalNetwork": {"id": "b"}},
+        NETWORK
+        | {"enableExternalNetwork": False, "externalNetwork": {"id": ID}, "apiServer": {"enableFloatingIP": False}},
         "externalNetwork",
         "enableExternalNetwork is false",
         id="external network",
@@ -33,13 +43,13 @@ CASES = [
         id="fixed IP",
     ),
     pytest.param(
-        NETWORK | {"apiServer": {"managedLoadBalancer": {"subnets": [{"id": "a"}]}}},
+        NETWORK | {"apiServer": {"managedLoadBalancer": {"subnets": [{"id": ID}]}}},
         "apiServer.managedLoadBalancer.subnets",
         "network is not set",
         id="subnets of the load balancer",
     ),
     pytest.param(
-        NETWORK | {"apiServer": {"managedLoadBalancer": {"network": {}, "subnets": [{"id": "a"}] * 2} | NETWORK}},
+        NETWORK | {"apiServer": {"managedLoadBalancer": {"subnets": [{"id": ID}] * 2} | NETWORK}},
         "apiServer.managedLoadBalancer.subnets",
         "the first alone counts",
         id="second subnet of the load balancer",
@@ -69,13 +79,20 @@ CASES = [
         id="zones",
     ),
     pytest.param(
-        NETWORK | {"bastion": {"spec": {"identityRef": {"name": "a"}}}},
+        NETWORK | {"bastion": {"spec": MACHINE | {"identityRef": {"name": "a", "cloudName": "b"}}}},
         "bastion.spec.identityRef",
         "those of the cluster",
         id="credentials of the bastion",
     ),
     pytest.param(
-        NETWORK | {"managedSecurityGroups": {"workerNodesSecurityGroupRules": [{"remoteManagedGroups": ["bastion"]}]}},
+        NETWORK | {"bastion": {"spec": MACHINE | {"providerID": "openstack:///a"}}},
+        "bastion.spec.providerID",
+        "nobody reads it",
+        id="provider ID of the bastion",
+    ),
+    pytest.param(
+        NETWORK
+        | {"managedSecurityGroups": {"workerNodesSecurityGroupRules": [RULE | {"remoteManagedGroups": ["bastion"]}]}},
         "managedSecurityGroups.workerNodesSecurityGroupRules[0].remoteManagedGroups",
         "no bastion group",
         id="group of the bastion",
@@ -108,10 +125,16 @@ MACHINES = [
         id="address pairs",
     ),
     pytest.param(
-        {"ports": [{"fixedIPs": [{"ipAddress": "here"}]}]}, "ports[0].fixedIPs[0].ipAddress", "not an IP", id="address"
+        {"ports": [{"fixedIPs": [{"subnet": {"id": ID}, "ipAddress": "here"}]}]},
+        "ports[0].fixedIPs[0].ipAddress",
+        "not an IP",
+        id="address",
     ),
     pytest.param(
-        {"ports": [{}], "additionalBlockDevices": [{"storage": {"type": "Local", "volume": {"type": "fast"}}}]},
+        {
+            "ports": [{}],
+            "additionalBlockDevices": [DEVICE | {"storage": {"type": "Local", "volume": {"type": "fast"}}}],
+        },
         "additionalBlockDevices[0].storage.volume",
         "type is Local",
         id="volume of a local disk",
@@ -131,6 +154,8 @@ MACHINES = [
 )
 def test_what_has_no_effect_on_a_machine_is_said(spec: Json, field: str, text: str, kind: str, prefix: str) -> None:
     root = spec
+    if kind == "OpenStackCluster":
+        root = MACHINE | root
     for name in reversed(prefix.split(".")):
         root = {name: root}
     if kind == "OpenStackCluster":
@@ -142,30 +167,30 @@ def test_what_has_no_effect_on_a_machine_is_said(spec: Json, field: str, text: s
     assert text in warning
 
 
-@pytest.mark.parametrize(
-    ("spec", "text"),
-    [
-        ({"ports": [{}], "flavor": "a", "flavorID": "1"}, "spec.flavor: has no effect: flavorID is set"),
-        ({"ports": []}, "spec.ports: no port: the server cannot be made"),
-        (
-            {"ports": [{"securityGroups": [{"id": "a"}]}], "securityGroups": [{"id": "b"}]},
-            "spec.securityGroups: has no effect: every port has its own",
-        ),
-    ],
-)
+SERVERS = [
+    ({"ports": [{}], "flavor": "a", "flavorID": "1"}, "spec.flavor: has no effect: flavorID is set"),
+    ({"ports": []}, "spec.ports: no port: the server cannot be made"),
+    (
+        {"ports": [{"securityGroups": [{"id": ID}]}], "securityGroups": [{"id": ID}]},
+        "spec.securityGroups: has no effect: every port has its own",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "text"), SERVERS)
 def test_what_has_no_effect_on_a_server_is_said(spec: Json, text: str) -> None:
     assert validation.warnings_of("OpenStackServer", {"spec": spec}) == [text]
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        MANAGED | {"bastion": {"enabled": True, "spec": {}}},
-        NETWORK | {"apiServer": {"managedLoadBalancer": {}, "fixedIP": "10.6.0.5"}},
-        NETWORK | {"apiServer": {"enableFloatingIP": False, "fixedIP": "10.6.0.5"}},
-        {"subnets": [{"id": "a"}], "controlPlaneOmitAvailabilityZone": True},
-    ],
-)
+WELL = [
+    MANAGED | {"bastion": {"enabled": True, "spec": MACHINE}},
+    NETWORK | {"apiServer": {"managedLoadBalancer": {}, "fixedIP": "10.6.0.5"}},
+    NETWORK | {"apiServer": {"enableFloatingIP": False, "fixedIP": "10.6.0.5"}},
+    {"subnets": [{"id": ID}], "controlPlaneOmitAvailabilityZone": True},
+]
+
+
+@pytest.mark.parametrize("spec", WELL)
 def test_what_is_well_is_not_warned_about(spec: Json) -> None:
     assert validation.warnings_of("OpenStackCluster", {"spec": spec}) == []
 

@@ -79,8 +79,9 @@ class Client:
             timeout=30,
         )
 
-    def put(self, version: str, kind: str, obj: Json) -> requests.Response:
-        return self.session.put(self.path(version, kind, obj["metadata"]["name"]), json=obj, timeout=30)
+    def put(self, version: str, kind: str, obj: Json, *, subresource: str = "") -> requests.Response:
+        url = f"{self.path(version, kind, obj['metadata']['name'])}/{subresource}".rstrip("/")
+        return self.session.put(url, json=obj, timeout=30)
 
     def delete(self, version: str, kind: str, name: str) -> requests.Response:
         return self.session.delete(self.path(version, kind, name), timeout=30)

@@ -58,10 +58,11 @@ def least(schema: Json) -> Any:
 
 
 def _least_object(schema: Json) -> Json:
-    names = list(schema.get("required", ()))
-    if len(names) < schema.get("minProperties", 0):
-        names.append(next(iter(schema["properties"])))
-    return fixed(schema, {name: least(schema["properties"][name]) for name in names})
+    value = {name: least(schema["properties"][name]) for name in schema.get("required", ())}
+    if len(value) < schema.get("minProperties", 0):
+        name, part = next(iter(schema["properties"].items()))
+        value[name] = given(part)
+    return fixed(schema, value)
 
 
 def text(schema: Json) -> Texts:
@@ -75,31 +76,48 @@ def text(schema: Json) -> Texts:
 
 
 def other(schema: Json) -> Any:
-    """Return a second value that differs from the least one in what identifies it; None when there is none."""
-    match schema.get("type"):
-        case "object":
-            return _other_object(schema)
-        case "array":
-            return several(schema["items"], max(1, schema.get("minItems", 0)))
-        case "integer":
-            return int(schema.get("minimum", 1)) + 1
-        case "boolean":
-            return False
+    """Return the least value with one thing of it changed."""
+    return changed(schema, least(schema))
+
+
+def changed(schema: Json, value: Any) -> Any:
+    """Return the value with the first scalar of it that can change changed; something added where there is none."""
+    match value:
+        case dict():
+            return _changed_object(schema, value)
+        case list():
+            return [changed(schema["items"], value[0]), *value[1:]] if value else [least(schema["items"])]
+        case bool():
+            return not value
+        case int():
+            return value + 1
     texts = text(schema)
-    return texts.other if texts.other != texts.good else None
+    return texts.other if texts.other != value else texts.good
 
 
-def _other_object(schema: Json) -> Any:
-    """Return the least object with one scalar of it changed, or one level further down."""
-    value = least(schema)
+def _changed_object(schema: Json, value: Json) -> Json:
     if "additionalProperties" in schema:
-        return value | {places.KEY: least(schema["additionalProperties"])}
-    for name in value:
-        changed = other(schema["properties"][name])
-        if changed is not None:
-            return fixed(schema, value | {name: changed})
-    name, inner = next(iter(schema["properties"].items()))
-    return fixed(schema, {name: least(inner)})
+        return {name: changed(schema["additionalProperties"], part) for name, part in value.items()}
+    for name, part in value.items():
+        different = changed(schema["properties"][name], part)
+        if different != part:
+            return fixed(schema, value | {name: different})
+    replaced: Json = given(schema)
+    return replaced
+
+
+def given(schema: Json) -> Any:
+    """Return a value that says something: a list has an entry, an object a field, and a default is not spelled out."""
+    value = least(schema)
+    match value:
+        case list() if not value:
+            value = [given(schema["items"])]
+        case dict() if "additionalProperties" in schema:
+            value = {places.KEY: least(schema["additionalProperties"])}
+        case dict() if not value:
+            name, part = next(iter(schema["properties"].items()))
+            value = fixed(schema, {name: given(part)})
+    return changed(schema, value) if value == schema.get("default") else value
 
 
 def several(schema: Json, amount: int) -> list[Any]:
