@@ -4,13 +4,13 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 export LAB_DIR=${LAB_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/openstack-lab}
 
-# Root, for packages and MariaDB's account; Debian 12, for the versions that
-# the lab was tried with (LAB_ANY_SYSTEM=1: try elsewhere, at your own risk).
-[ "$(id -u)" = 0 ] || { echo "the lab needs root on Debian 12; this is user $(id -un)" >&2; exit 1; }
-system=$(. /etc/os-release 2>/dev/null && echo "${ID:-unknown} ${VERSION_ID:-}") || system=unknown
+# Debian 12, for the versions that the lab was tried with (LAB_ANY_SYSTEM=1: try
+# elsewhere, at your own risk); root, for packages and MariaDB's account.
+system=$(. "${LAB_OS_RELEASE:-/etc/os-release}" 2>/dev/null && echo "${ID:-unknown}${VERSION_ID:+ $VERSION_ID}") || system=unknown
 if [ "$system" != "debian 12" ] && [ -z "${LAB_ANY_SYSTEM:-}" ]; then
   echo "the lab needs root on Debian 12; this is $system (LAB_ANY_SYSTEM=1 tries all the same)" >&2; exit 1
 fi
+[ "$(id -u)" = 0 ] || { echo "the lab needs root on Debian 12; this is user $(id -un)" >&2; exit 1; }
 
 mkdir -p "$LAB_DIR"
 packages=(mariadb-server-core mariadb-client-core rabbitmq-server memcached openssl openssh-client)

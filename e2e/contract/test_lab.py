@@ -1,0 +1,59 @@
+"""The lab's script: where it cannot run it says so in one line and leaves everything as it is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "openstack-lab" / "up.sh"
+NOBODY = 65534
+
+
+def up(lab: Path, *, user: int | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the script; it comes by standard input, since its folder may not be the user's to read."""
+    return subprocess.run(
+        ["/bin/bash", "-s"],
+        input=SCRIPT.read_text(encoding="utf-8"),
+        env={"PATH": os.environ["PATH"], "HOME": "/nonexistent", "LAB_DIR": str(lab), **environment},
+        user=user,
+        cwd="/",
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("release", "words"),
+    [
+        pytest.param("ID=ubuntu\nVERSION_ID=24.04\n", "ubuntu 24.04", id="another distribution"),
+        pytest.param("ID=debian\nVERSION_ID=13\n", "debian 13", id="another release"),
+        pytest.param("ID=debian\n", "debian", id="a rolling release"),
+        pytest.param(None, "unknown", id="no release file"),
+    ],
+)
+def test_lab_on_another_system_is_refused_in_one_line(tmp_path: Path, release: str | None, words: str) -> None:
+    path = tmp_path / "os-release"
+    if release is not None:
+        path.write_text(release, encoding="utf-8")
+
+    ended = up(tmp_path / "lab", LAB_OS_RELEASE=str(path))
+
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines() == [
+        f"the lab needs root on Debian 12; this is {words} (LAB_ANY_SYSTEM=1 tries all the same)"
+    ]
+    assert (ended.stdout, (tmp_path / "lab").exists()) == ("", False)
+
+
+def test_lab_of_another_user_than_root_is_refused_in_one_line(tmp_path: Path) -> None:
+    ended = up(tmp_path / "lab", user=NOBODY if os.geteuid() == 0 else None, LAB_ANY_SYSTEM="1")
+
+    assert ended.returncode == 1
+    assert len(ended.stderr.splitlines()) == 1
+    assert ended.stderr.startswith("the lab needs root on Debian 12; this is user ")
+    assert (ended.stdout, (tmp_path / "lab").exists()) == ("", False)

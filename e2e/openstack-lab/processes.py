@@ -1,0 +1,160 @@
+"""Starts and ends processes; each is known by its pid and start time."""
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
+from place import BIN, HOST, LOG, RUN, URL, VAR, say
+
+
+def start_time(pid):
+    try:
+        stat = pathlib.Path(f'/proc/{pid}/stat').read_text()
+    except OSError:
+        return None
+    fields = stat[stat.rindex(')') + 2:].split()
+    return None if fields[0] == 'Z' else fields[19]
+
+
+def recorded(name):
+    """The pid recorded for name, if that very process still runs."""
+    try:
+        pid, began = (RUN / f'{name}.pid').read_text().split()
+    except (OSError, ValueError):
+        return None
+    return int(pid) if start_time(pid) == began else None
+
+
+def group_of(pid):
+    """Processes in the session that pid leads."""
+    found = []
+    for entry in pathlib.Path('/proc').iterdir():
+        if entry.name.isdigit():
+            try:
+                stat = (entry / 'stat').read_text()
+            except OSError:
+                continue
+            fields = stat[stat.rindex(')') + 2:].split()
+            if fields[3] == str(pid) and fields[0] != 'Z':
+                found.append(int(entry.name))
+    return found
+
+
+def orphans(name):
+    """What a service left behind whose first process died alone."""
+    try:
+        pid = int((RUN / f'{name}.pid').read_text().split()[0])
+    except (OSError, ValueError):
+        return []
+    if start_time(pid):   # running, or no longer ours
+        return []
+    ours = f'HOME={VAR}'.encode()
+    found = []
+    for p in group_of(pid):
+        try:
+            environ = pathlib.Path(f'/proc/{p}/environ').read_bytes()
+        except OSError:
+            continue
+        if ours in environ.split(b'\0'):
+            found.append(p)
+    return found
+
+
+def send(number, pids):
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+
+def environment(more=None):
+    """Ours, less what would steer an OpenStack client or Python."""
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith(('OS_', 'PYTHON'))}
+    env.update(PATH=f'{BIN}:{env["PATH"]}:/usr/sbin', HOME=str(VAR),
+               NO_PROXY='127.0.0.1,localhost', no_proxy='127.0.0.1,localhost',
+               **(more or {}))
+    return env
+
+
+def start(name, argv, env=None):
+    if recorded(name):
+        return
+    send(signal.SIGKILL, orphans(name))
+    with open(LOG / f'{name}.log', 'ab') as log:
+        proc = subprocess.Popen([str(a) for a in argv],
+                                env=environment(env), cwd=VAR,
+                                stdin=subprocess.DEVNULL, stdout=log,
+                                stderr=log, start_new_session=True)
+    (RUN / f'{name}.pid').write_text(f'{proc.pid} {start_time(proc.pid)}')
+
+
+def stop(names, grace=20):
+    """Ends the named services together: TERM, then KILL to what is left."""
+    left = {}
+    for name in names:
+        pid = recorded(name)
+        if pid:
+            left[name] = set(group_of(pid)) | {pid}
+            send(signal.SIGTERM, [pid])
+            send(signal.SIGCONT, left[name])   # a paused one must hear it
+        else:
+            send(signal.SIGKILL, orphans(name))
+            (RUN / f'{name}.pid').unlink(missing_ok=True)
+    end = time.monotonic() + grace
+    while left:
+        for name in list(left):
+            alive = {p for p in left[name] if start_time(p)}
+            if not alive:
+                del left[name]
+                (RUN / f'{name}.pid').unlink(missing_ok=True)
+            elif time.monotonic() > end:
+                say(f'killing what is left of {name}')
+                send(signal.SIGKILL, alive)
+        time.sleep(0.1)
+
+
+def run(argv, log, env=None):
+    """Runs a command to its end, its output in log/<log>.log."""
+    with open(LOG / f'{log}.log', 'ab') as out:
+        code = subprocess.call([str(a) for a in argv], env=environment(env),
+                               cwd=VAR, stdin=subprocess.DEVNULL, stdout=out,
+                               stderr=out)
+    if code:
+        raise SystemExit(f'failed ({code}): {" ".join(map(str, argv))}\n'
+                         f'see {LOG / log}.log')
+
+
+def wait_port(port, name, limit=120):
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        try:
+            socket.create_connection((HOST, port), 1).close()
+            return
+        except OSError:
+            if not recorded(name):
+                break
+            time.sleep(0.1)
+    raise SystemExit(f'{name} does not listen; see {LOG / name}.log')
+
+
+def wait_http(name, path='/', limit=180):
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        try:
+            urllib.request.urlopen(URL[name] + path, timeout=30).close()
+            return
+        except urllib.error.HTTPError as e:
+            if e.code < 500:
+                return
+        except OSError:
+            pass
+        if not recorded(name):
+            break
+        time.sleep(0.2)
+    raise SystemExit(f'{name} does not answer; see {LOG / name}.log')
