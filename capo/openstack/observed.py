@@ -34,6 +34,8 @@ Body = Mapping[str, Any]
 Upstream = Callable[[Body], bool]
 
 POLL_S: Final = 900.0
+LOOKS_S: Final = (3.0, 10.0, 25.0, float("inf"))
+"""When a create whose answer was lost is looked for, after it was begun and within its window; last at its end."""
 
 
 class Clock(Protocol):
@@ -247,14 +249,27 @@ class Observed:
         if pending is None and not self._is_taken_over and self._observer.was_born_here(self._owner_id):
             return True
         wrote_s = self._observer.wrote_s(self._owner_id, kind)
-        if pending and self._started_s < pending.since_s + self._window_s:
-            self.poll(kind, self._window_s)  # so that what turns up is adopted at once, not at the window's end
         self._expect_list(kind, max([wrote_s, *([self._decided_s(pending)] if pending else [])]))
+        if pending and self._started_s < pending.since_s + self._window_s:
+            self._look_again(kind, pending)  # so that what turns up is adopted soon, not at the window's end
         if unreadable := self._observer.unreadable(kind):
             raise CloudUnavailableError(
                 f"{unreadable} {kind}s are in a part of the cloud that is down, so nobody can tell whose they are"
             )
         return False
+
+    def _look_again(self, kind: str, pending: Pending) -> None:
+        """Have the kind listed now and then while an unanswered create may take effect: few looks for a long window.
+
+        Raises:
+            CapoError: the lists fail; they go on.
+        """
+        for pause_s in LOOKS_S:
+            if pending.since_s + min(pause_s, self._window_s) > self._started_s:
+                self._observer.demand(kind, self._key, pending.since_s + min(pause_s, self._window_s))
+                break
+        if error := self._observer.trouble(kind):
+            raise error.with_traceback(None)
 
     def _decided_s(self, pending: Pending) -> float:
         """Return when the list must begin at the earliest that tells about an unanswered create."""
@@ -362,8 +377,7 @@ class Observed:
         if until_s is None:
             return
         if self._started_s < until_s:
-            self.poll(kind, self._window_s)
-            self._observer.demand(kind, self._key, until_s)
+            self._look_again(kind, max(self._pending(kind), key=lambda pending: pending.since_s))
             raise NotYetObserved(kind)
         for pending in self._pending(kind):
             self._ledger.drop(pending.role)

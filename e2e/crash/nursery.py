@@ -24,13 +24,16 @@ from typing import Any, Final, Self
 PR_SET_PDEATHSIG: Final = 1
 MODULES: Final = (
     "capo.cli.run",
+    "capo.controllers.identity",
     "capo.controllers.openstackcluster.subject",
     "capo.controllers.openstackfloatingippool.subject",
     "capo.controllers.openstackmachine.subject",
     "capo.controllers.openstackserver.subject",
     "capo.engine.feed",
     "capo.engine.manager",
+    "capo.engine.reconciler",
     "capo.openstack.cloud",
+    "capo.openstack.transport",
     "capo.webhooks.server",
     "capo.webhooks.supervisor",
 )

@@ -1,3 +1,4 @@
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -142,6 +143,20 @@ def test_inside_the_window_the_cloud_is_looked_at_again_and_again(cloud: FakeClo
     found = observed(cloud, ledger).find("port", "port-0")
     assert found is not None
     assert not ledger.pending
+
+
+def test_a_lost_answer_is_looked_for_a_few_times_only(cloud: FakeCloud, ledger: Ledger) -> None:
+    began_s = cloud.clock.now()
+    ledger.intend("port", "port-0", began_s)
+    looks = []
+
+    while cloud.clock.now() < began_s + 60:
+        with contextlib.suppress(NotYetObserved):
+            observed(cloud, ledger).find("port", "port-0")
+        cloud.clock.advance(1)
+        looks += [round(cloud.clock.now() - began_s) for _ in cloud.run()]
+
+    assert len(looks) == 5
 
 
 def test_after_the_window_only_a_list_that_began_after_it_decides(cloud: FakeCloud, ledger: Ledger) -> None:
