@@ -9,21 +9,25 @@ from __future__ import annotations
 import json
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import requests
+from pydantic.fields import FieldInfo
 
-from capo.api import conversion
+from capo.api import conversion, v1alpha1, v1beta2, validation
 from capo.api.conversion.stash import ANNOTATION
+from capo.api.model import Model, json_name
 from capo.webhooks.tests.clients import Client
-from capo.webhooks.tests.table import absence, places
+from capo.webhooks.tests.table import absence, changes, places
 from capo.webhooks.tests.table.absence import Field
 from capo.webhooks.tests.table.places import Json, Version
 from capo.webhooks.tests.table.test_bounds import VERSIONS, an, existing, sent
 
 THREADS = 4
 CONVERTED = [version for version in places.versions() if version.kind in conversion.KINDS]
+MODELS = {kind: getattr(v1alpha1 if kind == "OpenStackServer" else v1beta2, kind) for kind in validation.KINDS}
+STORED = [version for version in places.versions() if version.kind in MODELS and version.name != "v1beta1"]
 FLAVOR = ("flavor.id", "flavor.filter.name")
 ENDPOINT = ("controlPlaneEndpoint", "controlPlaneEndpoint.host", "controlPlaneEndpoint.port")
 UNSAYABLE = {
@@ -61,6 +65,8 @@ UNSAYABLE = {
 """Fields whose empty or zero value the other version cannot say, so that it comes back only from what is kept beside
 the object: what the Go provider loses, too, and metadata of a template and a false ``controlPlane``, which v1beta1 has
 no room or no need for."""
+SAYS_NOTHING = "spec.apiServer"
+"""Absent or empty, it is the same: v1beta1 cannot say the difference."""
 
 
 @pytest.mark.integration
@@ -134,6 +140,47 @@ def test_empty_and_zero_are_seen_in_the_other_version_but_for_what_it_cannot_say
             unseen.add(field.path)
 
     assert unseen == UNSAYABLE[str(version)]
+
+
+@pytest.mark.parametrize("version", STORED, ids=str)
+def test_an_update_takes_empty_and_zero_for_absence_only_where_they_mean_the_same(version: Version) -> None:
+    for field in filter(Field.takes_nothing, absence.fields(version)):
+        if not field.path.startswith("spec.") or field.path == SAYS_NOTHING or is_free(version, field.path):
+            continue
+        old, new = (an(version, parts) for parts in (field.absent(), field.nothing()))
+
+        faults = validation.faults_of_update(version.kind, old, new, is_dry_run=False)
+
+        assert bool(faults) == is_told_from_absence(version, field), (str(field), faults)
+
+
+def is_free(version: Version, path: str) -> bool:
+    """Tell whether the field, or what it is in, may change at any time."""
+    free = (f"{place}.{name}" for place, names in changes.MAY[version.kind].items() for name in names)
+    return f"{path}.".startswith(tuple(f"{start}{end}" for start in free for end in (".", "[")))
+
+
+def is_told_from_absence(version: Version, field: Field) -> bool:
+    """Tell whether zero is not what the model reads when the field is absent."""
+    model = MODELS[version.kind]
+    *parents, name = [step for step in places.steps(field.path) if step != "[]"]
+    for parent in parents:
+        model = model_of(info_of(model, parent).annotation)
+    default = info_of(model, name).default
+    return default is None or default == ... or default is True
+
+
+def info_of(model: Any, name: str) -> FieldInfo:
+    (info,) = [info for attribute, info in model.model_fields.items() if json_name(attribute) == name]
+    found: FieldInfo = info
+    return found
+
+
+def model_of(annotation: Any) -> Any:
+    """Return the model in an annotation, in a list or optional as it may be."""
+    if isinstance(annotation, type) and issubclass(annotation, Model):
+        return annotation
+    return next(filter(None, map(model_of, get_args(annotation))), None)
 
 
 def other(version: Version) -> str:
