@@ -127,6 +127,8 @@ class Reason(StrEnum):
     UNABLE_TO_FIND_FLOATING_IP_NETWORK = "UnableToFindFloatingIPNetwork"
     """The Go provider declares it and never uses it."""
 
+    REPLACING = "Replacing"
+    """Ours: an edit makes another bastion; the message names the field and how far it is."""
     BUILDING = "Building"
     """Ours: a resource is being built by the cloud."""
     VOLUME_NOT_READY = "VolumeNotReady"

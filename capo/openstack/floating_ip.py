@@ -38,6 +38,16 @@ def create(cloud: Cloud, wanted: WantedFloatingIP) -> Body:
     return body
 
 
+def get(cloud: Cloud, floating_ip_id: str) -> Body:
+    """Return a floating IP as it is now.
+
+    Raises:
+        NotFoundError: it does not exist.
+    """
+    body: Body = cloud.get("network", f"/floatingips/{floating_ip_id}")["floatingip"]
+    return body
+
+
 def associate(cloud: Cloud, floating_ip_id: str, *, port_id: str, fixed_ip: str | None = None) -> Body:
     """Have a floating IP lead to a port, wherever it led to before; return it."""
     target = {"port_id": port_id, **({"fixed_ip_address": fixed_ip} if fixed_ip else {})}

@@ -7,22 +7,25 @@ Source: behaviour reference, cluster.md 3. What is to be done with the OpenStack
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackCluster
 from capo.api.v1beta2.openstackcluster import Bastion, NetworkStatusWithSubnets
 from capo.controllers import server_child, server_spec
-from capo.controllers.openstackcluster import bastion_server, floating_ips
+from capo.controllers.openstackcluster import bastion_hash, bastion_server, floating_ips
 from capo.controllers.openstackcluster.bastion_server import Action
 from capo.controllers.openstackcluster.floating_ips import Wish
 from capo.controllers.openstackcluster.roles import BASTION_FLOATING_IP
 from capo.controllers.openstackcluster.rules import BASTION
 from capo.controllers.openstackcluster.scope import ClusterScope, Object, Resource
+from capo.engine import conditions
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
-from capo.errors import ForeignResourceError, InvalidSpecError
+from capo.errors import ForeignResourceError, InvalidSpecError, NotFoundError
 from capo.kube.errors import Conflict, Denied, Invalid
 from capo.kube.kinds import OPENSTACK_SERVER
+
+CONDITION: Final = "BastionReady"
 
 
 def ensure_bastion(scope: ClusterScope) -> Outcome:
@@ -37,15 +40,13 @@ def ensure_bastion(scope: ClusterScope) -> Outcome:
             _release(scope)
             return NotNeeded()
         case Action.CREATE:
-            return _create(scope, wanted or "")
+            return _replaced(scope, _create(scope, wanted or ""))
         case Action.MARK:
             return _keep(scope, _mark(scope, child or {}, wanted or ""))
         case Action.KEEP:
             return _keep(scope, child or {})
         case Action.DELETE | Action.AWAIT_GONE:
-            if wanted is None:
-                _release(scope)
-            return _delete(scope, child or {})
+            return _delete(scope, child or {}, wanted)
         case Action.REFUSE:
             raise ForeignResourceError(
                 f"OpenStackServer {scope.bastion_name} exists and belongs to another object",
@@ -74,7 +75,7 @@ def _patch(scope: ClusterScope, child: Object, patch: Mapping[str, Any]) -> Obje
 def _fingerprint(scope: ClusterScope, bastion: Bastion | None) -> str | None:
     if bastion is None or not bastion_server.is_enabled(bastion):
         return None
-    return bastion_server.fingerprint(bastion, scope.cluster.spec.tags)
+    return bastion_hash.fingerprint(bastion, scope.cluster.spec.tags)
 
 
 def _spec(scope: ClusterScope) -> Object:
@@ -124,11 +125,31 @@ def _mark(scope: ClusterScope, child: Object, wanted: str) -> Object:
     return _patch(scope, child, bastion_server.mark(child, scope.turn.obj, wanted))
 
 
-def _delete(scope: ClusterScope, child: Object) -> Outcome:
+def _delete(scope: ClusterScope, child: Object, wanted: str | None = None) -> Wait:
+    """Have the child deleted; tell why if another one follows, and what is in the way if anything is.
+
+    Args:
+        wanted: the fingerprint of the one that follows, None when there is to be none.
+    """
     metadata = child["metadata"]
     if not metadata.get("deletionTimestamp"):
         scope.turn.tools.kube.delete(OPENSTACK_SERVER, scope.namespace, scope.bastion_name, uid=metadata["uid"])
-    return server_child.deletion(child)
+    wait = server_child.deletion(child)
+    if wanted is None:
+        return wait
+    return bastion_server.replacing(bastion_server.cause(child, wanted, _shown(scope)), 1, wait.message)
+
+
+def _shown(scope: ClusterScope) -> Object | None:
+    return conditions.find((scope.turn.obj.get("status") or {}).get("conditions") or (), CONDITION)
+
+
+def _replaced(scope: ClusterScope, outcome: Outcome) -> Outcome:
+    """Tell of one that is on its way that it takes the place of another, if it does."""
+    why = bastion_server.cause_of(_shown(scope))
+    if why is None or not isinstance(outcome, Wait) or outcome.reason != "InstanceNotReady":
+        return outcome
+    return bastion_server.replacing(why, 2, f"OpenStackServer {scope.bastion_name} is on the way")
 
 
 def _keep(scope: ClusterScope, child: Object) -> Outcome:
@@ -138,7 +159,7 @@ def _keep(scope: ClusterScope, child: Object) -> Outcome:
         # Each step of the way would be a write: a bastion that was up stays shown, a new one is shown when it is.
         is_known = known is not None and known.id == server.status.instance_id
         scope.found.bastion = bastion_server.status(server, None, known) if is_known else None
-        return wait
+        return _replaced(scope, wait)
     floating_ip = _floating_ip(scope, server)
     if isinstance(floating_ip, Create):
         return floating_ip
@@ -148,25 +169,45 @@ def _keep(scope: ClusterScope, child: Object) -> Outcome:
 
 def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Resource | Create | None:
     """Return the floating IP at the bastion's port; None where there is no external network, or no port."""
-    network, external = scope.found.network, scope.found.external_network
+    network, bastion = scope.found.network, scope.cluster.spec.bastion
     port_id = bastion_server.port_id(server, network.id if network else "")
-    if external is None or port_id is None:
+    if scope.found.external_network is None or port_id is None:
         return None
-    bastion = scope.cluster.spec.bastion
     address = bastion.floating_ip if bastion else None
-    wish = Wish(BASTION_FLOATING_IP, port_id=port_id, address=address)
     own = scope.find("floating_ip", BASTION_FLOATING_IP)
-    if own is not None and address not in (None, own["floating_ip_address"]):
-        floating_ips.release(scope, own)
-        own = None
-    if own is None:
-        others = floating_ips.at_port(scope, port_id)
-        if address is None and others:
-            return others[0]
-        for body in others:
-            if body["floating_ip_address"] != address:
-                floating_ips.dissociate(scope, body)
-    return floating_ips.ensure(scope, wish)
+    is_own = own is not None and address in (None, own["floating_ip_address"])
+    there = [] if is_own else floating_ips.at_port(scope, port_id)
+    if there and address is None:
+        return there[0]
+    former = [body for body in (*there, *([own] if own else ())) if body["floating_ip_address"] != address]
+    if address is not None and former and not is_own:
+        return _exchanged(scope, port_id, address, {body["id"]: body for body in former})
+    return floating_ips.ensure(scope, Wish(BASTION_FLOATING_IP, port_id=port_id, address=address))
+
+
+def _exchanged(scope: ClusterScope, port_id: str, address: str, former: Mapping[str, Resource]) -> Resource:
+    """Have the user's floating IP at the port in the place of others; ours goes, but not before it can be done without.
+
+    Raises:
+        ForeignResourceError: the one that is wanted leads elsewhere.
+        NotFoundError: there is none.
+    """
+    wanted = floating_ips.by_address(scope, address)
+    if wanted is None:
+        raise NotFoundError(
+            f"no floating IP of the project has the address {address}; the bastion keeps the one that it has",
+            resource=f"floating_ip {address}",
+            next_step="Create it, or correct spec.bastion.floatingIP.",
+        )
+    wanted = floating_ips.untaken(scope, wanted, port_id)
+    for body in former.values():
+        if body.get("port_id"):
+            floating_ips.dissociate(scope, body)
+    found = floating_ips.associated(scope, wanted, port_id)
+    for body in former.values():
+        if floating_ips.is_own(scope, body):
+            floating_ips.release(scope, body)
+    return found
 
 
 def _release(scope: ClusterScope) -> None:

@@ -1,14 +1,11 @@
-"""The bastion's OpenStackServer: what it must be, and what is to be done with the one that is there; pure.
+"""The bastion's OpenStackServer: what is to be done with the one that is there, and what is told of it; pure.
 
-Source: behaviour reference, cluster.md 3 and W10. The hash that decides a replacement is over what the user says of the
-server, not over what follows from the cluster: ids and credentials may change without a new bastion.
+Source: behaviour reference, cluster.md 3 and W10. What makes another server is decided in ``bastion_hash.py``.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
@@ -16,16 +13,20 @@ from capo import names
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2.openstackcluster import Bastion, BastionStatus
 from capo.contract import references
+from capo.controllers import server_child
+from capo.controllers.openstackcluster import bastion_hash
 from capo.engine import conditions
 from capo.engine.steps import Wait
 from capo.kube.kinds import OPENSTACK_SERVER
 
 Object = Mapping[str, Any]
 
-HASH_VERSION: Final = "1"
-_CREDENTIALS: Final = {"identity_ref", "provider_id", "tags"}
 _VANISHED: Final = ("InstanceNotFound", "InstanceDeleted")
 _ON_THE_WAY: Final = ("InstanceNotReady", "Building", "VolumeNotReady", "AnswerLost")
+REPLACING: Final = "Replacing"
+STEPS: Final = 2
+"""The former server goes, the new one comes."""
+_STEP: Final = "; step "
 _OF_CLUSTER: Final = ("network", "fixedIPs", "securityGroups")
 
 
@@ -44,21 +45,6 @@ class Action(Enum):
 def is_enabled(bastion: Bastion | None) -> bool:
     """Tell whether there is to be a bastion."""
     return bastion is not None and bastion.enabled and bastion.spec is not None
-
-
-def fingerprint(bastion: Bastion, cluster_tags: Sequence[str]) -> str:
-    """Return the versioned hash of everything that makes another server; defaults count as written out."""
-    machine = (
-        bastion.spec.model_dump(
-            mode="json", by_alias=True, exclude_defaults=True, exclude_none=True, exclude=_CREDENTIALS
-        )
-        if bastion.spec
-        else {}
-    )
-    tags = sorted({*(bastion.spec.tags if bastion.spec else ()), *cluster_tags})
-    facts = {"machine": machine, "tags": tags, "zone": bastion.availability_zone or ""}
-    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    return f"{HASH_VERSION}-{digest[:16]}"
 
 
 def decide(child: Object | None, cluster: Object, wanted: str | None) -> Action:
@@ -86,8 +72,8 @@ def decide(child: Object | None, cluster: Object, wanted: str | None) -> Action:
 
 def hash_of(child: Object) -> str | None:
     """Return the hash that the child carries; None when it has none, or one of another version."""
-    known = (child["metadata"].get("annotations") or {}).get(names.BASTION_HASH_ANNOTATION, "")
-    return known if known.startswith(f"{HASH_VERSION}-") else None
+    known: str = (child["metadata"].get("annotations") or {}).get(names.BASTION_HASH_ANNOTATION, "")
+    return known if bastion_hash.is_known(known) else None
 
 
 def _is_labelled_alike(child: Object, cluster: Object) -> bool:
@@ -197,9 +183,37 @@ def waits_for(child: OpenStackServer) -> Wait | None:
     """
     if child.status.instance_state == "ACTIVE" and child.status.ready:
         return None
-    shown = [condition.to_dict() for condition in child.status.conditions]
-    for type_ in ("InstanceReady", "Ready"):
-        found = conditions.find(shown, type_)
-        if found and found["status"] != "True" and found["reason"] not in _ON_THE_WAY:
-            return Wait(found["reason"], found.get("message", ""), status=found["status"])
+    told = server_child.said(child.to_dict())
+    if told and told.reason not in _ON_THE_WAY:
+        return told
     return Wait("InstanceNotReady", f"OpenStackServer {child.metadata.name} is on the way")
+
+
+# -- a replacement, from its cause to its end -----------------------------------------------------------------------
+
+
+def cause(child: Object, wanted: str, shown: Object | None) -> str:
+    """Return why a child is replaced.
+
+    Args:
+        wanted: the fingerprint of the bastion.
+        shown: the condition of the bastion, which knows the cause of a replacement that is under way.
+    """
+    if fields := bastion_hash.changed_fields(hash_of(child) or "", wanted):
+        return f"{' and '.join(fields)} changed"
+    if _has_vanished(child):
+        return "its server was deleted by somebody else"
+    return cause_of(shown) or "the former one was deleted"
+
+
+def cause_of(shown: Object | None) -> str | None:
+    """Return the cause of the replacement that a condition shows; None when it shows none."""
+    if shown is None or shown.get("status") == "True" or shown.get("reason") != REPLACING:
+        return None
+    text: str = shown.get("message", "")
+    return text.partition(_STEP)[0]
+
+
+def replacing(why: str, step: int, what: str) -> Wait:
+    """Return the wait of a replacement: its cause, how far it is, and what is under way."""
+    return Wait(REPLACING, f"{why}{_STEP}{step} of {STEPS}: {what}")

@@ -60,18 +60,19 @@ def ensure(scope: ClusterScope, wish: Wish) -> Resource | Create:
 def _given(scope: ClusterScope, wish: Wish) -> Resource | None:
     """Return the floating IP of the user: the one with the address, else the one at the port, else the hinted one."""
     if wish.address is not None:
-        return _by_address(scope, wish.address)
+        return by_address(scope, wish.address)
     if wish.hint is None:
         return None
     attached = at_port(scope, wish.port_id) if wish.port_id else []
     if attached:
         return attached[0]
     hinted = wish.hint()
-    found = _by_address(scope, hinted) if hinted else None
+    found = by_address(scope, hinted) if hinted else None
     return found if found is not None and not found.get("port_id") else None
 
 
-def _by_address(scope: ClusterScope, address: str) -> Resource | None:
+def by_address(scope: ClusterScope, address: str) -> Resource | None:
+    """Return the floating IP of an address, whoever it belongs to; None without one."""
     found = scope.observed.matching("floating_ip", lambda body: body["floating_ip_address"] == address)
     return found[0] if found else None
 
@@ -89,13 +90,26 @@ def associated(scope: ClusterScope, body: Resource, port_id: str | None) -> Reso
     """
     if port_id is None or body.get("port_id") == port_id:
         return body
-    if body.get("port_id") and not is_own(scope, body):
-        raise _taken(body)
+    if not is_own(scope, body):
+        body = untaken(scope, body, port_id)
     with doubting(scope, "floating_ip", body["id"]):
         changed = floating_ip.associate(scope.cloud, body["id"], port_id=port_id)
     scope.observed.learn("floating_ip", changed)
     scope.tell("SuccessfulAssociateFloatingIP", f"Associated {body['floating_ip_address']} with port {port_id}")
     return changed
+
+
+def untaken(scope: ClusterScope, body: Resource, port_id: str) -> Resource:
+    """Return a floating IP of the user as it is now: it may have been put to use since the last look (W21).
+
+    Raises:
+        ForeignResourceError: it leads to another port.
+    """
+    now = floating_ip.get(scope.cloud, body["id"])
+    scope.observed.learn("floating_ip", now)
+    if now.get("port_id") not in (None, "", port_id):
+        raise _taken(now)
+    return now
 
 
 def _taken(body: Resource) -> ForeignResourceError:

@@ -41,7 +41,8 @@ def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
         return Done(f"another control plane machine has {found['floating_ip_address']}")
     place = ports.of_machine(scope, infra)
     if found.get("port_id") != place.port_id:
-        _refuse_theft(scope, found, siblings)
+        if found["id"] != _recorded_id(scope):
+            found = _untaken(scope, found, siblings)
         _move(scope, found, place)
     return Done()
 
@@ -65,10 +66,17 @@ def _move(scope: MachineScope, body: Body, place: Place) -> None:
     scope.observed.learn("floating_ip", moved)
 
 
-def _refuse_theft(scope: MachineScope, body: Body, siblings: list[OpenStackServer]) -> None:
-    known = {None, "", *(port_id for server in siblings for port_id in _port_ids(server))}
-    if body.get("port_id") in known or body["id"] == _recorded_id(scope):
-        return
+def _untaken(scope: MachineScope, body: Body, siblings: list[OpenStackServer]) -> Body:
+    """Return a floating IP of the user as it is now: it may have been put to use since the last look.
+
+    Raises:
+        ForeignResourceError: it leads to a port that is none of this control plane's.
+    """
+    body = floating_ip.get(scope.cloud, body["id"])
+    scope.observed.learn("floating_ip", body)
+    known = {port_id for server in siblings for port_id in _port_ids(server)} | set(_own_port_ids(scope))
+    if not body.get("port_id") or body["port_id"] in known:
+        return body
     raise ForeignResourceError(
         f"floating IP {body['floating_ip_address']} leads to port {body['port_id']} and is not taken from it",
         resource=f"floating_ip {body['id']}",
@@ -78,7 +86,7 @@ def _refuse_theft(scope: MachineScope, body: Body, siblings: list[OpenStackServe
 
 def hand_over(scope: MachineScope, infra: OpenStackCluster) -> None:
     """Have the floating IP on another living machine before this one goes; where that fails, that machine takes it."""
-    own = _port_ids(scope.server) if scope.server else []
+    own = _own_port_ids(scope)
     heirs = filter(_is_living, _siblings(scope)) if own else ()
     network_id = infra.status.network.id if infra.status.network else ""
     heir_id = next(filter(None, (ports.port_id_on(server, network_id) for server in heirs)), None)
@@ -113,3 +121,7 @@ def _is_living(server: OpenStackServer) -> bool:
 
 def _port_ids(server: OpenStackServer) -> list[str]:
     return [port.id for port in server.status.resources.ports] if server.status.resources else []
+
+
+def _own_port_ids(scope: MachineScope) -> list[str]:
+    return _port_ids(scope.server) if scope.server else []

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from capo import names
+from capo.controllers.openstackcluster import bastion_hash
 from capo.controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, FULL, GROUPS, MANAGED, SERVER, World
 from capo.kube.kinds import OPENSTACK_SERVER, SECRET, Key
 
@@ -59,6 +60,26 @@ def test_an_edited_bastion_is_replaced_and_keeps_its_address(world: World) -> No
     assert world.status()["bastion"]["floatingIP"] == address
     assert world.shown("BastionReady") == ("True", "Ready")
     assert world.counts()["floatingips"] == 2
+
+
+def test_the_condition_tells_what_is_replaced_why_and_how_far_it_is(world: World) -> None:
+    world.up(**WITH)
+    told: list[str] = []
+
+    def note() -> None:
+        said = world.message("BastionReady")
+        if said and said not in told:
+            told.append(said)
+
+    world.change(bastion={"spec": LARGER})
+    world.settle(for_s=60, until=note)
+
+    why = "spec.bastion.spec.flavor changed; step"
+    assert told == [
+        f"{why} 1 of 2: OpenStackServer {BASTION_NAME} is being deleted",
+        f"{why} 2 of 2: OpenStackServer {BASTION_NAME} is on the way",
+    ]
+    assert world.shown("BastionReady") == ("True", "Ready")
 
 
 def test_an_edit_takes_few_requests(world: World) -> None:
@@ -179,6 +200,56 @@ def test_a_floating_ip_that_is_named_later_takes_the_place_of_ours(world: World)
     assert world.counts()["floatingips"] == 1
 
 
+@pytest.mark.parametrize("is_taken", [True, False], ids=["leads elsewhere", "does not exist"])
+def test_an_address_that_cannot_be_had_takes_nothing_away(world: World, is_taken: bool) -> None:
+    mine = user_floating_ip(world)
+    world.up(**WITH)
+    ours = own_address(world)
+    wanted = mine["floating_ip_address"] if is_taken else "198.51.100.250"
+    if is_taken:
+        network = world.one("networks")["id"]
+        port = world.member.make("/network/v2.0/ports", "port", network_id=network)
+        path = f"/network/v2.0/floatingips/{mine['id']}"
+        world.member.ask("PUT", path, {"floatingip": {"port_id": port["id"]}})
+
+    world.change(bastion={"floatingIP": wanted})
+    world.settle(for_s=60)
+
+    assert world.shown("BastionReady") == ("False", "ForeignResource" if is_taken else "NotFound")
+    assert wanted in world.message("BastionReady")
+    assert world.is_ready()
+    assert own_address(world) == ours
+    assert world.made()["floatingips"][world.record("fip-bastion") or ""]["port_id"]
+    world.change(bastion={"floatingIP": None})
+    world.settle(for_s=300)
+    assert world.status()["bastion"]["floatingIP"] == ours
+
+
+def test_a_floating_ip_that_is_named_instead_of_another_one_of_the_user_is_moved_over(world: World) -> None:
+    first, second = user_floating_ip(world), user_floating_ip(world)
+    bastion = {**BASTION["bastion"], "floatingIP": first["floating_ip_address"]}
+    world.up(**MANAGED, **GROUPS, bastion=bastion)
+
+    world.change(bastion={"floatingIP": second["floating_ip_address"]})
+    world.settle(for_s=60)
+
+    kept = world.inventory()["floatingips"]
+    assert kept[first["id"]]["port_id"] is None
+    assert kept[second["id"]]["port_id"] == world.one("ports", name=f"{BASTION_NAME}-0")["id"]
+
+
+def test_a_bastion_that_is_enabled_again_while_it_goes_keeps_its_address(world: World) -> None:
+    world.up(**WITH)
+    address = own_address(world)
+
+    world.change(bastion={"enabled": False})
+    world.settle(for_s=0.5)
+    world.change(bastion={"enabled": True})
+    world.settle(for_s=120)
+
+    assert world.status()["bastion"]["floatingIP"] == address
+
+
 def test_a_bastion_whose_server_was_deleted_is_built_anew(world: World) -> None:
     world.up(**WITH)
     old, address = server(world), own_address(world)
@@ -235,14 +306,17 @@ def test_a_server_of_that_name_that_is_somebody_elses_is_left_alone(world: World
     assert world.has_bastion()
 
 
-def test_a_bastion_without_our_hash_is_marked_and_kept(world: World) -> None:
+@pytest.mark.parametrize("old_hash", [None, "1-0123456789abcdef"], ids=["made by the Go provider", "before an upgrade"])
+def test_a_bastion_without_our_hash_is_marked_and_kept(world: World, old_hash: str | None) -> None:
     world.up(**WITH)
     old = server(world)
-    world.edit(OPENSTACK_SERVER, BASTION_NAME, {"metadata": {"annotations": {names.BASTION_HASH_ANNOTATION: None}}})
+    annotations = {names.BASTION_HASH_ANNOTATION: old_hash}
+    world.edit(OPENSTACK_SERVER, BASTION_NAME, {"metadata": {"annotations": annotations}})
     world.settle(for_s=30)
     marked = world.get(OPENSTACK_SERVER, BASTION_NAME)["metadata"]["annotations"]
-    assert marked[names.BASTION_HASH_ANNOTATION].startswith("1-")
+    assert bastion_hash.is_known(marked[names.BASTION_HASH_ANNOTATION])
     assert server(world)["id"] == old["id"]
+    assert "BastionKept" not in world.events.reasons()
 
     world.change(bastion={"spec": LARGER})
     world.settle(for_s=60)

@@ -10,7 +10,7 @@ import pytest
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2.openstackcluster import Bastion
-from capo.controllers.openstackcluster import bastion_server
+from capo.controllers.openstackcluster import bastion_hash, bastion_server
 from capo.controllers.openstackcluster.bastion_server import Action
 from capo.controllers.openstackcluster.tests.objects import BASTION, CLUSTER_NAME, IDENTITY, infra
 
@@ -21,7 +21,7 @@ def bastion(machine: Mapping[str, Any] | None = None, **fields: Any) -> Bastion:
     return Bastion.model_validate({**BASTION, "spec": {**BASTION["spec"], **(machine or {})}, **fields})  # type: ignore[dict-item]
 
 
-WANTED = bastion_server.fingerprint(bastion(), ())
+WANTED = bastion_hash.fingerprint(bastion(), ())
 
 
 def child(
@@ -48,12 +48,12 @@ def child(
         pytest.param(None, None, Action.NOTHING, id="none, and none is wanted"),
         pytest.param(None, WANTED, Action.CREATE, id="add"),
         pytest.param(child(), WANTED, Action.KEEP, id="as it should be"),
-        pytest.param(child("1-0123456789abcdef"), WANTED, Action.DELETE, id="edited"),
+        pytest.param(child("2-flavor:0123456789"), WANTED, Action.DELETE, id="edited"),
         pytest.param(child(), None, Action.DELETE, id="disabled or removed"),
         pytest.param(child(is_deleting=True), WANTED, Action.AWAIT_GONE, id="on its way out"),
         pytest.param(child(is_deleting=True), None, Action.AWAIT_GONE, id="on its way out for good"),
         pytest.param(child(None), WANTED, Action.MARK, id="made by the Go provider: never replaced"),
-        pytest.param(child("0-0123456789abcdef"), WANTED, Action.MARK, id="hash of an older version: never replaced"),
+        pytest.param(child("1-0123456789abcdef"), WANTED, Action.MARK, id="hash of an older version: never replaced"),
         pytest.param(child(owner_uid=None), WANTED, Action.MARK, id="OWN-3: its owner was lost"),
         pytest.param(child(owner_uid="another"), WANTED, Action.REFUSE, id="somebody else's"),
         pytest.param(child(owner_uid="another"), None, Action.NOTHING, id="somebody else's is left alone"),
@@ -66,41 +66,6 @@ def child(
 )
 def test_what_is_done_with_the_child(found: dict[str, Any] | None, wanted: str | None, expected: Action) -> None:
     assert bastion_server.decide(found, infra(), wanted) is expected
-
-
-@pytest.mark.parametrize(
-    ("machine", "fields", "tags"),
-    [
-        pytest.param({"identityRef": {"name": "other", "cloudName": "c"}}, {}, (), id="credentials"),
-        pytest.param({"trunk": False, "tags": []}, {}, (), id="defaults written out"),
-        pytest.param({"providerID": "openstack:///x"}, {}, (), id="provider ID"),
-        pytest.param({}, {"floatingIP": "198.51.100.9"}, (), id="floating IP"),
-        pytest.param({}, {"availabilityZone": ""}, (), id="empty zone"),
-    ],
-)
-def test_what_makes_no_other_server_replaces_nothing(
-    machine: dict[str, Any], fields: dict[str, Any], tags: tuple[str, ...]
-) -> None:
-    assert bastion_server.fingerprint(bastion(machine, **fields), tags) == WANTED
-
-
-@pytest.mark.parametrize(
-    ("machine", "fields", "tags"),
-    [
-        pytest.param({"flavor": {"filter": {"name": "m1.large"}}}, {}, (), id="flavor"),
-        pytest.param({"image": {"filter": {"name": "debian"}}}, {}, (), id="image"),
-        pytest.param({"sshKeyName": "another"}, {}, (), id="key"),
-        pytest.param({"ports": [{"network": {"filter": {"name": "dmz"}}}]}, {}, (), id="ports"),
-        pytest.param({"rootVolume": {"sizeGiB": 10}}, {}, (), id="root volume"),
-        pytest.param({"tags": ["a"]}, {}, (), id="own tags"),
-        pytest.param({}, {}, ("a",), id="tags of the cluster"),
-        pytest.param({}, {"availabilityZone": "az1"}, (), id="zone"),
-    ],
-)
-def test_what_makes_another_server_replaces_it(
-    machine: dict[str, Any], fields: dict[str, Any], tags: tuple[str, ...]
-) -> None:
-    assert bastion_server.fingerprint(bastion(machine, **fields), tags) != WANTED
 
 
 @pytest.mark.parametrize(
@@ -203,3 +168,40 @@ def test_status_shows_server_and_addresses() -> None:
         "floatingIP": "198.51.100.9",
     }
     assert bastion_server.status(found, None).ip == "10.6.0.8"
+
+
+OTHER = bastion_hash.fingerprint(bastion({"flavor": {"id": "large"}, "sshKeyName": "other"}), ())
+UNDER_WAY = {"status": "False", "reason": "Replacing", "message": "spec.bastion.spec.image changed; step 1 of 2: x"}
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "shown", "expected"),
+    [
+        pytest.param(
+            child(),
+            OTHER,
+            None,
+            "spec.bastion.spec.flavor and spec.bastion.spec.sshKeyName changed",
+            id="the fields that were edited",
+        ),
+        pytest.param(
+            child(reason="InstanceNotFound"), WANTED, None, "its server was deleted by somebody else", id="W10"
+        ),
+        pytest.param(
+            child(is_deleting=True), WANTED, UNDER_WAY, "spec.bastion.spec.image changed", id="edited there and back"
+        ),
+        pytest.param(child(is_deleting=True), WANTED, None, "the former one was deleted", id="enabled again at once"),
+    ],
+)
+def test_a_replacement_names_its_cause(found: Any, wanted: str, shown: Any, expected: str) -> None:
+    assert bastion_server.cause(found, wanted, shown) == expected
+
+
+def test_the_cause_of_a_replacement_is_known_until_its_end() -> None:
+    wait = bastion_server.replacing("spec.bastion.spec.flavor changed", 1, "the old one is being deleted")
+    shown = {"status": "False", "reason": wait.reason, "message": wait.message}
+
+    assert wait.message == "spec.bastion.spec.flavor changed; step 1 of 2: the old one is being deleted"
+    assert bastion_server.cause_of(shown) == "spec.bastion.spec.flavor changed"
+    assert bastion_server.cause_of({**shown, "status": "True"}) is None
+    assert bastion_server.cause_of(None) is None

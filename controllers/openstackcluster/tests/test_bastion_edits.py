@@ -1,0 +1,151 @@
+"""Edits of the bastion in quick succession, whatever the former one is doing: the end is what the spec says.
+
+The sequences are random and the same at every run: a seed that fails is a test case.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from capo.controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, GROUPS, MANAGED, SERVER, World
+
+WITH: dict[str, Any] = {**MANAGED, **GROUPS, **BASTION}
+PAUSES_S = (0.0, 0.0, 0.5, 2.0, 5.0, 20.0, 90.0)
+"""A pause of nothing is an edit before the former one was seen."""
+EDITS = 10
+END_S = 900.0
+FLAVORS = ("m1.small", "m1.medium")
+
+
+class Site:
+    """A cluster with two floating IPs of the user, and the bastion that its spec asks for by now."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
+        values = {"floating_network_id": external["id"]}
+        self.theirs = [
+            world.member.make("/network/v2.0/floatingips", "floatingip", **values)["floating_ip_address"]
+            for _ in range(2)
+        ]
+        self.most = 0
+
+    def edit(self, **fields: Any) -> None:
+        self.world.change(bastion=fields or None)
+
+    def has_one_at_most(self) -> None:
+        """Have the most servers noted that there ever were at once."""
+        names = [s["name"] for s in self.world.inventory().get("servers", {}).values()]
+        self.most = max(self.most, names.count(BASTION_NAME))
+
+    def settle(self, for_s: float) -> None:
+        self.world.settle(for_s=for_s, until=self.has_one_at_most)
+
+
+def edits(rng: random.Random, site: Site) -> list[tuple[str, Callable[[], None]]]:
+    """Return what may be done to a bastion, each with its name."""
+    spec = {**SERVER, "flavor": {"filter": {"name": rng.choice(FLAVORS)}}}
+    volume = rng.choice([None, {"sizeGiB": 1}])
+    ports: Any = rng.choice([None, [{}, {}], [{"tags": ["a"]}]])
+    address = rng.choice([None, *site.theirs])
+    return [
+        ("disable", lambda: site.edit(enabled=False)),
+        ("enable", lambda: site.edit(enabled=True, spec=SERVER)),
+        ("remove", site.edit),
+        ("flavor", lambda: site.edit(enabled=True, spec=spec)),
+        ("volume", lambda: site.edit(enabled=True, spec={**SERVER, "rootVolume": volume})),
+        ("ports", lambda: site.edit(enabled=True, spec={**SERVER, "ports": ports})),
+        ("zone", lambda: site.edit(enabled=True, spec=SERVER, availabilityZone=rng.choice(["az1", "az2", None]))),
+        ("address", lambda: site.edit(enabled=True, spec=SERVER, floatingIP=address)),
+        ("restart", site.world.start),
+        ("delete the server", lambda: delete_server(site)),
+    ]
+
+
+def delete_server(site: Site) -> None:
+    """Delete the bastion's server behind everybody's back, if there is one."""
+    for server in site.world.inventory().get("servers", {}).values():
+        if server["name"] == BASTION_NAME:
+            site.world.member.request("DELETE", f"/compute/v2.1/servers/{server['id']}")
+
+
+def assert_as_wanted(site: Site) -> None:
+    """Compare what there is with the spec: one bastion as it says or none, and nothing besides."""
+    world, bastion = site.world, site.world.osc()["spec"].get("bastion")
+    made, ours = world.made(), list(world.made()["floatingips"].values())
+    user = [f for f in world.inventory()["floatingips"].values() if f["floating_ip_address"] in site.theirs]
+    assert len(user) == 2
+    assert world.is_ready(), world.message("Ready")
+    ports = [p for p in made.get("ports", {}).values() if p["name"].startswith(BASTION_NAME)]
+    if bastion is None or not bastion["enabled"]:
+        assert not world.has_bastion()
+        assert {"servers", "volumes"} & made.keys() == set()
+        assert (ports, len(ours), world.counts()["security_groups"]) == ([], 1, 2)
+        assert not any(f["port_id"] for f in user)
+        assert "bastion" not in world.status()
+        return
+    spec, status = bastion["spec"], world.status()["bastion"]
+    server, wanted_ports = world.one("servers"), spec.get("ports") or [{}]
+    assert world.shown("BastionReady") == ("True", "Ready"), world.message("BastionReady")
+    assert server["id"] == status["id"]
+    assert server["flavor"]["name"] == spec["flavor"]["filter"]["name"]
+    assert len(made.get("volumes", {})) == (1 if spec.get("rootVolume") else 0)
+    assert len(ports) == len(wanted_ports)
+    assert {p["device_id"] for p in ports} == {server["id"]}
+    assert sorted(p["tags"] for p in ports) == sorted(p.get("tags", []) for p in wanted_ports)
+    assert server["availability_zone"] in (
+        bastion.get("availabilityZone"),
+        *([] if bastion.get("availabilityZone") else ["az1", "az2", "nova"]),
+    )
+    (attached,) = (f for f in [*user, *ours] if f["port_id"] in {p["id"] for p in ports})
+    assert attached["floating_ip_address"] == status["floatingIP"] == bastion.get("floatingIP", status["floatingIP"])
+    assert len(ours) == (1 if attached in user else 2)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_ten_edits_in_quick_succession_end_as_the_spec_says(world: World, seed: int) -> None:
+    rng = random.Random(seed)
+    history = ""
+    site = Site(world)
+    world.up(**(WITH if rng.random() < 0.5 else {**MANAGED, **GROUPS}))
+
+    for _ in range(EDITS):
+        name, edit = rng.choice(edits(rng, site))
+        pause_s = rng.choice(PAUSES_S)
+        history += f"{name}, {pause_s} s; "
+        edit()
+        site.settle(pause_s)
+    site.settle(END_S)
+
+    assert site.most <= 1, history
+    assert_as_wanted(site)
+    world.remove()
+    world.settle(for_s=300)
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 3.0])
+@pytest.mark.parametrize("how", [{"enabled": False}, None], ids=["disabled", "removed"])
+def test_a_bastion_that_is_toggled_ten_times_is_there_once_and_gone_once(
+    world: World, how: dict[str, Any] | None, pause_s: float
+) -> None:
+    site = Site(world)
+    world.up(**WITH)
+
+    for _ in range(EDITS):
+        world.change(bastion=how)
+        site.settle(pause_s)
+        world.change(**BASTION)
+        site.settle(pause_s)
+    site.settle(END_S)
+    assert_as_wanted(site)
+
+    world.change(bastion=how)
+    site.settle(END_S)
+    assert_as_wanted(site)
+    assert site.most <= 1
