@@ -168,6 +168,14 @@ class Cloud:
         if self._loop is not None and seconds < float("inf"):
             self._loop.call_later(max(seconds, 0.0), self.run_due)
 
+    async def pause(self, seconds: float) -> None:
+        """Wait until so many seconds have passed on the cloud's clock."""
+        if seconds <= 0:
+            return
+        passed = asyncio.get_running_loop().create_future()
+        self.after(seconds, lambda: None if passed.done() else passed.set_result(None))
+        await passed
+
     def run_due(self) -> None:
         """Run the transitions whose time has come, in order."""
         now = self.clock()

@@ -137,9 +137,9 @@ class Server:
 
     async def _strike(self, exchange: Exchange, order: Order) -> web.StreamResponse:
         effect = order.effect
-        await asyncio.sleep(effect.delay_s)
+        await self.cloud.pause(effect.delay_s)
         if effect.hang is not None:
-            await asyncio.sleep(effect.hang)
+            await self.cloud.pause(effect.hang)
             return self._cut(exchange)
         if effect.late is not None:
             self.cloud.after(effect.late, lambda: self._take_effect(exchange))

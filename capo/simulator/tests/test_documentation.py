@@ -13,19 +13,31 @@ from capo.simulator import admin, configuration
 from capo.simulator.cloud import Cloud, Timings
 from capo.simulator.faults import Effect, FaultBook, Match
 from capo.simulator.services import SERVICES, new_cloud
+from capo.simulator.tests import examples
+from capo.simulator.tests.examples import Example
 
-PAGE = (Path(__file__).parents[3] / "docs/reference/simulator.md").read_text(encoding="utf-8")
-FAULTS = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+PAGE = examples.PAGE
 
 
-@pytest.mark.parametrize("document", FAULTS)
-def test_each_example_is_a_fault_of_a_route_that_exists(document: str) -> None:
-    order = FaultBook().add(json.loads(document))
+@pytest.mark.parametrize("example", [each for each in examples.ALL if each.path == "/_simulator/faults"])
+def test_each_example_is_a_fault_of_a_route_that_exists(example: Example) -> None:
+    order = FaultBook().add(json.loads(example.body))
 
     routes = {(service.name, route.template) for service in SERVICES for route in service.routes}
     names = {service.name for service in SERVICES}
     assert order.match.service in {None, *names}
     assert order.match.route is None or (order.match.service, order.match.route) in routes
+
+
+def test_each_example_is_tried() -> None:
+    source = (Path(__file__).parent / "test_fault_examples.py").read_text(encoding="utf-8")
+    tried: set[tuple[str, int]] = set()
+
+    for heading, number in re.findall(r'order\(stage\.member, "([^"]+)"(?:, (\w+|\d+)(?=[,)]))?', source):
+        numbers = {e.number for e in examples.ALL if e.heading == heading} if number == "number" else {int(number or 1)}
+        tried |= {(heading, each) for each in numbers}
+
+    assert tried == {(example.heading, example.number) for example in examples.ALL}
 
 
 @pytest.mark.parametrize("kind", [Match, Effect, Timings])
