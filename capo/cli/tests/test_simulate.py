@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
@@ -66,24 +69,50 @@ def test_the_plain_openstack_client_makes_and_lists(served: tuple[str, Path]) ->
         "network create net -f value -c status",
         "subnet create sub --network net --subnet-range 10.0.0.0/24 -f value -c gateway_ip",
         "port create --network net port -f value -c status",
-        "server create --flavor m1.tiny --image tiny-image --port port vm -f value -c name",
+        "server create --flavor m1.tiny --image tiny-image --port port --wait vm -f value -c status",
         "loadbalancer create --name lb --vip-subnet-id sub -f value -c provisioning_status",
-        "loadbalancer list -f value -c name",
-        "network list -f value -c Name",
-        "port list -f value -c Name",
-        "server list -f value -c Name",
+        "network list -f json",
+        "port list -f json",
+        "server list -f json",
+        "loadbalancer list -f json",
         "router create one -f value -c status",
         "router create two",
         "security group create g",
     )
 
-    inventory = requests.get(f"{url}/_simulator/inventory", timeout=5).json()
-    assert {network["name"] for network in inventory["network"]["networks"]} == {"net", "public"}
-    assert [server["name"] for server in inventory["compute"]["servers"]] == ["vm"]
-    assert [balancer["name"] for balancer in inventory["load-balancer"]["loadbalancers"]] == ["lb"]
+    networks, ports, servers, balancers = lists(said)
+    assert {network["Name"] for network in networks} == {"net", "public"}
+    assert ("port", "ACTIVE") in {(port["Name"], port["Status"]) for port in ports}
+    assert [(server["Name"], server["Status"], server["Flavor"]) for server in servers] == [("vm", "ACTIVE", "m1.tiny")]
+    assert [balancer["name"] for balancer in balancers] == ["lb"]
     assert {"10.0.0.1", "PENDING_CREATE"} <= set(said.split())
     assert "Quota exceeded for resources: ['router']." in said
     assert "out for lunch" in said
+    inventory = requests.get(f"{url}/_simulator/inventory", timeout=5).json()
+    assert [server["name"] for server in inventory["compute"]["servers"]] == ["vm"]
+
+
+def lists(said: str) -> list[list[dict[str, Any]]]:
+    """Return the JSON lists in what the client prints."""
+    return [json.loads(text) for text in re.findall(r"^\[\n.*?^\]", said, re.MULTILINE | re.DOTALL)]
+
+
+def test_it_serves_on_the_port_that_is_asked_for(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    clouds = tmp_path / "clouds.yaml"
+    command = [sys.executable, "-m", "capo", "simulate", "--port", str(port), "--clouds", str(clouds)]
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        said = [process.stdout.readline(), process.stdout.readline()]
+        answer = requests.get(f"http://127.0.0.1:{port}/identity/v3", timeout=5)
+        process.terminate()
+
+    assert answer.status_code == 200
+    assert said[0] == f"http://127.0.0.1:{port}\n"
+    assert f"OS_CLIENT_CONFIG_FILE={clouds} OS_CLOUD=sim" in said[1]
 
 
 @pytest.mark.parametrize(
