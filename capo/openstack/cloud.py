@@ -206,7 +206,8 @@ class Cloud:
         self.observer.close()
 
     def _send(self, service: str, method: str, path: str, **extras: Unpack[_Extras]) -> requests.Response:
-        self._refusals.check(service)
+        kind = f"{service} {'reads' if method == 'GET' else 'writes'}"  # a read that is admitted says nothing of writes
+        self._refusals.check(kind)
         url = f"{self._endpoint(service)}{path}"
         if method != "GET":
             self.fence()
@@ -225,8 +226,8 @@ class Cloud:
         except sdk.ClientException as error:
             raise faults.of_exception(error, method=method, service=service) from error
         if response.status_code == 401:
-            raise self._noted(service, faults.of_response(service, response))
-        self._refusals.accepted(service)
+            raise self._noted(kind, faults.of_response(service, response))
+        self._refusals.accepted(kind)
         if response.status_code >= 400:
             raise faults.of_response(service, response)
         if response.status_code >= 300:

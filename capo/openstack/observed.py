@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from capo.errors import (
     AmbiguousMatchError,
+    CapoError,
     CloudUnavailableError,
     ConflictError,
     ForeignResourceError,
+    NotAuthorizedError,
     NotFoundError,
     NotYetObserved,
+    RateLimitedError,
 )
 from capo.ledger import Ledger, Pending
 from capo.names import Stamp
@@ -34,7 +37,7 @@ Body = Mapping[str, Any]
 Upstream = Callable[[Body], bool]
 
 POLL_S: Final = 900.0
-LOOKS_S: Final = (3.0, 10.0, 25.0, float("inf"))
+LOOKS_S: Final = (3.0, 15.0, float("inf"))
 """When a create whose answer was lost is looked for, after it was begun and within its window; last at its end."""
 
 
@@ -185,6 +188,11 @@ class Observed:
     def doubt(self, kind: str, resource_id: str) -> None:
         """Note that a change may or may not have taken effect: the resource is looked at before it is used again."""
         self._observer.doubt(kind, resource_id)
+
+    def failed(self, kind: str, resource_id: str, error: CapoError) -> None:
+        """Note that a change failed; it is in doubt, unless nobody looked at it: the token was no good, or too many."""
+        if not isinstance(error, NotAuthorizedError | RateLimitedError):
+            self.doubt(kind, resource_id)
 
     def wrote(self, kind: str) -> None:
         """Demand a look that begins after now before anything of this kind is concluded from its absence."""

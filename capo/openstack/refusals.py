@@ -25,7 +25,7 @@ class _Refusal:
 
 
 class Refusals:
-    """What each service of one cloud refused; thread safe."""
+    """What each service of one cloud refused, by a name for what was asked of it; thread safe."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now

@@ -16,8 +16,8 @@ def doubting(scope: ClusterScope, kind: str, resource_id: str) -> Iterator[None]
     """Look at a resource again before it is used, if the change in this block fails: it may have taken effect."""
     try:
         yield
-    except CapoError:
-        scope.observed.doubt(kind, resource_id)
+    except CapoError as error:
+        scope.observed.failed(kind, resource_id, error)
         raise
 
 

@@ -32,9 +32,9 @@ def _created_server(scope: ServerScope, wanted_server: WantedServer) -> Resource
     """Make the server; after a refusal nothing is believed of its volumes: Nova may have left them reserved."""
     try:
         return server.create(scope.cloud, wanted_server)
-    except CapoError:
+    except CapoError as error:
         for record in scope.turn.ledger.of_kind("volume"):
-            scope.observed.doubt("volume", record.id)
+            scope.observed.failed("volume", record.id, error)
         raise
 
 

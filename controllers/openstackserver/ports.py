@@ -44,8 +44,8 @@ def _tag(scope: ServerScope, kind: str, body: Resource | None, index: int) -> No
     replace = port.replace_tags if kind == "port" else trunk.replace_tags
     try:
         scope.observed.learn(kind, replace(scope.cloud, body, sorted(tags)))
-    except CapoError:
-        scope.observed.doubt(kind, body["id"])
+    except CapoError as error:
+        scope.observed.failed(kind, body["id"], error)
         raise
 
 

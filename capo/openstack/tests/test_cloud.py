@@ -165,6 +165,21 @@ def test_a_service_that_refuses_a_good_token_holds_up_no_other(cloud: Cloud, ord
         cloud.get("network", "/networks")
 
 
+def test_a_read_that_is_admitted_does_not_hasten_writes_that_are_refused(
+    simulator: Simulator, cloud: Cloud, order: Callable[..., None]
+) -> None:
+    order({"service": "network", "method": "POST"}, {"status": 401})
+    with pytest.raises(NotAuthorizedError):
+        cloud.post("network", "/networks", json={"network": {}})
+    cloud.get("network", "/networks")
+    simulator.call(simulator.cloud.counter.reset)
+
+    with pytest.raises(NotAuthorizedError):
+        cloud.post("network", "/networks", json={"network": {}})
+
+    assert simulator.cloud.counter.total == 0
+
+
 def test_an_unknown_region_is_named(simulator: Simulator, clouds: Clouds) -> None:
     elsewhere = clouds.get(identity.parse(simulator.clouds_yaml.read_bytes(), "sim", None, "Mars"))
 
