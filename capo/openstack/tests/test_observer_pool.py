@@ -54,3 +54,18 @@ def test_a_list_that_found_no_room_begins_when_there_is_some() -> None:
     for observer in observers:
         observer.close()
     pool.stop()
+
+
+def test_the_pool_lists_what_is_demanded() -> None:
+    done = threading.Event()
+    pool = ObserverPool(time.time)
+    source = FakeCloud(FakeClock())
+    observer = Observer(source, time.time, lambda _key: done.set())
+
+    pool.add(observer)
+    observer.demand("port", "a")
+
+    assert done.wait(5)
+    assert source.lists("port") == 1
+    observer.close()
+    pool.stop()

@@ -1,0 +1,99 @@
+"""Lists that fail: who is told, and when they are tried again."""
+
+import pytest
+
+from capo.errors import CloudUnavailableError, NotAuthorizedError, RateLimitedError
+from capo.openstack.tests.builders import OWNER, FakeCloud
+
+
+@pytest.fixture
+def cloud() -> FakeCloud:
+    made = FakeCloud()
+    made.observer.register(OWNER, "key")
+    return made
+
+
+def test_a_failed_list_wakes_who_demanded_it_and_is_tried_again_ever_later(cloud: FakeCloud) -> None:
+    cloud.error = CloudUnavailableError("down")
+    pauses = []
+
+    for _ in range(8):
+        cloud.observer.demand("port", "a")
+        cloud.clock.time_s = cloud.observer.next_due_s()
+        cloud.observer.run(cloud.observer.due()[0])
+        cloud.observer.demand("port", "a")
+        pauses.append(cloud.observer.next_due_s() - cloud.clock.now())
+
+    assert cloud.woken == ["a"] * 8
+    assert [round(pause) for pause in pauses] == [2, 4, 8, 16, 32, 60, 60, 60]
+    assert cloud.observer.error("port") is cloud.error
+
+
+def test_a_list_that_comes_after_all_clears_the_failure(cloud: FakeCloud) -> None:
+    cloud.error = CloudUnavailableError("down")
+    cloud.observer.demand("port", "a")
+    cloud.run()
+    cloud.error = None
+
+    cloud.clock.advance(60)
+    cloud.observer.demand("port", "a")
+    cloud.run()
+
+    assert cloud.observer.error("port") is None
+
+
+def test_those_who_wait_for_a_change_are_told_of_lists_that_go_on_failing(cloud: FakeCloud) -> None:
+    cloud.observer.poll("server", "key", 600)
+    cloud.error = CloudUnavailableError("down")
+    cloud.clock.time_s = cloud.observer.next_due_s()
+    cloud.run()
+    assert (cloud.observer.trouble("server"), cloud.woken) == (None, [])
+
+    cloud.clock.time_s = cloud.observer.next_due_s()
+    cloud.run()
+
+    assert (cloud.observer.trouble("server"), cloud.woken) == (cloud.error, ["key"])
+
+
+def test_those_who_wait_for_a_change_are_told_at_once_that_the_credentials_are_refused(cloud: FakeCloud) -> None:
+    cloud.observer.poll("server", "key", 600)
+    cloud.error = NotAuthorizedError("no")
+    cloud.clock.time_s = cloud.observer.next_due_s()
+
+    cloud.run()
+
+    assert (cloud.observer.trouble("server"), cloud.woken) == (cloud.error, ["key"])
+
+
+def test_a_failure_of_long_ago_says_nothing(cloud: FakeCloud) -> None:
+    cloud.error = CloudUnavailableError("down")
+    cloud.observer.demand("port", "a")
+    cloud.run()
+
+    cloud.clock.advance(600)
+
+    assert cloud.observer.error("port") is None
+
+
+def test_the_cloud_may_ask_for_a_longer_pause(cloud: FakeCloud) -> None:
+    cloud.error = RateLimitedError("slowly", retry_after_s=30)
+    cloud.observer.demand("port", "a")
+    cloud.run()
+
+    cloud.observer.demand("port", "a")
+
+    assert cloud.observer.next_due_s() == pytest.approx(cloud.clock.now() + 30)
+
+
+def test_a_fault_of_the_program_does_not_end_the_observer(cloud: FakeCloud, caplog: pytest.LogCaptureFixture) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError
+
+    cloud.during_list = broken
+    cloud.observer.demand("port", "a")
+
+    cloud.run()
+
+    assert isinstance(cloud.observer.error("port"), CloudUnavailableError)
+    assert cloud.woken == ["a"]
+    assert "fault of the program" in caplog.text
