@@ -14,7 +14,7 @@ CLOUD ?= simulator
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build test test-full check format rig-up rig-down crash crash-sample openstack-up openstack-down contract contract-record demo demo-end release
+.PHONY: help venv build test test-full check format rig-up rig-down crash crash-sample openstack-up openstack-down contract contract-record bench demo demo-end release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -55,6 +55,9 @@ crash-sample: crash ## the same for as many writes as four minutes allow, other 
 
 demo: build $(if $(filter lab,$(CLOUD)),openstack-up) ## a whole cluster up and down (CLOUD=lab, CLOUD=<name>, KEEP=1)
 	$(BIN)/capo demo --cloud $(CLOUD) $(if $(KEEP),--keep) $(DEMO_FLAGS)
+
+bench: build ## measure what 1, 10 and 100 machines cost, and write it into docs/benchmarks (a quarter of an hour)
+	$(BIN)/python -m e2e.bench $(BENCH_FLAGS)
 
 demo-end: $(STAMP) ## delete the cluster that KEEP=1 left up
 	$(BIN)/capo demo --cloud $(CLOUD) --end

@@ -1,0 +1,183 @@
+"""What a phase of the benchmark cost, read from outside of the manager: simulator, metrics, the system's books."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import requests
+
+from capo.local.demo import counting
+
+_TIMEOUT_S: Final = 30.0
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Everything that is counted, at one moment.
+
+    Args:
+        requests: that reached the simulator, by service, method and route.
+        kubernetes_writes: of the manager, by kind of object; Events are not among them.
+        cpu_s: of the manager and its webhook process.
+        rest_cpu_s: of everything on this machine that does not belong to the benchmark.
+    """
+
+    requests: Counter[str]
+    kubernetes_writes: Counter[str]
+    cpu_s: float
+    rest_cpu_s: float
+    at_s: float = field(default_factory=time.monotonic)
+
+
+NOTHING: Final = Reading(Counter(), Counter(), 0.0, 0.0, 0.0)
+"""Before the process began: the simulator counts from zero since then."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What one phase cost.
+
+    Args:
+        name: ``start``, ``create``, ``idle`` or ``delete``.
+        machines: how many it was about.
+        floor_s: what the cloud's latencies leave at best; None when they leave all.
+        resident_mib: memory of the manager and its webhook process when the phase ended.
+        peak_mib: the most that they had in use up to then.
+        rest_cpus: how many processors others kept busy meanwhile, on average.
+    """
+
+    name: str
+    machines: int
+    seconds: float
+    floor_s: float | None
+    requests: dict[str, int]
+    openstack_writes: int
+    kubernetes_writes: dict[str, int]
+    cpu_s: float
+    resident_mib: float
+    peak_mib: float
+    rest_cpus: float
+
+    @property
+    def request_count(self) -> int:
+        """All requests."""
+        return sum(self.requests.values())
+
+    @property
+    def kubernetes_write_count(self) -> int:
+        """All writes to the API server but Events."""
+        return sum(self.kubernetes_writes.values())
+
+    def document(self) -> dict[str, Any]:
+        """Return the phase as JSON has it."""
+        rounded = {name: round(value, 3) for name, value in asdict(self).items() if isinstance(value, float)}
+        return {**asdict(self), **rounded}
+
+
+@dataclass(frozen=True)
+class Span:
+    """What belongs to a phase.
+
+    Args:
+        before: when its time began.
+        since: what was written and computed since then counts; None is the time's begin.
+        requests_since: what was asked of OpenStack since then counts; None is ``since``.
+    """
+
+    before: Reading
+    after: Reading
+    since: Reading
+    requests_since: Reading
+
+    @classmethod
+    def of(
+        cls, before: Reading, after: Reading, *, since: Reading | None = None, requests_since: Reading | None = None
+    ) -> Span:
+        """Return a span; what is not given began with its time."""
+        since = since or before
+        return cls(before, after, since, requests_since or since)
+
+
+@dataclass
+class Gauge:
+    """Reads the counters of one manager and one simulator.
+
+    Args:
+        pid: of the manager.
+        metrics_url: where the manager tells its metrics.
+        simulator_url: root of the simulator.
+        family: process ids of everything else that belongs to the benchmark.
+    """
+
+    pid: int
+    metrics_url: str
+    simulator_url: str
+    family: Iterable[int]
+
+    def read(self, *, at_s: float | None = None) -> Reading:
+        """Return where all counters stand.
+
+        Args:
+            at_s: monotonic seconds at which what is measured ended; None is now.
+        """
+        cpu_s = counting.cpu_s(self.pid)
+        rest_s = _busy_s() - cpu_s - sum(counting.cpu_s(pid) for pid in self.family)
+        moment_s = time.monotonic() if at_s is None else at_s
+        writes = counting.kubernetes_writes(counting.scrape(self.metrics_url))
+        return Reading(self._requests(), writes, cpu_s, rest_s, moment_s)
+
+    def phase(self, name: str, machines: int, span: Span, floor_s: float | None = None) -> Phase:
+        """Return what happened in a span."""
+        before, after = span.before, span.after
+        asked = after.requests - span.requests_since.requests
+        seconds = after.at_s - before.at_s
+        return Phase(
+            name=name,
+            machines=machines,
+            seconds=seconds,
+            floor_s=floor_s,
+            requests=dict(asked.most_common()),
+            openstack_writes=sum(count for request, count in asked.items() if _is_write(request)),
+            kubernetes_writes=dict(sorted((after.kubernetes_writes - span.since.kubernetes_writes).items())),
+            cpu_s=after.cpu_s - span.since.cpu_s,
+            resident_mib=resident_mib(self.pid),
+            peak_mib=counting.peak_mib(self.pid),
+            rest_cpus=max(0.0, after.rest_cpu_s - before.rest_cpu_s) / max(seconds, 0.001),
+        )
+
+    def _requests(self) -> Counter[str]:
+        answer = requests.get(f"{self.simulator_url}/_simulator/counts", timeout=_TIMEOUT_S)
+        found: Counter[str] = Counter()
+        for row in answer.json()["counts"]:
+            found[f"{row['service']} {row['method']} {row['route']}"] += row["count"]
+        return found
+
+
+def _is_write(request: str) -> bool:
+    service, method, _ = request.split(" ", 2)
+    return counting.is_write(service, method)
+
+
+def resident_mib(pid: int) -> float:
+    """Return the memory that a process and its children have in use."""
+    page_mib = os.sysconf("SC_PAGE_SIZE") / 2**20
+    members = [pid, *_children(pid)]
+    return sum(int(Path(f"/proc/{m}/statm").read_text(encoding="utf-8").split()[1]) * page_mib for m in members)
+
+
+def _children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8")
+    return [int(child) for child in text.split()]
+
+
+def _busy_s() -> float:
+    """Return the time that all processors of this machine spent on anything."""
+    ticks = [int(word) for word in Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:]]
+    idle = ticks[3] + ticks[4]
+    return (sum(ticks[:8]) - idle) / os.sysconf("SC_CLK_TCK")

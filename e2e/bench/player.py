@@ -1,0 +1,164 @@
+"""Plays Cluster API for the benchmark: its objects, owner references and the moment when infrastructure is there.
+
+The real managers are left out on purpose: a hundred of their Machines need control planes, bootstrap data and nodes,
+and cost more of this machine than what is measured. What they do to our objects is done here in the order in which they
+do it; the demo (``docs/measurements.md``) has the real ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import requests
+
+from capo.local.rig import Rig
+from e2e.faults import objects
+
+Object = dict[str, Any]
+
+MERGE: Final = {"Content-Type": "application/merge-patch+json"}
+CORE: Final = "/apis/cluster.x-k8s.io/v1beta2"
+INFRA: Final = "/apis/infrastructure.cluster.x-k8s.io/v1beta2"
+CHECK_S: Final = 2.0
+"""Without news for so long, the processes are looked at."""
+VOLUMES: Final[Object] = {
+    "rootVolume": {"sizeGiB": 1},
+    "additionalBlockDevices": [{"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}],
+}
+
+
+class StuckError(AssertionError):
+    """What was waited for did not come about in time."""
+
+
+class Player:
+    """The objects of one namespace."""
+
+    def __init__(self, rig: Rig, namespace: str) -> None:
+        self._rig, self._namespace = rig, namespace
+
+    def cluster(self, network_id: str) -> None:
+        """Have a Cluster on a network that exists; its infrastructure is not there yet, so machines wait."""
+        cluster, infra = (self._placed(obj) for obj in objects.cluster_on(network_id))
+        (made,) = self._rig.apply([cluster])
+        infra["metadata"]["ownerReferences"] = [_reference(made)]
+        self._rig.apply([infra])
+
+    def machines(self, count: int, spec: Object) -> None:
+        """Have so many Machines with bootstrap data, each with its OpenStackMachine."""
+        parts = [objects.machine(f"machine-{number:03d}", **spec) for number in range(count)]
+        self._rig.apply([self._placed(parts[0][0])])
+        made = self._rig.apply([self._placed(machine) for _, _, machine in parts])
+        theirs = [self._placed(infra) for _, infra, _ in parts]
+        for infra, machine in zip(theirs, made, strict=True):
+            infra["metadata"]["ownerReferences"] = [_reference(machine)]
+        self._rig.apply(theirs)
+
+    def provisioned(self) -> None:
+        """Tell that the cluster's infrastructure is there: all machines may go on."""
+        path = f"{CORE}/namespaces/{self._namespace}/clusters/{objects.CLUSTER}/status"
+        patch = {"status": {"initialization": {"infrastructureProvisioned": True}}}
+        self._rig.api.request("PATCH", path, data=json.dumps(patch), headers=MERGE)
+
+    def delete_machines(self) -> None:
+        """Ask for the deletion of every OpenStackMachine."""
+        self._rig.api.request("DELETE", self.machines_path)
+
+    def infrastructure(self) -> Object:
+        """Return the OpenStackCluster."""
+        return self._rig.api.get(f"{INFRA}/namespaces/{self._namespace}/openstackclusters/{objects.CLUSTER}")
+
+    @property
+    def machines_path(self) -> str:
+        """The collection of OpenStackMachines."""
+        return f"{INFRA}/namespaces/{self._namespace}/openstackmachines"
+
+    def _placed(self, obj: Object) -> Object:
+        return objects.placed(obj, self._namespace, "bench")
+
+
+def _reference(owner: Object) -> Object:
+    metadata = owner["metadata"]
+    names = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+    return {**names, "controller": True, "blockOwnerDeletion": True}
+
+
+class Watch:
+    """The OpenStackMachines of a namespace, as a watch of the API server tells of them, with the time of each news."""
+
+    def __init__(self, rig: Rig, path: str) -> None:
+        self._rig, self._path = rig, path
+        self._objects: dict[str, Object] = {}
+        self._news = threading.Condition()
+        self._news_s = time.monotonic()
+        listed = rig.api.get(path)
+        self._objects |= {item["metadata"]["name"]: item for item in listed["items"]}
+        self._answer = requests.get(
+            f"{rig.url}{path}",
+            params={"watch": "1", "resourceVersion": listed["metadata"]["resourceVersion"]},
+            verify=str(rig.layout.pki / "ca.crt"),
+            cert=(str(rig.layout.pki / "admin.crt"), str(rig.layout.pki / "admin.key")),
+            stream=True,
+            timeout=(5, None),
+        )
+        threading.Thread(target=self._follow, name="watch", daemon=True).start()
+
+    def until(self, what: str, reached: Callable[[list[Object]], bool], *, limit_s: float) -> float:
+        """Wait until a function of all objects says yes; return the monotonic second of the news that made it so.
+
+        Raises:
+            StuckError: it did not in time.
+            RigError: a process died meanwhile.
+        """
+        ends_s = time.monotonic() + limit_s
+        with self._news:
+            while not reached(list(self._objects.values())):
+                if time.monotonic() > ends_s:
+                    raise StuckError(f"{what}: not within {limit_s:.0f} s; {self._told()}")
+                if not self._news.wait(CHECK_S):
+                    self._rig.check()
+            return self._news_s
+
+    def _told(self) -> str:
+        shown = [condition(obj, "Ready").get("message", "") for obj in self._objects.values()]
+        return f"{len(shown)} OpenStackMachines say {sorted(set(shown))}"
+
+    def _lines(self) -> Iterator[bytes]:
+        with contextlib.suppress(requests.RequestException):  # the API server ends with the benchmark
+            yield from self._answer.iter_lines(chunk_size=None)
+
+    def _follow(self) -> None:
+        for line in self._lines():
+            event = json.loads(line)
+            with self._news:
+                name = event["object"]["metadata"]["name"]
+                if event["type"] == "DELETED":
+                    self._objects.pop(name, None)
+                else:
+                    self._objects[name] = event["object"]
+                self._news_s = time.monotonic()
+                self._news.notify_all()
+
+
+def condition(obj: Object, type_: str) -> Object:
+    """Return a condition of an object, empty without one."""
+    shown = (obj.get("status") or {}).get("conditions") or ()
+    return next((c for c in shown if c["type"] == type_), {})
+
+
+def are_ready(count: int) -> Callable[[list[Object]], bool]:
+    """Return whether so many OpenStackMachines are ready and have a provider ID."""
+    return lambda seen: (
+        sum(condition(obj, "Ready").get("status") == "True" and "providerID" in obj["spec"] for obj in seen) == count
+    )
+
+
+def are_waiting(count: int) -> Callable[[list[Object]], bool]:
+    """Return whether so many OpenStackMachines say that they wait for the cluster's infrastructure."""
+    reason = "WaitingForClusterInfrastructure"
+    return lambda seen: sum(condition(obj, "InstanceReady").get("reason") == reason for obj in seen) == count

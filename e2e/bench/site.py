@@ -1,0 +1,157 @@
+"""Where the benchmark runs: one real API server, and for each size a simulated cloud and a manager of its own."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import requests
+import yaml
+
+from capo.crdgen import files
+from capo.local import ports
+from capo.local.binaries import cache_folder
+from capo.local.modules import MANIFESTS
+from capo.local.rig import Rig
+from capo.local.testing import session_folder
+from capo.simulator.testing import credentials
+from e2e.bench.floor import Latencies
+from e2e.bench.measure import Gauge
+
+Object = dict[str, Any]
+
+NEEDED_KINDS: Final = ("Cluster", "Machine")
+"""Of Cluster API's kinds; nobody but the benchmark writes their objects."""
+_TIMEOUT_S: Final = 30.0
+
+
+@contextlib.contextmanager
+def api_server(logs: Path | None = None) -> Iterator[Rig]:
+    """Run etcd and kube-apiserver with our kinds and the ServiceAccount that ships.
+
+    Args:
+        logs: folder that gets the logs of all processes in the end.
+    """
+    rig = Rig(session_folder(cache_folder() / "rigs", "bench"))
+    try:
+        rig.up("api")
+        rendered = json.loads(rig.build()[MANIFESTS].read_text(encoding="utf-8"))
+        theirs = [m for m in rendered["core"] if m["kind"] == "CustomResourceDefinition"]
+        rig.install_crds([crd for crd in theirs if crd["spec"]["names"]["kind"] in NEEDED_KINDS])
+        rig.install_crds(files.load())
+        yield rig
+    finally:
+        if logs:
+            shutil.copytree(rig.layout.log, logs, dirs_exist_ok=True)
+        rig.down(wipe=True)
+
+
+@dataclass
+class Site:
+    """One namespace, one cloud and one manager that looks at this namespace alone.
+
+    Args:
+        name: of the namespace, and part of the processes' names.
+        flags: more flags of the manager.
+    """
+
+    rig: Rig
+    name: str
+    kubeconfig: Path
+    flags: tuple[str, ...] = ()
+    simulator_url: str = ""
+    network_id: str = ""
+
+    @property
+    def _folder(self) -> Path:
+        return self.rig.layout.root / self.name
+
+    def open(self, latencies: Latencies) -> None:
+        """Have the cloud running with a network of the user's, and the namespace with the credentials."""
+        self._folder.mkdir()
+        (port,) = ports.choose(["simulator"], taken=set(self.rig.ports.values())).values()
+        self.simulator_url = f"http://127.0.0.1:{port}"
+        config, clouds = self._folder / "simulator.yaml", self._folder / "clouds.yaml"
+        config.write_text(yaml.safe_dump({"timings": timings(latencies)}), encoding="utf-8")
+        argv = [sys.executable, "-m", "capo", "simulate", f"--port={port}", f"--clouds={clouds}", f"--config={config}"]
+        self.rig.start(self._process("simulator"), argv, ready_url=f"{self.simulator_url}/_simulator/counts")
+        self.network_id = self._network(yaml.safe_load(clouds.read_bytes())["clouds"]["sim"]["auth"])
+        self.rig.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}])
+        encoded = base64.b64encode(clouds.read_bytes()).decode()
+        metadata = {"name": "cloud", "namespace": self.name}
+        self.rig.apply([{"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"clouds.yaml": encoded}}])
+
+    def _network(self, auth: Mapping[str, str]) -> str:
+        """Make a network with a subnet that is large enough, as a user of the cloud would."""
+        url = f"{self.simulator_url}/network/v2.0"
+        with requests.Session() as session:
+            session.trust_env = False
+            token = session.post(f"{auth['auth_url']}/auth/tokens", json=credentials(dict(auth)), timeout=_TIMEOUT_S)
+            session.headers["X-Auth-Token"] = token.headers["X-Subject-Token"]
+            made = session.post(f"{url}/networks", json={"network": {"name": "own"}}, timeout=_TIMEOUT_S).json()
+            subnet = {"network_id": made["network"]["id"], "cidr": "10.9.0.0/16", "ip_version": 4}
+            session.post(f"{url}/subnets", json={"subnet": subnet}, timeout=_TIMEOUT_S).raise_for_status()
+        return str(made["network"]["id"])
+
+    def start(self) -> Gauge:
+        """Have a cold manager ready, and everything counted from zero since before it began."""
+        requests.post(f"{self.simulator_url}/_simulator/reset", timeout=_TIMEOUT_S)
+        taken = set(self.rig.ports.values())
+        health, metrics = (f"127.0.0.1:{port}" for port in ports.choose(["health", "metrics"], taken=taken).values())
+        argv = [
+            *(sys.executable, "-m", "capo", "run", f"--kubeconfig={self.kubeconfig}", f"--namespace={self.name}"),
+            *(f"--health-addr={health}", f"--diagnostics-address={metrics}", "--insecure-diagnostics"),
+            *(
+                "--webhook-host=127.0.0.1",
+                "--webhook-port=0",
+                f"--webhook-cert-dir={self.rig.webhook_cert_dir}",
+                "--v=2",
+            ),
+            *self.flags,
+        ]
+        self.rig.start(self._process("manager"), argv, ready_url=f"http://{health}/readyz")
+        pid = self.rig.processes.pid(self._process("manager"))
+        assert pid is not None
+        return Gauge(pid, f"http://{metrics}/metrics", self.simulator_url, self._family(pid))
+
+    def stop(self) -> None:
+        """End the manager."""
+        self.rig.stop(self._process("manager"))
+
+    def close(self) -> None:
+        """End manager and cloud."""
+        self.stop()
+        self.rig.stop(self._process("simulator"))
+
+    def log(self) -> Path:
+        """Return the manager's log."""
+        return self.rig.processes.log(self._process("manager"))
+
+    def _process(self, what: str) -> str:
+        return f"{what}-{self.name}"
+
+    def _family(self, manager_pid: int) -> list[int]:
+        pids = (self.rig.processes.pid(name) for name in self.rig.processes.names())
+        return [os.getpid(), *(pid for pid in pids if pid is not None and pid != manager_pid)]
+
+
+def timings(latencies: Latencies) -> Object:
+    """Return the simulator's timings; pure."""
+    return {
+        "server_build_s": latencies.build,
+        "server_delete_s": latencies.removal,
+        "latency": {
+            "network POST /v2.0/ports": latencies.port,
+            "network DELETE /v2.0/ports/{id}": latencies.port,
+            "compute POST /v2.1/servers": latencies.server,
+            "compute DELETE /v2.1/servers/{server_id}": latencies.server,
+        },
+    }
