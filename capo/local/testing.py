@@ -6,11 +6,14 @@ rig behind; the next one stops and removes it.
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+import requests
 
 from capo.local import layout
 from capo.local.binaries import cache_folder
@@ -21,6 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from capo.local.rig import Part
+
+
+_TIMEOUT_S: Final = 10
 
 
 @pytest.fixture(scope="session")
@@ -50,6 +56,21 @@ def rig(rigs_folder: Path) -> Iterator[Rig]:
 def session_folder(rigs: Path, purpose: str) -> Path:
     """Return the folder of a rig of this process; it is removed by a later session if this one does not do it."""
     return rigs / f"{purpose}-{_owner(os.getpid())}"
+
+
+def in_etcd(rig: Rig, resource: str, namespace: str, name: str) -> dict[str, Any]:
+    """Return a custom resource as etcd holds it, in the version in which it was last written.
+
+    Args:
+        rig: whose etcd is asked.
+        resource: group and plural, such as ``infrastructure.cluster.x-k8s.io/openstackclusters``.
+        namespace: of the object.
+        name: of the object.
+    """
+    key = base64.b64encode(f"/registry/{resource}/{namespace}/{name}".encode()).decode()
+    answer = requests.post(f"http://127.0.0.1:{rig.ports['etcd']}/v3/kv/range", json={"key": key}, timeout=_TIMEOUT_S)
+    (found,) = answer.json()["kvs"]
+    return dict(json.loads(base64.b64decode(found["value"])))
 
 
 def _session_rig(rigs: Path, part: Part) -> Iterator[Rig]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import copy
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import requests
 
 from capo.crdgen import files
 from capo.engine.migration import OBSERVED_GENERATION, Migration, MigrationError
@@ -19,7 +16,7 @@ from capo.kube.client import Kube
 from capo.kube.errors import Invalid
 from capo.kube.kinds import CRD, OPENSTACK_CLUSTER_TEMPLATE, OPENSTACK_SERVER, Kind
 from capo.local.rig import Rig
-from capo.local.testing import session_folder
+from capo.local.testing import in_etcd, session_folder
 from capo.settings import CLEANUP_MANAGED_FIELDS, STORAGE_VERSION_MIGRATION
 
 pytestmark = pytest.mark.integration
@@ -80,13 +77,9 @@ def named(name: str) -> Json:
     return {"name": name, "namespace": PLACE}
 
 
-def in_etcd(server: Rig, name: str) -> Json:
+def kept(server: Rig, name: str) -> Json:
     """Return an object as etcd holds it."""
-    key = f"/registry/{OLD.group}/{OLD.plural}/{PLACE}/{name}"
-    body = {"key": base64.b64encode(key.encode()).decode()}
-    answer = requests.post(f"http://127.0.0.1:{server.ports['etcd']}/v3/kv/range", json=body, timeout=10)
-    (found,) = answer.json()["kvs"]
-    return dict(json.loads(base64.b64decode(found["value"])))
+    return in_etcd(server, f"{OLD.group}/{OLD.plural}", PLACE, name)
 
 
 def stored_versions(kube: Kube) -> list[str]:
@@ -103,12 +96,12 @@ def test_what_was_stored_in_an_old_version_is_stored_anew_and_the_version_may_go
     server.apply([definition(storage="v1beta2", also=("v1beta1",))])
     server.apply([template(OPENSTACK_CLUSTER_TEMPLATE, "new")])
     before = admin.get(OPENSTACK_CLUSTER_TEMPLATE, PLACE, "new")
-    assert in_etcd(server, "old")["apiVersion"] == OLD.api_version
+    assert kept(server, "old")["apiVersion"] == OLD.api_version
     assert sorted(stored_versions(admin)) == ["v1beta1", "v1beta2"]
 
     Migration(kube).run()
 
-    assert in_etcd(server, "old")["apiVersion"] == OPENSTACK_CLUSTER_TEMPLATE.api_version
+    assert kept(server, "old")["apiVersion"] == OPENSTACK_CLUSTER_TEMPLATE.api_version
     assert stored_versions(admin) == ["v1beta2"]
     assert admin.get(OPENSTACK_CLUSTER_TEMPLATE, PLACE, "new") == before
     server.apply([definition(storage="v1beta2")])
@@ -178,7 +171,7 @@ def test_a_phase_that_is_left_out_is_not_done_and_may_be_done_later(
 
     Migration(kube, {phase}).run()
 
-    fields = in_etcd(server, "old")["metadata"]["managedFields"]
+    fields = kept(server, "old")["metadata"]["managedFields"]
     assert set(stored_versions(admin)) == stored
     assert {each["apiVersion"].rpartition("/")[2] for each in fields} == versions
     Migration(kube).run()
@@ -195,7 +188,7 @@ def test_one_object_that_is_refused_is_named_and_keeps_the_version(server: Rig, 
         with pytest.raises(MigrationError, match=rf"OpenStackClusterTemplate {PLACE}/bad cannot be rewritten.*no more"):
             Migration(kube).run()
 
-        assert in_etcd(server, "good")["apiVersion"] == OPENSTACK_CLUSTER_TEMPLATE.api_version
+        assert kept(server, "good")["apiVersion"] == OPENSTACK_CLUSTER_TEMPLATE.api_version
         assert "v1beta1" in stored_versions(admin)
     finally:
         for obj in refusing("bad"):

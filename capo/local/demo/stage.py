@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from capo import components
-from capo.components import manifest
-from capo.local import layout
+from capo.local import installed, layout
+from capo.local.clusterctl import PROVIDER, Clusterctl
 from capo.local.demo import clouds, inventory, report
 from capo.local.demo.clouds import LAB, SIMULATOR, Site
 from capo.local.demo.counting import Meter, scrape
@@ -24,7 +24,6 @@ from capo.local.demo.watch import DemoError, Watch
 from capo.local.errors import RigError
 from capo.local.rig import Rig
 
-MANAGER: Final = "capo"
 _PROJECT: Final = "demo_project"
 SIMULATOR_LIMIT_S: Final = 30.0
 
@@ -60,12 +59,15 @@ def run(options: Options, screen: Screen) -> None:
         rig.up()
         with _site(rig, options, screen) as site:
             try:
-                meter = _manager(rig, site, screen)
-                Story(options.plan, rig, site, screen, meter).tell()
+                clusterctl = Clusterctl(rig, rig.layout.root / "clusterctl", site.variables)
+                meter = _install(clusterctl, site, screen)
+                Story(options.plan, clusterctl, site, screen, meter).tell()
             except (RigError, KeyboardInterrupt):
                 _give_back(rig, options, screen)
                 raise
             _tell_costs(options, site, screen, meter)
+            if not options.plan.keeps:
+                _uninstall(clusterctl, screen)
     except BaseException:
         if not options.plan.keeps:
             rig.down()
@@ -148,37 +150,31 @@ def _simulated(rig: Rig) -> Site:
     return clouds.simulated(clouds_yaml, url)
 
 
-def _manager(rig: Rig, site: Site, screen: Screen) -> Meter:
-    """Have our kinds, role and webhooks in the cluster and the manager running as its own ServiceAccount.
+def _install(clusterctl: Clusterctl, site: Site, screen: Screen) -> Meter:
+    """Have the provider installed as users install it, and its Deployment's manager running.
 
     Returns:
         What measures the manager.
     """
-    rig.install_crds(manifest.crds(), strip_conversion=False)
-    kubeconfig = rig.install_provider_account()
-    ports = rig.ports
-    health, metrics = (f"127.0.0.1:{ports[name]}" for name in ("capo-health", "capo-metrics"))
-    argv = [
-        *(sys.executable, "-m", "capo", "run"),
-        f"--kubeconfig={kubeconfig}",
-        "--leader-elect",
-        f"--health-addr={health}",
-        f"--diagnostics-address={metrics}",
-        "--insecure-diagnostics",
-        "--webhook-host=127.0.0.1",
-        f"--webhook-port={ports['capo-webhook']}",
-        f"--webhook-cert-dir={rig.webhook_cert_dir}",
-        "--v=2",
-    ]
-    env = {"POD_NAMESPACE": components.NAMESPACE}
-    rig.start(MANAGER, argv, env=env, ready_url=f"http://{health}/readyz")
-    rig.install_webhooks([manifest.webhooks()])
-    screen.say(f"the provider runs as ServiceAccount {components.SERVICE_ACCOUNT}: {rig.processes.log(MANAGER)}")
+    rig = clusterctl.rig
+    clusterctl.prepare()
+    screen.say(f"clusterctl init --infrastructure={PROVIDER}, from {clusterctl.repository}")
+    installed.install(clusterctl)
+    installed.start(rig)
+    said = " ".join(installed.arguments(rig))
+    screen.say(f"the Deployment's manager runs as ServiceAccount {components.SERVICE_ACCOUNT}: {said}")
+    screen.say(f"its log: {rig.processes.log(installed.MANAGER)}")
 
     def text() -> str:
-        return scrape(f"http://{metrics}/metrics")
+        return scrape(f"http://127.0.0.1:{rig.ports['capo-metrics']}/metrics")
 
-    return Meter(site.counter, text, rig.processes.pid(MANAGER) or 0)
+    return Meter(site.counter, text, rig.processes.pid(installed.MANAGER) or 0)
+
+
+def _uninstall(clusterctl: Clusterctl, screen: Screen) -> None:
+    screen.heading("Uninstall the provider")
+    installed.uninstall(clusterctl)
+    screen.say("clusterctl delete left neither kinds nor roles nor webhooks", source="check")
 
 
 def _tell_costs(options: Options, site: Site, screen: Screen, meter: Meter) -> None:
@@ -203,7 +199,7 @@ def _tell_what_to_try(rig: Rig, options: Options, screen: Screen) -> None:
         f"kubectl scale machinedeployment {name}-md-0 --replicas 5",
         f"kubectl patch openstackcluster {name} --type merge -p '{without}'",
         f"{rig.clusterctl()} describe cluster {name}",
-        f"tail -f {rig.processes.log(MANAGER)}",
+        f"tail -f {rig.processes.log(installed.MANAGER)}",
         "make demo-end    # deletes the cluster and ends everything",
     ):
         screen.say(line, source="try")

@@ -5,17 +5,13 @@ Everything here asks Kubernetes and the cloud from outside; it fails with one cl
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
-
-import yaml
+from typing import Any
 
 from capo import names
+from capo.local.clusterctl import PROVIDER, Clusterctl
 from capo.local.demo import checks, inventory, report, watch
 from capo.local.demo.clouds import Site
 from capo.local.demo.counting import Meter
@@ -23,12 +19,8 @@ from capo.local.demo.inventory import Inventory, Item
 from capo.local.demo.objects import LIVING, Objects, World, is_control_plane
 from capo.local.demo.screen import Screen
 from capo.local.demo.watch import DemoError, Watch
-from capo.local.rig import Rig
 
 Json = dict[str, Any]
-
-TEMPLATE: Final = Path("templates/cluster-template.yaml")
-GENERATE_LIMIT_S: Final = 60
 
 
 @dataclass(frozen=True)
@@ -56,8 +48,9 @@ class Plan:
 class Story:
     """One demo on a rig and a cloud that are up, with a manager that runs."""
 
-    def __init__(self, plan: Plan, rig: Rig, site: Site, screen: Screen, meter: Meter) -> None:
-        self._plan, self._rig, self._site, self._screen, self._meter = plan, rig, site, screen, meter
+    def __init__(self, plan: Plan, clusterctl: Clusterctl, site: Site, screen: Screen, meter: Meter) -> None:
+        self._plan, self._clusterctl, self._site, self._screen, self._meter = plan, clusterctl, site, screen, meter
+        self._rig = rig = clusterctl.rig
         self._objects = Objects(rig.api, plan.namespace)
         self._watch = Watch(self._objects, screen, rig.check)
 
@@ -92,22 +85,15 @@ class Story:
             self._until_running(plan.workers, bastion=True)
 
     def _generate(self) -> list[Json]:
-        """Return the manifests that the real clusterctl makes of our template."""
+        """Return the manifests that the real clusterctl makes of the default template of the installed release."""
         plan = self._plan
-        argv = [
-            str(self._rig.clusterctl()),
-            *("generate", "cluster", plan.cluster, f"--from={TEMPLATE}", f"--target-namespace={plan.namespace}"),
-            f"--kubernetes-version={self._site.variables['KUBERNETES_VERSION']}",
-            f"--control-plane-machine-count={plan.control_planes}",
-            f"--worker-machine-count={plan.workers}",
-            f"--kubeconfig={self._rig.kubeconfig}",
-        ]
-        env = {**self._site.variables, "CLUSTERCTL_DISABLE_VERSIONCHECK": "true", **_home()}
-        done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=GENERATE_LIMIT_S, check=False)
-        if done.returncode != 0:
-            raise DemoError(f"clusterctl generate cluster: {done.stderr.strip()}")
-        self._screen.say("clusterctl generate cluster: templates/cluster-template.yaml rendered")
-        return [document for document in yaml.safe_load_all(done.stdout) if document]
+        self._screen.say(f"clusterctl generate cluster {plan.cluster} --infrastructure={PROVIDER}")
+        return self._clusterctl.cluster(
+            plan.cluster,
+            namespace=plan.namespace,
+            kubernetes=self._site.variables["KUBERNETES_VERSION"],
+            machines=(plan.control_planes, plan.workers),
+        )
 
     def _until_running(self, workers: int, *, bastion: bool = False) -> World:
         plan = self._plan
@@ -127,6 +113,9 @@ class Story:
         self._screen.table(
             "OpenStack resources by owner", ("Owner", "Kind", "Role", "Name", "Id"), resource_rows(found, owners)
         )
+        plan = self._plan
+        for line in self._clusterctl("describe", "cluster", plan.cluster, f"--namespace={plan.namespace}").splitlines():
+            self._screen.say(line, source="clusterctl")
 
     def _check(self, world: World) -> None:
         for line in checks.pool_members(self._site.member, world, self._plan.cluster):
@@ -265,7 +254,3 @@ def resource_rows(found: Inventory, owners: Mapping[str, str]) -> list[tuple[str
         if item.owner
     ]
     return sorted(rows)
-
-
-def _home() -> dict[str, str]:
-    return {name: os.environ[name] for name in ("HOME", "PATH", "XDG_CONFIG_HOME") if name in os.environ}

@@ -1,0 +1,52 @@
+"""Objects as clusterctl makes them, and what the API server says to them."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from base64 import b64encode
+from typing import Any
+
+from capo.local.clusterctl import Clusterctl
+from capo.local.rig import Rig
+
+Json = dict[str, Any]
+
+NAMESPACE = "clusters"
+KUBERNETES = "v1.31.0"
+OURS = "infrastructure.cluster.x-k8s.io"
+VARIABLES = {
+    "OPENSTACK_CLOUD": "openstack",
+    "OPENSTACK_CLOUD_YAML_B64": b64encode(b"clouds: {openstack: {}}").decode(),
+    "OPENSTACK_CLOUD_CACERT_B64": b64encode(b"\n").decode(),
+    "OPENSTACK_EXTERNAL_NETWORK_ID": str(uuid.UUID(int=3, version=4)),
+    "OPENSTACK_NETWORK_ID": str(uuid.UUID(int=1, version=4)),
+    "OPENSTACK_SUBNET_ID": str(uuid.UUID(int=2, version=4)),
+    "OPENSTACK_DNS_NAMESERVERS": "192.0.2.53",
+    "OPENSTACK_IMAGE_NAME": "ubuntu",
+    "OPENSTACK_CONTROL_PLANE_MACHINE_FLAVOR": "m1.medium",
+    "OPENSTACK_NODE_MACHINE_FLAVOR": "m1.small",
+    "OPENSTACK_SSH_KEY_NAME": "key",
+    "OPENSTACK_FAILURE_DOMAIN": "nova",
+}
+
+
+def generated(clusterctl: Clusterctl, name: str, flavor: str = "") -> list[Json]:
+    """Return the objects of a cluster of this flavor."""
+    return clusterctl.cluster(name, namespace=NAMESPACE, kubernetes=KUBERNETES, machines=(3, 2), flavor=flavor)
+
+
+def dry_run(rig: Rig, obj: Json) -> Json:
+    """Return the object as it would be after `kubectl apply --server-side --dry-run=server --validate=strict`."""
+    return rig.api.request(
+        "PATCH",
+        rig.api.path_of(obj),
+        params={"fieldManager": "test", "force": "true", "dryRun": "All", "fieldValidation": "Strict"},
+        headers={"Content-Type": "application/apply-patch+yaml"},
+        data=json.dumps(obj),
+    )
+
+
+def is_ours(obj: Json) -> bool:
+    """Tell whether an object is of a kind of this provider."""
+    return str(obj["apiVersion"]).startswith(f"{OURS}/")
