@@ -1,0 +1,39 @@
+"""The rig, one manager, and a namespace with a cloud for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from capo.crdgen import files
+from capo.local.rig import Rig
+from e2e.machines import world as worlds
+from e2e.machines.objects import WATCH_FILTER
+from e2e.machines.world import World
+from e2e.manager import Manager, running
+
+
+@pytest.fixture(scope="package")
+def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
+    """A manager as it ships, under its own account, with a watch filter (MT-2); its periods are the defaults."""
+    rig.install_crds(files.load(), strip_conversion=True)
+    flags = (
+        f"--watch-filter={WATCH_FILTER}",
+        "--health-addr=127.0.0.1:0",
+        "--diagnostics-address=127.0.0.1:0",
+        "--insecure-diagnostics=true",
+        "--webhook-host=127.0.0.1",
+        "--webhook-port=0",
+        "--v=4",
+    )
+    made = Manager(rig.install_provider_account(), tmp_path_factory.mktemp("machines") / "manager.log", flags)
+    with running(made):
+        yield made
+
+
+@pytest.fixture
+def world(rig: Rig, manager: Manager) -> Iterator[World]:
+    """A namespace with a cloud of its own."""
+    with worlds.world(rig, manager) as made:
+        yield made

@@ -1,0 +1,97 @@
+"""The cluster of the default template, and the MachineHealthChecks that look after its machines."""
+
+from __future__ import annotations
+
+import base64
+import string
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+Object = dict[str, Any]
+
+CORE: Final = "cluster.x-k8s.io"
+CLUSTER: Final = "kube"
+WATCH_FILTER: Final = "machines"
+"""The manager of this folder leaves alone what other tests left on the rig."""
+_LABELS: Final = {f"{CORE}/watch-filter": WATCH_FILTER}
+_TEMPLATE: Final = Path(__file__).parents[2] / "templates" / "cluster-template.yaml"
+
+
+def cluster(clouds_yaml: bytes, external_network_id: str, *, control_planes: int, workers: int) -> list[Object]:
+    """Return the objects of the default template for the simulated cloud, labelled for our manager."""
+    variables = {
+        "CLUSTER_NAME": CLUSTER,
+        "KUBERNETES_VERSION": "v1.31.0",
+        "CONTROL_PLANE_MACHINE_COUNT": str(control_planes),
+        "WORKER_MACHINE_COUNT": str(workers),
+        "OPENSTACK_CLOUD": "sim",
+        "OPENSTACK_CLOUD_YAML_B64": base64.b64encode(clouds_yaml).decode(),
+        "OPENSTACK_CLOUD_CACERT_B64": base64.b64encode(b"\n").decode(),
+        "OPENSTACK_EXTERNAL_NETWORK_ID": external_network_id,
+        "OPENSTACK_DNS_NAMESERVERS": "192.0.2.53",
+        "OPENSTACK_IMAGE_NAME": "tiny-image",
+        "OPENSTACK_CONTROL_PLANE_MACHINE_FLAVOR": "m1.small",
+        "OPENSTACK_NODE_MACHINE_FLAVOR": "m1.tiny",
+        "OPENSTACK_SSH_KEY_NAME": "lab",
+        "OPENSTACK_FAILURE_DOMAIN": "az1",
+    }
+    rendered = string.Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(variables)
+    return [_labelled(obj) for obj in yaml.safe_load_all(rendered)]
+
+
+def _labelled(obj: Object) -> Object:
+    """Return an object with the label of our manager, also on the machines that will be made from it."""
+    metadata = obj["metadata"]
+    obj["metadata"] = {**metadata, "labels": {**metadata.get("labels", {}), **_LABELS}}
+    if obj["kind"] == "KubeadmControlPlane":
+        obj["spec"]["machineTemplate"]["metadata"] = {"labels": dict(_LABELS)}
+    if obj["kind"] == "MachineDeployment":
+        obj["spec"]["template"]["metadata"] = {"labels": dict(_LABELS)}
+    return obj
+
+
+def health_check(name: str, labels: dict[str, str]) -> Object:
+    """Return a MachineHealthCheck by which a Machine is replaced once its infrastructure is not ready."""
+    unhealthy = {"type": "InfrastructureReady", "timeoutSeconds": 1}
+    return {
+        "apiVersion": f"{CORE}/v1beta2",
+        "kind": "MachineHealthCheck",
+        "metadata": {"name": name},
+        "spec": {
+            "clusterName": CLUSTER,
+            "selector": {"matchLabels": labels},
+            "checks": {
+                "nodeStartupTimeoutSeconds": 0,
+                "unhealthyMachineConditions": [{**unhealthy, "status": status} for status in ("False", "Unknown")],
+            },
+        },
+    }
+
+
+def bare_cluster(clouds_yaml: bytes) -> list[Object]:
+    """Return a cluster without machines, whose endpoint is given: what is left to look at is its bastion."""
+    data = {"clouds.yaml": base64.b64encode(clouds_yaml).decode()}
+    ref = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackCluster", "name": CLUSTER}
+    spec = {
+        "identityRef": {"name": "cloud", "cloudName": "sim"},
+        "managedSubnets": [{"cidr": "10.6.0.0/24"}],
+        "managedSecurityGroups": {},
+        "controlPlaneEndpoint": {"host": "kube.example.org", "port": 6443},
+    }
+    return [
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud"}, "data": data},
+        {
+            "apiVersion": f"{CORE}/v1beta2",
+            "kind": "Cluster",
+            "metadata": {"name": CLUSTER},
+            "spec": {"infrastructureRef": ref},
+        },
+        {
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
+            "kind": "OpenStackCluster",
+            "metadata": {"name": CLUSTER, "labels": dict(_LABELS)},
+            "spec": spec,
+        },
+    ]
