@@ -1,0 +1,128 @@
+"""What an object has in the cloud, and what of it is gone: the questions of a deletion."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from capo.errors import (
+    NotYetObserved,
+)
+from capo.ledger import Ledger
+from capo.openstack.tests.builders import OTHER, FakeCloud, observed, port, server
+
+
+@pytest.fixture
+def cloud() -> FakeCloud:
+    return FakeCloud()
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    return Ledger()
+
+
+def find_after_list(cloud: FakeCloud, ledger: Ledger, kind: str, role: str, **facts: Any) -> Mapping[str, Any] | None:
+    """Look, let the list come, look again."""
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger, **facts).find(kind, role)
+    cloud.run()
+    return observed(cloud, ledger, **facts).find(kind, role)
+
+
+def test_owned_is_what_is_recorded_and_what_carries_the_stamp(cloud: FakeCloud, ledger: Ledger) -> None:
+    ledger.record("port", "port-9", "recorded")
+    cloud.put("port", port("recorded", None), port("stamped", "port-1"), port("theirs", owner=OTHER))
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned("port")
+    cloud.run()
+
+    owned = observed(cloud, ledger).owned("port")
+
+    assert sorted(body["id"] for body in owned) == ["recorded", "stamped"]
+
+
+def test_a_record_whose_resource_is_gone_is_dropped(cloud: FakeCloud, ledger: Ledger) -> None:
+    ledger.record("port", "port-0", "p1")
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned("port")
+    cloud.run()
+
+    assert observed(cloud, ledger).owned("port") == []
+    assert not ledger.records
+
+
+def test_a_deleted_server_is_not_owned_any_more(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("server", server("s1"))
+    find_after_list(cloud, ledger, "server", "server")
+    cloud.cloud_s, cloud.changes = 0.0, [server("s1", status="DELETED", tags=[])]
+    observed(cloud, ledger).learn("server", server("s1", status="DELETED"))
+
+    assert observed(cloud, ledger).owned("server") == []
+
+
+def test_after_a_deletion_call_the_server_is_looked_at_anew(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("server", server("s1"))
+    find_after_list(cloud, ledger, "server", "server")
+    cloud.clock.advance(1)
+    observed(cloud, ledger).wrote("server")
+
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned("server")
+
+
+def test_what_was_deleted_needs_no_look(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("port", port("p1"))
+    find_after_list(cloud, ledger, "port", "port-0")
+    sight = observed(cloud, ledger)
+    count = len(cloud.asked)
+
+    sight.forget("port", "p1")
+
+    assert sight.owned("port") == []
+    assert not ledger.records
+    assert len(cloud.asked) == count
+
+
+def test_an_unanswered_create_holds_up_a_deletion_until_its_window_is_over(cloud: FakeCloud, ledger: Ledger) -> None:
+    ledger.intend("port", "port-0", cloud.clock.now())
+    cloud.clock.advance(1)
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned("port")
+    cloud.run()
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned("port")
+    assert observed(cloud, ledger).pending_until("port") is not None
+    cloud.clock.advance(60)
+    cloud.run()
+
+    assert observed(cloud, ledger).owned("port") == []
+    assert not ledger.pending
+
+
+def test_what_turns_up_late_is_owned(cloud: FakeCloud, ledger: Ledger) -> None:
+    ledger.intend("port", "port-0", cloud.clock.now())
+    cloud.clock.advance(1)
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned("port")
+    cloud.run()
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned("port")
+    cloud.put("port", port("p1"))
+    cloud.clock.advance(2)
+    cloud.run()
+
+    assert [body["id"] for body in observed(cloud, ledger).owned("port")] == ["p1"]
+
+
+def test_a_newborn_deletes_what_it_made_without_a_list(cloud: FakeCloud, ledger: Ledger) -> None:
+    sight = observed(cloud, ledger, is_newborn=True)
+    sight.wrote("port")
+    ledger.record("port", "port-0", "p1")
+    sight.learn("port", port("p1"))
+
+    owned = observed(cloud, ledger).owned("port")
+
+    assert [body["id"] for body in owned] == ["p1"]
+    assert observed(cloud, ledger).owned("volume") == []
+    assert cloud.asked == []
