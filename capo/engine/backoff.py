@@ -23,15 +23,14 @@ def pause_s(error: CapoError, failures: int) -> float:
     """Return the pause after the n-th failure in a row, in seconds, without jitter.
 
     2 s once, then 15 s doubling to 120 s, so that a failing object makes few requests a minute; while credentials are
-    refused the Secret is read every 10 s; a rate limit is obeyed.
+    refused the Secret is read every 10 s; a rate limit is obeyed, and one that goes on pauses longer than it asks.
     """
-    if isinstance(error, RateLimitedError):
-        return max(error.retry_after_s or RATE_LIMITED_S, FIRST_S)
     if isinstance(error, IdentityError | NotAuthorizedError):
         return CREDENTIALS_S
-    if failures <= 1:
-        return FIRST_S
-    return min(CEILING_S, SECOND_S * 2.0 ** min(failures - 2, 10))
+    pause = FIRST_S if failures <= 1 else min(CEILING_S, SECOND_S * 2.0 ** min(failures - 2, 10))
+    if isinstance(error, RateLimitedError):
+        return max(error.retry_after_s or RATE_LIMITED_S, pause)
+    return pause
 
 
 @dataclass(frozen=True)

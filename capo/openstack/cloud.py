@@ -20,7 +20,7 @@ import requests
 from keystoneauth1 import exceptions as sdk
 from keystoneauth1.session import Session
 
-from capo.errors import AmbiguousAnswerError, CapoError, CloudUnavailableError, IdentityError
+from capo.errors import AmbiguousAnswerError, CapoError, CloudUnavailableError, IdentityError, NotFoundError
 from capo.openstack import faults
 from capo.openstack.identity import Credentials
 from capo.openstack.lookups import Lookups
@@ -200,6 +200,24 @@ class Cloud:
     def delete(self, service: str, path: str, **extras: Unpack[_Extras]) -> Body:
         """Send a DELETE, return its answer, which is mostly empty."""
         return _json(self._send(service, "DELETE", path, **extras))
+
+    def remove(self, service: str, path: str, **extras: Unpack[_Extras]) -> None:
+        """Have no resource at a path; one that is gone is fine, but only if a read says so, too.
+
+        A proxy that lost its way answers 404, and so may a policy: what would be forgotten then would stay behind.
+
+        Raises:
+            CloudUnavailableError: the deletion was answered by 404, and the resource is there.
+        """
+        try:
+            self.delete(service, path, **extras)
+        except NotFoundError as error:
+            try:
+                self.get(service, path, microversion=extras.get("microversion"))
+            except NotFoundError:
+                return
+            text = f"{service} answered the deletion of {path} by 404, and yet it is there: {error.message}"
+            raise CloudUnavailableError(text, request_id=error.request_id) from error
 
     def close(self) -> None:
         """Observe nothing any more; calls still work."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from capo import names
-from capo.errors import NotFoundError
 from capo.names import Stamp
 from capo.openstack.cloud import Body, Cloud
 
@@ -65,10 +64,7 @@ def dissociate(cloud: Cloud, floating_ip_id: str) -> Body:
 
 def delete(cloud: Cloud, floating_ip_id: str) -> None:
     """Give a floating IP back; one that is gone is fine."""
-    try:
-        cloud.delete("network", f"/floatingips/{floating_ip_id}")
-    except NotFoundError:
-        return
+    cloud.remove("network", f"/floatingips/{floating_ip_id}")
 
 
 def request(wanted: WantedFloatingIP) -> Body:

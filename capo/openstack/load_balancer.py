@@ -118,10 +118,7 @@ def exists(cloud: Cloud, load_balancer_id: str) -> bool:
 
 def delete(cloud: Cloud, load_balancer_id: str) -> None:
     """Have Octavia delete a load balancer with its children; it goes on after the answer. One that is gone is fine."""
-    try:
-        cloud.delete("load-balancer", f"/lbaas/loadbalancers/{load_balancer_id}", params={"cascade": "true"})
-    except NotFoundError:
-        return
+    cloud.remove("load-balancer", f"/lbaas/loadbalancers/{load_balancer_id}", params={"cascade": "true"})
 
 
 def create_listener(cloud: Cloud, load_balancer_id: str, wanted: WantedListener) -> Body:
@@ -186,10 +183,7 @@ def delete_member(cloud: Cloud, pool_id: str, member_id: str) -> None:
     Raises:
         ConflictError: the load balancer is busy.
     """
-    try:
-        cloud.delete("load-balancer", f"/lbaas/pools/{pool_id}/members/{member_id}")
-    except NotFoundError:
-        return
+    cloud.remove("load-balancer", f"/lbaas/pools/{pool_id}/members/{member_id}")
 
 
 def providers(cloud: Cloud) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from capo import names
 from capo.api.v1beta2.network import NetworkParam
-from capo.errors import AmbiguousMatchError, NetworkNotFoundError, NotFoundError
+from capo.errors import AmbiguousMatchError, NetworkNotFoundError
 from capo.names import Stamp
 from capo.openstack import kinds
 from capo.openstack.cloud import Body, Cloud
@@ -48,10 +48,7 @@ def delete(cloud: Cloud, network_id: str) -> None:
     Raises:
         ConflictError: ports are left on it.
     """
-    try:
-        cloud.delete("network", f"/networks/{network_id}")
-    except NotFoundError:
-        return
+    cloud.remove("network", f"/networks/{network_id}")
 
 
 def request(wanted: WantedNetwork) -> Body:

@@ -7,18 +7,20 @@ put afterwards.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from threading import Lock
+from threading import Lock, Semaphore
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from capo import names
-from capo.errors import InvalidSpecError, NotFoundError
+from capo.errors import InvalidSpecError
 from capo.names import Stamp
 from capo.openstack import tags
 from capo.openstack.cloud import Body, Cloud
 
+AT_ONCE: Final = 4
+"""Requests that make ports on one network at the same time."""
 _REFUSED_KEYS: Final = ("shared", "tenant_id", "project_id", "id", "name", "description")
 
 
@@ -56,7 +58,7 @@ class WantedPort:
 def create_all(cloud: Cloud, wanted: Sequence[WantedPort]) -> list[Body]:
     """Make ports, all or none, in one call; return them in the same order."""
     bodies = [request(each) for each in wanted]
-    with _alone_on(cloud, sorted({each.network_id for each in wanted})):
+    with _few_on(cloud, sorted({each.network_id for each in wanted})):
         made = cloud.post("network", "/ports", json={"ports": bodies})["ports"]
     by_stamp = {body.get("description"): body for body in made}
     return [by_stamp[body["description"]] for body in bodies]
@@ -86,10 +88,7 @@ def replace_tags(cloud: Cloud, body: Mapping[str, Any], wanted: Sequence[str]) -
 
 def delete(cloud: Cloud, port_id: str) -> None:
     """Delete a port; one that is gone is fine."""
-    try:
-        cloud.delete("network", f"/ports/{port_id}")
-    except NotFoundError:
-        return
+    cloud.remove("network", f"/ports/{port_id}")
 
 
 def request(wanted: WantedPort) -> Body:
@@ -160,22 +159,17 @@ def difference(wanted: WantedPort, found: Mapping[str, Any]) -> Body:
     return {} if has == wants else {"allowed_address_pairs": pairs}
 
 
-_LOCKS: WeakKeyDictionary[Cloud, dict[str, Lock]] = WeakKeyDictionary()
-_LOCKS_LOCK: Final = Lock()
+_PLACES: WeakKeyDictionary[Cloud, dict[str, Semaphore]] = WeakKeyDictionary()
+_PLACES_LOCK: Final = Lock()
 
 
 @contextmanager
-def _alone_on(cloud: Cloud, network_ids: Sequence[str]) -> Iterator[None]:
-    """Keep creates on one network apart: at once, they fight over addresses and all but one are tried again inside."""
-    with _LOCKS_LOCK:
-        known = _LOCKS.setdefault(cloud, {})
-        locks = [known.setdefault(network_id, Lock()) for network_id in network_ids]
-    taken: list[Lock] = []
-    try:
-        for lock in locks:
-            lock.acquire()
-            taken.append(lock)
+def _few_on(cloud: Cloud, network_ids: Sequence[str]) -> Iterator[None]:
+    """Keep the number of creates on one network small: many at once fight over addresses (ADR 0003)."""
+    with _PLACES_LOCK:
+        known = _PLACES.setdefault(cloud, {})
+        places = [known.setdefault(network_id, Semaphore(AT_ONCE)) for network_id in network_ids]
+    with ExitStack() as taken:
+        for place in places:
+            taken.enter_context(place)
         yield
-    finally:
-        for lock in taken:
-            lock.release()

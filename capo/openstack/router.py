@@ -55,10 +55,7 @@ def delete(cloud: Cloud, router_id: str) -> None:
     Raises:
         ConflictError: it has interfaces left.
     """
-    try:
-        cloud.delete("network", f"/routers/{router_id}")
-    except NotFoundError:
-        return
+    cloud.remove("network", f"/routers/{router_id}")
 
 
 def add_interface(cloud: Cloud, router_id: str, subnet_id: str) -> Body:

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from capo import names
 from capo.api.v1beta2.network import SecurityGroupParam
-from capo.errors import InvalidSpecError, NotFoundError, SecurityGroupNotFoundError
+from capo.errors import InvalidSpecError, SecurityGroupNotFoundError
 from capo.names import Stamp
 from capo.openstack import kinds, tags
 from capo.openstack.cloud import Body, Cloud
@@ -120,10 +120,7 @@ def delete(cloud: Cloud, group_id: str) -> None:
     Raises:
         ConflictError: a port uses it, or a rule of another group refers to it.
     """
-    try:
-        cloud.delete("network", f"/security-groups/{group_id}")
-    except NotFoundError:
-        return
+    cloud.remove("network", f"/security-groups/{group_id}")
 
 
 def replace_tags(cloud: Cloud, body: Mapping[str, Any], wanted: Sequence[str]) -> Body:
@@ -144,10 +141,7 @@ def create_rules(cloud: Cloud, group_id: str, rules: Sequence[Rule]) -> list[Bod
 
 def delete_rule(cloud: Cloud, rule_id: str) -> None:
     """Delete a rule; one that is gone is fine."""
-    try:
-        cloud.delete("network", f"/security-group-rules/{rule_id}")
-    except NotFoundError:
-        return
+    cloud.remove("network", f"/security-group-rules/{rule_id}")
 
 
 def update_rules(cloud: Cloud, body: Mapping[str, Any], wanted: Iterable[Rule]) -> Body:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from capo.errors import InvalidSpecError, NotFoundError
+from capo.errors import InvalidSpecError
 from capo.names import Stamp
 from capo.openstack.cloud import Body, Cloud
 from capo.openstack.kinds import NOVA
@@ -110,10 +110,7 @@ def create(cloud: Cloud, wanted: WantedServer) -> Body:
 
 def delete(cloud: Cloud, server_id: str) -> None:
     """Have Nova delete a server; it goes on after the answer. One that is gone is fine."""
-    try:
-        cloud.delete("compute", f"/servers/{server_id}", microversion=NOVA)
-    except NotFoundError:
-        return
+    cloud.remove("compute", f"/servers/{server_id}", microversion=NOVA)
 
 
 def request(wanted: WantedServer) -> Body:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from capo import names
 from capo.api.v1beta2.network import SubnetParam
-from capo.errors import InvalidSpecError, NotFoundError, SubnetNotFoundError
+from capo.errors import InvalidSpecError, SubnetNotFoundError
 from capo.names import Stamp
 from capo.openstack import kinds
 from capo.openstack.cloud import Body, Cloud
@@ -56,10 +56,7 @@ def delete(cloud: Cloud, subnet_id: str) -> None:
     Raises:
         ConflictError: ports have addresses of it.
     """
-    try:
-        cloud.delete("network", f"/subnets/{subnet_id}")
-    except NotFoundError:
-        return
+    cloud.remove("network", f"/subnets/{subnet_id}")
 
 
 def request(wanted: WantedSubnet) -> Body:

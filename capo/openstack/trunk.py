@@ -5,6 +5,7 @@ Source: Networking API, "Trunk networking".
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,14 +48,12 @@ def delete(cloud: Cloud, trunk_id: str) -> None:
     Raises:
         ConflictError: the parent port is still in use by a server.
     """
-    try:
+    with contextlib.suppress(NotFoundError):
         subports = cloud.get("network", f"/trunks/{trunk_id}/get_subports")["sub_ports"]
         if subports:
             ids = [{"port_id": subport["port_id"]} for subport in subports]
             cloud.put("network", f"/trunks/{trunk_id}/remove_subports", json={"sub_ports": ids})
-        cloud.delete("network", f"/trunks/{trunk_id}")
-    except NotFoundError:
-        return
+    cloud.remove("network", f"/trunks/{trunk_id}")
 
 
 def request(wanted: WantedTrunk) -> Body:

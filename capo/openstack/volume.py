@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from capo import names
-from capo.errors import NotFoundError
 from capo.names import Stamp
 from capo.openstack.cloud import Body, Cloud
 from capo.openstack.kinds import CINDER
@@ -41,10 +40,7 @@ def create(cloud: Cloud, wanted: WantedVolume) -> Body:
 
 def delete(cloud: Cloud, volume_id: str) -> None:
     """Have Cinder delete a volume; it goes on after the answer. One that is gone is fine."""
-    try:
-        cloud.delete("volume", f"/volumes/{volume_id}", microversion=CINDER)
-    except NotFoundError:
-        return
+    cloud.remove("volume", f"/volumes/{volume_id}", microversion=CINDER)
 
 
 def release(cloud: Cloud, volume_id: str) -> None:
@@ -61,10 +57,7 @@ def release(cloud: Cloud, volume_id: str) -> None:
 
 
 def _delete_attachment(cloud: Cloud, attachment_id: str) -> None:
-    try:
-        cloud.delete("volume", f"/attachments/{attachment_id}", microversion=CINDER)
-    except NotFoundError:
-        return
+    cloud.remove("volume", f"/attachments/{attachment_id}", microversion=CINDER)
 
 
 def request(wanted: WantedVolume) -> Body:

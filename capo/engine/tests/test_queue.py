@@ -147,6 +147,7 @@ def test_a_conflict_pauses_a_fifth_of_a_second(queue: WorkQueue, clock: FakeCloc
 
 def test_a_rate_limit_is_obeyed(queue: WorkQueue, clock: FakeClock) -> None:
     assert pauses_of(queue, clock, RateLimitedError("slow down", retry_after_s=42), 1) == [42]
+    assert pauses_of(queue, clock, RateLimitedError("slow down", retry_after_s=20), 4) == [20, 30, 60, 120]
 
 
 def test_success_makes_the_next_failure_a_first_one(queue: WorkQueue, clock: FakeClock) -> None:
