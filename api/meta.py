@@ -121,7 +121,7 @@ class LocalObjectReference(Model):
     crd: ClassVar[Schema] = Schema(map_type="atomic")
 
     name: Annotated[str, Schema(is_default_served=True)] = ""
-    """Name of the Secret."""
+    """Name of the Secret. Default: empty, which names none."""
 
 
 class TypedLocalObjectReference(Model):
@@ -145,7 +145,7 @@ class LabelSelectorRequirement(Model):
     operator: str
     """In, NotIn, Exists or DoesNotExist."""
     values: AtomicList[str] = ()
-    """Values for In and NotIn; must be empty for the other operators."""
+    """Values for In and NotIn; must be empty for the other operators. Default: none."""
 
 
 class LabelSelector(Model):
@@ -154,6 +154,6 @@ class LabelSelector(Model):
     crd: ClassVar[Schema] = Schema(map_type="atomic")
 
     match_expressions: AtomicList[LabelSelectorRequirement] = ()
-    """Requirements with an operator."""
+    """Requirements with an operator. Default: none."""
     match_labels: Mapping[str, str] = {}
-    """Labels that must be there with exactly this value."""
+    """Labels that must be there with exactly this value. Default: none is asked for."""

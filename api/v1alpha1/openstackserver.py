@@ -36,9 +36,10 @@ class OpenStackServerSpec(Model):
     config_drive: bool | None = None
     """Whether the guest gets a config drive. Default: no. Cannot change."""
     flavor: NonEmpty | None = None
-    """Name of the flavor; `flavorID` goes before it. Cannot change."""
+    """Name of the Nova flavor; `flavorID` goes before it, and one of the two is needed. Default: none.
+    Cannot change."""
     flavor_id: NonEmpty | None = None
-    """Id of the flavor. Cannot change."""
+    """Id of the Nova flavor. Default: `flavor` counts. Cannot change."""
     floating_ip_pool_ref: TypedLocalObjectReference | None = None
     """Pool that a floating IP is claimed from. Default: no floating IP. Cannot change."""
     identity_ref: OpenStackIdentityReference

@@ -14,9 +14,9 @@ class APIEndpoint(Model):
     """Where the API server of the cluster is reached."""
 
     host: Annotated[str, Schema(max_length=512)] = ""
-    """IP address or host name."""
+    """IP address or host name. Default: worked out by the provider. Cannot change once set."""
     port: Int32 = 0
-    """TCP port."""
+    """TCP port. Default: `apiServerPort`. Cannot change once set."""
 
 
 class APIServerLoadBalancerMonitor(newer.APIServerLoadBalancerMonitor):

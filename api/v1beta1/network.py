@@ -9,11 +9,11 @@ class SubnetFilter(newer.SubnetFilter):
     """A query for subnets; every field that is set must match."""
 
     ip_version: int = 0
-    """4 or 6. Default: both."""
+    """IP version, 4 or 6. Default: both."""
 
 
 class SubnetParam(newer.SubnetParam):
     """A subnet, by id or by filter."""
 
     filter: SubnetFilter | None = None
-    """Query that exactly one subnet must match."""
+    """Query that exactly one subnet must match; either this or `id` is set."""

@@ -50,8 +50,8 @@ class Bastion(newer.Bastion):
     """A server with a floating IP for SSH access to the nodes."""
 
     spec: OpenStackMachineSpec | None = None  # type: ignore[assignment]  # the same field of the older version
-    """The server; the credentials are those of the cluster. Needed when enabled. May change at any time: a changed
-    bastion is replaced."""
+    """The server; the credentials are those of the cluster. Needed when enabled.
+    Default: none. May change at any time: the bastion is replaced."""
 
 
 class OpenStackClusterSpec(Model):

@@ -23,7 +23,7 @@ class OpenStackClusterTemplateSpec(Model):
     """The template."""
 
     template: OpenStackClusterTemplateResource
-    """The cluster that is stamped out."""
+    """The cluster that is stamped out. Cannot change: make a new template."""
 
 
 class OpenStackClusterTemplate(KubernetesObject):

@@ -32,11 +32,13 @@ class OpenStackMachineSpec(Model):
 
     provider_id: str | None = None
     """`openstack://<region>/<server id>`; written by the provider when the server exists. The region is empty unless
-    `identityRef` of this machine has one. May change at any time; must not be set in templates."""
+    `identityRef` of this machine has one; in templates it must not be set. Default: none until then. May change at any
+    time."""
     flavor: NonEmpty | None = None
-    """Name of the Nova flavor, `flavor.filter.name` in v1beta2; `flavorID` goes before it. Cannot change."""
+    """Name of the Nova flavor, `flavor.filter.name` in v1beta2; `flavorID` goes before it, and one of the two is
+    needed. Default: none. Cannot change."""
     flavor_id: NonEmpty | None = None
-    """Id of the Nova flavor, `flavor.id` in v1beta2. Cannot change."""
+    """Id of the Nova flavor, `flavor.id` in v1beta2. Default: `flavor` counts. Cannot change."""
     image: ImageParam
     """Glance image; with `rootVolume`, the one that the volume is made from. Cannot change."""
     ssh_key_name: str = ""

@@ -28,7 +28,7 @@ class OpenStackMachineTemplateSpec(Model):
     """The template."""
 
     template: OpenStackMachineTemplateResource
-    """The machine that is stamped out."""
+    """The machine that is stamped out. Cannot change, but for `allowedAddressPairs` of ports."""
 
 
 class OpenStackMachineTemplateStatus(Model):

@@ -45,7 +45,7 @@ class PortSettings(Model):
     """MAC address. Default: Neutron makes one. Cannot change."""
     allowed_address_pairs: tuple[AddressPair, ...] = ()
     """Source addresses that the port may use besides its own; without effect when port security is off.
-    Default: none. May change at any time on machines and templates."""
+    Default: none. May change at any time."""
     host_id: str | None = None
     """Host that the port is bound to, for drivers that need to be told. Default: none. Cannot change."""
     vnic_type: str | None = None

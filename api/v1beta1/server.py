@@ -20,7 +20,8 @@ class ImageParam(newer.ImageParam):
     """An image, by id, by filter, or by an Image object."""
 
     image_ref: ResourceReference | None = None
-    """Image object of the OpenStack Resource Controller; the server waits until it is available."""
+    """Image object of the OpenStack Resource Controller; the server waits until it is available. Either this or `id` or
+    `filter` is set."""
 
 
 class ServerMetadata(Model):
@@ -67,7 +68,7 @@ class SchedulerHintAdditionalValue(newer.SchedulerHintAdditionalValue):
     type: Literal["Bool", "Number", "String"]
     """Which field has the value: Bool, Number or String. Cannot change."""
     number: int | None = None
-    """The value when `type` is Number. Cannot change."""
+    """The value when `type` is Number, else absent; an integer. Default: none. Cannot change."""
 
 
 class SchedulerHintAdditionalProperty(newer.SchedulerHintAdditionalProperty):

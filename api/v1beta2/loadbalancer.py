@@ -15,9 +15,9 @@ class APIEndpoint(Model):
     crd: ClassVar[Schema] = ANY_OF
 
     host: Annotated[str, Schema(min_length=1, max_length=512)] = ""
-    """IP address or host name."""
+    """IP address or host name. Default: worked out by the provider. Cannot change once set."""
     port: Annotated[int, Schema(format="int32", minimum=1, maximum=65535)] = 0
-    """TCP port, 1 to 65535."""
+    """TCP port, 1 to 65535. Default: `apiServer.port`. Cannot change once set."""
 
 
 class APIServerLoadBalancerMonitor(Model):

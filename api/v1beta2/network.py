@@ -14,19 +14,19 @@ class NeutronFilter(Model):
     crd: ClassVar[Schema] = ANY_OF
 
     name: str = ""
-    """Exact name."""
+    """Exact name. Default: any."""
     description: str = ""
-    """Exact description."""
+    """Exact description. Default: any."""
     project_id: str = ""
-    """Id of the owning project."""
+    """Id of the owning project. Default: any that the credentials can see."""
     tags: SetList[Tag] = ()
-    """Matches what carries all of these tags."""
+    """Matches what carries all of these tags. Default: no tag is asked for."""
     tags_any: SetList[Tag] = ()
-    """Matches what carries at least one of these tags."""
+    """Matches what carries at least one of these tags. Default: no tag is asked for."""
     not_tags: SetList[Tag] = ()
-    """Leaves out what carries all of these tags."""
+    """Leaves out what carries all of these tags. Default: nothing is left out."""
     not_tags_any: SetList[Tag] = ()
-    """Leaves out what carries any of these tags."""
+    """Leaves out what carries any of these tags. Default: nothing is left out."""
 
 
 class NetworkFilter(NeutronFilter):
@@ -39,24 +39,24 @@ class NetworkParam(Model):
     crd: ClassVar[Schema] = ONE_OF
 
     id: Uuid | None = None
-    """UUID of the network."""
+    """UUID of the network; either this or `filter` is set."""
     filter: NetworkFilter | None = None
-    """Query that exactly one network must match."""
+    """Query that exactly one network must match; either this or `id` is set."""
 
 
 class SubnetFilter(NeutronFilter):
     """A query for subnets; every field that is set must match."""
 
     ip_version: Int32 = 0
-    """4 or 6. Default: both."""
+    """IP version, 4 or 6. Default: both."""
     gateway_ip: str = ""
-    """IP address of the gateway."""
+    """IP address of the gateway. Default: any."""
     cidr: str = ""
-    """Address range in CIDR notation."""
+    """Address range in CIDR notation. Default: any."""
     ipv6_address_mode: str = ""
-    """How IPv6 addresses are given: slaac, dhcpv6-stateful or dhcpv6-stateless."""
+    """How IPv6 addresses are given: slaac, dhcpv6-stateful or dhcpv6-stateless. Default: any."""
     ipv6_ra_mode: str = ""
-    """Who sends router advertisements: slaac, dhcpv6-stateful or dhcpv6-stateless."""
+    """How routers advertise IPv6: slaac, dhcpv6-stateful or dhcpv6-stateless. Default: any."""
 
 
 class SubnetParam(Model):
@@ -65,9 +65,9 @@ class SubnetParam(Model):
     crd: ClassVar[Schema] = ONE_OF
 
     id: Uuid | None = None
-    """UUID of the subnet."""
+    """UUID of the subnet; either this or `filter` is set."""
     filter: SubnetFilter | None = None
-    """Query that exactly one subnet must match."""
+    """Query that exactly one subnet must match; either this or `id` is set."""
 
 
 class RouterFilter(NeutronFilter):
@@ -80,9 +80,9 @@ class RouterParam(Model):
     crd: ClassVar[Schema] = ONE_OF
 
     id: Uuid | None = None
-    """UUID of the router."""
+    """UUID of the router; either this or `filter` is set."""
     filter: RouterFilter | None = None
-    """Query that exactly one router must match."""
+    """Query that exactly one router must match; either this or `id` is set."""
 
 
 class SecurityGroupFilter(NeutronFilter):
@@ -98,6 +98,6 @@ class SecurityGroupParam(Model):
     crd: ClassVar[Schema] = ONE_OF
 
     id: Uuid | None = None
-    """UUID of the security group."""
+    """UUID of the security group; either this or `filter` is set."""
     filter: SecurityGroupFilter | None = None
-    """Query that at least one security group must match; every match is used."""
+    """Query that at least one security group must match, and every match is used; either this or `id` is set."""

@@ -98,8 +98,8 @@ class Bastion(Model):
     enabled: Defaulted[bool] = True
     """Whether the bastion exists. Default: true. May change at any time."""
     spec: OpenStackMachineSpec | None = None
-    """The server; the credentials are those of the cluster. Needed when enabled. May change at any time: a changed
-    bastion is replaced."""
+    """The server; the credentials are those of the cluster. Needed when enabled.
+    Default: none. May change at any time: the bastion is replaced."""
     availability_zone: str | None = None
     """Availability zone in Nova. Default: Nova chooses. May change at any time: the bastion is replaced."""
     floating_ip: Ipv4 | None = None

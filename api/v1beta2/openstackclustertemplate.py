@@ -27,7 +27,8 @@ class OpenStackClusterTemplateResource(Model):
     """The cluster that is stamped out."""
 
     metadata: TemplateObjectMeta | None = None
-    """Metadata that the topology controller of Cluster API puts on clusters made from the template. Default: none."""
+    """Metadata that the topology controller of Cluster API puts on clusters made from the template. Default: none.
+    May change at any time."""
     spec: OpenStackClusterSpec
     """Spec of each cluster. Cannot change: make a new template and refer to that one."""
 
@@ -36,7 +37,7 @@ class OpenStackClusterTemplateSpec(Model):
     """The template."""
 
     template: OpenStackClusterTemplateResource
-    """The cluster that is stamped out."""
+    """The cluster that is stamped out. Cannot change, but for its metadata."""
 
 
 class OpenStackClusterTemplate(KubernetesObject):

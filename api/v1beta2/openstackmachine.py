@@ -27,7 +27,8 @@ class OpenStackMachineSpec(Model):
 
     provider_id: str | None = None
     """`openstack://<region>/<server id>`; written by the provider when the server exists. The region is empty unless
-    `identityRef` of this machine has one. Must not be set in templates."""
+    `identityRef` of this machine has one; in templates it must not be set. Default: none until then. May change at any
+    time."""
     flavor: FlavorParam
     """Nova flavor, by id or by name. Cannot change."""
     image: ImageParam

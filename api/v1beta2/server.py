@@ -25,7 +25,7 @@ class FlavorFilter(Model):
     crd: ClassVar[Schema] = ANY_OF
 
     name: str | None = None
-    """Exact name of the flavor."""
+    """Exact name of the flavor, which is needed. Default: none."""
 
 
 class FlavorParam(Model):
@@ -34,9 +34,9 @@ class FlavorParam(Model):
     crd: ClassVar[Schema] = ONE_OF
 
     id: str | None = None
-    """Id of the flavor; need not be a UUID."""
+    """Id of the flavor, which need not be a UUID; either this or `filter` is set."""
     filter: FlavorFilter | None = None
-    """Looks the flavor up by its name."""
+    """Looks the flavor up by its name; either this or `id` is set."""
 
 
 class ImageFilter(Model):
@@ -45,9 +45,9 @@ class ImageFilter(Model):
     crd: ClassVar[Schema] = ANY_OF
 
     name: str | None = None
-    """Exact name of the image; an empty one is not asked for."""
+    """Exact name of the image; an empty one is not asked for. Default: any."""
     tags: SetList[str] = ()
-    """Tags that the image must carry, all of them."""
+    """Tags that the image must carry, all of them. Default: no tag is asked for."""
 
 
 class ResourceReference(Model):
@@ -63,11 +63,12 @@ class ImageParam(Model):
     crd: ClassVar[Schema] = ONE_OF
 
     id: Uuid | None = None
-    """UUID of the image."""
+    """UUID of the image; either this or `filter` or `imageRef` is set."""
     filter: ImageFilter | None = None
-    """Query that exactly one image must match."""
+    """Query that exactly one image must match; either this or `id` or `imageRef` is set."""
     image_ref: ResourceReference | None = None
-    """Image object of the OpenStack Resource Controller; the server waits until it is available."""
+    """Image object of the OpenStack Resource Controller; the server waits until it is available. Either this or `id` or
+    `filter` is set."""
 
 
 class ServerMetadata(Model):
@@ -95,7 +96,8 @@ class VolumeAvailabilityZone(Model):
     """Where the zone comes from: `Name`, the field `name`; `Machine`, the failure domain of the machine, none when it
     has none. Default: Name. Cannot change."""
     name: Annotated[str, Schema(min_length=1, pattern="^[^ ]+$")] | None = None
-    """Name of the zone, without spaces; needed with `Name`, forbidden with `Machine`. Cannot change."""
+    """Name of the zone, without spaces; needed with `Name`, forbidden with `Machine`.
+    Default: none. Cannot change."""
 
 
 class BlockDeviceVolume(Model):
@@ -144,7 +146,7 @@ class ServerGroupFilter(Model):
     crd: ClassVar[Schema] = ANY_OF
 
     name: str | None = None
-    """Exact name of the server group."""
+    """Exact name of the server group, which is needed. Default: none."""
 
 
 class ServerGroupParam(Model):
@@ -153,9 +155,9 @@ class ServerGroupParam(Model):
     crd: ClassVar[Schema] = ONE_OF
 
     id: Uuid | None = None
-    """UUID of the server group."""
+    """UUID of the server group; either this or `filter` is set."""
     filter: ServerGroupFilter | None = None
-    """Query that exactly one server group must match."""
+    """Query that exactly one server group must match; either this or `id` is set."""
 
 
 class SchedulerHintAdditionalValue(Model):
@@ -181,11 +183,11 @@ class SchedulerHintAdditionalValue(Model):
     type: Literal["Bool", "Number", "String"]
     """Which field has the value: Bool, Number or String. Cannot change."""
     bool_: bool | None = None
-    """The value when `type` is Bool. Cannot change."""
+    """The value when `type` is Bool, else absent. Default: none. Cannot change."""
     number: Int32 | None = None
-    """The value when `type` is Number. Cannot change."""
+    """The value when `type` is Number, else absent; an integer. Default: none. Cannot change."""
     string: Annotated[str, Schema(min_length=1, max_length=255)] | None = None
-    """The value when `type` is String, 1 to 255 characters. Cannot change."""
+    """The value when `type` is String, else absent; 1 to 255 characters. Default: none. Cannot change."""
 
 
 class SchedulerHintAdditionalProperty(Model):

@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from capo.api.meta import KubernetesObject
 from capo.api.model import Model
 from capo.api.schema import Schema
+from capo.crdgen import mutability
 
 Json = dict[str, Any]
 
@@ -47,7 +48,8 @@ def of_kind(model: type[KubernetesObject]) -> Json:
     for part in ("spec", "status"):
         if part in model.model_fields:
             properties[part] = _of_field(model.model_fields[part])
-    return {"type": "object", "description": _doc(model), "properties": properties}
+    kind = str(model.model_fields["kind"].default) if "kind" in model.model_fields else ""
+    return mutability.told(kind, {"type": "object", "description": _doc(model), "properties": properties})
 
 
 def _of_model(model: type[Model]) -> Json:
