@@ -18,6 +18,7 @@ from capo.local.errors import ApiError
 Object = dict[str, Any]
 
 CORE: Final = "cluster.x-k8s.io/v1beta2"
+IPAM: Final = "ipam.cluster.x-k8s.io/v1beta2"
 GROUP: Final = "infrastructure.cluster.x-k8s.io/v1beta2"
 MERGE: Final = {"Content-Type": "application/merge-patch+json"}
 
@@ -121,3 +122,38 @@ class Player:
 
     def _path(self, version: str, plural: str, name: str = "") -> str:
         return f"/apis/{version}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
+
+
+@dataclass
+class Pool:
+    """The controller of a pool that allocates one address, which a floating IP of the project has, to every claim."""
+
+    api: Api
+    namespace: str
+    address: str
+
+    def step(self) -> None:
+        """Answer claims; take addresses back whose claim is gone."""
+        claims = {claim["metadata"]["name"]: claim for claim in self._list("ipaddressclaims")}
+        addresses = {address["metadata"]["name"] for address in self._list("ipaddresses")}
+        for name in addresses - claims.keys():
+            self.api.delete(f"{self._base}/ipaddresses/{name}")
+        for name, claim in claims.items():
+            if not (claim.get("status") or {}).get("addressRef"):
+                with contextlib.suppress(ApiError):  # the claim is gone
+                    self._answer(name, claim["spec"]["poolRef"])
+
+    def _answer(self, name: str, pool: Object) -> None:
+        spec = {"claimRef": {"name": name}, "poolRef": pool, "address": self.address, "prefix": 32}
+        metadata = {"name": name, "namespace": self.namespace}
+        self.api.apply([{"apiVersion": IPAM, "kind": "IPAddress", "metadata": metadata, "spec": spec}])
+        patch = json.dumps({"status": {"addressRef": {"name": name}}})
+        self.api.request("PATCH", f"{self._base}/ipaddressclaims/{name}/status", data=patch, headers=MERGE)
+
+    def _list(self, plural: str) -> list[Object]:
+        items: list[Object] = self.api.get(f"{self._base}/{plural}")["items"]
+        return items
+
+    @property
+    def _base(self) -> str:
+        return f"/apis/{IPAM}/namespaces/{self.namespace}"

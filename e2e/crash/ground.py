@@ -23,7 +23,12 @@ from capo.simulator.testing import Client
 from e2e.crash.nursery import Nursery
 from e2e.kube_proxy import Gateway
 
-CORE_KINDS: Final = ("clusters.cluster.x-k8s.io", "machines.cluster.x-k8s.io")
+CORE_KINDS: Final = (
+    "clusters.cluster.x-k8s.io",
+    "machines.cluster.x-k8s.io",
+    "ipaddressclaims.ipam.cluster.x-k8s.io",
+    "ipaddresses.ipam.cluster.x-k8s.io",
+)
 KEY_PAIR: Final = "lab"
 PUBLIC_KEY: Final = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINbeEFI1k/aQms0lSknRQjtaxjy2SWWMvLzjmvzbs2GI lab"
 ROLES: Final = ("member", "load-balancer_member")
@@ -96,7 +101,7 @@ class Ground:
 
 
 def core_definitions() -> list[dict[str, Any]]:
-    """Return Cluster API's own definitions of a Cluster and a Machine."""
+    """Return Cluster API's own definitions of the kinds that are needed."""
     path = binaries.Binaries.of_user().require([MANIFESTS], say=print)[MANIFESTS]
     (document,) = load(path)
     return [m for m in document["core"] if m["metadata"]["name"] in CORE_KINDS]

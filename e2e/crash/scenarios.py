@@ -12,6 +12,7 @@ from capo import names
 from capo.simulator.testing import Client
 from e2e.crash.ground import KEY_PAIR
 from e2e.crash.world import World
+from e2e.player import IPAM, Pool
 
 Object = dict[str, Any]
 
@@ -49,23 +50,29 @@ class Scenario:
 
 
 def prepare_server(world: World) -> None:
-    """Have a network as a user has it, and a manager that runs."""
-    user_network(world)
+    """Have a network that addresses of a pool reach, as users have it, and a manager that runs."""
+    client = Client(world.ground.simulator, auth=yaml.safe_load(world.tenant.clouds)["clouds"]["sim"]["auth"])
+    with client.session:
+        address = user_network(client)
+    world.players.append(Pool(world.api, world.namespace, address))
+    world.before = world.inventory()
     world.start()
 
 
-def user_network(world: World) -> str:
-    """Make a network with a subnet as the project's user; it is none of what is counted. Return its id."""
-    client = Client(world.ground.simulator, auth=yaml.safe_load(world.tenant.clouds)["clouds"]["sim"]["auth"])
-    with client.session:
-        made = client.make("/network/v2.0/networks", "network", name="own")
-        client.make("/network/v2.0/subnets", "subnet", network_id=made["id"], cidr="10.9.0.0/24", ip_version=4)
-    world.before = world.inventory()
-    return str(made["id"])
+def user_network(client: Client) -> str:
+    """Make a network with subnet, router and floating IP as the project's user; return the address."""
+    own = client.make("/network/v2.0/networks", "network", name="own")
+    subnet = client.make("/network/v2.0/subnets", "subnet", network_id=own["id"], cidr="10.9.0.0/24", ip_version=4)
+    (public,) = client.ask("GET", "/network/v2.0/networks?router:external=true")["networks"]
+    router = client.make("/network/v2.0/routers", "router", external_gateway_info={"network_id": public["id"]})
+    path = f"/network/v2.0/routers/{router['id']}/add_router_interface"
+    client.ask("PUT", path, {"subnet_id": subnet["id"]})
+    made = client.make("/network/v2.0/floatingips", "floatingip", floating_network_id=public["id"])
+    return str(made["floating_ip_address"])
 
 
 def apply_server(world: World) -> None:
-    """Ask for a server with two ports, a trunk, a root volume and a data volume."""
+    """Ask for a server with two ports, a trunk, a root volume, a data volume and an address out of a pool."""
     (network,) = world.inventory()["network/networks"]
     spec = {
         "identityRef": IDENTITY,
@@ -73,6 +80,7 @@ def apply_server(world: World) -> None:
         "image": IMAGE,
         "sshKeyName": KEY_PAIR,
         "rootVolume": {"sizeGiB": 1},
+        "floatingIPPoolRef": {"apiGroup": names.GROUP, "kind": "OpenStackFloatingIPPool", "name": "pool"},
         "additionalBlockDevices": [{"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}],
         "ports": [
             {"network": {"id": network}, "trunk": True, "tags": ["first"]},
@@ -86,17 +94,25 @@ def apply_server(world: World) -> None:
 def has_server(world: World) -> bool:
     """Tell whether the server is ready."""
     status = world.status("openstackservers", NAME)
-    return bool(status.get("ready")) and is_settled(status)
+    is_reached = is_true(status, "FloatingAddressFromPoolReady") and any(_leads_to(world))
+    return bool(status.get("ready")) and is_reached and is_settled(status)
+
+
+def _leads_to(world: World) -> list[str | None]:
+    """Return the ports that the project's floating IPs lead to."""
+    return [body.get("port_id") for body in world.inventory()["network/floatingips"].values()]
+
+
+def is_server_gone(world: World) -> bool:
+    """Tell whether the server is gone, its claim, too, and the user's floating IP leads nowhere."""
+    claims = f"/apis/{IPAM}/namespaces/{world.namespace}/ipaddressclaims"
+    is_left = world.get("openstackservers", NAME) or world.api.get(claims)["items"]
+    return not is_left and not any(_leads_to(world))
 
 
 def is_settled(status: Object) -> bool:
     """Tell whether no create is pending any more."""
     return not (status.get("resources") or {}).get("pending")
-
-
-def is_deleted(plural: str) -> Callable[[World], bool]:
-    """Return what tells whether the object of this scenario is gone."""
-    return lambda world: world.get(plural, NAME) is None
 
 
 # -- a cluster with a control plane machine, or with a bastion ------------------------------------------------------
@@ -220,7 +236,7 @@ SCENARIOS: Final = (
         apply_server,
         has_server,
         lambda world: world.delete("openstackservers", NAME),
-        is_deleted("openstackservers"),
+        is_server_gone,
     ),
     Scenario(
         "control-plane", World.start, apply_control_plane, has_control_plane, delete_control_plane, is_cluster_gone

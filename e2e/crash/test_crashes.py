@@ -6,12 +6,17 @@ On a real kube-apiserver (conversion and webhooks stripped, Cluster API's manage
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from e2e.crash.campaign import LIMIT_VARIABLE, WAYS, Campaign
 from e2e.crash.scenarios import SCENARIOS, Scenario
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(4 * 3600)]
+
+ENOUGH: Final = 5
+"""Of so many runs at least half must come to their write: the last ones of a scenario are not always needed."""
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -23,4 +28,4 @@ def test_nothing_is_made_twice_and_nothing_stays_behind(campaign: Campaign, scen
     if not runs:
         pytest.skip(f"left out for time ({LIMIT_VARIABLE})")
     assert not failures, f"{len(failures)} of {runs} runs failed\n" + "\n\n".join(failures)
-    assert 2 * reached >= runs, f"{runs - reached} of {runs} runs never came to their write"
+    assert runs < ENOUGH or 2 * reached >= runs, f"{runs - reached} of {runs} runs never came to their write"

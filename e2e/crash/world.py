@@ -18,7 +18,7 @@ from capo.simulator.simulator import Simulator
 from e2e.crash.ground import Ground, Tenant
 from e2e.kube_proxy import KubeProxy
 from e2e.manager import Manager, wait_until
-from e2e.player import Player
+from e2e.player import Player, Pool
 
 WINDOW_S: Final = 2
 """The window of an ambiguous create; 60 s in production."""
@@ -58,7 +58,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.api = self.ground.rig.api
-        self.player = Player(self.api, self.namespace)
+        self.players: list[Player | Pool] = [Player(self.api, self.namespace)]
 
     # -- Kubernetes -------------------------------------------------------------------------------------------------
 
@@ -149,7 +149,8 @@ class World:
         def look() -> Any:
             if not self.manager.is_alive():
                 self.start()
-            self.player.step()
+            for player in self.players:
+                player.step()
             if self.has_other_writer:
                 self._disturb()
             return reached()

@@ -1,0 +1,182 @@
+"""Every class of fault on every route that is asked while something is made, and while it is deleted.
+
+For three minutes every request of a route fails in one way. Meanwhile a condition names what fails, and no object makes
+more than six requests a minute; afterwards all comes about as if nothing had been, or is gone.
+"""
+
+from __future__ import annotations
+
+import collections
+import datetime
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pytest
+
+from e2e.faults.virtual import NAME, SCENES, Scene, Theatre, delete_all
+
+pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
+
+Route = tuple[str, str, str]
+"""Service, method and template."""
+
+LASTS_S: Final = 180.0
+MENDED_S: Final = 400.0
+"""The longest pause between two tries, twice, and the making of everything."""
+PER_MINUTE: Final = 6
+WORDS: Final = "The simulator was told"
+READ_BEFORE: Final = {("network", "DELETE", "/v2.0/trunks/{id}"): 2}
+"""Routes before each of whose tries something has to be read: so many times as many requests are fine."""
+LOST: Final = ("AnswerLost", "CloudUnavailable", "earlier attempt", "NotAuthorized", "IdentityNotUsable")
+"""What is told where no words came: that there was no answer."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One class of faults.
+
+    Args:
+        says: one of these is in the message of a condition.
+    """
+
+    name: str
+    effect: Mapping[str, Any]
+    says: tuple[str, ...] = (WORDS, *LOST)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+FAULTS: Final = (
+    *(Fault(str(status), {"status": status}) for status in (400, 401, 403, 404, 409, 413, 500, 503)),
+    Fault("429-with-retry-after", {"status": 429, "headers": {"Retry-After": "20"}}),
+    Fault("503-with-retry-after", {"status": 503, "headers": {"Retry-After": "20"}}),
+    Fault("hang", {"hang": 3.0}),
+    Fault("cut-before", {"cut": "before"}),
+    Fault("cut-after", {"cut": "after"}),
+)
+
+
+def routes_of(stage: Theatre) -> list[Route]:
+    """Return the routes that were asked."""
+    return sorted({(c["service"], c["method"], c["route"]) for c in stage.cloud.counter.log()})
+
+
+def made(scene: Scene, stage: Theatre) -> bool:
+    """Let everything come about; tell whether it did."""
+    return stage.play(for_s=MENDED_S, until=lambda: scene.is_made(stage) and stage.is_settled())
+
+
+def gone(stage: Theatre) -> bool:
+    """Let everything be deleted; tell whether it was."""
+    return stage.play(for_s=MENDED_S, until=lambda: not stage.ours())
+
+
+def fails(stage: Theatre, route: Route, fault: Fault) -> None:
+    """Have a route fail from now on."""
+    service, method, template = route
+    stage.cloud.counter.reset()
+    stage.fault(match={"service": service, "method": method, "route": template}, effect=dict(fault.effect))
+
+
+def troubles(scene: Scene, stage: Theatre, route: Route, fault: Fault) -> Iterator[str]:
+    """Let the time of the fault pass; tell what is wrong about it."""
+    began = stage.cloud.now()
+    stage.play(for_s=LASTS_S)
+    calls = stage.cloud.counter.log()
+    if not any(call["fault"] for call in calls):
+        return
+    minutes: dict[int, list[Mapping[str, Any]]] = collections.defaultdict(list)
+    for call in calls:
+        minutes[int((datetime.datetime.fromisoformat(call["at"]) - began).total_seconds() // 60)].append(call)
+    for minute, asked in minutes.items():
+        idle = [call for call in asked if call["fault"]] if minute <= 0 or any(map(is_progress, asked)) else asked
+        if len(idle) > PER_MINUTE * scene.objects * READ_BEFORE.get(route, 1):
+            yield f"{len(idle)} requests in minute {minute}"
+    said = stage.messages()
+    if not is_over(scene, stage) and not any(word in message for word in fault.says for message in said):
+        yield f"no condition names the fault: {said}"
+
+
+def is_progress(call: Mapping[str, Any]) -> bool:
+    """Tell whether a request changed something: what does so is more than a look at whether it goes on."""
+    return bool(call["write_number"]) and 200 <= call["status"] < 300
+
+
+def is_over(scene: Scene, stage: Theatre) -> bool:
+    """Tell whether all came about although a route fails."""
+    ours = stage.ours()
+    is_going = any(obj["metadata"].get("deletionTimestamp") for obj in ours)
+    return not ours or (not is_going and scene.is_made(stage))
+
+
+def told(scene: Scene, route: Route, fault: Fault, expected: Mapping[str, int]) -> Iterator[str]:
+    """Tell what is wrong when a route fails while a scene is made."""
+    with Theatre() as stage:
+        scene.place(stage)
+        fails(stage, route, fault)
+        yield from troubles(scene, stage, route, fault)
+        stage.mend()
+        if not made(scene, stage):
+            yield f"it does not recover: {stage.messages()}"
+        elif stage.counts() != expected:
+            yield f"made {dict(stage.counts())} instead of {dict(expected)}"
+        delete_all(stage)
+        if not gone(stage):
+            yield f"its deletion does not end: {stage.messages()}"
+        elif stage.counts():
+            yield f"left behind: {dict(stage.counts())}"
+
+
+def told_of_deletion(scene: Scene, route: Route, fault: Fault) -> Iterator[str]:
+    """Tell what is wrong when a route fails while a scene is deleted."""
+    with Theatre() as stage:
+        scene.place(stage)
+        assert made(scene, stage), stage.messages()
+        delete_all(stage)
+        fails(stage, route, fault)
+        yield from troubles(scene, stage, route, fault)
+        stage.mend()
+        if not gone(stage):
+            yield f"it does not end: {stage.messages()}"
+        elif stage.counts():
+            yield f"left behind: {dict(stage.counts())}"
+
+
+def undisturbed(scene: Scene) -> tuple[list[Route], list[Route], Mapping[str, int]]:
+    """Return the routes that making and deleting ask, and what is made."""
+    with Theatre() as stage:
+        scene.place(stage)
+        stage.cloud.counter.reset()
+        assert made(scene, stage), stage.messages()
+        making, there = routes_of(stage), stage.counts()
+        stage.cloud.counter.reset()
+        delete_all(stage)
+        assert gone(stage), stage.messages()
+        return making, routes_of(stage), there
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+@pytest.mark.parametrize("scene", SCENES, ids=str)
+def test_a_route_that_fails_while_all_is_made_is_named_and_made_good(scene: Scene, fault: Fault) -> None:
+    routes, _, expected = undisturbed(scene)
+
+    wrong = {route: list(told(scene, route, fault, expected)) for route in routes}
+
+    assert not any(wrong.values()), shown(wrong)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+@pytest.mark.parametrize("scene", SCENES, ids=str)
+def test_a_route_that_fails_while_all_is_deleted_is_named_and_the_deletion_ends(scene: Scene, fault: Fault) -> None:
+    _, routes, _ = undisturbed(scene)
+
+    wrong = {route: list(told_of_deletion(scene, route, fault)) for route in routes}
+
+    assert not any(wrong.values()), shown(wrong)
+
+
+def shown(wrong: Mapping[Route, list[str]]) -> str:
+    """Return what is wrong, a line each."""
+    return "\n".join(f"{' '.join(route)} ({NAME}): {text}" for route, texts in wrong.items() for text in texts)

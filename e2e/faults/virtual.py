@@ -1,0 +1,211 @@
+"""A whole provider in a time of its own, for hundreds of faults: controllers, Cluster API's part, a simulated cloud.
+
+Engine, OpenStack layer and HTTP are the real ones; Kubernetes is in memory, and time jumps to whatever is due next.
+"""
+
+from __future__ import annotations
+
+import collections
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capo import names
+from capo.controllers.openstackcluster.subject import ClusterSubject
+from capo.controllers.openstackmachine.subject import MachineSubject
+from capo.controllers.openstackserver.subject import ServerSubject
+from capo.controllers.tests.stage import Stage
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
+from capo.openstack.transport import HttpSessions, Limits
+
+Object = dict[str, Any]
+Counts = Mapping[str, int]
+
+NAME: Final = "faulty"
+IDENTITY: Final = {"name": "cloud", "cloudName": "sim"}
+IMAGE: Final = {"filter": {"name": "tiny-image"}}
+SERVER: Final = {"flavor": {"filter": {"name": "m1.tiny"}}, "image": IMAGE, "sshKeyName": "lab"}
+OURS: Final = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER)
+PATIENCE_S: Final = 1.0
+"""How long this provider waits for an answer, in real time: what hangs longer hangs."""
+
+
+class Theatre(Stage):
+    """One manager with all controllers; a context manager."""
+
+    def __init__(self) -> None:
+        super().__init__(ClusterSubject, MachineSubject, ServerSubject)
+        self.put_secret()
+        self.before: dict[str, dict[str, Object]] = {}
+
+    def start(self) -> None:
+        """Start the manager."""
+        super().start()
+        self.clouds._http = HttpSessions(Limits(PATIENCE_S, PATIENCE_S, PATIENCE_S))
+
+    def play(self, *, for_s: float, until: Callable[[], bool] | None = None) -> bool:
+        """Let time pass until a condition holds; tell whether it does. Cluster API's managers do their part."""
+        ends_s = self.clock.now() + for_s
+
+        def is_over() -> bool:
+            return self._is_cluster_news() or self._is_machine_over() or bool(until and until())
+
+        while True:
+            self.settle(for_s=max(0.0, ends_s - self.clock.now()), until=is_over)
+            if self._is_cluster_news():
+                self.edit(CLUSTER, NAME, {"status": {"initialization": {"infrastructureProvisioned": True}}})
+            elif self._is_machine_over():
+                self.delete(MACHINE, NAME)
+            elif (until and until()) or self.clock.now() >= ends_s:
+                return bool(until and until())
+
+    def _is_machine_over(self) -> bool:
+        return self.exists(MACHINE, NAME) and not self.exists(OPENSTACK_MACHINE, NAME)
+
+    def _is_cluster_news(self) -> bool:
+        """Tell whether Cluster API has something to note."""
+        if not self.exists(CLUSTER, NAME) or not self.exists(OPENSTACK_CLUSTER, NAME):
+            return False
+        known = (self.get(CLUSTER, NAME).get("status") or {}).get("initialization")
+        made = (self.get(OPENSTACK_CLUSTER, NAME).get("status") or {}).get("initialization") or {}
+        return bool(made.get("provisioned")) and not known
+
+    def ours(self) -> list[Object]:
+        """Return all objects of ours."""
+        return [obj for key, obj in self.kube.objects.items() if key.kind in OURS]
+
+    def messages(self) -> list[str]:
+        """Return what our objects say in conditions that are not True."""
+        shown = [c for obj in self.ours() for c in (obj.get("status") or {}).get("conditions") or ()]
+        return [c.get("message", "") for c in shown if c["status"] != "True" and c["type"] != "Paused"]
+
+    def counts(self) -> Counts:
+        """Count what there is more than before by kind and role."""
+        found: collections.Counter[str] = collections.Counter()
+        for kind, items in self.inventory().items():
+            defaults = {i for i, item in items.items() if item.get("name") == "default"}
+            for id_, item in items.items():
+                is_new = id_ not in self.before.get(kind, {}) and id_ not in defaults
+                if is_new and not self._is_of_default_group(item):
+                    found[f"{kind} {_role(item)}"] += 1
+        return found
+
+    def _is_of_default_group(self, item: Object) -> bool:
+        groups = self.inventory().get("security_groups", {})
+        return bool(groups.get(item.get("security_group_id", ""), {}).get("name") == "default")
+
+    def is_ready(self, kind: Kind, name: str = NAME) -> bool:
+        """Tell whether an object is there and ready."""
+        return self.exists(kind, name) and self.condition(kind, name, "Ready").get("status") == "True"
+
+    def is_settled(self) -> bool:
+        """Tell whether no create is pending any more."""
+        statuses = [obj.get("status") or {} for obj in self.ours()]
+        return not any((status.get("resources") or {}).get("pending") for status in statuses)
+
+
+def _role(item: Object) -> str:
+    found = re.search(r"capo:[a-z0-9]{13}:([a-z0-9-]+)", str(item))
+    return found[1] if found else ""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What is made and deleted while a fault is in force.
+
+    Args:
+        place: asks for it.
+        is_made: tells whether it is there.
+        objects: how many objects of ours may ask the cloud while they fail.
+    """
+
+    name: str
+    place: Callable[[Theatre], None]
+    is_made: Callable[[Theatre], bool]
+    objects: int
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def place_server(stage: Theatre) -> None:
+    """Ask for a server with two ports, a trunk, a root volume and a data volume."""
+    network = stage.network()["id"]
+    stage.before = stage.inventory()
+    spec = {
+        "identityRef": IDENTITY,
+        "flavor": "m1.small",
+        "image": IMAGE,
+        "sshKeyName": "lab",
+        "rootVolume": {"sizeGiB": 1},
+        "additionalBlockDevices": [{"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}],
+        "ports": [
+            {"network": {"id": network}, "trunk": True, "tags": ["first"]},
+            {"network": {"filter": {"name": "own"}}, "nameSuffix": "second"},
+        ],
+    }
+    stage.put(OPENSTACK_SERVER, {"metadata": {"name": NAME}, "spec": spec})
+
+
+def place_cluster(stage: Theatre, **spec: Any) -> None:
+    """Ask for a cluster as Cluster API has it."""
+    stage.before = stage.inventory()
+    ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": NAME}
+    cluster = stage.put(CLUSTER, {"metadata": {"name": NAME}, "spec": {"infrastructureRef": ref}})
+    whole = {"identityRef": IDENTITY, "managedSubnets": [{"cidr": "10.6.0.0/24"}], **spec}
+    metadata = {"name": NAME, "ownerReferences": [_owned_by(cluster)], "labels": {names.CLUSTER_NAME_LABEL: NAME}}
+    stage.put(OPENSTACK_CLUSTER, {"metadata": metadata, "spec": whole})
+
+
+def _owned_by(owner: Object) -> Object:
+    metadata = owner["metadata"]
+    version = "cluster.x-k8s.io/v1beta2"
+    return {"apiVersion": version, "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+
+
+def place_control_plane(stage: Theatre) -> None:
+    """Ask for a cluster with load balancer and groups, and for its first machine."""
+    balanced = {"managedLoadBalancer": {"enabled": True}}
+    place_cluster(stage, apiServer=balanced, managedSecurityGroups={"allowAllInClusterTraffic": True})
+    labels = {names.CLUSTER_NAME_LABEL: NAME, names.CONTROL_PLANE_LABEL: ""}
+    ref = {"apiGroup": names.GROUP, "kind": "OpenStackMachine", "name": NAME}
+    spec = {"clusterName": NAME, "bootstrap": {"dataSecretName": "boot"}, "infrastructureRef": ref}
+    stage.put(SECRET, {"metadata": {"name": "boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
+    machine = stage.put(MACHINE, {"metadata": {"name": NAME, "labels": labels}, "spec": spec})
+    metadata = {"name": NAME, "labels": labels, "ownerReferences": [_owned_by(machine)]}
+    stage.put(OPENSTACK_MACHINE, {"metadata": metadata, "spec": SERVER})
+
+
+def has_control_plane(stage: Theatre) -> bool:
+    """Tell whether the machine is up and takes its part of the API's traffic."""
+    if not (stage.is_ready(OPENSTACK_CLUSTER) and stage.is_ready(OPENSTACK_MACHINE)):
+        return False
+    return bool(stage.condition(OPENSTACK_MACHINE, NAME, "APIServerIngressReady").get("status") == "True")
+
+
+def has_bastion(stage: Theatre) -> bool:
+    """Tell whether the cluster and its bastion are up."""
+    is_up = stage.condition(OPENSTACK_CLUSTER, NAME, "BastionReady").get("status") == "True"
+    return stage.is_ready(OPENSTACK_CLUSTER) and is_up
+
+
+SCENES: Final = (
+    Scene("server", place_server, lambda stage: stage.is_ready(OPENSTACK_SERVER), 1),
+    Scene("control-plane", place_control_plane, has_control_plane, 3),
+    Scene("bastion", lambda stage: place_cluster(stage, bastion={"enabled": True, "spec": SERVER}), has_bastion, 2),
+)
+
+
+def delete_all(stage: Theatre) -> None:
+    """Ask for the deletion of everything, as Cluster API does: machines first."""
+    for kind, name in ((OPENSTACK_MACHINE, NAME), (OPENSTACK_SERVER, NAME)):
+        if stage.exists(kind, name) and not _owner(stage.get(kind, name)):
+            stage.delete(kind, name)
+    if stage.exists(OPENSTACK_CLUSTER, NAME):
+        stage.delete(OPENSTACK_CLUSTER, NAME)
+
+
+def _owner(obj: Object) -> Object | None:
+    owners = obj["metadata"].get("ownerReferences") or ()
+    return next((o for o in owners if names.GROUP in o["apiVersion"] and o.get("controller")), None)
