@@ -1,0 +1,277 @@
+"""What the servers of this folder are made on: one project, what a user has in it, a manager, a namespace.
+
+The same on the simulator and on the real services; the manager is a process on a real API server, under the account
+that ships.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from capo.local.errors import ApiError
+from capo.local.rig import Rig
+from capo.openstack.cloud import Cloud
+from capo.openstack.kinds import CINDER, KINDS, NOVA
+from e2e.contract import sweep, targets, tenancy
+from e2e.contract.wire import Wire
+from e2e.manager import Manager
+
+Object = dict[str, Any]
+
+API: Final = "/apis/infrastructure.cluster.x-k8s.io/v1alpha1"
+IPAM: Final = "/apis/ipam.cluster.x-k8s.io/v1beta2"
+ORC: Final = "/apis/openstack.k-orc.cloud/v1alpha1"
+LIMIT_S: Final = 300.0
+PUBLIC_KEY: Final = (
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFKDnzqhKf0CnhHdJRPnuQBy1p5Lz+W98cbLa7217tuH nobody@example.org"
+)
+FIRST_CIDR: Final = "10.71.0.0/24"
+SECOND_CIDR: Final = "10.71.1.0/24"
+
+
+@dataclass
+class Ground:
+    """What all servers of a run share.
+
+    Args:
+        run: prefix of all names in the cloud, and the namespace.
+        cloud: the plain member of the run's own project.
+        admin: an administrator of the cloud.
+        manager: the running manager.
+    """
+
+    rig: Rig
+    target: targets.Target
+    run: str
+    tenant: tenancy.Tenant
+    admin: Cloud
+    manager: Manager
+    network: Object = field(default_factory=dict)
+    subnets: tuple[Object, ...] = ()
+    other_network: Object = field(default_factory=dict)
+    groups: tuple[Object, ...] = ()
+    server_group: Object = field(default_factory=dict)
+    external_id: str = ""
+    image: Object = field(default_factory=dict)
+
+    @property
+    def cloud(self) -> Cloud:
+        """The plain member."""
+        return self.tenant.cloud
+
+    # -- Kubernetes ---------------------------------------------------------------------------------------------------
+
+    def apply(self, *objects: Object) -> None:
+        """Have objects in the run's namespace."""
+        self.rig.apply([{**o, "metadata": {**o["metadata"], "namespace": self.run}} for o in objects])
+
+    def get(self, base: str, plural: str, name: str) -> Object | None:
+        """Return an object, None when there is none."""
+        try:
+            found: Object = self.rig.api.get(self._path(base, plural, name))
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+        return found
+
+    def patch(self, base: str, plural: str, name: str, body: Object, *, subresource: str = "") -> None:
+        """Merge patch an object, or its status."""
+        path = self._path(base, plural, name) + (f"/{subresource}" if subresource else "")
+        self.rig.api.request("PATCH", path, json=body, headers={"Content-Type": "application/merge-patch+json"})
+
+    def delete(self, base: str, plural: str, name: str) -> None:
+        """Ask for an object's deletion; one that is gone is fine."""
+        self.rig.api.delete(self._path(base, plural, name))
+
+    def _path(self, base: str, plural: str, name: str) -> str:
+        return f"{base}/namespaces/{self.run}/{plural}/{name}"
+
+    def secret(self, name: str, entry: Mapping[str, Any]) -> Object:
+        """Return a Secret with credentials."""
+        text = yaml.safe_dump({"clouds": {"it": dict(entry)}}).encode()
+        return opaque(name, {"clouds.yaml": text})
+
+    def server_object(self, name: str, **spec: Any) -> Object:
+        """Return an OpenStackServer of the run's network, with good defaults."""
+        wanted = {
+            "identityRef": {"name": "member", "cloudName": "it"},
+            "flavor": "m1.tiny",
+            "image": {"id": self.image["id"]},
+            "sshKeyName": "",
+            "ports": [{"network": {"id": self.network["id"]}}],
+            **spec,
+        }
+        return {
+            "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",
+            "kind": "OpenStackServer",
+            "metadata": {"name": name},
+            "spec": {field_: value for field_, value in wanted.items() if value is not None},
+        }
+
+    def server(self, name: str) -> Object | None:
+        """Return an OpenStackServer as it is now."""
+        return self.get(API, "openstackservers", name)
+
+    def listed(self) -> list[Object]:
+        """Return all OpenStackServers of the run."""
+        found: list[Object] = self.rig.api.get(f"{API}/namespaces/{self.run}/openstackservers")["items"]
+        return found
+
+    def until(self, what: str, reached: Callable[[], Any], *, limit_s: float = LIMIT_S) -> Any:
+        """Wait until a function returns something true; return it."""
+        ends_s = time.monotonic() + limit_s
+        while not (answer := reached()):
+            if time.monotonic() > ends_s or not self.manager.is_alive():
+                raise AssertionError(f"{what}: not within {limit_s:.0f} s\n{self.manager.tail(30)}")
+            time.sleep(0.1)
+        return answer
+
+    def ready(self, name: str) -> Object:
+        """Wait until an OpenStackServer is ready; return it."""
+
+        def reached() -> Object | None:
+            found = self.server(name)
+            return found if found and found.get("status", {}).get("ready") else None
+
+        try:
+            found: Object = self.until(f"{name} is ready", reached)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{json.dumps((self.server(name) or {}).get('status'), indent=1)}") from error
+        return found
+
+    def condition(self, name: str, type_: str) -> Object:
+        """Return a condition of an OpenStackServer, empty when there is none."""
+        shown = (self.server(name) or {}).get("status", {}).get("conditions") or []
+        return next((c for c in shown if c["type"] == type_), {})
+
+    # -- OpenStack ----------------------------------------------------------------------------------------------------
+
+    def show(self, kind: str, id_: str) -> Object:
+        """Return a resource as an administrator sees it."""
+        what = KINDS[kind]
+        found: Object = self.admin.get(what.service, what.path(id_), microversion=what.microversion)[what.body_key]
+        return found
+
+    def records(self, obj: Object, kind: str) -> list[Object]:
+        """Return what an OpenStackServer made of a kind, by role, as an administrator sees it."""
+        found = [r for r in obj["status"]["resources"]["records"] if r["kind"] == kind]
+        return [self.show(kind, record["id"]) for record in sorted(found, key=lambda record: record["role"])]
+
+    def left(self) -> dict[str, list[str]]:
+        """Return the names of the project's servers, volumes, ports and trunks, those of routers and DHCP aside."""
+        project = self.tenant.project_id
+        found = {}
+        for kind in ("server", "volume", "port", "trunk"):
+            what = KINDS[kind]
+            listed = self.cloud.list_all(
+                what.service,
+                what.list_path,
+                what.key,
+                params=what.list_params(project),
+                microversion=what.microversion,
+            )
+            found[kind] = [b["name"] for b in listed if not str(b.get("device_owner", "")).startswith("network:")]
+        return {kind: names for kind, names in found.items() if names}
+
+    def make(self, service: str, path: str, kind: str, **values: Any) -> Object:
+        """Make something as the user."""
+        version = {"compute": NOVA, "volume": CINDER}.get(service)
+        made: Object = self.cloud.post(service, path, json={kind: values}, microversion=version)[kind]
+        return made
+
+
+def opaque(name: str, data: Mapping[str, bytes]) -> Object:
+    """Return a Secret."""
+    encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": encoded}
+
+
+@contextlib.contextmanager
+def prepared(rig: Rig, kubeconfig: Path, cloud: str, folder: Path) -> Iterator[Ground]:
+    """Have a project of our own and a manager that looks at a namespace of our own; nothing is left of both."""
+    run = f"servers-{secrets.token_hex(3)}"
+    rig.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": run}}])
+    manager = Manager(kubeconfig, folder / f"{run}.log", _flags(run))
+    with targets.running(cloud) as target:
+        wire = Wire(target.auth_url, [])
+        admin = tenancy.cloud_of(wire, tenancy.credentials_of(target.admin))
+        tenant = tenancy.make(wire, target, admin, run)
+        ground = Ground(rig, target, run, tenant, admin, manager)
+        try:
+            _furnish(ground)
+            ground.apply(ground.secret("member", tenant.entry), ground.secret("admin", _as_admin(ground)))
+            manager.start()
+            yield ground
+        finally:
+            if manager.is_alive():
+                manager.stop()
+            sweep.empty(tenant.cloud, admin, tenant.project_id, every_s=target.every_s)
+            tenancy.remove(admin, tenant)
+
+
+def _flags(namespace: str) -> tuple[str, ...]:
+    return (
+        f"--namespace={namespace}",
+        "--health-addr=127.0.0.1:0",
+        "--diagnostics-address=127.0.0.1:0",
+        "--insecure-diagnostics=true",
+        "--webhook-host=127.0.0.1",
+        "--webhook-port=0",
+        "--sync-period=20s",
+        "--v=4",
+    )
+
+
+def _as_admin(ground: Ground) -> Object:
+    """Return credentials of a user of the project who is an administrator: some fields are for them alone."""
+    name, password = f"{ground.run}-admin", secrets.token_hex(12)
+    wanted = {"name": name, "domain_id": "default", "password": password}
+    user = ground.admin.post("identity", "/users", json={"user": wanted})["user"]
+    roles = [role["name"] for role in ground.admin.get("identity", "/roles")["roles"]]
+    # Neutron 2026.2 leaves the binding profile to the role `service`, not even to administrators; others have no such role.
+    for role in ("member", "admin", "service"):
+        if role in roles:
+            tenancy.grant(ground.admin, ground.tenant.project_id, user["id"], role)
+    return ground.tenant.with_auth(username=name, password=password)
+
+
+def _furnish(ground: Ground) -> None:
+    """Make what a user has before the first server."""
+    run = ground.run
+    ground.network = ground.make("network", "/networks", "network", name=f"{run}-net")
+    ground.other_network = ground.make("network", "/networks", "network", name=f"{run}-other")
+    cidrs = {FIRST_CIDR: ground.network, SECOND_CIDR: ground.network, "10.72.0.0/24": ground.other_network}
+    made = [
+        ground.make("network", "/subnets", "subnet", name=f"{run}-{i}", network_id=net["id"], cidr=cidr, ip_version=4)
+        for i, (cidr, net) in enumerate(cidrs.items())
+    ]
+    ground.subnets = tuple(made)
+    ground.groups = tuple(
+        ground.make("network", "/security-groups", "security_group", name=f"{run}-{i}") for i in range(2)
+    )
+    ground.server_group = ground.make(
+        "compute", "/os-server-groups", "server_group", name=f"{run}-group", policy="soft-anti-affinity"
+    )
+    ground.make("compute", "/os-keypairs", "keypair", name=f"{run}-key", type="ssh", public_key=PUBLIC_KEY)
+    external = ground.cloud.get("network", "/networks", params={"router:external": True})["networks"]
+    ground.external_id = external[0]["id"]
+    router = ground.make(
+        "network", "/routers", "router", name=run, external_gateway_info={"network_id": ground.external_id}
+    )
+    for subnet in ground.subnets[:1]:
+        path = f"/routers/{router['id']}/add_router_interface"
+        ground.cloud.put("network", path, json={"subnet_id": subnet["id"]})
+    ground.cloud.put("network", f"/networks/{ground.network['id']}/tags", json={"tags": [f"{run}-tag"]})
+    ground.cloud.put("network", f"/security-groups/{ground.groups[1]['id']}/tags", json={"tags": [f"{run}-tag"]})
+    ground.image = ground.cloud.get("image", "/images", params={"name": "tiny-image"})["images"][0]

@@ -1,0 +1,50 @@
+"""Every field of an OpenStackServer, written by hand, without a Cluster: what is asked for is what there is.
+
+All servers that were selected are applied at once, so that they are made side by side, as those of a scale-out are.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from e2e.servers.cases import CASES, Case, Seen
+from e2e.servers.ground import API, Ground
+
+pytestmark = pytest.mark.integration
+
+
+def name_of(wanted: Case) -> str:
+    return re.sub("[^a-z0-9]+", "-", wanted.id.lower())
+
+
+@pytest.fixture(scope="session")
+def applied(ground: Ground, request: pytest.FixtureRequest) -> Ground:
+    """The ground with the servers of all cases that were selected."""
+    items = [item for item in request.session.items if isinstance(item, pytest.Function)]
+    params = [item.callspec.params.get("wanted") for item in items if hasattr(item, "callspec")]
+    selected = {wanted.id: wanted for wanted in params if isinstance(wanted, Case)}
+    ground.apply(*(ground.server_object(name_of(c), **c.spec(ground)) for c in selected.values()))
+    return ground
+
+
+@pytest.mark.parametrize("wanted", CASES.values(), ids=lambda c: c.id)
+def test_what_is_asked_for_is_what_there_is(applied: Ground, wanted: Case) -> None:
+    name = name_of(wanted)
+    obj = applied.ready(name)
+    server = applied.show("server", obj["status"]["instanceID"])
+
+    assert server["name"] == name
+    wanted.check(Seen(applied, obj, server, applied.records(obj, "port")))
+    assert obj["status"]["resources"]["ports"] == [{"id": p["id"]} for p in applied.records(obj, "port")]
+
+
+def test_nothing_is_left_of_servers_that_are_deleted(ground: Ground) -> None:
+    mine = [item["metadata"]["name"] for item in ground.listed()]
+    for name in mine:
+        ground.delete(API, "openstackservers", name)
+
+    ground.until("all servers are gone", lambda: not ground.listed())
+
+    assert ground.left() == {}
