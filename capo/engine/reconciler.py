@@ -165,8 +165,9 @@ class Reconciler(Generic[S]):
         results = self._all_named(writer.obj, walked)
         due_s = self._backoff.note(turn.key, writer.obj, results, guard)
         report = self.subject.report(scope, results)
-        writer.spec(report.spec)
-        self._write(turn, writer, results, report)
+        if not _only_looks(turn, writer, results):
+            writer.spec(report.spec)
+            self._write(turn, writer, results, report)
         if all_done(results):
             writer.settle_takeover()
         self._after_failures(writer, results, guard)
@@ -278,6 +279,17 @@ class Reconciler(Generic[S]):
 
 def _finalizers(obj: Mapping[str, Any]) -> list[str]:
     return obj["metadata"].get("finalizers") or []
+
+
+def _only_looks(turn: Turn, writer: Writer, results: Results) -> bool:
+    """Tell whether a pass made nothing and has nothing to tell but that it looks; the next one has the answer.
+
+    What it pinned is worked out again then: nothing was made from it. A look that fails or takes too long is a failure.
+    """
+    is_looking = any(isinstance(result, Unseen) for result in results.values())
+    is_telling = any(isinstance(result, Wait | Failed) for result in results.values())
+    is_saved = turn.ledger.to_status() == Ledger.read(writer.obj.get("status")).to_status()
+    return is_looking and not is_telling and is_saved
 
 
 def _authentication(results: Results) -> list[Condition]:

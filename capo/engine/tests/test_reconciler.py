@@ -15,7 +15,14 @@ from capo.engine.steps import Create, Done, Outcome, Plan, Results, Step, Wait
 from capo.engine.store import Store
 from capo.engine.tests.fake_kube import FakeClock, FakeKube
 from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
-from capo.errors import AmbiguousAnswerError, IdentityError, InvalidSpecError, NotAuthorizedError, QuotaExceededError
+from capo.errors import (
+    AmbiguousAnswerError,
+    IdentityError,
+    InvalidSpecError,
+    NotAuthorizedError,
+    NotYetObserved,
+    QuotaExceededError,
+)
 from capo.kube.kinds import OPENSTACK_SERVER, Key
 from capo.ledger import Ledger
 from capo.names import Stamp
@@ -198,6 +205,45 @@ def test_a_second_pass_over_a_settled_object_writes_nothing(world: World) -> Non
     world.reconcile()
 
     assert world.kube.writes == []
+
+
+def test_a_pass_that_made_nothing_and_still_looks_writes_nothing_more_than_the_stamp(world: World) -> None:
+    def pinning(scope: ToyScope) -> Outcome:
+        scope.turn.pinned["resolved"] = {"flavor": "m1"}
+        return Done()
+
+    unknown = [NotYetObserved("thing")]
+
+    def looking(scope: ToyScope) -> Outcome:
+        if unknown:
+            raise unknown.pop()
+        return ensure(scope)
+
+    world.subject.plan = Plan((Step("Resolved", pinning, remove), Step("ThingReady", looking, remove)))
+
+    world.reconcile()
+
+    assert [verb for verb, *_ in world.kube.writes] == ["patch"]
+    world.reconcile()
+    assert world.obj["status"]["resolved"] == {"flavor": "m1"}
+    assert world.condition("Ready")["status"] == "True"
+
+
+def test_what_a_pass_made_and_what_fails_in_it_is_written_while_another_step_looks(world: World) -> None:
+    def looking(_: ToyScope) -> Outcome:
+        raise NotYetObserved("other")
+
+    world.subject.plan = Plan((Step("ThingReady", ensure, remove), Step("Other", looking, remove)))
+
+    world.reconcile()
+
+    assert [record["id"] for record in world.obj["status"]["resources"]["records"]] == ["id-1"]
+    assert world.condition("ThingReady")["status"] == "True"
+
+    world.cloud.things.clear()
+    world.cloud.fault = QuotaExceededError("none left")
+    world.reconcile()
+    assert world.condition("ThingReady")["reason"] == "QuotaExceeded"
 
 
 def test_the_spec_is_written_before_the_status_that_speaks_of_it(world: World) -> None:
