@@ -43,6 +43,17 @@ FORMATS: Final = {
 }
 
 
+ALTERNATIVES: Final = frozenset(
+    {
+        *("number", "string"),  # beside bool
+        *("remoteGroupID", "remoteIPPrefix"),  # beside remoteManagedGroups
+        *("disableExternalNetwork", "disablePortSecurity"),  # true excludes other fields
+        "providerID",
+    }
+)
+"""Fields that do not go with others."""
+
+
 def least(schema: Json) -> Any:
     """Return the least value that a schema and its rules take; of an object the required fields alone."""
     match schema.get("type"):
@@ -118,6 +129,20 @@ def given(schema: Json) -> Any:
             name, part = next(iter(schema["properties"].items()))
             value = fixed(schema, {name: given(part)})
     return changed(schema, value) if value == schema.get("default") else value
+
+
+def full(schema: Json) -> Any:
+    """Return a value with every field that can stand beside the others."""
+    match schema.get("type"):
+        case "array":
+            return [full(schema["items"])]
+        case "object" if "additionalProperties" in schema:
+            return {places.KEY: full(schema["additionalProperties"])}
+        case "object":
+            names = [name for name in schema["properties"] if name not in ALTERNATIVES]
+            most = schema.get("maxProperties", len(names))
+            return fixed(schema, {name: full(schema["properties"][name]) for name in names[:most]})
+    return least(schema)
 
 
 def several(schema: Json, amount: int) -> list[Any]:

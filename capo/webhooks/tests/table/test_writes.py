@@ -1,0 +1,81 @@
+"""What all kinds have in common on the real API server: applied twice, shared by clients, pruned, deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+from capo.api import conversion
+from capo.api.conversion.stash import ANNOTATION
+from capo.webhooks.tests.clients import Client, ok
+from capo.webhooks.tests.table import places, samples
+from capo.webhooks.tests.table.places import Json, Version
+from capo.webhooks.tests.table.test_bounds import VERSIONS, an
+
+pytestmark = pytest.mark.integration
+
+
+def full(version: Version) -> Json:
+    """Return a spec with every field that can stand beside the others."""
+    spec: Json = samples.full(version.root["properties"]["spec"])
+    return spec
+
+
+@VERSIONS
+def test_a_full_object_is_applied_without_a_warning_of_the_api_server(client: Client, version: Version) -> None:
+    answer = client.apply(version.name, version.kind, full(version), name=client.namespace, params={"dryRun": "All"})
+
+    assert answer.status_code == 201, answer.text
+    warnings = answer.headers.get("Warning", "").split("299 - ")
+    assert [text for text in warnings if text and not text.startswith('"spec')] == []  # ours begin with the field
+
+
+@VERSIONS
+def test_what_was_applied_is_read_back_and_applied_again_without_a_write(client: Client, version: Version) -> None:
+    spec = full(version)
+    first = ok(client.apply(version.name, version.kind, spec, name=client.namespace))
+
+    again = ok(client.apply(version.name, version.kind, spec, name=client.namespace))
+
+    assert first["spec"] == spec
+    assert again == first
+
+
+@pytest.mark.parametrize("version", [v for v in places.versions() if v.kind in conversion.KINDS], ids=str)
+def test_a_label_of_a_client_of_the_other_version_leaves_everything_else(client: Client, version: Version) -> None:
+    other = {"v1beta1": "v1beta2", "v1beta2": "v1beta1"}[version.name]
+    first = ok(client.apply(version.name, version.kind, full(version)))
+
+    ok(client.merge(other, version.kind, "one", {"metadata": {"labels": {"a": "b"}}}))
+    read = client.read(version.name, version.kind, "one")
+    again = ok(client.apply(version.name, version.kind, full(version)))
+
+    assert read["spec"] == first["spec"]
+    assert read["metadata"]["generation"] == first["metadata"]["generation"]
+    assert again["metadata"]["resourceVersion"] == read["metadata"]["resourceVersion"]
+    assert ANNOTATION not in read["metadata"].get("annotations", {}) or version.kind == "OpenStackClusterTemplate"
+
+
+@VERSIONS
+@pytest.mark.parametrize(
+    ("how", "status", "is_warned"), [("Ignore", 201, False), ("Warn", 201, True), ("Strict", 400, False)]
+)
+def test_an_unknown_field_is_pruned_unless_the_client_asks_for_strict_validation(
+    client: Client, version: Version, how: str, status: int, *, is_warned: bool
+) -> None:
+    spec: Json = samples.least(version.root["properties"]["spec"])
+    body = an(version, {"spec": spec | {"cloudsFromTheFuture": 3}})
+
+    params = {"fieldValidation": how, "dryRun": "All"}
+    answer = client.session.post(client.path(version.name, version.kind), json=body, params=params, timeout=30)
+
+    assert answer.status_code == status, answer.text
+    assert ('unknown field \\"spec.cloudsFromTheFuture\\"' in answer.headers.get("Warning", "")) == is_warned
+    assert "cloudsFromTheFuture" not in answer.json().get("spec", {})
+
+
+@VERSIONS
+def test_an_object_can_be_deleted_in_any_version(client: Client, version: Version) -> None:
+    ok(client.apply(version.name, version.kind, full(version), name=client.namespace))
+
+    assert client.delete(version.name, version.kind, client.namespace).status_code == 200
+    assert client.session.get(client.path(version.name, version.kind, client.namespace)).status_code == 404
