@@ -17,7 +17,7 @@ KEEP ?=
 .PHONY: help venv build test test-full check format rig-up rig-down crash crash-sample openstack-up openstack-down contract contract-record bench demo demo-end release
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -52,6 +52,9 @@ crash: build ## have every write of servers, clusters and bastions go wrong in e
 
 crash-sample: export CRASH_SECONDS ?= 240
 crash-sample: crash ## the same for as many writes as four minutes allow, other ones for each commit
+
+e2e-kind: $(STAMP) ## the demo's scenario in a kind cluster (needs docker or podman, Go, and the network)
+	$(BIN)/pytest -m kind e2e/kind
 
 demo: build $(if $(filter lab,$(CLOUD)),openstack-up) ## a whole cluster up and down (CLOUD=lab, CLOUD=<name>, KEEP=1)
 	$(BIN)/capo demo --cloud $(CLOUD) $(if $(KEEP),--keep) $(DEMO_FLAGS)
