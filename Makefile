@@ -14,7 +14,7 @@ CLOUD ?= simulator
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build test test-full check format rig-up rig-down crash crash-sample openstack-up openstack-down contract contract-record bench demo demo-end release
+.PHONY: help venv build test test-full check format rig-up rig-down crash crash-sample openstack-up openstack-down contract contract-record e2e-kind bench demo demo-end release
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'

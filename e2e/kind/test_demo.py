@@ -28,12 +28,8 @@ def test_a_cluster_comes_up_and_goes_without_a_trace(management: Management, sit
 
     management.kubectl("apply", "--server-side", "--filename=-", input=yaml.safe_dump_all(objects))
     management.kubectl("wait", f"openstackcluster/{CLUSTER}", "--for=condition=Ready", f"--timeout={LIMIT}")
-    management.kubectl(
-        "wait",
-        f"kubeadmcontrolplane/{CLUSTER}-control-plane",
-        "--for=jsonpath={.status.replicas}=1",
-        f"--timeout={LIMIT}",
-    )
+    control_plane, has_machine = f"kubeadmcontrolplane/{CLUSTER}-control-plane", "--for=jsonpath={.status.replicas}=1"
+    management.kubectl("wait", control_plane, has_machine, f"--timeout={LIMIT}")
     provisioned = "--for=jsonpath={.status.phase}=Provisioned"
     management.kubectl("wait", "machines", f"--selector={FIRST}", provisioned, f"--timeout={LIMIT}")
     made = inventory.change(before, inventory.take(site.member))
