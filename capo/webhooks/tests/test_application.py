@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from capo.webhooks import application
+from capo.local import pki
+from capo.webhooks import application, server
 from capo.webhooks.tests.serving import Served, serving
 
 Json = dict[str, Any]
@@ -203,3 +205,23 @@ def test_the_cipher_suites_are_those_that_are_asked_for(tmp_path: Path) -> None:
         context.maximum_version = ssl.TLSVersion.TLSv1_2
 
         assert handshake(picky, context)[0] == "ECDHE-ECDSA-AES256-GCM-SHA384"
+
+
+def test_a_new_certificate_is_served_without_a_restart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "REFRESH_S", 0.01)
+    with serving(tmp_path) as running:
+        _, before = handshake(running, trusting(running))
+        renewed = tmp_path / "renewed"
+        pki.create(renewed)
+        for name in ("tls.crt", "tls.key"):
+            (renewed / "webhook" / name).replace(tmp_path / "webhook" / name)
+        (renewed / "ca.crt").replace(tmp_path / "ca.crt")
+
+        after = before
+        for _ in range(500):
+            with contextlib.suppress(ssl.SSLError):  # until the new one is served, its authority does not vouch for it
+                _, after = handshake(running, trusting(running))
+                break
+
+        assert after != before
+        assert running.post(application.CONVERT, conversion_review([machine()])).status_code == 200
