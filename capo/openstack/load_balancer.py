@@ -177,6 +177,22 @@ def create_member(cloud: Cloud, pool_id: str, wanted: WantedMember) -> Body:
     return body
 
 
+def add_members(
+    cloud: Cloud, pool_id: str, wanted: Sequence[WantedMember], *, beside: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """Add members to a pool in one change; others stay.
+
+    Args:
+        beside: the members that are there: an Octavia that does not know ``additive_only`` deletes what is left out.
+
+    Raises:
+        ConflictError: the load balancer is busy.
+    """
+    kept = [{"address": member["address"], "protocol_port": member["protocol_port"]} for member in beside]
+    body = {"members": [*kept, *map(_member, wanted)]}
+    cloud.put("load-balancer", f"/lbaas/pools/{pool_id}/members", json=body, params={"additive_only": "true"})
+
+
 def delete_member(cloud: Cloud, pool_id: str, member_id: str) -> None:
     """Delete a member; one that is gone is fine.
 

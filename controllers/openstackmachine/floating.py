@@ -7,20 +7,17 @@ has it, and hands it over before it goes (W-09). One of the user's is taken from
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from capo import names
-from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackCluster
-from capo.contract import machines, references
-from capo.controllers.openstackmachine import ports
+from capo.controllers.openstackmachine import ports, siblings
 from capo.controllers.openstackmachine.child import INFRASTRUCTURE
 from capo.controllers.openstackmachine.ports import Place
 from capo.controllers.openstackmachine.scope import MachineScope
+from capo.controllers.openstackmachine.siblings import Sibling
 from capo.engine.steps import Done, Outcome, Wait
 from capo.errors import CapoError, ForeignResourceError
-from capo.kube.kinds import OPENSTACK_MACHINE, OPENSTACK_SERVER
 from capo.ledger import Ledger
 from capo.openstack import floating_ip
 
@@ -36,13 +33,13 @@ def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
         return Done(f"no floating IP of the project has the address {infra.spec.control_plane_endpoint.host}")
     if found is None:
         return Wait(INFRASTRUCTURE, "the floating IP of the cluster is not there")
-    siblings = list(_siblings(scope))
-    if found.get("port_id") in {port_id for server in filter(_is_living, siblings) for port_id in _port_ids(server)}:
+    others = siblings.of(scope)
+    if found.get("port_id") in {port_id for each in others if each.is_living for port_id in each.port_ids}:
         return Done(f"another control plane machine has {found['floating_ip_address']}")
     place = ports.of_machine(scope, infra)
     if found.get("port_id") != place.port_id:
         if found["id"] != _recorded_id(scope):
-            found = _untaken(scope, found, siblings)
+            found = _untaken(scope, found, others)
         _move(scope, found, place)
     return Done()
 
@@ -66,7 +63,7 @@ def _move(scope: MachineScope, body: Body, place: Place) -> None:
     scope.observed.learn("floating_ip", moved)
 
 
-def _untaken(scope: MachineScope, body: Body, siblings: list[OpenStackServer]) -> Body:
+def _untaken(scope: MachineScope, body: Body, others: list[Sibling]) -> Body:
     """Return a floating IP of the user as it is now: it may have been put to use since the last look.
 
     Raises:
@@ -74,7 +71,7 @@ def _untaken(scope: MachineScope, body: Body, siblings: list[OpenStackServer]) -
     """
     body = floating_ip.get(scope.cloud, body["id"])
     scope.observed.learn("floating_ip", body)
-    known = {port_id for server in siblings for port_id in _port_ids(server)} | set(_own_port_ids(scope))
+    known = {*siblings.port_ids(scope.server), *(port_id for each in others for port_id in each.port_ids)}
     if not body.get("port_id") or body["port_id"] in known:
         return body
     raise ForeignResourceError(
@@ -86,8 +83,8 @@ def _untaken(scope: MachineScope, body: Body, siblings: list[OpenStackServer]) -
 
 def hand_over(scope: MachineScope, infra: OpenStackCluster) -> None:
     """Have the floating IP on another living machine before this one goes; where that fails, that machine takes it."""
-    own = _own_port_ids(scope)
-    heirs = filter(_is_living, _siblings(scope)) if own else ()
+    own = siblings.port_ids(scope.server)
+    heirs = [each.server for each in siblings.of(scope) if each.is_living] if own else []
     network_id = infra.status.network.id if infra.status.network else ""
     heir_id = next(filter(None, (ports.port_id_on(server, network_id) for server in heirs)), None)
     if heir_id is None:
@@ -96,32 +93,3 @@ def hand_over(scope: MachineScope, infra: OpenStackCluster) -> None:
         found = _find(scope, infra)
         if found and found.get("port_id") in own:
             _move(scope, found, ports.place_of(scope.observed.get("port", heir_id)))
-
-
-def _siblings(scope: MachineScope) -> Iterator[OpenStackServer]:
-    """Yield the servers of the rest of the control plane, whatever their state."""
-    store, name = scope.turn.tools.store, references.cluster_name(scope.turn.obj)
-    if not name:
-        return
-    for obj in store.by_label(OPENSTACK_MACHINE, scope.namespace, names.CLUSTER_NAME_LABEL, name):
-        metadata = obj["metadata"]
-        server = store.get(OPENSTACK_SERVER, scope.namespace, metadata["name"])
-        if server is None or metadata["name"] == scope.name or not machines.is_control_plane(obj):
-            continue
-        is_going = bool(metadata.get("deletionTimestamp") or server["metadata"].get("deletionTimestamp"))
-        found = OpenStackServer.model_validate(server)
-        yield (
-            found.model_copy(update={"status": found.status.model_copy(update={"ready": False})}) if is_going else found
-        )
-
-
-def _is_living(server: OpenStackServer) -> bool:
-    return server.status.ready
-
-
-def _port_ids(server: OpenStackServer) -> list[str]:
-    return [port.id for port in server.status.resources.ports] if server.status.resources else []
-
-
-def _own_port_ids(scope: MachineScope) -> list[str]:
-    return _port_ids(scope.server) if scope.server else []

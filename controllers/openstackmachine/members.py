@@ -1,22 +1,24 @@
 """The machine's member in each pool of the API load balancer; the pools are the OpenStackCluster's.
 
 Members are not among what the observer lists: they are listed in their pool right before one is made, so that none is
-made twice, and looked at again with the pools, once per resync. Source: behaviour reference, machines.md 2.7 a.
+made twice, and looked at again with the pools, once per resync. Those of others that are missing, too, come with it in
+one change. Source: behaviour reference, machines.md 2.7 a, W-28.
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from capo import names
 from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import references
-from capo.controllers.openstackmachine import ports
+from capo.controllers.openstackmachine import ports, siblings, turns
 from capo.controllers.openstackmachine.child import INFRASTRUCTURE
 from capo.controllers.openstackmachine.ports import Place
 from capo.controllers.openstackmachine.scope import MachineScope
+from capo.controllers.openstackmachine.turns import BUSY_S
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import ConflictError, NotFoundError
 from capo.ledger import Ledger, Record
@@ -27,7 +29,6 @@ from capo.openstack.load_balancer import WantedMember
 Body = Mapping[str, Any]
 
 KIND: Final = "member"
-BUSY_S: Final = 2.0
 
 
 def role_of(port: int) -> str:
@@ -84,17 +85,53 @@ def _is_known(scope: MachineScope, port: int, pool_id: str) -> bool:
 
 
 def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id: str) -> Outcome:
-    place = ports.of_machine(scope, infra)
-    found = mine(load_balancer.members(scope.cloud, pool_id), scope.stamp(role_of(port)), address=place.address)
+    if wait := turns.busy(scope):
+        return wait
+    place, role = ports.of_machine(scope, infra), role_of(port)
+    listed = load_balancer.members(scope.cloud, pool_id)
+    if dead := dead_member(listed, role, siblings.owners(scope)):
+        # Its machine went without it, as when somebody removed the finalizer.
+        return _leave(scope, pool_id, dead) or Wait("Building", "a member without a machine leaves the pool", BUSY_S)
+    found = mine(listed, scope.stamp(role), address=place.address)
     if found is None:
-        wanted = wanted_member(scope, infra, port, place)
-        return Create(KIND, (role_of(port),), lambda: {role_of(port): _created(scope, pool_id, wanted)})
+        candidates = [Candidate(scope.name, scope.stamp(role), place), *_missing(scope, infra, port, listed)]
+        missing = [wanted_member(scope, infra, port, each) for each in candidates]
+        return Create(KIND, (role,), lambda: {role: _created(scope, pool_id, listed, missing)})
     if found["address"] != place.address or found["provisioning_status"] == "PENDING_DELETE":
-        _delete(scope, pool_id, found)
-        return Wait("Building", "a member with another address leaves the pool", after_s=BUSY_S)
-    scope.turn.ledger.record(KIND, role_of(port), found["id"])
+        return _leave(scope, pool_id, found) or Wait(
+            "Building", "a member with another address leaves the pool", BUSY_S
+        )
+    scope.turn.ledger.record(KIND, role, found["id"])
     scope.saw_member(pool_id, found["id"])
     return Done()
+
+
+def _missing(scope: MachineScope, infra: OpenStackCluster, port: int, listed: Sequence[Body]) -> Iterator[Candidate]:
+    """Yield the others of the control plane that are missing in the pool, too: one change instead of one for each."""
+    network_id = infra.status.network.id if infra.status.network else ""
+    for each in siblings.of(scope):
+        port_id = ports.port_id_on(each.server, network_id)
+        if not (each.is_living and each.owner and port_id):
+            continue
+        place = ports.place_of(scope.observed.get("port", port_id))
+        stamp = Stamp(each.owner, role_of(port))
+        if mine(listed, stamp, address=place.address) is None:
+            yield Candidate(each.name, stamp, place)
+
+
+def dead_member(listed: Iterable[Body], role: str, owners: Collection[str] | None) -> Body | None:
+    """Return a member that was made for a machine which does not exist any more; pure.
+
+    Args:
+        owners: owner ids of all machines of the cluster; None when one is not known, so that nobody can tell.
+    """
+    if owners is None:
+        return None
+    for member in listed:
+        stamps = [stamp for tag in member.get("tags") or () if (stamp := names.stamp_in(tag)) and stamp.role == role]
+        if stamps and not any(stamp.owner in owners for stamp in stamps):
+            return member
+    return None
 
 
 def mine(listed: Iterable[Body], stamp: Stamp, *, address: str | None) -> Body | None:
@@ -109,16 +146,30 @@ def mine(listed: Iterable[Body], stamp: Stamp, *, address: str | None) -> Body |
     return next(iter([*stamped, *placed]), None)
 
 
-def wanted_member(scope: MachineScope, infra: OpenStackCluster, port: int, place: Place) -> WantedMember:
-    """Return the member of the machine behind one port."""
+@dataclass(frozen=True)
+class Candidate:
+    """A machine that is to be a member.
+
+    Args:
+        machine: its name.
+        stamp: of its member.
+    """
+
+    machine: str
+    stamp: Stamp
+    place: Place
+
+
+def wanted_member(scope: MachineScope, infra: OpenStackCluster, port: int, candidate: Candidate) -> WantedMember:
+    """Return the member of a machine behind one port."""
     cluster = references.cluster_name(scope.owners.machine or scope.turn.obj) or ""
     resource_name = names.cluster_resource_name(scope.namespace, cluster)
     return WantedMember(
-        stamp=scope.stamp(role_of(port)),
-        name=names.member(resource_name, port, scope.name),
-        address=place.address,
+        stamp=candidate.stamp,
+        name=names.member(resource_name, port, candidate.machine),
+        address=candidate.place.address,
         port=port,
-        subnet_id=place.subnet_id if is_elsewhere(infra) else None,
+        subnet_id=candidate.place.subnet_id if is_elsewhere(infra) else None,
         tags=tuple(infra.spec.tags),
     )
 
@@ -130,23 +181,35 @@ def is_elsewhere(infra: OpenStackCluster) -> bool:
     return its_network is not None and network is not None and its_network.id != network.id
 
 
-def _created(scope: MachineScope, pool_id: str, wanted: WantedMember) -> Body:
-    made = load_balancer.create_member(scope.cloud, pool_id, wanted)
+def _created(scope: MachineScope, pool_id: str, listed: Sequence[Body], missing: Sequence[WantedMember]) -> Body:
+    """Add the machine's member, the first one, and those of others that are missing; return the machine's own."""
+    own = missing[0]
+    with turns.taken(scope):
+        if len(missing) == 1:
+            made = load_balancer.create_member(scope.cloud, pool_id, own)
+        else:
+            load_balancer.add_members(scope.cloud, pool_id, missing, beside=listed)
+            now = load_balancer.members(scope.cloud, pool_id)
+            made = next(member for member in now if member["address"] == own.address)
     scope.saw_member(pool_id, made["id"])
     return made
 
 
 def remove(scope: MachineScope) -> Outcome:
-    """Have no member of the machine in any pool: the load balancer sends it nothing when this is done."""
+    """Have no member of the machine in any pool: the load balancer sends it nothing when this is done.
+
+    Raises:
+        LoadBalancerFailedError: the load balancer takes no change.
+    """
     ledger = Ledger.read((scope.owners.infra or {}).get("status"))
-    left = [leaving for record in ledger.of_kind("pool") if (leaving := _leaving(scope, record))]
-    if left:
-        return Wait("Deleting", "the load balancer takes the machine out of its pools", after_s=BUSY_S)
+    for record in ledger.of_kind("pool"):
+        if wait := turns.busy(scope) or _leave_pool(scope, record):
+            return Wait("Deleting", f"the load balancer takes the machine out of its pools: {wait.message}", BUSY_S)
     return NotNeeded()
 
 
-def _leaving(scope: MachineScope, pool: Record) -> bool:
-    """Ask for the deletion of the machine's member in a pool; tell whether it is still there."""
+def _leave_pool(scope: MachineScope, pool: Record) -> Wait | None:
+    """Ask for the deletion of the machine's member in a pool; return the wait for its end, None when it is gone."""
     role = pool.role.replace("pool-", "member-", 1)
     try:
         found = mine(load_balancer.members(scope.cloud, pool.id), scope.stamp(role), address=None)
@@ -154,13 +217,17 @@ def _leaving(scope: MachineScope, pool: Record) -> bool:
         found = None  # the pool is gone
     if found is None:
         scope.turn.ledger.drop(role)
-        return False
-    _delete(scope, pool.id, found)
-    return True
+        return None
+    return _leave(scope, pool.id, found) or Wait("Deleting", f"member {found['id']} is leaving")
 
 
-def _delete(scope: MachineScope, pool_id: str, member: Body) -> None:
-    """Ask for the deletion of a member, unless that goes on; a load balancer that is busy is asked again later."""
-    if member.get("provisioning_status") != "PENDING_DELETE":
-        with contextlib.suppress(ConflictError):
+def _leave(scope: MachineScope, pool_id: str, member: Body) -> Wait | None:
+    """Ask for the deletion of a member, unless that goes on; return a wait when the load balancer is busy."""
+    if member.get("provisioning_status") == "PENDING_DELETE":
+        return None
+    try:
+        with turns.taken(scope):
             load_balancer.delete_member(scope.cloud, pool_id, member["id"])
+    except ConflictError as error:
+        return Wait("Building", f"the load balancer is busy: {error.message}", BUSY_S)
+    return None

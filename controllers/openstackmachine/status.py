@@ -12,7 +12,8 @@ from capo import names
 from capo.api.meta import Condition as ShownCondition
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackMachine
-from capo.engine.conditions import Condition
+from capo.engine.conditions import READY, Condition
+from capo.engine.steps import Failed, Result, Wait
 
 AUTHENTICATED: Final = "OpenStackAuthenticationSucceeded"
 
@@ -37,6 +38,16 @@ def provider_id(machine: OpenStackMachine, server: OpenStackServer) -> dict[str,
         return {}
     own = machine.spec.identity_ref
     return {"providerID": names.provider_id(server.status.instance_id, own.region if own else None)}
+
+
+def kept_ready(machine: OpenStackMachine, ingress: Result) -> list[Condition]:
+    """Return ``Ready`` of a machine that was ready, as long as its server is: its way in was there before.
+
+    What is wrong with load balancer or floating IP later is told by the ingress condition. It must not have a
+    MachineHealthCheck replace the whole control plane because Octavia does not answer.
+    """
+    was_ready = any(shown.type == READY and shown.status == "True" for shown in machine.status.conditions)
+    return [Condition(READY, "True", "Ready")] if was_ready and isinstance(ingress, Failed | Wait) else []
 
 
 def refused_credentials(conditions: Sequence[ShownCondition]) -> list[Condition]:

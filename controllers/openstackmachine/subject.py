@@ -74,7 +74,7 @@ class MachineSubject:
         return Report(
             status=status.of_server(scope.machine, server),
             spec=status.provider_id(scope.machine, server),
-            conditions=conditions,
+            conditions=[*status.kept_ready(scope.machine, results[INGRESS]), *conditions],
         )
 
     def credentials(self, obj: Object, tools: Tools) -> str:

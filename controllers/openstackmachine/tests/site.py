@@ -43,12 +43,12 @@ class Site:
             {"protocol": "TCP", "protocol_port": port, "default_pool": {**pool, "name": f"pool-{port}"}}
             for port in (6443, *more_ports)
         ]
-        self.stage.member.make(
+        made = self.stage.member.make(
             f"{LBAAS}/loadbalancers", "loadbalancer", vip_network_id=self.network["id"], listeners=listeners
         )
         self.stage.clock.advance(60)
         pools = {listener["protocol_port"]: listener["default_pool_id"] for listener in self.all("listeners")}
-        self.record(**{f"pool_{port}": pool_id for port, pool_id in pools.items()})
+        self.record(lb_api=made["id"], **{f"pool_{port}": pool_id for port, pool_id in pools.items()})
         self.stage.cloud.counter.reset()
 
     def float(self) -> None:

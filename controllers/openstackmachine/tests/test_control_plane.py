@@ -37,12 +37,13 @@ def test_member_costs_two_requests_and_none_afterwards(site: Site) -> None:
     site.add("one")
     site.stage.settle(for_s=120)
 
-    before = [r for r in site.stage.requests() if "lbaas" in r]
+    # The load balancers are listed for the OpenStackCluster anyway.
+    before = [r for r in site.stage.requests() if "lbaas" in r and not r.endswith("/loadbalancers")]
     site.stage.edit(MACHINE, "one", {"status": {"phase": "Running"}})
     site.stage.settle(for_s=60)
 
     assert [r.partition(" ")[0] for r in before] == ["GET", "POST"], before
-    assert [r for r in site.stage.requests() if "lbaas" in r] == before
+    assert [r for r in site.stage.requests() if "lbaas" in r and not r.endswith("/loadbalancers")] == before
 
 
 def test_member_leaves_before_the_server_goes(site: Site) -> None:

@@ -1,0 +1,181 @@
+"""Octavia takes one change of a load balancer at a time: machines wait for their turn, and join together (W-28)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo.controllers.openstackmachine import members
+from capo.controllers.openstackmachine.tests.site import LBAAS, Site
+from capo.kube.kinds import OPENSTACK_MACHINE
+
+NAMES = ("one", "two", "three")
+
+
+def come_up(site: Site) -> None:
+    for name in NAMES:
+        site.add(name)
+    site.stage.settle(for_s=300)
+    assert len(site.addresses()) == len(NAMES)
+
+
+def writes(site: Site) -> list[str]:
+    """Return method and last part of the path of every change of members."""
+    found = [r for r in site.stage.requests() if "/members" in r and not r.startswith("GET")]
+    return [r.partition(" ")[0] for r in found]
+
+
+def set_state(site: Site, state: str) -> None:
+    """Have the load balancer in a state, as Octavia itself would."""
+    (balancer,) = site.all("loadbalancers")
+    table = site.stage.cloud.table("load-balancer", "loadbalancers")
+    site.stage.simulator.call(lambda: table[balancer["id"]].update(provisioning_status=state))
+
+
+def test_machines_that_are_ready_at_once_join_all_pools_without_a_conflict_w_28(site: Site) -> None:
+    site.balance(9345)
+
+    come_up(site)
+
+    wanted = sorted(site.address_of(name) for name in NAMES)
+    assert site.addresses(6443) == site.addresses(9345) == wanted
+    assert all(site.ingress(name) == ("True", "Ready") for name in NAMES)
+    assert not [r for r in site.stage.events.reasons() if r.startswith("FailedCreate")]
+
+
+def test_machines_that_are_missing_in_a_pool_join_in_one_change(site: Site) -> None:
+    site.balance()
+    come_up(site)
+    (pool,) = site.all("pools")
+    for member in site.all("members"):
+        site.stage.clock.advance(30)
+        site.stage.member.ask("DELETE", f"{LBAAS}/pools/{pool['id']}/members/{member['id']}")
+    site.stage.clock.advance(30)
+    assert site.all("members") == []
+    site.stage.cloud.counter.reset()
+    site.stage.start()
+
+    site.stage.settle(for_s=300)
+
+    assert site.addresses() == sorted(site.address_of(name) for name in NAMES)
+    assert writes(site) == ["PUT"]
+    for name in NAMES:
+        (record,) = site.stage.get(OPENSTACK_MACHINE, name)["status"]["resources"]["records"]
+        assert record["id"] in {m["id"] for m in site.all("members") if m["address"] == site.address_of(name)}
+
+
+def test_members_of_others_stay_when_machines_join_together(site: Site) -> None:
+    site.balance()
+    (pool,) = site.all("pools")
+    theirs = {"address": "10.9.0.200", "protocol_port": 6443, "name": "theirs"}
+    site.stage.member.ask("POST", f"{LBAAS}/pools/{pool['id']}/members", {"member": theirs})
+    site.stage.clock.advance(30)
+
+    for name in NAMES:
+        site.add(name)
+    site.stage.settle(for_s=300)
+
+    assert "10.9.0.200" in site.addresses()
+    assert len(site.addresses()) == len(NAMES) + 1
+    assert {m["name"] for m in site.all("members") if m["address"] == "10.9.0.200"} == {"theirs"}
+
+
+def test_a_load_balancer_in_error_is_named_and_asked_rarely_w_28(site: Site) -> None:
+    site.balance()
+    come_up(site)
+    set_state(site, "ERROR")
+    site.stage.start()
+    site.stage.cloud.counter.reset()
+    site.delete("one")
+
+    site.stage.settle(for_s=600)
+
+    message = site.stage.condition(OPENSTACK_MACHINE, "one", "Ready")["message"]
+    assert "is in state ERROR" in message
+    assert "Fail it over" in message
+    assert len([r for r in site.stage.requests() if "lbaas" in r]) <= 60
+    set_state(site, "ACTIVE")
+    site.stage.settle(for_s=300)
+    assert not site.stage.exists(OPENSTACK_MACHINE, "one")
+    assert len(site.addresses()) == len(NAMES) - 1
+
+
+def test_a_busy_load_balancer_is_waited_for_without_asking_its_pools_w_28(site: Site) -> None:
+    site.balance()
+    come_up(site)
+    set_state(site, "PENDING_UPDATE")
+    site.stage.start()
+    site.stage.cloud.counter.reset()
+    site.delete("one")
+
+    site.stage.settle(for_s=60)
+
+    assert "PENDING_UPDATE" in site.stage.condition(OPENSTACK_MACHINE, "one", "Ready")["message"]
+    assert len(site.all("servers")) == len(NAMES)
+    assert not [r for r in site.stage.requests() if "/members" in r]
+    set_state(site, "ACTIVE")
+    site.stage.settle(for_s=300)
+    assert not site.stage.exists(OPENSTACK_MACHINE, "one")
+
+
+def test_a_ready_machine_stays_ready_when_octavia_cannot_be_asked(site: Site) -> None:
+    site.balance()
+    come_up(site)
+    site.stage.start()
+    site.stage.fault(match={"service": "load-balancer"}, effect={"status": 503, "message": "down"})
+
+    site.stage.settle(for_s=600)
+
+    for name in NAMES:
+        assert site.stage.condition(OPENSTACK_MACHINE, name, "Ready")["status"] == "True"
+    assert site.ingress("one")[0] == "False"
+    site.stage.mend()
+    site.stage.settle(for_s=600)
+    assert site.ingress("one") == ("True", "Ready")
+
+
+def test_a_machine_that_never_joined_is_not_ready(site: Site) -> None:
+    site.balance()
+    site.stage.fault(match={"service": "load-balancer"}, effect={"status": 503, "message": "down"})
+    site.add("one")
+
+    site.stage.settle(for_s=600)
+
+    assert site.stage.condition(OPENSTACK_MACHINE, "one", "Ready")["status"] == "False"
+
+
+def test_the_member_of_a_machine_that_is_no_more_leaves_with_the_next_one_that_joins(site: Site) -> None:
+    site.balance()
+    come_up(site)
+    lost = site.address_of("one")
+    site.vanish(OPENSTACK_MACHINE, "one")
+    site.add("four")
+
+    site.stage.settle(for_s=300)
+
+    assert lost not in site.addresses()
+    assert len(site.addresses()) == len(NAMES)
+
+
+def tagged(*owners: str) -> list[dict[str, Any]]:
+    return [{"id": owner, "tags": [f"capo:{owner}:member-6443"]} for owner in owners]
+
+
+ME, OTHER, DEAD = "a" * 13, "b" * 13, "c" * 13
+
+
+@pytest.mark.parametrize(
+    ("listed", "owners", "dead"),
+    [
+        pytest.param(tagged(ME, OTHER), {ME, OTHER}, None, id="all live"),
+        pytest.param(tagged(ME, DEAD), {ME, OTHER}, DEAD, id="one whose machine is gone"),
+        pytest.param(tagged(ME, DEAD), None, None, id="an owner id is not known, so nobody can tell"),
+        pytest.param([{"id": "x", "tags": []}], {ME}, None, id="no stamp: not ours"),
+        pytest.param([{"id": "x", "tags": [f"capo:{DEAD}:member-1"]}], {ME}, None, id="of another port"),
+    ],
+)
+def test_a_member_is_dead_when_its_stamp_belongs_to_no_machine(listed: Any, owners: Any, dead: str | None) -> None:
+    found = members.dead_member(listed, "member-6443", owners)
+
+    assert (found["id"] if found else None) == dead

@@ -1,0 +1,63 @@
+"""Turns at the API load balancer: Octavia takes one change at a time, so machines and cluster wait for each other.
+
+What each of them changes is noted in the shared view of the cloud at once; those who wait have the load balancer listed
+together until it is ACTIVE. Source: behaviour reference, machines.md W-28.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from capo.controllers.openstackmachine.scope import MachineScope
+from capo.engine.steps import Wait
+from capo.errors import CapoError, LoadBalancerFailedError, NotFoundError
+from capo.ledger import Ledger
+
+KIND: Final = "load_balancer"
+ROLE: Final = "lb-api"
+"""The role that the OpenStackCluster gives to its load balancer."""
+BUSY_S: Final = 2.0
+
+
+def busy(scope: MachineScope) -> Wait | None:
+    """Return the wait for the change that is under way; None when the load balancer takes one, or is gone.
+
+    Raises:
+        LoadBalancerFailedError: it takes none until somebody heals it.
+    """
+    found = _balancer(scope)
+    if found is None:
+        return None
+    state, name = found["provisioning_status"], found.get("name") or found["id"]
+    if state == "ERROR":
+        scope.observed.doubt(KIND, found["id"])
+        text = f"load balancer {name} is in state ERROR, so its members cannot be changed"
+        raise LoadBalancerFailedError(text, resource=f"{KIND} {found['id']}")
+    if not state.startswith("PENDING_"):
+        return None
+    scope.observed.poll(KIND)
+    return Wait("Building", f"load balancer {name} is {state}", after_s=BUSY_S)
+
+
+@contextmanager
+def taken(scope: MachineScope) -> Iterator[None]:
+    """Take the turn for the change in this block; if it fails, the load balancer is looked at before the next one."""
+    found = _balancer(scope)
+    try:
+        yield
+    except CapoError:
+        if found:
+            scope.observed.doubt(KIND, found["id"])
+        raise
+    if found:
+        scope.observed.learn(KIND, {**found, "provisioning_status": "PENDING_UPDATE"})
+
+
+def _balancer(scope: MachineScope) -> dict[str, Any] | None:
+    balancer_id = Ledger.read((scope.owners.infra or {}).get("status")).id_of(ROLE)
+    try:
+        return dict(scope.observed.get(KIND, balancer_id)) if balancer_id else None
+    except NotFoundError:
+        return None
