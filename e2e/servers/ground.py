@@ -31,7 +31,7 @@ Object = dict[str, Any]
 API: Final = "/apis/infrastructure.cluster.x-k8s.io/v1alpha1"
 IPAM: Final = "/apis/ipam.cluster.x-k8s.io/v1beta2"
 ORC: Final = "/apis/openstack.k-orc.cloud/v1alpha1"
-LIMIT_S: Final = 300.0
+LIMITS_S: Final = {targets.SIMULATOR: 100.0, targets.LAB: 400.0}
 PUBLIC_KEY: Final = (
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFKDnzqhKf0CnhHdJRPnuQBy1p5Lz+W98cbLa7217tuH nobody@example.org"
 )
@@ -128,14 +128,21 @@ class Ground:
         found: list[Object] = self.rig.api.get(f"{API}/namespaces/{self.run}/openstackservers")["items"]
         return found
 
-    def until(self, what: str, reached: Callable[[], Any], *, limit_s: float = LIMIT_S) -> Any:
+    def until(self, what: str, reached: Callable[[], Any]) -> Any:
         """Wait until a function returns something true; return it."""
+        limit_s = LIMITS_S[self.target.name]
         ends_s = time.monotonic() + limit_s
         while not (answer := reached()):
             if time.monotonic() > ends_s or not self.manager.is_alive():
-                raise AssertionError(f"{what}: not within {limit_s:.0f} s\n{self.manager.tail(30)}")
+                raise AssertionError(f"{what}: not within {limit_s:.0f} s\n{self._story()}")
             time.sleep(0.1)
         return answer
+
+    def _story(self) -> str:
+        """Return what is shown of each server that is not ready or being deleted, and the end of the log."""
+        odd = [o for o in self.listed() if "deletionTimestamp" in o["metadata"] or not o.get("status", {}).get("ready")]
+        shown = [f"{o['metadata']['name']}: {json.dumps(o.get('status'), indent=1)}" for o in odd]
+        return "\n".join([*shown, self.manager.tail(60)])
 
     def ready(self, name: str) -> Object:
         """Wait until an OpenStackServer is ready; return it."""
@@ -144,10 +151,7 @@ class Ground:
             found = self.server(name)
             return found if found and found.get("status", {}).get("ready") else None
 
-        try:
-            found: Object = self.until(f"{name} is ready", reached)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{json.dumps((self.server(name) or {}).get('status'), indent=1)}") from error
+        found: Object = self.until(f"{name} is ready", reached)
         return found
 
     def condition(self, name: str, type_: str) -> Object:
@@ -239,7 +243,7 @@ def _as_admin(ground: Ground) -> Object:
     wanted = {"name": name, "domain_id": "default", "password": password}
     user = ground.admin.post("identity", "/users", json={"user": wanted})["user"]
     roles = [role["name"] for role in ground.admin.get("identity", "/roles")["roles"]]
-    # Neutron 2026.2 leaves the binding profile to the role `service`, not even to administrators; others have no such role.
+    # Neutron 2026.2 takes a binding profile from the role `service` alone; older clouds have no such role.
     for role in ("member", "admin", "service"):
         if role in roles:
             tenancy.grant(ground.admin, ground.tenant.project_id, user["id"], role)
