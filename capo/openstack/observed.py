@@ -121,6 +121,14 @@ class Observed:
         self._keep(kind, found)
         return found
 
+    def foresee(self, kind: str, role: str) -> None:
+        """Have the list under way that a later step will want for a role, so that it need not wait then."""
+        if role in self._ledger.records or self._observer.was_born_here(self._owner_id):
+            return
+        not_before_s = self._observer.wrote_s(self._owner_id, kind)
+        if not self._has_list(kind, not_before_s):
+            self._observer.demand(kind, self._key, not_before_s)
+
     def get(self, kind: str, resource_id: str) -> Body:
         """Return a resource that must exist, whoever it belongs to.
 
@@ -359,13 +367,16 @@ class Observed:
         Raises:
             NotYetObserved: there is none; it was demanded.
         """
-        began_s = self._observer.began_s(kind)
-        if began_s >= not_before_s and began_s != NEVER_S and self._is_young(kind, began_s, max_age_s):
+        if self._has_list(kind, not_before_s, max_age_s):
             return
         self._observer.demand(kind, self._key, not_before_s)
         if error := self._observer.error(kind):
             raise error.with_traceback(None)
         raise NotYetObserved(kind)
+
+    def _has_list(self, kind: str, not_before_s: float, max_age_s: float | None = None) -> bool:
+        began_s = self._observer.began_s(kind)
+        return began_s >= not_before_s and began_s != NEVER_S and self._is_young(kind, began_s, max_age_s)
 
     def _expect_current(self, kind: str) -> None:
         """Have what is known of this owner's resources of a kind complete and newer than its last write."""

@@ -6,7 +6,7 @@ from functools import partial
 
 from capo.api.v1beta2.port import ResolvedPortSpec
 from capo.controllers.openstackserver import wanted
-from capo.controllers.openstackserver.scope import ServerScope, port_role, trunk_role
+from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role, trunk_role
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Resource
 from capo.errors import CapoError
 from capo.openstack import extension, port, trunk
@@ -15,6 +15,8 @@ from capo.openstack.trunk import WantedTrunk
 
 def ensure_ports(scope: ServerScope) -> Outcome:
     """Have all ports of the server; they are made in one call."""
+    if scope.known_server_id is None:
+        scope.observed.foresee("server", SERVER_ROLE)  # both lists at once: the server comes right after its ports
     count = len(scope.server.spec.ports)
     found = {index: scope.observed.find("port", port_role(index)) for index in range(count)}
     missing = [index for index, body in found.items() if body is None]

@@ -23,7 +23,8 @@ from capo.openstack.observed import Observed
 
 Object = Mapping[str, Any]
 
-SILENT_S: Final = 10.0
+SILENT_S: Final = 30.0
+"""Nova may take so long for a deletion when many are asked for at once; to tell of each is a write."""
 
 
 class ServerSubject:

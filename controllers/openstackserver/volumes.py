@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from capo.controllers.openstackserver import wanted
@@ -19,16 +20,31 @@ def ensure_volumes(scope: ServerScope) -> Outcome:
     if scope.known_server_id is not None:
         return _of_running(scope)
     volumes = wanted.volumes(scope.server, scope.dependencies.image_id, scope.turn.owner)
-    for role, volume_ in volumes.items():
-        found = scope.observed.find("volume", role)
-        if found is None:
-            return Create("volume", (role,), lambda r=role, v=volume_: {r: volume.create(scope.cloud, v)})  # type: ignore[misc]
-        if found["status"] == "error":
-            _replace(scope, found)
-        if found["status"] not in _USABLE:
-            scope.observed.poll("volume")
-            return Wait("VolumeNotReady", f"volume {found['name']} is {found['status']}")
+    found = {role: scope.observed.find("volume", role) for role in volumes}
+    missing = {role: volumes[role] for role, body in found.items() if body is None}
+    if missing:
+        return Create("volume", tuple(missing), lambda: _created(scope, missing))
+    for body in filter(None, found.values()):
+        if body["status"] == "error":
+            _replace(scope, body)
+    coming = [f"{body['name']} is {body['status']}" for body in found.values() if body and not _is_usable(body)]
+    if coming:
+        scope.observed.poll("volume")
+        return Wait("VolumeNotReady", f"volume {', '.join(coming)}")
     return Done() if volumes else NotNeeded()
+
+
+def _created(scope: ServerScope, missing: Mapping[str, volume.WantedVolume]) -> dict[str, Resource]:
+    """Make volumes one after another; one that was made is known although the next is refused."""
+    made: dict[str, Resource] = {}
+    for role, wanted_volume in missing.items():
+        made[role] = volume.create(scope.cloud, wanted_volume)
+        scope.observed.learn("volume", made[role])
+    return made
+
+
+def _is_usable(body: Resource) -> bool:
+    return body["status"] in _USABLE
 
 
 def _of_running(scope: ServerScope) -> Outcome:

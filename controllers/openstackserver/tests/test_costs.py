@@ -1,0 +1,74 @@
+"""What an OpenStackServer costs in writes to Kubernetes; budgets of design.md, section 5."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from capo import names
+from capo.controllers.openstackserver.tests.world import KIND, made, place, shown, status
+from capo.controllers.tests.stage import Stage
+from capo.engine.conditions import timestamp
+
+TWO_VOLUMES: Final[dict[str, Any]] = {
+    "rootVolume": {"sizeGiB": 1},
+    "additionalBlockDevices": [{"name": "etcd", "sizeGiB": 1, "storage": {"type": "Volume"}}],
+}
+
+
+def place_as_a_machine_does(stage: Stage, **spec: Any) -> None:
+    """Place a server that has finalizer and owner id from the start: nothing in the cloud is known to be without it."""
+    owner_id = names.new_owner_id(KIND.kind, "default", "s")
+    metadata = {
+        "finalizers": [names.finalizer(KIND.kind)],
+        "annotations": {names.OWNER_ID_ANNOTATION: owner_id},
+    }
+    place(stage, metadata=metadata, **spec)
+
+
+def test_the_first_server_of_a_process_costs_four_writes(stage: Stage) -> None:
+    place_as_a_machine_does(stage)
+
+    stage.settle(for_s=30)
+
+    assert status(stage)["ready"] is True
+    assert len(stage.kube.writes) == 4, stage.kube.writes
+
+
+def test_two_volumes_cost_two_writes_more(stage: Stage) -> None:
+    place_as_a_machine_does(stage, **TWO_VOLUMES)
+
+    stage.settle(for_s=60)
+
+    assert status(stage)["ready"] is True
+    assert made(stage) == {"servers": 1, "ports": 1, "volumes": 2}
+    assert len(stage.kube.writes) <= 6, stage.kube.writes
+
+
+def test_a_volume_whose_sibling_was_refused_is_kept_and_not_made_again(stage: Stage) -> None:
+    route = {"service": "volume", "method": "POST", "route": "/v3/{project_id}/volumes", "nth": 2}
+    stage.fault(match=route, effect={"status": 413, "message": "VolumeSizeExceedsAvailableQuota"})
+    place_as_a_machine_does(stage, **TWO_VOLUMES)
+
+    stage.settle(for_s=90)
+
+    assert made(stage) == {"servers": 1, "ports": 1, "volumes": 2}
+    assert status(stage)["resources"]["pending"] == []
+    posts = [request for request in stage.requests() if request.startswith("POST") and request.endswith("/volumes")]
+    assert len(posts) == 3
+
+
+def test_a_deletion_of_twenty_seconds_costs_one_write_and_a_longer_one_is_told_of(stage: Stage) -> None:
+    place(stage)
+    stage.settle(for_s=30)
+    stage.cloud.timings.server_delete_s = 45.0
+    stage.kube.writes.clear()
+
+    stage.delete(KIND, "s")
+    stage.edit(KIND, "s", {"metadata": {"deletionTimestamp": timestamp(stage.clock.now())}})
+    stage.settle(for_s=20)
+
+    assert stage.kube.writes == []
+    stage.settle(for_s=15)
+    assert shown(stage, "InstanceReady") == ("False", "Deleting")
+    stage.settle(for_s=30)
+    assert not stage.exists(KIND, "s")
