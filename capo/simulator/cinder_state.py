@@ -109,6 +109,10 @@ def usage(cloud: Cloud, project_id: str) -> dict[str, int]:
 
 def _check_quota(cloud: Cloud, wanted: WantedVolume) -> None:
     used = usage(cloud, wanted.project_id)
+    largest = cloud.quota("volume", wanted.project_id, "per_volume_gigabytes")
+    if 0 <= largest < wanted.size_gib:
+        message = f"Requested volume size {wanted.size_gib}G is larger than maximum allowed limit {largest}G."
+        raise Fault(413, f"VolumeSizeExceedsLimit: {message}", "overLimit")
     for suffix in ("", f"_{wanted.type_name or DEFAULT_TYPE}"):
         size_limit = cloud.quota("volume", wanted.project_id, f"gigabytes{suffix}")
         consumed = used.get(f"gigabytes{suffix}", 0)

@@ -376,7 +376,7 @@ async def delete_attachment(request: Request) -> Response:
         message = f"Volume attachment could not be found with filter: attachment_id = {wanted}."
         raise Fault(404, message, "itemNotFound")
     if found["status"] == "attached":
-        message = f"Detach volume from instance {found['instance']} using the Compute API"
+        message = f"ConflictNovaUsingAttachment: Detach volume from instance {found['instance']} using the Compute API"
         raise Fault(409, message, "conflictingRequest")
     cinder_state.release(request.cloud, found["volume_id"], server_id="")
     return Response(200, {"attachments": []})

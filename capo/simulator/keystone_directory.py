@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from capo.simulator.cloud import public
 from capo.simulator.keystone import DOMAIN, service
 from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.validation import check_query, many
+
+REGIONS: Final[Json] = {
+    "type": "object",
+    "properties": {"parent_region_id": many({"type": "string"})},
+    "additionalProperties": False,
+}
 
 
 @service.route("GET", "/v3/auth/projects")
@@ -45,6 +54,7 @@ async def list_domains(request: Request) -> Response:
 
 @service.route("GET", "/v3/regions")
 async def list_regions(request: Request) -> Response:
+    check_query(REGIONS, request.query)
     return _list(request, "regions")
 
 

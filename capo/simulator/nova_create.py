@@ -13,7 +13,7 @@ from capo.simulator.neutron.kind import Caller
 from capo.simulator.nova import bad_request, conflict, links, not_allowed, over_quota, service
 from capo.simulator.nova_devices import check_devices, devices_of, image_properties, reserve_devices
 from capo.simulator.nova_flavors import find_flavor
-from capo.simulator.nova_quota import check_servers, group_member_limit
+from capo.simulator.nova_quota import check_metadata, check_servers, group_member_limit
 from capo.simulator.nova_schema import create_server, truth
 from capo.simulator.nova_state import notes, servers, time_of
 from capo.simulator.routing import Json, Request, Response
@@ -71,12 +71,13 @@ def _record(request: Request, wanted: Json, hints: Json) -> Json:
         raise bad_request(f"Flavor {wanted['flavorRef']} could not be found.")
     image = _image(request, wanted, devices)
     _check_disk(flavor, image, devices)
+    check_metadata(request, wanted.get("metadata", {}))
     _check_count(wanted)
     zone = _zone(request, wanted)
     _check_key(request, wanted)
     group_ids = _groups(request, wanted)
     nets = _networks(request, wanted)
-    check_devices(request, wanted, flavor, devices)
+    check_devices(request, devices)
     return {
         **_plain_fields(request, wanted, hints),
         "flavor": flavor,
@@ -264,7 +265,7 @@ def _store(request: Request, record: Json, wanted: Json) -> list[Json]:
     cloud = request.cloud
     _, count = _counts(wanted)
     check_servers(request, record["flavor"], count)
-    reserve_devices(request, record["_devices"])
+    reserve_devices(request, wanted, record["flavor"], record["_devices"])
     reservation = "r-" + "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(8))
     made = [_copy(cloud, record, index, count, reservation) for index in range(count)]
     for server in made:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from capo.simulator import cinder_state, glance
-from capo.simulator.cloud import Cloud
 from capo.simulator.nova import bad_request
 from capo.simulator.nova_schema import truth
 from capo.simulator.routing import Fault, Json, Request
@@ -66,12 +65,37 @@ def _device(entry: Json, image_id: str) -> Json:
     }
 
 
-def check_devices(request: Request, wanted: Json, flavor: Json, devices: list[Json]) -> None:
-    """Refuse devices whose parts are not there, or that do not make a bootable whole.
+def check_devices(request: Request, devices: list[Json]) -> None:
+    """Refuse volumes that are not there, or a boot volume that is not bootable; before quotas are looked at.
 
     Raises:
         Fault: 400.
     """
+    for device in devices:
+        if device["volume_id"] is None:
+            continue
+        volume = cinder_state.find_volume(request.cloud, device["volume_id"], request.project_id)
+        is_root = device["boot_index"] == 0
+        if volume is None:
+            unknown = f"Volume {device['volume_id']} could not be found."
+            raise bad_request(f"{INVALID}failed to get volume {device['volume_id']}." if is_root else unknown)
+        if is_root and volume["bootable"] != "true":
+            raise bad_request(f"Block Device {volume['id']} is not bootable.")
+
+
+def reserve_devices(request: Request, wanted: Json, flavor: Json, devices: list[Json]) -> None:
+    """Reserve the volumes that are there already, and refuse devices that do not make a bootable whole.
+
+    What was reserved before a refusal stays reserved, as with Nova: its owner has to give it up.
+
+    Raises:
+        Fault: 400, with Cinder's reason where it is Cinder that refuses.
+    """
+    _check_sequence(wanted, devices)
+    for device in devices:
+        _check_source(request, device)
+        if device["volume_id"] is not None:
+            _reserve(request, device["volume_id"])
     local_gib = sum(
         int(entry.get("volume_size") or 0)
         for entry in wanted.get("block_device_mapping_v2", [])
@@ -79,9 +103,6 @@ def check_devices(request: Request, wanted: Json, flavor: Json, devices: list[Js
     )
     if local_gib > flavor["ephemeral"]:
         raise bad_request(EPHEMERAL_TOO_LARGE)
-    _check_sequence(wanted, devices)
-    for device in devices:
-        _check_device(request, device)
 
 
 def _check_sequence(wanted: Json, devices: list[Json]) -> None:
@@ -93,19 +114,13 @@ def _check_sequence(wanted: Json, devices: list[Json]) -> None:
         raise bad_request(BAD_SEQUENCE)
 
 
-def _check_device(request: Request, device: Json) -> None:
+def _check_source(request: Request, device: Json) -> None:
     cloud, project_id = request.cloud, request.project_id
     kind = device["volume_type"]
     if kind is not None and cinder_state.find_type(cloud, kind) is None:
         raise bad_request(f"Volume type {kind} could not be found.")
     if device["snapshot_id"] is not None:
         raise bad_request(f"Snapshot {device['snapshot_id']} could not be found.")
-    if device["volume_id"] is not None:
-        volume = cinder_state.find_volume(cloud, device["volume_id"], project_id)
-        if volume is None:
-            raise bad_request(f"{INVALID}failed to get volume {device['volume_id']}.")
-        if device["boot_index"] == 0 and volume["bootable"] != "true":
-            raise bad_request(f"Block Device {volume['id']} is not bootable.")
     if device["image_id"] is not None:
         image = glance.find_image(cloud, device["image_id"], project_id)
         if image is None:
@@ -121,29 +136,12 @@ def _check_size(image: Json, size_gib: int) -> None:
         )
 
 
-def reserve_devices(request: Request, devices: list[Json]) -> None:
-    """Reserve the volumes that are there already, all or none.
-
-    Raises:
-        Fault: 400 with Cinder's reason.
-    """
-    reserved: list[Json] = []
-    for device in devices:
-        if device["volume_id"] is None:
-            continue
-        volume = cinder_state.volumes(request.cloud)[device["volume_id"]]
-        try:
-            cinder_state.reserve(request.cloud, volume)
-        except Fault as fault:
-            _give_back(request.cloud, reserved)
-            reason = f"{fault.message} (HTTP 400) (Request-ID: {request.request_id})"
-            raise bad_request(f"Invalid volume: {reason}") from fault
-        reserved.append(volume)
-
-
-def _give_back(cloud: Cloud, reserved: list[Json]) -> None:
-    for volume in reserved:
-        cinder_state.release(cloud, volume["id"], server_id="")
+def _reserve(request: Request, volume_id: str) -> None:
+    try:
+        cinder_state.reserve(request.cloud, cinder_state.volumes(request.cloud)[volume_id])
+    except Fault as fault:
+        reason = f"{fault.message} (HTTP 400) (Request-ID: {request.request_id})"
+        raise bad_request(f"Invalid volume: {reason}") from fault
 
 
 def image_properties(image: Json) -> dict[str, Any]:

@@ -10,10 +10,16 @@ from capo.simulator.nova_quota import limit, usage
 from capo.simulator.nova_schema import NAME, POLICY, body_of
 from capo.simulator.nova_state import servers
 from capo.simulator.routing import Json, Request, Response
-from capo.simulator.validation import check_body
+from capo.simulator.validation import check_body, check_query, many
 
 PATH: Final = "/v2.1/os-server-groups"
 RULES: Final[Json] = {"type": "object", "properties": {"max_server_per_host": {}}, "additionalProperties": False}
+
+NUMBER: Final = many({"type": "string", "pattern": "^[0-9]*$"})
+LIST: Final[Json] = {
+    "type": "object",
+    "properties": {"all_projects": many({"type": "string"}), "limit": NUMBER, "offset": NUMBER},
+}
 
 
 def _shown(request: Request, group: Json) -> Json:
@@ -36,6 +42,7 @@ def _body(request: Request) -> Json:
 
 @service.route("GET", PATH)
 async def list_groups(request: Request) -> Response:
+    check_query({**LIST, "additionalProperties": not since(request, 75)}, request.query)
     groups = request.cloud.table("compute", "server_groups").values()
     owned = [_shown(request, group) for group in groups if group["project_id"] == request.project_id]
     return Response(200, {"server_groups": owned})

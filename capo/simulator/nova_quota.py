@@ -68,6 +68,17 @@ def check_servers(request: Request, flavor: Json, count: int) -> None:
     )
 
 
+def check_metadata(request: Request, metadata: Json) -> None:
+    """Refuse more metadata than a server may have.
+
+    Raises:
+        Fault: 403.
+    """
+    most = limit(request.cloud, request.project_id, "metadata_items")
+    if 0 <= most < len(metadata):
+        raise over_quota(f"Maximum number of metadata items exceeds {most}")
+
+
 @service.route("GET", "/v2.1/limits")
 async def get_limits(request: Request) -> Response:
     used = usage(request.cloud, request.project_id)

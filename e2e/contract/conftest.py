@@ -22,26 +22,8 @@ from e2e.contract.wire import Wire
 from e2e.contract.world import CIDR, Ground, World
 
 HERE: Final = Path(__file__).parent
-ZERO: Final = {
-    "compute": ("/os-quota-sets/{}", {"quota_set": {"instances": 0, "server_groups": 0, "key_pairs": 0}}),
-    "network": (
-        "/quotas/{}",
-        {
-            "quota": {
-                "floatingip": 0,
-                "network": 0,
-                "port": 0,
-                "router": 0,
-                "security_group": 1,
-                "security_group_rule": 4,
-                "subnet": 0,
-                "trunk": 0,
-            }
-        },
-    ),
-    "volume": ("/os-quota-sets/{}", {"quota_set": {"volumes": 0}}),
-    "load-balancer": ("/lbaas/quotas/{}", {"quota": {"load_balancer": 0}}),
-}
+WHOLE: Final = pytest.StashKey[bool]()
+"""Whether every test is there that runs on the cloud: found out before markers leave some out."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -66,7 +48,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out what does not run on a cloud; run the look back last, and only after a whole run."""
     ours = [item for item in items if HERE in item.path.parents]
     left_out = [item for item in ours if differences.excludes(item)]
-    if not _is_whole(config, ours):
+    config.stash[WHOLE] = _is_whole(config, ours)
+    if not config.stash[WHOLE]:
         left_out += [item for item in ours if item.get_closest_marker("looks_back")]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
@@ -94,10 +77,9 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
 def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
     """A cloud with two projects of this run; all of it is removed at the end."""
     config = request.config
-    is_whole = _is_whole(config, [item for item in request.session.items if HERE in item.path.parents])
     if config.getoption("--record", False) and request.param != LAB:
         pytest.fail("recordings are made from the lab: add -m lab")
-    recorder = Recorder(is_recording=bool(config.getoption("--record", False)), is_whole=is_whole)
+    recorder = Recorder(is_recording=bool(config.getoption("--record", False)), is_whole=config.stash[WHOLE])
     with targets.running(request.param) as target:
         wire = Wire(target.auth_url, [recorder.note])
         with _ground(target, wire, recorder) as made:
@@ -112,8 +94,8 @@ def _ground(target: targets.Target, wire: Wire, recorder: Recorder) -> Iterator[
     admin = tenancy.cloud_of(wire, tenancy.credentials_of(target.admin))
     tenants = (tenancy.make(wire, target, admin, run), tenancy.make(wire, target, admin, f"{run}-other"))
     ground = Ground(target, wire, recorder, run, admin, *tenants)
-    for service, (path, body) in ZERO.items():
-        admin.put(service, path.format(tenants[1].project_id), json=body)
+    for service, (_, _, nothing) in tenancy.NOTHING.items():
+        tenancy.limit(admin, tenants[1].project_id, service, nothing)
     try:
         _furnish(ground)
         yield ground
@@ -121,8 +103,8 @@ def _ground(target: targets.Target, wire: Wire, recorder: Recorder) -> Iterator[
         wire.listeners.clear()
         for tenant in tenants:
             sweep.empty(tenant.cloud, admin, tenant.project_id, every_s=target.every_s)
-        for service, (path, _) in ZERO.items():
-            admin.delete(service, path.format(tenants[1].project_id))
+        for service in tenancy.NOTHING:
+            tenancy.unlimit(admin, tenants[1].project_id, service)
         for tenant in tenants:
             tenancy.remove(admin, tenant)
 

@@ -43,7 +43,7 @@ def stripped(body: Any) -> Any:
         return body
     for pattern, name in _STRIPPED:
         body = re.sub(pattern, name, body, flags=re.DOTALL)
-    return re.sub(r"(?<=one of: )[A-Z0-9, -]+$", _in_order, body)
+    return re.sub(r"(?<=one of: )[A-Z0-9_, -]+$", _in_order, body)
 
 
 def _in_order(match: re.Match[str]) -> str:
@@ -65,7 +65,7 @@ class Recorder:
         self.has_run_whole = False
         self.seen: dict[str, dict[str, Shape]] = {}
         self.refusals: dict[str, Refusals] = {}
-        self._shapes = _read("shapes")
+        self._shapes = shapes_by_route()
         self._refusals: dict[str, Refusals] = _read("refusals")
         if is_recording and not is_whole:
             self._keep()
@@ -145,6 +145,11 @@ class Recorder:
         written = {name: {key: s.written() for key, s in routes.items()} for name, routes in self.seen.items()}
         _write("shapes", written)
         _write("refusals", self.refusals)
+
+
+def shapes_by_route() -> dict[str, dict[str, Any]]:
+    """Return what is recorded of good answers, by service and by method, route and status."""
+    return _read("shapes")
 
 
 def _read(kind: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +20,26 @@ from e2e.contract.wire import TappedSession, Wire
 
 LIMITS: Final = Limits(connect_s=10, read_s=60, write_s=120)
 ROLES: Final = ("member", "load-balancer_member")
+NOTHING: Final[Mapping[str, tuple[str, str, Mapping[str, int]]]] = {
+    "compute": ("/os-quota-sets/{}", "quota_set", {"instances": 0, "server_groups": 0, "key_pairs": 0}),
+    "network": (
+        "/quotas/{}",
+        "quota",
+        {
+            "floatingip": 0,
+            "network": 0,
+            "port": 0,
+            "router": 0,
+            "security_group": 1,
+            "security_group_rule": 4,
+            "subnet": 0,
+            "trunk": 0,
+        },
+    ),
+    "volume": ("/os-quota-sets/{}", "quota_set", {"volumes": 0}),
+    "load-balancer": ("/lbaas/quotas/{}", "quota", {"load_balancer": 0}),
+}
+"""By service: path and key of a project's quotas, and the limits of a project that may have nothing."""
 
 
 class SystemClock:
@@ -95,3 +115,15 @@ def remove(admin: Cloud, tenant: Tenant) -> None:
     """Delete user and project."""
     admin.delete("identity", f"/users/{tenant.user_id}")
     admin.delete("identity", f"/projects/{tenant.project_id}")
+
+
+def limit(admin: Cloud, project_id: str, service: str, limits: Mapping[str, int]) -> None:
+    """Limit what a project may have of a service; what is not named stays as it is, -1 is no limit."""
+    path, key, _ = NOTHING[service]
+    admin.put(service, path.format(project_id), json={key: dict(limits)})
+
+
+def unlimit(admin: Cloud, project_id: str, service: str) -> None:
+    """Forget the limits of a project."""
+    path, _, _ = NOTHING[service]
+    admin.delete(service, path.format(project_id))

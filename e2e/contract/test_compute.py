@@ -14,7 +14,6 @@ from capo.errors import (
     ImageNotFoundError,
     InvalidSpecError,
     NotFoundError,
-    QuotaExceededError,
     ServerGroupNotFoundError,
     UnsupportedByCloudError,
 )
@@ -186,14 +185,6 @@ def test_malformed_key_pair_is_refused(world: World, fields: Body) -> None:
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_more_key_pairs_than_the_quota_allows_are_refused(world: World) -> None:
-    body = {"keypair": {"name": world.name(), "public_key": KEY}}
-
-    refusal = world.refused(lambda: world.stranger.post("compute", "/os-keypairs", json=body, microversion=NOVA))
-
-    assert isinstance(refusal.error, QuotaExceededError)
-
-
 # -- server groups ---------------------------------------------------------------------------------------------------
 
 
@@ -241,14 +232,6 @@ def test_malformed_server_group_is_refused(world: World, fields: Body) -> None:
     refusal = world.refused(lambda: new_group(world, **fields))
 
     assert isinstance(refusal.error, InvalidSpecError)
-
-
-def test_more_server_groups_than_the_quota_allows_are_refused(world: World) -> None:
-    body = {"server_group": {"name": world.name(), "policy": "affinity"}}
-
-    refusal = world.refused(lambda: world.stranger.post("compute", "/os-server-groups", json=body, microversion=NOVA))
-
-    assert isinstance(refusal.error, QuotaExceededError)
 
 
 # -- quotas ----------------------------------------------------------------------------------------------------------

@@ -24,6 +24,20 @@ def whole(world: World, *ports: int, **wishes: object) -> Body:
     return world.active_load_balancer(listeners=listeners, **wishes)
 
 
+def shared(world: World) -> Body:
+    """Return a load balancer like ``whole(world, 6443)``, which tests share: none of them lets it go."""
+
+    def make() -> str:
+        wanted = world.wanted_load_balancer(listeners=[with_monitor(world, world.wanted_listener(6443))])
+        return str(load_balancer.create(world.cloud, wanted)["id"])
+
+    balancer = world.settled(world.shared("load balancer", make))
+    pool_id = balancer["pools"][0]["id"]
+    if load_balancer.members(world.cloud, pool_id):
+        world.cloud.put(LB, f"/lbaas/pools/{pool_id}/members", json={"members": []})
+    return world.settled(balancer["id"])
+
+
 def with_monitor(world: World, wanted: WantedListener) -> WantedListener:
     monitor = WantedHealthMonitor(world.stamp("monitor"), wanted.name)
     return dataclasses.replace(wanted, pool=dataclasses.replace(wanted.pool, monitor=monitor))
@@ -202,7 +216,7 @@ def test_allowed_cidrs_change_and_can_be_taken_away(world: World) -> None:
 
 
 def test_health_monitor_changes(world: World) -> None:
-    balancer = whole(world, 6443)
+    balancer = shared(world)
     pool = show(world, "pool", balancer["pools"][0]["id"])
     monitor = show(world, "healthmonitor", pool["healthmonitor_id"])
     wanted = WantedHealthMonitor(world.stamp("monitor"), monitor["name"], delay_s=20, timeout_s=10, max_retries=2)
@@ -214,6 +228,18 @@ def test_health_monitor_changes(world: World) -> None:
 
     changed = show(world, "healthmonitor", monitor["id"])
     assert load_balancer.health_monitor_difference(wanted, changed) == {}
+
+
+def test_health_monitor_goes_and_its_pool_stays(world: World) -> None:
+    balancer = whole(world, 6443)
+    pool_id = balancer["pools"][0]["id"]
+    monitor_id = show(world, "pool", pool_id)["healthmonitor_id"]
+
+    delete(world, "healthmonitor", monitor_id)
+    world.settled(balancer["id"])
+
+    assert "healthmonitor_id" not in show(world, "pool", pool_id)
+    assert isinstance(world.refused(lambda: show(world, "healthmonitor", monitor_id)).error, NotFoundError)
 
 
 def test_children_are_listed(world: World) -> None:
@@ -243,7 +269,7 @@ def test_load_balancer_is_found_by_its_tags(world: World) -> None:
 
 
 def test_status_tree_has_everything_nested(world: World) -> None:
-    balancer = whole(world, 6443)
+    balancer = shared(world)
     pool_id = balancer["pools"][0]["id"]
     load_balancer.create_member(world.cloud, pool_id, member("10.6.0.10"))
     world.settled(balancer["id"])
@@ -261,7 +287,7 @@ def test_status_tree_has_everything_nested(world: World) -> None:
 
 
 def test_members_come_and_go_one_by_one(world: World) -> None:
-    balancer = whole(world, 6443)
+    balancer = shared(world)
     pool_id = balancer["pools"][0]["id"]
     stamp = world.stamp("member-6443")
     wanted = member("10.6.0.10", subnet_id=world.subnet_id, stamp=stamp, tags=["red"])
@@ -281,7 +307,7 @@ def test_members_come_and_go_one_by_one(world: World) -> None:
 
 
 def test_batch_that_only_adds_leaves_others_alone(world: World) -> None:
-    balancer = whole(world, 6443)
+    balancer = shared(world)
     pool_id = balancer["pools"][0]["id"]
     add_members(world, pool_id, "10.6.0.10", "10.6.0.11")
     assert world.last.status == 202
@@ -297,7 +323,7 @@ def test_batch_that_only_adds_leaves_others_alone(world: World) -> None:
 
 
 def test_batch_without_the_parameter_replaces_all(world: World) -> None:
-    balancer = whole(world, 6443)
+    balancer = shared(world)
     pool_id = balancer["pools"][0]["id"]
     add_members(world, pool_id, "10.6.0.10")
     world.settled(balancer["id"])
@@ -310,7 +336,7 @@ def test_batch_without_the_parameter_replaces_all(world: World) -> None:
 
 
 def test_second_member_of_an_address_and_port_is_a_conflict(world: World) -> None:
-    balancer = whole(world, 6443)
+    balancer = shared(world)
     pool_id = balancer["pools"][0]["id"]
     load_balancer.create_member(world.cloud, pool_id, member("10.6.0.10"))
     world.settled(balancer["id"])
@@ -322,7 +348,7 @@ def test_second_member_of_an_address_and_port_is_a_conflict(world: World) -> Non
 
 
 def test_wrong_members_are_refused(world: World) -> None:
-    balancer = whole(world, 6443)
+    balancer = shared(world)
     path = f"/lbaas/pools/{balancer['pools'][0]['id']}/members"
     good: Body = {"address": "10.6.0.10", "protocol_port": 6443}
     wrong: list[Body] = [
@@ -360,7 +386,7 @@ def test_pending_load_balancer_refuses_changes_and_deletion(world: World) -> Non
 
 
 def test_change_of_a_child_makes_the_load_balancer_immutable(world: World) -> None:
-    balancer = whole(world, 6443)
+    balancer = shared(world)
     listener_id = balancer["listeners"][0]["id"]
 
     with world.slowly():

@@ -12,7 +12,6 @@ from capo.errors import (
     InvalidSpecError,
     NetworkNotFoundError,
     NotFoundError,
-    QuotaExceededError,
     SubnetNotFoundError,
 )
 from capo.openstack import network, port, subnet, tags
@@ -417,21 +416,6 @@ def test_quota_is_told_with_what_is_in_use(world: World) -> None:
 
     assert told["network"] == details["network"]["limit"] == -1
     assert details["network"]["used"] >= 2
-
-
-@pytest.mark.parametrize(
-    ("collection", "body"),
-    [
-        pytest.param("networks", {"network": {}}, id="network"),
-        pytest.param("routers", {"router": {}}, id="router"),
-        pytest.param("networks", {"networks": [{}, {}]}, id="networks"),
-    ],
-)
-def test_more_than_the_quota_allows_is_refused(world: World, collection: str, body: Body) -> None:
-    refusal = world.refused(lambda: world.stranger.post("network", f"/{collection}", json=body))
-
-    assert isinstance(refusal.error, QuotaExceededError)
-    assert refusal.status == 409
 
 
 def test_quota_of_others_is_not_told_and_the_own_cannot_be_changed(world: World) -> None:

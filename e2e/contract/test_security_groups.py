@@ -9,12 +9,11 @@ from capo.errors import (
     ConflictError,
     InvalidSpecError,
     NotFoundError,
-    QuotaExceededError,
     SecurityGroupNotFoundError,
 )
 from capo.openstack import port, security_group
 from capo.openstack.cloud import Body
-from capo.openstack.security_group import Rule
+from capo.openstack.security_group import Rule, WantedSecurityGroup
 from e2e.contract.world import UNKNOWN, World
 
 SSH = Rule("ingress", protocol="tcp", port_range_min=22, port_range_max=22, description="SSH")
@@ -23,6 +22,10 @@ SSH = Rule("ingress", protocol="tcp", port_range_min=22, port_range_max=22, desc
 def show(world: World, group_id: str) -> Body:
     found: Body = world.cloud.get("network", f"/security-groups/{group_id}")["security_group"]
     return found
+
+
+def groups(world: World, **params: str) -> list[Body]:
+    return world.cloud.list_all("network", "/security-groups", "security_groups", params=params)
 
 
 def raw_rule(world: World, group_id: str, **fields: object) -> Body:
@@ -50,17 +53,34 @@ def test_new_group_has_two_egress_rules(world: World) -> None:
     assert {rule["id"] for rule in show(world, made["id"])["security_group_rules"]} == {rule["id"] for rule in rules}
 
 
+def test_groups_are_made_in_one_call_in_the_order_of_the_wishes(world: World) -> None:
+    wanted = [WantedSecurityGroup(world.stamp(f"group-{role}"), world.name()) for role in ("bastion", "worker")]
+
+    made = security_group.create_all(world.cloud, wanted)
+
+    assert [each["name"] for each in made] == [each.name for each in wanted]
+    assert {len(each["security_group_rules"]) for each in made} == {2}
+    assert {each["id"] for each in made} <= {each["id"] for each in groups(world)}
+
+
+def test_of_groups_in_one_call_all_or_none_are_made(world: World) -> None:
+    wanted = [WantedSecurityGroup(world.stamp(), world.name()), WantedSecurityGroup(world.stamp(), "default")]
+
+    refusal = world.refused(lambda: security_group.create_all(world.cloud, wanted))
+
+    assert isinstance(refusal.error, ConflictError)
+    assert groups(world, name=wanted[0].name) == []
+
+
 def test_two_groups_may_have_one_name(world: World) -> None:
     first = world.security_group()
     second = world.security_group(name=first["name"])
 
-    found = world.cloud.list_all("network", "/security-groups", "security_groups", params={"name": first["name"]})
-
-    assert {each["id"] for each in found} == {first["id"], second["id"]}
+    assert {each["id"] for each in groups(world, name=first["name"])} == {first["id"], second["id"]}
 
 
 def test_each_project_has_a_default_group_that_is_not_to_be_made(world: World) -> None:
-    found = world.cloud.list_all("network", "/security-groups", "security_groups", params={"name": "default"})
+    found = groups(world, name="default")
 
     assert len(found) == 1
     assert found[0]["description"] == "Default security group"
@@ -147,15 +167,6 @@ def test_malformed_group_is_refused(world: World, body: Body) -> None:
     refusal = world.refused(lambda: world.cloud.post("network", "/security-groups", json=body))
 
     assert isinstance(refusal.error, InvalidSpecError)
-
-
-def test_more_groups_than_the_quota_allows_are_refused(world: World) -> None:
-    world.stranger.list_all("network", "/security-groups", "security_groups")  # which makes the default one
-    body = {"security_group": {"name": world.name()}}
-
-    refusal = world.refused(lambda: world.stranger.post("network", "/security-groups", json=body))
-
-    assert isinstance(refusal.error, QuotaExceededError)
 
 
 # -- rules -----------------------------------------------------------------------------------------------------------
@@ -328,14 +339,3 @@ def test_rules_are_listed_by_group(world: World) -> None:
 
     assert {rule["security_group_id"] for rule in found} == {made["id"]}
     assert len(found) == 2
-
-
-def test_more_rules_than_the_quota_allows_are_refused(world: World) -> None:
-    groups = world.stranger.list_all("network", "/security-groups", "security_groups")
-    rule = security_group.rule_request(groups[0]["id"], SSH)
-
-    refusal = world.refused(
-        lambda: world.stranger.post("network", "/security-group-rules", json={"security_group_rule": rule})
-    )
-
-    assert isinstance(refusal.error, QuotaExceededError)

@@ -33,11 +33,12 @@ def test_list_shows_servers_as_they_are(world: World) -> None:
     root = world.available_volume(image_id=world.image_id)
     too_big = flavor.resolve(world.cloud, name="lab.too-big")
     made = [
-        world.active_server(key_name=new_key(world)["name"], metadata={"a": "b"}),
-        world.active_server(image_id="", block_devices=(BlockDevice.volume(root["id"], boot_index=0),)),
+        world.server(key_name=new_key(world)["name"], metadata={"a": "b"}),
+        world.server(image_id="", block_devices=(BlockDevice.volume(root["id"], boot_index=0),)),
         world.server(flavor_id=too_big),
     ]
-    world.until(lambda: world.show_server(made[2]["id"])["status"], lambda status: status == "ERROR")
+    for each, status in zip(made, ("ACTIVE", "ACTIVE", "ERROR"), strict=True):
+        world.until(lambda each=each: world.show_server(each["id"])["status"], lambda seen, last=status: seen == last)  # type: ignore[misc]
 
     found = {each["id"]: each for each in listed(world)}
     changed = {each["id"]: each for each in listed(world, **{"changes-since": a_moment_ago(world, made[0]["id"])})}

@@ -17,7 +17,6 @@ from capo.errors import (
     KeyPairNotFoundError,
     NetworkNotFoundError,
     NotFoundError,
-    QuotaExceededError,
     ServerGroupNotFoundError,
 )
 from capo.openstack import flavor, port, server, trunk
@@ -411,30 +410,6 @@ def test_server_on_an_unknown_network_is_refused(world: World) -> None:
     refusal = world.refused(lambda: raw_server(world, networks=[{"uuid": UNKNOWN}]))
 
     assert isinstance(refusal.error, NetworkNotFoundError)
-
-
-def test_more_servers_than_the_quota_allows_are_refused(world: World) -> None:
-    wanted = {"name": world.name(), "imageRef": world.image_id, "flavorRef": world.flavor_id, "networks": "none"}
-
-    refusal = world.refused(
-        lambda: world.stranger.post("compute", "/servers", json={"server": wanted}, microversion=NOVA)
-    )
-
-    assert isinstance(refusal.error, QuotaExceededError)
-    assert refusal.status == 403
-
-
-def test_more_cores_than_the_quota_allows_are_refused(world: World) -> None:
-    path = f"/os-quota-sets/{world.stranger.project_id}"
-    wanted = {"name": world.name(), "imageRef": world.image_id, "flavorRef": world.flavor_id, "networks": "none"}
-    world.admin.put("compute", path, json={"quota_set": {"instances": 5, "cores": 0}})
-
-    refusal = world.refused(
-        lambda: world.stranger.post("compute", "/servers", json={"server": wanted}, microversion=NOVA)
-    )
-
-    world.admin.put("compute", path, json={"quota_set": {"instances": 0, "cores": -1}})
-    assert isinstance(refusal.error, QuotaExceededError)
 
 
 def test_tags_in_the_create_need_the_microversion(world: World) -> None:

@@ -104,6 +104,7 @@ def test_route_of_a_path(path: str, expected: str) -> None:
         pytest.param("http://127.0.0.1:4711/compute/v2.1/x", "<root>/v2.1/x", id="simulator"),
         pytest.param("contract-0a1b2c-17", "contract", id="name"),
         pytest.param("should be one of: B, A", "should be one of: A, B", id="set"),
+        pytest.param("should be one of: B_C, A-D", "should be one of: A-D, B_C", id="set of long words"),
     ],
 )
 def test_what_differs_from_run_to_run_is_stripped(text: str, expected: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from capo import names
@@ -12,7 +14,6 @@ from capo.errors import (
     ImageNotFoundError,
     InvalidSpecError,
     NotFoundError,
-    QuotaExceededError,
 )
 from capo.openstack import volume
 from capo.openstack.cloud import Body
@@ -168,6 +169,87 @@ def test_volume_that_a_server_has_refuses_to_go(world: World) -> None:
     assert isinstance(refusal.error, ConflictError)
 
 
+# -- reservations ----------------------------------------------------------------------------------------------------
+
+
+def attachments(world: World, volume_id: str) -> list[Body]:
+    params = {"volume_id": volume_id}
+    return world.cloud.list_all("volume", "/attachments", "attachments", params=params, microversion=CINDER)
+
+
+def test_volume_that_nova_reserved_for_a_server_before_it_refused_it_is_released(world: World) -> None:
+    root = world.available_volume(image_id=world.image_id)
+    devices = (BlockDevice.volume(root["id"], boot_index=0), BlockDevice.blank(1, tag="scratch"))
+    world.refused(lambda: world.server(image_id="", block_devices=devices))
+    assert world.show_volume(root["id"])["status"] == "reserved"
+    assert [each["status"] for each in attachments(world, root["id"])] == ["reserved"]
+    assert isinstance(world.refused(lambda: volume.delete(world.cloud, root["id"])).error, ConflictError)
+
+    volume.release(world.cloud, root["id"])
+
+    assert world.show_volume(root["id"])["status"] == "available"
+    assert attachments(world, root["id"]) == []
+
+
+def test_volume_stays_available_when_nova_refuses_a_server_for_something_else(world: World) -> None:
+    root, blank = world.available_volume(image_id=world.image_id), world.available_volume()
+    first, second = BlockDevice.volume(root["id"], boot_index=0), BlockDevice.volume(blank["id"], boot_index=-1)
+    for wishes in (
+        {"block_devices": (first,), "port_ids": (UNKNOWN,)},
+        {"block_devices": (first,), "key_name": "no-such-key"},
+        {"block_devices": (first,), "availability_zone": "no-such-zone"},
+        {"block_devices": (first, BlockDevice.volume(UNKNOWN, boot_index=-1))},
+        {"block_devices": (second, dataclasses.replace(second, boot_index=0))},
+    ):
+        world.refused(lambda wishes=wishes: world.server(image_id="", **wishes))  # type: ignore[misc]
+
+        assert [world.show_volume(each["id"])["status"] for each in (root, blank)] == ["available", "available"]
+
+
+def test_first_volume_stays_reserved_when_the_second_is_in_use(world: World) -> None:
+    root, taken = world.available_volume(image_id=world.image_id), world.available_volume(image_id=world.image_id)
+    world.active_server(image_id="", block_devices=(BlockDevice.volume(taken["id"], boot_index=0),))
+    devices = (BlockDevice.volume(root["id"], boot_index=0), BlockDevice.volume(taken["id"], boot_index=-1))
+
+    refusal = world.refused(lambda: world.server(image_id="", block_devices=devices))
+
+    assert isinstance(refusal.error, ConflictError)
+    assert world.show_volume(root["id"])["status"] == "reserved"
+    volume.release(world.cloud, root["id"])
+    assert world.show_volume(root["id"])["status"] == "available"
+
+
+def test_attachment_of_a_server_is_not_taken_away_from_it(world: World) -> None:
+    root = world.available_volume(image_id=world.image_id)
+    made = world.active_server(image_id="", block_devices=(BlockDevice.volume(root["id"], boot_index=0),))
+    (attachment,) = attachments(world, root["id"])
+
+    volume.release(world.cloud, root["id"])
+    refusal = world.refused(lambda: delete_attachment(world, attachment["id"]))
+
+    assert (attachment["status"], attachment["instance"]) == ("attached", made["id"])
+    assert attachment["volume_id"] == root["id"]
+    assert isinstance(refusal.error, ConflictError)
+    assert world.show_volume(root["id"])["status"] == "in-use"
+
+
+def delete_attachment(world: World, attachment_id: str) -> Body:
+    return world.cloud.delete("volume", f"/attachments/{attachment_id}", microversion=CINDER)
+
+
+def test_unknown_attachment_is_not_found(world: World) -> None:
+    refusal = world.refused(lambda: delete_attachment(world, UNKNOWN))
+
+    assert isinstance(refusal.error, NotFoundError)
+    assert attachments(world, UNKNOWN) == []
+
+
+def test_attachments_need_the_microversion(world: World) -> None:
+    refusal = world.refused(lambda: world.cloud.get("volume", "/attachments", microversion="3.26"))
+
+    assert isinstance(refusal.error, NotFoundError)
+
+
 # -- refused creates -------------------------------------------------------------------------------------------------
 
 
@@ -219,26 +301,6 @@ def test_body_that_is_no_volume_is_refused(world: World, data: str) -> None:
     refusal = world.refused(lambda: world.raw("POST", "volume", "/volumes", data=data))
 
     assert refusal.status in (400, 500)
-
-
-def test_more_volumes_than_the_quota_allows_are_refused(world: World) -> None:
-    body = {"volume": {"size": 1, "name": world.name()}}
-
-    refusal = world.refused(lambda: world.stranger.post("volume", "/volumes", json=body, microversion=CINDER))
-
-    assert isinstance(refusal.error, QuotaExceededError)
-    assert refusal.status == 413
-
-
-def test_more_gigabytes_than_the_quota_allows_are_refused(world: World) -> None:
-    path = f"/os-quota-sets/{world.stranger.project_id}"
-    world.admin.put("volume", path, json={"quota_set": {"volumes": 5, "gigabytes": 1}})
-    body = {"volume": {"size": 2, "name": world.name()}}
-
-    refusal = world.refused(lambda: world.stranger.post("volume", "/volumes", json=body, microversion=CINDER))
-
-    world.admin.put("volume", path, json={"quota_set": {"volumes": 0, "gigabytes": -1}})
-    assert isinstance(refusal.error, QuotaExceededError)
 
 
 # -- types, zones, quotas --------------------------------------------------------------------------------------------

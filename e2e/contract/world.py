@@ -23,6 +23,7 @@ from capo.openstack.security_group import WantedSecurityGroup
 from capo.openstack.server import BlockDevice, WantedServer
 from capo.openstack.subnet import WantedSubnet
 from capo.openstack.volume import WantedVolume
+from e2e.contract import sweep, tenancy
 from e2e.contract.recordings import Recorder
 from e2e.contract.targets import Target
 from e2e.contract.tenancy import LIMITS, Tenant
@@ -57,6 +58,7 @@ class Ground:
         run: prefix of all names that this run makes.
         tenant: the plain member as whom tests act.
         stranger: a plain member of another project, whose quotas are zero.
+        shared: by name, what takes long to make and is left by each test as it was found.
     """
 
     target: Target
@@ -71,6 +73,7 @@ class Ground:
     external: Body = field(default_factory=dict)
     image_id: str = ""
     flavor_id: str = ""
+    shared: dict[str, Any] = field(default_factory=dict)
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
 
@@ -105,6 +108,13 @@ class World:
     def stamp(self, role: str = "it") -> Stamp:
         """Return an owner's stamp that nothing carries yet."""
         return Stamp("".join(secrets.choice("abcdefghijklmnopqrstuvwxyz234567") for _ in range(13)), role)
+
+    def shared(self, name: str, make: Callable[[], T]) -> T:
+        """Return what tests share, made when the first one asks for it; it stays until the end of the run."""
+        if name not in self.ground.shared:
+            self.ground.shared[name] = make()
+        found: T = self.ground.shared[name]
+        return found
 
     # -- resources with good defaults --------------------------------------------------------------------------------
 
@@ -305,6 +315,27 @@ class World:
         if response.status_code >= 400:
             raise faults.of_response(service, response)
         return {}
+
+    def tenant(self) -> Tenant:
+        """Make a project with a user of its own, for tests that take something away from them."""
+        ground = self.ground
+        made = tenancy.make(ground.wire, ground.target, self.admin, self.name())
+        self.later(lambda: tenancy.remove(self.admin, made))
+        self.later(lambda: sweep.empty(made.cloud, self.admin, made.project_id, every_s=ground.target.every_s))
+        return made
+
+    @contextlib.contextmanager
+    def stranger_may(self, service: str, **limits: int) -> Iterator[None]:
+        """Have other quotas for the stranger during a block; -1 is without limit, what is not named stays as it is.
+
+        What a test made under them has to be gone by the end: a quota below what is used is refused.
+        """
+        usual = {name: tenancy.NOTHING[service][2].get(name, -1) for name in limits}
+        tenancy.limit(self.admin, self.stranger.project_id, service, limits)
+        try:
+            yield
+        finally:
+            tenancy.limit(self.admin, self.stranger.project_id, service, usual)
 
     def token(self) -> str:
         """Return the member's token."""

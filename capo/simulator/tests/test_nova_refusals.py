@@ -37,7 +37,7 @@ FIELD = "Invalid input for field/attribute"
         ),
         pytest.param(
             {"block_device_mapping_v2": [{"boot_index": 1, "uuid": NOBODY, "source_type": "volume"}]},
-            f"Block Device Mapping is Invalid: failed to get volume {NOBODY}.",
+            f"Volume {NOBODY} could not be found.",
             id="volume",
         ),
     ],

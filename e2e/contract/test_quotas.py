@@ -1,0 +1,227 @@
+"""Over quota, as each service answers it."""
+
+from __future__ import annotations
+
+import pytest
+
+from capo.errors import ConflictError, QuotaExceededError
+from capo.openstack import load_balancer, network, port, subnet
+from capo.openstack.cloud import Body
+from capo.openstack.kinds import CINDER, NOVA
+from capo.openstack.network import WantedNetwork
+from capo.openstack.subnet import WantedSubnet
+from e2e.contract import tenancy
+from e2e.contract.tenancy import Tenant
+from e2e.contract.test_compute import KEY
+from e2e.contract.test_load_balancers import LB, with_monitor
+from e2e.contract.world import CIDR, Refusal, World
+
+
+def over(
+    world: World,
+    service: str,
+    path: str,
+    body: Body,
+    *,
+    microversion: str | None = None,
+    of: Tenant | None = None,
+) -> Refusal:
+    """Have a POST of the stranger's, or of another tenant's, refused for its quota."""
+    cloud = world.stranger if of is None else of.cloud
+    refusal = world.refused(lambda: cloud.post(service, path, json=body, microversion=microversion))
+    assert isinstance(refusal.error, QuotaExceededError)
+    return refusal
+
+
+def new_server(world: World, **fields: object) -> Body:
+    wanted = {"name": world.name(), "imageRef": world.image_id, "flavorRef": world.flavor_id, "networks": "none"}
+    return {"server": {**wanted, **fields}}
+
+
+def network_of(world: World, tenant: Tenant) -> tuple[str, str]:
+    """Return the ids of a tenant's new network and its subnet."""
+    made = network.create(tenant.cloud, WantedNetwork(world.stamp(), world.name()))
+    inside = subnet.create(tenant.cloud, WantedSubnet(world.stamp(), world.name(), made["id"], CIDR))
+    return made["id"], inside["id"]
+
+
+# -- Nova ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        pytest.param({"instances": 0}, "Quota exceeded for instances", id="servers"),
+        pytest.param({"instances": 5, "cores": 0}, "Quota exceeded for cores", id="cores"),
+        pytest.param({"instances": 5, "ram": 511}, "Quota exceeded for ram", id="memory"),
+    ],
+)
+def test_more_than_the_quota_allows_of(world: World, limits: dict[str, int], words: str) -> None:
+    with world.stranger_may("compute", **limits):
+        refusal = over(world, "compute", "/servers", new_server(world), microversion=NOVA)
+
+    assert refusal.status == 403
+    assert words in refusal.words
+
+
+def test_more_servers_at_once_than_the_quota_allows_are_refused(world: World) -> None:
+    with world.stranger_may("compute", instances=1):
+        over(world, "compute", "/servers", new_server(world, min_count=2, max_count=2), microversion=NOVA)
+
+
+def test_more_metadata_than_the_quota_allows_is_refused(world: World) -> None:
+    metadata = {f"key-{number}": "value" for number in range(129)}
+
+    with world.stranger_may("compute", instances=1):
+        over(world, "compute", "/servers", new_server(world, metadata=metadata), microversion=NOVA)
+
+
+def test_more_key_pairs_than_the_quota_allows_are_refused(world: World) -> None:
+    over(world, "compute", "/os-keypairs", {"keypair": {"name": world.name(), "public_key": KEY}}, microversion=NOVA)
+
+
+def test_more_server_groups_than_the_quota_allows_are_refused(world: World) -> None:
+    body = {"server_group": {"name": world.name(), "policy": "affinity"}}
+
+    over(world, "compute", "/os-server-groups", body, microversion=NOVA)
+
+
+def test_more_members_of_a_server_group_than_the_quota_allows_are_refused(world: World) -> None:
+    body = {"server_group": {"name": world.name(), "policy": "soft-affinity"}}
+
+    with world.stranger_may("compute", server_groups=1, instances=5, server_group_members=0):
+        group = world.stranger.post("compute", "/os-server-groups", json=body, microversion=NOVA)["server_group"]
+        hinted = {**new_server(world), "os:scheduler_hints": {"group": group["id"]}}
+
+        over(world, "compute", "/servers", hinted, microversion=NOVA)
+        world.stranger.delete("compute", f"/os-server-groups/{group['id']}", microversion=NOVA)
+
+
+# -- Neutron ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("collection", "body"),
+    [
+        pytest.param("networks", {"network": {}}, id="network"),
+        pytest.param("networks", {"networks": [{}, {}]}, id="networks"),
+        pytest.param("routers", {"router": {}}, id="router"),
+        pytest.param("ports", {"port": {"network_id": "external"}}, id="port"),
+        pytest.param("ports", {"ports": [{"network_id": "external"}] * 2}, id="ports"),
+        pytest.param("floatingips", {"floatingip": {"floating_network_id": "external"}}, id="floating IP"),
+        pytest.param("security-groups", {"security_group": {"name": "one more"}}, id="security group"),
+        pytest.param("security-groups", {"security_groups": [{"name": "a"}, {"name": "b"}]}, id="security groups"),
+    ],
+)
+def test_more_than_the_quota_allows_is_refused(world: World, collection: str, body: Body) -> None:
+    world.stranger.list_all("network", "/security-groups", "security_groups")  # which makes the default one
+
+    refusal = over(world, "network", f"/{collection}", _placed(body, world.external_id))
+
+    assert refusal.status == 409
+
+
+def _placed(value: Body, external_id: str) -> Body:
+    """Return a body with the external network's id where it says so."""
+    known = {"external": external_id}
+
+    def fields(each: Body) -> Body:
+        return {name: known.get(field, field) for name, field in each.items()}
+
+    return {
+        key: [fields(each) for each in body] if isinstance(body, list) else fields(body) for key, body in value.items()
+    }
+
+
+def test_more_rules_than_the_quota_allows_are_refused(world: World) -> None:
+    groups = world.stranger.list_all("network", "/security-groups", "security_groups")
+    rule = {"security_group_id": groups[0]["id"], "direction": "ingress", "protocol": "tcp"}
+    other = {**rule, "protocol": "udp"}
+
+    over(world, "network", "/security-group-rules", {"security_group_rule": rule})
+    over(world, "network", "/security-group-rules", {"security_group_rules": [rule, other]})
+
+
+def test_more_subnets_and_trunks_than_the_quota_allows_are_refused(world: World) -> None:
+    with world.stranger_may("network", network=1, port=1):
+        made = network.create(world.stranger, WantedNetwork(world.stamp(), world.name()))
+        parent = port.create(world.stranger, world.wanted_port(network_id=made["id"]))
+
+        over(world, "network", "/subnets", {"subnet": {"network_id": made["id"], "ip_version": 4, "cidr": CIDR}})
+        over(world, "network", "/trunks", {"trunk": {"port_id": parent["id"]}})
+
+        port.delete(world.stranger, parent["id"])
+        network.delete(world.stranger, made["id"])
+
+
+# -- Cinder ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("limits", "fields"),
+    [
+        pytest.param({"volumes": 0}, {"size": 1}, id="volumes"),
+        pytest.param({"volumes": 5, "gigabytes": 1}, {"size": 2}, id="gigabytes"),
+        pytest.param({"volumes": 5, "volumes_ssd": 0}, {"size": 1, "volume_type": "ssd"}, id="volumes of a type"),
+        pytest.param({"volumes": 5, "per_volume_gigabytes": 1}, {"size": 2}, id="size of one"),
+    ],
+)
+def test_more_volume_than_the_quota_allows_is_refused(world: World, limits: dict[str, int], fields: Body) -> None:
+    with world.stranger_may("volume", **limits):
+        refusal = over(world, "volume", "/volumes", {"volume": {"name": world.name(), **fields}}, microversion=CINDER)
+
+    assert refusal.status == 413
+
+
+# -- Octavia ---------------------------------------------------------------------------------------------------------
+
+
+def test_more_load_balancers_than_the_quota_allows_are_refused(world: World) -> None:
+    refusal = over(world, LB, "/lbaas/loadbalancers", {"loadbalancer": {"vip_network_id": world.external_id}})
+
+    assert refusal.status == 403
+
+
+def test_whole_load_balancer_with_too_many_children_is_refused_and_leaves_a_port_behind(world: World) -> None:
+    tenant = world.tenant()
+    network_id, subnet_id = network_of(world, tenant)
+    wanted = world.wanted_load_balancer(
+        vip_network_id=network_id,
+        vip_subnet_id=subnet_id,
+        listeners=[with_monitor(world, world.wanted_listener(6443))],
+    )
+
+    for child in ("listener", "pool", "health_monitor"):
+        tenancy.limit(world.admin, tenant.project_id, LB, {child: 0})
+        over(world, LB, "/lbaas/loadbalancers", load_balancer.request(wanted), of=tenant)
+        tenancy.limit(world.admin, tenant.project_id, LB, {child: -1})
+
+    assert tenant.cloud.list_all(LB, "/lbaas/loadbalancers", "loadbalancers") == []
+    left = tenant.cloud.list_all("network", "/ports", "ports", params={"network_id": network_id})
+    assert [(each["device_owner"], each["device_id"][:3]) for each in left] == [("Octavia", "lb-")] * 3
+    assert isinstance(world.refused(lambda: network.delete(tenant.cloud, network_id)).error, ConflictError)
+    for each in left:
+        port.delete(tenant.cloud, each["id"])
+
+
+def test_more_children_one_by_one_than_the_quota_allows_are_refused(world: World) -> None:
+    tenant = world.tenant()
+    network_id, subnet_id = network_of(world, tenant)
+    wanted = world.wanted_load_balancer(
+        vip_network_id=network_id, vip_subnet_id=subnet_id, listeners=[world.wanted_listener(6443)]
+    )
+    balancer = load_balancer.create(tenant.cloud, wanted)
+    pool_id, balancer_id = balancer["pools"][0]["id"], balancer["id"]
+    path = f"/lbaas/loadbalancers/{balancer_id}"
+    world.when(lambda: tenant.cloud.get(LB, path)["loadbalancer"], provisioning_status="ACTIVE")
+    listener = {"loadbalancer_id": balancer_id, "protocol": "TCP", "protocol_port": 443}
+    pool = {"loadbalancer_id": balancer_id, "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN"}
+    monitor = {"pool_id": pool_id, "type": "TCP", "delay": 10, "timeout": 5, "max_retries": 5}
+    member = {"address": "10.6.0.9", "protocol_port": 6443}
+
+    tenancy.limit(world.admin, tenant.project_id, LB, {"listener": 1, "pool": 1, "member": 0, "health_monitor": 0})
+
+    over(world, LB, "/lbaas/listeners", {"listener": listener}, of=tenant)
+    over(world, LB, "/lbaas/pools", {"pool": pool}, of=tenant)
+    over(world, LB, "/lbaas/healthmonitors", {"healthmonitor": monitor}, of=tenant)
+    over(world, LB, f"/lbaas/pools/{pool_id}/members", {"member": member}, of=tenant)
