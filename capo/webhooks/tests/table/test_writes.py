@@ -13,6 +13,10 @@ from capo.webhooks.tests.table.test_bounds import VERSIONS, an
 
 pytestmark = pytest.mark.integration
 
+CONVERTED = [version for version in places.versions() if version.kind in conversion.KINDS]
+BY_NAME = {(version.kind, version.name): version for version in CONVERTED}
+OTHER = {"v1beta1": "v1beta2", "v1beta2": "v1beta1"}
+
 
 def full(version: Version) -> Json:
     """Return a spec with every field that can stand beside the others."""
@@ -40,9 +44,9 @@ def test_what_was_applied_is_read_back_and_applied_again_without_a_write(client:
     assert again == first
 
 
-@pytest.mark.parametrize("version", [v for v in places.versions() if v.kind in conversion.KINDS], ids=str)
+@pytest.mark.parametrize("version", CONVERTED, ids=str)
 def test_a_label_of_a_client_of_the_other_version_leaves_everything_else(client: Client, version: Version) -> None:
-    other = {"v1beta1": "v1beta2", "v1beta2": "v1beta1"}[version.name]
+    other = OTHER[version.name]
     first = ok(client.apply(version.name, version.kind, full(version)))
 
     ok(client.merge(other, version.kind, "one", {"metadata": {"labels": {"a": "b"}}}))
@@ -53,6 +57,46 @@ def test_a_label_of_a_client_of_the_other_version_leaves_everything_else(client:
     assert read["metadata"]["generation"] == first["metadata"]["generation"]
     assert again["metadata"]["resourceVersion"] == read["metadata"]["resourceVersion"]
     assert ANNOTATION not in read["metadata"].get("annotations", {}) or version.kind == "OpenStackClusterTemplate"
+
+
+CHANGES: dict[str, Json] = {
+    "OpenStackCluster": {"controlPlaneAvailabilityZones": ["az-9"], "bastion": {"enabled": False}},
+    "OpenStackMachine": {"providerID": "openstack:///changed", "identityRef": {"cloudName": "changed"}},
+}
+"""What may change, in either version, beside fields that one version cannot say."""
+
+
+@pytest.mark.parametrize("version", [v for v in CONVERTED if v.kind in CHANGES], ids=str)
+def test_clients_of_both_versions_take_turns_and_neither_takes_back_what_the_other_wrote(
+    client: Client, version: Version
+) -> None:
+    kind, mine, theirs = version.kind, version.name, OTHER[version.name]
+    ok(client.apply(mine, kind, full(version)))
+    status = samples.full(places.at(BY_NAME[kind, theirs], "status"))
+    ok(client.merge(theirs, kind, "one", {"status": status}, subresource="status"))
+    ok(client.merge(theirs, kind, "one", {"spec": CHANGES[kind]}))
+    written = client.read(theirs, kind, "one")
+
+    ok(client.put(mine, kind, client.read(mine, kind, "one") | {"metadata": labelled(client, version)}))
+
+    read = {name: client.read(name, kind, "one") for name in OTHER}
+    assert read[theirs]["spec"] == written["spec"]
+    assert read[theirs]["status"] == written["status"]
+    for name in OTHER:
+        assert overlaid(read[name]["spec"], CHANGES[kind]) == read[name]["spec"]
+        assert read[name]["metadata"]["labels"] == {"turn": "mine"}
+
+
+def labelled(client: Client, version: Version) -> Json:
+    metadata: Json = client.read(version.name, version.kind, "one")["metadata"]
+    return metadata | {"labels": {"turn": "mine"}}
+
+
+def overlaid(value: Json, change: Json) -> Json:
+    return {
+        **value,
+        **{k: overlaid(value[k], part) if isinstance(part, dict) else part for k, part in change.items()},
+    }
 
 
 @VERSIONS
