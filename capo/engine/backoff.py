@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo.engine.protocol import Clock
-from capo.engine.steps import Failed, Result, Results
+from capo.engine.steps import Failed, Result, Results, Unseen
 from capo.errors import CapoError, IdentityError, NotAuthorizedError, RateLimitedError, ServerFailedError, TerminalError
 from capo.kube.kinds import Key
 
@@ -74,7 +74,10 @@ class Backoff:
         """Take the results of a pass; return the seconds until the first resting step is due, None when none rests."""
         before = self._failures.get(key, {})
         after = {
-            name: before[name] if name in guard.resting else self._noted(before.get(name), result, obj)
+            # A step that only looked tells nothing of whether it fails: its next failure is not a first one.
+            name: before.get(name)
+            if name in guard.resting or isinstance(result, Unseen)
+            else self._noted(before.get(name), result, obj)
             for name, result in results.items()
         }
         failures = {name: failure for name, failure in after.items() if failure}
@@ -82,7 +85,8 @@ class Backoff:
             self._failures.pop(key, None)
             return None
         self._failures[key] = failures
-        return max(0.0, min(failure.until_s for failure in failures.values()) - self.clock.now())
+        now_s = self.clock.now()
+        return min((failure.until_s - now_s for failure in failures.values() if failure.until_s > now_s), default=None)
 
     def _noted(self, before: _Failure | None, result: Result, obj: Mapping[str, Any]) -> _Failure | None:
         # A server that failed is seen in a list that is made anyway: looking again costs nothing and must not wait.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from capo.errors import BlockedError
+from capo.errors import BlockedError, ConflictError
 
 Resource = Mapping[str, Any]
 
@@ -25,20 +25,20 @@ def in_network(ports: Iterable[Resource]) -> list[Resource]:
     return [port for port in ports if port.get("device_owner") not in _OF_NETWORK]
 
 
-def error(what: str, blockers: Sequence[Resource], describe: str) -> BlockedError:
+def error(what: str, blockers: Sequence[Resource], describe: str, refusal: ConflictError) -> BlockedError:
     """Return the error that names what is in the way.
 
     Args:
         what: what is to be deleted, as ``kind id``.
         describe: ``port`` or ``floating IP``.
+        refusal: the cloud's own words.
     """
     one = of_port if describe == "port" else of_floating_ip
     named = [one(body) for body in blockers[:MAX_NAMED]]
     more = len(blockers) - len(named)
     listed = "; ".join(named) + (f"; and {more} more" if more else "")
-    return BlockedError(
-        f"still in use by {listed}" if listed else "still in use, the cloud does not say by what", resource=what
-    )
+    in_use = f"still in use by {listed}" if listed else "still in use"
+    return BlockedError(f"{in_use}: {refusal.message}", resource=what, request_id=refusal.request_id)
 
 
 def of_port(port: Resource) -> str:

@@ -133,7 +133,8 @@ def _delete_network(scope: ClusterScope, network_id: str) -> Outcome | None:
         if left_behind := vip_ports.left_behind(scope, network_id):
             return vip_ports.delete(scope, left_behind) or _delete_network(scope, network_id)
         ports = scope.observed.matching("port", partial(_is_in, network_id))
-        raise blockers.error(f"network {network_id}", blockers.in_network(ports), "port") from error
+        scope.observed.wrote("port")  # what is known of them is not all: the next attempt looks anew
+        raise blockers.error(f"network {network_id}", blockers.in_network(ports), "port", error) from error
     return None
 
 

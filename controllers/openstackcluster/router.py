@@ -143,7 +143,8 @@ def remove_router(scope: ClusterScope) -> Outcome:
             router.delete(scope.cloud, body["id"])
         except ConflictError as error:
             ports = scope.observed.matching("port", partial(_belongs, body["id"]))
-            raise blockers.error(f"router {body['id']}", blockers.in_network(ports), "port") from error
+            scope.observed.wrote("port")  # an interface may be there still: the next attempt looks anew
+            raise blockers.error(f"router {body['id']}", blockers.in_network(ports), "port", error) from error
         scope.observed.forget("router", body["id"])
         scope.tell("SuccessfulDeleteRouter", f"Deleted router {body.get('name')} with id {body['id']}")
     return NotNeeded()
@@ -172,5 +173,5 @@ def _disconnect(scope: ClusterScope, port: Resource) -> None:
             router.remove_interface(scope.cloud, router_id, fixed_ip["subnet_id"])
         except ConflictError as error:
             left = scope.observed.matching("floating_ip", lambda body: body.get("router_id") == router_id)
-            raise blockers.error(f"router {router_id}", left, "floating IP") from error
+            raise blockers.error(f"router {router_id}", left, "floating IP", error) from error
     scope.observed.forget("port", port["id"])

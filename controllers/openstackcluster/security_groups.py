@@ -102,7 +102,7 @@ def remove_security_groups(scope: ClusterScope) -> Outcome:
             security_group.delete(scope.cloud, body["id"])
         except ConflictError as error:
             users = scope.observed.matching("port", partial(_uses, body["id"]))
-            raise blockers.error(f"security group {body['id']}", users, "port") from error
+            raise blockers.error(f"security group {body['id']}", users, "port", error) from error
         scope.observed.forget("security_group", body["id"])
         scope.tell("SuccessfulDeleteSecurityGroup", f"Deleted group {body.get('name')} with id {body['id']}")
     return NotNeeded()
