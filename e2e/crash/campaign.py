@@ -11,13 +11,14 @@ import os
 import random
 import subprocess
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from e2e.crash.ground import Ground
 from e2e.crash.scenarios import Scenario
+from e2e.crash.staleness import STALE_WAYS
 from e2e.crash.world import Signature, World, world
 from e2e.kube_proxy import KUBERNETES_WAYS, How, Strike
 
@@ -33,7 +34,7 @@ CLOUD_WAYS: Final[Mapping[str, Mapping[str, Any]]] = {
     "answer-lost": {"cut": "after"},
 }
 KUBE_WAYS: Final[Mapping[str, How]] = {f"kubernetes-{how.replace('_', '-')}": how for how in KUBERNETES_WAYS}
-WAYS: Final = (*CLOUD_WAYS, *KUBE_WAYS)
+WAYS: Final = (*CLOUD_WAYS, *KUBE_WAYS, *STALE_WAYS)
 UNSTAMPED: Final = {"network/security_group_rules", "network/ports", "load-balancer/members"}
 """Kinds of which some resources follow from others: rules, and the ports of routers and load balancers."""
 
@@ -65,7 +66,9 @@ class Undisturbed:
     kubernetes_writes: int
 
     def points(self, scenario: str, way: str) -> list[Point]:
-        """Return a point for each write that the way is about."""
+        """Return a point for each write that the way is about; one for a way that is about none."""
+        if way in STALE_WAYS:
+            return [Point(scenario, way, 0)]
         number = self.kubernetes_writes if way in KUBE_WAYS else len(self.writes)
         return [Point(scenario, way, write) for write in range(1, number + 1)]
 
@@ -94,7 +97,7 @@ def play(made: World, scenario: Scenario, point: Point | None) -> tuple[Undistur
     made.writes_before = len(made.writes())
     if made.proxy:
         made.proxy.count_anew()
-    order = _ordered(made, point) if point else None
+    has_struck = _begun(made, point) if point else lambda: False
     scenario.act(made)
     made.until("all is made", lambda: scenario.is_made(made))
     found = made.signature()
@@ -103,7 +106,16 @@ def play(made: World, scenario: Scenario, point: Point | None) -> tuple[Undistur
     left = made.signature()
     assert not left, f"left behind: {dict(left)}"
     writes = made.writes()[made.writes_before :]
-    return Undisturbed(found, writes, made.proxy.writes if made.proxy else 0), bool(order and order.struck)
+    return Undisturbed(found, writes, made.proxy.writes if made.proxy else 0), has_struck()
+
+
+def _begun(made: World, point: Point) -> Callable[[], bool]:
+    """Have a thing go wrong; return what tells whether it did."""
+    if point.way in STALE_WAYS:
+        STALE_WAYS[point.way](made)
+        return lambda: True
+    order = _ordered(made, point)
+    return lambda: bool(order.struck)
 
 
 def _ordered(made: World, point: Point) -> Any:
@@ -174,7 +186,7 @@ class Campaign:
         began_s = time.monotonic()
         fault, struck = "", False
         try:
-            with world(self.ground, with_proxy=point.way in KUBE_WAYS) as made:
+            with world(self.ground, with_proxy=point.way not in CLOUD_WAYS) as made:
                 found, struck = play(made, scenario, point)
             expected = self.undisturbed[scenario.name].made
             if found.made != expected:

@@ -44,6 +44,7 @@ class World:
         writes_before: how many writes OpenStack had seen when the scenario began to act.
         before: what was in the project when the run began.
         has_other_writer: somebody else changes metadata of our objects all the time.
+        meddle: called at each look while something is waited for.
     """
 
     ground: Ground
@@ -52,6 +53,7 @@ class World:
     namespace: str
     proxy: KubeProxy | None = None
     has_other_writer: bool = False
+    meddle: Callable[[], None] = lambda: None
     starts: int = 0
     writes_before: int = 0
     before: Inventory = field(default_factory=dict)
@@ -151,6 +153,7 @@ class World:
                 self.start()
             for player in self.players:
                 player.step()
+            self.meddle()
             if self.has_other_writer:
                 self._disturb()
             return reached()

@@ -9,7 +9,7 @@ import collections
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from capo import names
 from capo.controllers.openstackcluster.subject import ClusterSubject
@@ -38,6 +38,9 @@ class Theatre(Stage):
         super().__init__(ClusterSubject, MachineSubject, ServerSubject)
         self.put_secret()
         self.before: dict[str, dict[str, Object]] = {}
+
+    def __enter__(self) -> Self:
+        return self
 
     def start(self) -> None:
         """Start the manager."""

@@ -1,0 +1,84 @@
+"""Ways in which a manager's view of Kubernetes is not what is: late, repeated, interrupted, with gaps.
+
+The three patterns of Sieve (OSDI 2022): intermediate states, stale states, unobserved states.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from e2e.crash.world import World
+from e2e.kube_proxy import KubeProxy
+
+HELD_BACK_S: Final = 10.0
+PERIOD_S: Final = 2.0
+
+
+def held_back(world: World) -> None:
+    """Have every event come late."""
+    proxy_of(world).hold_s = HELD_BACK_S
+
+
+def replayed(world: World) -> None:
+    """Have every event followed by all that the object was before, as a watch cache that lags does."""
+    proxy_of(world).has_echoes = True
+
+
+def expired(world: World) -> None:
+    """Have the watches break off with 410 again and again."""
+    proxy = proxy_of(world)
+    world.meddle = every(PERIOD_S, lambda _: proxy.expire_watches())
+
+
+def unobserved(world: World) -> None:
+    """Have the watches lose everything half of the time, and break off with 410 at the end of it."""
+    proxy = proxy_of(world)
+
+    def turn(number: int) -> None:
+        proxy.is_blind = number % 2 == 1
+        if not proxy.is_blind:
+            proxy.expire_watches()
+
+    world.meddle = every(PERIOD_S, turn)
+
+
+def away(world: World) -> None:
+    """Have the API server away for two seconds out of ten."""
+    proxy = proxy_of(world)
+
+    def turn(number: int) -> None:
+        proxy.is_down = number % 5 == 1
+        if proxy.is_down:
+            proxy.expire_watches()
+
+    world.meddle = every(PERIOD_S, turn)
+
+
+def proxy_of(world: World) -> KubeProxy:
+    """Return the proxy of a world that has one."""
+    assert world.proxy is not None
+    return world.proxy
+
+
+def every(seconds: float, work: Callable[[int], None]) -> Callable[[], None]:
+    """Return what calls a function not more often than so, with a number that counts its calls from 1."""
+    last_s, number = time.monotonic(), 0
+
+    def meddle() -> None:
+        nonlocal last_s, number
+        if time.monotonic() - last_s >= seconds:
+            last_s, number = time.monotonic(), number + 1
+            work(number)
+
+    return meddle
+
+
+STALE_WAYS: Final[Mapping[str, Callable[[World], None]]] = {
+    "watch-held-back": held_back,
+    "watch-replays-old-states": replayed,
+    "watch-expires": expired,
+    "watch-loses-states": unobserved,
+    "kubernetes-goes-away": away,
+}
