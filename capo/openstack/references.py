@@ -16,7 +16,8 @@ from capo.openstack.kinds import ResourceKind
 
 RECENT_S: Final = 600.0
 """What the observer saw within this time is not asked for again: ids, names and CIDRs stay."""
-_QUERY_NAMES: Final = {"tags_any": "tags-any", "not_tags": "not-tags", "not_tags_any": "not-tags-any"}
+_ANY_OF: Final = "tags-any"
+_QUERY_NAMES: Final = {"tags_any": _ANY_OF, "not_tags": "not-tags", "not_tags_any": "not-tags-any"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,10 @@ class Reference:
         return (self.kind.name, wanted, tuple(sorted((name, str(value)) for name, value in params.items())))
 
     def _listed(self, cloud: Cloud, params: Mapping[str, Any]) -> list[Body]:
-        found = cloud.list_all(self.kind.service, self.kind.list_path, self.kind.key, params=params)
+        asked = _answerable(params)
+        found = cloud.list_all(self.kind.service, self.kind.list_path, self.kind.key, params=asked)
+        if asked != params:
+            found = [body for body in found if set(params[_ANY_OF].split(",")) & set(body.get("tags") or ())]
         if not found:
             raise self.missing(f"no {self.word} matches {words(params)}")
         return found
@@ -108,6 +112,13 @@ def query(wanted: NeutronFilter) -> dict[str, Any]:
         _QUERY_NAMES.get(name, name): ",".join(value) if isinstance(value, list | tuple) else value
         for name, value in values.items()
     }
+
+
+def _answerable(params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a query without any-of-tags if it has all-of-tags, too: Neutron 2026.2 answers 500 to both in one."""
+    if "tags" not in params:
+        return params
+    return {name: value for name, value in params.items() if name != _ANY_OF}
 
 
 def words(params: Mapping[str, Any]) -> str:

@@ -29,6 +29,7 @@ from capo.openstack import (
     security_group,
     server_group,
     subnet,
+    tags,
 )
 from capo.openstack.tests.stage import World, running, stamp, world
 
@@ -153,3 +154,15 @@ def test_server_groups_are_resolved_by_name(world: World) -> None:
 
 def test_zones_are_told(world: World) -> None:
     assert [zone["zoneName"] for zone in availability_zone.list_all(world.cloud)] == ["az1", "az2"]
+
+
+def test_all_and_any_of_tags_are_looked_for_together(world: World) -> None:
+    nets = [network.create(world.cloud, network.WantedNetwork(stamp("network"), f"n{i}")) for i in range(3)]
+    for net, names in zip(nets, (["red"], ["red", "blue"], ["blue"]), strict=True):
+        tags.replace(world.cloud, "networks", net, names)
+
+    found = network.resolve(
+        world.cloud, NetworkParam.model_validate({"filter": {"tags": ["red"], "tagsAny": ["blue", "green"]}})
+    )
+
+    assert found["id"] == nets[1]["id"]
