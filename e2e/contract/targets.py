@@ -41,7 +41,7 @@ class Target:
     Args:
         auth_url: of the Identity service.
         admin: the ``clouds.yaml`` entry of the administrator.
-        every_s: how long to wait between two looks.
+        every_s: how long to wait between the first two looks.
         simulator: the running simulator, None on the lab.
     """
 

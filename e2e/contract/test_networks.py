@@ -62,7 +62,7 @@ def test_network_is_found_by_name_and_by_tags(world: World) -> None:
     assert ids(name=made["name"]) == {made["id"]}
     assert ids(tags=[red, blue]) == {made["id"]}
     assert ids(tags=[red], notTags=[blue]) == {other["id"]}
-    assert ids(tagsAny=[blue]) == {made["id"]}
+    assert ids(tagsAny=[blue]) == ids(tags=[red], tagsAny=[blue]) == {made["id"]}
     with pytest.raises(AmbiguousMatchError):
         ids(tagsAny=[red, blue])
     with pytest.raises(NetworkNotFoundError):

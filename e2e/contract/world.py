@@ -31,6 +31,9 @@ from e2e.contract.wire import Exchange, TappedSession, Wire
 
 T = TypeVar("T")
 LIMIT_S: Final = 120.0
+SLOWING: Final = 1.2
+SLOWEST: Final = 5
+"""Looks come ever slower, down to one fifth as often: on a busy machine they cost more than what they wait for."""
 UNKNOWN: Final = "00000000-0000-4000-8000-000000000000"
 """An id that nothing has."""
 CIDR: Final = "10.6.0.0/20"
@@ -244,13 +247,14 @@ class World:
 
     def until(self, look: Callable[[], T], is_reached: Callable[[T], object]) -> T:
         """Wait until what is seen is as it should be; return it."""
-        ends_s = time.monotonic() + LIMIT_S
+        ends_s, pause_s = time.monotonic() + LIMIT_S, self.ground.target.every_s
         while not is_reached(seen := look()):
             if isinstance(seen, dict) and "ERROR" in (seen.get("status"), seen.get("provisioning_status")):
                 raise AssertionError(f"in ERROR: {seen}")
             if time.monotonic() > ends_s:
                 raise AssertionError(f"not within {LIMIT_S:.0f} s; last seen {seen!r}")
-            time.sleep(self.ground.target.every_s)
+            time.sleep(pause_s)
+            pause_s = min(pause_s * SLOWING, self.ground.target.every_s * SLOWEST)
         return seen
 
     def slowly(self) -> contextlib.AbstractContextManager[None]:
