@@ -26,9 +26,13 @@ def endpoint(cluster: Object) -> Endpoint | None:
 
 
 def is_infrastructure_provisioned(cluster: Object) -> bool:
-    """Tell whether machines may be made: Cluster API has seen the cluster's infrastructure complete (IM-10)."""
-    initialization = cluster.get("status", {}).get("initialization") or {}
-    return initialization.get("infrastructureProvisioned") is True
+    """Tell whether machines may be made: Cluster API has seen the cluster's infrastructure complete (IM-10).
+
+    A Cluster of the core API v1beta1 says so in ``status.infrastructureReady``.
+    """
+    status = cluster.get("status") or {}
+    initialization = status.get("initialization") or {}
+    return initialization.get("infrastructureProvisioned") is True or status.get("infrastructureReady") is True
 
 
 def is_provisioned(infra: Object) -> bool:

@@ -80,7 +80,9 @@ class Feed:
     def watch(self, kinds: Iterable[Kind]) -> None:
         """Watch exactly these kinds; a change of the list begins all watches anew."""
         wanted = tuple(kinds)
-        if wanted == self._kinds:
+        if [kind.api_version for kind in wanted] == [
+            kind.api_version for kind in self._kinds
+        ] and wanted == self._kinds:
             return
         self._kinds = wanted
         if self._thread is None:

@@ -27,32 +27,34 @@ class Sweep:
         self._missing: set[Kind] = set()
 
     def run(self) -> tuple[Kind, ...]:
-        """Bring the store in line with the API server; return the kinds that it serves. Blocks.
+        """Bring the store in line with the API server; return the kinds, each in the version that it serves. Blocks.
 
         Raises:
             KubeError: a listing failed; kinds before it are done.
         """
         try:
-            served = tuple(kind for kind in self._kinds if self._list(kind))
+            served = tuple(found for kind in self._kinds if (found := self._list(kind)))
         except KubeError:
             metrics.SWEEPS.labels("error").inc()
             raise
         metrics.SWEEPS.labels("success").inc()
         return served
 
-    def _list(self, kind: Kind) -> bool:
-        """List one kind; tell whether it is served."""
+    def _list(self, kind: Kind) -> Kind | None:
+        """List one kind; return it in the version that is served, None when it is not."""
         namespace = self._namespace if self._namespace and kind.is_namespaced else None
         try:
             snapshot = self._kube.snapshot(kind, namespace)
         except Gone:
+            if older := kind.in_older_version():
+                return self._list(older)
             self._note_missing(kind)
-            return False
+            return None
         if kind in self._missing:
             self._missing.discard(kind)
             log.info("Kind is served now", extra={"kind": kind.kind, "apiVersion": kind.api_version})
         self._store.replace(kind, snapshot.items, namespace=namespace, resource_version=snapshot.resource_version)
-        return True
+        return kind
 
     def _note_missing(self, kind: Kind) -> None:
         if kind not in self._missing:

@@ -1,25 +1,34 @@
-"""The Kubernetes kinds that this provider reads and writes, each with the one version that is used."""
+"""The Kubernetes kinds that this provider reads and writes, each with the version that is used."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind as the API server names it in paths."""
+    """A kind as the API server names it in paths; in another version it is the same kind.
+
+    Args:
+        older: the version that is read instead where the first one is not served; empty for none.
+    """
 
     group: str
-    version: str
+    version: str = field(compare=False)
     plural: str
     kind: str
     is_namespaced: bool = True
+    older: str = field(default="", compare=False)
 
     @property
     def api_version(self) -> str:
         """Return ``group/version``, or the version alone in the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
+
+    def in_older_version(self) -> Kind | None:
+        """Return the kind as an older API server has it, None when only one version is read."""
+        return replace(self, version=self.older, older="") if self.older else None
 
 
 class Key(NamedTuple):
@@ -40,8 +49,9 @@ OPENSTACK_FLOATING_IP_POOL: Final = Kind(_OURS, "v1alpha1", "openstackfloatingip
 OPENSTACK_CLUSTER_IDENTITY: Final = Kind(
     _OURS, "v1alpha1", "openstackclusteridentities", "OpenStackClusterIdentity", is_namespaced=False
 )
-CLUSTER: Final = Kind("cluster.x-k8s.io", "v1beta2", "clusters", "Cluster")
-MACHINE: Final = Kind("cluster.x-k8s.io", "v1beta2", "machines", "Machine")
+CLUSTER: Final = Kind("cluster.x-k8s.io", "v1beta2", "clusters", "Cluster", older="v1beta1")
+MACHINE: Final = Kind("cluster.x-k8s.io", "v1beta2", "machines", "Machine", older="v1beta1")
+"""Cluster API up to 1.10 serves v1beta1 alone; ``capo.contract`` reads both."""
 IP_ADDRESS_CLAIM: Final = Kind("ipam.cluster.x-k8s.io", "v1beta2", "ipaddressclaims", "IPAddressClaim")
 IP_ADDRESS: Final = Kind("ipam.cluster.x-k8s.io", "v1beta2", "ipaddresses", "IPAddress")
 ORC_IMAGE: Final = Kind("openstack.k-orc.cloud", "v1alpha1", "images", "Image")

@@ -202,6 +202,18 @@ def test_provisioned_is_a_boolean_ic_6_im_10(status: Any, provisioned: bool) -> 
 
 
 @pytest.mark.parametrize(
+    ("status", "provisioned"),
+    [
+        pytest.param({"infrastructureReady": True}, True, id="ready"),
+        pytest.param({"infrastructureReady": False}, False, id="not ready"),
+        pytest.param({"infrastructureReady": "true"}, False, id="a string is no boolean"),
+    ],
+)
+def test_infrastructure_of_a_cluster_of_the_core_api_v1beta1_is_read_im_10(status: Any, provisioned: bool) -> None:
+    assert clusters.is_infrastructure_provisioned({**obj(), "status": status}) is provisioned
+
+
+@pytest.mark.parametrize(
     ("omits", "listed", "expected"),
     [
         pytest.param(False, (), [True, True], id="all by default"),

@@ -93,3 +93,16 @@ def test_a_sweep_of_one_namespace_lists_that_alone(api: FakeApiServer, store: St
     Sweep(Kube(api.connection()), store, [OPENSTACK_SERVER], namespace="default").run()
 
     assert names(store) == {"here"}
+
+
+def test_a_kind_that_is_served_in_its_older_version_alone_is_read_in_that_one(api: FakeApiServer, store: Store) -> None:
+    older = CLUSTER.in_older_version()
+    assert older
+    api.kinds.remove(CLUSTER)
+    api.kinds.append(older)
+    api.put(older, an_object("c"))
+
+    served = Sweep(Kube(api.connection()), store, [CLUSTER]).run()
+
+    assert [kind.api_version for kind in served] == ["cluster.x-k8s.io/v1beta1"]
+    assert store.get(CLUSTER, "default", "c")

@@ -1,0 +1,156 @@
+"""A management cluster whose Cluster API serves v1beta1 alone, as up to 1.10: what is read of it says the same."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from capo.crdgen import files
+from capo.local.binaries import Binaries
+from capo.local.modules import MANIFESTS
+from capo.local.rig import Rig
+from capo.local.testing import session_folder
+from capo.simulator.simulator import Simulator
+from capo.simulator.testing import Client
+from e2e.manager import Manager, running, wait_until
+
+pytestmark = pytest.mark.integration
+
+CORE: Final = "cluster.x-k8s.io"
+GROUP: Final = "infrastructure.cluster.x-k8s.io"
+OLD: Final = "v1beta1"
+KINDS: Final = ("Cluster", "Machine")
+LABELS: Final = {f"{CORE}/cluster-name": "kube"}
+FLAGS: Final = (
+    "--health-addr=127.0.0.1:0",
+    "--diagnostics-address=127.0.0.1:0",
+    "--insecure-diagnostics=true",
+    "--webhook-host=127.0.0.1",
+    "--webhook-port=0",
+)
+
+
+@pytest.fixture
+def old_core(rigs_folder: Path) -> Iterator[Rig]:
+    """An API server that has Clusters and Machines in their old version alone."""
+    rig = Rig(session_folder(rigs_folder, "old-core"), say=print)
+    try:
+        rig.up("api")
+        rig.install_crds([*files.load(), *_old_kinds()], strip_conversion=True)
+        yield rig
+    finally:
+        rig.down(wipe=True)
+
+
+def _old_kinds() -> list[dict[str, Any]]:
+    path = Binaries.of_user(None).require([MANIFESTS], say=print)[MANIFESTS]
+    found = [each for provider in json.loads(path.read_text(encoding="utf-8")).values() for each in provider]
+    definitions = [each for each in found if each["kind"] == "CustomResourceDefinition"]
+    wanted = [each for each in definitions if each["spec"]["group"] == CORE and each["spec"]["names"]["kind"] in KINDS]
+    for each in wanted:
+        (version,) = (version for version in each["spec"]["versions"] if version["name"] == OLD)
+        each["spec"]["versions"] = [{**version, "served": True, "storage": True}]
+    return wanted
+
+
+def ref(kind: str, name: str) -> dict[str, str]:
+    """Return a reference as the old version has it: with a version, and with a namespace."""
+    return {"apiVersion": f"{GROUP}/v1beta2", "kind": kind, "name": name, "namespace": "default"}
+
+
+def owner(obj: dict[str, Any]) -> dict[str, Any]:
+    metadata = obj["metadata"]
+    named = {"apiVersion": obj["apiVersion"], "kind": obj["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+    return {**named, "controller": True}
+
+
+class Player:
+    """Writes what Cluster API's managers would."""
+
+    def __init__(self, rig: Rig, simulator: Simulator) -> None:
+        self.api, self.simulator = rig.api, simulator
+
+    def put(self, group_version: str, kind: str, name: str, **fields: Any) -> dict[str, Any]:
+        metadata = {"name": name, "namespace": "default", "labels": LABELS, **fields.pop("metadata", {})}
+        obj = {"apiVersion": group_version, "kind": kind, "metadata": metadata, **fields}
+        self.api.apply([obj])
+        return self.get(group_version, f"{kind.lower()}s", name)
+
+    def get(self, group_version: str, plural: str, name: str) -> dict[str, Any]:
+        base = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
+        return self.api.get(f"{base}/namespaces/default/{plural}/{name}")
+
+    def set_status(self, plural: str, name: str, status: dict[str, Any]) -> None:
+        self._patch(f"/apis/{CORE}/{OLD}/namespaces/default/{plural}/{name}/status", {"status": status})
+
+    def pause(self) -> None:
+        self._patch(f"/apis/{CORE}/{OLD}/namespaces/default/clusters/kube", {"spec": {"paused": True}})
+
+    def _patch(self, path: str, body: dict[str, Any]) -> None:
+        headers = {"Content-Type": "application/merge-patch+json"}
+        self.api.request("PATCH", path, data=json.dumps(body), headers=headers)
+
+    def is_true(self, plural: str, name: str, type_: str) -> bool:
+        shown = self.get(f"{GROUP}/v1beta2", plural, name).get("status", {}).get("conditions") or ()
+        return any(c["type"] == type_ and c["status"] == "True" for c in shown)
+
+    def network(self) -> str:
+        client = Client(self.simulator)
+        with client.session:
+            made = client.make("/network/v2.0/networks", "network", name="own")
+            values = {"network_id": made["id"], "cidr": "10.9.0.0/24", "ip_version": 4}
+            client.make("/network/v2.0/subnets", "subnet", **values)
+        return str(made["id"])
+
+
+def test_clusters_and_machines_of_the_core_api_v1beta1_are_read_lbl_4(old_core: Rig, tmp_path: Path) -> None:
+    with Simulator.start() as simulator:
+        player = Player(old_core, simulator)
+        clouds = base64.b64encode(simulator.clouds_yaml.read_bytes()).decode()
+        player.put("v1", "Secret", "cloud", data={"clouds.yaml": clouds})
+        player.put("v1", "Secret", "boot", stringData={"value": "#cloud-config\n"})
+        cluster = player.put(
+            f"{CORE}/{OLD}", "Cluster", "kube", spec={"infrastructureRef": ref("OpenStackCluster", "kube")}
+        )
+        player.put(
+            f"{GROUP}/v1beta2",
+            "OpenStackCluster",
+            "kube",
+            metadata={"ownerReferences": [owner(cluster)]},
+            spec={
+                "identityRef": {"name": "cloud", "cloudName": "sim"},
+                "network": {"id": player.network()},
+                "enableExternalNetwork": False,
+                "apiServer": {"enableFloatingIP": False},
+                "controlPlaneEndpoint": {"host": "kube.example.org", "port": 6443},
+            },
+        )
+        with running(Manager(old_core.install_provider_account(), tmp_path / "manager.log", FLAGS)) as manager:
+            try:
+                _come_up(player)
+                player.pause()
+                wait_until("paused", lambda: player.is_true("openstackmachines", "one", "Paused"), limit_s=60)
+            except AssertionError as error:
+                raise AssertionError(f"{error}\n{manager.tail()}") from error
+
+
+def _come_up(player: Player) -> None:
+    wait_until("the cluster is ready", lambda: player.is_true("openstackclusters", "kube", "Ready"), limit_s=60)
+    spec = {
+        "clusterName": "kube",
+        "bootstrap": {"dataSecretName": "boot"},
+        "infrastructureRef": ref("OpenStackMachine", "one"),
+    }
+    machine = player.put(f"{CORE}/{OLD}", "Machine", "one", spec=spec)
+    wanted = {"flavor": {"filter": {"name": "m1.tiny"}}, "image": {"filter": {"name": "tiny-image"}}}
+    metadata = {"ownerReferences": [owner(machine)]}
+    player.put(f"{GROUP}/v1beta2", "OpenStackMachine", "one", metadata=metadata, spec=wanted)
+    player.set_status("clusters", "kube", {"infrastructureReady": True})
+    wait_until("the machine is ready", lambda: player.is_true("openstackmachines", "one", "Ready"), limit_s=60)
+    made = player.get(f"{GROUP}/v1beta2", "openstackmachines", "one")
+    assert made["spec"]["providerID"].startswith("openstack:///")
