@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 
-from capo.controllers.openstackserver import wanted
+from capo.controllers.openstackserver import upstream, wanted
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
 from capo.controllers.openstackserver.userdata import user_data
 from capo.engine.steps import Create, Done, Outcome, Resource, Wait
@@ -18,7 +18,7 @@ from capo.openstack.server import WantedServer
 
 def ensure_server(scope: ServerScope) -> Outcome:
     """Have one Nova server for this object, in state ACTIVE; one that vanished is never made again."""
-    found = scope.observed.find("server", SERVER_ROLE)
+    found = upstream.find(scope, "server", SERVER_ROLE)
     if found is None and scope.known_server_id is not None:
         return Wait("InstanceNotFound", f"server {scope.known_server_id} vanished; replace the Machine")
     if found is None:
@@ -53,7 +53,7 @@ def _of_state(scope: ServerScope, found: Resource) -> Outcome:
     """Return what a server's state means (behaviour reference, machines.md 1.13)."""
     state = found.get("status") or "UNKNOWN"
     if state == "ACTIVE":
-        return Done()
+        return Done(_changes(scope, found))
     if state == "ERROR":
         raise _failure(found)
     if state == "DELETED":
@@ -66,6 +66,19 @@ def _of_state(scope: ServerScope, found: Resource) -> Outcome:
     return Wait("InstanceNotReady", f"server {found['id']} is {state}", status="Unknown")
 
 
+def _changes(scope: ServerScope, found: Resource) -> str:
+    """Return what somebody made of the server meanwhile, in words; empty when it is what it was made as."""
+    spec, resolved = scope.server.spec, scope.resolved
+    image_id = (found.get("image") or {}).get("id")
+    flavor = (found.get("flavor") or {}).get("original_name")
+    changes = []
+    if image_id and resolved and resolved.image_id not in ("", image_id):
+        changes.append(f"rebuilt from image {image_id}; it was made from {resolved.image_id}")
+    if flavor and spec.flavor and not spec.flavor_id and flavor != spec.flavor:
+        changes.append(f"resized to flavor {flavor}; it was made with {spec.flavor}")
+    return "; ".join(changes)
+
+
 def _refuse_endless_build(scope: ServerScope, found: Resource) -> None:
     limit_s = scope.turn.tools.settings.instance_create_timeout_s
     created = found.get("created")
@@ -75,9 +88,10 @@ def _refuse_endless_build(scope: ServerScope, found: Resource) -> None:
 
 def _failure(found: Resource) -> ServerFailedError:
     fault = found.get("fault") or {}
-    text = fault.get("message") or "the server is in state ERROR and Nova gives no fault"
+    text = str(fault.get("message") or "the server is in state ERROR and Nova gives no fault")
+    code = fault.get("code")
     kind = NoValidHostError if "No valid host" in text else ServerFailedError
-    return kind(found["id"], fault=text, code=fault.get("code"))
+    return kind(found["id"], fault=f"{text.rstrip(' .')} (fault code {code})" if code else text, code=code)
 
 
 def _wanted_server(scope: ServerScope) -> WantedServer:
@@ -93,7 +107,7 @@ def _wanted_server(scope: ServerScope) -> WantedServer:
 
 def remove_server(scope: ServerScope) -> Outcome:
     """Have no server of ours left."""
-    left = [body for body in scope.observed.owned("server") if body.get("status") != "DELETED"]
+    left = [body for body in upstream.owned(scope, "server") if body.get("status") != "DELETED"]
     for body in left:
         if body.get("OS-EXT-STS:task_state") != "deleting":
             server.delete(scope.cloud, body["id"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from capo.api.v1beta2.port import ResolvedPortSpec
-from capo.controllers.openstackserver import wanted
+from capo.controllers.openstackserver import upstream, wanted
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role, trunk_role
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Resource
 from capo.errors import CapoError
@@ -18,7 +18,7 @@ def ensure_ports(scope: ServerScope) -> Outcome:
     if scope.known_server_id is None:
         scope.observed.foresee("server", SERVER_ROLE)  # both lists at once: the server comes right after its ports
     count = len(scope.server.spec.ports)
-    found = {index: scope.observed.find("port", port_role(index)) for index in range(count)}
+    found = {index: upstream.find(scope, "port", port_role(index)) for index in range(count)}
     missing = [index for index, body in found.items() if body is None]
     if missing and scope.known_server_id is not None:
         gone = ", ".join(map(port_role, missing))
@@ -53,7 +53,7 @@ def _tag(scope: ServerScope, kind: str, body: Resource | None, index: int) -> No
 
 def remove_ports(scope: ServerScope) -> Outcome:
     """Have no port of ours left."""
-    for body in scope.observed.owned("port"):
+    for body in upstream.owned(scope, "port"):
         port.delete(scope.cloud, body["id"])
         scope.observed.forget("port", body["id"])
     return Done()
@@ -65,7 +65,7 @@ def ensure_trunks(scope: ServerScope) -> Outcome:
     wishes = {index: each for index, each in enumerate(resolved.ports) if each.trunk} if resolved else {}
     missing = []
     for index, wish in wishes.items():
-        found = scope.observed.find("trunk", trunk_role(index))
+        found = upstream.find(scope, "trunk", trunk_role(index))
         if found is None and scope.known_server_id is None:
             return Create("trunk", (trunk_role(index),), partial(_created_trunk, scope, index, wish))
         missing += [trunk_role(index)] if found is None else []
@@ -84,7 +84,7 @@ def _created_trunk(scope: ServerScope, index: int, wish: ResolvedPortSpec) -> di
 
 def remove_trunks(scope: ServerScope) -> Outcome:
     """Have no trunk of ours left; subports are detached, their ports stay with whoever made them."""
-    for body in scope.observed.owned("trunk") if _has_trunks(scope) else ():
+    for body in upstream.owned(scope, "trunk") if _has_trunks(scope) else ():
         trunk.delete(scope.cloud, body["id"])
         scope.observed.forget("trunk", body["id"])
     return Done()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from capo.controllers.openstackserver import wanted
+from capo.controllers.openstackserver import upstream, wanted
 from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Resource, Wait
 from capo.errors import VolumeFailedError
@@ -20,7 +20,7 @@ def ensure_volumes(scope: ServerScope) -> Outcome:
     if scope.known_server_id is not None:
         return _of_running(scope)
     volumes = wanted.volumes(scope.server, scope.dependencies.image_id, scope.turn.owner)
-    found = {role: scope.observed.find("volume", role) for role in volumes}
+    found = {role: upstream.find(scope, "volume", role) for role in volumes}
     missing = {role: volumes[role] for role, body in found.items() if body is None}
     if missing:
         return Create("volume", tuple(missing), lambda: _created(scope, missing))
@@ -51,7 +51,7 @@ def _of_running(scope: ServerScope) -> Outcome:
     """Look after the volumes of a server that was made: nothing is made for it any more, and nothing is waited for."""
     states = {}
     for role in wanted.volume_roles(scope.server):
-        found = scope.observed.find("volume", role)
+        found = upstream.find(scope, "volume", role)
         states[role] = found["status"] if found else "gone"
     odd = [f"{role} is {state}" for role, state in states.items() if state not in _USABLE]
     return Done(", ".join(odd)) if states else NotNeeded()
@@ -74,7 +74,7 @@ def _replace(scope: ServerScope, found: Resource) -> None:
 
 def remove_volumes(scope: ServerScope) -> Outcome:
     """Have no volume of ours left; Nova deletes those that it attached, the rest is deleted here."""
-    left = scope.observed.owned("volume") if _has_volumes(scope) else []
+    left = upstream.owned(scope, "volume") if _has_volumes(scope) else []
     for body in left:
         if body["status"] in _GOING:
             continue
