@@ -43,7 +43,7 @@ class APIServerLoadBalancer(newer.APIServerLoadBalancer):
     """More TCP ports, each with listener, pool and members of its own, and opened in the security group of the control
     plane. Default: none. Cannot change."""
     subnets: AtomicList[SubnetParam] = ()
-    """Subnets of `network` for the virtual IP; the first one counts. Default: the first subnet of the network.
-    Cannot change."""
+    """Subnets of `network` for the virtual IP, of the cluster's network when that is absent; the first one counts.
+    Default: Octavia chooses in `network`, and in the cluster's network it is the first subnet. Cannot change."""
     monitor: APIServerLoadBalancerMonitor | None = None
     """Health monitor of the members. Default: see its fields. May change at any time."""

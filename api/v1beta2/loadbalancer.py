@@ -44,16 +44,17 @@ class APIServerLoadBalancer(Model):
     """More TCP ports, each with listener, pool and members of its own, and opened in the security group of the control
     plane. Default: none. Cannot change."""
     allowed_cidrs: SetList[str] = ()
-    """IPv4 addresses or CIDRs that may connect; those of the cluster's subnets, router and bastion are added to them.
-    Default: everyone may. May change at any time."""
+    """IP addresses or CIDRs that may connect, of the IP version of the virtual IP; those of the cluster's subnets,
+    router and bastion are added to them. The provider ovn cannot enforce them. Default: everyone may. May change at
+    any time."""
     provider: str | None = None
     """Octavia provider, such as amphora or ovn; an unknown one is replaced by the default with an event.
     Default: that of the cloud. Cannot change."""
     network: NetworkParam | None = None
     """Network of the virtual IP. Default: the network of the cluster. Cannot change."""
     subnets: AtomicList[SubnetParam] = ()
-    """Subnets of `network` for the virtual IP; the first one counts. Default: the first subnet of the network.
-    Cannot change."""
+    """Subnets of `network` for the virtual IP, of the cluster's network when that is absent; the first one counts.
+    Default: Octavia chooses in `network`, and in the cluster's network it is the first subnet. Cannot change."""
     availability_zone: str | None = None
     """Octavia's availability zone. Default: that of the cloud. Cannot change."""
     flavor: str | None = None

@@ -88,7 +88,7 @@ class PortOpts(PortSettings):
     )
 
     network: NetworkParam | None = None
-    """Network of the port. Default: the network of the cluster, whose subnets then replace `fixedIPs`.
+    """Network of the port. Default: the network of the subnets in `fixedIPs`, else that of the cluster.
     Cannot change."""
     description: str | None = None
     """Description of the port. Default: names the cluster. Cannot change."""
@@ -96,7 +96,8 @@ class PortOpts(PortSettings):
     """What follows the name of the server and a hyphen in the name of the port. Default: the index of the port,
     from 0. Cannot change."""
     fixed_ips: AtomicList[FixedIP] = ()
-    """Addresses of the port, each by subnet, IP address or both. Default: Neutron chooses. Cannot change."""
+    """Addresses of the port, each by subnet, IP address or both. Default: one in each of the cluster's subnets when
+    `network` is absent, too, else Neutron chooses. Cannot change."""
     security_groups: AtomicList[SecurityGroupParam] = ()
     """Security groups of this port. Default: the managed group for the role of the machine, if groups are managed.
     Cannot change."""

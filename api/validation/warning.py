@@ -54,11 +54,10 @@ def _endpoint(api: Json, path: str) -> Warnings:
             yield _idle(f"{path}.floatingIP", "enableFloatingIP is false")
     elif api.get("fixedIP") and not is_balanced:
         yield _idle(f"{path}.fixedIP", "the endpoint has a floating IP and no load balancer")
-    subnets = balancer.get("subnets") or []
-    if subnets and not balancer.get("network"):
-        yield _idle(f"{path}.managedLoadBalancer.subnets", "network is not set beside it")
-    elif len(subnets) > 1:
+    if len(balancer.get("subnets") or ()) > 1:
         yield f"{path}.managedLoadBalancer.subnets: the first alone counts"
+    if balancer.get("provider") == "ovn" and balancer.get("allowedCIDRs"):
+        yield f"{path}.managedLoadBalancer.allowedCIDRs: the provider ovn cannot enforce them: no load balancer is made"
     for index, cidr in enumerate(balancer.get("allowedCIDRs") or ()):
         yield from _network_address(cidr, f"{path}.managedLoadBalancer.allowedCIDRs[{index}]")
 
@@ -95,7 +94,10 @@ def _bastion(spec: Json, path: str) -> Warnings:
 
 def _server(spec: Json, path: str) -> Warnings:
     """Warn about what machines and servers have in common."""
-    for index, port in enumerate(spec.get("ports") or ()):
+    ports = spec.get("ports") or ()
+    if ports and spec.get("securityGroups") and all(port.get("enablePortSecurity") is False for port in ports):
+        yield _idle(f"{path}.securityGroups", "enablePortSecurity is false for every port")
+    for index, port in enumerate(ports):
         if port.get("enablePortSecurity") is False and port.get("allowedAddressPairs"):
             yield _idle(f"{path}.ports[{index}].allowedAddressPairs", "enablePortSecurity is false")
         for number, fixed_ip in enumerate(port.get("fixedIPs") or ()):

@@ -43,10 +43,10 @@ CASES = [
         id="fixed IP",
     ),
     pytest.param(
-        NETWORK | {"apiServer": {"managedLoadBalancer": {"subnets": [{"id": ID}]}}},
-        "apiServer.managedLoadBalancer.subnets",
-        "network is not set",
-        id="subnets of the load balancer",
+        NETWORK | {"apiServer": {"managedLoadBalancer": {"provider": "ovn", "allowedCIDRs": ["10.0.0.0/8"]}}},
+        "apiServer.managedLoadBalancer.allowedCIDRs",
+        "ovn cannot enforce them",
+        id="CIDRs with ovn",
     ),
     pytest.param(
         NETWORK | {"apiServer": {"managedLoadBalancer": {"subnets": [{"id": ID}] * 2} | NETWORK}},
@@ -119,6 +119,12 @@ def test_a_cluster_without_network_is_warned_about_but_its_template_is_not() -> 
 
 MACHINES = [
     pytest.param(
+        {"ports": [{"enablePortSecurity": False}], "securityGroups": [{"id": ID}]},
+        "securityGroups",
+        "enablePortSecurity is false for every port",
+        id="groups without port security",
+    ),
+    pytest.param(
         {"ports": [{}, {"enablePortSecurity": False, "allowedAddressPairs": [{"ipAddress": "10.0.0.1"}]}]},
         "ports[1].allowedAddressPairs",
         "enablePortSecurity is false",
@@ -186,6 +192,7 @@ WELL = [
     MANAGED | {"bastion": {"enabled": True, "spec": MACHINE}},
     NETWORK | {"apiServer": {"managedLoadBalancer": {}, "fixedIP": "10.6.0.5"}},
     NETWORK | {"apiServer": {"enableFloatingIP": False, "fixedIP": "10.6.0.5"}},
+    NETWORK | {"apiServer": {"managedLoadBalancer": {"subnets": [{"id": ID}], "allowedCIDRs": ["2001:db8::/32"]}}},
     {"subnets": [{"id": ID}], "controlPlaneOmitAvailabilityZone": True},
 ]
 
