@@ -108,7 +108,7 @@ def test_a_bastion_that_is_edited_while_it_is_built_leaves_nothing_behind(world:
     assert len([p for p in world.made()["ports"].values() if p["name"].startswith(BASTION_NAME)]) == 1
 
 
-def test_an_edit_that_changes_no_server_replaces_nothing(world: World) -> None:
+def test_an_edit_that_changes_no_server_replaces_nothing_w10(world: World) -> None:
     world.up(**WITH)
     old = server(world)
 
@@ -172,7 +172,7 @@ def user_floating_ip(world: World) -> dict[str, Any]:
     return made
 
 
-def test_a_floating_ip_of_the_user_is_used_and_kept(world: World) -> None:
+def test_a_floating_ip_of_the_user_is_used_and_kept_w10(world: World) -> None:
     mine = user_floating_ip(world)
     bastion = {**BASTION["bastion"], "floatingIP": mine["floating_ip_address"]}
     world.up(**MANAGED, **GROUPS, bastion=bastion)
@@ -186,7 +186,7 @@ def test_a_floating_ip_of_the_user_is_used_and_kept(world: World) -> None:
     assert mine["id"] in world.inventory()["floatingips"]
 
 
-def test_a_floating_ip_that_is_named_later_takes_the_place_of_ours(world: World) -> None:
+def test_a_floating_ip_that_is_named_later_takes_the_place_of_ours_w10(world: World) -> None:
     mine = user_floating_ip(world)
     world.up(**WITH)
     old = server(world)
@@ -201,7 +201,7 @@ def test_a_floating_ip_that_is_named_later_takes_the_place_of_ours(world: World)
 
 
 @pytest.mark.parametrize("is_taken", [True, False], ids=["leads elsewhere", "does not exist"])
-def test_an_address_that_cannot_be_had_takes_nothing_away(world: World, is_taken: bool) -> None:
+def test_an_address_that_cannot_be_had_takes_nothing_away_w21(world: World, is_taken: bool) -> None:
     mine = user_floating_ip(world)
     world.up(**WITH)
     ours = own_address(world)
@@ -250,7 +250,7 @@ def test_a_bastion_that_is_enabled_again_while_it_goes_keeps_its_address(world: 
     assert world.status()["bastion"]["floatingIP"] == address
 
 
-def test_a_bastion_whose_server_was_deleted_is_built_anew(world: World) -> None:
+def test_a_bastion_whose_server_was_deleted_is_built_anew_w10(world: World) -> None:
     world.up(**WITH)
     old, address = server(world), own_address(world)
     world.member.ask("DELETE", f"/compute/v2.1/servers/{old['id']}")
@@ -262,7 +262,7 @@ def test_a_bastion_whose_server_was_deleted_is_built_anew(world: World) -> None:
     assert world.shown("BastionReady") == ("True", "Ready")
 
 
-def test_a_bastion_that_fails_says_why_and_the_cluster_is_ready(world: World) -> None:
+def test_a_bastion_that_fails_says_why_and_the_cluster_is_ready_w10_w32(world: World) -> None:
     bastion = copy.deepcopy(BASTION)
     bastion["bastion"]["spec"]["serverMetadata"] = [{"key": "lab-spawn", "value": "fail"}]
     world.up(**MANAGED, **GROUPS, **bastion)

@@ -128,7 +128,7 @@ def test_the_monitor_follows_the_spec(world: World) -> None:
     assert world.is_ready()
 
 
-def test_zones_follow_the_spec_after_the_first_pass(world: World) -> None:
+def test_zones_follow_the_spec_after_the_first_pass_ic_8_w17(world: World) -> None:
     world.up(**MANAGED)
 
     world.change(controlPlaneAvailabilityZones=["az2"])
@@ -262,7 +262,7 @@ def test_a_floating_ip_that_was_taken_off_is_put_back(world: World) -> None:
     assert world.one("floatingips")["port_id"] == world.one("loadbalancers")["vip_port_id"]
 
 
-def test_provisioned_stays_true_when_the_infrastructure_breaks(world: World) -> None:
+def test_provisioned_stays_true_when_the_infrastructure_breaks_ic_5(world: World) -> None:
     world.up(**MANAGED, **BALANCER)
     world.set_state("loadbalancers", world.one("loadbalancers")["id"], provisioning_status="ERROR")
 

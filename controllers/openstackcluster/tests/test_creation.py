@@ -260,7 +260,7 @@ def test_a_floating_ip_of_the_user_that_leads_elsewhere_is_not_taken(world: Worl
     assert world.is_ready()
 
 
-def test_nothing_that_tells_the_endpoint_waits_for_the_cluster_to_tell_it(world: World) -> None:
+def test_nothing_that_tells_the_endpoint_waits_for_the_cluster_to_tell_it_ic_2(world: World) -> None:
     world.up(**MANAGED, apiServer={"enableFloatingIP": False})
     assert world.shown("APIEndpointReady") == ("False", "WaitingForControlPlaneEndpoint")
     assert not world.is_provisioned()
@@ -333,7 +333,7 @@ def test_the_load_balancer_may_stand_in_another_network(world: World) -> None:
     assert (shown["id"], shown["subnets"][0]["cidr"]) == (other["id"], "10.9.0.0/24")
 
 
-def test_allowed_cidrs_hold_from_the_first_moment_and_learn_of_the_bastion(world: World) -> None:
+def test_allowed_cidrs_hold_from_the_first_moment_and_learn_of_the_bastion_w22(world: World) -> None:
     server = {"managedLoadBalancer": {"allowedCIDRs": ["192.0.2.7"]}}
     world.up(**MANAGED, **GROUPS, bastion=FULL["bastion"], apiServer=server)
 
@@ -353,7 +353,7 @@ def test_an_unknown_provider_and_flavor_are_replaced_by_the_default_with_an_even
     assert {"OctaviaProviderNotFound", "OctaviaFlavorNotFound"} <= set(world.events.reasons())
 
 
-def test_the_bastion_carries_label_owner_and_watch_filter(world: World) -> None:
+def test_the_bastion_carries_label_owner_and_watch_filter_mt_2_own_2_w38(world: World) -> None:
     world.place(**FULL)
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"labels": {names.WATCH_FILTER_LABEL: "blue"}}})
 

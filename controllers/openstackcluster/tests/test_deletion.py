@@ -84,7 +84,7 @@ def test_deletion_does_not_ask_the_spec_what_there_is(world: World) -> None:
     assert world.made() == {}
 
 
-def test_machines_go_first_and_the_wait_counts_them(world: World) -> None:
+def test_machines_go_first_and_the_wait_counts_them_own_7(world: World) -> None:
     world.up(**MANAGED)
     labels = {names.CLUSTER_NAME_LABEL: CLUSTER_NAME}
     for name in ("m1", "m2"):
@@ -115,7 +115,7 @@ def blocked(world: World) -> str:
     return world.message("Ready")
 
 
-def test_a_port_of_somebody_else_is_named_and_waited_for(world: World) -> None:
+def test_a_port_of_somebody_else_is_named_and_waited_for_ic_13_w23(world: World) -> None:
     world.up(**MANAGED)
     network = world.one("networks")
     port = world.member.make(f"{NETWORK_PATH}/ports", "port", network_id=network["id"], name="theirs")
@@ -180,7 +180,7 @@ def test_a_group_in_use_is_named_with_its_port(world: World) -> None:
     assert world.is_gone()
 
 
-def test_what_is_gone_already_holds_up_nothing(world: World) -> None:
+def test_what_is_gone_already_holds_up_nothing_own_8(world: World) -> None:
     world.up(**MANAGED, **BALANCER, **GROUPS)
     balancer = world.one("loadbalancers")["id"]
     world.member.ask("DELETE", f"/load-balancer/v2/lbaas/loadbalancers/{balancer}?cascade=true")
@@ -211,7 +211,7 @@ def test_a_busy_load_balancer_is_waited_for(world: World) -> None:
     assert world.made() == {}
 
 
-def test_a_cluster_that_is_gone_does_not_hold_up_the_deletion(world: World) -> None:
+def test_a_cluster_that_is_gone_does_not_hold_up_the_deletion_own_6(world: World) -> None:
     world.up(**FULL)
     world.delete(CLUSTER, CLUSTER_NAME)
 
@@ -226,7 +226,7 @@ def test_a_cluster_that_is_gone_does_not_hold_up_the_deletion(world: World) -> N
 
 
 @pytest.mark.parametrize("by", ["Cluster", "annotation"])
-def test_a_paused_cluster_is_left_alone_also_when_it_is_deleted(world: World, by: str) -> None:
+def test_a_paused_cluster_is_left_alone_also_when_it_is_deleted_pau_2(world: World, by: str) -> None:
     world.up(**MANAGED)
     annotated = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}}
     resumed: dict[str, Any] = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}}
@@ -252,7 +252,7 @@ def test_a_paused_cluster_is_left_alone_also_when_it_is_deleted(world: World, by
     assert world.made() == {}
 
 
-def test_a_paused_cluster_says_so_and_says_when_it_goes_on(world: World) -> None:
+def test_a_paused_cluster_says_so_and_says_when_it_goes_on_pau_4_pau_6(world: World) -> None:
     world.place(owner={"paused": True}, **MANAGED)
     world.settle(for_s=30)
     assert world.shown("Paused") == ("True", "Paused")
@@ -265,7 +265,7 @@ def test_a_paused_cluster_says_so_and_says_when_it_goes_on(world: World) -> None
     assert world.is_ready()
 
 
-def test_externally_managed_infrastructure_is_not_touched_in_any_way(world: World) -> None:
+def test_externally_managed_infrastructure_is_not_touched_in_any_way_ic_10_pau_5(world: World) -> None:
     world.place(**FULL)
     managed = {"metadata": {"annotations": {names.MANAGED_BY_ANNOTATION: ""}}}
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, managed)
@@ -277,7 +277,7 @@ def test_externally_managed_infrastructure_is_not_touched_in_any_way(world: Worl
     assert world.requests() == []
 
 
-def test_credentials_that_are_refused_are_told_and_mended_within_fifteen_seconds(world: World) -> None:
+def test_credentials_that_are_refused_are_told_and_mended_within_fifteen_seconds_own_9_w30(world: World) -> None:
     good = world.simulator.clouds_yaml.read_bytes()
     world.put_secret(text=good.replace(b"capi-password", b"wrong"))
     world.up(**MANAGED, for_s=60)

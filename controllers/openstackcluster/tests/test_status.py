@@ -122,7 +122,7 @@ def test_when_the_first_machine_may_be_made(
     assert status.is_provisioned(model(MANAGED, of_object), results(**changed)) is expected
 
 
-def test_provisioned_is_never_taken_back() -> None:
+def test_provisioned_is_never_taken_back_ic_5() -> None:
     fields = status.of_pass(
         Found(), model(MANAGED, {"initialization": {"provisioned": True}}), results(RouterReady=FULL)
     )
@@ -138,7 +138,7 @@ def test_provisioned_is_never_taken_back() -> None:
         pytest.param({}, FULL, {}, id="not before the step is done"),
     ],
 )
-def test_the_endpoint_is_written_once(given: dict[str, Any], result: Result, expected: dict[str, Any]) -> None:
+def test_the_endpoint_is_written_once_ic_4(given: dict[str, Any], result: Result, expected: dict[str, Any]) -> None:
     cluster = model({**MANAGED, **({"controlPlaneEndpoint": given} if given else {})})
 
     assert status.spec(Found(endpoint=Endpoint("h", 443)), cluster, results(APIEndpointReady=result)) == expected

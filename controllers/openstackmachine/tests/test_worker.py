@@ -263,7 +263,7 @@ def test_server_without_owner_reference_is_not_left_behind() -> None:
     assert world.obj()["metadata"]["finalizers"] == [FINALIZER]
 
 
-def test_server_that_another_process_made_is_found_and_keeps_its_owner_id() -> None:
+def test_server_that_another_process_made_is_found_and_keeps_its_owner_id_im_11() -> None:
     world = World()
     world.run()
     owner = world.server()["metadata"]["annotations"]
@@ -333,7 +333,7 @@ def delete(world: World) -> None:
     world.edit(OPENSTACK_MACHINE, "worker", {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
 
 
-def test_deletion_waits_until_the_server_is_gone() -> None:
+def test_deletion_waits_until_the_server_is_gone_con_5() -> None:
     world = World()
     world.run()
     delete(world)

@@ -1,0 +1,127 @@
+"""A machine whose server vanished, stopped or failed says so, and the real Cluster API managers replace it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from capo.simulator.nova_servers import break_server
+from e2e.machines import objects
+from e2e.machines.world import World, condition
+
+pytestmark = pytest.mark.integration
+
+COMPUTE: Final = "/compute/v2.1/servers"
+NOTICED_S: Final = 75.0
+"""A server is looked at once a minute; the rest is for slow machines."""
+UP_S: Final = 240.0
+REPLACED_S: Final = 240.0
+CONTROL_PLANES, WORKERS = 3, 3
+
+
+def vanish(world: World, server_id: str) -> None:
+    with world.client() as client:
+        client.ask("DELETE", f"{COMPUTE}/{server_id}")
+
+
+def stop(world: World, server_id: str) -> None:
+    with world.client() as client:
+        client.ask("POST", f"{COMPUTE}/{server_id}/action", {"os-stop": None})
+
+
+def fail(world: World, server_id: str) -> None:
+    order = {"id": server_id, "message": "The hypervisor caught fire."}
+    world.simulator.call(lambda: break_server(world.simulator.cloud, order))
+
+
+BLOWS: Final[tuple[tuple[Callable[[World, str], None], str], ...]] = (
+    (vanish, "vanished"),
+    (stop, "SHUTOFF"),
+    (fail, "The hypervisor caught fire."),
+)
+
+
+def come_up(world: World) -> None:
+    """Have the cluster of the default template with a load balancer, all machines Running."""
+    with world.client() as client:
+        networks = client.ask("GET", "/network/v2.0/networks?router:external=true")["networks"]
+    clouds = world.simulator.clouds_yaml.read_bytes()
+    wanted = objects.cluster(clouds, networks[0]["id"], control_planes=CONTROL_PLANES, workers=WORKERS)
+    world.apply(*wanted)
+    world.until("all machines run", lambda: are_running(world), limit_s=UP_S)
+
+
+def are_running(world: World) -> bool:
+    machines = world.machines().values()
+    return len(machines) == CONTROL_PLANES + WORKERS and all(
+        m.get("status", {}).get("phase") == "Running" for m in machines
+    )
+
+
+def is_control_plane(machine: dict[str, Any]) -> bool:
+    return "cluster.x-k8s.io/control-plane" in machine["metadata"]["labels"]
+
+
+def server_id(machine: dict[str, Any]) -> str:
+    return str(machine["spec"]["providerID"].rpartition("/")[2])
+
+
+def infrastructure_id(machine: dict[str, Any]) -> str:
+    return str(machine["spec"]["infrastructureRef"]["name"])
+
+
+def notice(world: World, machine: dict[str, Any], word: str) -> None:
+    """Wait until Machine and OpenStackMachine say that the server is not as it should be, and why."""
+    name, ours = machine["metadata"]["name"], infrastructure_id(machine)
+
+    def is_told() -> bool:
+        shown = condition(world.get("machines", name), "InfrastructureReady")
+        own = condition(world.get("openstackmachines", ours), "Ready")
+        is_bad = shown.get("status") in ("False", "Unknown") and own.get("status") == shown.get("status")
+        return is_bad and word in shown["message"] and word in own["message"]
+
+    world.until(f"{name} tells: {word}", is_told, limit_s=NOTICED_S)
+
+
+def test_what_a_server_suffered_is_shown_within_a_minute_and_its_machine_is_replaced_im_12(world: World) -> None:
+    come_up(world)
+    workers = [m for m in world.machines().values() if not is_control_plane(m)]
+    for machine, (blow, _) in zip(workers, BLOWS, strict=True):
+        blow(world, server_id(machine))
+    for machine, (_, word) in zip(workers, BLOWS, strict=True):
+        notice(world, machine, word)
+
+    world.apply(objects.health_check("workers", {"cluster.x-k8s.io/deployment-name": f"{objects.CLUSTER}-md-0"}))
+
+    old = {m["metadata"]["name"] for m in workers}
+    world.until(
+        "the workers are others", lambda: are_running(world) and not old & world.machines().keys(), limit_s=REPLACED_S
+    )
+    world.until("their servers are gone", lambda: len(world.cloud("compute/servers")) == CONTROL_PLANES + WORKERS)
+    assert {server_id(m) for m in world.machines().values()} == world.cloud("compute/servers").keys()
+
+    control_plane = next(m for m in world.machines().values() if is_control_plane(m))
+    vanish(world, server_id(control_plane))
+    world.apply(objects.health_check("control-plane", {"cluster.x-k8s.io/control-plane": ""}))
+    name = control_plane["metadata"]["name"]
+
+    world.until(
+        "the control plane is whole again",
+        lambda: are_running(world) and name not in world.machines(),
+        limit_s=REPLACED_S,
+    )
+    world.until("its member left", lambda: world.get("openstackmachines", infrastructure_id(control_plane)) is None)
+    assert member_addresses(world) == control_plane_addresses(world)
+
+
+def member_addresses(world: World) -> list[str]:
+    return sorted(member["address"] for member in world.cloud("load-balancer/members").values())
+
+
+def control_plane_addresses(world: World) -> list[str]:
+    machines = [m for m in world.machines().values() if is_control_plane(m)]
+    found = [a["address"] for m in machines for a in m["status"]["addresses"] if a["type"] == "InternalIP"]
+    assert len(found) == CONTROL_PLANES
+    return sorted(found)
