@@ -16,23 +16,7 @@ from capo.simulator.routing import Fault, Json, Request, Response
 from capo.simulator.validation import check_query
 
 MAX_PAGE: Final = 1000
-STATUSES: Final = frozenset(
-    {
-        *VM_STATES,
-        "MIGRATING",
-        "PASSWORD",
-        "PAUSED",
-        "REBUILD",
-        "RESCUE",
-        "RESIZE",
-        "REVERT_RESIZE",
-        "SHELVED",
-        "SHELVED_OFFLOADED",
-        "SOFT_DELETED",
-        "SUSPENDED",
-        "VERIFY_RESIZE",
-    }
-)
+STATUSES: Final = frozenset({*VM_STATES, "PASSWORD", "REVERT_RESIZE"})
 # Filters of a plain member by the microversion that brought them; others are ignored.
 MEMBER_FILTERS: Final = {
     1: {"reservation_id", "name", "image", "flavor", "ip", "changes-since"},

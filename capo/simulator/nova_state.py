@@ -21,8 +21,18 @@ VM_STATES: Final = {
     "DELETED": "deleted",
     "ERROR": "error",
     "HARD_REBOOT": "active",
+    "MIGRATING": "active",
+    "PAUSED": "paused",
     "REBOOT": "active",
+    "REBUILD": "active",
+    "RESCUE": "rescued",
+    "RESIZE": "active",
+    "SHELVED": "shelved",
+    "SHELVED_OFFLOADED": "shelved_offloaded",
     "SHUTOFF": "stopped",
+    "SOFT_DELETED": "soft-delete",
+    "SUSPENDED": "suspended",
+    "VERIFY_RESIZE": "resized",
 }
 # What a fake host takes; more fits no host.
 HOST_VCPUS: Final = 4000
