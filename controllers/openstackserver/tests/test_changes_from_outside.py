@@ -1,0 +1,192 @@
+"""What others do to a server that runs: it is noticed within a minute, told, and never undone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo.controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
+from capo.controllers.tests.stage import Stage
+from capo.simulator.nova_state import touch
+
+NOTICED_S = 61.0
+
+
+@pytest.fixture(autouse=True)
+def _settled(stage: Stage) -> None:
+    place(stage)
+    stage.settle(for_s=90)
+    assert status(stage)["ready"] is True
+
+
+def change(stage: Stage, **fields: Any) -> None:
+    """Change the server as an operator's command would."""
+    server_id = server(stage)["id"]
+    stage.simulator.call(lambda: touch(stage.cloud, stage.cloud.table("compute", "servers")[server_id], **fields))
+
+
+def action(stage: Stage, **body: Any) -> None:
+    stage.member.ask("POST", f"/compute/v2.1/servers/{server(stage)['id']}/action", body)
+
+
+def test_a_stopped_server_is_not_ready_within_a_minute_and_is_again_once_it_runs(stage: Stage) -> None:
+    action(stage, **{"os-stop": None})
+    stage.settle(for_s=NOTICED_S)
+    assert (status(stage)["ready"], status(stage)["instanceState"]) == (False, "SHUTOFF")
+    assert shown(stage, "InstanceReady") == shown(stage, "Ready") == ("Unknown", "InstanceNotReady")
+
+    action(stage, **{"os-start": None})
+    stage.settle(for_s=NOTICED_S)
+    assert (status(stage)["ready"], status(stage)["instanceState"]) == (True, "ACTIVE")
+    assert shown(stage, "Ready") == ("True", "Ready")
+
+
+@pytest.mark.parametrize(
+    "state",
+    ["REBUILD", "MIGRATING", "RESIZE", "VERIFY_RESIZE", "PAUSED", "SUSPENDED", "RESCUE", "SHELVED", "SOFT_DELETED"],
+)
+def test_a_server_in_another_state_is_not_ready_within_a_minute(stage: Stage, state: str) -> None:
+    change(stage, status=state)
+
+    stage.settle(for_s=NOTICED_S)
+
+    assert (status(stage)["ready"], status(stage)["instanceState"]) == (False, state)
+    assert shown(stage, "InstanceReady") == ("Unknown", "InstanceNotReady")
+    assert state in stage.condition(KIND, "s", "Ready")["message"]
+
+
+@pytest.mark.parametrize("vanishes", [pytest.param(True, id="without a trace"), pytest.param(False, id="as Nova does")])
+def test_a_server_that_vanished_is_not_ready_in_one_write_w_03(stage: Stage, vanishes: bool) -> None:
+    server_id = server(stage)["id"]
+    if vanishes:
+        stage.simulator.call(lambda: stage.cloud.table("compute", "servers").pop(server_id))
+        stage.settle(for_s=600)
+    else:
+        stage.member.ask("DELETE", f"/compute/v2.1/servers/{server_id}")
+    seen: list[Any] = []
+    stage.kube.before_write = lambda verb, key, body: seen.append(body.get("status"))
+
+    stage.settle(for_s=NOTICED_S)
+
+    assert (status(stage)["ready"], status(stage)["instanceState"]) == (False, "DELETED")
+    assert shown(stage, "InstanceReady")[0] == "False"
+    assert [each for each in seen if each and each.get("ready") is False and each.get("conditions")] or vanishes
+    stage.settle(for_s=1200)
+    assert "servers" not in made(stage)
+
+
+def test_an_error_is_told_within_a_minute_with_reason_text_and_code_w_18(stage: Stage) -> None:
+    order = {"id": server(stage)["id"], "message": "The hypervisor is on fire."}
+    stage.member.ask("POST", "/_simulator/tweaks/compute/break_server", order)
+
+    stage.settle(for_s=NOTICED_S)
+
+    assert (status(stage)["ready"], status(stage)["instanceState"]) == (False, "ERROR")
+    assert shown(stage, "InstanceReady") == ("False", "InstanceStateError")
+    message = stage.condition(KIND, "s", "InstanceReady")["message"]
+    assert message.startswith("ServerFailed")
+    assert "The hypervisor is on fire" in message
+    assert "code 500" in message
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        pytest.param({"image_id": "11111111-1111-4111-8111-111111111111"}, "rebuilt from image 11111111", id="rebuilt"),
+        pytest.param({"flavor": None}, "resized to flavor m1.medium", id="resized"),
+    ],
+)
+def test_a_server_that_was_made_another_is_told_of_within_a_minute(
+    stage: Stage, fields: dict[str, Any], words: str
+) -> None:
+    if "flavor" in fields:
+        fields = {"flavor": next(f for f in flavors(stage) if f["name"] == "m1.medium")}
+    change(stage, **fields)
+
+    stage.settle(for_s=NOTICED_S)
+
+    assert words in stage.condition(KIND, "s", "InstanceReady")["message"]
+    assert status(stage)["ready"] is True
+
+
+def flavors(stage: Stage) -> list[dict[str, Any]]:
+    return stage.simulator.call(lambda: list(stage.cloud.table("compute", "flavors").values()))
+
+
+def test_a_cell_that_is_down_makes_nothing_vanish(stage: Stage) -> None:
+    before = status(stage)["addresses"]
+    stage.member.ask("POST", "/_simulator/tweaks/compute/cell", {"down": True})
+
+    stage.settle(for_s=1300)
+
+    assert shown(stage, "InstanceReady")[1] not in ("InstanceNotFound", "InstanceDeleted")
+    assert status(stage)["addresses"] == before
+    assert made(stage) == {"servers": 1, "ports": 1}
+
+    stage.member.ask("POST", "/_simulator/tweaks/compute/cell", {"down": False})
+    stage.settle(for_s=1300)
+    assert status(stage)["ready"] is True
+    assert status(stage)["addresses"] == before
+
+
+def test_a_manager_that_starts_while_a_cell_is_down_makes_nothing_anew(stage: Stage) -> None:
+    stage.member.ask("POST", "/_simulator/tweaks/compute/cell", {"down": True})
+
+    stage.start()
+    stage.settle(for_s=700)
+
+    assert shown(stage, "InstanceReady") == ("Unknown", "InstanceNotReady")
+    assert made(stage) == {"servers": 1, "ports": 1}
+
+
+def rename(stage: Stage, service: str, kind: str, name: str) -> None:
+    """Have what the spec names by its name be something else from now on, which has that name."""
+
+    def swap() -> None:
+        table = stage.cloud.table(service, kind)
+        (old,) = (each for each in table.values() if each["name"] == name)
+        other_id = "99999999-9999-4999-8999-999999999999"
+        table[other_id] = {**old, "id": other_id}
+        table[old["id"]] = {**old, "name": f"old-{name}"}
+
+    stage.simulator.call(swap)
+
+
+@pytest.mark.parametrize(
+    ("service", "kind", "name"),
+    [
+        pytest.param("image", "images", "tiny-image", id="image"),
+        pytest.param("compute", "flavors", "m1.small", id="flavor"),
+        pytest.param("network", "networks", "own", id="network"),
+    ],
+)
+def test_another_result_of_a_filter_changes_nothing_on_a_server_that_runs(
+    stage: Stage, service: str, kind: str, name: str
+) -> None:
+    before, resources = status(stage)["resolved"], status(stage)["resources"]
+    rename(stage, service, kind, name)
+    stage.kube.writes.clear()
+    stage.cloud.counter.reset()
+
+    stage.start()
+    stage.settle(for_s=700)
+    stage.edit(KIND, "s", {"metadata": {"labels": {"resync": "now"}}})
+    stage.settle(for_s=60)
+
+    assert status(stage)["resolved"] == before
+    assert status(stage)["resources"] == resources
+    assert stage.kube.writes == []
+    assert not [asked for asked in stage.requests() if not asked.startswith("GET") and "tokens" not in asked]
+
+
+def test_everything_resolved_is_pinned(stage: Stage) -> None:
+    resolved = status(stage)["resolved"]
+
+    assert resolved["imageID"] == server(stage)["image_id"]
+    assert resolved["flavorID"] == server(stage)["flavor"]["id"]
+    assert [each["networkID"] for each in resolved["ports"]] == [port(stage)["network_id"]]
+    assert [each["name"] for each in resolved["ports"]] == ["s-0"]
+    assert status(stage)["resources"]["ports"] == [{"id": port(stage)["id"]}]
+    records = {(r["kind"], r["role"]): r["id"] for r in status(stage)["resources"]["records"]}
+    assert records == {("port", "port-0"): port(stage)["id"], ("server", "server"): server(stage)["id"]}
