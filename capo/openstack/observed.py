@@ -25,8 +25,7 @@ from capo.errors import (
 from capo.ledger import Ledger, Pending
 from capo.names import Stamp
 from capo.openstack.kinds import KINDS, ResourceKind
-from capo.openstack.observer import FASTEST_S
-from capo.openstack.shelf import NEVER_S, Item
+from capo.openstack.shelf import FASTEST_S, NEVER_S, Item
 
 if TYPE_CHECKING:
     from capo.openstack.cloud import Cloud

@@ -19,7 +19,7 @@ from typing import Any, Final, Protocol
 
 from capo.errors import CapoError, CloudUnavailableError, NotAuthorizedError, RateLimitedError
 from capo.openstack.kinds import KINDS, SERVER
-from capo.openstack.shelf import NEVER_S, Item, Schedule, Shelf, Snapshot
+from capo.openstack.shelf import FASTEST_S, NEVER_S, Item, Schedule, Shelf, Snapshot
 
 log = logging.getLogger(__name__)
 
@@ -27,10 +27,6 @@ Body = Mapping[str, Any]
 
 COALESCE_S: Final = 0.1
 """Demands that arrive within this time share one list."""
-FASTEST_S: Final = 1.0
-SLOWEST_S: Final = 5.0
-SLOWING: Final = 1.3
-"""Factor by which the pause between two looks grows while nothing changes."""
 IDLE_S: Final = 60.0
 """A server that vanished or stopped is noticed within this time."""
 FULL_S: Final = 600.0
@@ -287,7 +283,7 @@ class Observer:
         if self._is_closed or schedule.is_running or running >= MAX_AT_ONCE:
             return float("inf")
         wanted = [at_s for _, at_s in schedule.demands.values()]
-        wanted += [schedule.began_s + schedule.period_s] if schedule.polls else []
+        wanted += [schedule.began_s + schedule.pause_s()] if schedule.polls else []
         wanted += [schedule.began_s + IDLE_S] if schedule.tracked else []
         return max(min(wanted), schedule.retry_s) if wanted else float("inf")
 
@@ -324,7 +320,8 @@ class Observer:
             self._errors.pop(kind, None)
             self._move_cursor(kind, listing.cloud_s)
             affected = self._owners(kind, changed, before)
-            return self._served(kind, began_s, is_full=since_s is None) | affected | self._paced(kind, began_s, changed)
+            over = self._paced(kind, began_s, affected, has_changed=bool(changed))
+            return self._served(kind, began_s, is_full=since_s is None) | affected | over
 
     def _changes_since_s(self, kind: str, began_s: float) -> float | None:
         """Return the cloud's time since when changes suffice, None when everything must be listed."""
@@ -384,11 +381,10 @@ class Observer:
             del schedule.demands[key]
         return met
 
-    def _paced(self, kind: str, began_s: float, changed: set[str]) -> set[Hashable]:
+    def _paced(self, kind: str, began_s: float, affected: set[Hashable], *, has_changed: bool) -> set[Hashable]:
         """Adapt the pause between looks; return the keys that looked long enough."""
         schedule, now_s = self._schedules[kind], self._now()
-        slower_s = schedule.period_s / SLOWING if changed else schedule.period_s * SLOWING
-        schedule.period_s = max(min(max(slower_s, FASTEST_S), SLOWEST_S), 2 * (now_s - began_s))
+        schedule.pace(now_s - began_s, has_changed=has_changed, others_wait=bool(schedule.polls.keys() - affected))
         over = {key for key, until_s in schedule.polls.items() if until_s <= now_s}
         for key in over:
             del schedule.polls[key]

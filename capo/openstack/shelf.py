@@ -16,6 +16,11 @@ Body = Mapping[str, Any]
 
 DELETED: Final = "DELETED"
 UNKNOWN: Final = "UNKNOWN"
+FASTEST_S: Final = 1.0
+SLOWEST_S: Final = 5.0
+SLOWING: Final = 1.3
+"""Factor by which the pause between two looks grows while nothing changes."""
+HURRY_S: Final = 0.3
 _GONE_KEPT_S: Final = 3600.0
 NEVER_S: Final = float("-inf")
 
@@ -183,8 +188,35 @@ class Schedule:
     """Key -> when its poll ended; one that polls again at once is no newcomer."""
     tracked: set[Hashable] = field(default_factory=set)
     """Keys whose resources are looked at once in a while."""
-    period_s: float = 1.0
+    period_s: float = FASTEST_S
+    hurry_s: float | None = None
+    """Look again so soon, once, whatever the period."""
+    is_eventful: bool = False
+    """The last look that was due by the period showed a change."""
     began_s: float = NEVER_S
     retry_s: float = NEVER_S
     failures: int = 0
     is_running: bool = False
+
+    def pause_s(self) -> float:
+        """Return the pause until the next look of those who poll."""
+        return self.period_s if self.hurry_s is None else min(self.hurry_s, self.period_s)
+
+    def pace(self, took_s: float, *, has_changed: bool, others_wait: bool) -> None:
+        """Adapt the pause to what a look showed.
+
+        The first change after a look without one is followed by a look soon after: what was begun together ends
+        together. While there is one change after the other, the period serves all.
+
+        Args:
+            took_s: how long the look took; half of the time at most is spent looking.
+            others_wait: somebody waits whom this change does not concern.
+        """
+        was_hurried = self.hurry_s is not None
+        is_first = has_changed and not self.is_eventful
+        self.hurry_s = max(HURRY_S, 2 * took_s) if is_first and others_wait else None
+        if was_hurried and not has_changed:
+            return
+        self.is_eventful = has_changed
+        paced_s = self.period_s / SLOWING if has_changed else self.period_s * SLOWING
+        self.period_s = max(min(max(paced_s, FASTEST_S), SLOWEST_S), 2 * took_s)

@@ -61,6 +61,7 @@ def test_only_the_projects_own_are_listed(cloud: FakeCloud) -> None:
 
 def test_a_poll_goes_on_ever_slower_while_nothing_changes(cloud: FakeCloud) -> None:
     cloud.put("volume", {"id": "v", "status": "creating"})
+    cloud.observer.learn("volume", {"id": "v", "status": "creating"})
     cloud.observer.poll("volume", "key", 60)
     pauses = []
 
@@ -73,6 +74,47 @@ def test_a_poll_goes_on_ever_slower_while_nothing_changes(cloud: FakeCloud) -> N
     assert pauses[0] == pytest.approx(1.0)
     assert pauses == sorted(pauses)
     assert pauses[-1] == pytest.approx(5.0)
+
+
+def pauses_while(cloud: FakeCloud, *changes: str) -> list[float]:
+    """Return the pause before each look at servers, of which each time those named have come up."""
+    pauses = []
+    for ids in changes:
+        cloud.put("server", *(server(id_, None) for id_ in ids))
+        began_s = cloud.clock.now()
+        cloud.clock.time_s = cloud.observer.next_due_s()
+        pauses.append(round(cloud.clock.now() - began_s, 3))
+        cloud.observer.run(cloud.observer.due()[0])
+    return pauses
+
+
+def test_what_was_begun_together_is_looked_for_soon_after_the_first_of_it(cloud: FakeCloud) -> None:
+    for key in ("a", "b"):
+        cloud.put("server", server(key, None, status="BUILD"))
+        cloud.observer.learn("server", server(key, None, status="BUILD"))
+        cloud.observer.claim("server", key, key)
+        cloud.observer.poll("server", key, 600)
+
+    assert pauses_while(cloud, "", "a", "b", "") == [1.0, 1.3, 0.3, 1.0]
+
+
+def test_changes_one_after_the_other_are_looked_for_at_an_even_pace(cloud: FakeCloud) -> None:
+    for key in "abcdefg":
+        cloud.put("server", server(key, None, status="BUILD"))
+        cloud.observer.learn("server", server(key, None, status="BUILD"))
+        cloud.observer.claim("server", key, key)
+        cloud.observer.poll("server", key, 600)
+
+    assert pauses_while(cloud, "a", "", "b", "c", "d", "e") == [1.0, 0.3, 1.0, 1.0, 1.0, 1.0]
+
+
+def test_the_last_one_that_was_waited_for_is_not_looked_for_again(cloud: FakeCloud) -> None:
+    cloud.put("server", server("a", None, status="BUILD"))
+    cloud.observer.learn("server", server("a", None, status="BUILD"))
+    cloud.observer.claim("server", "a", "key")
+    cloud.observer.poll("server", "key", 600)
+
+    assert pauses_while(cloud, "", "a", "") == [1.0, 1.3, 1.0]
 
 
 def test_a_change_makes_looks_quicker_again(cloud: FakeCloud) -> None:
