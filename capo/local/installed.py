@@ -32,8 +32,12 @@ _CLUSTER_WIDE: Final = (
 _DEPLOYMENT: Final = f"/apis/apps/v1/namespaces/{components.NAMESPACE}/deployments/{deployment.NAME}"
 
 
-def install(clusterctl: Clusterctl) -> None:
+def install(clusterctl: Clusterctl, version: str | None = None) -> None:
     """Have the provider installed by ``clusterctl init``, with webhooks at the port ``capo-webhook``.
+
+    Args:
+        clusterctl: with the version in its repository.
+        version: what is installed; None for the newest.
 
     Raises:
         ClusterctlError: it could not be installed.
@@ -41,7 +45,7 @@ def install(clusterctl: Clusterctl) -> None:
     rig = clusterctl.rig
     rig.apply(ctl.cert_manager())
     ctl.point_back(rig)
-    clusterctl("init", f"--infrastructure={ctl.PROVIDER}")
+    clusterctl("init", f"--infrastructure={ctl.PROVIDER}{f':{manifest.tag(version)}' if version else ''}")
     ctl.repoint(rig)
 
 

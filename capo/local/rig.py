@@ -193,6 +193,14 @@ class Rig:
         with self.layout.locked():
             self.processes.stop([name], grace_s=grace_s, gently=gently)
 
+    def restart(self, name: str) -> None:
+        """Have one of the rig's own processes ended and started anew."""
+        component = next(each for each in (*components.API, *components.MANAGERS) if each.name == name)
+        paths = self._binaries.require([component.binary], say=self._say)
+        self.stop(name)
+        with self.layout.locked():
+            self._start_all((component,), paths, limit_s=_START_LIMIT_S)
+
     def clusterctl(self) -> Path:
         """Return the path of the real ``clusterctl``, built if need be."""
         return self._binaries.require(["clusterctl"], say=self._say)["clusterctl"]

@@ -1,0 +1,141 @@
+"""A management cluster and a cloud as the Go provider leaves them.
+
+Its kinds are those of ``../shared/compat/crds``: whatever they do not know of what we wrote is lost, as it never was
+there. What it makes in a cloud has its names, descriptions and tags, and no stamp of ours. Some of its objects are
+stored in v1beta1, because they were last written by one of its older versions.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+import yaml
+
+from capo import components, names
+from capo.components import release
+from capo.engine.migration import OBSERVED_GENERATION
+from capo.local.rig import Rig
+from capo.local.testing import in_etcd
+from capo.simulator.simulator import Simulator
+from e2e.manager import wait_until
+
+Json = dict[str, Any]
+
+CRDS: Final = release.CHECKOUT.parent / "shared" / "compat" / "crds"
+VERSION: Final = "v0.15.0"
+OLD: Final = "v1beta1"
+_DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/{components.NAMESPACE}/leases/controller-leader-election-capo"
+_OUR_ANNOTATIONS: Final = (names.OWNER_ID_ANNOTATION, names.BASTION_HASH_ANNOTATION, names.TAKEN_OVER_ANNOTATION)
+_OUR_CONDITIONS: Final = frozenset(
+    {
+        "AddressClaimed",
+        "BastionReady",
+        "DependenciesResolved",
+        "FailureDomainsReady",
+        "LoadBalancerReady",
+        "MachinesGone",
+        "Paused",
+        "PortsReady",
+        "TrunksReady",
+        "VolumesReady",
+    }
+)
+
+
+def definitions() -> list[Json]:
+    """Return its definitions of kinds."""
+    return [yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
+
+
+def install_definitions(rig: Rig, *, storage: str | None = None) -> None:
+    """Have its definitions in the place of ours; whoever converts goes on converting.
+
+    Args:
+        rig: where they are installed.
+        storage: the version in which objects of kinds that have it are stored from now on; None leaves that to them.
+    """
+    for wanted in definitions():
+        path = f"{_DEFINITIONS}/{wanted['metadata']['name']}"
+        present = rig.api.get(path)
+        present["metadata"].get("annotations", {}).pop(OBSERVED_GENERATION, None)
+        present["spec"]["versions"] = versions = wanted["spec"]["versions"]
+        if storage in [version["name"] for version in versions]:
+            for version in versions:
+                version["storage"] = version["name"] == storage
+        rig.api.request("PUT", path, json=present)
+
+
+def lead(rig: Rig) -> None:
+    """Have the lease held by it, for an hour."""
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    _hold(rig, {"holderIdentity": "go-provider_1", "leaseDurationSeconds": 3600, "acquireTime": now, "renewTime": now})
+
+
+def end(rig: Rig) -> None:
+    """Have the lease given back, as it does when it ends."""
+    _hold(rig, {"holderIdentity": "", "leaseDurationSeconds": 1})
+
+
+def _hold(rig: Rig, spec: Json) -> None:
+    headers = {"Content-Type": "application/merge-patch+json"}
+    rig.api.request("PATCH", _LEASE, data=json.dumps({"spec": spec}), headers=headers)
+
+
+def rewrite(rig: Rig, path: str) -> None:
+    """Have an object and its status without what is ours alone, written in the version of its path."""
+    for where in (path, f"{path}/status"):
+        obj = rig.api.get(path)
+        for annotation in _OUR_ANNOTATIONS:
+            (obj["metadata"].get("annotations") or {}).pop(annotation, None)
+        status = obj.get("status") or {}
+        for conditions in (status.get("conditions"), _v1beta2(status).get("conditions")):
+            if conditions:
+                conditions[:] = [c for c in conditions if c["type"] not in _OUR_CONDITIONS]
+        rig.api.request("PUT", where, json=obj)
+
+
+def _v1beta2(status: Json) -> Json:
+    found: Json = status.get("v1beta2") or {}
+    return found
+
+
+def wait_stored_as(rig: Rig, path: str, version: str) -> None:
+    """Write an object until etcd holds it in a version: an API server notices a new definition after a moment."""
+    _, _, group, _, _, namespace, plural, name = path.split("/")
+
+    def is_stored() -> bool:
+        rewrite(rig, path)
+        return bool(in_etcd(rig, f"{group}/{plural}", namespace, name)["apiVersion"] == f"{group}/{version}")
+
+    wait_until(f"{path} is stored as {version}", is_stored, limit_s=30, every_s=0.5)
+
+
+def unstamp(simulator: Simulator) -> None:
+    """Have no stamp of ours on anything in the cloud."""
+
+    def change() -> None:
+        for body in bodies(simulator):
+            _unstamp(body)
+
+    simulator.call(change)
+
+
+def bodies(simulator: Simulator) -> Iterator[Json]:
+    """Yield every resource of the cloud, as its services hold it."""
+    for service, kinds in simulator.cloud.inventory().items():
+        for kind in kinds:
+            yield from simulator.cloud.table(service, kind).values()
+
+
+def _unstamp(body: Json) -> None:
+    if stamp := names.stamp_in(str(body.get("description") or "")):
+        body["description"] = body["description"].removesuffix(f"[{stamp}]").rstrip()
+    if isinstance(body.get("tags"), list):
+        body["tags"] = [tag for tag in body["tags"] if not str(tag).startswith("capo:")]
+    for key in ("metadata", "volume_metadata"):
+        if isinstance(body.get(key), dict):
+            body[key].pop(names.VOLUME_STAMP_KEY, None)

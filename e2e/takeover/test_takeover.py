@@ -1,0 +1,202 @@
+"""A cluster of the Go provider's is taken over: nothing is built anew, and everything goes when it is deleted.
+
+The tests of this file follow one another on one cluster.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from capo.local import installed
+from capo.local.testing import in_etcd
+from capo.version import VERSION
+from e2e.takeover import go_provider
+from e2e.takeover.world import CLUSTER, NAMESPACE, World, is_known, world
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(not go_provider.CRDS.is_dir(), reason=f"the Go provider's kinds are absent: {go_provider.CRDS}"),
+]
+
+Json = dict[str, Any]
+
+CRN = f"{NAMESPACE}-{CLUSTER}"
+CREATED_BY = f"Created by cluster-api-provider-openstack cluster {CRN}"
+BALANCER = f"k8s-clusterapi-cluster-{CRN}-kubeapi"
+OLD_KINDS = ("openstackmachines", "openstackmachinetemplates")
+"""Kinds whose objects are stored in v1beta1 when they are taken over."""
+
+
+@pytest.fixture(scope="module")
+def place(rigs_folder: Path) -> Iterator[World]:
+    """Yield a management cluster whose cluster was made by the Go provider, which has just ended."""
+    with world(rigs_folder, "takeover") as made:
+        made.install(go_provider.VERSION)
+        made.make_cluster()
+        hand_to_the_go_provider(made)
+        yield made
+
+
+def hand_to_the_go_provider(place: World) -> None:
+    """Have kinds, objects and cloud as it leaves them."""
+    rig = place.rig
+    rig.stop(installed.MANAGER)
+    go_provider.lead(rig)
+    installed.start(rig)  # for conversion: it waits for the lease
+    go_provider.install_definitions(rig, storage=go_provider.OLD)
+    for path in place.ours():
+        if path.split("/")[6] in OLD_KINDS:
+            go_provider.wait_stored_as(rig, path.replace("/v1beta2/", f"/{go_provider.OLD}/"), go_provider.OLD)
+    go_provider.install_definitions(rig)
+    for path in place.ours():
+        if path.split("/")[6] not in OLD_KINDS:
+            go_provider.wait_stored_as(rig, path, path.split("/")[3])
+    go_provider.unstamp(place.simulator)
+    go_provider.end(rig)
+    rig.stop(installed.MANAGER)
+
+
+@pytest.fixture(scope="module")
+def ids(place: World) -> dict[str, set[str]]:
+    """Return the ids of what the Go provider made."""
+    return place.ids()
+
+
+@pytest.fixture(scope="module")
+def taken(place: World, ids: dict[str, set[str]]) -> World:
+    """Return the management cluster after clusterctl upgraded it to this provider and all objects are known."""
+    assert ids
+    place.count_anew()
+    installed.upgrade(place.clusterctl)
+    installed.start(place.rig)
+    place.until("every object is taken over", lambda: all(map(is_known, place.reconciled().values())))
+    return place
+
+
+def described(place: World, kind: str) -> dict[str, str]:
+    """Return the descriptions of what was made of a kind, by name."""
+    return {body.get("name") or body["id"]: body.get("description") or "" for body in place.made()[kind].values()}
+
+
+def test_nothing_of_ours_is_left_in_the_cloud_or_in_kubernetes(place: World) -> None:
+    cloud = json.dumps(place.made(), default=str)
+    objects = json.dumps([{**o, "metadata": {**o["metadata"], "managedFields": []}} for o in place.ours().values()])
+
+    assert "capo:" not in cloud
+    assert "owner-id" not in objects
+    assert '"records"' not in objects
+
+
+def test_what_is_in_the_cloud_is_named_as_the_go_provider_names_it(place: World) -> None:
+    machine = {path.split("/")[-1] for path in place.ours() if "/openstackmachines/" in path}
+    worker = next(name for name in machine if "-md-0-" in name)
+    control_plane = next(name for name in machine if "control-plane" in name)
+
+    assert set(described(place, "networks")) == {f"k8s-clusterapi-cluster-{CRN}"}
+    assert described(place, "subnets") == {f"k8s-clusterapi-cluster-{CRN}": CREATED_BY}
+    assert described(place, "routers") == {f"k8s-clusterapi-cluster-{CRN}": CREATED_BY}
+    groups = {name: text for name, text in described(place, "security_groups").items() if name[:3] != "lb-"}
+    assert groups == {  # those of balancers are Octavia's own
+        f"k8s-cluster-{CRN}-secgroup-{role}": "Cluster API managed group"
+        for role in ("controlplane", "worker", "bastion")
+    }
+    assert described(place, "loadbalancers") == {BALANCER: CREATED_BY}
+    for kind in ("listeners", "pools", "healthmonitors"):
+        assert set(described(place, kind)) == {f"{BALANCER}-6443"}
+    assert set(described(place, "members")) == {f"{BALANCER}-6443-{control_plane}"}
+    assert set(described(place, "floatingips").values()) == {CREATED_BY}
+    assert set(described(place, "servers")) == {worker, control_plane, f"{CLUSTER}-bastion"}
+    assert set(described(place, "volumes")) == {f"{worker}-root", f"{worker}-data"}
+    assert set(described(place, "trunks")) == {f"{worker}-storage"}
+    names = {f"{worker}-0", f"{worker}-storage", f"{control_plane}-0", f"{CLUSTER}-bastion-0"}
+    assert names <= set(described(place, "ports"))
+    by_cluster = f"Created by cluster-api-provider-openstack cluster {CLUSTER}"
+    assert {described(place, "ports")[name] for name in names} == {by_cluster}
+
+
+def test_objects_are_stored_in_both_versions(place: World) -> None:
+    versions = {}
+    for path in place.ours():
+        _, _, group, _, _, _, plural, name = path.split("/")
+        versions[plural] = in_etcd(place.rig, f"{group}/{plural}", NAMESPACE, name)["apiVersion"].rpartition("/")[2]
+
+    assert versions == {
+        "openstackclusters": "v1beta2",
+        "openstackmachines": "v1beta1",
+        "openstackmachinetemplates": "v1beta1",
+        "openstackservers": "v1alpha1",
+    }
+
+
+def test_everything_is_known_and_nothing_is_built_or_changed(taken: World, ids: dict[str, set[str]]) -> None:
+    assert taken.writes() == []
+    assert taken.ids() == ids
+    taken.until_running(workers=1)
+
+
+def test_what_is_known_is_recorded_by_its_id(taken: World, ids: dict[str, set[str]]) -> None:
+    recorded = {
+        record["id"]
+        for obj in taken.reconciled().values()
+        for record in obj["status"].get("resources", {}).get("records", ())
+    }
+    ours = set().union(*(ids[kind] for kind in ("servers", "volumes", "trunks", "floatingips", "loadbalancers")))
+
+    assert ours <= recorded
+
+
+def test_objects_move_to_the_stored_version(taken: World) -> None:
+    definitions = taken.rig.api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
+    machine = next(path for path in taken.ours() if "/openstackmachines/" in path)
+
+    def stored() -> set[str]:
+        ours = [crd for crd in definitions if crd["spec"]["group"] == "infrastructure.cluster.x-k8s.io"]
+        paths = [f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd['metadata']['name']}" for crd in ours]
+        return {version for path in paths for version in taken.rig.api.get(path)["status"]["storedVersions"]}
+
+    taken.until("only one version is stored", lambda: stored() == {"v1beta2", "v1alpha1"})
+    resource = "infrastructure.cluster.x-k8s.io/openstackmachines"
+    kept = in_etcd(taken.rig, resource, NAMESPACE, machine.rpartition("/")[2])
+    assert kept["apiVersion"].endswith("/v1beta2")
+
+
+def test_a_machine_that_is_added_is_made_beside_the_others(taken: World, ids: dict[str, set[str]]) -> None:
+    taken.objects.patch("machinedeployments", f"{CLUSTER}-md-0", {"spec": {"replicas": 2}})
+    taken.until_running(workers=2)
+
+    now = taken.ids()
+    assert len(now["servers"] - ids["servers"]) == 1
+    assert all(ids[kind] <= now[kind] for kind in ids)
+
+
+def test_an_edit_of_the_bastion_replaces_the_server_that_the_go_provider_made(
+    taken: World, ids: dict[str, set[str]]
+) -> None:
+    old = taken.objects.get("openstackclusters", CLUSTER)["status"]["bastion"]
+    patch = {"spec": {"bastion": {"spec": {"sshKeyName": None}}}}
+    taken.objects.patch("openstackclusters", CLUSTER, patch)
+
+    def is_replaced() -> bool:
+        bastion = taken.objects.get("openstackclusters", CLUSTER)["status"].get("bastion") or {}
+        return bastion.get("id") not in (None, old["id"]) and bastion.get("floatingIP") == old["floatingIP"]
+
+    taken.until("the bastion is another server with the same address", is_replaced)
+    assert old["id"] in ids["servers"] - taken.ids()["servers"]
+
+
+def test_deletion_leaves_nothing(taken: World) -> None:
+    taken.objects.delete("clusters", CLUSTER)
+
+    taken.until("everything is gone", taken.is_gone)
+    assert taken.made() == {}
+
+
+def test_the_inventory_says_which_version_is_installed(taken: World) -> None:
+    path = "/apis/clusterctl.cluster.x-k8s.io/v1alpha3/namespaces/capo-system/providers/infrastructure-openstack"
+
+    assert taken.rig.api.get(path)["version"] == f"v{VERSION}"
