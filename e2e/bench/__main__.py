@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -21,13 +21,16 @@ from typing import Any, Final
 from capo.local.rig import Rig
 from e2e.bench import site
 from e2e.bench.floor import Latencies
+from e2e.bench.measure import Phase, quickest
 from e2e.bench.player import VOLUMES
 from e2e.bench.report import COLUMNS, Run, row
-from e2e.bench.story import SLOTS, Story
+from e2e.bench.story import SLOTS, Fleet, Story
 
 DOCS: Final = Path("docs/benchmarks")
 SIZES: Final = (1, 10, 100)
 IDLE_S: Final = 600.0
+AT_ONCE: Final = Latencies(port=0.0, server=0.0, build=0.0, removal=0.0)
+"""A fleet is looked after, not raced."""
 WITH_VOLUMES: Final = "two volumes each"
 
 
@@ -41,49 +44,62 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--machines", type=int, nargs="+", default=SIZES, help="how many, one run for each number")
     parser.add_argument("--volumes", type=int, default=10, help="a run with so many machines that have two volumes")
+    parser.add_argument("--fleet", type=int, nargs=2, metavar=("CLUSTERS", "MACHINES"), help="measure these alone")
+    parser.add_argument("--rounds", type=int, default=3, help="how often each size is made; the quickest counts")
     parser.add_argument("--idle", type=float, default=IDLE_S, help="seconds in which nothing happens, in real time")
-    parser.add_argument("--out", type=Path, default=DOCS, help="folder for latest.json and latest.md")
+    parser.add_argument("--out", type=Path, default=DOCS, help="folder for the .json and .md")
     parser.add_argument("--logs", type=Path, help="folder that gets the logs of all processes")
     wanted = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left running
     with site.api_server(wanted.logs) as rig:
-        phases = _measured(rig, wanted)
-    run = Run(datetime.datetime.now(datetime.UTC).date().isoformat(), os.cpu_count() or 1, Latencies(), SLOTS, phases)
+        phases = _fleet(rig, wanted) if wanted.fleet else _sizes(rig, wanted)
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    run = Run(today, os.cpu_count() or 1, AT_ONCE if wanted.fleet else Latencies(), SLOTS, phases)
+    name = "fleet" if wanted.fleet else "latest"
     wanted.out.mkdir(parents=True, exist_ok=True)
-    (wanted.out / "latest.json").write_text(json.dumps(run.document(), indent=2) + "\n", encoding="utf-8")
-    (wanted.out / "latest.md").write_text(run.markdown(), encoding="utf-8")
-    say(f"wrote {wanted.out}/latest.json and latest.md")
+    (wanted.out / f"{name}.json").write_text(json.dumps(run.document(), indent=2) + "\n", encoding="utf-8")
+    (wanted.out / f"{name}.md").write_text(run.markdown(), encoding="utf-8")
+    say(f"wrote {wanted.out}/{name}.json and {name}.md")
     return 0
 
 
-def _measured(rig: Rig, wanted: Any) -> list[tuple[str, Any]]:
-    kubeconfig = rig.install_provider_account()
-    stories = [("", Story(rig, f"bench-{count}", count, kubeconfig)) for count in wanted.machines]
-    if wanted.volumes:
-        volumes = Story(rig, "bench-volumes", wanted.volumes, kubeconfig, shape=VOLUMES)
-        stories.append((WITH_VOLUMES, volumes))
+def _sizes(rig: Rig, wanted: Any) -> list[tuple[str, Phase]]:
+    """Measure every size as often as wanted; the idle time belongs to the last round."""
+    rounds: list[list[tuple[str, Phase]]] = []
+    for number in range(wanted.rounds):
+        stories = [("", Story(rig, f"bench-{number}-{count}", count)) for count in wanted.machines]
+        if wanted.volumes:
+            stories.append((WITH_VOLUMES, Story(rig, f"bench-{number}-volumes", wanted.volumes, shape=VOLUMES)))
+        is_last = number + 1 == wanted.rounds
+        rounds.append(_told(stories, idle_s=wanted.idle if is_last else 0.0))
+    return quickest(rounds)
+
+
+def _fleet(rig: Rig, wanted: Any) -> list[tuple[str, Phase]]:
+    clusters, machines = wanted.fleet
+    fleet = Fleet(rig, "bench-fleet", machines, latencies=AT_ONCE, clusters=clusters)
+    return _told([(f"{clusters} clusters", fleet)], idle_s=wanted.idle)
+
+
+def _told(stories: Sequence[tuple[str, Story]], *, idle_s: float) -> list[tuple[str, Phase]]:
+    """Run stories to their ends: one after the other, but idle at once, each with a manager and a cloud of its own."""
     say(" | ".join(COLUMNS))
     with ExitStack() as ends:
         for shape, story in stories:
             ends.callback(story.end)
-            _told(shape, story, story.create)
-        if wanted.idle:
-            _idle(stories, wanted.idle)
+            _say_what_is_new(shape, story, story.create)
+        if idle_s:
+            for _, story in stories:
+                story.begin_idle()
+            time.sleep(idle_s)
+            for shape, story in stories:
+                _say_what_is_new(shape, story, story.end_idle)
         for shape, story in stories:
-            _told(shape, story, story.delete)
+            _say_what_is_new(shape, story, story.delete)
     return [(shape, phase) for shape, story in stories for phase in story.phases]
 
 
-def _idle(stories: Sequence[tuple[str, Story]], seconds: float) -> None:
-    """Leave all sizes alone at once: each has a manager and a cloud of its own."""
-    for _, story in stories:
-        story.begin_idle()
-    time.sleep(seconds)
-    for shape, story in stories:
-        _told(shape, story, story.end_idle)
-
-
-def _told(shape: str, story: Story, part: Any) -> None:
+def _say_what_is_new(shape: str, story: Story, part: Callable[[], None]) -> None:
     known = len(story.phases)
     part()
     for phase in story.phases[known:]:

@@ -8,10 +8,11 @@ do it; the demo (``docs/measurements.md``) has the real ones.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import requests
@@ -46,22 +47,36 @@ class Player:
         """Have a Cluster on a network that exists; its infrastructure is not there yet, so machines wait."""
         cluster, infra = (self._placed(obj) for obj in objects.cluster_on(network_id))
         (made,) = self._rig.apply([cluster])
-        infra["metadata"]["ownerReferences"] = [_reference(made)]
-        self._rig.apply([infra])
+        self._rig.apply([_owned(infra, made)])
 
     def machines(self, count: int, spec: Object) -> None:
         """Have so many Machines with bootstrap data, each with its OpenStackMachine."""
-        parts = [objects.machine(f"machine-{number:03d}", **spec) for number in range(count)]
+        self._machines([objects.machine(f"machine-{number:03d}", **spec) for number in range(count)])
+
+    def _machines(self, parts: Sequence[tuple[Object, Object, Object]]) -> None:
+        """Have the Secret with bootstrap data, which all share, the Machines, and their OpenStackMachines."""
         self._rig.apply([self._placed(parts[0][0])])
         made = self._rig.apply([self._placed(machine) for _, _, machine in parts])
-        theirs = [self._placed(infra) for _, infra, _ in parts]
-        for infra, machine in zip(theirs, made, strict=True):
-            infra["metadata"]["ownerReferences"] = [_reference(machine)]
-        self._rig.apply(theirs)
+        self._rig.apply(
+            [_owned(self._placed(infra), machine) for (_, infra, _), machine in zip(parts, made, strict=True)]
+        )
 
-    def provisioned(self) -> None:
-        """Tell that the cluster's infrastructure is there: all machines may go on."""
-        path = f"{CORE}/namespaces/{self._namespace}/clusters/{objects.CLUSTER}/status"
+    def fleet(self, clusters: int, machines: int, network_id: str) -> None:
+        """Have many clusters with their infrastructure, and so many machines spread over them."""
+        names = [f"cluster-{number:03d}" for number in range(clusters)]
+        pairs = [[_renamed(obj, name, name) for obj in objects.cluster_on(network_id)] for name in names]
+        for cluster, infra in pairs:
+            cluster["spec"]["infrastructureRef"]["name"] = infra["metadata"]["name"]
+        made = self._rig.apply([self._placed(cluster) for cluster, _ in pairs])
+        self._rig.apply([_owned(self._placed(infra), by) for (_, infra), by in zip(pairs, made, strict=True)])
+        for name in names:
+            self.provisioned(name)
+        owners = itertools.islice(itertools.cycle(names), machines)
+        self._machines([_of_cluster(f"machine-{number:04d}", name) for number, name in enumerate(owners)])
+
+    def provisioned(self, cluster: str = objects.CLUSTER) -> None:
+        """Tell that a cluster's infrastructure is there: all its machines may go on."""
+        path = f"{CORE}/namespaces/{self._namespace}/clusters/{cluster}/status"
         patch = {"status": {"initialization": {"infrastructureProvisioned": True}}}
         self._rig.api.request("PATCH", path, data=json.dumps(patch), headers=MERGE)
 
@@ -82,10 +97,25 @@ class Player:
         return objects.placed(obj, self._namespace, "bench")
 
 
-def _reference(owner: Object) -> Object:
-    metadata = owner["metadata"]
-    names = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
-    return {**names, "controller": True, "blockOwnerDeletion": True}
+def _owned(obj: Object, owner: Object) -> Object:
+    """Return an object with the owner reference that Cluster API writes."""
+    by = owner["metadata"]
+    names = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": by["name"], "uid": by["uid"]}
+    reference = {**names, "controller": True, "blockOwnerDeletion": True}
+    return {**obj, "metadata": {**obj["metadata"], "ownerReferences": [reference]}}
+
+
+def _renamed(obj: Object, name: str, cluster: str) -> Object:
+    """Return an object with another name, as part of another cluster."""
+    labels = {"cluster.x-k8s.io/cluster-name": cluster} if obj["kind"].endswith("Machine") else {}
+    return {**obj, "metadata": {**obj["metadata"], "name": name, "labels": labels}}
+
+
+def _of_cluster(name: str, cluster: str) -> tuple[Object, Object, Object]:
+    """Return a machine of a cluster, with its Secret and its OpenStackMachine."""
+    secret, infra, machine = objects.machine(name)
+    machine["spec"]["clusterName"] = cluster
+    return secret, _renamed(infra, name, cluster), _renamed(machine, name, cluster)
 
 
 class Watch:

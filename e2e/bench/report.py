@@ -76,7 +76,7 @@ def row(shape: str, phase: Phase) -> tuple[str, ...]:
     return (
         f"{phase.machines}{f', {shape}' if shape else ''}",
         phase.name,
-        f"{phase.seconds:.1f}",
+        f"{phase.seconds:.1f}{_slowest(phase)}",
         f"{phase.floor_s:.1f}" if phase.floor_s else "",
         f"{phase.seconds / phase.floor_s:.2f}" if phase.floor_s else "",
         f"{phase.request_count} ({phase.openstack_writes})",
@@ -87,3 +87,7 @@ def row(shape: str, phase: Phase) -> tuple[str, ...]:
         f"{phase.resident_mib:.0f} ({phase.peak_mib:.0f})",
         f"{phase.rest_cpus:.1f}",
     )
+
+
+def _slowest(phase: Phase) -> str:
+    return f" (to {max(phase.rounds_s):.1f})" if len(phase.rounds_s) > 1 else ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Final
 
 import requests
@@ -22,6 +21,7 @@ from e2e.manager import wait_until
 SLOTS: Final = 10
 """Passes at once per cloud, by default: ``--cloud-concurrency``."""
 LIMIT_S: Final = 300.0
+FLEET_LIMIT_S: Final = 1800.0
 QUIET_S: Final = 2.0
 """A process that asks nothing for so long has started."""
 
@@ -37,13 +37,12 @@ class Story:
     rig: Rig
     name: str
     count: int
-    kubeconfig: Path
     latencies: Latencies = field(default_factory=Latencies)
     shape: dict[str, Any] = field(default_factory=dict)
     phases: list[Phase] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.site = Site(self.rig, self.name, self.kubeconfig)
+        self.site = Site(self.rig, self.name, self.rig.install_provider_account())
         self._player = Player(self.rig, self.name)
         self._gauge: Gauge | None = None
         self._idle_since: Reading | None = None
@@ -59,8 +58,7 @@ class Story:
         self._prepare()
         began_s = time.monotonic()
         self._gauge = self.site.start()
-        self._until_quiet()
-        started = self.gauge.read()
+        started = self.gauge.read(at_s=self._until_quiet())
         start = Span.of(replace(NOTHING, at_s=began_s, rest_cpu_s=started.rest_cpu_s), started, since=NOTHING)
         self.phases.append(self.gauge.phase("start", self.count, start))
         watch = Watch(self.rig, self._player.machines_path)
@@ -105,14 +103,15 @@ class Story:
         wait_until("the cluster is there", lambda: clusters.is_provisioned(self._player.infrastructure()))
         self.site.stop()
 
-    def _until_quiet(self) -> None:
-        """Wait until the manager has asked and written nothing for a while."""
+    def _until_quiet(self) -> float:
+        """Wait until the manager has asked and written nothing for a while; return when that began."""
         seen, since_s = self.gauge.read(), time.monotonic()
         while time.monotonic() - since_s < QUIET_S:
             time.sleep(0.25)
             now = self.gauge.read()
             if (now.requests, now.kubernetes_writes) != (seen.requests, seen.kubernetes_writes):
-                seen, since_s = now, time.monotonic()
+                seen, since_s = now, now.at_s
+        return since_s
 
     def _floor_s(self, formula: Callable[..., float]) -> float:
         return formula(self.latencies, self.count, slots=SLOTS)
@@ -122,3 +121,34 @@ class Story:
         left = [*found["compute"]["servers"], *found["network"]["ports"], *found["volume"].get("volumes", ())]
         if left:
             raise StuckError(f"{self.name}: {len(left)} resources are left in the cloud, the first one is {left[0]}")
+
+
+@dataclass
+class Fleet(Story):
+    """Many clusters of which nothing is wanted: what it costs to look after them.
+
+    Args:
+        clusters: over which the machines are spread.
+    """
+
+    clusters: int = 300
+
+    def create(self) -> None:
+        """Have all of it made, then measure how a cold process finds its way into it."""
+        self.site.open(self.latencies)
+        self._gauge = self.site.start()
+        empty = self.gauge.read()
+        watch = Watch(self.rig, self._player.machines_path)
+        self._player.fleet(self.clusters, self.count, self.site.network_id)
+        ready_s = watch.until("all machines are ready", are_ready(self.count), limit_s=FLEET_LIMIT_S)
+        self.phases.append(self.gauge.phase("create", self.count, Span.of(empty, self.gauge.read(at_s=ready_s))))
+        self.site.stop()
+        began_s = time.monotonic()
+        self._gauge = self.site.start()
+        quiet_s = self._until_quiet()
+        started = self.gauge.read(at_s=quiet_s)
+        span = Span.of(replace(NOTHING, at_s=began_s, rest_cpu_s=started.rest_cpu_s), started, since=NOTHING)
+        self.phases.append(self.gauge.phase("start", self.count, span))
+
+    def delete(self) -> None:
+        """Leave everything as it is; it goes with the rig."""
