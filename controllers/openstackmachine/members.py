@@ -134,16 +134,21 @@ def dead_member(listed: Iterable[Body], role: str, owners: Collection[str] | Non
     return None
 
 
-def mine(listed: Iterable[Body], stamp: Stamp, *, address: str | None) -> Body | None:
+def mine(listed: Iterable[Body], stamp: Stamp, *, address: str | None = None, name: str | None = None) -> Body | None:
     """Return the machine's member among those of a pool; pure.
 
-    One without our stamp at the machine's address is its own too: a pool takes each address once. So that of another
-    provider is taken over.
+    One at the machine's address is its own too, whoever made it: a pool takes each address once. So that of another
+    provider is taken over; one that nobody stamped is known by its name as well.
     """
     members = list(listed)
     stamped = [member for member in members if str(stamp) in (member.get("tags") or ())]
     placed = [member for member in members if address is not None and member["address"] == address]
-    return next(iter([*stamped, *placed]), None)
+    named = [member for member in members if name and member.get("name") == name and not _is_stamped(member)]
+    return next(iter([*stamped, *placed, *named]), None)
+
+
+def _is_stamped(member: Body) -> bool:
+    return any(names.stamp_in(tag) for tag in member.get("tags") or ())
 
 
 @dataclass(frozen=True)
@@ -162,16 +167,19 @@ class Candidate:
 
 def wanted_member(scope: MachineScope, infra: OpenStackCluster, port: int, candidate: Candidate) -> WantedMember:
     """Return the member of a machine behind one port."""
-    cluster = references.cluster_name(scope.owners.machine or scope.turn.obj) or ""
-    resource_name = names.cluster_resource_name(scope.namespace, cluster)
     return WantedMember(
         stamp=candidate.stamp,
-        name=names.member(resource_name, port, candidate.machine),
+        name=names.member(_resource_name(scope), port, candidate.machine),
         address=candidate.place.address,
         port=port,
         subnet_id=candidate.place.subnet_id if is_elsewhere(infra) else None,
         tags=tuple(infra.spec.tags),
     )
+
+
+def _resource_name(scope: MachineScope) -> str:
+    cluster = references.cluster_name(scope.owners.machine or scope.turn.obj) or ""
+    return names.cluster_resource_name(scope.namespace, cluster)
 
 
 def is_elsewhere(infra: OpenStackCluster) -> bool:
@@ -210,9 +218,10 @@ def remove(scope: MachineScope) -> Outcome:
 
 def _leave_pool(scope: MachineScope, pool: Record) -> Wait | None:
     """Ask for the deletion of the machine's member in a pool; return the wait for its end, None when it is gone."""
-    role = pool.role.replace("pool-", "member-", 1)
+    port = pool.role.removeprefix("pool-")
+    role, name = f"member-{port}", names.member(_resource_name(scope), int(port), scope.name)
     try:
-        found = mine(load_balancer.members(scope.cloud, pool.id), scope.stamp(role), address=None)
+        found = mine(load_balancer.members(scope.cloud, pool.id), scope.stamp(role), name=name)
     except NotFoundError:
         found = None  # the pool is gone
     if found is None:

@@ -149,7 +149,7 @@ def test_deletion_goes_on_when_the_load_balancer_is_gone(site: Site) -> None:
     assert not site.stage.exists(OPENSTACK_MACHINE, "one")
 
 
-STAMP = Stamp("abcdefghijklm", "member-6443")
+STAMP, THEIRS = Stamp("abcdefghijklm", "member-6443"), Stamp("nopqrstuvwxyz", "member-6443")
 
 
 @pytest.mark.parametrize(
@@ -158,6 +158,12 @@ STAMP = Stamp("abcdefghijklm", "member-6443")
         pytest.param([], None, id="empty pool"),
         pytest.param([{"id": "a", "address": "10.0.0.9", "tags": [str(STAMP)]}], "a", id="by its stamp"),
         pytest.param([{"id": "a", "address": "10.0.0.5", "tags": []}], "a", id="another provider's, by its address"),
+        pytest.param(
+            [{"id": "a", "address": "10.0.0.9", "name": "pool-one"}], "a", id="another provider's, by its name"
+        ),
+        pytest.param(
+            [{"id": "a", "address": "10.0.0.9", "name": "pool-one", "tags": [str(THEIRS)]}], None, id="a namesake"
+        ),
         pytest.param([{"id": "a", "address": "10.0.0.9", "tags": []}], None, id="another machine's"),
         pytest.param(
             [{"id": "a", "address": "10.0.0.5"}, {"id": "b", "address": "10.0.0.9", "tags": [str(STAMP)]}],
@@ -166,8 +172,8 @@ STAMP = Stamp("abcdefghijklm", "member-6443")
         ),
     ],
 )
-def test_own_member_is_known_by_stamp_then_by_address(listed: Any, found: str | None) -> None:
-    member = members.mine(listed, STAMP, address="10.0.0.5")
+def test_own_member_is_known_by_stamp_then_by_address_then_by_name(listed: Any, found: str | None) -> None:
+    member = members.mine(listed, STAMP, address="10.0.0.5", name="pool-one")
 
     assert (member["id"] if member else None) == found
 

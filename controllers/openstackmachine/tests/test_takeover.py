@@ -1,0 +1,138 @@
+"""Machines whose status was lost (``clusterctl move``), and machines of the Go provider: nothing is rebuilt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from capo import names
+from capo.controllers.openstackmachine.tests.site import Site
+from capo.kube.kinds import OPENSTACK_MACHINE, OPENSTACK_SERVER
+
+NAMES = ("one", "two")
+KINDS = (OPENSTACK_MACHINE, OPENSTACK_SERVER)
+WATCHED = ("servers", "ports", "volumes", "members", "floatingips")
+
+
+def come_up(site: Site, *, has_balancer: bool) -> None:
+    """Have two control plane machines that are in the load balancer, or one of which has the floating IP."""
+    if has_balancer:
+        site.balance()
+    else:
+        site.float()
+    for name in NAMES:
+        site.add(name)
+    site.stage.settle(for_s=300)
+    assert all(site.ingress(name) == ("True", "Ready") for name in NAMES)
+
+
+def move(site: Site) -> None:
+    """Have objects as ``clusterctl move`` leaves them: without status, with other uids."""
+    for kind in KINDS:
+        for name in NAMES:
+            site.stage.edit(kind, name, {"metadata": {"uid": f"moved-{kind.kind}-{name}"}, "status": None})
+    for name in NAMES:
+        owner = site.stage.get(OPENSTACK_SERVER, name)["metadata"]["ownerReferences"][0]
+        moved = [{**owner, "uid": f"moved-OpenStackMachine-{name}"}]
+        site.stage.edit(OPENSTACK_SERVER, name, {"metadata": {"ownerReferences": moved}})
+
+
+def hand_back(site: Site) -> None:
+    """Have machines as the Go provider leaves them: no annotation, no records, no stamps; its own status is there."""
+    annotations = {names.OWNER_ID_ANNOTATION: None}
+    for kind in KINDS:
+        for name in NAMES:
+            resources = {"records": None, "pending": None}
+            site.stage.edit(kind, name, {"metadata": {"annotations": annotations}, "status": {"resources": resources}})
+    for name in NAMES:
+        owner = site.stage.get(OPENSTACK_SERVER, name)["metadata"]["ownerReferences"][0]
+        plain = {field: owner[field] for field in ("apiVersion", "kind", "name", "uid")}
+        site.stage.edit(OPENSTACK_SERVER, name, {"metadata": {"ownerReferences": [plain]}})
+        addresses = {"status": {"addresses": None}}
+        site.stage.edit(OPENSTACK_SERVER, name, addresses)  # the Go provider never writes them
+    site.stage.simulator.call(lambda: strip(site))
+
+
+def strip(site: Site) -> None:
+    """Take all stamps away, but not that of the floating IP, which is the cluster's."""
+    for service, kinds in site.stage.cloud.inventory().items():
+        for kind in kinds:
+            for body in site.stage.cloud.table(service, kind).values():
+                if kind != "floatingips" and (stamp := names.stamp_in(body.get("description") or "")):
+                    body["description"] = body["description"].removesuffix(f"[{stamp}]").rstrip()
+                if isinstance(body.get("tags"), list):
+                    body["tags"] = [tag for tag in body["tags"] if not tag.startswith("capo:")]
+
+
+def clear(site: Site) -> None:
+    """Have image and flavor gone, which no running server needs."""
+    for service, kind in (("image", "images"), ("compute", "flavors")):
+        site.stage.simulator.call(site.stage.cloud.table(service, kind).clear)
+
+
+def ids(site: Site) -> dict[str, list[str]]:
+    return {kind: sorted(body["id"] for body in site.all(kind)) for kind in WATCHED}
+
+
+def writes(site: Site) -> list[str]:
+    return [r for r in site.stage.requests() if not r.startswith("GET") and "/auth/" not in r]
+
+
+@pytest.mark.parametrize("has_balancer", [True, False], ids=["load balancer", "floating IP"])
+@pytest.mark.parametrize("blow", [move, hand_back], ids=["moved", "made by the Go provider"])
+def test_nothing_is_rebuilt_and_all_is_as_it_was(site: Site, blow: Callable[[Site], None], has_balancer: bool) -> None:
+    come_up(site, has_balancer=has_balancer)
+    before = ids(site)
+    provider_ids = [site.stage.get(OPENSTACK_MACHINE, name)["spec"]["providerID"] for name in NAMES]
+    blow(site)
+    site.stage.start()
+    site.stage.cloud.counter.reset()
+
+    site.stage.settle(for_s=1300)
+
+    assert writes(site) == []
+    assert ids(site) == before
+    for name, provider_id in zip(NAMES, provider_ids, strict=True):
+        machine: dict[str, Any] = site.stage.get(OPENSTACK_MACHINE, name)
+        assert machine["spec"]["providerID"] == provider_id
+        assert machine["status"]["initialization"] == {"provisioned": True}
+        assert [a["type"] for a in machine["status"]["addresses"]][-1] == "InternalDNS"
+        assert site.stage.condition(OPENSTACK_MACHINE, name, "Ready")["status"] == "True"
+        assert site.ingress(name) == ("True", "Ready")
+
+
+@pytest.mark.parametrize("blow", [move, hand_back], ids=["moved", "made by the Go provider"])
+def test_a_running_server_needs_neither_image_nor_flavor_any_more(site: Site, blow: Callable[[Site], None]) -> None:
+    come_up(site, has_balancer=True)
+    before = ids(site)
+    blow(site)
+    clear(site)
+    site.stage.start()
+
+    site.stage.settle(for_s=1300)
+
+    assert ids(site) == before
+    for name in NAMES:
+        assert site.stage.condition(OPENSTACK_MACHINE, name, "Ready")["status"] == "True"
+
+
+@pytest.mark.parametrize("is_adopted", [True, False], ids=["after a first run", "at once"])
+@pytest.mark.parametrize("blow", [move, hand_back], ids=["moved", "made by the Go provider"])
+def test_a_machine_that_was_taken_over_goes_with_all_it_has(
+    site: Site, blow: Callable[[Site], None], is_adopted: bool
+) -> None:
+    come_up(site, has_balancer=True)
+    blow(site)
+    site.stage.start()
+    if is_adopted:
+        site.stage.settle(for_s=300)
+
+    site.delete("one")
+    site.stage.settle(for_s=300)
+
+    assert not site.stage.exists(OPENSTACK_MACHINE, "one")
+    assert [s["name"] for s in site.all("servers")] == ["two"]
+    assert not [p for p in site.all("ports") if p["name"].startswith("one")]
+    assert site.addresses() == [site.address_of("two")]
