@@ -33,6 +33,8 @@ def ensure_bastion(scope: ClusterScope) -> Outcome:
     child, bastion = scope.bastion_object, scope.cluster.spec.bastion
     wanted = _fingerprint(scope, bastion)
     action = bastion_server.decide(child, scope.turn.obj, wanted)
+    if scope.turn.is_taken_over:
+        scope.find("floating_ip", BASTION_FLOATING_IP)  # as long as status.bastion tells its address
     if child is not None and action not in (Action.NOTHING, Action.REFUSE):
         child = _with_credentials(scope, child)
     match action:

@@ -8,8 +8,8 @@ import pytest
 
 from capo import names
 from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from capo.controllers.openstackcluster.tests.world import BALANCER, GROUPS, MANAGED, World
-from capo.kube.kinds import OPENSTACK_CLUSTER
+from capo.controllers.openstackcluster.tests.world import BALANCER, BASTION, BASTION_NAME, GROUPS, MANAGED, World
+from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_SERVER
 
 SPEC: dict[str, Any] = {**MANAGED, **BALANCER, **GROUPS}
 WITHOUT_BALANCER: dict[str, Any] = {**MANAGED, **GROUPS}
@@ -23,6 +23,17 @@ def made_by_the_go_provider(world: World, spec: dict[str, Any] = SPEC) -> None:
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, gone)
     world.start()
     world.cloud.counter.reset()
+
+
+def made_with_bastion(world: World) -> None:
+    """Have a cluster with a bastion as the Go provider leaves it: without hash, owner id and records."""
+    made_by_the_go_provider(world, {**SPEC, **BASTION})
+    gone = {names.OWNER_ID_ANNOTATION: None, names.BASTION_HASH_ANNOTATION: None}
+    resources = {"resources": {"records": None, "pending": None}, "addresses": None}
+    owner = world.get(OPENSTACK_SERVER, BASTION_NAME)["metadata"]["ownerReferences"][0]
+    plain = {field: owner[field] for field in ("apiVersion", "kind", "name", "uid")}
+    metadata = {"annotations": gone, "ownerReferences": [plain]}
+    world.edit(OPENSTACK_SERVER, BASTION_NAME, {"metadata": metadata, "status": resources})
 
 
 def strip(world: World) -> None:
@@ -87,3 +98,47 @@ def test_a_resource_of_that_name_with_another_owners_stamp_is_refused(world: Wor
     world.settle(for_s=60)
 
     assert "ForeignResource" in world.message("NetworkReady")
+
+
+def test_its_bastion_is_adopted_with_its_address_and_not_rebuilt(world: World) -> None:
+    made_with_bastion(world)
+    before, shown = world.made(), world.status()["bastion"]
+
+    world.settle(for_s=700)
+    world.resync()
+    world.settle(for_s=60)
+
+    assert writes(world) == []
+    assert world.made().keys() == before.keys()
+    assert {kind: set(items) for kind, items in world.made().items()} == {k: set(i) for k, i in before.items()}
+    assert world.status()["bastion"] == shown
+    assert world.record("fip-bastion") in world.made()["floatingips"]
+    assert world.shown("BastionReady") == ("True", "Ready")
+    assert "BastionKept" not in world.events.reasons()
+
+
+@pytest.mark.parametrize("is_adopted", [True, False], ids=["after a first run", "at once"])
+@pytest.mark.parametrize("how", ["edit", "disable", "delete"])
+def test_its_bastion_is_replaced_or_goes_like_our_own(world: World, how: str, is_adopted: bool) -> None:
+    made_with_bastion(world)
+    old, address = world.one("servers")["id"], world.status()["bastion"]["floatingIP"]
+    world.settle(for_s=300 if is_adopted else 0)
+
+    if how == "delete":
+        world.remove()
+        world.settle(for_s=300)
+        assert world.is_gone()
+        assert world.made() == {}
+        return
+    edited = {"enabled": False} if how == "disable" else {"spec": {"flavor": {"filter": {"name": "m1.medium"}}}}
+    world.change(bastion=edited)
+    world.settle(for_s=300)
+    if how == "disable":
+        assert not world.has_bastion()
+        assert world.counts()["floatingips"] == 1
+    elif is_adopted:
+        assert world.one("servers")["id"] != old
+        assert world.status()["bastion"]["floatingIP"] == address
+    else:
+        assert world.one("servers")["id"] == old  # which edit came before the takeover nobody knows
+        assert "BastionKept" in world.events.reasons()
