@@ -40,10 +40,17 @@ class Writer:
 
         Args:
             is_taken_over: note that another provider made its resources: adopting them takes more than this pass.
+
+        Raises:
+            Conflict: it has another owner id by now, which resources may carry: the pass must begin anew with it.
         """
         noted = {names.TAKEN_OVER_ANNOTATION: "true"} if is_taken_over else {}
 
         def patch(obj: Mapping[str, Any]) -> dict[str, Any]:
+            known = (obj["metadata"].get("annotations") or {}).get(names.OWNER_ID_ANNOTATION)
+            if known not in (None, owner_id):
+                self.tools.store.apply(self.key.kind, "MODIFIED", obj)
+                raise Conflict(f"{self.key.kind.kind} {self.key.namespace}/{self.key.name} got an owner id meanwhile")
             finalizers = list(obj["metadata"].get("finalizers") or [])
             mine = names.finalizer(self.key.kind.kind)
             return {
