@@ -368,18 +368,48 @@ async def list_attachments(request: Request) -> Response:
     return Response(200, {"attachments": found})
 
 
+@route("GET", "/attachments/{id}")
+async def get_attachment(request: Request) -> Response:
+    found = _attachment(request)
+    entries = [
+        e for e in volumes(request.cloud)[found["volume_id"]]["attachments"] if e["attachment_id"] == found["id"]
+    ]
+    times = {"attached_at": entries[0]["attached_at"] if entries else "", "detached_at": ""}
+    connection = _connection(found) if entries else {}
+    mode = "rw" if entries else "null"
+    return Response(200, {"attachment": {**found, **times, "attach_mode": mode, "connection_info": connection}})
+
+
+def _connection(attachment: Json) -> Json:
+    return {
+        "access_mode": "rw",
+        "attachment_id": attachment["id"],
+        "cacheable": False,
+        "driver_volume_type": "local",
+        "encrypted": False,
+        "enforce_multipath": False,
+        "qos_specs": None,
+        "volume_id": attachment["volume_id"],
+    }
+
+
 @route("DELETE", "/attachments/{id}")
 async def delete_attachment(request: Request) -> Response:
-    wanted = request.match["id"]
-    found = next((entry for entry in _attachments(request) if entry["id"] == wanted), None)
-    if found is None:
-        message = f"Volume attachment could not be found with filter: attachment_id = {wanted}."
-        raise Fault(404, message, "itemNotFound")
+    found = _attachment(request)
     if found["status"] == "attached":
         message = f"ConflictNovaUsingAttachment: Detach volume from instance {found['instance']} using the Compute API"
         raise Fault(409, message, "conflictingRequest")
     cinder_state.release(request.cloud, found["volume_id"], server_id="")
     return Response(200, {"attachments": []})
+
+
+def _attachment(request: Request) -> Json:
+    wanted = request.match["id"]
+    found = next((entry for entry in _attachments(request) if entry["id"] == wanted), None)
+    if found is None:
+        message = f"Volume attachment could not be found with filter: attachment_id = {wanted}."
+        raise Fault(404, message, "itemNotFound")
+    return found
 
 
 def _attachments(request: Request) -> list[Json]:

@@ -18,15 +18,17 @@ from capo.openstack.kinds import KINDS, ResourceKind
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("capo/openstack", "controllers")
-METHODS: Final[Mapping[str, str]] = {
-    "delete": "DELETE",
-    "get": "GET",
-    "list_all": "GET",
-    "listing": "GET",
-    "patch": "PATCH",
-    "post": "POST",
-    "put": "PUT",
+METHODS: Final[Mapping[str, tuple[str, ...]]] = {
+    "delete": ("DELETE",),
+    "get": ("GET",),
+    "list_all": ("GET",),
+    "listing": ("GET",),
+    "patch": ("PATCH",),
+    "post": ("POST",),
+    "put": ("PUT",),
+    "remove": ("DELETE", "GET"),
 }
+"""By method of a cloud, those of HTTP that it sends."""
 VERSIONS: Final[Mapping[str, str]] = {
     "compute": "/v2.1",
     "identity": "/v3",
@@ -81,21 +83,21 @@ def uses_in(source: str, name: str) -> list[Use]:
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     found: list[Use] = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and (method := _method(node.func)):
+        if isinstance(node, ast.Call) and (methods := _methods(node.func)):
             where = f"{name}:{node.lineno}"
             try:
-                found += _Call(node, parents, method, where).uses()
+                found += [use for method in methods for use in _Call(node, parents, method, where).uses()]
             except ValueError as error:
                 raise ValueError(f"{where}: {ast.unparse(node)}: {error}") from error
     return found
 
 
-def _method(function: ast.expr) -> str | None:
-    """Return the HTTP method of a call of a cloud, None for any other call."""
-    if not isinstance(function, ast.Attribute) or function.attr not in METHODS:
-        return None
+def _methods(function: ast.expr) -> tuple[str, ...]:
+    """Return the HTTP methods of a call of a cloud, none for any other call."""
+    if not isinstance(function, ast.Attribute):
+        return ()
     owner = ast.unparse(function.value).rpartition(".")[2].lstrip("_")
-    return METHODS[function.attr] if owner in _CLOUDS else None
+    return METHODS.get(function.attr, ()) if owner in _CLOUDS else ()
 
 
 @dataclass(frozen=True)

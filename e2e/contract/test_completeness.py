@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from pathlib import Path
 
 import pytest
 
+from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import KINDS
 from e2e.contract import differences, provider, recordings
 from e2e.contract.world import World
@@ -62,6 +64,22 @@ def test_route_that_the_suite_does_not_have_is_found_in_the_source(call: str, ex
 
     assert use.route == expected
     assert not use.is_covered(recordings.shapes_by_route())
+
+
+def test_every_way_of_a_cloud_to_send_is_known() -> None:
+    sending = {
+        name
+        for name, method in inspect.getmembers(Cloud, inspect.isfunction)
+        if not name.startswith("_") and list(inspect.signature(method).parameters)[1:3] == ["service", "path"]
+    }
+
+    assert sending == set(provider.METHODS)
+
+
+def test_removal_reads_as_well() -> None:
+    found = provider.uses_in('def f(): cloud.remove("network", f"/ports/{port_id}")', "it.py")
+
+    assert [use.route for use in found] == ["DELETE /v2.0/ports/{}", "GET /v2.0/ports/{}"]
 
 
 def test_path_of_a_variable_is_read() -> None:

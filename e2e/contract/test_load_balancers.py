@@ -300,9 +300,12 @@ def test_members_come_and_go_one_by_one(world: World) -> None:
     assert [(each["id"], each["address"], each["protocol_port"]) for each in found] == [(made["id"], "10.6.0.10", 6443)]
     assert sorted(found[0]["tags"]) == sorted(["red", str(stamp)])
     assert (found[0]["subnet_id"], found[0]["weight"], found[0]["backup"]) == (world.subnet_id, 1, False)
+    path = f"/lbaas/pools/{pool_id}/members/{made['id']}"
+    assert world.cloud.get(LB, path)["member"] == found[0]
     load_balancer.delete_member(world.cloud, pool_id, made["id"])
     world.settled(balancer["id"])
     assert load_balancer.members(world.cloud, pool_id) == []
+    assert isinstance(world.refused(lambda: world.cloud.get(LB, path)).error, NotFoundError)
     load_balancer.delete_member(world.cloud, pool_id, made["id"])
 
 

@@ -325,10 +325,26 @@ def test_rule_that_is_gone_is_not_found(world: World) -> None:
     rule = security_group.create_rules(world.cloud, made["id"], [SSH])[0]
     security_group.delete_rule(world.cloud, rule["id"])
 
-    refusal = world.refused(lambda: world.cloud.delete("network", f"/security-group-rules/{rule['id']}"))
+    path = f"/security-group-rules/{rule['id']}"
 
-    assert isinstance(refusal.error, NotFoundError)
+    deleted = world.refused(lambda: world.cloud.delete("network", path))
+    shown = world.refused(lambda: world.cloud.get("network", path))
+
+    assert isinstance(deleted.error, NotFoundError)
+    assert isinstance(shown.error, NotFoundError)
     assert len(show(world, made["id"])["security_group_rules"]) == 2
+
+
+def test_rule_is_shown_as_it_is_in_its_group(world: World) -> None:
+    made = world.security_group()
+    rule = security_group.create_rules(world.cloud, made["id"], [SSH])[0]
+
+    shown = world.cloud.get("network", f"/security-group-rules/{rule['id']}")["security_group_rule"]
+
+    (inside,) = (each for each in show(world, made["id"])["security_group_rules"] if each["id"] == rule["id"])
+    assert shown == rule
+    assert {name: inside[name] for name in shown} == shown
+    assert set(inside) - set(shown) == {"standard_attr_id", "tags"}
 
 
 def test_rules_are_listed_by_group(world: World) -> None:

@@ -228,6 +228,8 @@ def test_attachment_of_a_server_is_not_taken_away_from_it(world: World) -> None:
     refusal = world.refused(lambda: delete_attachment(world, attachment["id"]))
 
     assert (attachment["status"], attachment["instance"]) == ("attached", made["id"])
+    shown = show_attachment(world, attachment["id"])
+    assert {name: shown[name] for name in attachment} == attachment
     assert attachment["volume_id"] == root["id"]
     assert isinstance(refusal.error, ConflictError)
     assert world.show_volume(root["id"])["status"] == "in-use"
@@ -237,10 +239,17 @@ def delete_attachment(world: World, attachment_id: str) -> Body:
     return world.cloud.delete("volume", f"/attachments/{attachment_id}", microversion=CINDER)
 
 
-def test_unknown_attachment_is_not_found(world: World) -> None:
-    refusal = world.refused(lambda: delete_attachment(world, UNKNOWN))
+def show_attachment(world: World, attachment_id: str) -> Body:
+    found: Body = world.cloud.get("volume", f"/attachments/{attachment_id}", microversion=CINDER)["attachment"]
+    return found
 
-    assert isinstance(refusal.error, NotFoundError)
+
+def test_unknown_attachment_is_not_found(world: World) -> None:
+    deleted = world.refused(lambda: delete_attachment(world, UNKNOWN))
+    shown = world.refused(lambda: show_attachment(world, UNKNOWN))
+
+    assert isinstance(deleted.error, NotFoundError)
+    assert isinstance(shown.error, NotFoundError)
     assert attachments(world, UNKNOWN) == []
 
 
