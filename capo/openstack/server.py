@@ -113,6 +113,24 @@ def delete(cloud: Cloud, server_id: str) -> None:
     cloud.remove("compute", f"/servers/{server_id}", microversion=NOVA)
 
 
+def failed_request_id(cloud: Cloud, server_id: str, *, since: str) -> str | None:
+    """Return the id of the request that failed, None when Nova does not know it; it is in the logs of all services.
+
+    Args:
+        since: when the fault came up, so that each is asked about once a minute at most.
+
+    Source: Compute API, "Servers actions": the newest action comes first, one that failed has the message ``Error``.
+    """
+    actions: list[Body] = cloud.lookups.get(("actions", server_id, since), lambda: _actions(cloud, server_id))
+    failed = [action for action in actions if action.get("message")]
+    return next((action["request_id"] for action in (*failed, *actions)), None)
+
+
+def _actions(cloud: Cloud, server_id: str) -> list[Body]:
+    path = f"/servers/{server_id}/os-instance-actions"
+    return cloud.list_all("compute", path, "instanceActions", microversion=NOVA)
+
+
 def request(wanted: WantedServer) -> Body:
     """Return the body of the create."""
     server = {

@@ -1,7 +1,8 @@
 """Nova's service object: versions, microversion headers, wording of refusals.
 
 The routes are in `nova_servers`, `nova_create`, `nova_actions`, `nova_tags`, `nova_attachments`, `nova_flavors`,
-`nova_keypairs`, `nova_groups` and `nova_quota`; what happens to servers over time is in `nova_build`.
+`nova_instance_actions`, `nova_keypairs`, `nova_groups` and `nova_quota`; what happens to servers over time is in
+`nova_build`.
 """
 
 from __future__ import annotations

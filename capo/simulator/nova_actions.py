@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from capo.simulator import nova_build
+from capo.simulator import nova_build, nova_instance_actions
 from capo.simulator.error_page import empty
 from capo.simulator.nova import bad_request, conflict, not_allowed, service
 from capo.simulator.nova_schema import body_of
@@ -29,7 +29,10 @@ async def act(request: Request) -> Response:
     name = next(iter(body))
     if name not in ACTIONS:
         raise bad_request(f"There is no such action: {name}")
-    return ACTIONS[name](request, body[name])
+    answer = ACTIONS[name](request, body[name])
+    if name in nova_instance_actions.SHOWN:
+        nova_instance_actions.begin(request, find_mapped(request), nova_instance_actions.SHOWN[name])
+    return answer
 
 
 def _settled(request: Request, verb: str, *states: str) -> Json:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from capo.simulator import cinder_state, ports
+from capo.simulator import cinder_state, nova_instance_actions, ports
 from capo.simulator.cinder_state import WantedVolume
 from capo.simulator.cloud import Cloud
 from capo.simulator.neutron import internal
@@ -229,12 +229,14 @@ def fail(cloud: Cloud, server: Json, message: str, *, code: int = 500) -> None:
     release(cloud, server)
     fault = {"code": code, "created": time_of(cloud), "message": message}
     touch(cloud, server, status="ERROR", task_state=None, fault=fault, host=None, availability_zone=None)
+    nova_instance_actions.failed(cloud, server)
 
 
 def break_server(cloud: Cloud, server: Json, message: str, *, code: int = 500) -> None:
     """Put a server that is there into ERROR; it keeps its host, ports and volumes."""
     fault = {"code": code, "created": time_of(cloud), "message": message}
     touch(cloud, server, status="ERROR", task_state=None, fault=fault)
+    nova_instance_actions.failed(cloud, server)
 
 
 def release(cloud: Cloud, server: Json) -> None:

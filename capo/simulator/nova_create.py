@@ -6,7 +6,7 @@ import secrets
 import string
 from typing import Final
 
-from capo.simulator import glance, nova_build, ports
+from capo.simulator import glance, nova_build, nova_instance_actions, ports
 from capo.simulator.cloud import Cloud
 from capo.simulator.neutron import network as networks
 from capo.simulator.neutron.kind import Caller
@@ -39,6 +39,7 @@ async def create(request: Request) -> Response:
     record = _record(request, wanted, hints)
     made = _store(request, record, wanted)
     for server in made:
+        nova_instance_actions.begin(request, server, "create")
         nova_build.start(request.cloud, server)
     if truth(wanted.get("return_reservation_id", False)):
         return Response(202, {"reservation_id": made[0]["reservation_id"]})

@@ -55,7 +55,7 @@ def _of_state(scope: ServerScope, found: Resource) -> Outcome:
     if state == "ACTIVE":
         return Done(_changes(scope, found))
     if state == "ERROR":
-        raise _failure(found)
+        raise _failure(scope, found)
     if state == "DELETED":
         return Wait("InstanceDeleted", f"server {found['id']} was deleted; replace the Machine")
     scope.observed.poll("server")
@@ -86,12 +86,22 @@ def _refuse_endless_build(scope: ServerScope, found: Resource) -> None:
         raise ServerFailedError(found["id"], fault=f"the server is in BUILD for more than {limit_s:.0f} s")
 
 
-def _failure(found: Resource) -> ServerFailedError:
+def _failure(scope: ServerScope, found: Resource) -> ServerFailedError:
     fault = found.get("fault") or {}
     text = str(fault.get("message") or "the server is in state ERROR and Nova gives no fault")
     code = fault.get("code")
     kind = NoValidHostError if "No valid host" in text else ServerFailedError
-    return kind(found["id"], fault=f"{text.rstrip(' .')} (fault code {code})" if code else text, code=code)
+    words = f"{text.rstrip(' .')} (fault code {code})" if code else text
+    return kind(found["id"], fault=words, code=code, request_id=_request_id(scope, found))
+
+
+def _request_id(scope: ServerScope, found: Resource) -> str | None:
+    """Return the id of the request that put the server into ERROR; that it cannot be told is no fault of its own."""
+    try:
+        since = str((found.get("fault") or {}).get("created"))
+        return server.failed_request_id(scope.cloud, found["id"], since=since)
+    except CapoError:
+        return None
 
 
 def _wanted_server(scope: ServerScope) -> WantedServer:

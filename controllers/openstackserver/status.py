@@ -99,13 +99,19 @@ def _ports(scope: ServerScope) -> dict[str, Any]:
 
 def _instance(server: Resource | None, result: Result) -> dict[str, Any]:
     if server is not None:
-        state = {"instanceID": server["id"], "instanceState": server.get("status") or "BUILD"}
+        state = {"instanceID": server["id"], "instanceState": server.get("status") or "BUILD", **_zone(server)}
         # A server whose cell is down has no addresses in the list: what was known of them stays.
         shown = server.get("addresses")
         return {**state, "addresses": _addresses(server)} if isinstance(shown, Mapping) else state
     if isinstance(result, Wait) and result.reason in _VANISHED:
         return {"instanceState": "DELETED"}
     return {}
+
+
+def _zone(server: Resource) -> dict[str, str]:
+    """Return where Nova put an ACTIVE server; before that it may still be put elsewhere."""
+    zone = server.get("OS-EXT-AZ:availability_zone")
+    return {"availabilityZone": zone} if zone and server.get("status") == "ACTIVE" else {}
 
 
 def _addresses(server: Resource) -> list[dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -88,6 +89,7 @@ def test_an_error_is_told_within_a_minute_with_reason_text_and_code_w_18(stage: 
     assert message.startswith("ServerFailed")
     assert "The hypervisor is on fire" in message
     assert "code 500" in message
+    assert re.search(r"\(request req-[0-9a-f-]{36}\)", message)
 
 
 @pytest.mark.parametrize(
