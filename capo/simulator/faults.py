@@ -78,6 +78,7 @@ class Effect:
         hang: Hold the connection so long, then close it; nothing takes effect.
         cut: Close the connection without an answer, `before` or `after` it took effect.
         late: Close the connection at once and let it take effect so many seconds later.
+        again: Answer, and let it take effect once more so many seconds later, as a proxy that repeats requests does.
         kill: Process id that gets SIGKILL, at the moment that `when` says; with `late` at once.
     """
 
@@ -90,6 +91,7 @@ class Effect:
     hang: float | None = None
     cut: Literal["before", "after"] | None = None
     late: float | None = None
+    again: float | None = None
     kill: int | None = None
     when: Literal["before", "after_effect", "after_answer"] = "before"
 

@@ -153,6 +153,8 @@ class Server:
         if effect.status is not None:
             return self._answer(exchange, self._ordered_refusal(exchange, effect))
         response = self._effect(exchange)
+        if effect.again is not None:
+            self.cloud.after(effect.again, lambda: self._take_effect(exchange))
         return self._cut(exchange) if effect.cut == "after" else self._answer(exchange, response)
 
     async def _kill(self, exchange: Exchange, effect: Effect) -> web.StreamResponse:

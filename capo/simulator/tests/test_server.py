@@ -207,6 +207,21 @@ def test_a_process_is_killed_before_its_request_takes_effect_late() -> None:
     assert (status, before, after) == (-9, {"public"}, {"public", "n"})
 
 
+def test_a_request_that_is_repeated_takes_effect_twice() -> None:
+    clock = Clock()
+    with Simulator.start(Cloud(clock=clock)) as running:
+        client = Client(running)
+        client.order(match={"write": 1}, effect={"again": 5})
+        client.make(NETWORKS, "network", name="n")
+
+        before = len(client.ask("GET", NETWORKS + "?name=n")["networks"])
+        clock.move(5)
+        after = len(client.ask("GET", NETWORKS + "?name=n")["networks"])
+
+        client.session.close()
+    assert (before, after) == (1, 2)
+
+
 def test_a_fault_can_be_listed_and_removed(member: Client) -> None:
     kept = member.order(match={"service": "compute"}, effect={"status": 500})
     gone = member.order(match={"service": "network"}, effect={"status": 500})
