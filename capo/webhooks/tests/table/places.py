@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from capo.crdgen import files
@@ -70,6 +71,7 @@ class Bound:
         return " ".join(filter(None, (self.path, self.keyword, self.detail)))
 
 
+@cache
 def versions() -> list[Version]:
     """Return all kinds in all versions that are served."""
     return [
