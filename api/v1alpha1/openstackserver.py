@@ -100,6 +100,8 @@ class OpenStackServerStatus(Model):
     """State of the server as Nova tells it, such as BUILD, ACTIVE or ERROR."""
     addresses: tuple[NodeAddress, ...] = ()
     """Addresses of the server."""
+    availability_zone: str | None = None
+    """Availability zone that Nova put the server into, known once it is ACTIVE."""
     resolved: ResolvedServerSpec | None = None
     """References of the spec resolved to ids; worked out once."""
     resources: ServerResources | None = None

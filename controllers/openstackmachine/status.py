@@ -20,7 +20,7 @@ AUTHENTICATED: Final = "OpenStackAuthenticationSucceeded"
 
 def of_server(machine: OpenStackMachine, server: OpenStackServer) -> dict[str, Any]:
     """Return the fields of status once the server is ACTIVE; provisioned never goes back (IM-3)."""
-    zone = server.spec.availability_zone
+    zone = server.status.availability_zone or server.spec.availability_zone
     return {
         "initialization": {"provisioned": True},
         "instanceID": machine.status.instance_id or server.status.instance_id,
