@@ -24,7 +24,8 @@ from capo.errors import AmbiguousAnswerError, CapoError, CloudUnavailableError, 
 from capo.openstack import faults
 from capo.openstack.identity import Credentials
 from capo.openstack.lookups import Lookups
-from capo.openstack.observer import Observer, ObserverPool
+from capo.openstack.observer import Observer
+from capo.openstack.observer_pool import ObserverPool
 from capo.openstack.refusals import Refusals
 from capo.openstack.transport import HttpSessions, Limits
 from capo.version import VERSION

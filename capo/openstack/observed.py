@@ -38,6 +38,8 @@ Upstream = Callable[[Body], bool]
 POLL_S: Final = 900.0
 LOOKS_S: Final = (3.0, 15.0, float("inf"))
 """When a create whose answer was lost is looked for, after it was begun and within its window; last at its end."""
+AFTERMATH_S: Final = 45.0
+"""How long after something was made for the second time it is looked whether the first one came after all."""
 
 
 class Clock(Protocol):
@@ -171,6 +173,10 @@ class Observed:
             NotYetObserved: the kind was not listed since this object's last write, or too long ago.
         """
         self._expect_list(kind, self._observer.wrote_s(self._owner_id, kind), max_age_s)
+        return self.seen(kind, predicate)
+
+    def seen(self, kind: str, predicate: Callable[[Body], bool]) -> list[Body]:
+        """Return what fits of all that is known by now, whoever it belongs to; nothing is asked or waited for."""
         items = self._observer.snapshot(kind).items.values()
         return [item.body for item in items if not item.is_deleted and predicate(item.body)]
 
@@ -267,6 +273,10 @@ class Observed:
         self._expect_list(kind, max([wrote_s, *([self._decided_s(pending)] if pending else [])]))
         if pending and self._started_s < pending.since_s + self._window_s:
             self._look_again(kind, pending)  # so that what turns up is adopted soon, not at the window's end
+        elif pending:
+            self._observer.look_later(
+                kind, self._started_s + AFTERMATH_S
+            )  # the first one may come later than any should
         if unreadable := self._observer.unreadable(kind):
             raise CloudUnavailableError(
                 f"{unreadable} {kind}s are in a part of the cloud that is down, so nobody can tell whose they are"

@@ -7,13 +7,10 @@ Only complete lists count. What a pass may conclude from a snapshot is decided i
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import logging
 import threading
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
@@ -41,11 +38,7 @@ REGISTRATION_S: Final = 1800.0
 """An object that made no pass for so long does not exist any more; each makes one per resync."""
 NEWCOMER_S: Final = 15.0
 """A key that polled so lately goes on at the pace that was reached."""
-LONGEST_WAIT_S: Final = 3600.0
 MAX_AT_ONCE: Final = 3
-MAX_PER_SITE: Final = 8
-"""Lists at once in one cloud, over all its projects: one that hangs leaves threads to the others."""
-MAX_THREADS: Final = 32
 
 
 class Source(Protocol):
@@ -177,6 +170,12 @@ class Observer:
             self._wake(key)  # its next pass has another cloud
         self.due_changed()
 
+    def look_later(self, kind: str, at_s: float) -> None:
+        """List everything of a kind at a time to come; only those whose resources changed are woken."""
+        with self._lock:
+            self._schedules[kind].looks.append(at_s)
+        self.due_changed()
+
     def poll(self, kind: str, key: Hashable, for_s: float) -> None:
         """Go on listing a kind every 1 to 5 s for a key, until its next pass or for ``for_s``."""
         with self._lock:
@@ -282,7 +281,7 @@ class Observer:
         running = sum(each.is_running for each in self._schedules.values())
         if self._is_closed or schedule.is_running or running >= MAX_AT_ONCE:
             return float("inf")
-        wanted = [at_s for _, at_s in schedule.demands.values()]
+        wanted = [at_s for _, at_s in schedule.demands.values()] + schedule.looks
         wanted += [schedule.began_s + schedule.pause_s()] if schedule.polls else []
         wanted += [schedule.began_s + IDLE_S] if schedule.tracked else []
         return max(min(wanted), schedule.retry_s) if wanted else float("inf")
@@ -325,7 +324,8 @@ class Observer:
 
     def _changes_since_s(self, kind: str, began_s: float) -> float | None:
         """Return the cloud's time since when changes suffice, None when everything must be listed."""
-        is_demanded = bool(self._schedules[kind].demands)
+        schedule = self._schedules[kind]
+        is_demanded = bool(schedule.demands) or any(at_s <= began_s for at_s in schedule.looks)
         limit_s = POLLED_FULL_S if self._schedules[kind].polls else FULL_S
         is_old = began_s - self._shelves[kind].full_began_s > limit_s
         if kind != SERVER.name or is_demanded or is_old or kind not in self._cursors:
@@ -376,6 +376,7 @@ class Observer:
         schedule.failures, schedule.retry_s = 0, NEVER_S
         if not is_full:
             return set()
+        schedule.looks = [at_s for at_s in schedule.looks if at_s > began_s]
         met = {key for key, (not_before_s, _) in schedule.demands.items() if not_before_s <= began_s}
         for key in met:
             del schedule.demands[key]
@@ -428,85 +429,3 @@ def _leave(schedule: Schedule, key: Hashable) -> None:
     schedule.polls.pop(key, None)
     schedule.paused.pop(key, None)
     schedule.tracked.discard(key)
-
-
-class ObserverPool:
-    """Runs the lists of all observers: one thread that waits, a few that list."""
-
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self._condition = threading.Condition()
-        self._sites: dict[Observer, str] = {}
-        self._running: Counter[str] = Counter()
-        self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="list")
-        self._is_stopping = False
-        self._has_news = False
-        self._waiter: threading.Thread | None = None
-
-    def add(self, observer: Observer, site: str = "") -> None:
-        """Run an observer's lists from now on, until it is closed.
-
-        Args:
-            site: the cloud that is listed; no more than :data:`MAX_PER_SITE` lists run in one at once.
-        """
-        observer.due_changed = self._notice
-        with self._condition:
-            self._sites[observer] = site
-            if self._waiter is None and not self._is_stopping:
-                self._waiter = threading.Thread(target=self._run, name="observer", daemon=True)
-                self._waiter.start()
-        self._notice()
-
-    def stop(self) -> None:
-        """Begin no more lists; return when the waiting thread has ended."""
-        with self._condition:
-            self._is_stopping = True
-            self._condition.notify_all()
-            waiter = self._waiter
-        if waiter is not None:
-            waiter.join(timeout=5)
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-    def _notice(self) -> None:
-        with self._condition:
-            self._has_news = True
-            self._condition.notify_all()
-
-    def _run(self) -> None:
-        while True:
-            with self._condition:
-                if self._is_stopping:
-                    return
-                self._sites = {observer: site for observer, site in self._sites.items() if not observer.is_closed}
-                sites = dict(self._sites)
-                self._has_news = False
-            for observer, site in sites.items():
-                self._begin(observer, site)
-            waiting = [observer.next_due_s() for observer, site in sites.items() if self._room(site)]
-            due_s = min(waiting, default=float("inf"))
-            with self._condition:
-                if not self._has_news and not self._is_stopping:
-                    self._condition.wait(min(LONGEST_WAIT_S, max(0.0, due_s - self._now())))
-
-    def _begin(self, observer: Observer, site: str) -> None:
-        """Begin what is due, as far as there is room; whoever had his turn goes to the end of the row."""
-        for kind in observer.due(self._room(site)):
-            with self._condition:
-                self._running[site] += 1
-                if observer in self._sites:
-                    self._sites[observer] = self._sites.pop(observer)
-            with contextlib.suppress(RuntimeError):  # the pool was shut down meanwhile
-                self._threads.submit(self._list, observer, site, kind)
-
-    def _room(self, site: str) -> int:
-        with self._condition:
-            return MAX_PER_SITE - self._running[site]
-
-    def _list(self, observer: Observer, site: str, kind: str) -> None:
-        try:
-            observer.run(kind)
-        finally:
-            with self._condition:
-                self._running[site] -= 1
-                self._running += Counter()  # else every site ever seen stays
-            self._notice()

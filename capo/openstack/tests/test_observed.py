@@ -172,6 +172,25 @@ def test_after_the_window_only_a_list_that_began_after_it_decides(cloud: FakeClo
         observed(cloud, ledger).find("port", "port-0")
 
 
+def test_what_comes_after_its_window_is_noticed_within_a_minute(cloud: FakeCloud, ledger: Ledger) -> None:
+    ledger.intend("port", "port-0", cloud.clock.now())
+    cloud.clock.advance(61)
+    assert find_after_list(cloud, ledger, "port", "port-0") is None
+    ledger.record("port", "port-0", "p2")
+    cloud.put("port", port("p2"))
+    observed(cloud, ledger).learn("port", port("p2"))
+    cloud.woken.clear()
+
+    cloud.put("port", port("p1"))
+    cloud.clock.advance(60)
+    cloud.run()
+
+    assert cloud.woken == ["key"]
+    found = observed(cloud, ledger).find("port", "port-0")
+    assert found is not None
+    assert (found["id"], cloud.deleted) == ("p2", ["/ports/p1"])
+
+
 def test_what_a_list_leaves_out_is_asked_for_before_it_counts_as_gone(cloud: FakeCloud, ledger: Ledger) -> None:
     ledger.record("server", "server", "s1")
     cloud.put("server", server("s2", owner=OTHER))

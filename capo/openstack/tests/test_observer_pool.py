@@ -8,7 +8,8 @@ from typing import Any
 
 from capo.engine.tests.builders import eventually
 from capo.errors import CloudUnavailableError
-from capo.openstack.observer import MAX_PER_SITE, Observer, ObserverPool
+from capo.openstack.observer import Observer
+from capo.openstack.observer_pool import MAX_PER_SITE, ObserverPool
 from capo.openstack.tests.builders import FakeClock, FakeCloud
 
 
