@@ -48,7 +48,9 @@ class CapoError(Exception):
     """
 
     reason: ClassVar[str] = "OpenStackError"
-    advice: ClassVar[str] = "See the message; the provider goes on trying."
+    advice: ClassVar[str] = "See the message."
+    retry: ClassVar[str] = ""
+    """What is tried again and when, in a sentence; empty where the advice says it."""
 
     def __init__(  # each is optional and named at every call
         self,
@@ -77,7 +79,7 @@ class CapoError(Exception):
         """The fault as conditions and events show it: reason, resource, the cloud's words, request id, next step."""
         about = f" [{self.resource}]" if self.resource else ""
         request = f" (request {self.request_id})" if self.request_id else ""
-        return f"{self.reason}{about}: {self._words}{request}. {self.next_step}"
+        return f"{self.reason}{about}: {self._words}{request}. {self.next_step} {self.retry}".rstrip()
 
     @property
     def _words(self) -> str:
@@ -89,19 +91,22 @@ class CapoError(Exception):
 class RetryableError(CapoError):
     """The world may heal without a change of the spec."""
 
+    retry = "It is tried again, in 2 minutes at the latest."
+
 
 class AmbiguousAnswerError(RetryableError):
     """A write whose effect is unknown: it may have taken place, or still will."""
 
     reason = "AnswerLost"
     advice = "The provider looks for the result by its stamp before it tries again."
+    retry = ""
 
 
 class CloudUnavailableError(RetryableError):
     """A read that was answered with 5xx, cut, or timed out."""
 
     reason = "CloudUnavailable"
-    advice = "Check that the OpenStack service is up; the provider tries again by itself."
+    advice = "Check that the OpenStack service is up."
 
 
 class RateLimitedError(RetryableError):
@@ -113,6 +118,7 @@ class RateLimitedError(RetryableError):
 
     reason = "RateLimited"
     advice = "The provider waits as long as the cloud asks."
+    retry = ""
 
     def __init__(self, message: str, *, retry_after_s: float | None = None, request_id: str | None = None) -> None:
         super().__init__(message, request_id=request_id, status=429)
@@ -123,14 +129,14 @@ class ConflictError(RetryableError):
     """409: the resource is busy, immutable for now, or in use."""
 
     reason = "Conflict"
-    advice = "The provider tries again when the resource is free."
+    advice = "Wait until the resource is free, or see what uses it."
 
 
 class QuotaExceededError(RetryableError):
     """The project's quota refuses one more."""
 
     reason = "QuotaExceeded"
-    advice = "Raise the project's quota or remove something; the provider tries again by itself."
+    advice = "Raise the project's quota or remove something."
 
 
 class NotAuthorizedError(RetryableError):
@@ -138,6 +144,7 @@ class NotAuthorizedError(RetryableError):
 
     reason = "NotAuthorized"
     advice = "Correct the credentials in the Secret; it is read again every 10 s."
+    retry = ""
 
 
 class IdentityError(RetryableError):
@@ -145,6 +152,7 @@ class IdentityError(RetryableError):
 
     reason = "IdentityNotUsable"
     advice = "Correct the identityRef or the Secret; it is read again every 10 s."
+    retry = ""
 
 
 class ForbiddenError(RetryableError):
@@ -249,6 +257,7 @@ class ServerFailedError(RetryableError):
     """Nova put the server into ERROR; the message is its fault."""
 
     reason = "ServerFailed"
+    retry = "A server is made once and never again; that it recovers is noticed within a minute."
     advice = "A Machine is replaced by a MachineHealthCheck or by hand; correct the cause first."
 
     def __init__(self, server_id: str, *, fault: str, code: int | None = None, request_id: str | None = None) -> None:
@@ -281,11 +290,13 @@ class BlockedError(RetryableError):
     """Something that is not ours is in the way of a deletion; the message names it."""
 
     reason = "DeletionBlocked"
-    advice = "Remove what is named; the provider goes on by itself."
+    advice = "Remove what is named."
 
 
 class TerminalError(CapoError):
     """The spec must change before another attempt makes sense."""
+
+    retry = "It is tried again when the object is edited, and every 2 minutes."
 
 
 class InvalidSpecError(TerminalError):

@@ -45,7 +45,7 @@ def test_a_sentence_has_reason_resource_words_request_and_next_step() -> None:
 
     assert error.sentence == (
         "QuotaExceeded [server x]: Quota exceeded for cores (request req-1). "
-        "Raise the project's quota or remove something; the provider tries again by itself."
+        "Raise the project's quota or remove something. It is tried again, in 2 minutes at the latest."
     )
 
 
@@ -60,4 +60,14 @@ def test_a_sentence_has_reason_resource_words_request_and_next_step() -> None:
 def test_a_sentence_says_nothing_twice(message: str, shown: str) -> None:
     error = errors.NetworkNotFoundError(message, request_id="req-1", next_step="Go on.")
 
-    assert error.sentence == f"NetworkNotFound: {shown} (request req-1). Go on."
+    assert error.sentence == f"NetworkNotFound: {shown} (request req-1). Go on. {error.retry}"
+
+
+@pytest.mark.parametrize("error", [errors.QuotaExceededError, errors.InvalidSpecError, errors.ImageNotFoundError])
+def test_a_sentence_says_what_is_tried_again_and_when(error: type[errors.CapoError]) -> None:
+    assert "tried again" in error("no").sentence
+    assert "2 minutes" in error("no").sentence
+
+
+def test_what_never_is_tried_again_says_so() -> None:
+    assert "never again" in errors.ServerFailedError("the-id", fault="no").sentence
