@@ -1,4 +1,4 @@
-"""The threads in which the lists of all clouds are made; what is due, and when, is each :class:`Observer`'s own affair."""
+"""The threads in which the lists of all clouds are made; what is due, and when, is each observer's own affair."""
 
 from __future__ import annotations
 
