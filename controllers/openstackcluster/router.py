@@ -89,10 +89,15 @@ def _with_gateway(scope: ClusterScope, found: Resource) -> Resource:
 def _ensure_interface(scope: ClusterScope, router_id: str) -> None:
     """Have the subnet connected; the port is recorded, so that the right router is disconnected at the end."""
     subnet_id = scope.found.subnets[0].id
-    if (
-        scope.observed.find("port", ROUTER_INTERFACE, upstream=lambda port: _connects(port, router_id, subnet_id))
-        is not None
-    ):
+
+    def connects(port: Resource) -> bool:
+        return _connects(port, router_id, subnet_id)
+
+    if scope.observed.find("port", ROUTER_INTERFACE, upstream=connects) is not None:
+        return
+    # It carries no stamp, so it is not found by one where the record was lost, as after a move.
+    for found in scope.observed.seen("port", connects):
+        scope.turn.ledger.record("port", ROUTER_INTERFACE, found["id"])
         return
     answer = router.add_interface(scope.cloud, router_id, subnet_id)
     if answer.get("port_id"):

@@ -142,3 +142,18 @@ def test_its_bastion_is_replaced_or_goes_like_our_own(world: World, how: str, is
     else:
         assert world.one("servers")["id"] == old  # which edit came before the takeover nobody knows
         assert "BastionKept" in world.events.reasons()
+
+
+def test_a_cluster_that_was_moved_without_its_status_is_known_and_nothing_is_changed(world: World) -> None:
+    world.up(**SPEC)
+    before, records = world.counts(), world.status()["resources"]["records"]
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": None})
+    world.start()
+    world.cloud.counter.reset()
+
+    world.settle(for_s=120)
+
+    assert world.is_ready(), world.message("Ready")
+    assert writes(world) == []
+    assert world.counts() == before
+    assert {r["role"]: r["id"] for r in world.status()["resources"]["records"]} == {r["role"]: r["id"] for r in records}
