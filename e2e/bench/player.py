@@ -12,11 +12,12 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import requests
 
+from capo.local.errors import RigError
 from capo.local.rig import Rig
 from e2e.faults import objects
 
@@ -119,23 +120,14 @@ def _of_cluster(name: str, cluster: str) -> tuple[Object, Object, Object]:
 
 
 class Watch:
-    """The OpenStackMachines of a namespace, as a watch of the API server tells of them, with the time of each news."""
+    """The OpenStackMachines of a namespace, as the API server tells of them, with the time of the last news."""
 
     def __init__(self, rig: Rig, path: str) -> None:
         self._rig, self._path = rig, path
         self._objects: dict[str, Object] = {}
         self._news = threading.Condition()
         self._news_s = time.monotonic()
-        listed = rig.api.get(path)
-        self._objects |= {item["metadata"]["name"]: item for item in listed["items"]}
-        self._answer = requests.get(
-            f"{rig.url}{path}",
-            params={"watch": "1", "resourceVersion": listed["metadata"]["resourceVersion"]},
-            verify=str(rig.layout.pki / "ca.crt"),
-            cert=(str(rig.layout.pki / "admin.crt"), str(rig.layout.pki / "admin.key")),
-            stream=True,
-            timeout=(5, None),
-        )
+        self._version = self._listed()
         threading.Thread(target=self._follow, name="watch", daemon=True).start()
 
     def until(self, what: str, reached: Callable[[list[Object]], bool], *, limit_s: float) -> float:
@@ -146,33 +138,61 @@ class Watch:
             RigError: a process died meanwhile.
         """
         ends_s = time.monotonic() + limit_s
-        with self._news:
-            while not reached(list(self._objects.values())):
-                if time.monotonic() > ends_s:
-                    raise StuckError(f"{what}: not within {limit_s:.0f} s; {self._told()}")
-                if not self._news.wait(CHECK_S):
-                    self._rig.check()
-            return self._news_s
+        while time.monotonic() < ends_s:
+            with self._news:
+                known, news_s = list(self._objects.values()), self._news_s
+            if reached(known):
+                return news_s
+            with self._news:
+                is_news = news_s != self._news_s or self._news.wait(CHECK_S)
+            if not is_news:
+                self._rig.check()
+        raise StuckError(f"{what}: not within {limit_s:.0f} s; {self._told()}")
 
     def _told(self) -> str:
         shown = [condition(obj, "Ready").get("message", "") for obj in self._objects.values()]
         return f"{len(shown)} OpenStackMachines say {sorted(set(shown))}"
 
-    def _lines(self) -> Iterator[bytes]:
-        with contextlib.suppress(requests.RequestException):  # the API server ends with the benchmark
-            yield from self._answer.iter_lines(chunk_size=None)
+    def _listed(self) -> str:
+        """Take all objects as they are; return the resource version of that."""
+        listed = self._rig.api.get(self._path)
+        with self._news:
+            self._objects = {item["metadata"]["name"]: item for item in listed["items"]}
+            self._news_s = time.monotonic()
+            self._news.notify_all()
+        return str(listed["metadata"]["resourceVersion"])
 
     def _follow(self) -> None:
-        for line in self._lines():
-            event = json.loads(line)
-            with self._news:
-                name = event["object"]["metadata"]["name"]
-                if event["type"] == "DELETED":
-                    self._objects.pop(name, None)
-                else:
-                    self._objects[name] = event["object"]
-                self._news_s = time.monotonic()
-                self._news.notify_all()
+        """Take what happens, and begin anew when the API server ends the watch; end when it is gone."""
+        with contextlib.suppress(requests.RequestException, RigError):
+            while True:
+                with contextlib.suppress(requests.exceptions.ChunkedEncodingError):
+                    for line in self._opened().iter_lines(chunk_size=None):
+                        self._take(json.loads(line))
+                self._version = self._listed()
+
+    def _opened(self) -> requests.Response:
+        pki = self._rig.layout.pki
+        return requests.get(
+            f"{self._rig.url}{self._path}",
+            params={"watch": "1", "resourceVersion": self._version},
+            verify=str(pki / "ca.crt"),
+            cert=(str(pki / "admin.crt"), str(pki / "admin.key")),
+            stream=True,
+            timeout=(5, None),
+        )
+
+    def _take(self, event: Object) -> None:
+        if event["type"] == "ERROR":
+            return  # too old; the watch ends
+        with self._news:
+            name = event["object"]["metadata"]["name"]
+            if event["type"] == "DELETED":
+                self._objects.pop(name, None)
+            else:
+                self._objects[name] = event["object"]
+            self._news_s = time.monotonic()
+            self._news.notify_all()
 
 
 def condition(obj: Object, type_: str) -> Object:
