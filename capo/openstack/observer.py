@@ -319,8 +319,9 @@ class Observer:
             self._errors.pop(kind, None)
             self._move_cursor(kind, listing.cloud_s)
             affected = self._owners(kind, changed, before)
-            over = self._paced(kind, began_s, affected, has_changed=bool(changed))
-            return self._served(kind, began_s, is_full=since_s is None) | affected | over
+            has_ended = any(_state(before, id_) != _state(shelf.items, id_) for id_ in changed if id_ in before)
+            self._pace(kind, began_s, affected, has_changed=bool(changed), has_ended=has_ended)
+            return self._served(kind, began_s, is_full=since_s is None) | affected | self._impatient(kind)
 
     def _changes_since_s(self, kind: str, began_s: float) -> float | None:
         """Return the cloud's time since when changes suffice, None when everything must be listed."""
@@ -382,10 +383,16 @@ class Observer:
             del schedule.demands[key]
         return met
 
-    def _paced(self, kind: str, began_s: float, affected: set[Hashable], *, has_changed: bool) -> set[Hashable]:
-        """Adapt the pause between looks; return the keys that looked long enough."""
+    def _pace(self, kind: str, began_s: float, affected: set[Hashable], *, has_changed: bool, has_ended: bool) -> None:
+        """Adapt the pause between looks."""
+        schedule = self._schedules[kind]
+        others_wait = bool(schedule.polls.keys() - affected)
+        took_s = self._now() - began_s
+        schedule.pace(took_s, has_changed=has_changed, has_ended=has_ended, others_wait=others_wait)
+
+    def _impatient(self, kind: str) -> set[Hashable]:
+        """End the polls of those that looked long enough; return them."""
         schedule, now_s = self._schedules[kind], self._now()
-        schedule.pace(now_s - began_s, has_changed=has_changed, others_wait=bool(schedule.polls.keys() - affected))
         over = {key for key, until_s in schedule.polls.items() if until_s <= now_s}
         for key in over:
             del schedule.polls[key]
@@ -418,6 +425,10 @@ class Observer:
     def is_closed(self) -> bool:
         """Whether :meth:`close` was called."""
         return self._is_closed
+
+
+def _state(items: Mapping[str, Item], id_: str) -> str | None:
+    return items[id_].state if id_ in items else None
 
 
 def _nobody_listens() -> None:

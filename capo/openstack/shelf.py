@@ -42,6 +42,12 @@ class Item:
         """Whether Nova says that the server was deleted."""
         return self.body.get("status") == DELETED
 
+    @property
+    def state(self) -> str | None:
+        """What Octavia, or any other service, calls the state; None for what has none."""
+        state: str | None = self.body.get("provisioning_status") or self.body.get("status")
+        return state
+
 
 @dataclass(frozen=True)
 class Snapshot:
@@ -194,7 +200,7 @@ class Schedule:
     hurry_s: float | None = None
     """Look again so soon, once, whatever the period."""
     is_eventful: bool = False
-    """The last look that was due by the period showed a change."""
+    """The last look that was due by the period showed that something ended."""
     began_s: float = NEVER_S
     retry_s: float = NEVER_S
     failures: int = 0
@@ -204,21 +210,22 @@ class Schedule:
         """Return the pause until the next look of those who poll."""
         return self.period_s if self.hurry_s is None else min(self.hurry_s, self.period_s)
 
-    def pace(self, took_s: float, *, has_changed: bool, others_wait: bool) -> None:
+    def pace(self, took_s: float, *, has_changed: bool, has_ended: bool, others_wait: bool) -> None:
         """Adapt the pause to what a look showed.
 
-        The first change after a look without one is followed by a look soon after: what was begun together ends
-        together. While there is one change after the other, the period serves all.
+        The first that ended after a look without an end is followed by a look soon after: what was begun together ends
+        together. While one ends after the other, the period serves all.
 
         Args:
             took_s: how long the look took; half of the time at most is spent looking.
+            has_ended: a resource came into another state.
             others_wait: somebody waits whom this change does not concern.
         """
         was_hurried = self.hurry_s is not None
-        is_first = has_changed and not self.is_eventful
+        is_first = has_ended and not self.is_eventful
         self.hurry_s = max(HURRY_S, 2 * took_s) if is_first and others_wait else None
-        if was_hurried and not has_changed:
+        if was_hurried and not has_ended:
             return
-        self.is_eventful = has_changed
+        self.is_eventful = has_ended
         paced_s = self.period_s / SLOWING if has_changed else self.period_s * SLOWING
         self.period_s = max(min(max(paced_s, FASTEST_S), SLOWEST_S), 2 * took_s)

@@ -98,6 +98,16 @@ def test_what_was_begun_together_is_looked_for_soon_after_the_first_of_it(cloud:
     assert pauses_while(cloud, "", "a", "b", "") == [1.0, 1.3, 0.3, 1.0]
 
 
+def test_news_of_what_goes_on_does_not_count_as_the_first_end(cloud: FakeCloud) -> None:
+    for key in ("a", "b"):
+        cloud.put("server", server(key, None, status="BUILD", addresses={"net": []}))
+        cloud.observer.learn("server", server(key, None, status="BUILD"))
+        cloud.observer.claim("server", key, key)
+        cloud.observer.poll("server", key, 600)
+
+    assert pauses_while(cloud, "", "a", "b") == [1.0, 1.0, 0.3]
+
+
 def test_changes_one_after_the_other_are_looked_for_at_an_even_pace(cloud: FakeCloud) -> None:
     for key in "abcdefg":
         cloud.put("server", server(key, None, status="BUILD"))
