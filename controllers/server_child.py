@@ -50,5 +50,13 @@ def deletion(server: Object) -> Wait:
     """Return the wait for an OpenStackServer to be gone, with what is in its way if anything is."""
     metadata = server["metadata"]
     told = said(server, (READY,)) if metadata.get("deletionTimestamp") else None
-    why = told.message.removeprefix(f"{DELETING}: ") if told and told.reason == "OpenStackError" else ""
+    why = _trouble(told) if told else ""
     return Wait(DELETING, f"OpenStackServer {metadata['name']} is being deleted{f': {why}' if why else ''}")
+
+
+def _trouble(told: Wait) -> str:
+    """Return what holds up a deletion out of ``Ready``, which may still tell of what was wrong before; pure."""
+    if told.reason == "OpenStackAuthenticationFailed":
+        return told.message
+    prefix = f"{DELETING}: "
+    return told.message.removeprefix(prefix) if told.message.startswith(prefix) else ""

@@ -64,8 +64,14 @@ STALE = ("InstanceReady", "False", "Deleting", "server s is being deleted")
             id="a port is in the way",
         ),
         pytest.param(
+            [("Ready", "False", "OpenStackAuthenticationFailed", "IdentityNotUsable: no Secret cloud")],
+            True,
+            "OpenStackServer one is being deleted: IdentityNotUsable: no Secret cloud",
+            id="the credentials are gone",
+        ),
+        pytest.param(
             [("Ready", "False", "OpenStackError", "InstanceReady: QuotaExceeded")],
-            False,
+            True,
             "OpenStackServer one is being deleted",
             id="what was wrong before says nothing of the deletion",
         ),

@@ -152,6 +152,25 @@ def test_a_bastion_that_is_not_wanted_any_more_goes_with_address_and_group(world
     assert world.is_ready()
 
 
+def test_a_group_of_a_former_bastion_that_is_in_use_disturbs_nothing_w8(world: World) -> None:
+    world.up(**WITH)
+    group = world.one("security_groups", name="k8s-cluster-default-kube-secgroup-bastion")["id"]
+    network = world.one("networks")["id"]
+    theirs = world.member.make("/network/v2.0/ports", "port", network_id=network, security_groups=[group])
+
+    world.change(bastion={"enabled": False}, managedSecurityGroups={"allowAllInClusterTraffic": False})
+    world.settle(for_s=300)
+
+    assert world.is_ready()
+    assert not world.has_bastion()
+    assert ("ingress", "tcp", 10250, None) in world.rules("worker")
+    world.member.ask("DELETE", f"/network/v2.0/ports/{theirs['id']}")
+    world.settle(for_s=700)
+    world.resync()
+    world.settle(for_s=60)
+    assert world.counts()["security_groups"] == 2
+
+
 def test_a_bastion_comes_back_when_it_is_enabled_again(world: World) -> None:
     world.up(**WITH)
     world.change(bastion={"enabled": False})

@@ -23,7 +23,7 @@ def test_name_servers_follow_the_spec(world: World) -> None:
     assert world.is_ready()
 
 
-def test_rules_follow_the_spec_and_new_ones_come_before_old_ones_go(world: World) -> None:
+def test_rules_follow_the_spec_and_new_ones_come_before_old_ones_go_w15(world: World) -> None:
     world.up(**MANAGED, managedSecurityGroups={"allowAllInClusterTraffic": True})
     world.cloud.counter.reset()
 
@@ -61,7 +61,7 @@ def test_groups_are_added_when_they_are_asked_for(world: World) -> None:
         pytest.param({"protocol": "4", "remoteManagedGroups": ["controlplane", "worker"]}, id="managed groups"),
     ],
 )
-def test_a_rule_in_any_spelling_is_made_once_and_left_alone(world: World, rule: dict[str, Any]) -> None:
+def test_a_rule_in_any_spelling_is_made_once_and_left_alone_w12(world: World, rule: dict[str, Any]) -> None:
     spelled = {"etherType": "IPv4", "name": "own", "direction": "ingress", **rule}
     world.up(**MANAGED, managedSecurityGroups={"clusterNodesSecurityGroupRules": [spelled]})
     assert world.is_ready(), world.message("SecurityGroupsReady")
@@ -220,7 +220,7 @@ def test_a_load_balancer_that_was_deleted_is_made_again_with_its_addresses(world
     assert world.is_ready()
 
 
-def test_a_listener_that_was_deleted_is_made_again(world: World) -> None:
+def test_a_listener_that_was_deleted_is_made_again_w13(world: World) -> None:
     world.up(**MANAGED, **BALANCER)
     (pool,), (listener,) = world.made()["pools"], world.made()["listeners"]
     world.member.ask("DELETE", f"{BALANCER_PATH}/listeners/{listener}")
@@ -236,7 +236,7 @@ def test_a_listener_that_was_deleted_is_made_again(world: World) -> None:
     assert world.is_ready()
 
 
-def test_a_pool_that_lost_its_listener_is_connected_again(world: World) -> None:
+def test_a_pool_that_lost_its_listener_is_connected_again_w13(world: World) -> None:
     world.up(**MANAGED, **BALANCER)
     (listener,) = world.made()["listeners"]
     world.member.ask("DELETE", f"{BALANCER_PATH}/listeners/{listener}")
@@ -350,7 +350,7 @@ def test_zones_that_cannot_be_read_hold_up_the_first_machine_and_nothing_later(w
     assert len(world.status()["failureDomains"]) == 2
 
 
-def test_tags_that_cannot_be_put_lose_nothing(world: World) -> None:
+def test_tags_that_cannot_be_put_lose_nothing_w5_w25(world: World) -> None:
     world.fault(match={"method": "PUT", "path": "/v2.0/floatingips/*/tags"}, effect={"status": 500})
     world.up(**MANAGED, **BALANCER, tags=["blue"], for_s=300)
     assert world.counts()["floatingips"] == 1

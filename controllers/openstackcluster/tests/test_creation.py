@@ -194,7 +194,7 @@ def test_an_endpoint_that_the_user_gives_is_kept_and_nothing_is_asked(world: Wor
     assert "floatingips" not in world.made()
 
 
-def test_a_host_name_stays_the_endpoint_of_a_load_balancer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_name_stays_the_endpoint_of_a_load_balancer_w9(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("capo.controllers.openstackcluster.dns.address_of", lambda _host: None)
     given = {"host": "api.example.org", "port": 8443}
     world.up(**MANAGED, **BALANCER, controlPlaneEndpoint=given)
@@ -239,7 +239,7 @@ def test_a_floating_ip_of_the_user_is_used_and_survives_the_cluster(world: World
     assert world.inventory()["floatingips"][mine["id"]]["port_id"] is None
 
 
-def test_a_floating_ip_of_the_user_that_leads_elsewhere_is_not_taken(world: World) -> None:
+def test_a_floating_ip_of_the_user_that_leads_elsewhere_is_not_taken_w21(world: World) -> None:
     mine = user_floating_ip(world)
     world.place(**MANAGED, apiServer={"managedLoadBalancer": {}, "floatingIP": mine["floating_ip_address"]})
     world.settle(for_s=60, until=lambda: "loadbalancers" in world.made())
@@ -364,7 +364,7 @@ def test_the_bastion_carries_label_owner_and_watch_filter_mt_2_own_2_w38(world: 
     assert metadata["ownerReferences"][0]["uid"] == world.osc()["metadata"]["uid"]
 
 
-def test_a_load_balancer_that_fails_is_told_and_one_that_recovers_is_taken(world: World) -> None:
+def test_a_load_balancer_that_fails_is_told_and_one_that_recovers_is_taken_w13(world: World) -> None:
     world.place(**MANAGED, **BALANCER)
     world.settle(for_s=60, until=lambda: "loadbalancers" in world.made())
     balancer = world.one("loadbalancers")

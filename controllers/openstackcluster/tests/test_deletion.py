@@ -59,7 +59,7 @@ def test_deletion_after_a_restart_finds_everything_again(world: World) -> None:
     assert world.made() == {}
 
 
-def test_deletion_finds_by_stamp_what_no_status_records(world: World) -> None:
+def test_deletion_finds_by_stamp_what_no_status_records_w26(world: World) -> None:
     world.up(**FULL)
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": None})
     world.start()
@@ -149,7 +149,7 @@ def test_a_floating_ip_of_a_workload_is_named_and_waited_for(world: World) -> No
     assert world.is_gone()
 
 
-def test_a_router_that_somebody_connected_is_not_disconnected(world: World) -> None:
+def test_a_router_that_somebody_connected_is_not_disconnected_w26(world: World) -> None:
     world.up(**MANAGED)
     subnet = world.one("subnets")
     theirs = world.member.make(f"{NETWORK_PATH}/routers", "router", name="theirs")

@@ -93,6 +93,10 @@ class Site:
         """Have an object gone at once, finalizers or not."""
         del self.stage.kube.objects[Key(kind, world.NAMESPACE, name)]
 
+    def message(self, name: str) -> str:
+        """Return the message of the ingress condition."""
+        return str(self.stage.condition(OPENSTACK_MACHINE, name, INGRESS).get("message", ""))
+
     def ingress(self, name: str) -> tuple[str, str]:
         """Return status and reason of the ingress condition."""
         found = self.stage.condition(OPENSTACK_MACHINE, name, INGRESS)

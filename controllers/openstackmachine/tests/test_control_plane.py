@@ -32,6 +32,33 @@ def test_members_are_exactly_the_control_plane_machines(site: Site) -> None:
     }
 
 
+def test_member_is_at_the_address_on_the_network_of_the_cluster_whatever_networks_are_called_w_47(site: Site) -> None:
+    namesake = site.stage.network("10.8.0.0/24")
+    assert namesake["name"] == site.network["name"]
+    site.balance()
+    site.add("one")
+    ports = [{"network": {"id": namesake["id"]}}, {"network": {"id": site.network["id"]}}]
+    site.stage.edit(OPENSTACK_MACHINE, "one", {"spec": {"ports": ports}})
+
+    site.stage.settle(for_s=120)
+
+    (port,) = (p for p in site.all("ports") if p["name"] == "one-1")
+    assert site.addresses() == [port["fixed_ips"][0]["ip_address"]]
+
+
+def test_a_machine_without_a_port_on_the_network_of_the_cluster_is_told_and_asks_no_pool_w_47(site: Site) -> None:
+    other = site.stage.network("10.8.0.0/24")
+    site.balance()
+    site.add("one")
+    site.stage.edit(OPENSTACK_MACHINE, "one", {"spec": {"ports": [{"network": {"id": other["id"]}}]}})
+
+    site.stage.settle(for_s=120)
+
+    assert site.ingress("one") == ("False", "LoadBalancerMemberError")
+    assert "no port of the machine is on the network of the cluster" in site.message("one")
+    assert not [r for r in site.stage.requests() if "/members" in r]
+
+
 def test_member_costs_two_requests_and_none_afterwards(site: Site) -> None:
     site.balance()
     site.add("one")

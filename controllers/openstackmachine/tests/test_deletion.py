@@ -114,3 +114,21 @@ def test_what_is_in_the_way_of_a_deletion_is_named_and_its_end_is_noticed(site: 
     site.stage.member.ask("DELETE", f"/network/v2.0/trunks/{trunk['id']}")
     site.stage.settle(for_s=300)
     assert not site.stage.exists(OPENSTACK_MACHINE, "one")
+
+
+def test_credentials_that_are_gone_are_named_and_awaited_w_19_own_9(site: Site) -> None:
+    site.add("one")
+    site.stage.settle(for_s=120)
+    site.vanish(SECRET, "cloud")
+    site.stage.start()
+    site.delete("one")
+
+    site.stage.settle(for_s=120)
+    message = site.stage.condition(OPENSTACK_MACHINE, "one", "Ready")["message"]
+    assert "OpenStackServer one" in message
+    assert "cloud" in message
+    assert "IdentityNotUsable" in message
+
+    site.stage.put_secret()
+    site.stage.settle(for_s=60)
+    assert not site.stage.exists(OPENSTACK_MACHINE, "one")

@@ -103,7 +103,7 @@ def test_nothing_is_written_before_the_owners_are_known(missing: Key) -> None:
     assert world.kube.writes == []
 
 
-def test_active_server_gives_provider_id_addresses_and_provisioned() -> None:
+def test_active_server_gives_provider_id_addresses_and_provisioned_w_38() -> None:
     world = World()
     world.run()
     world.become_active()
