@@ -113,8 +113,9 @@ class Story:
                 seen, since_s = now, now.at_s
         return since_s
 
-    def _floor_s(self, formula: Callable[..., float]) -> float:
-        return formula(self.latencies, self.count, slots=SLOTS)
+    def _floor_s(self, formula: Callable[..., float]) -> float | None:
+        """Return the floor of plain machines; volumes are measured for their writes alone."""
+        return None if self.shape else formula(self.latencies, self.count, slots=SLOTS)
 
     def _look_for_leftovers(self) -> None:
         found = requests.get(f"{self.site.simulator_url}/_simulator/inventory", timeout=30).json()
