@@ -271,6 +271,55 @@ def test_rules_of_the_schema_hold_in_v1beta1_too(client: Client) -> None:
     assert "securityGroups cannot be set when disablePortSecurity is true" in refused.text
 
 
+OLD_RULE: Json = {"name": "", "direction": "ingress", "remoteManagedGroups": ["worker", "worker"]}
+ONLY_OLDER = [
+    pytest.param("OpenStackCluster", {"controlPlaneEndpoint": {}}, id="empty endpoint"),
+    pytest.param("OpenStackCluster", {"controlPlaneEndpoint": {"host": "", "port": 0}}, id="zero endpoint"),
+    pytest.param("OpenStackCluster", {"controlPlaneEndpoint": {"host": "a", "port": 70000}}, id="wide port"),
+    pytest.param(
+        "OpenStackCluster",
+        {"managedSubnets": [{"cidr": "", "allocationPools": [{"start": "", "end": ""}]}], "externalRouterIPs": []},
+        id="empty addresses",
+    ),
+    pytest.param(
+        "OpenStackCluster",
+        {"managedSecurityGroups": {"allowAllInClusterTraffic": False, "allNodesSecurityGroupRules": [OLD_RULE]}},
+        id="rule without name, groups twice",
+    ),
+    pytest.param(
+        "OpenStackMachine",
+        {
+            "additionalBlockDevices": [{"name": "", "sizeGiB": 1, "storage": {"type": "Tape"}}],
+            "serverMetadata": [{"key": "", "value": ""}],
+            "ports": [
+                {
+                    "valueSpecs": [{"name": "", "key": "", "value": ""}],
+                    "allowedAddressPairs": [{"ipAddress": ""}],
+                }
+            ],
+        },
+        id="empty names",
+    ),
+    pytest.param("OpenStackMachine", {"image": {"imageRef": {"name": ""}}}, id="image without name"),
+]
+
+
+@pytest.mark.parametrize(("kind", "change"), ONLY_OLDER)
+def test_what_only_v1beta1_allows_can_still_be_written_by_the_controllers_and_deleted(
+    client: Client, kind: str, change: Json
+) -> None:
+    least = {"identityRef": IDENTITY} if kind == "OpenStackCluster" else {"flavor": "a", "image": MACHINE["image"]}
+    first = ok(client.apply("v1beta1", kind, least | change))
+
+    ok(client.merge("v1beta2", kind, "one", {"metadata": {"finalizers": ["example.org/held"]}}))
+    ok(client.merge("v1beta2", kind, "one", {"status": {"conditions": [READY]}}, subresource="status"))
+    assert client.read("v1beta1", kind, "one")["spec"] == first["spec"]
+    assert client.delete("v1beta2", kind, "one").ok
+    ok(client.merge("v1beta2", kind, "one", {"metadata": {"finalizers": None}}))
+
+    assert client.session.get(client.path("v1beta2", kind, "one"), timeout=30).status_code == 404
+
+
 @pytest.fixture
 def stored_as_v1beta1(installed: Rig) -> Iterator[None]:
     """Have the definition of machines as an older Go provider left it, which stored them as v1beta1."""
