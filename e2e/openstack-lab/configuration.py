@@ -220,7 +220,7 @@ def octavia_drivers():
             'loadbalancer_topology': 'SINGLE',
             'amphora_driver': 'amphora_noop_driver',
             'compute_driver': 'compute_lab_driver',
-            'network_driver': 'allowed_address_pairs_driver',
+            'network_driver': 'network_lab_driver',
             'image_driver': 'image_noop_driver',
             'volume_driver': 'volume_noop_driver'},
     }
