@@ -72,8 +72,14 @@ class Clusterctl:
         """Have a version of ours in the repository, laid out as for a release, and the configuration for it.
 
         May be called again with another version, which stands beside the first then.
+
+        Raises:
+            ClusterctlError: this is no checkout, or ``metadata.yaml`` does not know the version.
         """
-        release.lay_out(self.repository, version=version, image=manifest.image(version=version))
+        try:
+            release.lay_out(self.repository, version=version, image=manifest.image(version=version))
+        except release.ReleaseError as error:
+            raise ClusterctlError(str(error)) from error
         for provider in PROVIDERS:
             self._have_metadata(provider)
         ours = {
