@@ -13,6 +13,10 @@ fi
 [ "$(id -u)" = 0 ] || { echo "the lab needs root on Debian 12; this is user $(id -un)" >&2; exit 1; }
 
 mkdir -p "$LAB_DIR"
+# One start at a time; the lock goes with this process and what it becomes.
+exec 9>"$LAB_DIR/lock"
+flock -n 9 || { echo "another start is under way, waiting for it"; flock 9; }
+
 packages=(mariadb-server-core mariadb-client-core rabbitmq-server memcached openssl openssh-client)
 
 # A Python to build the virtual environment from: 3.11, 3.12 or 3.13.
@@ -33,21 +37,24 @@ for p in "${packages[@]}"; do
 done
 if [ ${#missing[@]} -gt 0 ]; then
   began=$SECONDS
+  echo "installing Debian packages: ${missing[*]}"
   # The packages must not start services of their own.
   policy=/usr/sbin/policy-rc.d made=
   if [ ! -e $policy ]; then
     printf '#!/bin/sh\nexit 101\n' >$policy; chmod +x $policy; made=1
+    trap 'rm -f $policy' EXIT
   fi
   { apt-get update -q &&
     DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "${missing[@]}"
   } >"$LAB_DIR/apt.log" 2>&1 || { tail -20 "$LAB_DIR/apt.log"; exit 1; }
-  [ -z "$made" ] || rm -f $policy
-  echo "Debian packages installed ($((SECONDS - began)) s)"
+  [ -z "$made" ] || { rm -f $policy; trap - EXIT; }
+  echo "installed in $((SECONDS - began)) s"
 fi
 
 stamp=$(cat "$here"/{constraints,requirements}.txt "$here"/labdrivers/*.toml "$here"/labdrivers/labdrivers/*.py | sha256sum)
 if [ "$(cat "$LAB_DIR/venv/.stamp" 2>/dev/null)" != "$stamp" ]; then
   began=$SECONDS
+  echo "installing Python packages (a minute or two)"
   [ -x "$LAB_DIR/venv/bin/python3" ] || "$python" -m venv "$LAB_DIR/venv"
   pip=("$LAB_DIR/venv/bin/pip" --disable-pip-version-check -q)
   src=$(mktemp -d)   # pip builds in the source folder: give it a copy
@@ -58,6 +65,6 @@ if [ "$(cat "$LAB_DIR/venv/.stamp" 2>/dev/null)" != "$stamp" ]; then
   } >"$LAB_DIR/pip.log" 2>&1 || { tail -20 "$LAB_DIR/pip.log"; exit 1; }
   rm -rf "$src"
   echo "$stamp" >"$LAB_DIR/venv/.stamp"
-  echo "Python packages installed ($((SECONDS - began)) s)"
+  echo "installed in $((SECONDS - began)) s"
 fi
 exec "$LAB_DIR/venv/bin/python3" "$here/labctl.py" up
