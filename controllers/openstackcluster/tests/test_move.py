@@ -1,0 +1,73 @@
+"""Clusters whose status was lost, as ``clusterctl move`` leaves them: all is found again, nothing is changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from capo.controllers.openstackcluster.tests.world import BALANCER, BASTION, BASTION_NAME, GROUPS, MANAGED, World
+from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_SERVER
+
+OPEN: dict[str, Any] = {"apiServer": {"managedLoadBalancer": {"allowedCIDRs": ["192.0.2.0/24"]}}}
+SPECS = [
+    pytest.param({**MANAGED, **GROUPS, **BASTION, **BALANCER}, id="load balancer"),
+    pytest.param({**MANAGED, **GROUPS, **BASTION, **OPEN}, id="load balancer with allowed CIDRs"),
+    pytest.param({**MANAGED, **GROUPS, **BASTION}, id="floating IP alone"),
+]
+
+
+def move(world: World) -> None:
+    """Have Cluster, OpenStackCluster and bastion without status, with other uids and owners that have these."""
+    owner = {**world.osc()["metadata"]["ownerReferences"][0], "uid": "moved-cluster"}
+    world.edit(CLUSTER, CLUSTER_NAME, {"metadata": {"uid": "moved-cluster"}, "status": None})
+    metadata = {"uid": "moved-osc", "ownerReferences": [owner]}
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": metadata, "status": None})
+    of_bastion = world.get(OPENSTACK_SERVER, BASTION_NAME)["metadata"]["ownerReferences"][0]
+    moved = {"uid": "moved-bastion", "ownerReferences": [{**of_bastion, "uid": "moved-osc"}]}
+    world.edit(OPENSTACK_SERVER, BASTION_NAME, {"metadata": moved, "status": None})
+    world.start()
+    world.cloud.counter.reset()
+
+
+def shown(world: World) -> dict[str, Any]:
+    """Return the status without what tells of time."""
+    status = world.status()
+    return {name: status[name] for name in status.keys() - {"conditions", "resources"}}
+
+
+def ids(world: World) -> dict[str, set[str]]:
+    return {kind: set(items) for kind, items in world.made().items()}
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_nothing_is_rebuilt_or_changed_and_the_status_is_as_it_was(world: World, spec: dict[str, Any]) -> None:
+    world.up(**spec, for_s=300)
+    before, status = ids(world), shown(world)
+    records = {r["role"]: r["id"] for r in world.status()["resources"]["records"]}
+    move(world)
+
+    world.settle(for_s=900)
+    world.resync()
+    world.settle(for_s=60)
+
+    assert [r for r in world.requests() if not r.startswith("GET") and "/auth/" not in r] == []
+    assert ids(world) == before
+    assert shown(world) == status
+    assert world.is_ready()
+    found = {r["role"]: r["id"] for r in world.status()["resources"]["records"]}
+    assert found == {role: id_ for role, id_ in records.items() if role in found}
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_moved_cluster_that_is_deleted_at_once_leaves_nothing_behind(world: World, spec: dict[str, Any]) -> None:
+    world.up(**spec, for_s=300)
+    move(world)
+
+    world.remove()
+    world.settle(for_s=300)
+
+    assert world.is_gone()
+    assert not world.has_bastion()
+    assert world.made() == {}
