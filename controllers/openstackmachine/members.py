@@ -20,7 +20,7 @@ from capo.controllers.openstackmachine.ports import Place
 from capo.controllers.openstackmachine.scope import MachineScope
 from capo.controllers.openstackmachine.turns import BUSY_S
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
-from capo.errors import ConflictError, NotFoundError
+from capo.errors import NotFoundError
 from capo.ledger import Ledger, Record
 from capo.names import Stamp
 from capo.openstack import load_balancer
@@ -91,16 +91,16 @@ def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id
     listed = load_balancer.members(scope.cloud, pool_id)
     if dead := dead_member(listed, role, siblings.owners(scope)):
         # Its machine went without it, as when somebody removed the finalizer.
-        return _leave(scope, pool_id, dead) or Wait("Building", "a member without a machine leaves the pool", BUSY_S)
+        _leave(scope, pool_id, dead)
+        return Wait("Building", "a member without a machine leaves the pool", BUSY_S)
     found = mine(listed, scope.stamp(role), address=place.address)
     if found is None:
         candidates = [Candidate(scope.name, scope.stamp(role), place), *_missing(scope, infra, port, listed)]
         missing = [wanted_member(scope, infra, port, each) for each in candidates]
         return Create(KIND, (role,), lambda: {role: _created(scope, pool_id, listed, missing)})
     if found["address"] != place.address or found["provisioning_status"] == "PENDING_DELETE":
-        return _leave(scope, pool_id, found) or Wait(
-            "Building", "a member with another address leaves the pool", BUSY_S
-        )
+        _leave(scope, pool_id, found)
+        return Wait("Building", "a member with another address leaves the pool", BUSY_S)
     scope.turn.ledger.record(KIND, role, found["id"])
     scope.saw_member(pool_id, found["id"])
     return Done()
@@ -227,16 +227,16 @@ def _leave_pool(scope: MachineScope, pool: Record) -> Wait | None:
     if found is None:
         scope.turn.ledger.drop(role)
         return None
-    return _leave(scope, pool.id, found) or Wait("Deleting", f"member {found['id']} is leaving")
+    _leave(scope, pool.id, found)
+    return Wait("Deleting", f"member {found['id']} is leaving")
 
 
-def _leave(scope: MachineScope, pool_id: str, member: Body) -> Wait | None:
-    """Ask for the deletion of a member, unless that goes on; return a wait when the load balancer is busy."""
-    if member.get("provisioning_status") == "PENDING_DELETE":
-        return None
-    try:
+def _leave(scope: MachineScope, pool_id: str, member: Body) -> None:
+    """Ask for the deletion of a member, unless that goes on.
+
+    Raises:
+        ConflictError: the load balancer is busy although it looked free; tried again after pauses that grow.
+    """
+    if member.get("provisioning_status") != "PENDING_DELETE":
         with turns.taken(scope):
             load_balancer.delete_member(scope.cloud, pool_id, member["id"])
-    except ConflictError as error:
-        return Wait("Building", f"the load balancer is busy: {error.message}", BUSY_S)
-    return None
