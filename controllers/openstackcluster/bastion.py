@@ -175,6 +175,8 @@ def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Resource | Cre
     port_id = bastion_server.port_id(server, network.id if network else "")
     if scope.found.external_network is None or port_id is None:
         return None
+    if bastion and bastion.spec and bastion.spec.floating_ip_pool_ref:
+        return _of_pool(scope, bastion, port_id)
     address = bastion.floating_ip if bastion else None
     own = scope.find("floating_ip", BASTION_FLOATING_IP)
     is_own = own is not None and address in (None, own["floating_ip_address"])
@@ -185,6 +187,22 @@ def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Resource | Cre
     if address is not None and former and not is_own:
         return _exchanged(scope, port_id, address, {body["id"]: body for body in former})
     return floating_ips.ensure(scope, Wish(BASTION_FLOATING_IP, port_id=port_id, address=address))
+
+
+def _of_pool(scope: ClusterScope, bastion: Bastion, port_id: str) -> Resource | None:
+    """Return the floating IP that the OpenStackServer claimed from a pool; none is made or taken beside it.
+
+    Raises:
+        InvalidSpecError: the spec names another one.
+    """
+    if bastion.floating_ip:
+        raise InvalidSpecError(
+            "spec.bastion.floatingIP and spec.bastion.spec.floatingIPPoolRef both ask for an address: leave one out"
+        )
+    if own := scope.find("floating_ip", BASTION_FLOATING_IP):
+        floating_ips.release(scope, own)
+    there = floating_ips.at_port(scope, port_id)
+    return there[0] if there else None
 
 
 def _exchanged(scope: ClusterScope, port_id: str, address: str, former: Mapping[str, Resource]) -> Resource:

@@ -1,0 +1,68 @@
+"""A bastion with an address out of a pool; the test plays the pool's controller. The pool's is never deleted (W10)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo import names
+from capo.controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, GROUPS, MANAGED, SERVER, World
+from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
+
+CLAIM = names.floating_ip_claim(BASTION_NAME)
+POOL = {"apiGroup": names.GROUP, "kind": "OpenStackFloatingIPPool", "name": "pool"}
+OF_POOL: dict[str, Any] = {"spec": {**SERVER, "floatingIPPoolRef": POOL}}
+
+
+def serve(world: World, address: str) -> None:
+    """Have the pool answer the bastion's claim, once there is one."""
+    world.settle(for_s=120, until=lambda: world.exists(IP_ADDRESS_CLAIM, CLAIM))
+    spec = {"claimRef": {"name": CLAIM}, "poolRef": POOL, "address": address, "prefix": 32}
+    world.put(IP_ADDRESS, {"metadata": {"name": CLAIM}, "spec": spec})
+    world.edit(IP_ADDRESS_CLAIM, CLAIM, {"status": {"addressRef": {"name": CLAIM}}})
+    world.settle(for_s=120)
+
+
+@pytest.fixture
+def pooled(world: World) -> dict[str, Any]:
+    """A floating IP that the pool has."""
+    (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
+    made: dict[str, Any] = world.member.make(
+        "/network/v2.0/floatingips", "floatingip", floating_network_id=external["id"]
+    )
+    return made
+
+
+def test_the_address_of_a_pool_takes_the_place_of_ours_and_stays_when_the_bastion_goes_w10(
+    world: World, pooled: dict[str, Any]
+) -> None:
+    world.up(**MANAGED, **GROUPS, **BASTION)
+    assert world.counts()["floatingips"] == 2
+
+    world.change(bastion=OF_POOL)
+    serve(world, pooled["floating_ip_address"])
+    world.resync()
+    world.settle(for_s=60)
+
+    assert world.shown("BastionReady") == ("True", "Ready"), world.message("BastionReady")
+    assert world.status()["bastion"]["floatingIP"] == pooled["floating_ip_address"]
+    assert world.counts()["floatingips"] == 1
+
+    world.change(bastion={"enabled": False})
+    world.settle(for_s=120)
+    assert not world.has_bastion()
+    assert pooled["id"] in world.inventory()["floatingips"]
+
+
+def test_two_wishes_for_an_address_are_refused_and_nothing_is_moved(world: World, pooled: dict[str, Any]) -> None:
+    world.up(**MANAGED, **GROUPS, bastion={"enabled": True, **OF_POOL})
+    serve(world, pooled["floating_ip_address"])
+
+    world.change(bastion={"floatingIP": "198.51.100.9"})
+    world.settle(for_s=60)
+
+    assert world.shown("BastionReady") == ("False", "InvalidMachineSpec")
+    assert "floatingIPPoolRef" in world.message("BastionReady")
+    assert world.inventory()["floatingips"][pooled["id"]]["port_id"]
+    assert world.is_ready()
