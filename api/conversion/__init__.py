@@ -20,7 +20,7 @@ from capo.api.conversion import (
     stash,
 )
 from capo.api.conversion.parts import Part, converted
-from capo.api.conversion.shape import ConversionError, Json, mapping
+from capo.api.conversion.shape import ConversionError, Json, mapping, without_nulls
 from capo.api.model import GROUP
 
 __all__ = ["KINDS", "NEWER", "OLDER", "ConversionError", "convert"]
@@ -63,7 +63,7 @@ def _convert(obj: Json, wanted: str, kind: str) -> Json:
         if obj.get(part.name) is not None:
             way = part.to_newer if wanted == NEWER else part.to_older
             try:
-                value = mapping(obj[part.name])
+                value = without_nulls(mapping(obj[part.name]))
                 result[part.name], is_lossy = converted(value, kept.get(part.name), way, _generation(metadata))
             except ConversionError as error:
                 raise error.below(part.name) from None

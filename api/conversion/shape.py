@@ -90,6 +90,33 @@ def renamed(parent: Json, names: Mapping[str, str]) -> Json:
     return {names.get(name, name): value for name, value in parent.items()}
 
 
+def without_nulls(value: Json) -> Json:
+    """Return an object without the fields that are null, at any depth: null says what absence says."""
+    return _said(value) if _has_null(value) else value
+
+
+def _has_null(value: Json) -> bool:
+    """Tell whether there is a null, which is so nearly never: the API server drops them, too."""
+    rest: list[Json | list[Any]] = [value]
+    while rest:
+        node = rest.pop()
+        for child in node.values() if isinstance(node, dict) else node:
+            if child is None:
+                return True
+            if isinstance(child, dict | list):
+                rest.append(child)
+    return False
+
+
+def _said(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _said(child) for name, child in value.items() if child is not None}
+        case list():
+            return [_said(child) for child in value]
+    return value
+
+
 def narrowed(value: Any) -> Any:
     """Return the value with every number brought into the range of 32 bits, which is all that v1beta2 can hold.
 

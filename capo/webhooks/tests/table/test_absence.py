@@ -118,6 +118,16 @@ def asked(client: Client, version: Version, base: Json, text: str) -> Any:
 
 
 @pytest.mark.parametrize("version", CONVERTED, ids=str)
+def test_null_is_converted_as_absence(version: Version) -> None:
+    for field in absence.fields(version):
+        absent, null = (
+            conversion.convert(an(version, parts), other(version)) for parts in (field.absent(), field.null())
+        )
+
+        assert null == absent, str(field)
+
+
+@pytest.mark.parametrize("version", CONVERTED, ids=str)
 def test_empty_and_zero_survive_a_client_of_the_other_version(version: Version) -> None:
     for field in absence.fields(version):
         obj = an(version, field.nothing())
