@@ -48,8 +48,8 @@ class Phase:
         name: ``start``, ``create``, ``idle`` or ``delete``.
         machines: how many it was about.
         floor_s: what the cloud's latencies leave at best; None when they leave all.
-        resident_mib: memory of the manager and its webhook process when the phase ended.
-        peak_mib: the most that they had in use up to then.
+        resident_mib: memory of the manager's process alone when the phase ended.
+        peak_mib: the most that it and its webhook process had in use up to then.
         rest_cpus: how many processors others kept busy meanwhile, on average.
         rounds_s: the seconds of every round; this one was the quickest.
     """
@@ -184,15 +184,9 @@ def _is_write(request: str) -> bool:
 
 
 def resident_mib(pid: int) -> float:
-    """Return the memory that a process and its children have in use."""
-    page_mib = os.sysconf("SC_PAGE_SIZE") / 2**20
-    members = [pid, *_children(pid)]
-    return sum(int(Path(f"/proc/{m}/statm").read_text(encoding="utf-8").split()[1]) * page_mib for m in members)
-
-
-def _children(pid: int) -> list[int]:
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="utf-8")
-    return [int(child) for child in text.split()]
+    """Return the memory that a process has in use."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def _busy_s() -> float:

@@ -22,7 +22,7 @@ COLUMNS: Final = (
     "Kubernetes writes",
     "per machine",
     "CPU s",
-    "MiB (peak)",
+    "MiB (peak with webhooks)",
     "Others' CPUs",
 )
 
