@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 from capo import names
 from capo.errors import InvalidSpecError
 from capo.names import Stamp
-from capo.openstack import tags
+from capo.openstack import extension, tags
 from capo.openstack.cloud import Body, Cloud
 
 AT_ONCE: Final = 4
@@ -57,7 +57,8 @@ class WantedPort:
 
 def create_all(cloud: Cloud, wanted: Sequence[WantedPort]) -> list[Body]:
     """Make ports, all or none, in one call; return them in the same order."""
-    bodies = [request(each) for each in wanted]
+    has_attribute = any(each.has_trusted_vf for each in wanted) and extension.is_there(cloud, extension.TRUSTED_VIF)
+    bodies = [request(each, has_trusted_attribute=has_attribute) for each in wanted]
     with _few_on(cloud, sorted({each.network_id for each in wanted})):
         made = cloud.post("network", "/ports", json={"ports": bodies})["ports"]
     by_stamp = {body.get("description"): body for body in made}
@@ -91,8 +92,11 @@ def delete(cloud: Cloud, port_id: str) -> None:
     cloud.remove("network", f"/ports/{port_id}")
 
 
-def request(wanted: WantedPort) -> Body:
+def request(wanted: WantedPort, *, has_trusted_attribute: bool = False) -> Body:
     """Return one port as the create sends it.
+
+    Args:
+        has_trusted_attribute: the cloud takes ``trusted`` as an attribute of its own, else it is a part of the profile.
 
     Raises:
         InvalidSpecError: the wishes contradict each other, or a value spec names what must not be set.
@@ -109,7 +113,8 @@ def request(wanted: WantedPort) -> Body:
         "propagate_uplink_status": wanted.propagates_uplink_status,
         "binding:host_id": wanted.host_id or None,
         "binding:vnic_type": wanted.vnic_type or None,
-        "binding:profile": _profile(wanted) or None,
+        "binding:profile": _profile(wanted, has_trusted_attribute=has_trusted_attribute) or None,
+        "trusted": True if wanted.has_trusted_vf and has_trusted_attribute else None,
     }
     body = {
         "network_id": wanted.network_id,
@@ -133,9 +138,10 @@ def _pairs(wanted: WantedPort) -> list[Body]:
     ]
 
 
-def _profile(wanted: WantedPort) -> Body:
+def _profile(wanted: WantedPort, *, has_trusted_attribute: bool) -> Body:
     offload = {"capabilities": ["switchdev"]} if wanted.has_hw_offload else {}
-    return {**offload, **({"trusted": True} if wanted.has_trusted_vf else {})}
+    is_trusted = wanted.has_trusted_vf and not has_trusted_attribute
+    return {**offload, **({"trusted": True} if is_trusted else {})}
 
 
 def _value_specs(wanted: WantedPort, body: Mapping[str, Any]) -> dict[str, str]:

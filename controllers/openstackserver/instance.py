@@ -120,12 +120,23 @@ def remove_server(scope: ServerScope) -> Outcome:
     left = [body for body in upstream.owned(scope, "server") if body.get("status") != "DELETED"]
     for body in left:
         if body.get("OS-EXT-STS:task_state") != "deleting":
-            server.delete(scope.cloud, body["id"])
+            _delete(scope, body)
             _look_for_its_end(scope, body)
     if not left:
         return Done()
     scope.observed.poll("server")
     return Wait("Deleting", f"server {left[0]['id']} is being deleted")
+
+
+def _delete(scope: ServerScope, body: Resource) -> None:
+    """Have Nova delete a server; one that the cloud keeps for a while after its deletion is not kept (W-30).
+
+    Its ports would be gone and its volumes stay, seen by nobody, until the cloud's reclaim interval is over.
+    """
+    if body.get("status") == "SOFT_DELETED":
+        server.force_delete(scope.cloud, body["id"])
+    else:
+        server.delete(scope.cloud, body["id"])
 
 
 def _look_for_its_end(scope: ServerScope, body: Resource) -> None:

@@ -14,6 +14,7 @@ from capo.simulator.testing import Client
 
 
 def test_a_minimal_server_comes_up_with_one_port(stage: Stage) -> None:
+    """W-38: addresses are told here, so that nobody reads the server a second time."""
     place(stage)
 
     stage.settle(for_s=30)
@@ -25,6 +26,7 @@ def test_a_minimal_server_comes_up_with_one_port(stage: Stage) -> None:
 
 
 def test_it_takes_few_requests_and_few_writes(stage: Stage) -> None:
+    """W-39, W-41, W-44: no discovery, one read of the Secret, no pass for a write of our own."""
     place(stage)
 
     stage.settle(for_s=30)
@@ -94,6 +96,7 @@ def test_deletion_while_it_is_being_built_leaves_nothing_behind(stage: Stage) ->
 
 
 def test_a_settled_server_costs_one_list_a_minute(stage: Stage) -> None:
+    """W-40: nobody polls one server."""
     place(stage)
     stage.settle(for_s=30)
     stage.cloud.counter.reset()
@@ -122,6 +125,7 @@ def test_a_manager_that_dies_at_any_write_to_kubernetes_makes_nothing_twice(stag
 @pytest.mark.parametrize("route", ["/v2.0/ports", "/v3/{project_id}/volumes", "/v2.1/servers"])
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_lost_answer_makes_nothing_twice_and_loses_nothing(stage: Stage, route: str, cut: str) -> None:
+    """W-05: what a lost answer made is found by its stamp."""
     stage.fault(match={"method": "POST", "route": route, "nth": 1}, effect={"cut": cut})
     place(stage, rootVolume={"sizeGiB": 1})
 
@@ -164,6 +168,7 @@ def test_a_server_that_breaks_and_is_repaired_is_shown_so_within_a_minute_each(s
 
 
 def test_an_error_of_nova_is_shown_in_its_own_words(stage: Stage) -> None:
+    """W-18: the fault is told, with a reason of its own."""
     place(stage, flavor="lab.too-big")
 
     stage.settle(for_s=60)
@@ -247,6 +252,7 @@ def test_wrong_credentials_are_shown_and_a_mended_secret_heals_within_15_seconds
 
 
 def test_a_paused_server_is_left_alone_until_it_is_unpaused(stage: Stage) -> None:
+    """W-35: the pause is shown."""
     place(stage)
     stage.edit(KIND, "s", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}})
 
@@ -322,3 +328,32 @@ def test_nor_does_it_stop_the_deletion(stage: Stage) -> None:
 
     assert made(stage) == {}
     assert not stage.exists(KIND, "s")
+
+
+def test_no_pass_waits_for_a_slow_cloud(stage: Stage) -> None:
+    """W-36, W-37, W-45: volumes, servers and deletions that take minutes hold no worker; the end is seen in seconds."""
+    stage.cloud.timings.volume_create_s = 120.0
+    stage.cloud.timings.server_delete_s = 120.0
+    place(stage, rootVolume={"sizeGiB": 1})
+    began_s = stage.clock.now()
+    stage.settle(for_s=300, until=lambda: status(stage).get("ready") if "status" in stage.get(KIND, "s") else None)
+    took_s = stage.clock.now() - began_s
+    stage.delete(KIND, "s")
+    stage.settle(for_s=300, until=lambda: not stage.exists(KIND, "s"))
+
+    assert not stage.exists(KIND, "s")
+    assert 120 <= took_s <= 135
+
+
+def test_many_servers_at_once_share_their_lists(stage: Stage) -> None:
+    """W-40: the lists of a scale-out grow with time, not with servers."""
+    place(stage)
+    spec = stage.get(KIND, "s")["spec"]
+    for number in range(9):
+        stage.put(KIND, {"metadata": {"name": f"s{number}"}, "spec": spec})
+
+    stage.settle(for_s=60)
+
+    assert made(stage) == {"servers": 10, "ports": 10}
+    reads = [asked for asked in stage.requests() if asked.startswith("GET")]
+    assert len(reads) <= 15, reads
