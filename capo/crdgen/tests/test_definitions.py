@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any, ClassVar, Literal
 
 import pytest
@@ -96,3 +97,9 @@ def test_conversion_is_not_asked_for_where_there_is_one_version() -> None:
     crd = definitions.manifest(Definition((v1beta2.OpenStackMachine,)))
 
     assert definitions.with_conversion(crd, {"url": "https://127.0.0.1:9443/convert"}) == crd
+
+
+@pytest.mark.parametrize("definition", definitions.DEFINITIONS, ids=lambda d: d.kind)
+def test_a_definition_fits_into_the_annotation_of_kubectl_apply(definition: Definition) -> None:
+    """Annotations have 256 KiB in all; ``kubectl apply`` without ``--server-side`` keeps the whole object in one."""
+    assert len(json.dumps(definitions.manifest(definition))) < 200 * 1024
