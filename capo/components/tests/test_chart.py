@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import gzip
 import json
 import operator
 import re
 import shutil
 import subprocess
+from base64 import b64encode
 from typing import Any
 
 import jsonschema
@@ -151,6 +153,16 @@ def test_definitions_have_no_expression_but_the_namespace() -> None:
 
     assert (first, last) == ("{{- if .Values.crds.enabled }}", "{{- end }}")
     assert set(inner) <= {chart.RELEASE_NAMESPACE}
+
+
+def test_a_release_of_the_chart_fits_into_the_secret_that_helm_keeps_it_in() -> None:
+    """Helm packs chart and manifest into one Secret; the API server takes no Secret of more than 1 MiB."""
+    texts = [b64encode(text.encode()).decode() for text in FILES.values()]
+    manifests = [text for path, text in FILES.items() if path.parent.name == "templates"]
+
+    packed = b64encode(gzip.compress(json.dumps([texts, manifests]).encode()))
+
+    assert len(b64encode(packed)) < 0.75 * 1024 * 1024
 
 
 @pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
