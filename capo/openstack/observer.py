@@ -108,8 +108,8 @@ class Observer:
         """Forget an owner: its object is gone."""
         with self._lock:
             known = self._registrations.pop(owner_id, None)
-            if known is None:
-                return
+            if known is None or any(other.key == known.key for other in self._registrations.values()):
+                return  # a new object of the same name goes on
             for schedule in self._schedules.values():
                 _leave(schedule, known.key)
             self._claims = {place: key for place, key in self._claims.items() if key != known.key}

@@ -292,6 +292,17 @@ def test_an_object_that_makes_no_pass_any_more_is_forgotten(cloud: FakeCloud) ->
     assert cloud.observer.next_due_s() == float("inf")
 
 
+def test_a_former_object_of_the_same_name_that_is_forgotten_ends_nothing_of_the_new_one(cloud: FakeCloud) -> None:
+    cloud.observer.register(OTHER, "key")
+    cloud.observer.poll("server", "key", 900)
+    cloud.observer.track("server", "key")
+
+    cloud.observer.unregister(OWNER)
+
+    cloud.clock.advance(61)
+    assert cloud.run() == ["server"]
+
+
 def test_closing_wakes_everybody_and_lists_nothing_more(cloud: FakeCloud) -> None:
     cloud.observer.demand("port", "key")
 
