@@ -19,6 +19,8 @@ class ConditionType(StrEnum):
     """Credentials were found and Keystone took them."""
     PAUSED = "Paused"
     """Ours: nothing is done, because the object or its Cluster is paused."""
+    NAMES_UNIQUE = "NamesUnique"
+    """Ours: False while others have resources of our names in the project, which are left alone; else not shown."""
 
     NETWORK_READY = "NetworkReady"
     """Network and subnets of the cluster are known or made."""
@@ -67,6 +69,8 @@ class Reason(StrEnum):
     """Ours: reconciliation is paused."""
     NOT_PAUSED = "NotPaused"
     """Ours: reconciliation is not paused."""
+    NAMES_TAKEN = "NamesTaken"
+    """Ours: resources of our names are somebody else's, or nobody's; the message names them."""
     DELETING = "Deleting"
     """Ours: deletion is under way; the message says what is waited for."""
     NO_REASON_REPORTED = "NoReasonReported"

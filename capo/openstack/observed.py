@@ -8,7 +8,7 @@ raises :class:`NotYetObserved`; the observer wakes the object. Source of the rul
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Container, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from capo.errors import (
@@ -179,6 +179,20 @@ class Observed:
         """Return what fits of all that is known by now, whoever it belongs to; nothing is asked or waited for."""
         items = self._observer.snapshot(kind).items.values()
         return [item.body for item in items if not item.is_deleted and predicate(item.body)]
+
+    def others(self, kind: str, fits: Callable[[Body], bool]) -> list[Item]:
+        """Return what fits and is not this object's, as far as it was listed; nothing is listed for that."""
+        ours = {record.id for record in self._ledger.of_kind(kind)}
+        items = self._observer.snapshot(kind).items.values()
+        strangers = (item for item in items if not item.is_deleted and not self._is_ours(item, ours))
+        return [item for item in strangers if fits(item.body)]
+
+    def was_listed(self, kind: str) -> bool:
+        """Tell whether the kind was ever listed whole."""
+        return self._observer.began_s(kind) != NEVER_S
+
+    def _is_ours(self, item: Item, recorded: Container[str]) -> bool:
+        return item.body["id"] in recorded or (item.stamp is not None and item.stamp.owner == self._owner_id)
 
     def pending_until(self, kind: str) -> float | None:
         """Return when the last unanswered create of a kind can no longer take effect; None when there is none."""

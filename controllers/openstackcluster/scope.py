@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -128,6 +128,11 @@ class ClusterScope:
         marks = upstream.marks(self.cluster, self.resource_name, self.turn.ledger.id_of(roles.NETWORK))
         mark = marks.get(role)
         return self.observed.find(kind, role, upstream=mark.fits if mark else None)
+
+    def marks(self) -> list[tuple[str, Callable[[Resource], bool]]]:
+        """Return, of each kind, what tells that a resource has the name of one of ours."""
+        marks = upstream.marks(self.cluster, self.resource_name, self.turn.ledger.id_of(roles.NETWORK))
+        return [(mark.kind, mark.fits) for mark in marks.values()]
 
     def owned(self, kind: str) -> list[Resource]:
         """Return everything of a kind that is ours, for its deletion; the Go provider's for one taken over from it."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import references, rules
-from capo.controllers import ownership, pausing
+from capo.controllers import namesakes, ownership, pausing
 from capo.controllers.identity import Identities
 from capo.controllers.openstackcluster import status
 from capo.controllers.openstackcluster.memory import Memory
@@ -73,12 +73,13 @@ class ClusterSubject:
         if scope.turn.is_deleting:
             return Report(conditions=[pausing.NOT_PAUSED], dropped=dropped)
         found, cluster = scope.found, scope.cluster
-        shown = status.shown(cluster, scope.turn.ledger, results)
+        taken, unique = namesakes.told(scope.observed, scope.marks())
+        shown = [*status.shown(cluster, scope.turn.ledger, results), *taken]
         return Report(
             status=status.of_pass(found, cluster, results),
             spec=status.spec(found, cluster, results),
             conditions=[*shown, pausing.NOT_PAUSED],
-            dropped=dropped,
+            dropped=[*dropped, *unique],
             after_s=SOON_S if status.has_bastion_moved(found, cluster, results) else None,
         )
 

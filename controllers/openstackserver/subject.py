@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
-from capo.controllers import ownership, pausing
+from capo.controllers import namesakes, ownership, pausing
 from capo.controllers.identity import Identities
 from capo.controllers.openstackserver import status
 from capo.controllers.openstackserver.routes import ROUTES
@@ -67,9 +67,10 @@ class ServerSubject:
         if scope.turn.is_deleting:
             shown = [*status.conditions_of_removal(results), pausing.NOT_PAUSED]
             return Report(status={"ready": False}, conditions=shown, silent_s=_silent_s(scope.turn))
-        shown = [*status.conditions(scope, results), pausing.NOT_PAUSED]
+        taken, unique = namesakes.told(scope.observed, [("server", lambda body: body.get("name") == scope.name)])
+        shown = [*status.conditions(scope, results), *taken, pausing.NOT_PAUSED]
         fields = status.of_pass(_seen(scope, results), scope, results)
-        return Report(status=fields, conditions=shown)
+        return Report(status=fields, conditions=shown, dropped=unique)
 
     def credentials(self, obj: Object, tools: Tools) -> str:
         """Return where the object's credentials are."""

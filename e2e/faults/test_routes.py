@@ -28,7 +28,7 @@ PER_MINUTE: Final = 6
 WORDS: Final = "The simulator was told"
 READ_BEFORE: Final = {("network", "DELETE", "/v2.0/trunks/{id}"): 2}
 """Routes before each of whose tries something has to be read: so many times as many requests are fine."""
-LOST: Final = ("AnswerLost", "CloudUnavailable", "earlier attempt", "NotAuthorized", "IdentityNotUsable", "still in use")
+LOST: Final = ("AnswerLost", "CloudUnavailable", "earlier attempt", "NotAuthorized", "IdentityNotUsable", "in use")
 """What is told where no words came: that there was no answer; or what followed from a wrong one."""
 
 

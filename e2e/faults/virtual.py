@@ -16,6 +16,7 @@ from capo.controllers.openstackcluster.subject import ClusterSubject
 from capo.controllers.openstackmachine.subject import MachineSubject
 from capo.controllers.openstackserver.subject import ServerSubject
 from capo.controllers.tests.stage import Stage
+from capo.engine.tests.fake_kube import FakeKube
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
 from capo.openstack.transport import HttpSessions, Limits
 
@@ -46,6 +47,12 @@ class Theatre(Stage):
         """Start the manager."""
         super().start()
         self.clouds._http = HttpSessions(Limits(PATIENCE_S, PATIENCE_S, PATIENCE_S))
+
+    def another_management_cluster(self) -> None:
+        """Have a management cluster that knows nothing of what there is in the project, and its manager."""
+        self.kube = FakeKube()
+        self.put_secret()
+        self.start()
 
     def play(self, *, for_s: float, until: Callable[[], bool] | None = None) -> bool:
         """Let time pass until a condition holds; tell whether it does. Cluster API's managers do their part."""
@@ -134,7 +141,8 @@ class Scene:
 
 def place_server(stage: Theatre) -> None:
     """Ask for a server with two ports, a trunk, a root volume and a data volume."""
-    network = stage.network()["id"]
+    known = [item for item in stage.inventory()["networks"].values() if item["name"] == "own"]
+    network = (known[0] if known else stage.network())["id"]
     stage.before = stage.inventory()
     spec = {
         "identityRef": IDENTITY,

@@ -1,0 +1,46 @@
+"""Resources of our names that are not ours: left alone, and said so.
+
+Another management cluster, or a person, may have made them in the same project. Names decide nothing (ADR 0001), but
+two routers of one name puzzle whoever looks at the project.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from capo.engine.conditions import Condition
+from capo.openstack.observed import Observed
+from capo.openstack.shelf import Item
+
+Fits = Callable[[Mapping[str, Any]], bool]
+
+TYPE: Final = "NamesUnique"
+REASON: Final = "NamesTaken"
+MAX_NAMED: Final = 5
+
+
+def told(observed: Observed, marks: Sequence[tuple[str, Fits]]) -> tuple[list[Condition], list[str]]:
+    """Return the condition that names what has our names and is not ours, or the type to drop when there is nothing.
+
+    Nothing is listed for this; as long as a kind was not listed for another reason, what was told before stays.
+
+    Args:
+        marks: of each kind, what tells that a resource has our name.
+    """
+    found = [(kind, item) for kind, fits in marks for item in observed.others(kind, fits)]
+    if found:
+        return [_condition(found)], []
+    return [], [TYPE] if all(observed.was_listed(kind) for kind, _ in marks) else []
+
+
+def _condition(found: Sequence[tuple[str, Item]]) -> Condition:
+    named = sorted(_described(kind, item) for kind, item in found)
+    more = f"; and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else ""
+    text = f"not made for this object and left alone: {'; '.join(named[:MAX_NAMED])}{more}"
+    return Condition(TYPE, "False", REASON, f"{text}. Rename or remove them if they are not wanted.")
+
+
+def _described(kind: str, item: Item) -> str:
+    whose = f"of owner {item.stamp.owner}" if item.stamp else "without an owner"
+    return f"{kind.replace('_', ' ')} {item.body['id']} {item.body.get('name')!r} {whose}"
