@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import socket
 import threading
 import time
@@ -21,7 +22,7 @@ from capo.engine.worker import Result
 from capo.kube.client import Kube
 from capo.kube.connection import Connection
 from capo.kube.errors import NotLeading
-from capo.kube.kinds import CLUSTER, LEASE, OPENSTACK_SERVER, Key
+from capo.kube.kinds import CLUSTER, CRD, LEASE, OPENSTACK_SERVER, Key
 from capo.kube.tests.fake_apiserver import FakeApiServer
 from capo.settings import Settings
 
@@ -345,3 +346,41 @@ def test_a_lease_without_a_namespace_is_one_clear_error(api: FakeApiServer) -> N
 
     with pytest.raises(StartError, match="POD_NAMESPACE"):
         asyncio.run(manager.run())
+
+
+DEFINITION: dict[str, Any] = {
+    "metadata": {"name": f"{OPENSTACK_SERVER.plural}.{OPENSTACK_SERVER.group}", "generation": 1},
+    "spec": {"versions": [{"name": "v1alpha1", "served": True, "storage": True}]},
+    "status": {"storedVersions": ["v1alpha0", "v1alpha1"]},
+}
+
+
+def stored_versions(api: FakeApiServer) -> list[str]:
+    found = api.read(CRD, "", DEFINITION["metadata"]["name"])
+    assert found is not None
+    return list(found["status"]["storedVersions"])
+
+
+def test_what_is_stored_in_an_old_version_is_stored_anew_also_after_a_first_failure(api: FakeApiServer) -> None:
+    api.put(CRD, copy.deepcopy(DEFINITION))
+    api.put(OPENSTACK_SERVER, an_object("s"))
+    api.fail_next.append((lambda method, path: method == "PATCH" and path.endswith("/s"), 500))
+    replica = Replica(api)
+
+    async def scenario() -> None:
+        await settled(lambda: stored_versions(api) == ["v1alpha1"])
+
+    assert play(replica, scenario=scenario) == [0]
+
+
+def test_nothing_is_stored_anew_where_every_phase_of_it_is_switched_off(api: FakeApiServer) -> None:
+    api.put(CRD, copy.deepcopy(DEFINITION))
+    api.put(OPENSTACK_SERVER, an_object("s"))
+    replica = Replica(api, skip_crd_migration_phases=("StorageVersionMigration", "CleanupManagedFields"))
+
+    async def scenario() -> None:
+        await settled(lambda: "s" in replica.passes and api.watches() == 2)
+
+    play(replica, scenario=scenario)
+
+    assert stored_versions(api) == ["v1alpha0", "v1alpha1"]
