@@ -18,9 +18,10 @@ from e2e.servers.ground import Ground
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Have each test that works with a cloud run on both."""
+    """Have each test that works with a cloud run on both; those marked ``lab`` run on the real services alone."""
     if "ground" in metafunc.fixturenames:
-        clouds = [SIMULATOR, pytest.param(LAB, marks=pytest.mark.lab)]
+        is_for_lab = metafunc.definition.get_closest_marker("lab") is not None
+        clouds = [*([] if is_for_lab else [SIMULATOR]), pytest.param(LAB, marks=pytest.mark.lab)]
         metafunc.parametrize("ground", clouds, indirect=True, scope="session")
 
 

@@ -1,0 +1,121 @@
+"""What others do to servers that run, on both clouds: noticed within a minute by the real manager, and never undone.
+
+All is done at once, because one list a minute shows all of it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pytest
+
+from capo import names
+from capo.openstack.kinds import NOVA
+from e2e.servers.ground import API, Ground
+
+pytestmark = pytest.mark.integration
+
+NOTICED_S: Final = 60.0
+BUSY_S: Final = 30.0
+"""What a busy machine may take longer."""
+OTHER_IMAGE: Final = "ubuntu-2204-kube-v1.31.0"
+STATES: Final = {"outside-stopped": "SHUTOFF", "outside-broken": "ERROR", "outside-deleted": "DELETED"}
+
+
+def status(ground: Ground, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = (ground.server(name) or {})["status"]
+    return found
+
+
+def reason(ground: Ground, name: str) -> str:
+    return str(ground.condition(name, "InstanceReady").get("reason"))
+
+
+def message(ground: Ground, name: str) -> str:
+    return str(ground.condition(name, "InstanceReady").get("message"))
+
+
+def act(ground: Ground, name: str, **body: Any) -> None:
+    """Do something to the Nova server, as an administrator."""
+    path = f"/servers/{status(ground, name)['instanceID']}/action"
+    ground.admin.post("compute", path, json=body, microversion=NOVA)
+
+
+def noticed(ground: Ground, looks: Mapping[str, Callable[[], Any]]) -> None:
+    """Wait until all is noticed, which must be within a minute."""
+    began_s = time.monotonic()
+    for what, look in looks.items():
+        ground.until(what, look)
+    assert time.monotonic() - began_s <= NOTICED_S + BUSY_S
+
+
+def ready(ground: Ground, *wanted: str) -> None:
+    """Have servers that are ready."""
+    ground.apply(*map(ground.server_object, wanted))
+    for name in wanted:
+        ground.ready(name)
+
+
+def test_servers_that_are_stopped_broken_or_deleted_are_not_ready_within_a_minute(ground: Ground) -> None:
+    ready(ground, *STATES)
+    act(ground, "outside-stopped", **{"os-stop": None})
+    act(ground, "outside-broken", **{"os-resetState": {"state": "error"}})
+    gone_id = status(ground, "outside-deleted")["instanceID"]
+    ground.admin.delete("compute", f"/servers/{gone_id}", microversion=NOVA)
+
+    noticed(ground, {n: lambda n=n: status(ground, n)["instanceState"] == STATES[n] for n in STATES})  # type: ignore[misc]
+
+    assert [status(ground, name)["ready"] for name in STATES] == [False, False, False]
+    assert reason(ground, "outside-stopped") == "InstanceNotReady"
+    assert reason(ground, "outside-broken") == "InstanceStateError"
+    assert reason(ground, "outside-deleted") in ("InstanceNotFound", "InstanceDeleted")
+
+    act(ground, "outside-stopped", **{"os-start": None})
+    act(ground, "outside-broken", **{"os-resetState": {"state": "active"}})
+    recovered = ("outside-stopped", "outside-broken")
+    noticed(ground, {n: lambda n=n: status(ground, n)["ready"] for n in recovered})  # type: ignore[misc]
+
+    assert "outside-deleted" not in ground.left()["server"]
+    for name in STATES:
+        ground.delete(API, "openstackservers", name)
+
+
+@pytest.mark.lab
+def test_server_that_an_operator_rebuilt_is_told_of(ground: Ground) -> None:
+    ready(ground, "outside-rebuilt")
+    other = ground.cloud.get("image", "/images", params={"name": OTHER_IMAGE})["images"][0]["id"]
+
+    act(ground, "outside-rebuilt", rebuild={"imageRef": other})
+
+    noticed(ground, {"rebuilt": lambda: f"rebuilt from image {other}" in message(ground, "outside-rebuilt")})
+    ground.delete(API, "openstackservers", "outside-rebuilt")
+
+
+def test_server_that_fits_nowhere_says_so_with_the_request(ground: Ground) -> None:
+    ground.apply(ground.server_object("too-big", flavor="lab.too-big"))
+
+    ground.until("it is told", lambda: "NoValidHost" in message(ground, "too-big"))
+
+    told = message(ground, "too-big")
+    assert "No valid host was found" in told
+    assert "fault code 500" in told
+    assert "(request req-" in told
+    ground.delete(API, "openstackservers", "too-big")
+
+
+def test_owner_id_that_was_lost_comes_back(ground: Ground) -> None:
+    ready(ground, "forgetful")
+
+    def annotation() -> str | None:
+        found = (ground.server("forgetful") or {})["metadata"].get("annotations") or {}
+        return found.get(names.OWNER_ID_ANNOTATION)
+
+    before = annotation()
+    ground.patch(API, "openstackservers", "forgetful", {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}})
+
+    ground.until("it is back", annotation)
+
+    assert annotation() == before
+    ground.delete(API, "openstackservers", "forgetful")
