@@ -129,6 +129,47 @@ def test_ten_edits_in_quick_succession_end_as_the_spec_says(world: World, seed: 
     assert world.made() == {}
 
 
+FAULTS: list[tuple[str, str, str]] = [
+    ("compute", "POST", "*/servers"),
+    ("compute", "DELETE", "*/servers/*"),
+    ("volume", "POST", "*/volumes"),
+    ("network", "POST", "*/ports"),
+    ("network", "DELETE", "*/ports/*"),
+    ("network", "POST", "*/floatingips"),
+    ("network", "PUT", "*/floatingips/*"),
+    ("network", "DELETE", "*/floatingips/*"),
+    ("network", "POST", "*/security-groups"),
+    ("network", "DELETE", "*/security-groups/*"),
+]
+EFFECTS: list[dict[str, Any]] = [
+    {"cut": "after"},
+    {"cut": "before"},
+    {"status": 500, "message": "broken"},
+    {"status": 503, "message": "down"},
+    {"status": 409, "message": "busy"},
+]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_ten_edits_while_the_cloud_fails_now_and_then_end_as_the_spec_says(world: World, seed: int) -> None:
+    rng = random.Random(seed)
+    site = Site(world)
+    world.up(**WITH)
+
+    for _ in range(EDITS):
+        _, edit = rng.choice([each for each in edits(rng, site) if each[0] != "delete the server"])
+        service, method, route = rng.choice(FAULTS)
+        match = {"service": service, "method": method, "route": route, "nth": 1}
+        world.fault(match=match, effect=rng.choice(EFFECTS))
+        edit()
+        site.settle(rng.choice(PAUSES_S))
+    world.mend()
+    site.settle(END_S)
+
+    assert site.most <= 1
+    assert_as_wanted(site)
+
+
 @pytest.mark.parametrize("pause_s", [0.0, 3.0])
 @pytest.mark.parametrize("how", [{"enabled": False}, None], ids=["disabled", "removed"])
 def test_a_bastion_that_is_toggled_ten_times_is_there_once_and_gone_once(
