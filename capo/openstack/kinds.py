@@ -38,7 +38,8 @@ class ResourceKind:
         stamp_place: where the stamp is.
         watched: fields whose change wakes the owner.
         used_by: fields that say that something else holds on to the resource.
-        age_factor: a look may be so many times older than others before it is repeated.
+        age_factor: a look may be so many times older than others before it is repeated. Different numbers keep the
+            looks from falling into one resync: with the list of servers once a minute, at most 15 in ten minutes.
         is_own_by_scope: the service lists the project's own without being told the project.
     """
 
@@ -157,8 +158,8 @@ VOLUME: Final = ResourceKind(
 )
 PORT: Final = _neutron("port", "ports", "device_id", "fixed_ips", used_by=("device_id",))
 NETWORK: Final = _neutron("network", "networks", "subnets", age_factor=3.0)
-SUBNET: Final = _neutron("subnet", "subnets", "dns_nameservers", age_factor=3.0)
-ROUTER: Final = _neutron("router", "routers", "external_gateway_info", age_factor=3.0)
+SUBNET: Final = _neutron("subnet", "subnets", "dns_nameservers", age_factor=4.0)
+ROUTER: Final = _neutron("router", "routers", "external_gateway_info", age_factor=5.0)
 SECURITY_GROUP: Final = _neutron("security_group", "security-groups")
 FLOATING_IP: Final = _neutron(
     "floating_ip", "floatingips", "port_id", "fixed_ip_address", key="floatingip", used_by=("port_id",)

@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from capo.errors import CapoError, CloudUnavailableError, NotAuthorizedError, RateLimitedError
-from capo.openstack.kinds import KINDS, SERVER
+from capo.openstack import balancer_marks
+from capo.openstack.balancer_marks import Marks
+from capo.openstack.kinds import KINDS, LOAD_BALANCER, SERVER
 from capo.openstack.shelf import FASTEST_S, NEVER_S, Item, Schedule, Shelf, Snapshot
 
 log = logging.getLogger(__name__)
@@ -85,6 +87,7 @@ class Observer:
         self._schedules = {name: Schedule() for name in KINDS}
         self._errors: dict[str, CapoError] = {}
         self._cursors: dict[str, float] = {}
+        self._balancers: Marks | None = None
         self._registrations: dict[str, _Registration] = {}
         self._claims: dict[tuple[str, str], Hashable] = {}
         self._is_closed = False
@@ -319,9 +322,21 @@ class Observer:
             self._errors.pop(kind, None)
             self._move_cursor(kind, listing.cloud_s)
             affected = self._owners(kind, changed, before)
+            if kind == LOAD_BALANCER.name:
+                self._confirm_children(listing, began_s)
             has_ended = any(_state(before, id_) != _state(shelf.items, id_) for id_ in changed if id_ in before)
             self._pace(kind, began_s, affected, has_changed=bool(changed), has_ended=has_ended)
             return self._served(kind, began_s, is_full=since_s is None) | affected | self._impatient(kind)
+
+    def _confirm_children(self, listing: Any, began_s: float) -> None:
+        """Count a list that shows all load balancers unchanged as one of their children that were listed meanwhile."""
+        before = self._balancers
+        now = self._balancers = balancer_marks.of_list(listing.items, began_s=began_s, cloud_s=listing.cloud_s)
+        if before is None or not before.proves(now):
+            return
+        for kind in balancer_marks.CHILDREN:
+            if self._shelves[kind].full_began_s >= before.began_s:
+                self._shelves[kind].confirm(began_s)
 
     def _changes_since_s(self, kind: str, began_s: float) -> float | None:
         """Return the cloud's time since when changes suffice, None when everything must be listed."""

@@ -126,6 +126,10 @@ class Shelf:
         self._doubted = _recent(self._doubted, began_s)
         return changed
 
+    def confirm(self, began_s: float) -> None:
+        """Note that everything is known to be still as it was when a list of something else began."""
+        self.full_began_s = self.seen_s = began_s
+
     def take_changes(self, bodies: Iterable[Body], began_s: float) -> set[str]:
         """Take a list of what changed since the one before; return the ids of what really changed."""
         changed = self._take({body["id"]: body for body in bodies}, began_s)

@@ -1,0 +1,92 @@
+"""What a list of load balancers proves of their children."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any, Final
+
+import pytest
+
+from capo.openstack.tests.builders import OWNER, FakeCloud
+
+CLOUD_S: Final = 1_700_000_000.0
+CHILDREN: Final = ("listener", "pool", "health_monitor")
+
+
+def balancer(id_: str = "lb", *, changed_ago_s: float = 600.0) -> dict[str, Any]:
+    changed = datetime.datetime.fromtimestamp(CLOUD_S - changed_ago_s, tz=datetime.UTC)
+    return {"id": id_, "provisioning_status": "ACTIVE", "updated_at": changed.strftime("%Y-%m-%dT%H:%M:%S")}
+
+
+@pytest.fixture
+def cloud() -> FakeCloud:
+    made = FakeCloud(cloud_s=CLOUD_S)
+    made.observer.register(OWNER, "key")
+    made.put("load_balancer", balancer())
+    return made
+
+
+def listed(cloud: FakeCloud, *kinds: str) -> None:
+    """Have lists of these kinds, begun one after the other, ten minutes after the last ones."""
+    cloud.clock.advance(600)
+    for kind in kinds:
+        cloud.observer.demand(kind, "key")
+        cloud.run()
+
+
+def confirmed(cloud: FakeCloud) -> list[str]:
+    """Return the kinds of children that are known as of the last list of load balancers."""
+    began_s = cloud.observer.began_s("load_balancer")
+    return [kind for kind in CHILDREN if cloud.observer.began_s(kind) == began_s]
+
+
+def test_load_balancers_that_did_not_change_stand_for_their_children(cloud: FakeCloud) -> None:
+    listed(cloud, "load_balancer", *CHILDREN)
+
+    for _ in range(2):
+        listed(cloud, "load_balancer")
+        assert confirmed(cloud) == list(CHILDREN)
+
+
+def test_children_that_were_not_listed_since_the_list_before_are_not_known(cloud: FakeCloud) -> None:
+    listed(cloud, "pool", "load_balancer", "listener")
+
+    listed(cloud, "load_balancer")
+
+    assert confirmed(cloud) == ["listener"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(balancer(changed_ago_s=100), id="a change of one of them"),
+        pytest.param(balancer("another"), id="one more"),
+    ],
+)
+def test_any_change_of_the_load_balancers_has_the_children_listed_again(
+    cloud: FakeCloud, change: dict[str, Any]
+) -> None:
+    listed(cloud, "load_balancer", *CHILDREN)
+    cloud.put("load_balancer", change)
+
+    listed(cloud, "load_balancer")
+
+    assert confirmed(cloud) == []
+
+
+def test_a_change_within_the_second_of_a_list_may_look_the_same_and_proves_nothing(cloud: FakeCloud) -> None:
+    cloud.put("load_balancer", balancer(changed_ago_s=0))
+    listed(cloud, "load_balancer", *CHILDREN)
+
+    listed(cloud, "load_balancer")
+
+    assert confirmed(cloud) == []
+
+
+def test_without_the_clouds_time_nothing_is_proven(cloud: FakeCloud) -> None:
+    cloud.cloud_s = None
+    listed(cloud, "load_balancer", *CHILDREN)
+
+    listed(cloud, "load_balancer")
+
+    assert confirmed(cloud) == []
