@@ -47,8 +47,8 @@ format: $(STAMP) ## format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-crash: build ## have every write of servers, clusters and bastions go wrong in every way (a quarter of an hour)
-	$(BIN)/pytest -m crash e2e/crash
+crash: build ## have every write and every route of servers, clusters and bastions go wrong in every way (half an hour)
+	$(BIN)/pytest -m crash e2e/crash e2e/faults
 
 crash-sample: export CRASH_SECONDS ?= 240
 crash-sample: crash ## the same for as many writes as four minutes allow, other ones for each commit

@@ -28,8 +28,10 @@ def ensure_endpoint(scope: ClusterScope) -> Outcome:
         case Way.LOAD_BALANCER:
             return _of_load_balancer(scope, has_external)
         case Way.GIVEN:
-            if scope.turn.is_taken_over and endpoint.wants_floating_ip(spec, has_external_network=has_external):
-                scope.find("floating_ip", API_FLOATING_IP)  # so that the one of the Go provider goes with the cluster
+            is_theirs = scope.turn.is_taken_over and endpoint.wants_floating_ip(spec, has_external_network=has_external)
+            if is_theirs or scope.turn.ledger.id_of(API_FLOATING_IP):
+                # So that the one of the Go provider goes with the cluster, and one of two of ours at once.
+                scope.find("floating_ip", API_FLOATING_IP)
             return Done()
         case Way.CLUSTER:
             scope.found.endpoint = of_cluster

@@ -9,11 +9,14 @@ from typing import Any, Final
 import pytest
 
 from capo import names
+from capo.openstack.kinds import KINDS
 from e2e.faults.virtual import OURS, SCENES, Scene, Theatre, delete_all
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
 
 MADE_S: Final = 400.0
+OLDEST: Final = max(kind.age_factor for kind in KINDS.values())
+"""What a look may be old at most, in resyncs."""
 TOUCH: Final = {"metadata": {"annotations": {"touched": "yes"}}}
 
 
@@ -45,7 +48,7 @@ def forget_owners(stage: Theatre) -> None:
 
 def resync(stage: Theatre) -> None:
     """Have everything looked at again, as happens every ten minutes."""
-    stage.clock.advance(stage.settings.sync_period_s)
+    stage.clock.advance(OLDEST * stage.settings.sync_period_s)
     for obj in stage.ours():
         stage.edit(next(kind for kind in OURS if kind.kind == obj["kind"]), obj["metadata"]["name"], TOUCH)
     stage.play(for_s=5)

@@ -1,0 +1,92 @@
+"""Two managers at once: one that hung wakes up after its lease went.
+
+What is left when two of anything exist after all is in ``e2e/faults/test_duplicates.py``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from capo import components
+from e2e.crash.ground import Ground
+from e2e.crash.scenarios import SCENARIOS
+from e2e.crash.world import World, world
+from e2e.kube_proxy import KubeProxy
+from e2e.manager import Manager, wait_until
+
+pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(600)]
+
+ELECTION: Final = (
+    "--leader-elect",
+    "--leader-elect-lease-duration=3s",
+    "--leader-elect-renew-deadline=2s",
+    "--leader-elect-retry-period=500ms",
+)
+IN_POD: Final = {"POD_NAMESPACE": components.NAMESPACE}
+ENDS_S: Final = 10.0
+"""How long a manager that woke up may live: it has no lease any more."""
+SERVER: Final = next(scenario for scenario in SCENARIOS if scenario.name == "server")
+HOLDS: Final = {
+    "while it reads": {"method": "GET", "service": "network"},
+    "while it makes ports": {"method": "POST", "service": "network", "route": "/v2.0/ports"},
+    "while it makes the server": {"method": "POST", "service": "compute", "route": "/v2.1/servers"},
+}
+
+
+@contextlib.contextmanager
+def rival(made: World) -> Iterator[tuple[Manager, KubeProxy]]:
+    """Have a second manager like the first; it is not started yet."""
+    with KubeProxy(made.ground.gateway) as proxy:
+        kubeconfig = proxy.kubeconfig(made.ground.kubeconfig, made.ground.folder / f"{made.namespace}-rival")
+        log = made.ground.folder / f"{made.namespace}-rival.log"
+        second = replace(made.manager, kubeconfig=kubeconfig, log=log, _process=None)
+        try:
+            yield second, proxy
+        finally:
+            if second._process is not None and second.is_alive():
+                second.kill()
+
+
+def leads(manager: Manager) -> Callable[[], bool]:
+    """Return what tells whether a manager got the lease."""
+    return lambda: manager.log.exists() and "Lease acquired" in manager.log.read_text(errors="replace")
+
+
+def held(made: World) -> bool:
+    """Tell whether a request of the project is held without an answer."""
+    calls = made.ground.simulator.call(lambda: list(made.ground.simulator.cloud.counter.calls))
+    return any(c.fault and not c.duration_ms for c in calls if c.project_id == made.tenant.project_id)
+
+
+@pytest.mark.parametrize("hold", HOLDS)
+def test_a_leader_that_hung_ends_before_its_next_write(ground: Ground, hold: str) -> None:
+    with world(ground, *ELECTION, with_proxy=True) as made, rival(made) as (second, _):
+        made.manager.environment = second.environment = IN_POD
+        first, proxy = made.manager, made.proxy
+        assert proxy is not None
+        SERVER.prepare(made)
+        wait_until("the first leads", leads(first))
+        made.order(HOLDS[hold], {"delay_s": 2.0})
+        SERVER.act(made)
+        made.until("the first waits for an answer", lambda: held(made))
+
+        first.freeze()
+        made.manager = second
+        made.start()
+        wait_until("the second leads", leads(second), limit_s=30)
+        made.until("all is made", lambda: SERVER.is_made(made))
+        second.freeze()  # so that whoever writes now is the first
+        before = (proxy.writes, made.writes(), made.signature())
+        first.thaw()
+        wait_until("the first ends", lambda: not first.is_alive(), limit_s=ENDS_S)
+
+        assert (proxy.writes, made.writes(), made.signature()) == before
+        second.thaw()
+        SERVER.delete(made)
+        made.until("all is gone", lambda: SERVER.is_gone(made))
+        assert not made.signature()
