@@ -55,7 +55,7 @@ class ServerSubject:
         if turn.is_taken_over and not turn.ledger.records:
             _take_over(server, turn.ledger)
         cloud = self._cloud(turn.obj)
-        known_id = turn.ledger.id_of(SERVER_ROLE) or server.status.instance_id or None
+        known_id = turn.ledger.id_of(SERVER_ROLE) or _upstream_id(server)
         return ServerScope(turn, server, cloud, observed_of(turn, cloud), known_id)
 
     def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
@@ -116,10 +116,16 @@ def _silent_s(turn: Turn) -> float:
 
 def _take_over(server: OpenStackServer, ledger: Ledger) -> None:
     """Record what the Go provider's status names."""
-    if server.status.instance_id:
-        ledger.record("server", SERVER_ROLE, server.status.instance_id)
+    if server_id := _upstream_id(server):
+        ledger.record("server", SERVER_ROLE, server_id)
     for index, port in enumerate(server.status.resources.ports if server.status.resources else ()):
         ledger.record("port", port_role(index), port.id)
+
+
+def _upstream_id(server: OpenStackServer) -> str | None:
+    """Return the id of the server that the status names, else the annotation of one made for a server that exists."""
+    noted = server.metadata.annotations.get(names.TAKEN_OVER_ANNOTATION, "true")
+    return server.status.instance_id or (noted if noted != "true" else None)
 
 
 def _seen(scope: ServerScope, results: Results) -> Resource | None:

@@ -164,7 +164,7 @@ def _hints(_: Ground) -> Object:
 
 @case("scheduler hints of all types", _hints)
 def _hints_taken(seen: Seen) -> None:
-    assert seen.server["status"] == "ACTIVE"  # Nova does not show hints; the simulator's test compares what is sent
+    assert seen.server["status"] == "ACTIVE"  # Nova never shows hints; a unit test compares what the simulator gets
 
 
 # -- what the guest is given ------------------------------------------------------------------------------------------
