@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import requests
@@ -26,10 +27,15 @@ class Client:
     session: requests.Session
     namespace: str
 
+    @cached_property
+    def url(self) -> str:
+        """The rig reads it from a file each time."""
+        return self.rig.url
+
     def path(self, version: str, kind: str, name: str = "") -> str:
         scope = "" if kind in CLUSTER_SCOPED else f"namespaces/{self.namespace}/"
         plural = f"{kind.lower()}s".replace("identitys", "identities")
-        base = f"{self.rig.url}/apis/{GROUP}/{version}/{scope}{plural}"
+        base = f"{self.url}/apis/{GROUP}/{version}/{scope}{plural}"
         return f"{base}/{name}" if name else base
 
     def read(self, version: str, kind: str, name: str) -> Json:
