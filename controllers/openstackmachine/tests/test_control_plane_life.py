@@ -46,7 +46,7 @@ class Life:
         servers = [s for s in self.site.all("servers") if s["status"] == state and s["name"] in self.names]
         if servers:
             path = f"/compute/v2.1/servers/{self.rng.choice(servers)['id']}/action"
-            self.site.stage.member.ask("POST", path, {action: None})
+            self.site.stage.member.request("POST", path, {action: None})  # refused while the former one goes on
 
     def restart(self) -> None:
         self.site.stage.start()
@@ -67,6 +67,7 @@ def live(site: Site, seed: int, faults: list[tuple[str, str]]) -> Life:
         rng.choice(life.acts())()
         site.stage.settle(for_s=rng.choice(PAUSES_S))
     site.stage.mend()
+    site.stage.settle(for_s=30)  # what is being stopped is stopped then
     for server in site.all("servers"):
         if server["status"] == "SHUTOFF":
             site.stage.member.ask("POST", f"/compute/v2.1/servers/{server['id']}/action", {"os-start": None})
