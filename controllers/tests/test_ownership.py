@@ -1,0 +1,47 @@
+"""Whose an object's resources are, when its annotation was lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo.controllers import ownership
+from capo.ledger import Ledger
+from capo.openstack.tests.builders import OTHER, OWNER, FakeCloud, port, server
+
+
+def ledger(**records: tuple[str, str]) -> Ledger:
+    """Return a ledger of kind and id by role, with ``_`` for ``-``."""
+    found = Ledger()
+    for role, (kind, id_) in records.items():
+        found.record(kind, role.replace("_", "-"), id_)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("bodies", "expected"),
+    [
+        pytest.param({"server": server()}, OWNER, id="one that is left tells"),
+        pytest.param({"port": port(role=None), "server": server()}, OWNER, id="what was adopted tells nothing"),
+        pytest.param(
+            {"port": port(role="fip-api", owner=OTHER), "server": server()},
+            OWNER,
+            id="a stamp of another role is not ours",
+        ),
+        pytest.param({"port": port(role=None)}, None, id="nothing tells"),
+        pytest.param({}, None, id="nothing is left"),
+    ],
+)
+def test_the_owner_in_a_stamp_for_the_recorded_role(bodies: dict[str, Any], expected: str | None) -> None:
+    cloud = FakeCloud()
+    for kind, body in bodies.items():
+        cloud.put(kind, body)
+
+    found = ownership.recorded_owner(cloud, ledger(port_0=("port", "p1"), server=("server", "s1")))  # type: ignore[arg-type]
+
+    assert found == expected
+
+
+def test_kinds_that_carry_no_stamp_are_left_out() -> None:
+    assert ownership.recorded_owner(FakeCloud(), ledger(member=("member", "m1"))) is None  # type: ignore[arg-type]
