@@ -16,7 +16,7 @@ from capo.controllers import server_child
 from capo.controllers.openstackmachine.scope import MachineScope
 from capo.controllers.server_spec import Purpose, server_spec
 from capo.engine.steps import Done, NotNeeded, Outcome, Wait
-from capo.errors import ForeignResourceError, InvalidSpecError
+from capo.errors import ForeignResourceError, InvalidSpecError, NotFoundError
 from capo.kube.errors import Conflict, Denied, Invalid
 from capo.kube.kinds import OPENSTACK_SERVER
 
@@ -80,11 +80,31 @@ def _have_credentials(scope: MachineScope, server: Object) -> None:
 
 
 def _create(scope: MachineScope) -> Outcome:
+    if was_provisioned(scope) and scope.turn.is_taken_over and scope.infra is not None:
+        return _represent(scope)
     if was_provisioned(scope):
         return Wait(DELETED, f"OpenStackServer {scope.name} is gone; a machine's server is never made again")
     if wait := _missing_prerequisite(scope):
         return wait
-    body = wanted(scope, server_spec(scope.machine.spec, _infra(scope), purpose(scope)))
+    return _made(scope, _body(scope))
+
+
+def _represent(scope: MachineScope) -> Outcome:
+    """Have an OpenStackServer for a server that an old version of the Go provider made, which had no such kind.
+
+    The annotation names the server, so that the controller looks for this one and never makes another. Source:
+    behaviour reference, machines.md 2.9.
+    """
+    body = _body(scope)
+    body["metadata"]["annotations"][names.TAKEN_OVER_ANNOTATION] = _known_server_id(scope)
+    return _made(scope, body)
+
+
+def _body(scope: MachineScope) -> dict[str, Any]:
+    return wanted(scope, server_spec(scope.machine.spec, _infra(scope), purpose(scope)))
+
+
+def _made(scope: MachineScope, body: Mapping[str, Any]) -> Outcome:
     try:
         # Not applied: one that another process made meanwhile keeps its owner id, which stamps in the cloud carry.
         made = scope.turn.tools.kube.create(OPENSTACK_SERVER, body)
@@ -102,7 +122,12 @@ def _on_its_way(name: str) -> Wait:
 
 def was_provisioned(scope: MachineScope) -> bool:
     """Tell whether the machine had a server once: it never gets another (IM-12)."""
-    return bool(scope.machine.spec.provider_id or scope.machine.status.instance_id)
+    return bool(_known_server_id(scope))
+
+
+def _known_server_id(scope: MachineScope) -> str:
+    """Return the id of the server that the machine got, empty before it has one."""
+    return scope.machine.status.instance_id or (scope.machine.spec.provider_id or "").rpartition("/")[2]
 
 
 def _missing_prerequisite(scope: MachineScope) -> Wait | None:
@@ -187,6 +212,9 @@ def remove(scope: MachineScope) -> Outcome:
     """Have no OpenStackServer left; one that belongs to another object is left alone."""
     # The store may lag behind the write of a process before this one: what decides is a read.
     found = scope.server_object or scope.turn.tools.kube.get(OPENSTACK_SERVER, scope.namespace, scope.name)
+    if found is None and _has_server_of_its_own(scope):
+        _represent(scope)
+        return Wait("Deleting", f"server {_known_server_id(scope)} is being deleted", after_s=1)
     if found is None or not is_mine(scope, found):
         return NotNeeded()
     _have_credentials(scope, found)
@@ -194,6 +222,16 @@ def remove(scope: MachineScope) -> Outcome:
     if not metadata.get("deletionTimestamp"):
         scope.turn.tools.kube.delete(OPENSTACK_SERVER, scope.namespace, scope.name, uid=metadata["uid"])
     return server_child.deletion(found)
+
+
+def _has_server_of_its_own(scope: MachineScope) -> bool:
+    """Tell whether an old version of the Go provider made a server that is there still and has no OpenStackServer."""
+    if not (scope.turn.is_taken_over and was_provisioned(scope) and scope.infra is not None):
+        return False
+    try:
+        return bool(scope.observed.get("server", _known_server_id(scope)).get("status") != "DELETED")
+    except NotFoundError:
+        return False
 
 
 def _infra(scope: MachineScope) -> OpenStackCluster:

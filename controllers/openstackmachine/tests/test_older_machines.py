@@ -1,0 +1,120 @@
+"""Machines that old versions of the Go provider made: they had a server, but no OpenStackServer (machines.md 2.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from capo import names
+from capo.controllers.openstackmachine.subject import MachineSubject
+from capo.controllers.openstackmachine.tests import world
+from capo.controllers.openstackserver.subject import ServerSubject
+from capo.controllers.tests.stage import NAMESPACE, Stage
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Key
+
+NAME = "worker"
+SERVER_KEY = Key(OPENSTACK_SERVER, NAMESPACE, NAME)
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    """Yield a stage with a worker as an old version left it."""
+    with Stage(MachineSubject, ServerSubject) as made:
+        made.put_secret()
+        network = made.network()
+        made.before = made.inventory()  # type: ignore[attr-defined]
+        infra: dict[str, Any] = world.openstack_cluster()
+        infra["spec"] |= {"identityRef": {"name": "cloud", "cloudName": "sim"}}
+        infra["spec"].pop("managedSecurityGroups")
+        infra["status"]["network"] = {"id": network["id"], "name": "own"}
+        machine = world.openstack_machine(NAME, world.LABELS)
+        machine["spec"] |= {"image": {"filter": {"name": "tiny-image"}}, "sshKeyName": "lab"}
+        made.put(SECRET, {"metadata": {"name": f"{NAME}-boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
+        made.put(CLUSTER, world.cluster())
+        made.put(OPENSTACK_CLUSTER, infra)
+        made.put(MACHINE, world.machine(NAME, world.LABELS))
+        made.put(OPENSTACK_MACHINE, machine)
+        made.settle(for_s=60)
+        assert made.condition(OPENSTACK_MACHINE, NAME, "Ready")["status"] == "True"
+        age(made)
+        yield made
+
+
+def age(stage: Stage) -> None:
+    """Have machine and cloud as an old version left them."""
+    stage.simulator.call(lambda: unstamp(stage))
+    del stage.kube.objects[SERVER_KEY]
+    stage.edit(OPENSTACK_MACHINE, NAME, {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}})
+    stage.start()
+    stage.cloud.counter.reset()
+
+
+def unstamp(stage: Stage) -> None:
+    for body in stage.cloud.table("network", "ports").values():
+        if stamp := names.stamp_in(body.get("description") or ""):
+            body["description"] = body["description"].removesuffix(f"[{stamp}]").rstrip()
+    for body in stage.cloud.table("compute", "servers").values():
+        body["tags"] = [tag for tag in body["tags"] if not tag.startswith("capo:")]
+
+
+def server_ids(stage: Stage) -> set[str]:
+    return set(stage.inventory().get("servers", {}))
+
+
+def writes(stage: Stage) -> list[str]:
+    return [request for request in stage.requests() if not request.startswith("GET") and "/auth/" not in request]
+
+
+def test_an_openstackserver_is_made_for_the_server_that_is_there(stage: Stage) -> None:
+    before = server_ids(stage)
+
+    stage.settle(for_s=120)
+
+    made = stage.get(OPENSTACK_SERVER, NAME)
+    records = {record["role"]: record["id"] for record in made["status"]["resources"]["records"]}
+    assert {made["status"]["instanceID"]} == {records["server"]} == before == server_ids(stage)
+    assert "port-0" in records
+    assert writes(stage) == []
+    for kind in (OPENSTACK_SERVER, OPENSTACK_MACHINE):
+        assert names.TAKEN_OVER_ANNOTATION not in stage.get(kind, NAME)["metadata"]["annotations"]
+
+
+def test_a_server_that_is_gone_is_not_made_again(stage: Stage) -> None:
+    (server_id,) = server_ids(stage)
+    stage.member.ask("DELETE", f"/compute/v2.1/servers/{server_id}")
+    stage.settle(for_s=10)
+    stage.cloud.counter.reset()
+
+    stage.settle(for_s=300)
+
+    assert server_ids(stage) == set()
+    assert stage.condition(OPENSTACK_MACHINE, NAME, "Ready")["status"] == "False"
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["after a first run", "at once"])
+def test_the_server_goes_with_the_machine(stage: Stage, is_known: bool) -> None:
+    if is_known:
+        stage.settle(for_s=120)
+
+    stage.delete(OPENSTACK_MACHINE, NAME)
+    stage.settle(for_s=300)
+
+    before: dict[str, dict[str, Any]] = stage.before  # type: ignore[attr-defined]
+    assert not stage.exists(OPENSTACK_MACHINE, NAME)
+    assert not stage.exists(OPENSTACK_SERVER, NAME)
+    assert server_ids(stage) == set()
+    assert set(stage.inventory().get("ports", {})) == set(before.get("ports", {}))
+
+
+def test_a_machine_whose_server_is_gone_goes_at_once(stage: Stage) -> None:
+    (server_id,) = server_ids(stage)
+    stage.member.ask("DELETE", f"/compute/v2.1/servers/{server_id}")
+    stage.clock.now_s += 30
+
+    stage.delete(OPENSTACK_MACHINE, NAME)
+    stage.settle(for_s=300)
+
+    assert not stage.exists(OPENSTACK_MACHINE, NAME)
+    assert not stage.exists(OPENSTACK_SERVER, NAME)
