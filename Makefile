@@ -14,7 +14,7 @@ CLOUD ?= simulator
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build test test-full check format rig-up rig-down crash crash-sample openstack-up openstack-down contract contract-record e2e-kind bench demo demo-end release
+.PHONY: help venv build test test-full check format rig-up rig-down crash crash-sample openstack-up openstack-down contract contract-record e2e-kind bench demo demo-end release changelog
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -42,6 +42,7 @@ check: $(STAMP) ## what has to hold before a commit: format, lint, types, layers
 	$(BIN)/mypy -p capo
 	$(BIN)/lint-imports
 	$(BIN)/capo crds --check
+	$(BIN)/towncrier build --draft --version next >/dev/null
 
 format: $(STAMP) ## format the code
 	$(BIN)/ruff format .
@@ -50,8 +51,8 @@ format: $(STAMP) ## format the code
 crash: build ## have every write and every route of servers, clusters and bastions go wrong in every way (half an hour)
 	$(BIN)/pytest -m crash e2e/crash e2e/faults
 
-crash-sample: export CRASH_SECONDS ?= 240
-crash-sample: crash ## the same for as many writes as four minutes allow, other ones for each commit
+crash-sample: export CRASH_SECONDS ?= 150
+crash-sample: crash ## as much of it as a few minutes allow, other parts for each commit
 
 e2e-kind: $(STAMP) ## the demo's scenario in a kind cluster (needs docker or podman, Go, and the network)
 	$(BIN)/pytest -m kind e2e/kind
@@ -67,6 +68,9 @@ demo-end: $(STAMP) ## delete the cluster that KEEP=1 left up
 
 release: $(STAMP) ## lay out a provider repository for clusterctl (IMAGE=<registry>/<name>)
 	$(BIN)/capo release $(if $(IMAGE),--image $(IMAGE))
+
+changelog: $(STAMP) ## show what is new since the last release
+	@$(BIN)/towncrier build --draft --version next 2>/dev/null
 
 rig-up: $(STAMP) ## start a management cluster on this machine
 	$(BIN)/capo local up

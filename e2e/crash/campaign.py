@@ -9,7 +9,6 @@ from __future__ import annotations
 import collections
 import os
 import random
-import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +21,6 @@ from e2e.crash.staleness import STALE_WAYS
 from e2e.crash.world import Signature, World, world
 from e2e.kube_proxy import KUBERNETES_WAYS, How, Strike
 
-LIMIT_VARIABLE: Final = "CRASH_SECONDS"
 AT_ONCE: Final = int(os.environ.get("CRASH_AT_ONCE", "6"))
 LATE_S: Final = 1.2
 """Less than the window of an ambiguous create, more than a restart takes."""
@@ -222,9 +220,3 @@ def ranges(numbers: Iterable[int]) -> str:
         else:
             runs.append([number])
     return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
-
-
-def seed_of_commit() -> str:
-    """Return the commit that is checked out: another one runs other points."""
-    asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    return asked.stdout.strip() or "no commit"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Final
 
 import pytest
 
 from capo.local.rig import Rig
-from e2e.crash.campaign import LIMIT_VARIABLE, Campaign, seed_of_commit, summary
+from e2e import sampling
+from e2e.crash.campaign import Campaign, summary
 from e2e.crash.ground import Ground
 from e2e.crash.ground import ground as ground_of
 
@@ -25,12 +25,8 @@ def ground(api_server: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 @pytest.fixture(scope="package")
 def campaign(request: pytest.FixtureRequest, ground: Ground) -> Campaign:
-    """All runs of the tests that were selected, over.
-
-    ``CRASH_SECONDS`` limits their time, ``CRASH_SEED`` chooses among them instead of the commit.
-    """
-    seed = os.environ.get("CRASH_SEED") or seed_of_commit()
-    made = Campaign(ground, float(os.environ.get(LIMIT_VARIABLE, "0")), seed)
+    """All runs of the tests that were selected, over."""
+    made = Campaign(ground, sampling.limit_s(), sampling.seed())
     calls = [getattr(item, "callspec", None) for item in request.session.items]
     wanted = [(c.params["scenario"], c.params["way"]) for c in calls if c and {"scenario", "way"} <= c.params.keys()]
     request.config.stash[CAMPAIGN] = made

@@ -10,8 +10,9 @@ from typing import Final
 
 import pytest
 
-from e2e.crash.campaign import LIMIT_VARIABLE, WAYS, Campaign
+from e2e.crash.campaign import WAYS, Campaign
 from e2e.crash.scenarios import SCENARIOS, Scenario
+from e2e.sampling import LIMIT_VARIABLE
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(4 * 3600)]
 

@@ -9,6 +9,7 @@ import pytest
 
 from capo.crdgen import files
 from capo.local.rig import Rig
+from e2e import sampling
 from e2e.faults import stories as telling
 from e2e.faults.stories import Stories
 from e2e.faults.world import WATCH_FILTER
@@ -29,6 +30,13 @@ def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mana
     made = Manager(rig.install_provider_account(), tmp_path_factory.mktemp("faults") / "manager.log", flags)
     with running(made):
         yield made
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which routes were left out for time."""
+    for test, routes in sorted(sampling.LEFT_OUT.items()):
+        if routes:
+            terminalreporter.line(f"left out: {test}: {', '.join(routes)}")
 
 
 @pytest.fixture(scope="package")

@@ -28,7 +28,7 @@ IDENTITY: Final = {"name": "cloud", "cloudName": "sim"}
 IMAGE: Final = {"filter": {"name": "tiny-image"}}
 SERVER: Final = {"flavor": {"filter": {"name": "m1.tiny"}}, "image": IMAGE, "sshKeyName": "lab"}
 OURS: Final = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER)
-PATIENCE_S: Final = 1.0
+PATIENCE_S: Final = 2.0
 """How long this provider waits for an answer, in real time: what hangs longer hangs."""
 
 
