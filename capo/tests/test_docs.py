@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from capo.cli import COMMANDS
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PAGES: Final = sorted(p for p in (ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("e2e/**/*.md")))
+LINK: Final = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
+TARGET: Final = re.compile(r"(?:^|[`\s]|\b[A-Z]+=\S+ )make ([a-z0-9][a-z0-9-]*)", re.MULTILINE)
+COMMAND: Final = re.compile(r"(?:`|^ {4})capo ([a-z]+)", re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def folder(page: Path) -> Path:
+    """Return where a page's links begin: notes of changes are read in the changelog."""
+    return page.parent.parent if page.parent.name == "changelog.d" else page.parent
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    for path, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        if "://" in path:
+            continue
+        target = (folder(page) / path) if path else page
+        assert target.exists(), f"{path} is not there"
+        assert not anchor or anchor[1:] in anchors(target), f"{path or page.name} has no heading for {anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_that_a_page_names_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert set(code_words(text, TARGET)) <= set(targets)
+    assert set(COMMAND.findall(text)) <= set(COMMANDS)
+
+
+def code_words(text: str, pattern: re.Pattern[str]) -> list[str]:
+    """Return what a pattern finds in the code of a page, not in its sentences."""
+    code = re.findall(r"`[^`\n]+`|^ {4}.+$|(?<=```)[^`]+(?=```)", text, re.MULTILINE)
+    return [word for line in code for word in pattern.findall(line)]
