@@ -1,7 +1,7 @@
 """Every class of fault on every route that is asked while something is made, and while it is deleted.
 
-For up to three minutes every request of a route fails in one way. Meanwhile a condition names what fails, and no object makes
-more than six requests a minute; afterwards all comes about as if nothing had been, or is gone.
+For up to three minutes every request of a route fails in one way. Meanwhile a condition names what fails, and no object
+makes more than six requests a minute; afterwards all comes about as if nothing had been, or is gone.
 """
 
 from __future__ import annotations
