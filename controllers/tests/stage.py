@@ -76,6 +76,7 @@ class Stage:
         self.kube = FakeKube()
         self.events = Events()
         self.settings = settings or Settings()
+        self.unwatched: set[Kind] = set()
         self._subjects = subjects
         self.simulator = Simulator.start(SimulatedCloud(clock=self.clock.now))
         self.member = Client(self.simulator)
@@ -225,7 +226,8 @@ class Stage:
     def _sync(self) -> None:
         """Bring the store in line with the API server, as the feed does."""
         for key, obj in list(self.kube.objects.items()):
-            self.store.apply(key.kind, "MODIFIED", obj)
+            if key.kind not in self.unwatched:
+                self.store.apply(key.kind, "MODIFIED", obj)
         self._kinds |= {key.kind for key in self.kube.objects} | {c.kind for c in self.controllers}
         for kind in self._kinds:
             for known in self.store.list(kind):

@@ -446,6 +446,19 @@ def _additional_volumes(seen: Seen) -> None:
 
 
 @case(
+    "disk on the host",
+    lambda g: {
+        "flavor": g.local_flavor,
+        "additionalBlockDevices": [{"name": "scratch", "sizeGiB": 2, "storage": {"type": "Local"}}],
+    },
+)
+def _disk_on_the_host(seen: Seen) -> None:
+    assert seen.server["flavor"]["ephemeral"] == 2
+    assert seen.interfaces() == []
+    assert "volume" not in {record["kind"] for record in seen.obj["status"]["resources"]["records"]}
+
+
+@case(
     "additional volume beside a root volume",
     lambda g: {
         "rootVolume": {"sizeGiB": 1},

@@ -63,6 +63,8 @@ class Ground:
     server_group: Object = field(default_factory=dict)
     external_id: str = ""
     image: Object = field(default_factory=dict)
+    local_flavor: str = ""
+    """Name of a flavor that has 2 GiB for disks on the host."""
 
     @property
     def cloud(self) -> Cloud:
@@ -221,6 +223,7 @@ def prepared(rig: Rig, kubeconfig: Path, cloud: str, folder: Path) -> Iterator[G
             if manager.is_alive():
                 manager.stop()
             sweep.empty(tenant.cloud, admin, tenant.project_id, every_s=target.every_s)
+            _unmake_flavor(ground)
             tenancy.remove(admin, tenant)
 
 
@@ -248,6 +251,32 @@ def _as_admin(ground: Ground) -> Object:
         if role in roles:
             tenancy.grant(ground.admin, ground.tenant.project_id, user["id"], role)
     return ground.tenant.with_auth(username=name, password=password)
+
+
+def _make_flavor(ground: Ground) -> None:
+    """Have a flavor with room for disks on the host; those of the clouds have none."""
+    ground.local_flavor = f"{ground.run}-local"
+    wanted = {"name": ground.local_flavor, "vcpus": 1, "ram": 512, "disk": 1, "OS-FLV-EXT-DATA:ephemeral": 2}
+    simulator = ground.target.simulator
+    if simulator is None:
+        ground.admin.post("compute", "/flavors", json={"flavor": wanted}, microversion=NOVA)
+        return
+
+    def put() -> None:
+        flavors = simulator.cloud.table("compute", "flavors")
+        small = next(each for each in flavors.values() if each["name"] == "m1.small")
+        flavors["local"] = {**small, "id": "local", "name": ground.local_flavor, "ephemeral": 2}
+
+    simulator.call(put)
+
+
+def _unmake_flavor(ground: Ground) -> None:
+    """Have no flavor of ours left on a cloud that goes on."""
+    if ground.target.simulator is None and ground.local_flavor:
+        flavors = ground.admin.list_all("compute", "/flavors", "flavors", microversion=NOVA)
+        for each in flavors:
+            if each["name"] == ground.local_flavor:
+                ground.admin.delete("compute", f"/flavors/{each['id']}", microversion=NOVA)
 
 
 def _furnish(ground: Ground) -> None:
@@ -278,4 +307,5 @@ def _furnish(ground: Ground) -> None:
         ground.cloud.put("network", path, json={"subnet_id": subnet["id"]})
     ground.cloud.put("network", f"/networks/{ground.network['id']}/tags", json={"tags": [f"{run}-tag"]})
     ground.cloud.put("network", f"/security-groups/{ground.groups[1]['id']}/tags", json={"tags": [f"{run}-tag"]})
+    _make_flavor(ground)
     ground.image = ground.cloud.get("image", "/images", params={"name": "tiny-image"})["images"][0]

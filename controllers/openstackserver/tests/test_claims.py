@@ -20,7 +20,7 @@ from capo.controllers.openstackserver.tests.world import (
     status,
 )
 from capo.controllers.tests.stage import Stage
-from capo.kube.kinds import IP_ADDRESS_CLAIM
+from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
 
 ADDRESS = "FloatingAddressFromPoolReady"
 
@@ -256,13 +256,14 @@ def test_a_pool_of_an_unknown_kind_without_api_group_is_refused_in_words_w_22(st
 
 def test_without_the_kinds_of_ipam_the_server_waits_and_goes_on_when_they_come(stage: Stage, pool: Pool) -> None:
     stage.kube.unserved.add(IP_ADDRESS_CLAIM)
+    stage.unwatched |= {IP_ADDRESS_CLAIM, IP_ADDRESS}
     wait_for_the_claim(stage, pool)
     assert "is not served" in stage.condition(KIND, "s", ADDRESS)["message"]
 
     stage.kube.unserved.clear()
     stage.settle(for_s=40)
     pool.serve()
-    stage.settle(for_s=30)
+    stage.settle(for_s=60)
 
     assert status(stage)["ready"] is True
 

@@ -85,7 +85,9 @@ def test_without_orc_a_server_that_needs_it_waits_and_others_do_not_suffer(stage
 
 
 def test_when_orc_is_installed_the_server_goes_on_within_half_a_minute(stage: Stage) -> None:
+    """The watch begins at the next resync only: until then the object is read."""
     stage.kube.unserved.add(ORC_IMAGE)
+    stage.unwatched.add(ORC_IMAGE)
     place(stage, image=REF)
     stage.settle(for_s=60)
 
