@@ -66,6 +66,7 @@ def test_a_local_disk_never_costs_a_volume_of_that_name_its_life_w_25(stage: Sta
     stage.settle(for_s=10)
     place(stage, additionalBlockDevices=[{"name": "scratch", "sizeGiB": 1, "storage": {"type": "Local"}}])
     stage.settle(for_s=30)
+    stage.start()
     stage.cloud.counter.reset()
 
     assert deleted(stage)
