@@ -41,6 +41,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         return
     terminalreporter.section("crash runs")
     outcomes = campaign.outcomes.values()
+    for point, outcome in sorted(campaign.outcomes.items()):
+        if outcome.fault:
+            terminalreporter.line(f"failed after {outcome.seconds:.0f} s: {point}: {outcome.fault.splitlines()[0]}")
     missed = [point for point, outcome in campaign.outcomes.items() if not outcome.struck]
     terminalreporter.line(
         f"{len(outcomes)} runs in {campaign.seconds:.0f} s, {sum(bool(o.fault) for o in outcomes)} of them failed; "

@@ -22,7 +22,8 @@ from e2e.player import Player, Pool
 
 WINDOW_S: Final = 2
 """The window of an ambiguous create; 60 s in production."""
-LIMIT_S: Final = 90.0
+LIMIT_S: Final = 180.0
+"""How long something may take on a machine that has other things to do; undisturbed it takes a few seconds."""
 LOOK_S: Final = 0.15
 GROUP: Final = "infrastructure.cluster.x-k8s.io"
 CORE: Final = "cluster.x-k8s.io"
