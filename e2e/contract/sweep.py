@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +14,7 @@ from capo.openstack.cloud import Body, Cloud
 from capo.openstack.kinds import KINDS, NOVA
 
 LIMIT_S: Final = 120.0
+"""How long nothing may become less; a busy machine takes long for a hundred ports."""
 THREADS: Final = 4
 Delete = Callable[[Cloud, str], None]
 
@@ -56,12 +58,14 @@ def empty(cloud: Cloud, admin: Cloud, project_id: str, *, every_s: float) -> Non
 
 
 def _empty(cloud: Cloud, project_id: str, kind: str, delete: Delete, every_s: float) -> None:
-    ends_s = time.monotonic() + LIMIT_S
+    left, ends_s = math.inf, 0.0
     while found := [each for each in _listed(cloud, kind, project_id) if _is_ours_to_delete(kind, each)]:
+        if len(found) < left:
+            left, ends_s = len(found), time.monotonic() + LIMIT_S
+        elif time.monotonic() > ends_s:
+            raise AssertionError(f"{kind} cannot be deleted: {[each['id'] for each in found]}")
         with ThreadPoolExecutor(THREADS) as pool:
             list(pool.map(lambda each: _try(cloud, kind, delete, each["id"]), found))
-        if time.monotonic() > ends_s:
-            raise AssertionError(f"{kind} cannot be deleted: {[each['id'] for each in found]}")
         time.sleep(every_s)
 
 
