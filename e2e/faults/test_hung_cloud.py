@@ -16,6 +16,8 @@ pytestmark = pytest.mark.integration
 
 VICTIMS: Final = 70
 """More than the manager has threads (``--worker-threads``), each with a request that is not answered."""
+IDENTITIES: Final = 10
+"""Secrets that lead to the cloud that hangs: the limit is one of the cloud, not of each of them."""
 HANGS_S: Final = 30.0
 IN_TIME_S: Final = 20.0
 """How long a server may take beside a cloud that hangs; on a machine that is idle it takes three seconds."""
@@ -24,11 +26,12 @@ IN_TIME_S: Final = 20.0
 @told_at_once
 def test_a_hung_cloud_does_not_slow_the_others(world: World) -> None:
     network_id = world.network()
-    world.apply(world.secret())
+    world.apply(*(world.secret(f"cloud-{number}") for number in range(IDENTITIES)))
     for service in ("compute", "network"):
         world.fault(match={"service": service, "method": "GET"}, effect={"hang": HANGS_S})
     names = [f"victim-{number}" for number in range(VICTIMS)]
-    world.apply(*(objects.server(name, network_id) for name in names))
+    identities = [f"cloud-{number % IDENTITIES}" for number in range(VICTIMS)]
+    world.apply(*(objects.server(n, network_id, identity=i) for n, i in zip(names, identities, strict=True)))
     world.until("the cloud hangs", lambda: hanging(world))
     began_s = time.monotonic()
 
