@@ -1,0 +1,77 @@
+"""Each field of the bastion is edited on a cluster that runs: a new server has it, nothing of the old one is left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo.controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, GROUPS, MANAGED, World
+
+OTHER_ID = "3f1c2b1a-4b6e-4f8e-9d53-0a5a3a3f1c2b"
+GROUP = {"filter": {"name": "own-group"}}
+EDITS: list[Any] = [
+    pytest.param("spec.flavor", {"flavor": {"filter": {"name": "m1.medium"}}}, id="flavor"),
+    pytest.param("spec.image", {"image": {"filter": {"name": "other-image"}}}, id="image"),
+    pytest.param("spec.sshKeyName", {"sshKeyName": "other"}, id="key"),
+    pytest.param("spec.ports", {"ports": [{"nameSuffix": "a"}, {"nameSuffix": "b", "tags": ["x"]}]}, id="ports"),
+    pytest.param("spec.ports", {"trunk": True}, id="trunk"),
+    pytest.param("spec.securityGroups", {"securityGroups": [GROUP]}, id="security groups"),
+    pytest.param("spec.tags", {"tags": ["blue"]}, id="tags"),
+    pytest.param("spec.serverMetadata", {"serverMetadata": [{"key": "a", "value": "b"}]}, id="metadata"),
+    pytest.param("spec.configDrive", {"configDrive": True}, id="config drive"),
+    pytest.param("spec.rootVolume", {"rootVolume": {"sizeGiB": 2}}, id="root volume"),
+    pytest.param(
+        "spec.additionalBlockDevices",
+        {"additionalBlockDevices": [{"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}]},
+        id="more disks",
+    ),
+    pytest.param("spec.serverGroup", {"serverGroup": {"filter": {"name": "apart"}}}, id="server group"),
+    pytest.param(
+        "spec.schedulerHintAdditionalProperties",
+        {"schedulerHintAdditionalProperties": [{"name": "a", "value": {"type": "String", "string": "b"}}]},
+        id="scheduler hints",
+    ),
+]
+
+
+def furnish(world: World) -> None:
+    """Have what the edits refer to, as a user would."""
+    world.member.make("/network/v2.0/security-groups", "security_group", name="own-group")
+    world.member.ask("POST", "/compute/v2.1/os-keypairs", {"keypair": {"name": "other"}})
+    group = {"name": "apart", "policies": ["anti-affinity"]}
+    world.member.ask("POST", "/compute/v2.1/os-server-groups", {"server_group": group})
+    images = world.cloud.table("image", "images")
+
+    def copy() -> None:
+        first = next(image for image in images.values() if image["name"] == "tiny-image")
+        images[OTHER_ID] = {**first, "id": OTHER_ID, "name": "other-image"}
+
+    world.simulator.call(copy)
+
+
+@pytest.mark.parametrize(("field", "edit"), EDITS)
+def test_an_edited_field_is_in_effect_and_nothing_else_is_left(world: World, field: str, edit: dict[str, Any]) -> None:
+    furnish(world)
+    world.up(**MANAGED, **GROUPS, **BASTION)
+    old, address = world.one("servers")["id"], world.status()["bastion"]["floatingIP"]
+    told: set[str] = set()
+
+    world.change(bastion={"spec": edit})
+    world.settle(for_s=120, until=lambda: told.add(world.message("BastionReady")))
+
+    assert world.shown("BastionReady") == ("True", "Ready"), world.message("BastionReady")
+    assert any(message.startswith(f"spec.bastion.{field} changed; step 1 of 2") for message in told)
+    server = world.one("servers")
+    assert server["id"] != old
+    assert world.status()["bastion"]["floatingIP"] == address
+    ports = [p for p in world.made()["ports"].values() if p["name"].startswith(BASTION_NAME)]
+    assert {p["device_id"] for p in ports} == {server["id"]}
+    assert len(ports) == len(edit.get("ports", [{}]))
+    assert len(world.made().get("volumes", {})) == len({"rootVolume", "additionalBlockDevices"} & edit.keys())
+    assert len(world.made().get("trunks", {})) == len({"trunk"} & edit.keys())
+
+    world.remove()
+    world.settle(for_s=300)
+    assert world.is_gone()
+    assert world.made() == {}
