@@ -61,9 +61,11 @@ def test_a_cloud_without_trunks_is_named(stage: Stage, monkeypatch: pytest.Monke
     assert shown(stage, "DependenciesResolved") == ("False", "UnsupportedByCloud")
     assert made(stage) == {}
 
+    stage.start()
     stage.delete(KIND, "s")
     stage.settle(for_s=30)
     assert not stage.exists(KIND, "s")
+    assert not [asked for asked in stage.requests() if "/trunks" in asked]  # they cannot even be listed
 
 
 @pytest.mark.parametrize(
