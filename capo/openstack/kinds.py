@@ -156,7 +156,7 @@ VOLUME: Final = ResourceKind(
     microversion=CINDER,
     is_own_by_scope=True,
 )
-PORT: Final = _neutron("port", "ports", "device_id", "fixed_ips", used_by=("device_id",))
+PORT: Final = _neutron("port", "ports", "device_id", "fixed_ips", used_by=("device_id",), age_factor=2.0)
 NETWORK: Final = _neutron("network", "networks", "subnets", age_factor=3.0)
 SUBNET: Final = _neutron("subnet", "subnets", "dns_nameservers", age_factor=4.0)
 ROUTER: Final = _neutron("router", "routers", "external_gateway_info", age_factor=5.0)

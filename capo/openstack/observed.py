@@ -8,7 +8,7 @@ raises :class:`NotYetObserved`; the observer wakes the object. Source of the rul
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Hashable, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from capo.errors import (
@@ -193,6 +193,10 @@ class Observed:
 
     def _is_ours(self, item: Item, recorded: Container[str]) -> bool:
         return item.body["id"] in recorded or (item.stamp is not None and item.stamp.owner == self._owner_id)
+
+    def has_listed(self, kinds: Iterable[str]) -> bool:
+        """Tell whether everything of these kinds was listed at any time."""
+        return all(self._observer.began_s(kind) != NEVER_S for kind in kinds)
 
     def pending_until(self, kind: str) -> float | None:
         """Return when the last unanswered create of a kind can no longer take effect; None when there is none."""

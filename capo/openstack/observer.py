@@ -16,7 +16,6 @@ from typing import Any, Final, Protocol
 
 from capo.errors import CapoError, CloudUnavailableError, NotAuthorizedError, RateLimitedError
 from capo.openstack import balancer_marks
-from capo.openstack.balancer_marks import Marks
 from capo.openstack.kinds import KINDS, LOAD_BALANCER, SERVER
 from capo.openstack.shelf import FASTEST_S, NEVER_S, Item, Schedule, Shelf, Snapshot
 
@@ -87,7 +86,8 @@ class Observer:
         self._schedules = {name: Schedule() for name in KINDS}
         self._errors: dict[str, CapoError] = {}
         self._cursors: dict[str, float] = {}
-        self._balancers: Marks | None = None
+        self._listed_s: dict[str, float | None] = {}
+        """Octavia's own time when it listed a kind of children last."""
         self._registrations: dict[str, _Registration] = {}
         self._claims: dict[tuple[str, str], Hashable] = {}
         self._is_closed = False
@@ -323,19 +323,19 @@ class Observer:
             self._move_cursor(kind, listing.cloud_s)
             affected = self._owners(kind, changed, before)
             if kind == LOAD_BALANCER.name:
-                self._confirm_children(listing, began_s)
+                self._confirm_children(listing.items, before, began_s)
+            elif kind in balancer_marks.CHILDREN:
+                self._listed_s[kind] = listing.cloud_s
             has_ended = any(_state(before, id_) != _state(shelf.items, id_) for id_ in changed if id_ in before)
             self._pace(kind, began_s, affected, has_changed=bool(changed), has_ended=has_ended)
             return self._served(kind, began_s, is_full=since_s is None) | affected | self._impatient(kind)
 
-    def _confirm_children(self, listing: Any, began_s: float) -> None:
-        """Count a list that shows all load balancers unchanged as one of their children that were listed meanwhile."""
-        before = self._balancers
-        now = self._balancers = balancer_marks.of_list(listing.items, began_s=began_s, cloud_s=listing.cloud_s)
-        if before is None or not before.proves(now):
-            return
+    def _confirm_children(self, balancers: list[Body], before: Iterable[str], began_s: float) -> None:
+        """Count a list of load balancers as one of their children where it shows that these are as they were listed."""
+        is_complete = {body["id"] for body in balancers} >= set(before)
         for kind in balancer_marks.CHILDREN:
-            if self._shelves[kind].full_began_s >= before.began_s:
+            listed_s = self._listed_s.get(kind)
+            if is_complete and listed_s is not None and balancer_marks.are_as_listed(balancers, listed_s=listed_s):
                 self._shelves[kind].confirm(began_s)
 
     def _changes_since_s(self, kind: str, began_s: float) -> float | None:

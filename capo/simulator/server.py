@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import email.utils
 import logging
 import os
 import signal
@@ -214,6 +215,8 @@ class Server:
     def _answer(exchange: Exchange, response: Response) -> web.Response:
         exchange.call.status = response.status
         headers = CIMultiDict(response.headers)
+        # The cloud's own time, as in its resources' time stamps.
+        headers.setdefault("Date", email.utils.format_datetime(exchange.request.cloud.now(), usegmt=True))
         exchange.request.service.decorate(exchange.request, headers)
         if response.body is not None or response.text is not None:
             headers.setdefault("Content-Type", response.content_type)

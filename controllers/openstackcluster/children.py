@@ -45,12 +45,14 @@ def record(scope: ClusterScope, body: Resource) -> None:
 def look_anew(scope: ClusterScope) -> None:
     """Have the children known as they are since the last resync: others may have changed them.
 
-    The load balancers come first: as long as Octavia shows none of them changed, their children need not be listed.
+    Once they were listed the load balancers come first: as long as Octavia shows none of them changed, their children
+    need not be listed again.
 
     Raises:
         NotYetObserved: they are not yet.
     """
-    for kind in ("load_balancer", *CHILDREN):
+    is_listed = scope.observed.has_listed(CHILDREN)
+    for kind in ("load_balancer", *CHILDREN) if is_listed else CHILDREN:
         scope.observed.matching(kind, lambda _body: False, max_age_s=scope.turn.tools.sync_period_s / 2)
 
 

@@ -92,15 +92,15 @@ def test_a_write_of_another_object_does_not_count(cloud: FakeCloud, ledger: Ledg
 
 
 def test_a_list_that_is_too_old_is_repeated(cloud: FakeCloud, ledger: Ledger) -> None:
-    cloud.put("port", port("p1"))
-    find_after_list(cloud, ledger, "port", "port-0")
+    cloud.put("trunk", port("t1", "trunk-0"))
+    find_after_list(cloud, ledger, "trunk", "trunk-0")
     cloud.clock.advance(601)
 
     with pytest.raises(NotYetObserved):
-        observed(cloud, ledger).find("port", "port-0")
+        observed(cloud, ledger).find("trunk", "trunk-0")
 
 
-def test_networks_subnets_and_routers_may_be_known_for_longer(cloud: FakeCloud, ledger: Ledger) -> None:
+def test_ports_networks_subnets_and_routers_may_be_known_for_longer(cloud: FakeCloud, ledger: Ledger) -> None:
     cloud.put("network", port("n1", "network"))
     find_after_list(cloud, ledger, "network", "network")
     cloud.clock.advance(1500)
