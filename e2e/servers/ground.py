@@ -65,6 +65,8 @@ class Ground:
     image: Object = field(default_factory=dict)
     local_flavor: str = ""
     """Name of a flavor that has 2 GiB for disks on the host."""
+    admin_user_id: str = ""
+    """The user of :func:`_as_admin`."""
 
     @property
     def cloud(self) -> Cloud:
@@ -224,6 +226,8 @@ def prepared(rig: Rig, kubeconfig: Path, cloud: str, folder: Path) -> Iterator[G
                 manager.stop()
             sweep.empty(tenant.cloud, admin, tenant.project_id, every_s=target.every_s)
             _unmake_flavor(ground)
+            if ground.admin_user_id:
+                admin.delete("identity", f"/users/{ground.admin_user_id}")
             tenancy.remove(admin, tenant)
 
 
@@ -245,6 +249,7 @@ def _as_admin(ground: Ground) -> Object:
     name, password = f"{ground.run}-admin", secrets.token_hex(12)
     wanted = {"name": name, "domain_id": "default", "password": password}
     user = ground.admin.post("identity", "/users", json={"user": wanted})["user"]
+    ground.admin_user_id = user["id"]
     roles = [role["name"] for role in ground.admin.get("identity", "/roles")["roles"]]
     # Neutron 2026.2 takes a binding profile from the role `service` alone; older clouds have no such role.
     for role in ("member", "admin", "service"):
