@@ -73,7 +73,7 @@ def test_a_server_that_could_not_be_built_is_shown_with_novas_fault_and_recovers
     fault = "Build of instance aborted: Volume 0815 did not finish being created even after we waited 187 seconds."
     world.simulator.call(lambda: fail_builds(world.simulator.cloud, {"message": fault}))
     in_cluster(world)
-    message = world.told(*MACHINE, "ServerFailed", fault, "MachineHealthCheck")
+    message = world.told(*MACHINE, "ServerFailed", fault.rstrip("."), "MachineHealthCheck")
     (server_id,) = world.left()["compute/servers"]
     assert server_id in message
     world.count_anew()
@@ -100,6 +100,6 @@ def test_a_server_that_breaks_later_is_shown_within_a_minute(world: World) -> No
     (server_id,) = world.left()["compute/servers"]
     order = {"id": server_id, "message": "The hypervisor caught fire."}
     world.simulator.call(lambda: break_server(world.simulator.cloud, order))
-    world.told(*MACHINE, "ServerFailed", "The hypervisor caught fire.", limit_s=90)
+    world.told(*MACHINE, "ServerFailed", "The hypervisor caught fire", limit_s=90)
     world.gone(*MACHINE)
     world.gone(*CLUSTER)
