@@ -81,6 +81,9 @@ class CreateProtocol:
         try:
             return create.call()
         except AmbiguousAnswerError as error:
+            # The window begins when the answer is lost: a service that is slower than our limit still has the request.
+            for role in create.roles:
+                self.ledger.intend(create.kind, role, self.clock.now())
             self.report(create, error)
             raise
         except CapoError as error:

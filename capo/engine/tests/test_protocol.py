@@ -99,6 +99,24 @@ def test_an_answer_that_never_came_leaves_the_intent_and_demands_a_look() -> Non
     assert world.sight.written == ["port"]
 
 
+def test_the_window_begins_when_the_answer_is_lost_and_not_when_the_call_began() -> None:
+    world = World()
+    protocol = world.protocol()
+
+    def call() -> Mapping[str, Mapping[str, Any]]:
+        world.clock.now_s += WINDOW_S  # our own limit for an answer is as long as the window
+        raise AmbiguousAnswerError("timed out")
+
+    with pytest.raises(AmbiguousAnswerError):
+        protocol.carry_out(Create("port", ("port-0",), call))
+    protocol.save()
+
+    world.clock.now_s += WINDOW_S - 1
+    again = world.protocol()
+    assert isinstance(again.carry_out(Create("port", ("port-0",), lambda: {"port-0": {"id": "b"}})), Wait)
+    assert deletion_window_left_s(again.ledger, now_s=world.clock.now(), window_s=WINDOW_S) == pytest.approx(1, abs=1)
+
+
 def test_a_bug_in_the_call_leaves_the_intent() -> None:
     protocol = World().protocol()
 
