@@ -57,11 +57,20 @@ class Feed:
     Args:
         namespace: watch this one alone; empty means all.
         restart_s: first pause after a failure; doubles up to 15 s while it goes on failing.
+        on_listed: called when a kind was listed because its watch begins, or begins anew: what was deleted meanwhile
+            is not told by events. From the feed's thread.
     """
 
     def __init__(
-        self, connection: Connection, sink: Sink, *, namespace: str = "", restart_s: float = RESTART_S
+        self,
+        connection: Connection,
+        sink: Sink,
+        *,
+        namespace: str = "",
+        restart_s: float = RESTART_S,
+        on_listed: Callable[[], None] = lambda: None,
     ) -> None:
+        self._on_listed = on_listed
         self._connection, self._sink, self._namespace, self._restart_s = connection, sink, namespace, restart_s
         self._kinds: tuple[Kind, ...] = ()
         self._thread: threading.Thread | None = None
@@ -191,11 +200,19 @@ class Feed:
         if self._sessions and headers.get("Authorization") == self._sessions[-1].headers.get("Authorization"):
             raise kopf.PermanentError("the API server refuses these credentials")
         tls = connection.tls() if connection.server.startswith("https:") else True
+        trace = aiohttp.TraceConfig()
+        trace.on_request_end.append(self._requested)
         session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=tls), headers=headers, trust_env=False
+            connector=aiohttp.TCPConnector(limit=0, ssl=tls), headers=headers, trust_env=False, trace_configs=[trace]
         )
         self._sessions.append(session)
         return kopf.AiohttpSession(server=connection.server, aiohttp_session=session)
+
+    async def _requested(self, _session: object, _context: object, params: aiohttp.TraceRequestEndParams) -> None:
+        """See that a kind was listed: kopf does not tell, and an empty list leads to no event."""
+        is_list = params.method == "GET" and "watch" not in params.url.query
+        if is_list and params.url.path.rpartition("/")[2] in {kind.plural for kind in self._kinds}:
+            self._on_listed()
 
     async def _close_sessions(self) -> None:
         for session in self._sessions:

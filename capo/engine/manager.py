@@ -42,6 +42,8 @@ DRAIN_S: Final = 7.0
 """Of the ten seconds that Kubernetes gives between SIGTERM and SIGKILL."""
 FIRST_RETRY_S: Final = 1.0
 MAX_RETRY_S: Final = 15.0
+GAP_S: Final = 2.0
+"""How long after watches began anew everything is listed."""
 DEAD_WATCHES_S: Final = 180.0
 RESYNC_SPREAD: Final = 0.1
 """The part of the sync period over which a resync spreads its passes."""
@@ -161,11 +163,17 @@ class Manager:
         router, workers = await self._assemble()
         sweep = Sweep(self.kube, self._store, router.kinds(), namespace=self.settings.namespace)
         served = await self._primed(sweep)
-        feed = Feed(self.kube.connection, self._store.apply, namespace=self.settings.namespace)
+        loop, listed = asyncio.get_running_loop(), asyncio.Event()
+
+        def on_listed() -> None:
+            loop.call_soon_threadsafe(listed.set)
+
+        feed = Feed(self.kube.connection, self._store.apply, namespace=self.settings.namespace, on_listed=on_listed)
         self._feed = feed
         feed.watch(served)
         log.info("Acting", extra={"known": self._store.counts()})
-        await asyncio.gather(workers.run(), self._resync(sweep, feed, router), self._migrate())
+        looks = (self._resync(sweep, feed, router), self._complete(sweep, listed))
+        await asyncio.gather(workers.run(), *looks, self._migrate())
 
     async def _assemble(self) -> tuple[Router, Workers]:
         settings = self.settings
@@ -228,6 +236,18 @@ class Manager:
             else:
                 await asyncio.sleep(self.settings.sync_period_s)
                 pause_s = FIRST_RETRY_S
+
+    async def _complete(self, sweep: Sweep, listed: asyncio.Event) -> None:
+        """List everything after watches began anew: events do not tell what was deleted while there were none."""
+        while True:
+            await listed.wait()
+            await asyncio.sleep(GAP_S)  # all watches mostly begin anew together
+            listed.clear()
+            try:
+                await threads.run(sweep.run, name="sweep")
+            except KubeError as error:
+                log.warning("Listing failed", extra={"err": str(error)})
+                listed.set()
 
     async def _first(self, work: Coroutine[Any, Any, object]) -> None:
         """Run until the work ends or the process is stopped; what it raises is raised here."""

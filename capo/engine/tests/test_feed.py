@@ -137,6 +137,27 @@ def test_a_deletion_lost_in_a_410_is_found_by_the_sweep(api: FakeApiServer, feed
     assert not seen.knows("ghost")
 
 
+def test_a_watch_that_begins_anew_tells_that_its_kind_was_listed(api: FakeApiServer, seen: Seen) -> None:
+    listed: list[str] = []
+    feed = Feed(api.connection(), seen, restart_s=0.05, on_listed=lambda: listed.append("listed"))
+    feed.watch([OPENSTACK_SERVER])
+    try:
+        eventually(api.watches)
+        first = len(listed)
+        api.hang = lambda method, path: method == "GET" and path.endswith("openstackservers")
+        api.drop_watches()
+        eventually(lambda: not api.watches())
+        api.put(OPENSTACK_SERVER, server_object("unseen"))
+        api.remove(OPENSTACK_SERVER, "default", "unseen")
+        api.lose_history()
+        api.hang = lambda _method, _path: False
+        eventually(lambda: len(listed) > first)
+    finally:
+        feed.stop()
+
+    assert first == 1
+
+
 def test_many_objects_at_once_do_not_wait_for_idle_workers(api: FakeApiServer, seen: Seen) -> None:
     for number in range(200):
         api.put(OPENSTACK_SERVER, server_object(f"s-{number}"))

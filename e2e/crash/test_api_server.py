@@ -1,0 +1,60 @@
+"""The API server dies in the middle and comes back: whatever was under way goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from capo.local.rig import Rig
+from capo.local.testing import session_folder
+from e2e.crash.ground import Ground
+from e2e.crash.ground import ground as ground_of
+from e2e.crash.scenarios import SCENARIOS, Scenario
+from e2e.crash.world import World, world
+
+pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(900)]
+
+API_SERVER = "kube-apiserver"
+
+
+@pytest.fixture(scope="module")
+def own_ground(rigs_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    """Have an API server that nobody else needs."""
+    made = Rig(session_folder(rigs_folder, "restart"), say=print)
+    try:
+        made.up("api")
+        with ground_of(made, tmp_path_factory.mktemp("restart")) as found:
+            yield found
+    finally:
+        made.down(wipe=True)
+
+
+def restart(made: World, writes: int) -> None:
+    """Kill the API server as soon as OpenStack has seen so many writes more, and start it again."""
+    made.until("it is under way", lambda: len(made.writes()) >= writes)
+    made.ground.rig.stop(API_SERVER, gently=False)
+    made.ground.rig.up("api")
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+def test_an_api_server_that_dies_and_comes_back_changes_nothing_in_the_end(
+    own_ground: Ground, scenario: Scenario
+) -> None:
+    with world(own_ground) as undisturbed:
+        scenario.prepare(undisturbed)
+        scenario.act(undisturbed)
+        undisturbed.until("all is made", lambda: scenario.is_made(undisturbed))
+        expected = undisturbed.signature()
+    with world(own_ground) as made:
+        scenario.prepare(made)
+        scenario.act(made)
+        restart(made, len(made.writes()) + 1)
+        made.until("all is made", lambda: scenario.is_made(made))
+        assert made.signature() == expected
+
+        scenario.delete(made)
+        restart(made, len(made.writes()) + 1)
+        made.until("all is gone", lambda: scenario.is_gone(made))
+        assert not made.signature()
