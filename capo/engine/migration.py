@@ -72,7 +72,7 @@ class Migration:
         troubles = []
         for kind in OURS:
             crd = self._kube.get(CRD, "", f"{kind.plural}.{kind.group}")
-            if crd is None or _observed(crd) == _generation(crd):
+            if crd is None or is_migrated(crd):
                 continue
             try:
                 self._migrate(crd, versions(crd, kind))
@@ -164,8 +164,9 @@ def _is_stale(entry: Object, known: Versions) -> bool:
     return bool(group == known.kind.group and version not in known.served)
 
 
-def _observed(crd: Object) -> str:
-    return str((crd["metadata"].get("annotations") or {}).get(OBSERVED_GENERATION, ""))
+def is_migrated(crd: Object) -> bool:
+    """Tell whether a definition says that everything was done for it as it is now; pure."""
+    return bool((crd["metadata"].get("annotations") or {}).get(OBSERVED_GENERATION) == _generation(crd))
 
 
 def _generation(crd: Object) -> str:

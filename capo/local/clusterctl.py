@@ -179,7 +179,7 @@ def _stand_in(kind: str) -> Json:
 
 def repoint(rig: Rig) -> None:
     """Have the API server call our webhooks outside, with the CA that cert-manager would inject."""
-    found = [*_definitions(rig), rig.api.get(f"/apis/admissionregistration.k8s.io/v1/{_WEBHOOKS}")]
+    found = [*definitions(rig), rig.api.get(f"/apis/admissionregistration.k8s.io/v1/{_WEBHOOKS}")]
     url = f"https://127.0.0.1:{rig.ports['capo-webhook']}"
     for obj in manifests.point_at(found, url=url, ca=rig.ca):
         rig.api.request("PUT", rig.api.path_of(obj), json=obj)
@@ -190,13 +190,14 @@ def point_back(rig: Rig) -> None:
 
     It merges what it installs into what is there (contract rule CMP-11), and a URL beside a Service is refused.
     """
-    for crd in _definitions(rig):
+    for crd in definitions(rig):
         if webhook := crd["spec"].get("conversion", {}).get("webhook"):
             webhook["clientConfig"] = {"service": {**deployment.SERVICE, "path": "/convert"}}
             rig.api.request("PUT", rig.api.path_of(crd), json=crd)
 
 
-def _definitions(rig: Rig) -> list[Json]:
+def definitions(rig: Rig) -> list[Json]:
+    """Return the definitions of our kinds as they are installed."""
     found = rig.api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
     kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
     return [{**crd, **kind} for crd in found if crd["spec"]["group"] == _OURS]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from capo import components
 from capo.components import deployment, manifest
+from capo.engine.migration import is_migrated
 from capo.local import clusterctl as ctl
 from capo.local.errors import NotReadyError
 from capo.version import VERSION
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 MANAGER: Final = "capo"
 _DELETION_S: Final = 60.0
+_SETTLING_S: Final = 60.0
 _POLL_S: Final = 0.2
 _CLUSTER_WIDE: Final = (
     "apiextensions.k8s.io/v1/customresourcedefinitions",
@@ -60,6 +62,19 @@ def upgrade(clusterctl: Clusterctl, version: str = VERSION) -> None:
     ctl.point_back(rig)
     clusterctl("upgrade", "apply", f"--infrastructure={ctl.PROVIDER}:{manifest.tag(version)}")
     ctl.repoint(rig)
+
+
+def settle(rig: Rig) -> None:
+    """Wait until the manager leads and has looked through what is stored: what it writes then is part of its start.
+
+    Raises:
+        NotReadyError: it did not in time.
+    """
+    ends_s = time.monotonic() + _SETTLING_S
+    while waiting := [crd["metadata"]["name"] for crd in ctl.definitions(rig) if not is_migrated(crd)]:
+        if time.monotonic() > ends_s:
+            raise NotReadyError(f"the manager has not looked through {', '.join(waiting)} after {_SETTLING_S:.0f} s")
+        time.sleep(_POLL_S)
 
 
 def uninstall(clusterctl: Clusterctl) -> None:

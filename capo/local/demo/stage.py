@@ -161,6 +161,7 @@ def _install(clusterctl: Clusterctl, site: Site, screen: Screen) -> Meter:
     screen.say(f"clusterctl init --infrastructure={PROVIDER}, from {clusterctl.repository}")
     installed.install(clusterctl)
     installed.start(rig)
+    installed.settle(rig)
     said = " ".join(installed.arguments(rig))
     screen.say(f"the Deployment's manager runs as ServiceAccount {components.SERVICE_ACCOUNT}: {said}")
     screen.say(f"its log: {rig.processes.log(installed.MANAGER)}")
