@@ -30,6 +30,7 @@ T = TypeVar("T")
 NOT_PASSED_ON: Final = {"host", "content-length", "transfer-encoding", "connection", "accept-encoding"}
 UNCOUNTED: Final = ("/events", "/leases", "/tokenreviews", "/subjectaccessreviews")
 ANSWER_READ_S: Final = 0.05
+CLOSING_S: Final = 0.5
 KEPT: Final = 5
 """How many earlier states of an object are kept to be repeated."""
 
@@ -71,7 +72,7 @@ class Gateway:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.call(self.session.close())
+        self.call(self._end())
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
@@ -79,6 +80,15 @@ class Gateway:
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run something in the loop and return what it returns."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
+
+    async def _end(self) -> None:
+        """Close all connections; those with TLS need a moment for it."""
+        await self.session.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(CLOSING_S)
 
     async def _session(self) -> aiohttp.ClientSession:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
