@@ -39,7 +39,7 @@ def fail(world: World, server_id: str) -> None:
 BLOWS: Final[tuple[tuple[Callable[[World, str], None], str], ...]] = (
     (vanish, "vanished"),
     (stop, "SHUTOFF"),
-    (fail, "The hypervisor caught fire."),
+    (fail, "The hypervisor caught fire"),
 )
 
 
