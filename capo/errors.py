@@ -12,8 +12,9 @@
     │   ├── ForbiddenError             403 by policy
     │   ├── UnsupportedByCloudError    406, 501: the cloud's version or driver cannot do it
     │   ├── NotFoundError              404 of something that must exist
-    │   │   ├── ImageNotFoundError, FlavorNotFoundError, NetworkNotFoundError, SubnetNotFoundError,
-    │   │   ├── RouterNotFoundError, SecurityGroupNotFoundError, ServerGroupNotFoundError, KeyPairNotFoundError
+    │   │   ├── ReferenceNotFoundError a reference leads nowhere
+    │   │   │   ├── ImageNotFoundError, FlavorNotFoundError, NetworkNotFoundError, SubnetNotFoundError,
+    │   │   │   └── RouterNotFoundError, SecurityGroupNotFoundError, ServerGroupNotFoundError, KeyPairNotFoundError
     │   │   └── BootstrapDataNotFoundError
     │   ├── AmbiguousMatchError        a filter or a name matches more than one
     │   ├── ForeignResourceError       found by name, but stamped by another owner
@@ -176,56 +177,60 @@ class NotFoundError(RetryableError):
     advice = "Create it, or correct the reference in the spec."
 
 
-class ImageNotFoundError(NotFoundError):
+class ReferenceNotFoundError(NotFoundError):
+    """A reference leads nowhere; somebody has to make what it names, so it is not looked for at once again."""
+
+
+class ImageNotFoundError(ReferenceNotFoundError):
     """No image matches."""
 
     reason = "ImageNotFound"
     advice = "Upload the image, share it with the project, or correct spec.image."
 
 
-class FlavorNotFoundError(NotFoundError):
+class FlavorNotFoundError(ReferenceNotFoundError):
     """No flavor matches."""
 
     reason = "FlavorNotFound"
     advice = "Create the flavor, give the project access to it, or correct spec.flavor."
 
 
-class NetworkNotFoundError(NotFoundError):
+class NetworkNotFoundError(ReferenceNotFoundError):
     """No network matches."""
 
     reason = "NetworkNotFound"
     advice = "Create the network, share it with the project, or correct the reference."
 
 
-class SubnetNotFoundError(NotFoundError):
+class SubnetNotFoundError(ReferenceNotFoundError):
     """No subnet matches."""
 
     reason = "SubnetNotFound"
     advice = "Create the subnet or correct the reference."
 
 
-class RouterNotFoundError(NotFoundError):
+class RouterNotFoundError(ReferenceNotFoundError):
     """No router matches."""
 
     reason = "RouterNotFound"
     advice = "Create the router or correct spec.router."
 
 
-class SecurityGroupNotFoundError(NotFoundError):
+class SecurityGroupNotFoundError(ReferenceNotFoundError):
     """No security group matches."""
 
     reason = "SecurityGroupNotFound"
     advice = "Create the security group or correct the reference."
 
 
-class ServerGroupNotFoundError(NotFoundError):
+class ServerGroupNotFoundError(ReferenceNotFoundError):
     """No server group matches."""
 
     reason = "ServerGroupNotFound"
     advice = "Create the server group or correct spec.serverGroup."
 
 
-class KeyPairNotFoundError(NotFoundError):
+class KeyPairNotFoundError(ReferenceNotFoundError):
     """The key pair does not exist for the user of the credentials."""
 
     reason = "KeyPairNotFound"

@@ -1,7 +1,8 @@
 """Answers about what others own (images, flavors, networks of the user), kept for a minute.
 
 A hundred machines that name one image cost one request: callers who ask at once wait for the first one's answer.
-Failures are not kept: what is missing may be there the next moment.
+What is missing may be there the next moment: that is kept for a second, in which a pass is run once more for another
+answer. Other failures are not kept.
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from capo.errors import NotFoundError
+
 KEPT_S: Final = 60.0
+MISSING_KEPT_S: Final = 1.0
+"""Less than the pause before a failed pass is repeated."""
 MAX_ENTRIES: Final = 4096
 
 
 @dataclass
 class _Entry:
     answer: Future[Any] = field(default_factory=Future)
-    known_s: float = float("inf")
+    ends_s: float = float("inf")
 
 
 class Lookups:
@@ -34,7 +39,7 @@ class Lookups:
         """Return the answer to a question, asked within the last minute or now."""
         with self._lock:
             entry = self._entries.get(key)
-            is_mine = entry is None or self._now() - entry.known_s > KEPT_S
+            is_mine = entry is None or self._now() > entry.ends_s
             if is_mine:
                 self._make_room()
                 entry = self._entries[key] = _Entry()
@@ -44,19 +49,23 @@ class Lookups:
     def _asked(self, key: Hashable, entry: _Entry, ask: Callable[[], Any]) -> Any:
         try:
             answer = ask()
+        except NotFoundError as error:
+            entry.ends_s = self._now() + MISSING_KEPT_S
+            entry.answer.set_exception(error)
+            raise
         except BaseException as error:
             with self._lock:
                 if self._entries.get(key) is entry:
                     del self._entries[key]
             entry.answer.set_exception(error)
             raise
-        entry.known_s = self._now()
+        entry.ends_s = self._now() + KEPT_S
         entry.answer.set_result(answer)
         return answer
 
     def _make_room(self) -> None:
         if len(self._entries) >= MAX_ENTRIES:
             now_s = self._now()
-            old = [key for key, entry in self._entries.items() if now_s - entry.known_s > KEPT_S]
+            old = [key for key, entry in self._entries.items() if now_s > entry.ends_s]
             for key in old or list(self._entries)[:1]:
                 del self._entries[key]

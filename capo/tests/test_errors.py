@@ -8,7 +8,7 @@ from capo import errors
 from capo.errors import CapoError
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "errors.md"
-BASES = (errors.CapoError, errors.RetryableError, errors.TerminalError)
+BASES = (errors.CapoError, errors.RetryableError, errors.TerminalError, errors.ReferenceNotFoundError)
 
 
 def leaves(kind: type[CapoError] = CapoError) -> Iterator[type[CapoError]]:

@@ -6,7 +6,7 @@ import pytest
 
 from capo.engine.queue import WorkQueue
 from capo.engine.tests.builders import FakeClock, key
-from capo.errors import CloudUnavailableError, RateLimitedError
+from capo.errors import CloudUnavailableError, ImageNotFoundError, RateLimitedError
 from capo.kube.errors import Conflict, KubeError
 from capo.kube.kinds import Key
 
@@ -148,6 +148,10 @@ def test_a_conflict_pauses_a_fifth_of_a_second(queue: WorkQueue, clock: FakeCloc
 def test_a_rate_limit_is_obeyed(queue: WorkQueue, clock: FakeClock) -> None:
     assert pauses_of(queue, clock, RateLimitedError("slow down", retry_after_s=42), 1) == [42]
     assert pauses_of(queue, clock, RateLimitedError("slow down", retry_after_s=20), 4) == [20, 30, 60, 120]
+
+
+def test_a_reference_that_leads_nowhere_is_not_looked_for_at_once_again(queue: WorkQueue, clock: FakeClock) -> None:
+    assert pauses_of(queue, clock, ImageNotFoundError("no image"), 5) == [15, 30, 60, 120, 120]
 
 
 def test_success_makes_the_next_failure_a_first_one(queue: WorkQueue, clock: FakeClock) -> None:

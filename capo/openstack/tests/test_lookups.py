@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from capo.openstack.lookups import KEPT_S, MAX_ENTRIES, Lookups
+from capo.errors import ImageNotFoundError
+from capo.openstack.lookups import KEPT_S, MAX_ENTRIES, MISSING_KEPT_S, Lookups
 from capo.openstack.tests.builders import FakeClock
 
 
@@ -35,6 +36,25 @@ def test_a_failure_is_not_kept(clock: FakeClock) -> None:
         lookups.get("k", fail)
 
     assert lookups.get("k", lambda: 1) == 1
+
+
+def test_what_is_missing_is_not_asked_for_twice_in_a_second(clock: FakeClock) -> None:
+    lookups, is_there = Lookups(clock.now), False
+
+    def ask() -> str:
+        if not is_there:
+            raise ImageNotFoundError("not yet")
+        return "there"
+
+    with pytest.raises(ImageNotFoundError):
+        lookups.get("k", ask)
+    is_there = True
+    clock.advance(MISSING_KEPT_S)
+    with pytest.raises(ImageNotFoundError, match="not yet"):
+        lookups.get("k", ask)
+    clock.advance(0.1)
+
+    assert lookups.get("k", ask) == "there"
 
 
 def test_callers_who_ask_at_once_share_one_request(clock: FakeClock) -> None:
