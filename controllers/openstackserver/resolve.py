@@ -65,12 +65,15 @@ class Resolution:
 
     @property
     def error(self) -> CapoError | None:
-        """All failures as one; None when there are none."""
+        """All failures as one, each said once; None when there are none. Refused credentials alone say it all."""
         if not self.errors:
             return None
         first, *others = sorted(self.errors.values(), key=_urgency)
+        if _is_refusal(first):
+            return first
+        also = {each.message: f"{each.reason}: {each.message}" for each in others if each.message != first.message}
         joined = copy.copy(first)
-        joined.message = "; also ".join([first.message, *(f"{each.reason}: {each.message}" for each in others)])
+        joined.message = "; also ".join([first.message, *also.values()])
         return joined
 
     @property
@@ -85,7 +88,11 @@ class Resolution:
 
 def _urgency(error: CapoError) -> int:
     """Order errors: refused credentials first, then what may heal, last what only an edit heals."""
-    return 0 if isinstance(error, NotAuthorizedError | IdentityError) else 1 + isinstance(error, TerminalError)
+    return 0 if _is_refusal(error) else 1 + isinstance(error, TerminalError)
+
+
+def _is_refusal(error: CapoError) -> bool:
+    return isinstance(error, NotAuthorizedError | IdentityError)
 
 
 def resolve_references(scope: ServerScope) -> Outcome:

@@ -106,7 +106,8 @@ def test_changes_since_leave_out_what_did_not_change(world: World) -> None:
 
 def test_lists_come_in_pages_newest_first(world: World) -> None:
     tag = world.name()
-    made = [world.server(tags=[tag])["id"] for _ in range(3)]
+    # Nova shows a server that is on its way from the API's database to its cell in neither.
+    made = [world.active_server(tags=[tag])["id"] for _ in range(3)]
     params = {"tags": tag, "limit": 2}
 
     first = world.cloud.get("compute", "/servers/detail", params=params, microversion=NOVA)

@@ -214,7 +214,8 @@ class World:
         time.sleep(max(0.0, self.counts_since_s + MINUTE_S - time.monotonic()))
         calls = [f"{c['at']} {c['method']} {c['path']}" for c in self.simulator.cloud.counter.log()]
         assert len(calls) <= PER_MINUTE, "\n".join(calls)
-        assert self._shown() == shown
+        for name, status in self._shown().items():
+            assert status == shown[name], f"{name} was {shown[name]}, is {status}"
 
     def _shown(self) -> dict[str, Object]:
         """Return the status of our objects."""
