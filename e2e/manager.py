@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from capo.crdgen import files
+from capo.local.rig import Rig
+
 if TYPE_CHECKING:
     from e2e.crash.nursery import Nursery, Offspring
 
@@ -99,6 +102,15 @@ def running(manager: Manager) -> Iterator[Manager]:
     finally:
         if manager.is_alive():
             manager.stop()
+
+
+@contextlib.contextmanager
+def shipped(rig: Rig, log: Path, *flags: str) -> Iterator[Manager]:
+    """Run a manager as it ships, under its own account, on a rig with our kinds (conversion stripped)."""
+    rig.install_crds(files.load(), strip_conversion=True)
+    loopback = ("--health-addr=127.0.0.1:0", "--diagnostics-address=127.0.0.1:0", "--insecure-diagnostics=true")
+    with running(Manager(rig.install_provider_account(), log, (*loopback, "--v=4", *flags))) as made:
+        yield made
 
 
 class NotReachedError(AssertionError):

@@ -7,28 +7,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from capo.crdgen import files
 from capo.local.rig import Rig
 from e2e import sampling
 from e2e.faults import stories as telling
 from e2e.faults.stories import Stories
 from e2e.faults.world import WATCH_FILTER
-from e2e.manager import Manager, running
+from e2e.manager import Manager, shipped
 
 
 @pytest.fixture(scope="package")
 def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
     """A manager as it ships, under its own account; its settings are the defaults."""
-    rig.install_crds(files.load(), strip_conversion=True)
-    flags = (
-        f"--watch-filter={WATCH_FILTER}",
-        "--health-addr=127.0.0.1:0",
-        "--diagnostics-address=127.0.0.1:0",
-        "--insecure-diagnostics=true",
-        "--v=4",
-    )
-    made = Manager(rig.install_provider_account(), tmp_path_factory.mktemp("faults") / "manager.log", flags)
-    with running(made):
+    log = tmp_path_factory.mktemp("faults") / "manager.log"
+    with shipped(rig, log, f"--watch-filter={WATCH_FILTER}") as made:
         yield made
 
 

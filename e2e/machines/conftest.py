@@ -6,29 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from capo.crdgen import files
 from capo.local.rig import Rig
 from e2e.machines import world as worlds
 from e2e.machines.objects import WATCH_FILTER
 from e2e.machines.world import World
-from e2e.manager import Manager, running
+from e2e.manager import Manager, shipped
 
 
 @pytest.fixture(scope="package")
 def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
     """A manager as it ships, under its own account, with a watch filter (MT-2); its periods are the defaults."""
-    rig.install_crds(files.load(), strip_conversion=True)
-    flags = (
-        f"--watch-filter={WATCH_FILTER}",
-        "--health-addr=127.0.0.1:0",
-        "--diagnostics-address=127.0.0.1:0",
-        "--insecure-diagnostics=true",
-        "--webhook-host=127.0.0.1",
-        "--webhook-port=0",
-        "--v=4",
-    )
-    made = Manager(rig.install_provider_account(), tmp_path_factory.mktemp("machines") / "manager.log", flags)
-    with running(made):
+    log = tmp_path_factory.mktemp("machines") / "manager.log"
+    with shipped(rig, log, f"--watch-filter={WATCH_FILTER}", "--webhook-host=127.0.0.1", "--webhook-port=0") as made:
         yield made
 
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from capo.errors import CapoError, NotFoundError
+import pytest
+
+from capo.errors import CapoError, NotFoundError, NotYetObserved
 from capo.ledger import Ledger
 from capo.openstack.cloud import Listing
 from capo.openstack.kinds import KINDS
@@ -116,3 +118,11 @@ class FakeCloud:
 def observed(cloud: FakeCloud, ledger: Ledger | None = None, **more: Any) -> Observed:
     facts = {"owner_id": OWNER, "key": "key", "clock": cloud.clock, **more}
     return Observed(cloud, Ledger() if ledger is None else ledger, **facts)  # type: ignore[arg-type]
+
+
+def find_after_list(cloud: FakeCloud, ledger: Ledger, kind: str, role: str, **facts: Any) -> Mapping[str, Any] | None:
+    """Look, let the list come, look again."""
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger, **facts).find(kind, role)
+    cloud.run()
+    return observed(cloud, ledger, **facts).find(kind, role)

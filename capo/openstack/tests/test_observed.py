@@ -1,6 +1,4 @@
 import contextlib
-from collections.abc import Mapping
-from typing import Any
 
 import pytest
 
@@ -15,25 +13,7 @@ from capo.errors import (
     RateLimitedError,
 )
 from capo.ledger import Ledger
-from capo.openstack.tests.builders import OTHER, OWNER, FakeCloud, observed, port, server
-
-
-@pytest.fixture
-def cloud() -> FakeCloud:
-    return FakeCloud()
-
-
-@pytest.fixture
-def ledger() -> Ledger:
-    return Ledger()
-
-
-def find_after_list(cloud: FakeCloud, ledger: Ledger, kind: str, role: str, **facts: Any) -> Mapping[str, Any] | None:
-    """Look, let the list come, look again."""
-    with pytest.raises(NotYetObserved):
-        observed(cloud, ledger, **facts).find(kind, role)
-    cloud.run()
-    return observed(cloud, ledger, **facts).find(kind, role)
+from capo.openstack.tests.builders import OTHER, OWNER, FakeCloud, find_after_list, observed, port, server
 
 
 def test_what_was_never_listed_is_not_known_and_the_observer_wakes_the_object(cloud: FakeCloud) -> None:

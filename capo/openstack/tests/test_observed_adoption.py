@@ -11,25 +11,7 @@ from capo.errors import (
     NotYetObserved,
 )
 from capo.ledger import Ledger
-from capo.openstack.tests.builders import OTHER, FakeCloud, observed, port, server
-
-
-@pytest.fixture
-def cloud() -> FakeCloud:
-    return FakeCloud()
-
-
-@pytest.fixture
-def ledger() -> Ledger:
-    return Ledger()
-
-
-def find_after_list(cloud: FakeCloud, ledger: Ledger, kind: str, role: str, **facts: Any) -> Mapping[str, Any] | None:
-    """Look, let the list come, look again."""
-    with pytest.raises(NotYetObserved):
-        observed(cloud, ledger, **facts).find(kind, role)
-    cloud.run()
-    return observed(cloud, ledger, **facts).find(kind, role)
+from capo.openstack.tests.builders import OTHER, FakeCloud, find_after_list, observed, port, server
 
 
 def test_of_two_with_one_stamp_the_recorded_is_kept_and_the_other_deleted(cloud: FakeCloud, ledger: Ledger) -> None:

@@ -1,33 +1,12 @@
 """What an object has in the cloud, and what of it is gone: the questions of a deletion."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import pytest
 
 from capo.errors import (
     NotYetObserved,
 )
 from capo.ledger import Ledger
-from capo.openstack.tests.builders import OTHER, FakeCloud, observed, port, server
-
-
-@pytest.fixture
-def cloud() -> FakeCloud:
-    return FakeCloud()
-
-
-@pytest.fixture
-def ledger() -> Ledger:
-    return Ledger()
-
-
-def find_after_list(cloud: FakeCloud, ledger: Ledger, kind: str, role: str, **facts: Any) -> Mapping[str, Any] | None:
-    """Look, let the list come, look again."""
-    with pytest.raises(NotYetObserved):
-        observed(cloud, ledger, **facts).find(kind, role)
-    cloud.run()
-    return observed(cloud, ledger, **facts).find(kind, role)
+from capo.openstack.tests.builders import OTHER, FakeCloud, find_after_list, observed, port, server
 
 
 def test_owned_is_what_is_recorded_and_what_carries_the_stamp(cloud: FakeCloud, ledger: Ledger) -> None:
