@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import secrets
+import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -384,17 +385,24 @@ def _issue(request: Request, user: Json, project_id: str, methods: list[str]) ->
 
 
 def catalog(cloud: Cloud, base_url: str, project_id: str) -> list[Json]:
-    """Return the service catalogue of a project."""
+    """Return the service catalogue of a project: the cloud's own region, and what an admin added."""
     region = cloud.config.region
+    added = list(cloud.table("identity", "endpoints").values())
     entries: list[Json] = []
     for kind, name, path in CATALOG:
-        url = base_url + path.format(project_id=project_id)
-        endpoints = [
+        id_, url = service_id(kind), base_url + path.format(project_id=project_id)
+        endpoints: list[Json] = [
             {"id": cloud.new_hex(), "interface": interface, "region_id": region, "url": url, "region": region}
             for interface in INTERFACES
         ]
-        entries.append({"endpoints": endpoints, "id": cloud.new_hex(), "type": kind, "name": name})
+        endpoints += [{key: each[key] for key in endpoints[0]} for each in added if each["service_id"] == id_]
+        entries.append({"endpoints": endpoints, "id": id_, "type": kind, "name": name})
     return entries
+
+
+def service_id(kind: str) -> str:
+    """Return the id of the service of a type."""
+    return uuid.uuid5(uuid.NAMESPACE_URL, kind).hex
 
 
 def _subject(request: Request) -> Token:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+import uuid
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -317,6 +319,31 @@ def test_region_that_the_catalogue_does_not_have_has_no_end_points(world: World)
 
     with pytest.raises(IdentityError, match="in region Nowhere"):
         cloud.get("network", "/networks")
+
+
+def test_end_points_are_those_of_the_region_that_is_named(world: World, elsewhere: str) -> None:
+    entry = world.ground.tenant.entry
+    here, there = cloud_of(world, entry), cloud_of(world, entry, region=elsewhere)
+
+    assert "networks" in there.get("network", "/networks")
+    with pytest.raises(IdentityError, match=f"no public end point of the compute service in region {elsewhere}"):
+        there.get("compute", READS["compute"])
+    assert "servers" in here.get("compute", READS["compute"])
+
+
+@pytest.fixture
+def elsewhere(world: World) -> Iterator[str]:
+    """A region in which there is nothing but the Network service."""
+    admin, region = world.ground.admin, uuid.uuid4().hex
+    admin.post("identity", "/regions", json={"region": {"id": region}})
+    cloud_of(world, world.ground.tenant.entry).authenticate()
+    network = next(entry for entry in world.last.body["token"]["catalog"] if entry["type"] == "network")
+    url = next(each["url"] for each in network["endpoints"] if each["interface"] == "public")
+    wanted = {"service_id": network["id"], "interface": "public", "region_id": region, "url": url}
+    made = admin.post("identity", "/endpoints", json={"endpoint": wanted})["endpoint"]
+    yield region
+    admin.delete("identity", f"/endpoints/{made['id']}")
+    admin.delete("identity", f"/regions/{region}")
 
 
 def test_regions_are_listed(world: World) -> None:
