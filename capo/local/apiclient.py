@@ -71,6 +71,16 @@ class Api:
         """Return the object or list at this path."""
         return self.request("GET", path)
 
+    def change(self, path: str, change: Callable[[Json], Json]) -> Json:
+        """Write an object back as a function changed it; anew when somebody else wrote it meanwhile."""
+        limit = time.monotonic() + _ESTABLISH_S
+        while True:
+            try:
+                return self.request("PUT", path, json=change(self.get(path)))
+            except ApiError as error:
+                if error.status != 409 or time.monotonic() > limit:
+                    raise
+
     def delete(self, path: str) -> None:
         """Ask for the deletion of the object at this path; one that is not there counts as deleted."""
         try:

@@ -179,10 +179,10 @@ def _stand_in(kind: str) -> Json:
 
 def repoint(rig: Rig) -> None:
     """Have the API server call our webhooks outside, with the CA that cert-manager would inject."""
-    found = [*definitions(rig), rig.api.get(f"/apis/admissionregistration.k8s.io/v1/{_WEBHOOKS}")]
+    paths = [rig.api.path_of(crd) for crd in definitions(rig)]
     url = f"https://127.0.0.1:{rig.ports['capo-webhook']}"
-    for obj in manifests.point_at(found, url=url, ca=rig.ca):
-        rig.api.request("PUT", rig.api.path_of(obj), json=obj)
+    for path in [*paths, f"/apis/admissionregistration.k8s.io/v1/{_WEBHOOKS}"]:
+        rig.api.change(path, lambda obj: manifests.point_at([obj], url=url, ca=rig.ca)[0])
 
 
 def point_back(rig: Rig) -> None:
@@ -191,9 +191,13 @@ def point_back(rig: Rig) -> None:
     It merges what it installs into what is there (contract rule CMP-11), and a URL beside a Service is refused.
     """
     for crd in definitions(rig):
-        if webhook := crd["spec"].get("conversion", {}).get("webhook"):
-            webhook["clientConfig"] = {"service": {**deployment.SERVICE, "path": "/convert"}}
-            rig.api.request("PUT", rig.api.path_of(crd), json=crd)
+        if crd["spec"].get("conversion", {}).get("webhook"):
+            rig.api.change(rig.api.path_of(crd), _calling_the_service)
+
+
+def _calling_the_service(crd: Json) -> Json:
+    crd["spec"]["conversion"]["webhook"]["clientConfig"] = {"service": {**deployment.SERVICE, "path": "/convert"}}
+    return crd
 
 
 def definitions(rig: Rig) -> list[Json]:

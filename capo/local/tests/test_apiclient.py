@@ -51,7 +51,7 @@ def api(server: FakeServer, tmp_path: Path) -> Iterator[Api]:
             self.end_headers()
             self.wfile.write(text)
 
-        do_GET = do_PATCH = do_DELETE = respond  # noqa: N815 - the library's names
+        do_GET = do_PATCH = do_PUT = do_DELETE = respond  # noqa: N815 - the library's names
 
         def log_message(self, format: str, *args: Any) -> None:
             """Say nothing."""
@@ -133,3 +133,26 @@ def test_other_trouble_with_a_deletion_is_told(api: Api, server: FakeServer) -> 
 
     with pytest.raises(ApiError, match="conflict"):
         api.delete("/api/v1/namespaces/kept")
+
+
+def test_an_object_that_somebody_wrote_meanwhile_is_read_and_changed_anew(server: FakeServer, api: Api) -> None:
+    path = "/api/v1/namespaces/one"
+    server.answers[path] = [(200, {"v": 1}), (409, {"message": "modified"}), (200, {"v": 2}), (200, {"v": 3})]
+    seen = []
+
+    def note(obj: dict[str, Any]) -> dict[str, Any]:
+        seen.append(obj["v"])
+        return obj
+
+    changed = api.change(path, note)
+
+    assert seen == [1, 2]
+    assert changed == {"v": 3}
+    assert [verb for verb, _ in server.requests] == ["GET", "PUT", "GET", "PUT"]
+
+
+def test_another_refusal_of_a_change_is_an_error(server: FakeServer, api: Api) -> None:
+    server.answers["/api/v1/namespaces/one"] = [(200, {}), (422, {"message": "no"})]
+
+    with pytest.raises(ApiError, match="422 no"):
+        api.change("/api/v1/namespaces/one", lambda obj: obj)
