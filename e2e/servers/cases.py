@@ -235,16 +235,16 @@ def _subnet_by_cidr(seen: Seen) -> None:
 
 @case(
     "subnet by name, with an address",
-    one_port(fixedIPs=lambda g: [{"subnet": {"filter": {"name": g.subnets[0]["name"]}}, "ipAddress": "10.71.0.90"}]),
+    one_port(fixedIPs=lambda g: [{"subnet": {"filter": {"name": g.subnets[0]["name"]}}, "ipAddress": "10.71.0.20"}]),
 )
 def _fixed_ip(seen: Seen) -> None:
-    assert [ip["ip_address"] for ip in seen.ports[0]["fixed_ips"]] == ["10.71.0.90"]
-    assert {"type": "InternalIP", "address": "10.71.0.90"} in seen.obj["status"]["addresses"]
+    assert [ip["ip_address"] for ip in seen.ports[0]["fixed_ips"]] == ["10.71.0.20"]
+    assert {"type": "InternalIP", "address": "10.71.0.20"} in seen.obj["status"]["addresses"]
 
 
-@case("address alone", one_port(fixedIPs=[{"ipAddress": "10.71.1.91"}]))
+@case("address alone", one_port(fixedIPs=[{"ipAddress": "10.71.1.21"}]))
 def _address_alone(seen: Seen) -> None:
-    assert [ip["ip_address"] for ip in seen.ports[0]["fixed_ips"]] == ["10.71.1.91"]
+    assert [ip["ip_address"] for ip in seen.ports[0]["fixed_ips"]] == ["10.71.1.21"]
 
 
 @case(

@@ -37,6 +37,8 @@ PUBLIC_KEY: Final = (
 )
 FIRST_CIDR: Final = "10.71.0.0/24"
 SECOND_CIDR: Final = "10.71.1.0/24"
+POOL: Final = ("32", "254")
+"""The last parts of the addresses that Neutron gives out by itself; those below are for whoever asks for one."""
 
 
 @dataclass
@@ -284,17 +286,23 @@ def _unmake_flavor(ground: Ground) -> None:
                 ground.admin.delete("compute", f"/flavors/{each['id']}", microversion=NOVA)
 
 
+def _make_subnet(ground: Ground, name: str, network_id: str, cidr: str) -> Object:
+    """Make a subnet whose first addresses are left to those who ask for one."""
+    prefix = cidr.rpartition(".")[0]
+    pool = {"start": f"{prefix}.{POOL[0]}", "end": f"{prefix}.{POOL[1]}"}
+    body = {"name": name, "network_id": network_id, "cidr": cidr, "ip_version": 4, "allocation_pools": [pool]}
+    return ground.make("network", "/subnets", "subnet", **body)
+
+
 def _furnish(ground: Ground) -> None:
     """Make what a user has before the first server."""
     run = ground.run
     ground.network = ground.make("network", "/networks", "network", name=f"{run}-net")
     ground.other_network = ground.make("network", "/networks", "network", name=f"{run}-other")
     cidrs = {FIRST_CIDR: ground.network, SECOND_CIDR: ground.network, "10.72.0.0/24": ground.other_network}
-    made = [
-        ground.make("network", "/subnets", "subnet", name=f"{run}-{i}", network_id=net["id"], cidr=cidr, ip_version=4)
-        for i, (cidr, net) in enumerate(cidrs.items())
-    ]
-    ground.subnets = tuple(made)
+    ground.subnets = tuple(
+        _make_subnet(ground, f"{run}-{i}", net["id"], cidr) for i, (cidr, net) in enumerate(cidrs.items())
+    )
     ground.groups = tuple(
         ground.make("network", "/security-groups", "security_group", name=f"{run}-{i}") for i in range(2)
     )
