@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from capo.engine.tests.test_reconciler import KEY, KIND, World, world
+from capo.engine.tests.toy import KEY, KIND, World
 from capo.kube.errors import Conflict
-
-__all__ = ["world"]
 
 
 def test_an_owner_id_that_a_stale_view_hides_is_never_replaced(world: World) -> None:

@@ -1,0 +1,12 @@
+"""What the tests of this folder share."""
+
+from __future__ import annotations
+
+import pytest
+
+from capo.engine.tests.toy import World
+
+
+@pytest.fixture
+def world() -> World:
+    return World()

@@ -1,0 +1,156 @@
+"""A toy controller: one resource, `thing`, in a cloud that is a dict; a manager of it that can be started anew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from capo import names
+from capo.engine.reconciler import Reconciler
+from capo.engine.steps import Create, Done, Outcome, Plan, Results, Step
+from capo.engine.store import Store
+from capo.engine.tests.fake_kube import FakeClock, FakeKube
+from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
+from capo.errors import AmbiguousAnswerError
+from capo.kube.kinds import OPENSTACK_SERVER, Key
+from capo.ledger import Ledger
+from capo.names import Stamp
+
+KIND = OPENSTACK_SERVER
+KEY = Key(KIND, "default", "a")
+FINALIZER = names.finalizer(KIND.kind)
+
+
+@dataclass
+class ToyCloud:
+    things: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    calls: int = 0
+    fault: Exception | None = None
+    is_lost: bool = False
+
+    def create(self, stamp: Stamp) -> Mapping[str, Any]:
+        self.calls += 1
+        if self.fault:
+            raise self.fault
+        body = {"id": f"id-{self.calls}", "stamp": str(stamp)}
+        self.things[body["id"]] = body
+        if self.is_lost:
+            raise AmbiguousAnswerError("connection cut")
+        return body
+
+
+@dataclass
+class ToyScope:
+    turn: Turn
+    cloud: ToyCloud
+
+    @property
+    def sight(self) -> ToyScope:
+        return self
+
+    def learn(self, kind: str, body: Mapping[str, Any]) -> None: ...
+
+    def wrote(self, kind: str) -> None: ...
+
+    def mine(self) -> list[Mapping[str, Any]]:
+        return [body for body in self.cloud.things.values() if self.turn.owner in body["stamp"]]
+
+
+def ensure(scope: ToyScope) -> Outcome:
+    mine = scope.mine()
+    if mine:
+        scope.turn.ledger.record("thing", "thing", mine[0]["id"])
+        return Done()
+    return Create("thing", ("thing",), lambda: {"thing": scope.cloud.create(Stamp(scope.turn.owner, "thing"))})
+
+
+def remove(scope: ToyScope) -> Outcome:
+    for body in scope.mine():
+        del scope.cloud.things[body["id"]]
+    return Done()
+
+
+class ToySubject:
+    kind = KIND
+    name = "toy"
+    plan = Plan((Step("ThingReady", ensure, remove),))
+    routes = ()
+    concurrency = 1
+
+    def __init__(self, cloud: ToyCloud) -> None:
+        self.cloud = cloud
+        self.auth_fault: Exception | None = None
+        self.stop: Stop | None = None
+        self.forgotten = 0
+
+    def gate(self, obj: Mapping[str, Any], tools: Tools) -> Gate:
+        return self.stop or Proceed()
+
+    def recorded_owner(self, obj: Mapping[str, Any], ledger: Ledger) -> str | None:
+        things = (self.cloud.things.get(record.id) for record in ledger.records.values())
+        return next((str(thing["stamp"]).split(":")[1] for thing in things if thing), None)
+
+    def authenticate(self, obj: Mapping[str, Any], tools: Tools) -> None:
+        if self.auth_fault:
+            raise self.auth_fault
+
+    def open(self, turn: Turn) -> ToyScope:
+        return ToyScope(turn, self.cloud)
+
+    def report(self, scope: ToyScope, results: Results) -> Report:
+        is_done = isinstance(results["ThingReady"], Done)
+        return Report(status={"ready": is_done}, spec={"size": 1} if is_done and not scope.turn.is_deleting else {})
+
+    def credentials(self, obj: Mapping[str, Any], tools: Tools) -> str:
+        return "Secret default/x, cloud 'toy'"
+
+    def forget_credentials(self, obj: Mapping[str, Any]) -> None:
+        self.forgotten += 1
+
+    def slot(self, obj: Mapping[str, Any], tools: Tools) -> str | None:
+        return "toy"
+
+    def locate(self, obj: Mapping[str, Any], tools: Tools) -> None:
+        """It is known."""
+
+
+class Events:
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def emit(self, obj: Mapping[str, Any], type_: str, reason: str, message: str, action: str | None = None) -> None:
+        self.seen.append(reason)
+
+
+class World:
+    """The API server, the cloud, and a manager that can be started anew."""
+
+    def __init__(self) -> None:
+        self.kube, self.clock, self.cloud, self.events = FakeKube(), FakeClock(), ToyCloud(), Events()
+        self.kube.put(KIND, {"metadata": {"name": "a"}, "spec": {}})
+        self.start()
+
+    def start(self) -> None:
+        self.store = Store()
+        tools = Tools(self.kube, self.store, self.events, self.clock)  # type: ignore[arg-type]
+        self.subject = ToySubject(self.cloud)
+        self.manager: Reconciler[ToyScope] = Reconciler(self.subject, tools)
+
+    def reconcile(self) -> Any:
+        obj = self.kube.get(*KEY)
+        if obj:
+            self.store.apply(KIND, "MODIFIED", obj)
+        return self.manager.reconcile(KEY)
+
+    @property
+    def obj(self) -> dict[str, Any]:
+        found = self.kube.get(*KEY)
+        assert found is not None
+        return found
+
+    def condition(self, type_: str) -> dict[str, Any]:
+        return next(c for c in self.obj["status"]["conditions"] if c["type"] == type_)
+
+    def delete(self) -> None:
+        self.kube.delete(*KEY)
