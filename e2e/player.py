@@ -7,7 +7,6 @@ managers run it is not used.
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -20,7 +19,6 @@ Object = dict[str, Any]
 CORE: Final = "cluster.x-k8s.io/v1beta2"
 IPAM: Final = "ipam.cluster.x-k8s.io/v1beta2"
 GROUP: Final = "infrastructure.cluster.x-k8s.io/v1beta2"
-MERGE: Final = {"Content-Type": "application/merge-patch+json"}
 
 
 @dataclass
@@ -103,12 +101,7 @@ class Player:
 
     def _referenced(self, owner: Object, plural: str) -> Object | None:
         name = owner["spec"]["infrastructureRef"]["name"]
-        try:
-            return self.api.get(self._path(GROUP, plural, name))
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
+        return self.api.find(self._path(GROUP, plural, name))
 
     def _list(self, version: str, plural: str) -> list[Object]:
         items: list[Object] = self.api.get(self._path(version, plural))["items"]
@@ -118,7 +111,7 @@ class Player:
     def _patch(self, obj: Object, plural: str, patch: Object, *, subresource: str = "") -> None:
         version = GROUP if plural.startswith("openstack") else CORE
         path = self._path(version, plural, obj["metadata"]["name"]) + subresource
-        self.api.request("PATCH", path, data=json.dumps(patch), headers=MERGE)
+        self.api.patch(path, patch)
 
     def _path(self, version: str, plural: str, name: str = "") -> str:
         return f"/apis/{version}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
@@ -147,8 +140,7 @@ class Pool:
         spec = {"claimRef": {"name": name}, "poolRef": pool, "address": self.address, "prefix": 32}
         metadata = {"name": name, "namespace": self.namespace}
         self.api.apply([{"apiVersion": IPAM, "kind": "IPAddress", "metadata": metadata, "spec": spec}])
-        patch = json.dumps({"status": {"addressRef": {"name": name}}})
-        self.api.request("PATCH", f"{self._base}/ipaddressclaims/{name}/status", data=patch, headers=MERGE)
+        self.api.patch(f"{self._base}/ipaddressclaims/{name}/status", {"status": {"addressRef": {"name": name}}})
 
     def _list(self, plural: str) -> list[Object]:
         items: list[Object] = self.api.get(f"{self._base}/{plural}")["items"]

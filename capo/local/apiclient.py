@@ -23,6 +23,7 @@ _PROBE_S: Final = 5
 _ESTABLISH_S: Final = 30
 _THREADS: Final = 4
 _FIELD_MANAGER: Final = "capo-local"
+_MERGE: Final = "application/merge-patch+json"
 _FIRST: Final = ("CustomResourceDefinition", "Namespace")
 
 
@@ -70,6 +71,19 @@ class Api:
     def get(self, path: str) -> Json:
         """Return the object or list at this path."""
         return self.request("GET", path)
+
+    def find(self, path: str) -> Json | None:
+        """Return the object at this path, None without one."""
+        try:
+            return self.get(path)
+        except ApiError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def patch(self, path: str, patch: Json) -> Json:
+        """Apply a merge patch, as ``kubectl patch --type=merge`` does; return the object as it is then."""
+        return self.request("PATCH", path, data=json.dumps(patch), headers={"Content-Type": _MERGE})
 
     def change(self, path: str, change: Callable[[Json], Json]) -> Json:
         """Write an object back as a function changed it; anew when somebody else wrote it meanwhile."""
@@ -148,11 +162,8 @@ class Api:
 
     def _lookup(self, api_version: str, kind: str) -> tuple[str, bool] | None:
         """Ask for the kinds of a group; keep them all."""
-        try:
-            listed = self.get(_base(api_version))
-        except ApiError as error:
-            if error.status != 404:
-                raise
+        listed = self.find(_base(api_version))
+        if listed is None:
             return None
         for resource in listed["resources"]:
             if "/" not in resource["name"]:

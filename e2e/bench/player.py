@@ -23,7 +23,6 @@ from e2e.faults import objects
 
 Object = dict[str, Any]
 
-MERGE: Final = {"Content-Type": "application/merge-patch+json"}
 CORE: Final = "/apis/cluster.x-k8s.io/v1beta2"
 INFRA: Final = "/apis/infrastructure.cluster.x-k8s.io/v1beta2"
 CHECK_S: Final = 2.0
@@ -79,7 +78,7 @@ class Player:
         """Tell that a cluster's infrastructure is there: all its machines may go on."""
         path = f"{CORE}/namespaces/{self._namespace}/clusters/{cluster}/status"
         patch = {"status": {"initialization": {"infrastructureProvisioned": True}}}
-        self._rig.api.request("PATCH", path, data=json.dumps(patch), headers=MERGE)
+        self._rig.api.patch(path, patch)
 
     def delete_machines(self) -> None:
         """Ask for the deletion of every OpenStackMachine."""

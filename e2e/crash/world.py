@@ -29,7 +29,6 @@ GROUP: Final = "infrastructure.cluster.x-k8s.io"
 CORE: Final = "cluster.x-k8s.io"
 OURS: Final = {"openstackclusters": "v1beta2", "openstackmachines": "v1beta2", "openstackservers": "v1alpha1"}
 STAMP: Final = re.compile(r"capo:[a-z0-9]{13}:([a-z0-9-]+)")
-MERGE: Final = {"Content-Type": "application/merge-patch+json"}
 Object = dict[str, Any]
 Inventory = Mapping[str, Mapping[str, Any]]
 Signature = collections.Counter[tuple[str, str]]
@@ -71,12 +70,7 @@ class World:
 
     def get(self, plural: str, name: str) -> Object | None:
         """Return an object, None when it is gone."""
-        try:
-            return self.api.get(self.path(plural, name))
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
+        return self.api.find(self.path(plural, name))
 
     def status(self, plural: str, name: str) -> Object:
         """Return the status of an object, empty when there is none."""
@@ -89,7 +83,7 @@ class World:
 
     def patch(self, plural: str, name: str, patch: Object) -> None:
         """Merge patch an object as a user would."""
-        self.api.request("PATCH", self.path(plural, name), data=json.dumps(patch), headers=MERGE)
+        self.api.patch(self.path(plural, name), patch)
 
     def path(self, plural: str, name: str = "") -> str:
         """Return the path of an object, or of all of them."""

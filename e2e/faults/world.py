@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import json
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -18,7 +17,6 @@ from typing import Any, Final
 import yaml
 
 from capo.local.apiclient import Api
-from capo.local.errors import ApiError
 from capo.local.rig import Rig
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
@@ -71,17 +69,11 @@ class World:
 
     def get(self, plural: str, name: str) -> Object | None:
         """Return an object, None when it is gone."""
-        try:
-            return self.api.get(self._path(plural, name))
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
+        return self.api.find(self._path(plural, name))
 
     def patch(self, plural: str, name: str, patch: Object) -> None:
         """Apply a merge patch."""
-        headers = {"Content-Type": "application/merge-patch+json"}
-        self.api.request("PATCH", self._path(plural, name), data=json.dumps(patch), headers=headers)
+        self.api.patch(self._path(plural, name), patch)
 
     def delete(self, plural: str, name: str) -> None:
         """Ask for an object's deletion."""

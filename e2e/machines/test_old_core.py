@@ -86,14 +86,10 @@ class Player:
         return self.api.get(f"{base}/namespaces/default/{plural}/{name}")
 
     def set_status(self, plural: str, name: str, status: dict[str, Any]) -> None:
-        self._patch(f"/apis/{CORE}/{OLD}/namespaces/default/{plural}/{name}/status", {"status": status})
+        self.api.patch(f"/apis/{CORE}/{OLD}/namespaces/default/{plural}/{name}/status", {"status": status})
 
     def pause(self) -> None:
-        self._patch(f"/apis/{CORE}/{OLD}/namespaces/default/clusters/kube", {"spec": {"paused": True}})
-
-    def _patch(self, path: str, body: dict[str, Any]) -> None:
-        headers = {"Content-Type": "application/merge-patch+json"}
-        self.api.request("PATCH", path, data=json.dumps(body), headers=headers)
+        self.api.patch(f"/apis/{CORE}/{OLD}/namespaces/default/clusters/kube", {"spec": {"paused": True}})
 
     def is_true(self, plural: str, name: str, type_: str) -> bool:
         shown = self.get(f"{GROUP}/v1beta2", plural, name).get("status", {}).get("conditions") or ()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from capo.local.apiclient import Api
-from capo.local.errors import ApiError
 from capo.local.rig import Rig
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
@@ -52,12 +50,7 @@ class World:
 
     def get(self, plural: str, name: str) -> Object | None:
         """Return an object, None when it is gone."""
-        try:
-            return self.api.get(self._path(plural, name))
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
+        return self.api.find(self._path(plural, name))
 
     def all(self, plural: str) -> list[Object]:
         """Return all objects of a kind in the namespace."""
@@ -65,8 +58,7 @@ class World:
 
     def patch(self, plural: str, name: str, patch: Object) -> None:
         """Apply a merge patch as a user would."""
-        headers = {"Content-Type": "application/merge-patch+json"}
-        self.api.request("PATCH", self._path(plural, name), data=json.dumps(patch), headers=headers)
+        self.api.patch(self._path(plural, name), patch)
 
     def delete(self, plural: str, name: str) -> None:
         """Ask for a deletion."""

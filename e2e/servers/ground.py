@@ -18,7 +18,6 @@ from typing import Any, Final
 
 import yaml
 
-from capo.local.errors import ApiError
 from capo.local.rig import Rig
 from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import CINDER, KINDS, NOVA
@@ -83,18 +82,12 @@ class Ground:
 
     def get(self, base: str, plural: str, name: str) -> Object | None:
         """Return an object, None when there is none."""
-        try:
-            found: Object = self.rig.api.get(self._path(base, plural, name))
-        except ApiError as error:
-            if error.status == 404:
-                return None
-            raise
-        return found
+        return self.rig.api.find(self._path(base, plural, name))
 
     def patch(self, base: str, plural: str, name: str, body: Object, *, subresource: str = "") -> None:
         """Merge patch an object, or its status."""
         path = self._path(base, plural, name) + (f"/{subresource}" if subresource else "")
-        self.rig.api.request("PATCH", path, json=body, headers={"Content-Type": "application/merge-patch+json"})
+        self.rig.api.patch(path, body)
 
     def delete(self, base: str, plural: str, name: str) -> None:
         """Ask for an object's deletion; one that is gone is fine."""

@@ -8,7 +8,6 @@ stored in v1beta1, because they were last written by one of its older versions.
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -81,8 +80,7 @@ def end(rig: Rig) -> None:
 
 
 def _hold(rig: Rig, spec: Json) -> None:
-    headers = {"Content-Type": "application/merge-patch+json"}
-    rig.api.request("PATCH", _LEASE, data=json.dumps({"spec": spec}), headers=headers)
+    rig.api.patch(_LEASE, {"spec": spec})
 
 
 def rewrite(rig: Rig, path: str) -> None:

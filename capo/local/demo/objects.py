@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -66,8 +65,7 @@ class Objects:
 
     def patch(self, plural: str, name: str, patch: Json) -> None:
         """Apply a merge patch."""
-        headers = {"Content-Type": "application/merge-patch+json"}
-        self.api.request("PATCH", self._path(plural, name), data=json.dumps(patch), headers=headers)
+        self.api.patch(self._path(plural, name), patch)
 
     def delete(self, plural: str, name: str) -> None:
         """Ask for the deletion of an object; it may be gone already."""

@@ -26,6 +26,7 @@ class FakeServer:
     def __init__(self) -> None:
         self.answers: dict[str, list[tuple[int, Any]]] = defaultdict(lambda: [(404, {"message": "not here"})])
         self.requests: list[tuple[str, str]] = []
+        self.patches: list[tuple[str, Any]] = []
 
     def answer(self, verb: str, path: str) -> tuple[int, Any]:
         self.requests.append((verb, path))
@@ -42,7 +43,9 @@ def server() -> FakeServer:
 def api(server: FakeServer, tmp_path: Path) -> Iterator[Api]:
     class Handler(BaseHTTPRequestHandler):
         def respond(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            sent = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            if self.command == "PATCH":
+                server.patches.append((str(self.headers["Content-Type"]), json.loads(sent)))
             status, body = server.answer(self.command, self.path.partition("?")[0])
             text = json.dumps(body).encode()
             self.send_response(status)
@@ -120,6 +123,27 @@ def test_namespaces_are_applied_before_what_lives_in_them(api: Api, server: Fake
         "/api/v1/namespaces/mine",
         "/api/v1/namespaces/mine/configmaps/one",
     ]
+
+
+def test_an_object_is_found_or_known_to_be_absent(api: Api, server: FakeServer) -> None:
+    server.answers["/api/v1/namespaces/one"] = [(200, {"kind": "Namespace"})]
+
+    assert api.find("/api/v1/namespaces/one") == {"kind": "Namespace"}
+    assert api.find("/api/v1/namespaces/gone") is None
+
+
+def test_what_cannot_be_read_is_not_taken_for_absent(api: Api, server: FakeServer) -> None:
+    server.answers["/api/v1/namespaces/one"] = [(403, {"message": "you may not"})]
+
+    with pytest.raises(ApiError, match="403 you may not"):
+        api.find("/api/v1/namespaces/one")
+
+
+def test_a_patch_is_sent_as_a_merge_patch(api: Api, server: FakeServer) -> None:
+    server.answers["/api/v1/namespaces/one"] = [(200, {"kind": "Namespace"})]
+
+    assert api.patch("/api/v1/namespaces/one", {"metadata": {"labels": {"a": "b"}}}) == {"kind": "Namespace"}
+    assert server.patches == [("application/merge-patch+json", {"metadata": {"labels": {"a": "b"}}})]
 
 
 def test_deleting_what_is_gone_is_done(api: Api, server: FakeServer) -> None:

@@ -196,11 +196,7 @@ def machine_drain_rule(name: str) -> Json:
 
 
 def is_absent(rig: Rig, path: str) -> bool:
-    try:
-        rig.api.get(path)
-    except ApiError as error:
-        return error.status == 404
-    return False
+    return rig.api.find(path) is None
 
 
 def may(kubeconfig: Path, verb: str, group: str, resource: str, namespace: str) -> bool:

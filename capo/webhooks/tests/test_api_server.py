@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -336,9 +335,7 @@ def stored_as_v1beta1(installed: Rig) -> Iterator[None]:
         yield
     finally:
         installed.install_crds([ours], strip_conversion=False)
-        headers = {"Content-Type": "application/merge-patch+json"}
-        status = {"status": {"storedVersions": ["v1beta2"]}}
-        installed.api.request("PATCH", f"{path}/status", headers=headers, data=json.dumps(status))
+        installed.api.patch(f"{path}/status", {"status": {"storedVersions": ["v1beta2"]}})
 
 
 @pytest.mark.compare
