@@ -25,7 +25,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Pending:
-    """A create call that was about to be made at ``since_s`` (seconds since 1970), whose id is not known."""
+    """A create call whose id is not known; nobody waits for its answer since ``since_s`` (seconds since 1970)."""
 
     kind: str
     role: str
@@ -40,11 +40,18 @@ class Ledger:
     pending: dict[str, Pending] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, status: Mapping[str, Any] | None) -> Ledger:
-        """Return the ledger that an object's status holds; empty when there is none."""
+    def read(cls, status: Mapping[str, Any] | None, *, term_s: float = 0.0) -> Ledger:
+        """Return the ledger that an object's status holds; empty when there is none.
+
+        Args:
+            term_s: when this process began to act, seconds since 1970. A create that is pending since before then is
+                another's, which died over it: until then at the latest somebody may have sent it.
+        """
         resources = (status or {}).get("resources") or {}
         records = (Record(r["kind"], r["role"], r["id"]) for r in resources.get("records") or ())
-        pending = (Pending(p["kind"], p["role"], _seconds(p["since"])) for p in resources.get("pending") or ())
+        pending = (
+            Pending(p["kind"], p["role"], max(_seconds(p["since"]), term_s)) for p in resources.get("pending") or ()
+        )
         return cls({r.role: r for r in records}, {p.role: p for p in pending})
 
     def to_status(self) -> dict[str, list[dict[str, str]]]:

@@ -114,7 +114,7 @@ class Reconciler(Generic[S]):
         annotations = metadata.get("annotations") or {}
         annotation = annotations.get(names.OWNER_ID_ANNOTATION)
         has_finalizer = names.finalizer(key.kind.kind) in _finalizers(writer.obj)
-        ledger = Ledger.read(writer.obj.get("status"))
+        ledger = Ledger.read(writer.obj.get("status"), term_s=self.tools.term_s)
         is_blank = not annotation and not ledger.records and not ledger.pending
         is_found = has_finalizer and is_blank
         is_taken_over = is_found or names.TAKEN_OVER_ANNOTATION in annotations
@@ -288,7 +288,7 @@ def _only_looks(turn: Turn, writer: Writer, results: Results) -> bool:
     """
     is_looking = any(isinstance(result, Unseen) for result in results.values())
     is_telling = any(isinstance(result, Wait | Failed) for result in results.values())
-    is_saved = turn.ledger.to_status() == Ledger.read(writer.obj.get("status")).to_status()
+    is_saved = turn.ledger.to_status() == Ledger.read(writer.obj.get("status"), term_s=turn.tools.term_s).to_status()
     return is_looking and not is_telling and is_saved
 
 

@@ -19,13 +19,18 @@ from capo.settings import Settings
 
 @dataclass(frozen=True)
 class Tools:
-    """What every controller shares: the API server, the store of watched objects, events, time and settings."""
+    """What every controller shares: the API server, the store of watched objects, events, time and settings.
+
+    Args:
+        term_s: when this process began to act, seconds since 1970: whatever another one began, it began before.
+    """
 
     kube: Kube
     store: Store
     events: Events
     clock: Clock
     settings: Settings = field(default_factory=Settings)
+    term_s: float = 0.0
 
     @property
     def ambiguous_window_s(self) -> float:

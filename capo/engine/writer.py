@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo import names
@@ -11,6 +12,8 @@ from capo.engine.turn import Tools
 from capo.kube.errors import Conflict, Gone
 from capo.kube.kinds import Key
 from capo.ledger import Ledger
+
+log = logging.getLogger(__name__)
 
 MAX_CONFLICTS: Final = 8
 """Cluster API's managers write owner references and labels of our objects all the time; a fresh read settles it."""
@@ -28,12 +31,18 @@ class Writer:
     """The one way in which a pass writes its object.
 
     Every patch carries the resourceVersion it was worked out for; refused with 409, it is worked out anew on a fresh
-    read, so that a record is never lost. Every answer goes into the store before the key is released.
+    read, so that what others wrote is never lost. The records are the exception: they are this pass's alone, and should
+    anybody else have written them meanwhile, as a second manager does, the pass ends. So an intent is stored by one of
+    two managers, and only that one makes something. Every answer goes into the store before the key is released.
     """
 
     tools: Tools
     key: Key
     obj: Mapping[str, Any]
+    _known: Ledger = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._known = _ledger(self.obj)
 
     def stamp(self, owner_id: str, *, is_taken_over: bool = False) -> None:
         """Have our finalizer and the owner id on the object, in one patch.
@@ -119,13 +128,28 @@ class Writer:
         )
 
     def _refresh(self) -> None:
+        """Read the object anew.
+
+        Raises:
+            Superseded: it is another one by now.
+            Conflict: its records are not those that this pass knows.
+        """
         fresh = self.tools.kube.get(*self.key)
         if fresh is None or fresh["metadata"]["uid"] != self.obj["metadata"]["uid"]:
             raise Superseded(f"{self.key.kind.kind} {self.key.namespace}/{self.key.name} was replaced")
+        if _ledger(fresh) != self._known:
+            self._yield_to(fresh)
         self.obj = fresh
 
+    def _yield_to(self, fresh: Mapping[str, Any]) -> None:
+        log.warning(
+            "Another writer changed the records of an object: its pass begins anew", extra={"key": str(self.key)}
+        )
+        self.tools.store.apply(self.key.kind, "MODIFIED", fresh)
+        raise Conflict(f"{self.key.kind.kind} {self.key.namespace}/{self.key.name}: its records changed meanwhile")
+
     def _take(self, answer: Mapping[str, Any]) -> None:
-        self.obj = answer
+        self.obj, self._known = answer, _ledger(answer)
         self.tools.store.apply_own(self.key.kind, answer)
 
 
@@ -143,6 +167,10 @@ def difference(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[st
         elif value != old:
             patch[name] = value
     return patch
+
+
+def _ledger(obj: Mapping[str, Any]) -> Ledger:
+    return Ledger.read(obj.get("status"))
 
 
 def _wrapped(field_name: str, patch: dict[str, Any]) -> dict[str, Any] | None:

@@ -117,6 +117,19 @@ def test_the_window_begins_when_the_answer_is_lost_and_not_when_the_call_began()
     assert deletion_window_left_s(again.ledger, now_s=world.clock.now(), window_s=WINDOW_S) == pytest.approx(1, abs=1)
 
 
+def test_the_window_of_a_create_that_died_with_its_process_begins_with_the_term_of_the_next_one() -> None:
+    ledger = Ledger()
+    ledger.intend("port", "port-0", 1_800_000_000.0)
+    status = {"resources": ledger.to_status()}
+
+    def left_s(term_s: float) -> float:
+        read = Ledger.read(status, term_s=term_s)
+        return deletion_window_left_s(read, now_s=1_800_000_055.0, window_s=WINDOW_S)
+
+    assert left_s(term_s=1_800_000_050.0) == WINDOW_S - 5.0
+    assert left_s(term_s=1_799_999_000.0) == WINDOW_S - 55.0
+
+
 def test_a_bug_in_the_call_leaves_the_intent() -> None:
     protocol = World().protocol()
 

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
 from capo.engine.tests.toy import KEY, KIND, World
+from capo.errors import QuotaExceededError
 from capo.kube.errors import Conflict
+from capo.kube.kinds import Key
 
 
-def test_an_owner_id_that_a_stale_view_hides_is_never_replaced(world: World) -> None:
+@pytest.mark.parametrize("fault", [None, QuotaExceededError("none left")], ids=["made", "nothing made"])
+def test_an_owner_id_that_a_stale_view_hides_is_never_replaced(world: World, fault: Exception | None) -> None:
     stale = world.obj
+    world.cloud.fault = fault
     world.reconcile()
+    world.cloud.fault = None
     known = world.obj["metadata"]["annotations"]
     world.start()
     world.store.apply(KIND, "ADDED", stale)
 
-    with pytest.raises(Conflict, match="got an owner id meanwhile"):
+    with pytest.raises(Conflict, match="meanwhile"):
         world.manager.reconcile(KEY)
     world.manager.reconcile(KEY)
 
     assert world.obj["metadata"]["annotations"] == known
+    assert len(world.cloud.things) == 1
+
+
+def test_of_two_managers_in_the_middle_of_a_create_one_makes_it(world: World) -> None:
+    first = world.manager
+    first.tools.store.apply(KIND, "ADDED", world.obj)
+    world.start()
+    seconds_pass = [world.reconcile]
+
+    def meanwhile(verb: str, _key: Key, _body: Mapping[str, Any]) -> None:
+        if verb == "patch/status" and seconds_pass:  # the first has seen that there is nothing, and stores its intent
+            seconds_pass.pop()()
+
+    world.kube.before_write = meanwhile
+    with pytest.raises(Conflict, match="its records changed meanwhile"):
+        first.reconcile(KEY)
+
     assert list(world.cloud.things) == ["id-1"]
+    assert [record["id"] for record in world.obj["status"]["resources"]["records"]] == ["id-1"]

@@ -1,0 +1,96 @@
+"""Writes of one pass while others write the same object: what may be worked out anew, and what ends the pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from capo import names
+from capo.engine.store import Store
+from capo.engine.tests.fake_kube import FakeClock, FakeKube
+from capo.engine.turn import Tools
+from capo.engine.writer import Writer
+from capo.kube.errors import Conflict
+from capo.kube.kinds import OPENSTACK_SERVER, Key
+from capo.ledger import Ledger
+
+FINALIZER = names.finalizer(OPENSTACK_SERVER.kind)
+KEY = Key(OPENSTACK_SERVER, "default", "a")
+
+
+class NoEvents:
+    """Nobody is told."""
+
+    def emit(self, obj: Mapping[str, Any], type_: str, reason: str, message: str, action: str | None = None) -> None:
+        """Drop it."""
+
+
+class World:
+    """An object, and as many managers as ask for a writer."""
+
+    def __init__(self) -> None:
+        self.kube, self.store = FakeKube(), Store()
+        self.kube.put(KEY.kind, {"metadata": {"name": "a", "finalizers": [FINALIZER]}, "spec": {}})
+
+    def writer(self) -> Writer:
+        """Return a writer that begins from the object as it is now."""
+        tools = Tools(self.kube, self.store, NoEvents(), FakeClock())  # type: ignore[arg-type]
+        return Writer(tools, KEY, self.obj)
+
+    @property
+    def obj(self) -> dict[str, Any]:
+        found = self.kube.get(*KEY)
+        assert found is not None
+        return found
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger.read(self.obj.get("status"))
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def intent(role: str, now_s: float = 1000.0) -> Ledger:
+    ledger = Ledger()
+    ledger.intend("port", role, now_s)
+    return ledger
+
+
+def test_of_two_managers_that_intend_the_same_create_one_may_go_on(world: World) -> None:
+    first, second = world.writer(), world.writer()
+
+    first.ledger(intent("port-0"), {})
+    with pytest.raises(Conflict, match="its records changed"):
+        second.ledger(intent("port-0"), {})
+
+    assert world.ledger == intent("port-0")
+    known = world.store.get(*KEY)
+    assert known is not None
+    assert Ledger.read(known["status"]) == world.ledger
+
+
+def test_a_finalizer_stays_while_another_manager_is_about_to_make_something(world: World) -> None:
+    first, second = world.writer(), world.writer()
+    second.ledger(intent("port-0"), {})
+
+    with pytest.raises(Conflict):
+        first.release()
+
+    assert world.obj["metadata"]["finalizers"] == [FINALIZER]
+
+
+def test_a_record_is_stored_whatever_others_write_beside_it(world: World) -> None:
+    writer, ledger = world.writer(), intent("port-0")
+    writer.ledger(ledger, {})
+    world.kube.edit(*KEY, {"metadata": {"labels": {"somebody": "else"}}, "status": {"ready": False}})
+    ledger.record("port", "port-0", "id-1")
+
+    writer.ledger(ledger, {})
+
+    assert world.ledger.id_of("port-0") == "id-1"
+    assert world.obj["metadata"]["labels"] == {"somebody": "else"}
