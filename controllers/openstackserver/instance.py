@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 
-from capo.controllers.openstackserver import upstream, wanted
+from capo.controllers.openstackserver import upstream, volumes, wanted
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
 from capo.controllers.openstackserver.userdata import user_data
 from capo.engine.steps import Create, Done, Outcome, Resource, Wait
@@ -29,12 +29,11 @@ def ensure_server(scope: ServerScope) -> Outcome:
 
 
 def _created_server(scope: ServerScope, wanted_server: WantedServer) -> Resource:
-    """Make the server; after a refusal nothing is believed of its volumes: Nova may have left them reserved."""
+    """Make the server; after a refusal nothing is believed of its volumes."""
     try:
         return server.create(scope.cloud, wanted_server)
     except CapoError as error:
-        for record in scope.turn.ledger.of_kind("volume"):
-            scope.observed.failed("volume", record.id, error)
+        volumes.doubt(scope, error)
         raise
 
 

@@ -43,7 +43,7 @@ class ServerSubject:
         """Stop while the object or its Cluster is paused; a missing Cluster blocks nothing (W-15)."""
         cluster_name = (obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL)
         cluster = tools.store.get(CLUSTER, obj["metadata"]["namespace"], cluster_name) if cluster_name else None
-        return pausing.stop(obj, cluster) or Proceed()
+        return pausing.stop(obj, cluster) or Proceed([pausing.NOT_PAUSED])
 
     def authenticate(self, obj: Object, tools: Tools) -> None:
         """Make sure that the credentials work."""

@@ -8,7 +8,7 @@ from typing import Final
 from capo.controllers.openstackserver import upstream, wanted
 from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Resource, Wait
-from capo.errors import VolumeFailedError
+from capo.errors import CapoError, VolumeFailedError
 from capo.openstack import volume
 
 _USABLE: Final = ("available", "in-use", "attaching", "reserved")
@@ -20,6 +20,7 @@ def ensure_volumes(scope: ServerScope) -> Outcome:
     if scope.known_server_id is not None:
         return _of_running(scope)
     volumes = wanted.volumes(scope.server, scope.dependencies.image_id, scope.turn.owner)
+    _look_at_all(scope)
     found = {role: upstream.find(scope, "volume", role) for role in volumes}
     missing = {role: volumes[role] for role, body in found.items() if body is None}
     if missing:
@@ -32,6 +33,24 @@ def ensure_volumes(scope: ServerScope) -> Outcome:
         scope.observed.poll("volume")
         return Wait("VolumeNotReady", f"volume {', '.join(coming)}")
     return Done() if volumes else NotNeeded()
+
+
+def doubt(scope: ServerScope, error: CapoError) -> None:
+    """Believe nothing of the volumes after a create of their server failed: Nova may have left them reserved."""
+    for record in scope.turn.ledger.of_kind("volume"):
+        scope.observed.failed("volume", record.id, error)
+    scope.observed.wrote("volume")
+
+
+def _look_at_all(scope: ServerScope) -> None:
+    """Have several volumes in doubt looked at in one list; each would cost a request of its own else.
+
+    Raises:
+        NotYetObserved: the list is under way.
+    """
+    ids = {record.id for record in scope.turn.ledger.of_kind("volume")}
+    if len(ids) - len(scope.observed.seen("volume", lambda body: body["id"] in ids)) > 1:
+        scope.observed.matching("volume", lambda body: body["id"] in ids)
 
 
 def _created(scope: ServerScope, missing: Mapping[str, volume.WantedVolume]) -> dict[str, Resource]:

@@ -29,8 +29,8 @@ PER_MINUTE: Final = 6
 WORDS: Final = "The simulator was told"
 FEW: Final = 2
 """How many routes of a test are run when time is short."""
-READ_BEFORE: Final = {("network", "DELETE", "/v2.0/trunks/{id}"): 6, ("compute", "POST", "/v2.1/servers"): 1}
-"""Requests more, where something is read before each try: a trunk's subports, the volumes of a server."""
+READ_BEFORE: Final = {("network", "DELETE", "/v2.0/trunks/{id}"): 6}
+"""Requests more, where something is read before each try: a trunk's subports."""
 LOST: Final = ("AnswerLost", "CloudUnavailable", "earlier attempt", "NotAuthorized", "IdentityNotUsable", "in use")
 """What is told where no words came: that there was no answer; or what followed from a wrong one."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from capo.engine.backoff import Backoff
-from capo.engine.steps import Done, Failed, Result, Unseen
+from capo.engine.steps import Done, Failed, Held, Result, Unseen
 from capo.engine.tests.builders import an_object, key
 from capo.engine.tests.fake_kube import FakeClock
 from capo.errors import ConflictError
@@ -18,13 +18,14 @@ def due_s(backoff: Backoff, result: Result) -> float | None:
     return backoff.note(key("thing"), OBJECT, {"ThingReady": result}, guard)
 
 
-def test_a_look_between_two_failures_does_not_make_the_second_a_first_one() -> None:
+@pytest.mark.parametrize("between", [Unseen(), Held("OtherReady")], ids=["looked", "did-not-run"])
+def test_a_pass_without_a_try_between_two_failures_does_not_make_the_second_a_first_one(between: Result) -> None:
     clock = FakeClock()
     backoff = Backoff(clock)
     due_s(backoff, Failed(ConflictError("busy")))
     clock.advance(3)
 
-    while_looking_s = due_s(backoff, Unseen())
+    while_looking_s = due_s(backoff, between)
     second_s = due_s(backoff, Failed(ConflictError("busy")))
 
     assert while_looking_s is None

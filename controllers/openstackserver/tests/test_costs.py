@@ -57,6 +57,22 @@ def test_a_volume_whose_sibling_was_refused_is_kept_and_not_made_again(stage: St
     assert len(posts) == 3
 
 
+def test_a_server_that_cannot_be_made_costs_six_requests_a_minute_whatever_its_volumes(stage: Stage) -> None:
+    route = {"service": "compute", "method": "POST", "route": "/v2.1/servers"}
+    stage.fault(match=route, effect={"status": 503})
+    place(stage, **TWO_VOLUMES)
+    stage.settle(for_s=120)
+    stage.cloud.counter.reset()
+
+    stage.settle(for_s=600)
+
+    assert "POST /v2.1/servers" in stage.requests()
+    assert len(stage.requests()) <= 60, stage.requests()
+    stage.mend()
+    stage.settle(for_s=300)
+    assert made(stage) == {"servers": 1, "ports": 1, "volumes": 2}
+
+
 def test_a_deletion_of_twenty_seconds_costs_one_write_and_a_longer_one_is_told_of(stage: Stage) -> None:
     place(stage)
     stage.settle(for_s=30)
