@@ -216,7 +216,11 @@ class Settings:
         shown="",
     )
     lb_provider: str = _flag(
-        "lb-provider", "amphora", str, "Octavia provider of clusters that name none (`amphora`, `ovn`)."
+        "lb-provider",
+        "amphora",
+        str,
+        "No effect: a cluster names its provider, else Octavia takes its default one.",
+        is_inert=True,
     )
     ca_certs: str = _flag(
         "ca-certs", "", _file, "PEM file: certificate authorities of OpenStack end points without a `cacert`."

@@ -7,7 +7,7 @@ What is particular to a kind is in its :class:`capo.engine.turn.Subject`; this i
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from capo import names
@@ -103,7 +103,7 @@ class Reconciler(Generic[S]):
                 return Result()
             scope = self.subject.open(turn)
         except CapoError as error:
-            return self._refused(key, writer, error)
+            return self._refused(key, writer, error, gate.conditions)
         self._auth_failures.pop(key, None)
         return self._delete(turn, scope, writer) if turn.is_deleting else self._ensure(turn, scope, writer)
 
@@ -141,8 +141,8 @@ class Reconciler(Generic[S]):
         log.warning("Restored a lost owner id from a stamp", extra={"key": str(key), "owner": lost})
         return names.restored_owner_id(lost, key.kind.kind, key.namespace, key.name)
 
-    def _refused(self, key: Key, writer: Writer, error: CapoError) -> Result:
-        """Show why the pass could not begin."""
+    def _refused(self, key: Key, writer: Writer, error: CapoError, gate: Sequence[Condition]) -> Result:
+        """Show why the pass could not begin, beside what the gate shows."""
         error = self._named(writer.obj, error)
         failures = self._auth_failures[key] = self._auth_failures.get(key, 0) + 1
         self.subject.forget_credentials(writer.obj)
@@ -154,7 +154,7 @@ class Reconciler(Generic[S]):
             error.sentence,
         )
         ready = Condition(conditions.READY, "False", shown.reason, error.sentence)
-        if self._show(writer, [shown, ready]):
+        if self._show(writer, [*gate, shown, ready]):
             self.tools.events.emit(writer.obj, "Warning", error.reason, error.sentence)
         return Result(requeue_after_s=pause_s(error, failures))
 

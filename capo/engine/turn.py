@@ -75,7 +75,13 @@ class Turn:
 
 @dataclass(frozen=True)
 class Proceed:
-    """Nothing stands against a pass."""
+    """Nothing stands against a pass.
+
+    Args:
+        conditions: what that means, shown also by a pass that ends before its steps: its credentials are refused.
+    """
+
+    conditions: Sequence[Condition] = ()
 
 
 @dataclass(frozen=True)

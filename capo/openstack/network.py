@@ -80,11 +80,11 @@ def external(cloud: Cloud, wanted: NetworkParam | None) -> Body | None:
     """Return the external network that is named, or the only one there is; None when there is none and none is named.
 
     Raises:
-        NetworkNotFoundError: none matches what is named.
+        NetworkNotFoundError: none matches what is named, or the one with that id is not external.
         AmbiguousMatchError: more than one does, or none is named and there are several.
     """
     if wanted is not None and wanted.id:
-        return _REFERENCE.get(cloud, wanted.id)
+        return _that_is_external(_REFERENCE.get(cloud, wanted.id))
     is_external = {"router:external": "true"}
     if wanted is not None:
         return _REFERENCE.only(cloud, {**_REFERENCE.query(wanted.filter), **is_external})
@@ -94,3 +94,12 @@ def external(cloud: Cloud, wanted: NetworkParam | None) -> Body | None:
         return None
     except AmbiguousMatchError as error:
         raise AmbiguousMatchError(error.message, next_step="Name the one in spec.externalNetwork.") from error
+
+
+def _that_is_external(found: Body) -> Body:
+    """Return a network; one that no gateway and no floating IP can be taken from is told before either is asked for."""
+    if not found.get("router:external"):
+        raise NetworkNotFoundError(
+            f"network {found['id']} is not external", next_step="Name an external one in spec.externalNetwork."
+        )
+    return found

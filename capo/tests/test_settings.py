@@ -163,9 +163,10 @@ def test_help_and_version_are_wishes_of_their_own() -> None:
         read("--version")
 
 
-def test_flags_that_do_nothing_are_named_when_they_are_given() -> None:
+def test_flags_that_do_nothing_are_named_when_they_are_given_w37() -> None:
     assert settings.given_without_effect(read()) == []
     assert settings.given_without_effect(read("--kube-api-qps=50", "--namespace=x")) == ["--kube-api-qps"]
+    assert settings.given_without_effect(read("--lb-provider=ovn")) == ["--lb-provider"]
 
 
 @pytest.mark.parametrize(

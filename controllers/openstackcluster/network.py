@@ -92,7 +92,7 @@ def _resolve_existing(scope: ClusterScope) -> Outcome:
     known = scope.cluster.status.network
     if scope.is_settled(CONDITION) and known:
         scope.found.network, scope.found.subnets = known, known.subnets
-        return Done()
+        return Done(_all_used(scope))
     spec, network_id = scope.cluster.spec, None
     if spec.network:
         network_id = network.resolve(scope.cloud, spec.network)["id"]
@@ -101,7 +101,15 @@ def _resolve_existing(scope: ClusterScope) -> Outcome:
     subnets = _existing_subnets(scope, network_id)
     scope.found.network = status.network(network.resolve(scope.cloud, NetworkParam(id=subnets[0]["network_id"])))
     scope.found.subnets = tuple(map(status.subnet, subnets))
-    return Done()
+    return Done(_all_used(scope))
+
+
+def _all_used(scope: ClusterScope) -> str:
+    """Return what to tell of a network with several subnets of which the spec names none (W36); else nothing."""
+    count = len(scope.found.subnets)
+    if scope.cluster.spec.subnets or count < 2:
+        return ""
+    return f"spec.subnets names none: all {count} of the network are used"
 
 
 def _existing_subnets(scope: ClusterScope, network_id: str | None) -> list[Resource]:

@@ -49,7 +49,7 @@ class ClusterSubject:
         owner = owner_of(obj, tools)
         if rules.is_externally_managed(obj) or not (owner or is_deleting):
             return Stop()
-        return pausing.stop(obj, owner) or Proceed()
+        return pausing.stop(obj, owner) or Proceed([pausing.NOT_PAUSED])
 
     def authenticate(self, obj: Object, tools: Tools) -> None:
         """Make sure that the credentials work."""

@@ -42,10 +42,11 @@ class MachineSubject:
         known = owners.find(obj, tools.store)
         if paused := pausing.stop(obj, known.cluster):
             return paused
+        go_on = Proceed([pausing.NOT_PAUSED])
         if obj["metadata"].get("deletionTimestamp"):
-            return Proceed()
+            return go_on
         # An event of the Machine or Cluster wakes the object.
-        return Proceed() if known.machine and known.cluster else Stop()
+        return go_on if known.machine and known.cluster else Stop()
 
     def authenticate(self, obj: Object, tools: Tools) -> None:
         """Nothing: a worker's pass needs no credentials, its OpenStackServer proves them."""

@@ -173,7 +173,7 @@ def test_a_rule_that_was_removed_comes_back(world: World) -> None:
     assert world.rules("worker") == before
 
 
-def test_a_router_interface_that_was_removed_comes_back(world: World) -> None:
+def test_a_router_interface_that_was_removed_comes_back_w34(world: World) -> None:
     world.up(**MANAGED)
     router, subnet = world.one("routers"), world.one("subnets")
     path = f"{NETWORK_PATH}/routers/{router['id']}/remove_router_interface"
@@ -187,7 +187,7 @@ def test_a_router_interface_that_was_removed_comes_back(world: World) -> None:
     assert [p["device_owner"] for p in ports if p["device_id"] == router["id"]].count("network:router_interface") == 1
 
 
-def test_a_gateway_that_was_removed_comes_back(world: World) -> None:
+def test_a_gateway_that_was_removed_comes_back_w34(world: World) -> None:
     world.up(**MANAGED)
     router = world.one("routers")
     world.member.ask("DELETE", f"{NETWORK_PATH}/floatingips/{world.one('floatingips')['id']}")

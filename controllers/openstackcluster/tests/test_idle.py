@@ -8,7 +8,7 @@ WINDOW_S = 600.0
 BUDGET = 15
 
 
-def test_a_full_cluster_at_rest_takes_at_most_fifteen_requests_in_ten_minutes(world: World) -> None:
+def test_a_full_cluster_at_rest_takes_at_most_fifteen_requests_in_ten_minutes_w29(world: World) -> None:
     world.up(**FULL)
     world.settle(for_s=WINDOW_S)
     costs = []

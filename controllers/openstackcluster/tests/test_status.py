@@ -68,7 +68,7 @@ def test_a_block_is_written_whole_and_clears_what_is_empty_now() -> None:
 
 
 @pytest.mark.parametrize("result", [FULL, WAIT, Held("X")])
-def test_a_block_whose_step_is_not_done_stays_as_it_is(result: Result) -> None:
+def test_a_block_whose_step_is_not_done_stays_as_it_is_w33(result: Result) -> None:
     fields = status.of_pass(Found(), model(MANAGED), results(NetworkReady=result, RouterReady=Held("NetworkReady")))
 
     assert not {"network", "externalNetwork", "router"} & fields.keys()

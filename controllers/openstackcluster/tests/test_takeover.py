@@ -89,7 +89,7 @@ def test_what_it_made_goes_with_the_cluster(world: World, is_adopted: bool, spec
     assert world.made() == {}
 
 
-def test_a_resource_of_that_name_with_another_owners_stamp_is_refused(world: World) -> None:
+def test_a_resource_of_that_name_with_another_owners_stamp_is_refused_w3(world: World) -> None:
     made_by_the_go_provider(world)
     network = world.one("networks")
     stamped = f"[{names.Stamp('a' * 13, 'network')}]"
