@@ -1,4 +1,4 @@
-"""Two managers at once: one that hung wakes up after its lease went.
+"""Two managers at once: one that hung wakes up after its lease went; or both act, because nobody elects a leader.
 
 What is left when two of anything exist after all is in ``e2e/faults/test_duplicates.py``.
 """
@@ -14,8 +14,8 @@ import pytest
 
 from capo import components
 from e2e.crash.ground import Ground
-from e2e.crash.scenarios import SCENARIOS
-from e2e.crash.world import World, world
+from e2e.crash.scenarios import SCENARIOS, Scenario
+from e2e.crash.world import Signature, World, world
 from e2e.kube_proxy import KubeProxy
 from e2e.manager import Manager, wait_until
 
@@ -37,6 +37,9 @@ HOLDS: Final = {
     "while it makes the server": {"method": "POST", "service": "compute", "route": "/v2.1/servers"},
 }
 
+SLOW: Final = {"method": "POST"}
+"""What one of two is busy with while the other begins its pass."""
+
 
 @contextlib.contextmanager
 def rival(made: World) -> Iterator[tuple[Manager, KubeProxy]]:
@@ -52,9 +55,14 @@ def rival(made: World) -> Iterator[tuple[Manager, KubeProxy]]:
                 second.kill()
 
 
+def logged(manager: Manager, text: str) -> Callable[[], bool]:
+    """Return what tells whether a manager said something."""
+    return lambda: manager.log.exists() and text in manager.log.read_text(errors="replace")
+
+
 def leads(manager: Manager) -> Callable[[], bool]:
     """Return what tells whether a manager got the lease."""
-    return lambda: manager.log.exists() and "Lease acquired" in manager.log.read_text(errors="replace")
+    return logged(manager, "Lease acquired")
 
 
 def held(made: World) -> bool:
@@ -90,3 +98,31 @@ def test_a_leader_that_hung_ends_before_its_next_write(ground: Ground, hold: str
         SERVER.delete(made)
         made.until("all is gone", lambda: SERVER.is_gone(made))
         assert not made.signature()
+
+
+def carried_out(made: World, scenario: Scenario) -> Signature:
+    """Have a scenario carried out; return what it made, after its deletion left nothing."""
+    scenario.act(made)
+    made.until("all is made", lambda: scenario.is_made(made))
+    signature = made.signature()
+    scenario.delete(made)
+    made.until("all is gone", lambda: scenario.is_gone(made))
+    assert not made.signature()
+    return signature
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
+def test_two_managers_without_election_make_what_one_makes(ground: Ground, scenario: Scenario) -> None:
+    with world(ground) as alone:
+        scenario.prepare(alone)
+        expected = carried_out(alone, scenario)
+
+    with world(ground, with_proxy=True) as made, rival(made) as (second, _):
+        scenario.prepare(made)
+        second.start()
+        for manager in (made.manager, second):
+            wait_until("both act", logged(manager, "Acting"))
+        made.order(SLOW, {"delay_s": 0.5})
+        assert carried_out(made, scenario) == expected
+        assert made.manager.is_alive()
+        assert second.is_alive()
