@@ -17,7 +17,7 @@ from capo.local.layout import write_file
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from capo.local.gobuild import Workplace
+    from capo.local.workplace import Workplace
 
 KUBERNETES: Final = "v1.36.3"
 CLUSTER_API: Final = "v1.14.2"

@@ -15,11 +15,12 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 from capo.simulator.counters import Counter
 from capo.simulator.faults import FaultBook
-from capo.simulator.routing import Json
+
+Json: TypeAlias = dict[str, Any]
 
 
 @dataclass(slots=True)

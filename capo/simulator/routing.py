@@ -13,12 +13,11 @@ import re
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from multidict import CIMultiDict, CIMultiDictProxy, MultiDict, MultiDictProxy, MultiMapping
 
-if TYPE_CHECKING:
-    from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud
 
 Json: TypeAlias = dict[str, Any]
 Version: TypeAlias = tuple[int, int]
@@ -169,8 +168,8 @@ class Request:
 
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
-Seeder: TypeAlias = "Callable[[Cloud], None]"
-Tweak: TypeAlias = "Callable[[Cloud, Json], Json]"
+Seeder: TypeAlias = Callable[[Cloud], None]
+Tweak: TypeAlias = Callable[[Cloud, Json], Json]
 
 
 @dataclass(frozen=True, slots=True)

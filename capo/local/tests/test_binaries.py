@@ -10,6 +10,7 @@ from capo.local import gobuild
 from capo.local.binaries import Binaries, cache_folder
 from capo.local.errors import BuildFailedError, MissingToolError, RigError
 from capo.local.modules import MODULES, Module, Program
+from capo.local.workplace import Workplace
 
 
 def module_of(name: str) -> Module:
@@ -156,7 +157,7 @@ def test_the_compiler_s_complaint_is_in_the_error(tmp_path: Path, monkeypatch: p
     go.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('undefined: foo in ' + ' '.join(sys.argv[1:2]))\n")
     go.chmod(0o755)
     monkeypatch.setenv("PATH", str(go.parent))
-    work = gobuild.Workplace(tmp_path, "kube-apiserver", 1, lambda _: None)
+    work = Workplace(tmp_path, "kube-apiserver", 1, lambda _: None)
 
     with pytest.raises(BuildFailedError, match="kube-apiserver: go build failed:\nundefined: foo in build"):
         work.compile("package", tmp_path / "out", ldflags="-s")
