@@ -1,11 +1,11 @@
-"""For tests: a simulator per test, a client that speaks to it in plain HTTP, and a clock to move by hand.
+"""For tests: a simulator per test, a client that speaks to it in plain HTTP, a look at all there is, a clock to move.
 
 Use the fixtures with `from capo.simulator.testing import member, simulator`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -15,6 +15,9 @@ from capo.simulator.clouds import clouds_document
 from capo.simulator.simulator import Simulator
 
 TIME_LIMIT_S = 10.0
+
+Inventory = dict[str, dict[str, Any]]
+"""What is in a cloud, by ``service/kind`` and id."""
 
 
 class Clock:
@@ -93,6 +96,44 @@ def credentials(auth: dict[str, str]) -> dict[str, Any]:
     user = {"name": auth["username"], "password": auth["password"], "domain": domain}
     scope = {"project": {"name": auth["project_name"], "domain": {"name": auth["project_domain_name"]}}}
     return {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}}
+
+
+def everything(simulator: Simulator) -> Inventory:
+    """Return all resources of the cloud, identities aside, after all that was due has happened.
+
+    Kinds of which there is nothing are there, too.
+    """
+
+    def look() -> dict[str, dict[str, list[Any]]]:
+        simulator.cloud.run_due()
+        return simulator.cloud.inventory()
+
+    return {
+        f"{service}/{kind}": {item.get("id") or item["name"]: item for item in items}
+        for service, kinds in simulator.call(look).items()
+        if service != "identity"
+        for kind, items in kinds.items()
+    }
+
+
+def inventory(simulator: Simulator) -> Inventory:
+    """Return all resources of the cloud, identities and each project's default group with its rules aside.
+
+    A project's default group comes with its first request, whoever makes it, and stays.
+    """
+    found = everything(simulator)
+    groups = found.get("network/security_groups", {})
+    default = {id_ for id_, group in groups.items() if group["name"] == "default"}
+    return {
+        kind: {id_: item for id_, item in items.items() if not default & {id_, item.get("security_group_id")}}
+        for kind, items in found.items()
+    }
+
+
+def more_than(before: Mapping[str, Collection[str]], now: Inventory) -> Inventory:
+    """Return what there is now and was not before; kinds of which there is nothing more are left out."""
+    new = {kind: {i: item for i, item in items.items() if i not in before.get(kind, ())} for kind, items in now.items()}
+    return {kind: items for kind, items in new.items() if items}
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from capo.openstack.observer import Observer
 from capo.settings import Settings
 from capo.simulator.cloud import Cloud as SimulatedCloud
 from capo.simulator.simulator import Simulator
-from capo.simulator.testing import Client
+from capo.simulator.testing import Client, everything
 
 MAX_PASSES: Final = 2000
 """More passes than this in one settling is a hot loop."""
@@ -142,19 +142,11 @@ class Stage:
 
     def inventory(self) -> dict[str, dict[str, Object]]:
         """Return everything in the cloud by kind and id, identities aside."""
-
-        def look() -> dict[str, dict[str, list[Object]]]:
-            self.cloud.run_due()
-            return self.cloud.inventory()
-
-        found = self.simulator.call(look)
-        return {
-            kind: {item.get("id") or item["name"]: item for item in items}
-            for service, kinds in found.items()
-            if service != "identity"
-            for kind, items in kinds.items()
-            if items
-        }
+        found: dict[str, dict[str, Object]] = {}
+        for kind, items in everything(self.simulator).items():
+            if items:
+                found.setdefault(kind.partition("/")[2], {}).update(items)
+        return found
 
     def fault(self, **document: Any) -> None:
         """Order a fault."""
