@@ -45,15 +45,26 @@ def replace_tags(cloud: Cloud, body: Mapping[str, Any], wanted: Sequence[str]) -
 def delete(cloud: Cloud, trunk_id: str) -> None:
     """Detach a trunk's subports, whose ports stay, and delete it; one that is gone is fine.
 
+    A deletion that fails is tried again and again: its subports are read and detached once a minute at most.
+
     Raises:
         ConflictError: the parent port is still in use by a server.
     """
     with contextlib.suppress(NotFoundError):
-        subports = cloud.get("network", f"/trunks/{trunk_id}/get_subports")["sub_ports"]
-        if subports:
-            ids = [{"port_id": subport["port_id"]} for subport in subports]
-            cloud.put("network", f"/trunks/{trunk_id}/remove_subports", json={"sub_ports": ids})
+        port_ids = cloud.lookups.get(("subports", trunk_id), lambda: _subport_ids(cloud, trunk_id))
+        if port_ids:
+            cloud.lookups.get(("detached", trunk_id, port_ids), lambda: _detach(cloud, trunk_id, port_ids))
     cloud.remove("network", f"/trunks/{trunk_id}")
+
+
+def _subport_ids(cloud: Cloud, trunk_id: str) -> tuple[str, ...]:
+    answer = cloud.get("network", f"/trunks/{trunk_id}/get_subports")
+    return tuple(subport["port_id"] for subport in answer["sub_ports"])
+
+
+def _detach(cloud: Cloud, trunk_id: str, port_ids: Sequence[str]) -> Body:
+    sub_ports = [{"port_id": port_id} for port_id in port_ids]
+    return cloud.put("network", f"/trunks/{trunk_id}/remove_subports", json={"sub_ports": sub_ports})
 
 
 def request(wanted: WantedTrunk) -> Body:

@@ -29,8 +29,6 @@ PER_MINUTE: Final = 6
 WORDS: Final = "The simulator was told"
 FEW: Final = 2
 """How many routes of a test are run when time is short."""
-READ_BEFORE: Final = {("network", "DELETE", "/v2.0/trunks/{id}"): 6}
-"""Requests more, where something is read before each try: a trunk's subports."""
 LOST: Final = ("AnswerLost", "CloudUnavailable", "earlier attempt", "NotAuthorized", "IdentityNotUsable", "in use")
 """What is told where no words came: that there was no answer; or what followed from a wrong one."""
 
@@ -85,7 +83,7 @@ def fails(stage: Theatre, route: Route, fault: Fault) -> None:
     stage.fault(match={"service": service, "method": method, "route": template}, effect=dict(fault.effect))
 
 
-def troubles(scene: Scene, stage: Theatre, route: Route, fault: Fault) -> Iterator[str]:
+def troubles(scene: Scene, stage: Theatre, fault: Fault) -> Iterator[str]:
     """Let the time of the fault pass; tell what is wrong about it."""
     began = stage.cloud.now()
     stage.play(for_s=fault.lasts_s)
@@ -97,7 +95,7 @@ def troubles(scene: Scene, stage: Theatre, route: Route, fault: Fault) -> Iterat
         minutes[int((datetime.datetime.fromisoformat(call["at"]) - began).total_seconds() // 60)].append(call)
     for minute, asked in minutes.items():
         idle = [call for call in asked if call["fault"]] if minute <= 0 or any(map(is_progress, asked)) else asked
-        if len(idle) > PER_MINUTE * scene.objects + READ_BEFORE.get(route, 0):
+        if len(idle) > PER_MINUTE * scene.objects:
             yield f"{len(idle)} requests in minute {minute}"
     said = stage.messages()
     if not is_over(scene, stage) and not any(word in message for word in fault.says for message in said):
@@ -121,7 +119,7 @@ def told(scene: Scene, route: Route, fault: Fault, expected: Mapping[str, int]) 
     with Theatre() as stage:
         scene.place(stage)
         fails(stage, route, fault)
-        yield from troubles(scene, stage, route, fault)
+        yield from troubles(scene, stage, fault)
         stage.mend()
         if not made(scene, stage):
             yield f"it does not recover: {stage.messages()}"
@@ -141,7 +139,7 @@ def told_of_deletion(scene: Scene, route: Route, fault: Fault) -> Iterator[str]:
         assert made(scene, stage), stage.messages()
         delete_all(stage)
         fails(stage, route, fault)
-        yield from troubles(scene, stage, route, fault)
+        yield from troubles(scene, stage, fault)
         stage.mend()
         if not gone(stage):
             yield f"it does not end: {stage.messages()}"

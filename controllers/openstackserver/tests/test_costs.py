@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import pytest
+
 from capo import names
 from capo.controllers.openstackserver.tests.world import KIND, made, place, shown, status
 from capo.controllers.tests.stage import Stage
@@ -88,3 +90,26 @@ def test_a_deletion_of_twenty_seconds_costs_one_write_and_a_longer_one_is_told_o
     assert shown(stage, "InstanceReady") == ("False", "Deleting")
     stage.settle(for_s=30)
     assert not stage.exists(KIND, "s")
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 409, 503])
+def test_a_trunk_that_cannot_be_deleted_costs_six_requests_a_minute(stage: Stage, status: int) -> None:
+    network = place(stage, trunk=True)
+    stage.settle(for_s=30)
+    theirs = stage.member.make("/network/v2.0/ports", "port", network_id=network["id"], name="theirs")
+    (trunk,) = stage.inventory()["trunks"].values()
+    subport = {"port_id": theirs["id"], "segmentation_type": "vlan", "segmentation_id": 7}
+    stage.member.ask("PUT", f"/network/v2.0/trunks/{trunk['id']}/add_subports", {"sub_ports": [subport]})
+    route = {"service": "network", "method": "DELETE", "route": "/v2.0/trunks/{id}"}
+    stage.fault(match=route, effect={"status": status})
+    stage.delete(KIND, "s")
+    stage.settle(for_s=60)
+
+    for _ in range(5):
+        stage.cloud.counter.reset()
+        stage.settle(for_s=60)
+        assert len(stage.requests()) <= 6, stage.requests()
+
+    stage.mend()
+    stage.settle(for_s=300)
+    assert made(stage) == {"ports": 1}
