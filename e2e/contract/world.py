@@ -296,6 +296,15 @@ class World:
         self.ground.recorder.refuse(*self._test, exchange)
         return Refusal(error, exchange.status, error.message)
 
+    def refused_or_empty(self, ask: Callable[[], list[Body]]) -> None:
+        """Have a list refused or empty; a refusal is compared with the recordings."""
+        try:
+            found = ask()
+        except CapoError:
+            self.refused(ask)
+        else:
+            assert found == []
+
     @staticmethod
     def _error_of(call: Callable[[], object]) -> CapoError:
         try:
