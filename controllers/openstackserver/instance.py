@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 
-from capo.controllers.openstackserver import upstream, volumes, wanted
+from capo.controllers.openstackserver import drift, upstream, volumes, wanted
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
 from capo.controllers.openstackserver.userdata import user_data
 from capo.engine.steps import Create, Done, Outcome, Resource, Wait
@@ -75,7 +75,8 @@ def _changes(scope: ServerScope, found: Resource) -> str:
         changes.append(f"rebuilt from image {image_id}; it was made from {resolved.image_id}")
     if flavor and spec.flavor and not spec.flavor_id and flavor != spec.flavor:
         changes.append(f"resized to flavor {flavor}; it was made with {spec.flavor}")
-    return "; ".join(changes)
+    volume_ids = {record.id for record in scope.turn.ledger.of_kind("volume")}
+    return "; ".join([*changes, *drift.of_server(spec, volume_ids, found)])
 
 
 def _refuse_endless_build(scope: ServerScope, found: Resource) -> None:

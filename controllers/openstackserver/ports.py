@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from capo.api.v1beta2.port import ResolvedPortSpec
-from capo.controllers.openstackserver import upstream, wanted
+from capo.controllers.openstackserver import drift, upstream, wanted
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role, trunk_role
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Resource
 from capo.errors import CapoError
@@ -28,7 +29,16 @@ def ensure_ports(scope: ServerScope) -> Outcome:
         return Create("port", roles, lambda: _created_ports(scope, missing))
     for index, body in found.items():
         _tag(scope, "port", body, index)
-    return Done()
+    return Done("; ".join(_changes(scope, found)))
+
+
+def _changes(scope: ServerScope, found: Mapping[int, Resource | None]) -> Iterator[str]:
+    """Yield what somebody made of the ports meanwhile, in words."""
+    resolved = scope.resolved.ports if scope.resolved else ()
+    for index, wish in enumerate(resolved):
+        body = found.get(index)
+        if body and (text := drift.of_port(port_role(index), wish, body, server_id=scope.known_server_id)):
+            yield text
 
 
 def _created_ports(scope: ServerScope, missing: list[int]) -> dict[str, Resource]:

@@ -1,0 +1,100 @@
+"""What others changed on a server and its ports, in words; pure. It is told and never undone (W-34).
+
+Only what the spec asks for is compared, in one spelling of addresses; what was left to the cloud may be anything.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from capo.api.v1alpha1.openstackserver import OpenStackServerSpec
+from capo.api.v1beta2.port import ResolvedFixedIP, ResolvedPortSpec
+
+Body = Mapping[str, Any]
+
+
+def of_port(name: str, wanted: ResolvedPortSpec, found: Body, *, server_id: str | None) -> str:
+    """Return in what a port differs from what it was made as; empty when it does not.
+
+    Args:
+        name: what the port is called in the sentence.
+        server_id: of the server that is to use it; None before there is one.
+    """
+    parts = [*_port(wanted, found)]
+    if server_id and found.get("device_id") not in (None, "", server_id):
+        parts.append(f"who uses it ({found['device_id']})")
+    return f"{name} was changed by somebody: {', '.join(parts)}" if parts else ""
+
+
+def _port(wanted: ResolvedPortSpec, found: Body) -> Iterator[str]:
+    is_secured = wanted.enable_port_security is not False
+    if (
+        wanted.enable_port_security is not None
+        and found.get("port_security_enabled") is not wanted.enable_port_security
+    ):
+        yield "port security"
+    if is_secured and wanted.security_groups and set(found.get("security_groups") or ()) != set(wanted.security_groups):
+        yield "security groups"
+    if is_secured and _pairs_of_spec(wanted, found) != _pairs(found):
+        yield "allowed address pairs"
+    if not _addresses_fit(wanted, found):
+        yield "fixed IPs"
+    if bool(found.get("admin_state_up", True)) is not (wanted.admin_state_up is not False):
+        yield "admin state"
+
+
+def _pairs_of_spec(wanted: ResolvedPortSpec, found: Body) -> set[tuple[str, str]]:
+    own = found.get("mac_address")
+    return {(_address(pair.ip_address), _mac(pair.mac_address or own)) for pair in wanted.allowed_address_pairs}
+
+
+def _pairs(found: Body) -> set[tuple[str, str]]:
+    own = found.get("mac_address")
+    pairs = found.get("allowed_address_pairs") or ()
+    return {(_address(pair["ip_address"]), _mac(pair.get("mac_address") or own)) for pair in pairs}
+
+
+def _addresses_fit(wanted: ResolvedPortSpec, found: Body) -> bool:
+    """Tell whether a port still has each address that was asked for, and one in each subnet that was."""
+    has = [(each.get("subnet_id"), _address(each["ip_address"])) for each in found.get("fixed_ips") or ()]
+    return all(any(_fits(each, *one) for one in has) for each in wanted.fixed_ips)
+
+
+def _fits(wanted: ResolvedFixedIP, subnet: str | None, address: str) -> bool:
+    is_in_subnet = not wanted.subnet or wanted.subnet == subnet
+    return is_in_subnet and (not wanted.ip_address or _address(wanted.ip_address) == address)
+
+
+def _address(text: str) -> str:
+    """Return an address or CIDR in one spelling; what is neither stays as it is."""
+    try:
+        return str(ipaddress.ip_network(text, strict=False))
+    except ValueError:
+        return text
+
+
+def _mac(text: str | None) -> str:
+    return (text or "").lower().replace("-", ":")
+
+
+def of_server(spec: OpenStackServerSpec, volume_ids: set[str], found: Body) -> list[str]:
+    """Return what of a server's metadata, tags and volumes is not as it was made, in words.
+
+    Args:
+        volume_ids: of the volumes that it was made with.
+    """
+    metadata, tags = found.get("metadata"), found.get("tags")
+    attached = found.get("os-extended-volumes:volumes_attached")
+    changes = []
+    if isinstance(metadata, Mapping):
+        other = sorted(each.key for each in spec.server_metadata if metadata.get(each.key) != each.value)
+        changes += [f"metadata changed: {', '.join(other)}"] if other else []
+    if isinstance(tags, list):
+        gone = sorted(set(spec.tags) - set(tags))
+        changes += [f"tags removed: {', '.join(gone)}"] if gone else []
+    if isinstance(attached, list):
+        loose = sorted(volume_ids - {each["id"] for each in attached})
+        changes += [f"volumes detached: {', '.join(loose)}"] if loose else []
+    return changes
