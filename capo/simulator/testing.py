@@ -82,6 +82,12 @@ class Client:
         """Create a resource and return it."""
         return self.ask("POST", path, {kind: values})[kind]
 
+    def make_network(self, name: str = "own", cidr: str = "10.9.0.0/24") -> tuple[Any, Any]:
+        """Make a network with one subnet, as most users have it; return both."""
+        network = self.make("/network/v2.0/networks", "network", name=name)
+        values = {"network_id": network["id"], "cidr": cidr, "ip_version": 4}
+        return network, self.make("/network/v2.0/subnets", "subnet", **values)
+
     def order(self, **fault: Any) -> Any:
         """Order a fault and return it."""
         return self.ask("POST", "/_simulator/faults", fault)

@@ -162,9 +162,7 @@ class Stage:
 
     def network(self, cidr: str = "10.9.0.0/24") -> Object:
         """Make a network with a subnet, as a user would; its requests are not counted."""
-        made: Object = self.member.make("/network/v2.0/networks", "network", name="own")
-        values = {"network_id": made["id"], "cidr": cidr, "ip_version": 4}
-        self.member.make("/network/v2.0/subnets", "subnet", **values)
+        made: Object = self.member.make_network(cidr=cidr)[0]
         self.cloud.counter.reset()
         return made
 
