@@ -5,7 +5,8 @@ Source: Compute API, "Servers"; tags in the create since microversion 2.52.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,7 +16,11 @@ from capo.openstack.cloud import Body, Cloud
 from capo.openstack.kinds import NOVA
 
 MAX_TAGS: Final = 50
+MAX_USER_DATA: Final = 65535
+"""Characters of user data in base64."""
 _MAX_TAG: Final = 60
+_MAX_TEXT: Final = 255
+_KEY: Final = re.compile(r"[a-zA-Z0-9\-_:. ]{1,255}")
 
 
 @dataclass(frozen=True)
@@ -94,8 +99,9 @@ def create(cloud: Cloud, wanted: WantedServer) -> Body:
     """Make a server; return what is known of it: Nova answers with little more than the id.
 
     Raises:
-        InvalidSpecError: tags that Nova cannot take; nothing was sent.
+        InvalidSpecError: Nova cannot take it; nothing was sent.
     """
+    check(wanted)
     body = request(wanted)
     answer = cloud.post("compute", "/servers", json=body, microversion=NOVA)["server"]
     return {
@@ -161,16 +167,50 @@ def request(wanted: WantedServer) -> Body:
 
 
 def _tags(wanted: WantedServer) -> list[str]:
-    tags = list(dict.fromkeys([*wanted.tags, str(wanted.stamp)]))
-    wrong = [tag for tag in tags if not 0 < len(tag) <= _MAX_TAG or "/" in tag or "," in tag]
+    return list(dict.fromkeys([*wanted.tags, str(wanted.stamp)]))
+
+
+def check(wanted: WantedServer) -> None:
+    """Do nothing unless Nova refuses the server for the size or the characters of what it is told; pure.
+
+    Raises:
+        InvalidSpecError: it does; all that is wrong is named.
+    """
+    wrong = [*_wrong_tags(wanted), *_wrong_texts(wanted)]
     if wrong:
         raise InvalidSpecError(
-            f"Nova takes tags of 1 to {_MAX_TAG} characters without `/` and `,`; these are not: {', '.join(wrong)}",
-            next_step="Correct spec.tags of the machine or of the cluster.",
+            "; ".join(wrong),
+            next_step="Correct the spec of the machine, or spec.tags of the cluster; an OpenStackServer is made anew.",
         )
+
+
+def _wrong_tags(wanted: WantedServer) -> Iterator[str]:
+    tags = _tags(wanted)
+    if wrong := [tag for tag in tags if not _is_tag(tag)]:
+        yield f"Nova takes tags of 1 to {_MAX_TAG} characters without `/` and `,`; these are not: {', '.join(wrong)}"
     if len(tags) > MAX_TAGS:
-        raise InvalidSpecError(
-            f"{len(tags) - 1} tags; Nova takes {MAX_TAGS}, of which one is the provider's",
-            next_step="Remove some of spec.tags of the machine or of the cluster.",
+        yield f"{len(tags) - 1} tags; Nova takes {MAX_TAGS}, of which one is the provider's"
+    devices = [device.tag for device in wanted.block_devices if device.tag is not None]
+    if wrong := [tag for tag in devices if not _is_tag(tag)]:
+        yield (
+            f"the name of an additional block device is a tag of 1 to {_MAX_TAG} characters without `/` and `,`; "
+            f"these are not: {', '.join(wrong)}"
         )
-    return tags
+
+
+def _is_tag(text: str) -> bool:
+    return 0 < len(text) <= _MAX_TAG and "/" not in text and "," not in text
+
+
+def _wrong_texts(wanted: WantedServer) -> Iterator[str]:
+    keys = [key for key, value in wanted.metadata.items() if not _KEY.fullmatch(key) or len(value) > _MAX_TEXT]
+    if keys:
+        yield (
+            f"Nova takes metadata whose keys have 1 to {_MAX_TEXT} letters of English, digits, spaces or `-_:.`, with "
+            f"values of up to {_MAX_TEXT} characters; these are not: {', '.join(keys)}"
+        )
+    for what, text in (("key pair", wanted.key_name), ("availability zone", wanted.availability_zone)):
+        if text and len(text) > _MAX_TEXT:
+            yield f"the name of the {what} has {len(text)} characters, Nova takes {_MAX_TEXT}"
+    if len(wanted.user_data) > MAX_USER_DATA:
+        yield f"user data has {len(wanted.user_data)} characters in base64, Nova takes {MAX_USER_DATA}"

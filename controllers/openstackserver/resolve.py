@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from capo import names
 from capo.api.v1alpha1.openstackserver import OpenStackServerSpec, ResolvedServerSpec
 from capo.api.v1beta2.network import SecurityGroupParam, SubnetParam
 from capo.api.v1beta2.port import FixedIP, PortOpts
-from capo.controllers.openstackserver import orc
+from capo.controllers.openstackserver import limits, orc
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope
 from capo.engine import conditions
 from capo.engine.steps import Done, Outcome, Wait
@@ -98,20 +98,33 @@ def _is_refusal(error: CapoError) -> bool:
 def resolve_references(scope: ServerScope) -> Outcome:
     """Have every reference of the spec resolved; pinned before anything is made from it.
 
-    A server that is found by its stamp (its object was moved, its status lost) needs none of them.
+    Nor is anything made for a server that is sure to be refused. One that is found by its stamp (its object was moved,
+    its status lost) needs none of this.
     """
-    if scope.known_server_id is not None or is_whole(scope.server.spec, scope.resolved):
+    ledger = scope.turn.ledger
+    is_begun = bool(ledger.records or ledger.pending)
+    if scope.known_server_id is not None or (is_begun and is_whole(scope.server.spec, scope.resolved)):
         return Done()
     found = resolve(scope)
     if found.fields:
         known = (scope.resolved or ResolvedServerSpec()).to_dict()
         merged = ResolvedServerSpec.model_validate({**known, **found.fields})
         scope.turn.pinned["resolved"] = merged.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
+    found = found if is_begun else _with_limits(scope, found)
     if (found.error or found.wait) and _may_be_there(scope) and scope.observed.find("server", SERVER_ROLE):
         return Done()
     if found.error:
         raise found.error
     return found.wait or Done()
+
+
+def _with_limits(scope: ServerScope, found: Resolution) -> Resolution:
+    """Return what resolving came to with what the server would be refused for."""
+    try:
+        limits.check(scope)
+    except CapoError as error:
+        return replace(found, errors={**found.errors, "Limits": error})
+    return found
 
 
 def _may_be_there(scope: ServerScope) -> bool:

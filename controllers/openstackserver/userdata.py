@@ -9,9 +9,8 @@ from typing import Final
 from capo.controllers.openstackserver.scope import ServerScope
 from capo.errors import BootstrapDataNotFoundError, InvalidSpecError
 from capo.kube.kinds import SECRET
+from capo.openstack.server import MAX_USER_DATA
 
-MAX_BASE64: Final = 65535
-"""Characters of encoded user data that Nova takes (Compute API, "Create Server", ``user_data``)."""
 KEY: Final = "value"
 
 
@@ -38,8 +37,8 @@ def _single_layer(encoded: str, where: str) -> str:
     """Return data that is base64 exactly once: what is base64 already inside the Secret goes out as it is."""
     raw = base64.b64decode(encoded)
     data = raw.decode("ascii") if _is_base64(raw) else base64.b64encode(raw).decode("ascii")
-    if len(data) > MAX_BASE64:
-        raise InvalidSpecError(f"user data of {where} has {len(data)} characters in base64, Nova takes {MAX_BASE64}")
+    if len(data) > MAX_USER_DATA:
+        raise InvalidSpecError(f"user data of {where} has {len(data)} characters in base64, Nova takes {MAX_USER_DATA}")
     return data
 
 

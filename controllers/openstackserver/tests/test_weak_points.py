@@ -6,13 +6,17 @@ More of them are tested beside what they are about: grep for the number.
 from __future__ import annotations
 
 import base64
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
-from capo.controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
+from capo.controllers.openstackserver.tests.world import CLAIM, KIND, POOL, made, place, port, server, shown, status
 from capo.controllers.tests.stage import Stage
-from capo.kube.kinds import CLUSTER, SECRET
+from capo.kube.kinds import CLUSTER, IP_ADDRESS_CLAIM, SECRET
+
+DISK: Final = {"sizeGiB": 1, "storage": {"type": "Volume"}}
+PORT: Final = {"network": {"filter": {"name": "own"}}}
+ID_OF_PORT: Final = {"name": "mine", "key": "id", "value": "1"}
 
 
 def rows(stage: Stage, service: str, kind: str) -> dict[str, dict[str, Any]]:
@@ -198,21 +202,61 @@ def test_credentials_may_move_to_another_secret_w_12(stage: Stage) -> None:
         pytest.param({"userDataRef": {"name": "large"}}, "Nova takes 65535", id="W-24: too much user data"),
         pytest.param({"tags": ["x" * 61]}, "1 to 60 characters", id="a tag that is too long"),
         pytest.param({"tags": [f"t{i}" for i in range(50)]}, "Nova takes 50", id="too many tags"),
+        pytest.param({"serverMetadata": [{"key": "Größe", "value": "1"}]}, "are not: Größe", id="a key of metadata"),
+        pytest.param({"serverMetadata": [{"key": "k", "value": "x" * 256}]}, "are not: k", id="a value of metadata"),
+        pytest.param({"sshKeyName": "k" * 256}, "key pair has 256 characters", id="the name of a key pair"),
+        pytest.param({"availabilityZone": "z" * 256}, "zone has 256 characters", id="the name of a zone"),
+        pytest.param({"additionalBlockDevices": [{**DISK, "name": "a,b"}]}, "are not: a,b", id="a device with a comma"),
+        pytest.param({"additionalBlockDevices": [{**DISK, "name": "d" * 61}]}, "are not: ddd", id="a device's name"),
+        pytest.param({"ports": [{**PORT, "nameSuffix": "p" * 254}]}, "characters at most", id="the name of a port"),
+        pytest.param({"ports": [{**PORT, "tags": ["t" * 256]}]}, "characters at most", id="a tag of a port"),
+        pytest.param(
+            {"ports": [{**PORT, "valueSpecs": [ID_OF_PORT]}]}, "valueSpecs", id="a value spec that is refused"
+        ),
     ],
 )
-def test_what_nova_would_refuse_is_told_before_it_is_asked(stage: Stage, spec: dict[str, Any], words: str) -> None:
+def test_what_is_sure_to_be_refused_is_told_before_anything_is_made(
+    stage: Stage, spec: dict[str, Any], words: str
+) -> None:
     stage.put(SECRET, {"metadata": {"name": "empty"}, "data": {}})
     large = base64.b64encode(b"#" * 49_152).decode()
     stage.put(SECRET, {"metadata": {"name": "large"}, "data": {"value": large}})
-    place(stage, **spec)
+    place(stage, **{"rootVolume": {"sizeGiB": 1}, "floatingIPPoolRef": POOL, **spec})
 
     stage.settle(for_s=60)
 
-    assert shown(stage, "InstanceReady")[0] == "False"
+    assert shown(stage, "InstanceReady") == ("False", "DependencyFailed")
+    assert shown(stage, "DependenciesResolved")[0] == "False"
     assert words in stage.condition(KIND, "s", "InstanceReady")["message"]
-    assert not [asked for asked in stage.requests() if asked.startswith("POST /v2.1/servers")]
-    assert deleted(stage)
     assert made(stage) == {}
+    assert not stage.exists(IP_ADDRESS_CLAIM, CLAIM)
+    assert deleted(stage)
+
+
+def test_user_data_that_is_corrected_lets_the_server_be_made_w_24(stage: Stage) -> None:
+    large, small = (base64.b64encode(b"#" * size).decode() for size in (49_152, 10))
+    stage.put(SECRET, {"metadata": {"name": "data"}, "data": {"value": large}})
+    place(stage, userDataRef={"name": "data"})
+    stage.settle(for_s=60)
+
+    stage.edit(SECRET, "data", {"data": {"value": small}})
+    stage.settle(for_s=180)
+
+    assert status(stage)["ready"] is True
+
+
+def test_a_server_that_is_there_needs_its_user_data_no_more(stage: Stage) -> None:
+    stage.put(SECRET, {"metadata": {"name": "data"}, "data": {"value": base64.b64encode(b"#").decode()}})
+    place(stage, userDataRef={"name": "data"})
+    stage.settle(for_s=60)
+    stage.delete(SECRET, "data")
+    stage.edit(KIND, "s", {"status": None})
+
+    stage.start()
+    stage.settle(for_s=60)
+
+    assert status(stage)["ready"] is True
+    assert made(stage) == {"servers": 1, "ports": 1}
 
 
 def test_as_much_user_data_as_nova_takes_is_sent_w_24(stage: Stage) -> None:
