@@ -15,6 +15,7 @@ from capo.contract import clusters, machines, references
 from capo.controllers import server_child
 from capo.controllers.openstackmachine.scope import MachineScope
 from capo.controllers.server_spec import Purpose, server_spec
+from capo.engine.conditions import find
 from capo.engine.steps import Done, NotNeeded, Outcome, Wait
 from capo.errors import ForeignResourceError, InvalidSpecError, NotFoundError
 from capo.kube.errors import Conflict, Denied, Invalid
@@ -26,6 +27,7 @@ INFRASTRUCTURE: Final = "WaitingForClusterInfrastructure"
 BOOTSTRAP: Final = "WaitingForBootstrapData"
 NOT_READY: Final = "InstanceNotReady"
 DELETED: Final = "InstanceDeleted"
+ADDRESS: Final = "FloatingAddressFromPoolReady"
 
 
 def ensure(scope: MachineScope) -> Outcome:
@@ -41,7 +43,7 @@ def ensure(scope: MachineScope) -> Outcome:
     _have_credentials(scope, found)
     if found["metadata"].get("deletionTimestamp"):
         return Wait(DELETED, f"OpenStackServer {scope.name} is being deleted; replace the Machine")
-    return state(OpenStackServer.model_validate(found))
+    return state(OpenStackServer.model_validate(found), was_provisioned=was_provisioned(scope))
 
 
 def is_mine(scope: MachineScope, server: Object) -> bool:
@@ -189,23 +191,41 @@ def wanted(scope: MachineScope, spec: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def state(server: OpenStackServer) -> Outcome:
+def state(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
     """Return what the state of an OpenStackServer means for its machine (machines.md 2.6); pure.
 
     What goes on as it should is told in one sentence from beginning to end: each other one would be a write.
+
+    Args:
+        was_provisioned: the machine had a server once.
     """
     said = server_child.said(server.to_dict())
     match server.status.instance_state:
         case None | "" | "BUILD":
             return said if said and said.reason != NOT_READY else _on_its_way(server.metadata.name)
         case "ACTIVE":
-            return Done()
+            return _of_active(server, was_provisioned=was_provisioned)
         case "ERROR":
             return Wait("InstanceStateError", said.message if said else "the server is in state ERROR")
         case "DELETED":
             return Wait(DELETED, said.message if said else "the server was deleted; replace the Machine")
         case other:
             return Wait(NOT_READY, f"server {server.status.instance_id} is {other}", status="Unknown")
+
+
+def _of_active(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
+    """Return what an ACTIVE server means: its claimed address is waited for once, its loss later on is only told.
+
+    The Go provider waits for it, too: it records the server after the association (machines.md 1.12, 5).
+    """
+    has_pool = server.spec.floating_ip_pool_ref is not None
+    address = server_child.said(server.to_dict(), (ADDRESS,)) if has_pool else None
+    if has_pool and not server.status.ready and not was_provisioned:
+        name = server.metadata.name
+        return Wait(address.reason, f"{ADDRESS}: {address.message}") if address else _on_its_way(name)
+    shown = find(server.to_dict()["status"].get("conditions") or (), "InstanceReady") or {}
+    told = shown.get("message", "") if shown.get("status") == "True" else ""
+    return Done("; ".join(filter(None, (told, f"{ADDRESS}: {address.message}" if address else ""))))
 
 
 def remove(scope: MachineScope) -> Outcome:

@@ -209,6 +209,69 @@ def test_provisioned_and_addresses_stay_when_the_server_stops_im_3() -> None:
     assert world.condition(READY) == ("False", "InstanceStateError")
 
 
+POOL = {"apiGroup": names.GROUP, "kind": "OpenStackFloatingIPPool", "name": "pool"}
+NO_ADDRESS = {
+    "type": "FloatingAddressFromPoolReady",
+    "status": "False",
+    "reason": "FloatingIPError",
+    "message": "leads elsewhere",
+}
+
+
+def with_pool() -> World:
+    world = World()
+    world.edit(OPENSTACK_MACHINE, "worker", {"spec": {"floatingIPPoolRef": POOL}})
+    world.run()
+    return world
+
+
+def test_a_machine_whose_claimed_address_is_not_there_is_not_provisioned() -> None:
+    world = with_pool()
+    world.become_active(ready=False)
+    world.run()
+    assert world.condition(READY) == ("False", "InstanceNotReady")
+
+    world.become_active(ready=False, conditions=[NO_ADDRESS])
+    world.run()
+
+    assert world.condition(INSTANCE) == world.condition(READY) == ("False", "FloatingIPError")
+    assert world.message(INSTANCE) == "FloatingAddressFromPoolReady: leads elsewhere"
+    assert "initialization" not in world.obj()["status"]
+    assert "providerID" not in world.obj()["spec"]
+
+    world.become_active(conditions=[{**NO_ADDRESS, "status": "True", "reason": "Ready", "message": ""}])
+    world.run()
+
+    assert world.condition(READY) == ("True", "Ready")
+    assert world.obj()["status"]["initialization"] == {"provisioned": True}
+
+
+@pytest.mark.parametrize("was_ready", [True, False], ids=["it ran all the time", "its server was stopped meanwhile"])
+def test_a_machine_that_loses_its_claimed_address_stays_ready_and_tells(was_ready: bool) -> None:
+    world = with_pool()
+    world.become_active()
+    world.run()
+
+    world.become_active(ready=was_ready, conditions=[NO_ADDRESS])
+    world.run()
+
+    assert world.condition(INSTANCE) == world.condition(READY) == ("True", "Ready")
+    assert world.message(INSTANCE) == "FloatingAddressFromPoolReady: leads elsewhere"
+    assert world.obj()["status"]["initialization"] == {"provisioned": True}
+
+
+def test_what_others_made_of_a_server_is_told_on_its_machine() -> None:
+    world = World()
+    world.run()
+    rebuilt = {"type": "InstanceReady", "status": "True", "reason": "Ready", "message": "resized to flavor m1.large"}
+    world.become_active(conditions=[rebuilt])
+
+    world.run()
+
+    assert world.condition(INSTANCE) == ("True", "Ready")
+    assert world.message(INSTANCE) == "resized to flavor m1.large"
+
+
 def test_server_that_is_gone_is_never_made_again_im_12() -> None:
     world = World()
     world.run()
