@@ -1,0 +1,107 @@
+"""What is done better than in the Go provider: every row of the table has tests that exist and that name its number."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PAGE: Final = ROOT / "docs/reference/beyond.md"
+OF_CLUSTERS: Final = {f"W{number}" for number in range(1, 41)}
+OF_POOLS: Final = {8, 32, 33}
+OF_SERVERS: Final = {f"W-{number:02}" for number in range(1, 48) if number not in OF_POOLS}
+NUMBER: Final = re.compile(r"(?<![A-Za-z0-9])[wW](?:(\d{1,2})|[-_](\d\d))(?!\d)")
+"""``W12`` and ``_w12`` for clusters, ``W-12`` and ``_w_12`` for servers and machines."""
+TESTS: Final = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
+
+
+class Row(NamedTuple):
+    """One weak point.
+
+    Args:
+        tests: file and name of each.
+    """
+
+    number: str
+    theirs: str
+    ours: str
+    tests: list[tuple[str, str]]
+
+
+def rows() -> Iterator[Row]:
+    for line in PAGE.read_text(encoding="utf-8").splitlines():
+        if re.match(r"\| W", line):
+            number, theirs, ours, tests = (cell.strip() for cell in line.strip("| ").split(" | "))
+            yield Row(number, theirs, ours, TESTS.findall(tests))
+
+
+ROWS: Final = list(rows())
+
+
+@cache
+def functions(path: Path) -> dict[str, str]:
+    """Return the source of each test of a file, its decorators included."""
+    source = path.read_text(encoding="utf-8")
+    lines = source.splitlines()
+    found = {}
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            found[node.name] = "\n".join(lines[first - 1 : node.end_lineno])
+    return found
+
+
+def numbers(text: str) -> set[str]:
+    """Return the numbers that a text names, as the page spells them."""
+    spaced = re.sub(r"_(?=w_?\d)", " ", text)
+    return {f"W{int(plain)}" if plain else f"W-{dashed}" for plain, dashed in NUMBER.findall(spaced)}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("test_a_w3", {"W3"}),
+        ("test_a_w_03_w12", {"W-03", "W12"}),
+        ("test_a_w1_w_06_own_2", {"W1", "W-06"}),
+        ('id="W-22: no port"', {"W-22"}),
+        ("W10: built anew", {"W10"}),
+        ("the row 12 of WW3 and W123", set()),
+    ],
+)
+def test_numbers_are_read_in_every_spelling(text: str, expected: set[str]) -> None:
+    assert numbers(text) == expected
+
+
+def test_each_weak_point_has_one_row() -> None:
+    assert sorted(row.number for row in ROWS) == sorted(OF_CLUSTERS | OF_SERVERS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.number)
+def test_a_row_says_what_both_do_and_names_tests_that_name_its_number(row: Row) -> None:
+    assert row.theirs.endswith(".")
+    assert row.ours.endswith(".")
+    assert row.tests
+    for path, name in row.tests:
+        found = functions(ROOT / path)
+        assert name in found, f"{path} has no {name}"
+        assert row.number in numbers(found[name]), f"{name} does not name {row.number}"
+
+
+def test_a_number_that_a_test_names_is_in_the_table() -> None:
+    known = OF_CLUSTERS | OF_SERVERS | {f"W-{number:02}" for number in OF_POOLS}
+    named = {
+        number
+        for package in ("capo", "api", "controllers", "e2e")
+        for path in (ROOT / package).rglob("test_*.py")
+        if path != Path(__file__).resolve()
+        for name in functions(path)
+        for number in numbers(name)
+    }
+
+    assert named <= known
