@@ -25,6 +25,9 @@ class Sight(Protocol):
     def wrote(self, kind: str) -> None:
         """Demand a look that begins after now before anything of this kind is decided from its absence."""
 
+    def made(self, kind: str) -> None:
+        """Have it looked within a minute whether a create took effect twice."""
+
 
 class Clock(Protocol):
     """Seconds since 1970, injected so that tests own time."""
@@ -70,6 +73,7 @@ class CreateProtocol:
         for role, body in made.items():
             self.ledger.record(create.kind, role, body["id"])
             self.sight.learn(create.kind, body)
+        self.sight.made(create.kind)
         self.report(create, made)
         return None
 

@@ -8,6 +8,7 @@ raises :class:`NotYetObserved`; the observer wakes the object. Source of the rul
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -38,8 +39,10 @@ Upstream = Callable[[Body], bool]
 POLL_S: Final = 900.0
 LOOKS_S: Final = (3.0, 15.0, float("inf"))
 """When a create whose answer was lost is looked for, after it was begun and within its window; last at its end."""
-AFTERMATH_S: Final = 45.0
-"""How long after something was made for the second time it is looked whether the first one came after all."""
+AFTERMATH_S: Final = 40.0
+"""How long after a create it is looked whether it took effect twice, or whether one that was given up did after all."""
+AFTERMATH_GRID_S: Final = 15.0
+"""Creates within this time share that look."""
 
 
 class Clock(Protocol):
@@ -229,6 +232,12 @@ class Observed:
         """Demand a look that begins after now before anything of this kind is concluded from its absence."""
         self._observer.wrote(self._owner_id, kind)
 
+    def made(self, kind: str) -> None:
+        """Have the kind listed within a minute: a proxy, or a second manager, may have made the same once more."""
+        if kind in KINDS:
+            due_s = self._clock.now() + AFTERMATH_S
+            self._observer.look_later(kind, math.ceil(due_s / AFTERMATH_GRID_S) * AFTERMATH_GRID_S)
+
     def poll(self, kind: str, for_s: float = POLL_S) -> None:
         """Have the kind listed again and again; the object is woken when its resources change.
 
@@ -292,9 +301,7 @@ class Observed:
         if pending and self._started_s < pending.since_s + self._window_s:
             self._look_again(kind, pending)  # so that what turns up is adopted soon, not at the window's end
         elif pending:
-            self._observer.look_later(
-                kind, self._started_s + AFTERMATH_S
-            )  # the first one may come later than any should
+            self.made(kind)  # the first one may come later than any should
         if unreadable := self._observer.unreadable(kind):
             raise CloudUnavailableError(
                 f"{unreadable} {kind}s are in a part of the cloud that is down, so nobody can tell whose they are"

@@ -176,7 +176,7 @@ class Observer:
     def look_later(self, kind: str, at_s: float) -> None:
         """List everything of a kind at a time to come; only those whose resources changed are woken."""
         with self._lock:
-            self._schedules[kind].looks.append(at_s)
+            self._schedules[kind].looks.add(at_s)
         self.due_changed()
 
     def poll(self, kind: str, key: Hashable, for_s: float) -> None:
@@ -284,7 +284,7 @@ class Observer:
         running = sum(each.is_running for each in self._schedules.values())
         if self._is_closed or schedule.is_running or running >= MAX_AT_ONCE:
             return float("inf")
-        wanted = [at_s for _, at_s in schedule.demands.values()] + schedule.looks
+        wanted = [at_s for _, at_s in schedule.demands.values()] + [*schedule.looks]
         wanted += [schedule.began_s + schedule.pause_s()] if schedule.polls else []
         wanted += [schedule.began_s + IDLE_S] if schedule.tracked else []
         return max(min(wanted), schedule.retry_s) if wanted else float("inf")
@@ -392,7 +392,7 @@ class Observer:
         schedule.failures, schedule.retry_s = 0, NEVER_S
         if not is_full:
             return set()
-        schedule.looks = [at_s for at_s in schedule.looks if at_s > began_s]
+        schedule.looks = {at_s for at_s in schedule.looks if at_s > began_s}
         met = {key for key, (not_before_s, _) in schedule.demands.items() if not_before_s <= began_s}
         for key in met:
             del schedule.demands[key]

@@ -196,7 +196,7 @@ class Schedule:
     """Key -> until when its resources are looked at again and again."""
     paused: dict[Hashable, float] = field(default_factory=dict)
     """Key -> when its poll ended; one that polls again at once is no newcomer."""
-    looks: list[float] = field(default_factory=list)
+    looks: set[float] = field(default_factory=set)
     """When everything is listed once more, for nobody in particular."""
     tracked: set[Hashable] = field(default_factory=set)
     """Keys whose resources are looked at once in a while."""

@@ -178,5 +178,6 @@ def _disconnect(scope: ClusterScope, port: Resource) -> None:
             router.remove_interface(scope.cloud, router_id, fixed_ip["subnet_id"])
         except ConflictError as error:
             left = scope.observed.matching("floating_ip", lambda body: body.get("router_id") == router_id)
+            scope.observed.wrote("floating_ip")  # what is known of them is not all: the next attempt looks anew
             raise blockers.error(f"router {router_id}", left, "floating IP", error) from error
     scope.observed.forget("port", port["id"])

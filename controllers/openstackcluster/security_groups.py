@@ -102,6 +102,7 @@ def remove_security_groups(scope: ClusterScope) -> Outcome:
             security_group.delete(scope.cloud, body["id"])
         except ConflictError as error:
             users = scope.observed.matching("port", partial(_uses, body["id"]))
+            scope.observed.wrote("port")  # what is known of them is not all: the next attempt looks anew
             raise blockers.error(f"security group {body['id']}", users, "port", error) from error
         scope.observed.forget("security_group", body["id"])
         scope.tell("SuccessfulDeleteSecurityGroup", f"Deleted group {body.get('name')} with id {body['id']}")

@@ -122,6 +122,9 @@ class Sight:
     def wrote(self, kind: str) -> None:
         """Nothing."""
 
+    def made(self, kind: str) -> None:
+        """Nothing."""
+
 
 class SeenMembers:
     """Which members were seen in their pool, and when; shared by all passes, lost with the process."""

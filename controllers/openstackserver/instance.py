@@ -59,9 +59,7 @@ def _of_state(scope: ServerScope, found: Resource) -> Outcome:
         return Wait("InstanceDeleted", f"server {found['id']} was deleted; replace the Machine")
     scope.observed.poll("server")
     if state == "BUILD":
-        _refuse_endless_build(scope, found)
-        limit_s = scope.turn.tools.settings.instance_create_timeout_s
-        return Wait("InstanceNotReady", f"server {found['id']} is being built", after_s=limit_s)
+        return Wait("InstanceNotReady", f"server {found['id']} is being built", after_s=_left_to_build_s(scope, found))
     return Wait("InstanceNotReady", f"server {found['id']} is {state}", status="Unknown")
 
 
@@ -79,11 +77,19 @@ def _changes(scope: ServerScope, found: Resource) -> str:
     return "; ".join([*changes, *drift.of_server(spec, volume_ids, found)])
 
 
-def _refuse_endless_build(scope: ServerScope, found: Resource) -> None:
+def _left_to_build_s(scope: ServerScope, found: Resource) -> float:
+    """Return for how many seconds more a server may be in BUILD.
+
+    Raises:
+        ServerFailedError: for none.
+    """
     limit_s = scope.turn.tools.settings.instance_create_timeout_s
-    created = found.get("created")
-    if created and scope.turn.started_s - datetime.datetime.fromisoformat(created).timestamp() > limit_s:
+    if not (created := found.get("created")):
+        return limit_s
+    left_s = datetime.datetime.fromisoformat(created).timestamp() + limit_s - scope.turn.started_s
+    if left_s < 0:
         raise ServerFailedError(found["id"], fault=f"the server is in BUILD for more than {limit_s:.0f} s")
+    return left_s + 1.0
 
 
 def _failure(scope: ServerScope, found: Resource) -> ServerFailedError:

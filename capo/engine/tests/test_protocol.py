@@ -18,12 +18,16 @@ class Sight:
     def __init__(self) -> None:
         self.learned: list[tuple[str, str]] = []
         self.written: list[str] = []
+        self.looked_for_twins: list[str] = []
 
     def learn(self, kind: str, body: Mapping[str, Any]) -> None:
         self.learned.append((kind, body["id"]))
 
     def wrote(self, kind: str) -> None:
         self.written.append(kind)
+
+    def made(self, kind: str) -> None:
+        self.looked_for_twins.append(kind)
 
 
 class World:
@@ -77,6 +81,7 @@ def test_the_intent_is_stored_before_the_call_and_the_id_is_recorded_after_it() 
     assert {role: record.id for role, record in protocol.ledger.records.items()} == {"port-0": "a", "port-1": "b"}
     assert not protocol.ledger.pending
     assert world.sight.learned == [("port", "a"), ("port", "b")]
+    assert world.sight.looked_for_twins == ["port"]
 
 
 def test_a_refusal_leaves_no_intent() -> None:

@@ -53,6 +53,8 @@ class ToyScope:
 
     def wrote(self, kind: str) -> None: ...
 
+    def made(self, kind: str) -> None: ...
+
     def mine(self) -> list[Mapping[str, Any]]:
         return [body for body in self.cloud.things.values() if self.turn.owner in body["stamp"]]
 

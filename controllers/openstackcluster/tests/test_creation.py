@@ -102,7 +102,7 @@ def test_it_takes_few_requests_and_few_writes(world: World) -> None:
     world.up(**FULL)
 
     of_cluster = [write for write in world.kube.writes if write[1] == "OpenStackCluster"]
-    assert len(world.requests()) <= 27, world.requests()
+    assert len(world.requests()) <= 31, world.requests()  # four lists tell that nothing was made twice
     assert len(of_cluster) <= 12, of_cluster
 
 

@@ -78,7 +78,7 @@ def test_a_server_that_cannot_be_made_costs_six_requests_a_minute_whatever_its_v
 def test_a_deletion_of_twenty_seconds_costs_one_write_and_a_longer_one_is_told_of(stage: Stage) -> None:
     place(stage)
     stage.settle(for_s=30)
-    stage.cloud.timings.server_delete_s = 45.0
+    stage.cloud.timings.server_delete_s = 60.0
     stage.kube.writes.clear()
 
     stage.delete(KIND, "s")
@@ -88,7 +88,7 @@ def test_a_deletion_of_twenty_seconds_costs_one_write_and_a_longer_one_is_told_o
     assert stage.kube.writes == []
     stage.settle(for_s=15)
     assert shown(stage, "InstanceReady") == ("False", "Deleting")
-    stage.settle(for_s=30)
+    stage.settle(for_s=45)
     assert not stage.exists(KIND, "s")
 
 
