@@ -38,6 +38,8 @@ def test_what_is_asked_for_is_what_there_is(applied: Ground, wanted: Case) -> No
     assert server["name"] == name
     wanted.check(Seen(applied, obj, server, applied.records(obj, "port")))
     assert obj["status"]["resources"]["ports"] == [{"id": p["id"]} for p in applied.records(obj, "port")]
+    for type_ in ("PortsReady", "InstanceReady"):
+        assert not applied.condition(name, type_).get("message"), "W-34: nothing of it counts as changed by somebody"
 
 
 def test_nothing_is_left_of_servers_that_are_deleted(ground: Ground) -> None:
