@@ -18,7 +18,7 @@
     │   │   └── BootstrapDataNotFoundError
     │   ├── AmbiguousMatchError        a filter or a name matches more than one
     │   ├── ForeignResourceError       found by name, but stamped by another owner
-    │   ├── ServerFailedError          Nova's ERROR with its fault (NoValidHostError among them)
+    │   ├── ServerFailedError          Nova's ERROR with its fault (NoValidHostError among them, and ServerRebuiltError)
     │   ├── VolumeFailedError          Cinder's error states
     │   ├── LoadBalancerFailedError    Octavia's ERROR
     │   └── BlockedError               something of somebody else's is in the way of a deletion
@@ -275,6 +275,14 @@ class NoValidHostError(ServerFailedError):
 
     reason = "NoValidHost"
     advice = "Free capacity in the zone, or choose another flavor or failure domain; then replace the Machine."
+
+
+class ServerRebuiltError(ServerFailedError):
+    """Somebody rebuilt the server from another image: its disk is not the one that was made."""
+
+    reason = "ServerRebuilt"
+    retry = "Nothing is rebuilt here; that it has its image again is noticed within a minute."
+    advice = "Replace the Machine: what made it a node went with its disk."
 
 
 class VolumeFailedError(RetryableError):

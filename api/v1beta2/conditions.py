@@ -185,6 +185,8 @@ class Reason(StrEnum):
     """Ours: Nova put the server into ERROR."""
     NO_VALID_HOST = "NoValidHost"
     """Ours: Nova's scheduler found no host for the server."""
+    SERVER_REBUILT = "ServerRebuilt"
+    """Ours: somebody rebuilt the server from another image."""
     VOLUME_FAILED = "VolumeFailed"
     """Ours: Cinder put a volume into an error state."""
     LOAD_BALANCER_FAILED = "LoadBalancerFailed"

@@ -83,8 +83,9 @@ class ResourceKind:
         return any(body.get(name) for name in self.used_by)
 
     def seen_as(self, body: Body) -> tuple[Any, ...]:
-        """Return what an owner cares about: when it differs, the owner is woken."""
-        return tuple(body.get(name) for name in self.watched)
+        """Return what an owner cares about: when it differs, the owner is woken; where it is built is no news."""
+        is_building = body.get("status") == "BUILD"
+        return tuple(None if is_building and name == "hostId" else body.get(name) for name in self.watched)
 
 
 def _stamp_among(tags: Any) -> Stamp | None:
@@ -138,6 +139,7 @@ SERVER: Final = ResourceKind(
         "os-extended-volumes:volumes_attached",
         "image",
         "flavor",
+        "hostId",
     ),
     detail="/detail",
     microversion=NOVA,

@@ -27,6 +27,7 @@ INFRASTRUCTURE: Final = "WaitingForClusterInfrastructure"
 BOOTSTRAP: Final = "WaitingForBootstrapData"
 NOT_READY: Final = "InstanceNotReady"
 DELETED: Final = "InstanceDeleted"
+STATE_ERROR: Final = "InstanceStateError"
 ADDRESS: Final = "FloatingAddressFromPoolReady"
 
 
@@ -206,7 +207,7 @@ def state(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
         case "ACTIVE":
             return _of_active(server, was_provisioned=was_provisioned)
         case "ERROR":
-            return Wait("InstanceStateError", said.message if said else "the server is in state ERROR")
+            return Wait(STATE_ERROR, said.message if said else "the server is in state ERROR")
         case "DELETED":
             return Wait(DELETED, said.message if said else "the server was deleted; replace the Machine")
         case other:
@@ -224,6 +225,8 @@ def _of_active(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
         name = server.metadata.name
         return Wait(address.reason, f"{ADDRESS}: {address.message}") if address else _on_its_way(name)
     shown = find(server.to_dict()["status"].get("conditions") or (), "InstanceReady") or {}
+    if not server.status.ready and shown.get("reason") == STATE_ERROR:
+        return Wait(STATE_ERROR, shown["message"])  # somebody rebuilt it
     told = shown.get("message", "") if shown.get("status") == "True" else ""
     return Done("; ".join(filter(None, (told, f"{ADDRESS}: {address.message}" if address else ""))))
 

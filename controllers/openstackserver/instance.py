@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import datetime
 
-from capo.controllers.openstackserver import drift, upstream, volumes, wanted
+from capo.controllers.openstackserver import drift, moves, resolve, upstream, volumes, wanted
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
 from capo.controllers.openstackserver.userdata import user_data
 from capo.engine.steps import Create, Done, Outcome, Resource, Wait
-from capo.errors import CapoError, NoValidHostError, ServerFailedError
+from capo.errors import CapoError, NoValidHostError, ServerFailedError, ServerRebuiltError
 from capo.openstack import server, volume
 from capo.openstack.server import WantedServer
 
@@ -52,7 +52,8 @@ def _of_state(scope: ServerScope, found: Resource) -> Outcome:
     """Return what a server's state means (behaviour reference, machines.md 1.13)."""
     state = found.get("status") or "UNKNOWN"
     if state == "ACTIVE":
-        return Done(_changes(scope, found))
+        _refuse_rebuilt(scope, found)
+        return Done("; ".join([*_changes(scope, found), *moves.told(scope, found)]))
     if state == "ERROR":
         raise _failure(scope, found)
     if state == "DELETED":
@@ -63,18 +64,35 @@ def _of_state(scope: ServerScope, found: Resource) -> Outcome:
     return Wait("InstanceNotReady", f"server {found['id']} is {state}", status="Unknown")
 
 
-def _changes(scope: ServerScope, found: Resource) -> str:
+def _refuse_rebuilt(scope: ServerScope, found: Resource) -> None:
+    """Take the image of a server that was found and not made here as the one that it was made from.
+
+    The references of one whose status was lost, or that was taken over, are resolved anew, maybe to another image by
+    now: nothing is wrong with the server for that. One that boots from a volume shows no image.
+
+    Raises:
+        ServerRebuiltError: its image is not the one that it was made from.
+    """
+    resolved, image_id = scope.resolved, (found.get("image") or {}).get("id")
+    if not image_id or resolved is None or resolved.image_id.lower() in ("", image_id.lower()):
+        return
+    if scope.server.status.instance_id is None or scope.turn.is_taken_over:
+        scope.turn.pinned["resolved"] = resolve.pinned(resolved, imageID=image_id)
+        return
+    raise ServerRebuiltError(
+        found["id"], fault=f"rebuilt from image {image_id} by somebody; it was made from {resolved.image_id}"
+    )
+
+
+def _changes(scope: ServerScope, found: Resource) -> list[str]:
     """Return what somebody made of the server meanwhile, in words; empty when it is what it was made as."""
-    spec, resolved = scope.server.spec, scope.resolved
-    image_id = (found.get("image") or {}).get("id")
+    spec = scope.server.spec
     flavor = (found.get("flavor") or {}).get("original_name")
     changes = []
-    if image_id and resolved and resolved.image_id not in ("", image_id):
-        changes.append(f"rebuilt from image {image_id}; it was made from {resolved.image_id}")
     if flavor and spec.flavor and not spec.flavor_id and flavor != spec.flavor:
         changes.append(f"resized to flavor {flavor}; it was made with {spec.flavor}")
     volume_ids = {record.id for record in scope.turn.ledger.of_kind("volume")}
-    return "; ".join([*changes, *drift.of_server(spec, volume_ids, found)])
+    return [*changes, *drift.of_server(spec, volume_ids, found)]
 
 
 def _left_to_build_s(scope: ServerScope, found: Resource) -> float:
@@ -129,6 +147,7 @@ def remove_server(scope: ServerScope) -> Outcome:
             _delete(scope, body)
             _look_for_its_end(scope, body)
     if not left:
+        scope.hosts.forget(scope.known_server_id or "")
         return Done()
     scope.observed.poll("server")
     return Wait("Deleting", f"server {left[0]['id']} is being deleted")

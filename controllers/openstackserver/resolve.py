@@ -107,15 +107,19 @@ def resolve_references(scope: ServerScope) -> Outcome:
         return Done()
     found = resolve(scope)
     if found.fields:
-        known = (scope.resolved or ResolvedServerSpec()).to_dict()
-        merged = ResolvedServerSpec.model_validate({**known, **found.fields})
-        scope.turn.pinned["resolved"] = merged.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
+        scope.turn.pinned["resolved"] = pinned(scope.resolved or ResolvedServerSpec(), **found.fields)
     found = found if is_begun else _with_limits(scope, found)
     if (found.error or found.wait) and _may_be_there(scope) and scope.observed.find("server", SERVER_ROLE):
         return Done()
     if found.error:
         raise found.error
     return found.wait or Done()
+
+
+def pinned(known: ResolvedServerSpec, **fields: Any) -> dict[str, Any]:
+    """Return ``status.resolved`` with some of its fields replaced."""
+    merged = ResolvedServerSpec.model_validate({**known.to_dict(), **fields})
+    return merged.model_dump(by_alias=True, exclude_none=True, exclude_defaults=True)
 
 
 def _with_limits(scope: ServerScope, found: Resolution) -> Resolution:

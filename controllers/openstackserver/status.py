@@ -15,7 +15,7 @@ from capo.controllers.openstackserver import orc
 from capo.controllers.openstackserver.scope import ServerScope, port_role
 from capo.engine.conditions import Condition
 from capo.engine.steps import Failed, Held, Resource, Result, Results, Unseen, Wait, is_done
-from capo.errors import CapoError, ServerFailedError
+from capo.errors import CapoError, ServerFailedError, ServerRebuiltError
 
 ADDRESS: Final = "FloatingAddressFromPoolReady"
 INSTANCE: Final = "InstanceReady"
@@ -87,8 +87,13 @@ def of_pass(server: Resource | None, scope: ServerScope, results: Results) -> di
 
 
 def _is_ready(server: Resource | None, scope: ServerScope, results: Results) -> bool:
-    """Tell whether the server is ACTIVE and, before it is called ready for the first time, has its address."""
-    is_active = server is not None and server.get("status") == "ACTIVE"
+    """Tell whether the server is ACTIVE and, before it is called ready for the first time, has its address.
+
+    One that somebody rebuilt is not what was made. What nobody can look at is as it was seen last.
+    """
+    result = results[INSTANCE]
+    is_another = isinstance(result, Failed) and isinstance(result.error, ServerRebuiltError)
+    is_active = server is not None and server.get("status") == "ACTIVE" and not is_another
     return is_active and (scope.server.status.ready or is_done(results[ADDRESS]))
 
 

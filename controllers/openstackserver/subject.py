@@ -11,6 +11,7 @@ from capo.api.v1alpha1 import OpenStackServer
 from capo.controllers import namesakes, ownership, pausing
 from capo.controllers.identity import Identities
 from capo.controllers.openstackserver import status
+from capo.controllers.openstackserver.hosts import Hosts
 from capo.controllers.openstackserver.routes import ROUTES
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
 from capo.controllers.openstackserver.steps import PLAN
@@ -37,6 +38,7 @@ class ServerSubject:
 
     def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
         self._identities = identities
+        self._hosts = Hosts()
         self.concurrency = concurrency
 
     def gate(self, obj: Object, tools: Tools) -> Gate:
@@ -56,7 +58,7 @@ class ServerSubject:
             _take_over(server, turn.ledger)
         cloud = self._cloud(turn.obj)
         known_id = turn.ledger.id_of(SERVER_ROLE) or _upstream_id(server)
-        return ServerScope(turn, server, cloud, observed_of(turn, cloud), known_id)
+        return ServerScope(turn, server, cloud, observed_of(turn, cloud), known_id, self._hosts)
 
     def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
         """Return the owner whose stamps the recorded resources carry."""
@@ -129,8 +131,12 @@ def _upstream_id(server: OpenStackServer) -> str | None:
 
 
 def _seen(scope: ServerScope, results: Results) -> Resource | None:
-    """Return the server as this pass saw it; none that nobody has made yet is looked for."""
-    if scope.known_server_id is None and isinstance(results["InstanceReady"], Held):
+    """Return the server as this pass saw it.
+
+    None that nobody has made yet is looked for; one that was found is told of first by the step that compares it with
+    what it was made from.
+    """
+    if scope.server.status.instance_id is None and isinstance(results["InstanceReady"], Held):
         return None
     try:
         return scope.observed.find("server", SERVER_ROLE)

@@ -83,13 +83,16 @@ def test_servers_that_are_stopped_broken_or_deleted_are_not_ready_within_a_minut
 
 
 @pytest.mark.lab
-def test_server_that_an_operator_rebuilt_is_told_of(ground: Ground) -> None:
+def test_server_that_an_operator_rebuilt_is_not_ready_any_more(ground: Ground) -> None:
     ready(ground, "outside-rebuilt")
     other = ground.cloud.get("image", "/images", params={"name": OTHER_IMAGE})["images"][0]["id"]
 
     act(ground, "outside-rebuilt", rebuild={"imageRef": other})
 
     noticed(ground, {"rebuilt": lambda: f"rebuilt from image {other}" in message(ground, "outside-rebuilt")})
+    shown = status(ground, "outside-rebuilt")
+    assert (shown["ready"], shown["instanceState"]) == (False, "ACTIVE")
+    assert reason(ground, "outside-rebuilt") == "InstanceStateError"
     ground.delete(API, "openstackservers", "outside-rebuilt")
 
 

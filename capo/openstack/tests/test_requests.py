@@ -402,3 +402,11 @@ def test_listeners_and_monitors_are_changed_only_where_they_differ() -> None:
 )
 def test_the_stamp_is_read_where_it_was_written(kind: str, body: dict[str, Any], expected: Stamp | None) -> None:
     assert kinds.KINDS[kind].stamp_of(body) == expected
+
+
+def test_the_host_of_a_server_is_news_once_it_is_built() -> None:
+    building = {"status": "BUILD", "hostId": ""}
+    active = {"status": "ACTIVE", "hostId": "one"}
+
+    assert kinds.SERVER.seen_as(building) == kinds.SERVER.seen_as({**building, "hostId": "one"})
+    assert kinds.SERVER.seen_as(active) != kinds.SERVER.seen_as({**active, "hostId": "other"})

@@ -260,6 +260,21 @@ def test_a_machine_that_loses_its_claimed_address_stays_ready_and_tells(was_read
     assert world.obj()["status"]["initialization"] == {"provisioned": True}
 
 
+def test_a_machine_whose_server_somebody_rebuilt_is_not_ready_and_stays_provisioned() -> None:
+    world = World()
+    world.run()
+    world.become_active()
+    world.run()
+    rebuilt = {"type": "InstanceReady", "status": "False", "reason": "InstanceStateError", "message": "ServerRebuilt"}
+
+    world.become_active(ready=False, conditions=[rebuilt])
+    world.run()
+
+    assert world.condition(INSTANCE) == world.condition(READY) == ("False", "InstanceStateError")
+    assert "ServerRebuilt" in world.message(READY)
+    assert world.obj()["status"]["initialization"] == {"provisioned": True}
+
+
 def test_what_others_made_of_a_server_is_told_on_its_machine() -> None:
     world = World()
     world.run()

@@ -12,6 +12,7 @@ from capo.controllers.tests.stage import Stage
 from capo.simulator.nova_state import touch
 
 NOTICED_S = 61.0
+OTHER_IMAGE = "11111111-1111-4111-8111-111111111111"
 
 
 @pytest.fixture(autouse=True)
@@ -92,24 +93,94 @@ def test_an_error_is_told_within_a_minute_with_reason_text_and_code_w_18(stage: 
     assert re.search(r"\(request req-[0-9a-f-]{36}\)", message)
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        pytest.param({"image_id": "11111111-1111-4111-8111-111111111111"}, "rebuilt from image 11111111", id="rebuilt"),
-        pytest.param({"flavor": None}, "resized to flavor m1.medium", id="resized"),
-    ],
-)
-def test_a_server_that_was_made_another_is_told_of_within_a_minute(
-    stage: Stage, fields: dict[str, Any], words: str
-) -> None:
-    if "flavor" in fields:
-        fields = {"flavor": next(f for f in flavors(stage) if f["name"] == "m1.medium")}
-    change(stage, **fields)
+def test_a_server_that_was_resized_is_told_of_within_a_minute_and_stays_ready(stage: Stage) -> None:
+    change(stage, flavor=next(f for f in flavors(stage) if f["name"] == "m1.medium"))
 
     stage.settle(for_s=NOTICED_S)
 
-    assert words in stage.condition(KIND, "s", "InstanceReady")["message"]
+    assert "resized to flavor m1.medium" in stage.condition(KIND, "s", "InstanceReady")["message"]
     assert status(stage)["ready"] is True
+
+
+def test_a_server_that_was_rebuilt_is_not_ready_within_a_minute_and_is_again_with_its_image(stage: Stage) -> None:
+    image_id = server(stage)["image_id"]
+    change(stage, image_id=OTHER_IMAGE)
+    stage.settle(for_s=NOTICED_S)
+    assert (status(stage)["ready"], status(stage)["instanceState"]) == (False, "ACTIVE")
+    assert shown(stage, "InstanceReady") == ("False", "InstanceStateError")
+    assert shown(stage, "Ready")[0] == "False"
+    message = stage.condition(KIND, "s", "InstanceReady")["message"]
+    assert message.startswith("ServerRebuilt")
+    assert f"rebuilt from image {OTHER_IMAGE}" in message
+    assert f"made from {image_id}" in message
+
+    stage.start()
+    stage.settle(for_s=600)
+    assert shown(stage, "InstanceReady") == ("False", "InstanceStateError")
+
+    change(stage, image_id=image_id)
+    stage.settle(for_s=NOTICED_S)
+    assert status(stage)["ready"] is True
+    assert shown(stage, "Ready") == ("True", "Ready")
+
+
+@pytest.mark.parametrize("shown_as", [None, "upper case"], ids=["no image, as from a volume", "the same in upper case"])
+def test_a_server_that_shows_no_other_image_was_not_rebuilt(stage: Stage, shown_as: str | None) -> None:
+    change(stage, image_id=server(stage)["image_id"].upper() if shown_as else None)
+
+    stage.settle(for_s=NOTICED_S)
+
+    assert shown(stage, "InstanceReady") == ("True", "Ready")
+    assert status(stage)["ready"] is True
+
+
+def test_a_server_that_is_found_after_a_move_was_made_from_its_image_whatever_has_the_name_now(stage: Stage) -> None:
+    image_id = server(stage)["image_id"]
+    rename(stage, "image", "images", "tiny-image")
+    stage.edit(KIND, "s", {"status": None})
+
+    stage.start()
+    stage.settle(for_s=300)
+
+    assert status(stage)["ready"] is True
+    assert shown(stage, "InstanceReady") == ("True", "Ready")
+    assert status(stage)["resolved"]["imageID"] == image_id
+
+    change(stage, image_id=OTHER_IMAGE)
+    stage.settle(for_s=NOTICED_S)
+    assert status(stage)["ready"] is False
+
+
+def test_a_server_that_was_moved_between_two_looks_stays_ready_and_tells_when(stage: Stage) -> None:
+    stage.kube.writes.clear()
+    for host in ("one", "other"):
+        change(stage, host=host)
+        stage.settle(for_s=NOTICED_S)
+        told = stage.condition(KIND, "s", "InstanceReady")["message"]
+
+    assert re.fullmatch(r"moved to another host, noticed at \S+Z", told)
+    assert shown(stage, "Ready") == ("True", "Ready")
+    assert status(stage)["ready"] is True
+    assert stage.events.reasons().count("ServerMoved") == 2
+    assert len(stage.kube.writes) == 2
+
+    stage.start()
+    stage.settle(for_s=700)
+    assert len(stage.kube.writes) == 2
+    assert stage.condition(KIND, "s", "InstanceReady")["message"] == told
+
+
+def test_a_move_is_seen_without_a_request_more(stage: Stage) -> None:
+    stage.cloud.counter.reset()
+    stage.settle(for_s=600)
+    still = len(stage.requests())
+
+    change(stage, host="other")
+    stage.cloud.counter.reset()
+    stage.settle(for_s=600)
+
+    assert len(stage.requests()) <= still
+    assert "ServerMoved" in stage.events.reasons()
 
 
 def flavors(stage: Stage) -> list[dict[str, Any]]:

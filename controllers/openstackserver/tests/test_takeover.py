@@ -64,6 +64,23 @@ def test_everything_is_recorded_and_nothing_is_changed(theirs: Stage) -> None:
     assert set(records) == {"server", "port-0", "trunk-0", "volume-root", "volume-0"}
 
 
+def test_a_server_whose_status_names_another_image_was_not_rebuilt(stage: Stage) -> None:
+    place(stage)
+    stage.settle(for_s=60)
+    stage.simulator.call(lambda: unstamp(stage))
+    resolved = {**status(stage)["resolved"], "imageID": "11111111-1111-4111-8111-111111111111"}
+    lost = {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}}
+    stage.edit(KIND, "s", {**lost, "status": {**WITH_STATUS, "resolved": resolved}})
+
+    stage.start()
+    stage.settle(for_s=300)
+
+    assert is_settled(stage)
+    assert status(stage)["ready"] is True
+    assert stage.condition(KIND, "s", "InstanceReady")["status"] == "True"
+    assert status(stage)["resolved"]["imageID"] == server(stage)["image_id"]
+
+
 @pytest.mark.parametrize("is_known", [True, False], ids=["after a first run", "at once"])
 def test_all_of_it_goes_with_the_object(theirs: Stage, is_known: bool) -> None:
     if is_known:
