@@ -18,7 +18,7 @@
     │   │   └── BootstrapDataNotFoundError
     │   ├── AmbiguousMatchError        a filter or a name matches more than one
     │   ├── ForeignResourceError       found by name, but stamped by another owner
-    │   ├── ServerFailedError          Nova's ERROR with its fault (NoValidHostError among them, and ServerRebuiltError)
+    │   ├── ServerFailedError          Nova's ERROR: NoValidHostError, PortFailedError, other faults; ServerRebuiltError
     │   ├── VolumeFailedError          Cinder's error states
     │   ├── LoadBalancerFailedError    Octavia's ERROR
     │   └── BlockedError               something of somebody else's is in the way of a deletion
@@ -275,6 +275,13 @@ class NoValidHostError(ServerFailedError):
 
     reason = "NoValidHost"
     advice = "Free capacity in the zone, or choose another flavor or failure domain; then replace the Machine."
+
+
+class PortFailedError(ServerFailedError):
+    """Nova could not have the server's network: Neutron did not bind a port, or did not say so in time."""
+
+    reason = "PortFailed"
+    advice = "See the port's binding and Neutron's agents on the host; then replace the Machine."
 
 
 class ServerRebuiltError(ServerFailedError):

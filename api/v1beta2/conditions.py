@@ -185,6 +185,8 @@ class Reason(StrEnum):
     """Ours: Nova put the server into ERROR."""
     NO_VALID_HOST = "NoValidHost"
     """Ours: Nova's scheduler found no host for the server."""
+    PORT_FAILED = "PortFailed"
+    """Ours: Neutron did not bind a port of the server, or did not say so in time."""
     SERVER_REBUILT = "ServerRebuilt"
     """Ours: somebody rebuilt the server from another image."""
     VOLUME_FAILED = "VolumeFailed"

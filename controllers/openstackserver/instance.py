@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import datetime
 
-from capo.controllers.openstackserver import drift, moves, resolve, upstream, volumes, wanted
+from capo.controllers.openstackserver import drift, moves, nova_faults, resolve, upstream, volumes, wanted
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
 from capo.controllers.openstackserver.userdata import user_data
 from capo.engine.steps import Create, Done, Outcome, Resource, Wait
-from capo.errors import CapoError, NoValidHostError, ServerFailedError, ServerRebuiltError
+from capo.errors import CapoError, ServerFailedError, ServerRebuiltError
 from capo.openstack import server, volume
 from capo.openstack.server import WantedServer
 
@@ -114,9 +114,8 @@ def _failure(scope: ServerScope, found: Resource) -> ServerFailedError:
     fault = found.get("fault") or {}
     text = str(fault.get("message") or "the server is in state ERROR and Nova gives no fault")
     code = fault.get("code")
-    kind = NoValidHostError if "No valid host" in text else ServerFailedError
     words = f"{text.rstrip(' .')} (fault code {code})" if code else text
-    return kind(found["id"], fault=words, code=code, request_id=_request_id(scope, found))
+    return nova_faults.kind_of(text)(found["id"], fault=words, code=code, request_id=_request_id(scope, found))
 
 
 def _request_id(scope: ServerScope, found: Resource) -> str | None:
