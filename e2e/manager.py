@@ -11,13 +11,22 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from capo.crdgen import files
 from capo.local.rig import Rig
 
 if TYPE_CHECKING:
     from e2e.crash.nursery import Nursery, Offspring
+
+ON_LOOPBACK: Final = (
+    "--health-addr=127.0.0.1:0",
+    "--diagnostics-address=127.0.0.1:0",
+    "--insecure-diagnostics=true",
+    "--webhook-host=127.0.0.1",
+    "--webhook-port=0",
+)
+"""Flags of a manager that serves whatever it serves on free ports, to this machine alone."""
 
 
 @dataclass
@@ -108,8 +117,7 @@ def running(manager: Manager) -> Iterator[Manager]:
 def shipped(rig: Rig, log: Path, *flags: str) -> Iterator[Manager]:
     """Run a manager as it ships, under its own account, on a rig with our kinds (conversion stripped)."""
     rig.install_crds(files.load(), strip_conversion=True)
-    loopback = ("--health-addr=127.0.0.1:0", "--diagnostics-address=127.0.0.1:0", "--insecure-diagnostics=true")
-    with running(Manager(rig.install_provider_account(), log, (*loopback, "--v=4", *flags))) as made:
+    with running(Manager(rig.install_provider_account(), log, (*ON_LOOPBACK, "--v=4", *flags))) as made:
         yield made
 
 

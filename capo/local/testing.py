@@ -16,7 +16,8 @@ import pytest
 import requests
 
 from capo.local import layout
-from capo.local.binaries import cache_folder
+from capo.local.binaries import Binaries, cache_folder
+from capo.local.modules import MANIFESTS
 from capo.local.processes import started_at
 from capo.local.rig import Rig
 
@@ -51,6 +52,13 @@ def api_server(rigs_folder: Path) -> Iterator[Rig]:
 def rig(rigs_folder: Path) -> Iterator[Rig]:
     """Yield a whole rig: Cluster API's managers and what stands in for workload clusters are running."""
     yield from _session_rig(rigs_folder, "all")
+
+
+def core_definitions() -> dict[str, dict[str, Any]]:
+    """Return Cluster API's own definitions of its core kinds, by name, such as ``machines.cluster.x-k8s.io``."""
+    path = Binaries.of_user().require([MANIFESTS], say=print)[MANIFESTS]
+    found = json.loads(path.read_text(encoding="utf-8"))["core"]
+    return {each["metadata"]["name"]: each for each in found if each["kind"] == "CustomResourceDefinition"}
 
 
 def session_folder(rigs: Path, purpose: str) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import json
 import os
 import shutil
 import sys
@@ -19,9 +18,8 @@ import yaml
 from capo.crdgen import files
 from capo.local import ports
 from capo.local.binaries import cache_folder
-from capo.local.modules import MANIFESTS
 from capo.local.rig import Rig
-from capo.local.testing import session_folder
+from capo.local.testing import core_definitions, session_folder
 from capo.simulator.testing import credentials
 from e2e.bench.floor import Latencies
 from e2e.bench.measure import Gauge
@@ -43,8 +41,7 @@ def api_server(logs: Path | None = None) -> Iterator[Rig]:
     rig = Rig(session_folder(cache_folder() / "rigs", "bench"))
     try:
         rig.up("api")
-        rendered = json.loads(rig.build()[MANIFESTS].read_text(encoding="utf-8"))
-        theirs = [m for m in rendered["core"] if m["kind"] == "CustomResourceDefinition"]
+        theirs = core_definitions().values()
         rig.install_crds([crd for crd in theirs if crd["spec"]["names"]["kind"] in NEEDED_KINDS])
         rig.install_crds(files.load())
         yield rig

@@ -13,10 +13,8 @@ from typing import Any, Final
 import yaml
 
 from capo.crdgen import files
-from capo.local import binaries
-from capo.local.manifests import load
-from capo.local.modules import MANIFESTS
 from capo.local.rig import Rig
+from capo.local.testing import core_definitions
 from capo.simulator.cloud import Cloud, Timings
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
@@ -100,17 +98,11 @@ class Ground:
             user.make("/compute/v2.1/os-keypairs", "keypair", name=KEY_PAIR, public_key=PUBLIC_KEY)
 
 
-def core_definitions() -> list[dict[str, Any]]:
-    """Return Cluster API's own definitions of the kinds that are needed."""
-    path = binaries.Binaries.of_user().require([MANIFESTS], say=print)[MANIFESTS]
-    (document,) = load(path)
-    return [m for m in document["core"] if m["metadata"]["name"] in CORE_KINDS]
-
-
 @contextlib.contextmanager
 def ground(rig: Rig, folder: Path) -> Iterator[Ground]:
     """Have the kinds served and the rest running on an API server without any controllers."""
-    rig.install_crds([*files.load(), *core_definitions()], strip_conversion=True)
+    core = core_definitions()
+    rig.install_crds([*files.load(), *(core[name] for name in CORE_KINDS)], strip_conversion=True)
     kubeconfig = rig.install_provider_account()
     cloud = Cloud(timings=replace(QUICK))
     with (

@@ -61,8 +61,7 @@ def prepare_server(world: World) -> None:
 
 def user_network(client: Client) -> str:
     """Make a network with subnet, router and floating IP as the project's user; return the address."""
-    own = client.make("/network/v2.0/networks", "network", name="own")
-    subnet = client.make("/network/v2.0/subnets", "subnet", network_id=own["id"], cidr="10.9.0.0/24", ip_version=4)
+    _, subnet = client.make_network()
     (public,) = client.ask("GET", "/network/v2.0/networks?router:external=true")["networks"]
     router = client.make("/network/v2.0/routers", "router", external_gateway_info={"network_id": public["id"]})
     path = f"/network/v2.0/routers/{router['id']}/add_router_interface"
@@ -106,7 +105,7 @@ def _leads_to(world: World) -> list[str | None]:
 def is_server_gone(world: World) -> bool:
     """Tell whether the server is gone, its claim, too, and the user's floating IP leads nowhere."""
     claims = f"/apis/{IPAM}/namespaces/{world.namespace}/ipaddressclaims"
-    is_left = world.get("openstackservers", NAME) or world.api.get(claims)["items"]
+    is_left = world.find("openstackservers", NAME) or world.api.get(claims)["items"]
     return not is_left and not any(_leads_to(world))
 
 
@@ -188,7 +187,7 @@ def delete_control_plane(world: World) -> None:
 
 def is_cluster_gone(world: World) -> bool:
     """Tell whether nothing of the cluster is left in Kubernetes."""
-    return not world.ours() and world.get("clusters", NAME) is None
+    return not world.ours() and world.find("clusters", NAME) is None
 
 
 def prepare_bastion(world: World) -> None:
@@ -196,7 +195,7 @@ def prepare_bastion(world: World) -> None:
     world.start()
     world.apply(*cluster(bastion={"enabled": True, "spec": SERVER}))
     world.until("the first bastion is up", lambda: has_bastion(world))
-    server = world.get("openstackservers", BASTION)
+    server = world.find("openstackservers", BASTION)
     assert server is not None
     world.patch("openstackclusters", NAME, {"metadata": {"annotations": {"first": server["metadata"]["uid"]}}})
 
@@ -217,7 +216,7 @@ def has_bastion(world: World) -> bool:
 
 def has_new_bastion(world: World) -> bool:
     """Tell whether the bastion is up and another one than before."""
-    server, infra = world.get("openstackservers", BASTION), world.get("openstackclusters", NAME)
+    server, infra = world.find("openstackservers", BASTION), world.find("openstackclusters", NAME)
     if server is None or infra is None:
         return False
     first = infra["metadata"]["annotations"]["first"]

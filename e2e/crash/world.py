@@ -2,41 +2,38 @@
 
 from __future__ import annotations
 
-import base64
 import collections
 import contextlib
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo.local.errors import ApiError
 from capo.simulator.faults import Order
-from capo.simulator.simulator import Simulator
+from capo.simulator.testing import Inventory, inventory, more_than
 from e2e.crash.ground import Ground, Tenant
 from e2e.kube_proxy import KubeProxy
-from e2e.manager import Manager, wait_until
+from e2e.manager import ON_LOOPBACK, Manager, wait_until
 from e2e.player import Player, Pool
+from e2e.worlds import Namespace, opaque
 
 WINDOW_S: Final = 2
 """The window of an ambiguous create; 60 s in production."""
 LIMIT_S: Final = 180.0
 """How long something may take on a machine that has other things to do; undisturbed it takes a few seconds."""
 LOOK_S: Final = 0.15
-GROUP: Final = "infrastructure.cluster.x-k8s.io"
-CORE: Final = "cluster.x-k8s.io"
-OURS: Final = {"openstackclusters": "v1beta2", "openstackmachines": "v1beta2", "openstackservers": "v1alpha1"}
+OURS: Final = ("openstackclusters", "openstackmachines", "openstackservers")
 STAMP: Final = re.compile(r"capo:[a-z0-9]{13}:([a-z0-9-]+)")
 Object = dict[str, Any]
-Inventory = Mapping[str, Mapping[str, Any]]
 Signature = collections.Counter[tuple[str, str]]
 """How many resources there are of each kind and role; the role is empty where a resource carries no stamp."""
 
 
 @dataclass
-class World:
+class World(Namespace):
     """What one run works with.
 
     Args:
@@ -50,7 +47,6 @@ class World:
     ground: Ground
     tenant: Tenant
     manager: Manager
-    namespace: str
     proxy: KubeProxy | None = None
     has_other_writer: bool = False
     meddle: Callable[[], None] = lambda: None
@@ -59,45 +55,17 @@ class World:
     before: Inventory = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.api = self.ground.rig.api
         self.players: list[Player | Pool] = [Player(self.api, self.namespace)]
 
     # -- Kubernetes -------------------------------------------------------------------------------------------------
 
-    def apply(self, *objects: Object) -> None:
-        """Have objects in the namespace of this run."""
-        self.api.apply([{**o, "metadata": {**o["metadata"], "namespace": self.namespace}} for o in objects])
-
-    def get(self, plural: str, name: str) -> Object | None:
-        """Return an object, None when it is gone."""
-        return self.api.find(self.path(plural, name))
-
-    def status(self, plural: str, name: str) -> Object:
-        """Return the status of an object, empty when there is none."""
-        found: Object = (self.get(plural, name) or {}).get("status") or {}
-        return found
-
-    def delete(self, plural: str, name: str) -> None:
-        """Ask for an object's deletion."""
-        self.api.delete(self.path(plural, name))
-
-    def patch(self, plural: str, name: str, patch: Object) -> None:
-        """Merge patch an object as a user would."""
-        self.api.patch(self.path(plural, name), patch)
-
-    def path(self, plural: str, name: str = "") -> str:
-        """Return the path of an object, or of all of them."""
-        group, version = (GROUP, OURS[plural]) if plural in OURS else (CORE, "v1beta2")
-        return f"/apis/{group}/{version}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
-
     def secret(self, name: str = "cloud") -> Object:
         """Return the Secret with the credentials."""
-        data = base64.b64encode(self.tenant.clouds.encode()).decode()
-        return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": {"clouds.yaml": data}}
+        return opaque(name, {"clouds.yaml": self.tenant.clouds.encode()})
 
     def ours(self) -> list[tuple[str, Object]]:
         """Return all objects of ours with their plural."""
-        return [(plural, obj) for plural in OURS for obj in self.api.get(self.path(plural))["items"]]
+        return [(plural, obj) for plural in OURS for obj in self.list(plural)]
 
     # -- OpenStack --------------------------------------------------------------------------------------------------
 
@@ -126,11 +94,10 @@ class World:
     def signature(self) -> Signature:
         """Return what there is more than before."""
         found: Signature = collections.Counter()
-        for kind, items in self.inventory().items():
-            for id_, item in items.items():
-                if id_ not in self.before.get(kind, {}):
-                    stamp = STAMP.search(json.dumps(item, default=str))
-                    found[kind, stamp[1] if stamp else ""] += 1
+        for kind, items in more_than(self.before, self.inventory()).items():
+            for item in items.values():
+                stamp = STAMP.search(json.dumps(item, default=str))
+                found[kind, stamp[1] if stamp else ""] += 1
         return found
 
     # -- time -------------------------------------------------------------------------------------------------------
@@ -180,7 +147,7 @@ def world(ground: Ground, *flags: str, with_proxy: bool = False) -> Iterator[Wor
         manager = Manager(
             kubeconfig, ground.folder / f"{name}.log", (*flags_of(name, ground), *flags), nursery=ground.nursery
         )
-        made = World(ground, ground.tenant(name), manager, name, proxy)
+        made = World(ground.rig.api, name, ground, ground.tenant(name), manager, proxy)
         made.apply(made.secret())
         made.before = made.inventory()
         try:
@@ -195,35 +162,7 @@ def flags_of(namespace: str, ground: Ground) -> tuple[str, ...]:
     return (
         f"--namespace={namespace}",
         f"--ambiguous-create-window={WINDOW_S}s",
-        "--health-addr=127.0.0.1:0",
-        "--diagnostics-address=127.0.0.1:0",
-        "--insecure-diagnostics=true",
-        "--webhook-host=127.0.0.1",
-        "--webhook-port=0",
+        *ON_LOOPBACK,
         f"--webhook-cert-dir={ground.folder / 'no-certificates'}",
         "--v=4",
     )
-
-
-def inventory(simulator: Simulator) -> Inventory:
-    """Return everything in the cloud by kind and id, identities and each project's default group aside."""
-
-    def look() -> Inventory:
-        simulator.cloud.run_due()
-        return simulator.cloud.inventory()
-
-    found = {
-        f"{service}/{kind}": {item.get("id") or item["name"]: item for item in items}
-        for service, kinds in simulator.call(look).items()
-        if service != "identity"
-        for kind, items in kinds.items()
-    }
-    groups = found.get("network/security_groups", {})
-    # A project's default group comes with its first request, whoever makes it, and stays.
-    default = {id_ for id_, group in groups.items() if group["name"] == "default"}
-    return {
-        kind: {
-            i: item for i, item in items.items() if i not in default and item.get("security_group_id") not in default
-        }
-        for kind, items in found.items()
-    }

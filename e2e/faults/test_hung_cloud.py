@@ -36,19 +36,19 @@ def test_a_hung_cloud_does_not_slow_the_others(world: World) -> None:
     began_s = time.monotonic()
 
     with Simulator.start() as healthy:
-        other = World(world.api, healthy, world.manager, world.namespace, {})
+        other = World(world.api, world.namespace, healthy, world.manager, {})
         other.apply(other.secret("healthy"), objects.server("other", other.network(), identity="healthy"))
         other.until("the other cloud's server is there", lambda: is_ready(other, "other"), limit_s=IN_TIME_S)
         assert hanging(world)
         assert time.monotonic() - began_s < HANGS_S
         other.delete("openstackservers", "other")
-        other.until("the other cloud's server is gone", lambda: not other.get("openstackservers", "other"))
+        other.until("the other cloud's server is gone", lambda: not other.find("openstackservers", "other"))
 
     world.mend()
     world.until("those that hung come up", lambda: all(is_ready(world, name) for name in names), limit_s=150)
     for name in names:
         world.delete("openstackservers", name)
-    world.until("they are gone", lambda: not any(world.get("openstackservers", name) for name in names), limit_s=90)
+    world.until("they are gone", lambda: not any(world.find("openstackservers", name) for name in names), limit_s=90)
 
 
 def is_ready(world: World, name: str) -> bool:

@@ -6,23 +6,18 @@ objects cost: tokens, version discovery and shared lists included.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import time
-import uuid
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
 
 import yaml
 
-from capo.local.apiclient import Api
 from capo.local.rig import Rig
-from capo.simulator.simulator import Simulator
-from capo.simulator.testing import Client
-from e2e.crash.world import inventory
+from e2e import worlds
 from e2e.faults import objects
-from e2e.manager import Manager, wait_until
+from e2e.manager import Manager
 
 Object = dict[str, Any]
 
@@ -32,66 +27,29 @@ PER_MINUTE: Final = 6
 """Requests that a failing object may cost."""
 MINUTE_S: Final = 60.0
 SOON_S: Final = 30.0
-_BASES: Final[Mapping[str, str]] = {
-    "clusters": "/apis/cluster.x-k8s.io/v1beta2",
-    "machines": "/apis/cluster.x-k8s.io/v1beta2",
-    "openstackclusters": "/apis/infrastructure.cluster.x-k8s.io/v1beta2",
-    "openstackmachines": "/apis/infrastructure.cluster.x-k8s.io/v1beta2",
-    "openstackservers": "/apis/infrastructure.cluster.x-k8s.io/v1alpha1",
-    "secrets": "/api/v1",
-    "events": "/apis/events.k8s.io/v1",
-}
 
 
 @dataclass
-class World:
+class World(worlds.World):
     """What one story works with.
 
     Args:
-        before: what is in the cloud from the start, by kind and id.
-        users: ids of what the story itself made, as a user of the cloud.
         counts_since_s: when the minute of watching began.
     """
 
-    api: Api
-    simulator: Simulator
-    manager: Manager
-    namespace: str
-    before: Mapping[str, Mapping[str, Any]]
-    users: set[str] = field(default_factory=set)
     counts_since_s: float = 0.0
+    soon_s: ClassVar[float] = SOON_S
 
     # -- Kubernetes -------------------------------------------------------------------------------------------------
 
     def apply(self, *wanted: Object) -> None:
-        """Have objects in the namespace."""
+        """Have objects in the namespace, labelled for the manager of this folder."""
         self.api.apply([objects.placed(obj, self.namespace, WATCH_FILTER) for obj in wanted])
-
-    def get(self, plural: str, name: str) -> Object | None:
-        """Return an object, None when it is gone."""
-        return self.api.find(self._path(plural, name))
-
-    def patch(self, plural: str, name: str, patch: Object) -> None:
-        """Apply a merge patch."""
-        self.api.patch(self._path(plural, name), patch)
-
-    def delete(self, plural: str, name: str) -> None:
-        """Ask for an object's deletion."""
-        self.api.delete(self._path(plural, name))
-
-    def condition(self, plural: str, name: str, type_: str) -> Object:
-        """Return a condition of an object, empty without one."""
-        shown = ((self.get(plural, name) or {}).get("status") or {}).get("conditions") or ()
-        return next((c for c in shown if c["type"] == type_), {})
 
     def _warnings(self, name: str, word: str) -> list[str]:
         """Return what Events of the provider on objects of a name warn of with a word."""
-        items = self.api.get(f"{_BASES['events']}/namespaces/{self.namespace}/events")["items"]
-        ours = [event for event in items if event["regarding"]["name"] == name and event["type"] == "Warning"]
-        return [event["note"] for event in ours if word in event["note"]]
-
-    def _path(self, plural: str, name: str) -> str:
-        return f"{_BASES[plural]}/namespaces/{self.namespace}/{plural}/{name}"
+        ours = [event for event in self.list("events") if event["regarding"]["name"] == name]
+        return [event["note"] for event in ours if event["type"] == "Warning" and word in event["note"]]
 
     # -- credentials ------------------------------------------------------------------------------------------------
 
@@ -99,24 +57,14 @@ class World:
         """Return the Secret with the credentials of the cloud; ``auth`` replaces some of them."""
         clouds = yaml.safe_load(self.simulator.clouds_yaml.read_bytes())
         clouds["clouds"]["sim"]["auth"] |= auth
-        data = base64.b64encode(yaml.safe_dump(clouds).encode()).decode()
-        return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": {"clouds.yaml": data}}
+        return worlds.opaque(name, {"clouds.yaml": yaml.safe_dump(clouds).encode()})
 
     # -- OpenStack --------------------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def client(self, cloud: str = "sim") -> Iterator[Client]:
-        """Yield a user of the cloud, whose requests count, too."""
-        client = Client(self.simulator, cloud)
-        with client.session:
-            yield client
 
     def network(self, name: str = "own") -> str:
         """Make a network with a subnet, as a user would, and return its id; it is none of the story's leftovers."""
         with self.client() as client:
-            made = client.make("/network/v2.0/networks", "network", name=name)
-            values = {"network_id": made["id"], "cidr": "10.9.0.0/24", "ip_version": 4}
-            subnet = client.make("/network/v2.0/subnets", "subnet", **values)
+            made, subnet = client.make_network(name)
         self.users |= {made["id"], subnet["id"]}
         return str(made["id"])
 
@@ -137,37 +85,16 @@ class World:
         """Take all faults back."""
         self.simulator.call(self.simulator.cloud.faults.clear)
 
-    def left(self) -> dict[str, list[str]]:
-        """Return the ids of what is in the cloud and was not before the story's objects came, by kind."""
-        found = inventory(self.simulator)
-        known = {kind: items.keys() | self.users for kind, items in self.before.items()}
-        ids = {kind: sorted(items.keys() - known.get(kind, self.users)) for kind, items in found.items()}
-        return {kind: new for kind, new in ids.items() if new}
-
     # -- what a story waits for ---------------------------------------------------------------------------------------
 
-    def until(self, what: str, reached: Any, *, limit_s: float = SOON_S) -> float:
-        """Wait for something; return how long it took."""
-        began_s = time.monotonic()
-        try:
-            wait_until(f"{self.namespace}: {what}", reached, limit_s=limit_s, every_s=0.25)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.log()}") from error
-        return time.monotonic() - began_s
-
-    def log(self) -> str:
-        """Return the end of what the manager said of this namespace."""
-        lines = self.manager.log.read_text(errors="replace").splitlines()
-        return "\n".join([line for line in lines if self.namespace in line][-20:])
-
-    def ready(self, plural: str, name: str, *, limit_s: float = SOON_S) -> float:
-        """Wait until Cluster API shows the infrastructure of a Cluster or Machine ready; return how long it took."""
+    def ready(self, plural: str, name: str, *, limit_s: float = SOON_S) -> None:
+        """Wait until Cluster API shows the infrastructure of a Cluster or Machine ready."""
 
         def is_ready() -> bool:
             return bool(self.condition(plural, name, "InfrastructureReady").get("status") == "True")
 
         try:
-            return self.until(f"{plural} {name} has its infrastructure", is_ready, limit_s=limit_s)
+            self.until(f"{plural} {name} has its infrastructure", is_ready, limit_s=limit_s)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.condition(plural, name, 'InfrastructureReady')}") from error
 
@@ -212,25 +139,18 @@ class World:
     def _shown(self) -> dict[str, Object]:
         """Return the status of our objects."""
         plurals = ("openstackclusters", "openstackmachines", "openstackservers")
-        lists = {p: self.api.get(f"{_BASES[p]}/namespaces/{self.namespace}/{p}")["items"] for p in plurals}
-        return {f"{p}/{o['metadata']['name']}": o.get("status", {}) for p, items in lists.items() for o in items}
+        return {f"{p}/{o['metadata']['name']}": o.get("status", {}) for p in plurals for o in self.list(p)}
 
     def gone(self, plural: str, name: str, *, limit_s: float = SOON_S) -> None:
         """Delete a Cluster or Machine, and wait until it is gone with all that it had in the cloud."""
         self.delete(plural, name)
         ours = f"openstack{plural}"
         what = f"{plural} {name} and its {ours} are gone"
-        self.until(what, lambda: self.get(plural, name) is None and self.get(ours, name) is None, limit_s=limit_s)
+        self.until(what, lambda: self.find(plural, name) is None and self.find(ours, name) is None, limit_s=limit_s)
 
 
 @contextlib.contextmanager
 def world(rig: Rig, manager: Manager) -> Iterator[World]:
     """Run a story in a fresh namespace with a fresh cloud; nothing is left in the cloud at its end."""
-    namespace = f"faults-{uuid.uuid4().hex[:8]}"
-    api = Api(rig.url, pki=rig.layout.pki)
-    with contextlib.closing(api), Simulator.start() as simulator:
-        api.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}])
-        made = World(api, simulator, manager, namespace, inventory(simulator))
+    with worlds.fresh(World, "faults", rig, manager) as made:
         yield made
-        assert made.left() == {}
-        api.delete(f"/api/v1/namespaces/{namespace}")

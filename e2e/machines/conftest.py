@@ -17,7 +17,7 @@ from e2e.manager import Manager, shipped
 def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
     """A manager as it ships, under its own account, with a watch filter (MT-2); its periods are the defaults."""
     log = tmp_path_factory.mktemp("machines") / "manager.log"
-    with shipped(rig, log, f"--watch-filter={WATCH_FILTER}", "--webhook-host=127.0.0.1", "--webhook-port=0") as made:
+    with shipped(rig, log, f"--watch-filter={WATCH_FILTER}") as made:
         yield made
 
 

@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import yaml
 
+from e2e.worlds import opaque
+
 Object = dict[str, Any]
 
 CORE: Final = "cluster.x-k8s.io"
@@ -72,7 +74,6 @@ def health_check(name: str, labels: dict[str, str]) -> Object:
 
 def bare_cluster(clouds_yaml: bytes) -> list[Object]:
     """Return a cluster without machines, whose endpoint is given: what is left to look at is its bastion."""
-    data = {"clouds.yaml": base64.b64encode(clouds_yaml).decode()}
     ref = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackCluster", "name": CLUSTER}
     spec = {
         "identityRef": {"name": "cloud", "cloudName": "sim"},
@@ -81,7 +82,7 @@ def bare_cluster(clouds_yaml: bytes) -> list[Object]:
         "controlPlaneEndpoint": {"host": "kube.example.org", "port": 6443},
     }
     return [
-        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud"}, "data": data},
+        opaque("cloud", {"clouds.yaml": clouds_yaml}),
         {
             "apiVersion": f"{CORE}/v1beta2",
             "kind": "Cluster",

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from e2e.machines import objects
-from e2e.machines.world import World, condition
+from e2e.machines.world import World
 
 pytestmark = pytest.mark.integration
 
@@ -29,11 +29,11 @@ def edit(world: World, bastion: dict[str, Any] | None) -> None:
 
 
 def bastion_ready(world: World) -> dict[str, Any]:
-    return condition(world.get("openstackclusters", objects.CLUSTER), "BastionReady")
+    return world.condition("openstackclusters", objects.CLUSTER, "BastionReady")
 
 
 def is_ready(world: World) -> bool:
-    return bool(condition(world.get("openstackclusters", objects.CLUSTER), "Ready").get("status") == "True")
+    return bool(world.condition("openstackclusters", objects.CLUSTER, "Ready").get("status") == "True")
 
 
 def is_up_with(world: World, flavor: str) -> bool:
@@ -53,7 +53,7 @@ def is_gone(world: World) -> bool:
     """Tell whether nothing of a bastion is left."""
     kinds = ("compute/servers", "volume/volumes", "network/floatingips")
     ports = [p for p in world.cloud("network/ports").values() if p["name"].startswith(NAME)]
-    has_status = "bastion" in (world.get("openstackclusters", objects.CLUSTER) or {}).get("status", {})
+    has_status = "bastion" in world.status("openstackclusters", objects.CLUSTER)
     return not any(world.cloud(kind) for kind in kinds) and not ports and not has_status
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from capo.simulator.nova_servers import break_server
 from e2e.machines import objects
-from e2e.machines.world import World, condition
+from e2e.machines.world import World
 
 pytestmark = pytest.mark.integration
 
@@ -77,8 +77,8 @@ def notice(world: World, machine: dict[str, Any], word: str) -> None:
     name, ours = machine["metadata"]["name"], infrastructure_id(machine)
 
     def is_told() -> bool:
-        shown = condition(world.get("machines", name), "InfrastructureReady")
-        own = condition(world.get("openstackmachines", ours), "Ready")
+        shown = world.condition("machines", name, "InfrastructureReady")
+        own = world.condition("openstackmachines", ours, "Ready")
         is_bad = shown.get("status") in ("False", "Unknown") and own.get("status") == shown.get("status")
         return is_bad and word in shown["message"] and word in own["message"]
 
@@ -112,7 +112,7 @@ def test_what_a_server_suffered_is_shown_within_a_minute_and_its_machine_is_repl
         lambda: are_running(world) and name not in world.machines(),
         limit_s=REPLACED_S,
     )
-    world.until("its member left", lambda: world.get("openstackmachines", infrastructure_id(control_plane)) is None)
+    world.until("its member left", lambda: world.find("openstackmachines", infrastructure_id(control_plane)) is None)
     assert member_addresses(world) == control_plane_addresses(world)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -11,28 +10,18 @@ from typing import Any, Final
 import pytest
 
 from capo.crdgen import files
-from capo.local.binaries import Binaries
-from capo.local.modules import MANIFESTS
 from capo.local.rig import Rig
-from capo.local.testing import session_folder
+from capo.local.testing import core_definitions, session_folder
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
-from e2e.manager import Manager, running, wait_until
+from e2e.manager import ON_LOOPBACK, Manager, running, wait_until
 
 pytestmark = pytest.mark.integration
 
 CORE: Final = "cluster.x-k8s.io"
 GROUP: Final = "infrastructure.cluster.x-k8s.io"
 OLD: Final = "v1beta1"
-KINDS: Final = ("Cluster", "Machine")
 LABELS: Final = {f"{CORE}/cluster-name": "kube"}
-FLAGS: Final = (
-    "--health-addr=127.0.0.1:0",
-    "--diagnostics-address=127.0.0.1:0",
-    "--insecure-diagnostics=true",
-    "--webhook-host=127.0.0.1",
-    "--webhook-port=0",
-)
 
 
 @pytest.fixture
@@ -48,10 +37,8 @@ def old_core(rigs_folder: Path) -> Iterator[Rig]:
 
 
 def _old_kinds() -> list[dict[str, Any]]:
-    path = Binaries.of_user(None).require([MANIFESTS], say=print)[MANIFESTS]
-    found = [each for provider in json.loads(path.read_text(encoding="utf-8")).values() for each in provider]
-    definitions = [each for each in found if each["kind"] == "CustomResourceDefinition"]
-    wanted = [each for each in definitions if each["spec"]["group"] == CORE and each["spec"]["names"]["kind"] in KINDS]
+    core = core_definitions()
+    wanted = [core[f"{plural}.{CORE}"] for plural in ("clusters", "machines")]
     for each in wanted:
         (version,) = (version for version in each["spec"]["versions"] if version["name"] == OLD)
         each["spec"]["versions"] = [{**version, "served": True, "storage": True}]
@@ -98,9 +85,7 @@ class Player:
     def network(self) -> str:
         client = Client(self.simulator)
         with client.session:
-            made = client.make("/network/v2.0/networks", "network", name="own")
-            values = {"network_id": made["id"], "cidr": "10.9.0.0/24", "ip_version": 4}
-            client.make("/network/v2.0/subnets", "subnet", **values)
+            made, _ = client.make_network()
         return str(made["id"])
 
 
@@ -126,7 +111,7 @@ def test_clusters_and_machines_of_the_core_api_v1beta1_are_read_lbl_4(old_core: 
                 "controlPlaneEndpoint": {"host": "kube.example.org", "port": 6443},
             },
         )
-        with running(Manager(old_core.install_provider_account(), tmp_path / "manager.log", FLAGS)) as manager:
+        with running(Manager(old_core.install_provider_account(), tmp_path / "manager.log", ON_LOOPBACK)) as manager:
             try:
                 _come_up(player)
                 player.pause()

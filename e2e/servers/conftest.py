@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from capo.crdgen import files
-from capo.local.binaries import Binaries
-from capo.local.modules import MANIFESTS
 from capo.local.rig import Rig
+from capo.local.testing import core_definitions
+from e2e import worlds
 from e2e.contract.targets import LAB, SIMULATOR
 from e2e.servers import ground as grounds
 from e2e.servers.ground import Ground
@@ -31,25 +29,9 @@ def ground(
 ) -> Iterator[Ground]:
     """A project, a namespace and a manager of our own."""
     api_server.install_crds(files.load(), strip_conversion=True)
-    api_server.install_crds(_ipam(), strip_conversion=True)
+    ipam = [each for name, each in core_definitions().items() if name.endswith(".ipam.cluster.x-k8s.io")]
+    api_server.install_crds(ipam, strip_conversion=True)
     kubeconfig = api_server.install_provider_account()
     with grounds.prepared(api_server, kubeconfig, request.param, tmp_path_factory.mktemp("servers")) as made:
-        made.apply(grounds.opaque("user-data", {"value": _user_data()}))
+        made.apply(worlds.opaque("user-data", {"value": grounds.USER_DATA}))
         yield made
-
-
-def _user_data() -> bytes:
-    from e2e.servers.cases import USER_DATA
-
-    return USER_DATA
-
-
-def _ipam() -> list[dict[str, Any]]:
-    """Return Cluster API's own kinds of claims and addresses."""
-    path = Binaries.of_user(None).require([MANIFESTS], say=print)[MANIFESTS]
-    found = [each for provider in json.loads(path.read_text(encoding="utf-8")).values() for each in provider]
-    return [
-        each
-        for each in found
-        if each["kind"] == "CustomResourceDefinition" and each["spec"]["group"] == "ipam.cluster.x-k8s.io"
-    ]

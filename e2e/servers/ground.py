@@ -6,7 +6,6 @@ that ships.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import secrets
@@ -23,7 +22,8 @@ from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import CINDER, KINDS, NOVA
 from e2e.contract import sweep, targets, tenancy
 from e2e.contract.wire import Wire
-from e2e.manager import Manager
+from e2e.manager import ON_LOOPBACK, Manager
+from e2e.worlds import opaque
 
 Object = dict[str, Any]
 
@@ -34,6 +34,7 @@ LIMITS_S: Final = {targets.SIMULATOR: 100.0, targets.LAB: 400.0}
 PUBLIC_KEY: Final = (
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFKDnzqhKf0CnhHdJRPnuQBy1p5Lz+W98cbLa7217tuH nobody@example.org"
 )
+USER_DATA: Final = b"#cloud-config\nhostname: tried\n"
 FIRST_CIDR: Final = "10.71.0.0/24"
 SECOND_CIDR: Final = "10.71.1.0/24"
 POOL: Final = ("32", "254")
@@ -194,12 +195,6 @@ class Ground:
         return made
 
 
-def opaque(name: str, data: Mapping[str, bytes]) -> Object:
-    """Return a Secret."""
-    encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": encoded}
-
-
 @contextlib.contextmanager
 def prepared(rig: Rig, kubeconfig: Path, cloud: str, folder: Path) -> Iterator[Ground]:
     """Have a project of our own and a manager that looks at a namespace of our own; nothing is left of both."""
@@ -227,16 +222,7 @@ def prepared(rig: Rig, kubeconfig: Path, cloud: str, folder: Path) -> Iterator[G
 
 
 def _flags(namespace: str) -> tuple[str, ...]:
-    return (
-        f"--namespace={namespace}",
-        "--health-addr=127.0.0.1:0",
-        "--diagnostics-address=127.0.0.1:0",
-        "--insecure-diagnostics=true",
-        "--webhook-host=127.0.0.1",
-        "--webhook-port=0",
-        "--sync-period=20s",
-        "--v=4",
-    )
+    return (f"--namespace={namespace}", *ON_LOOPBACK, "--sync-period=20s", "--v=4")
 
 
 def _as_admin(ground: Ground) -> Object:

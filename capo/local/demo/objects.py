@@ -42,12 +42,12 @@ class World:
         return next((obj for obj in self.by_plural[plural] if obj["metadata"]["name"] == name), None)
 
 
+@dataclass
 class Objects:
     """The objects of one namespace."""
 
-    def __init__(self, api: Api, namespace: str) -> None:
-        self.api = api
-        self.namespace = namespace
+    api: Api
+    namespace: str
 
     def look(self) -> World:
         """Return all objects that the demo follows."""
@@ -62,6 +62,10 @@ class Objects:
     def get(self, plural: str, name: str) -> Json:
         """Return an object that exists."""
         return self.api.get(self._path(plural, name))
+
+    def find(self, plural: str, name: str) -> Json | None:
+        """Return an object, None when it is gone."""
+        return self.api.find(self._path(plural, name))
 
     def patch(self, plural: str, name: str, patch: Json) -> None:
         """Apply a merge patch."""

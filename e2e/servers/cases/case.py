@@ -1,0 +1,77 @@
+"""What a case is: a few fields of an OpenStackServer, and what there must be in the cloud for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from e2e.servers.ground import Ground
+
+Object = dict[str, Any]
+
+WITH_TAGS: Final = "2.70"
+"""From this microversion on Nova tells the tags of attachments."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What came of a case.
+
+    Args:
+        obj: the OpenStackServer, ready.
+        server: as Nova shows it to an administrator.
+        ports: in order, as Neutron shows them to an administrator.
+    """
+
+    ground: Ground
+    obj: Object
+    server: Object
+    ports: list[Object]
+
+    @property
+    def resolved(self) -> Object:
+        """What is pinned."""
+        found: Object = self.obj["status"]["resolved"]
+        return found
+
+    def volumes(self) -> list[Object]:
+        """Return the volumes, by role."""
+        return self.ground.records(self.obj, "volume")
+
+    def interfaces(self) -> list[Object]:
+        """Return the volumes as Nova has them attached."""
+        path = f"/servers/{self.server['id']}/os-volume_attachments"
+        return self.ground.cloud.list_all("compute", path, "volumeAttachments", microversion=WITH_TAGS)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One field or a few that belong together.
+
+    Args:
+        spec: returns the fields of the spec that differ from the default.
+        check: asserts what there is.
+    """
+
+    id: str
+    spec: Callable[[Ground], Object]
+    check: Callable[[Seen], None]
+
+
+CASES: Final[dict[str, Case]] = {}
+
+
+def case(name: str, spec: Callable[[Ground], Object]) -> Callable[[Callable[[Seen], None]], Callable[[Seen], None]]:
+    """Register a check as that of a case."""
+
+    def register(check: Callable[[Seen], None]) -> Callable[[Seen], None]:
+        CASES[name] = Case(name, spec, check)
+        return check
+
+    return register
+
+
+def subset(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Tell whether all that is wanted is there."""
+    return all(found.get(name) == value for name, value in wanted.items())

@@ -1,0 +1,114 @@
+"""What the worlds of tests have in common: a namespace, and mostly a simulated cloud that nobody else uses."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, TypeVar
+
+from capo.local.apiclient import Api
+from capo.local.demo import objects
+from capo.local.demo.objects import Objects
+from capo.local.rig import Rig
+from capo.simulator.simulator import Simulator
+from capo.simulator.testing import Client, Inventory, inventory, more_than
+from e2e.manager import Manager, wait_until
+
+Object = dict[str, Any]
+
+LOOK_S: Final = 0.25
+LINES: Final = 40
+"""How much of the manager's log goes with what is raised."""
+
+
+class Namespace(Objects):
+    """A namespace in which a test works as a user does."""
+
+    def apply(self, *wanted: Object) -> None:
+        """Have objects in the namespace."""
+        self.api.apply([{**obj, "metadata": {**obj["metadata"], "namespace": self.namespace}} for obj in wanted])
+
+    def status(self, plural: str, name: str) -> Object:
+        """Return the status of an object, empty without one."""
+        found: Object = (self.find(plural, name) or {}).get("status") or {}
+        return found
+
+    def condition(self, plural: str, name: str, type_: str) -> Object:
+        """Return a condition of an object, empty without one."""
+        return objects.condition(self.find(plural, name) or {}, type_)
+
+
+@dataclass
+class World(Namespace):
+    """A namespace with a cloud of its own, on a rig and a manager that others use, too.
+
+    Args:
+        before: what was in the cloud from the start.
+        users: ids of what the test itself made, as a user of the cloud.
+    """
+
+    simulator: Simulator
+    manager: Manager
+    before: Inventory
+    users: set[str] = field(default_factory=set)
+    soon_s: ClassVar[float] = 60.0
+    """How long something may take unless a test says otherwise."""
+
+    @contextlib.contextmanager
+    def client(self, cloud: str = "sim") -> Iterator[Client]:
+        """Yield a user of the cloud, whose requests count, too."""
+        client = Client(self.simulator, cloud)
+        with client.session:
+            yield client
+
+    def made(self) -> Inventory:
+        """Return what is in the cloud and was not at the start, what the test made as a user aside."""
+        now = inventory(self.simulator)
+        return more_than({kind: self.before.get(kind, {}).keys() | self.users for kind in now}, now)
+
+    def left(self) -> dict[str, list[str]]:
+        """Return the ids of what was made and is still there, by kind."""
+        return {kind: sorted(items) for kind, items in self.made().items()}
+
+    def until(self, what: str, reached: Callable[[], Any], *, limit_s: float | None = None) -> None:
+        """Wait for something; the end of the manager's log goes with what is raised when it does not come."""
+        try:
+            wait_until(f"{self.namespace}: {what}", reached, limit_s=limit_s or self.soon_s, every_s=LOOK_S)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self._log()}") from error
+
+    def _log(self) -> str:
+        """Return the end of what the manager said of this namespace, or of all that it said when it has ended."""
+        if not self.manager.is_alive():
+            return self.manager.tail(LINES)
+        lines = self.manager.log.read_text(errors="replace").splitlines()
+        return "\n".join([line for line in lines if self.namespace in line][-LINES:])
+
+
+Kind = TypeVar("Kind", bound=World)
+
+
+@contextlib.contextmanager
+def fresh(kind: type[Kind], name: str, rig: Rig, manager: Manager) -> Iterator[Kind]:
+    """Have a world in a fresh namespace with a fresh cloud; nothing is left in the cloud at its end.
+
+    Args:
+        name: what the name of the namespace begins with.
+    """
+    namespace = f"{name}-{uuid.uuid4().hex[:8]}"
+    api = Api(rig.url, pki=rig.layout.pki)
+    with contextlib.closing(api), Simulator.start() as simulator:
+        api.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}])
+        made = kind(api, namespace, simulator, manager, inventory(simulator))
+        yield made
+        assert made.left() == {}
+        api.delete(f"/api/v1/namespaces/{namespace}")
+
+
+def opaque(name: str, data: Mapping[str, bytes]) -> Object:
+    """Return a Secret."""
+    encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": encoded}
