@@ -33,6 +33,7 @@ def ensure_bastion(scope: ClusterScope) -> Outcome:
     child, bastion = scope.bastion_object, scope.cluster.spec.bastion
     wanted = _fingerprint(scope, bastion)
     action = bastion_server.decide(child, scope.turn.obj, wanted)
+    scope.found.bastion = bastion_server.remembered(scope.cluster, child) if wanted else None
     if scope.turn.is_taken_over:
         scope.find("floating_ip", BASTION_FLOATING_IP)  # as long as status.bastion tells its address
     if child is not None and action not in (Action.NOTHING, Action.REFUSE):
@@ -160,7 +161,8 @@ def _keep(scope: ClusterScope, child: Object) -> Outcome:
     if wait := bastion_server.waits_for(server):
         # Each step of the way would be a write: a bastion that was up stays shown, a new one is shown when it is.
         is_known = known is not None and known.id == server.status.instance_id
-        scope.found.bastion = bastion_server.status(server, None, known) if is_known else None
+        if is_known:
+            scope.found.bastion = bastion_server.status(server, None, known)
         return _replaced(scope, wait)
     floating_ip = _floating_ip(scope, server)
     if isinstance(floating_ip, Create):
@@ -186,7 +188,19 @@ def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Resource | Cre
     former = [body for body in (*there, *([own] if own else ())) if body["floating_ip_address"] != address]
     if address is not None and former and not is_own:
         return _exchanged(scope, port_id, address, {body["id"]: body for body in former})
+    if own is None and address is None and (users := _of_former(scope, port_id)):
+        return floating_ips.associated(scope, users, port_id)
     return floating_ips.ensure(scope, Wish(BASTION_FLOATING_IP, port_id=port_id, address=address))
+
+
+def _of_former(scope: ClusterScope, port_id: str) -> Resource | None:
+    """Return the floating IP of the user that the former bastion had, if it is there and free."""
+    address = bastion_server.former_address(scope.cluster)
+    found = floating_ips.by_address(scope, address) if address else None
+    try:
+        return floating_ips.untaken(scope, found, port_id) if found else None
+    except (ForeignResourceError, NotFoundError):
+        return None
 
 
 def _of_pool(scope: ClusterScope, bastion: Bastion, port_id: str) -> Resource | None:

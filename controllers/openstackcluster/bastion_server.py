@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
+from capo.api.v1beta2 import OpenStackCluster
 from capo.api.v1beta2.openstackcluster import Bastion, BastionStatus
 from capo.contract import references
 from capo.controllers import server_child
@@ -174,6 +175,24 @@ def status(
         floating_ip=floating_ip["floating_ip_address"] if floating_ip else "",
     )
     return shown.model_copy(update={"ip": known.ip, "floating_ip": known.floating_ip}) if known else shown
+
+
+def remembered(cluster: OpenStackCluster, child: Object | None) -> BastionStatus | None:
+    """Return what is shown while a bastion is replaced: its address alone, for the one that follows; None without one.
+
+    Args:
+        child: the OpenStackServer that goes; an address out of a pool goes with it.
+    """
+    known = cluster.status.bastion
+    if known is None or not known.floating_ip or (child and child["spec"].get("floatingIPPoolRef")):
+        return None
+    return BastionStatus(floating_ip=known.floating_ip) if child or not known.id else None
+
+
+def former_address(cluster: OpenStackCluster) -> str | None:
+    """Return the address that the former bastion had, as long as the one that follows it is not shown."""
+    known = cluster.status.bastion
+    return known.floating_ip or None if known and not known.id else None
 
 
 def waits_for(child: OpenStackServer) -> Wait | None:

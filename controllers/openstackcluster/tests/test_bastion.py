@@ -205,6 +205,61 @@ def test_a_floating_ip_of_the_user_is_used_and_kept_w10(world: World) -> None:
     assert mine["id"] in world.inventory()["floatingips"]
 
 
+def wearing_an_unnamed_one(world: World) -> dict[str, Any]:
+    """Have a bastion wear a floating IP of the user that the spec does not name any more; return it."""
+    mine = user_floating_ip(world)
+    world.up(**MANAGED, **GROUPS, bastion={**BASTION["bastion"], "floatingIP": mine["floating_ip_address"]})
+    world.change(bastion={"floatingIP": None})
+    world.settle(for_s=60)
+    assert world.status()["bastion"]["floatingIP"] == mine["floating_ip_address"]
+    return mine
+
+
+def test_a_floating_ip_of_the_user_that_nothing_names_outlives_a_replacement(world: World) -> None:
+    mine, old = wearing_an_unnamed_one(world), server(world)
+
+    world.change(bastion={"spec": LARGER})
+    world.settle(for_s=120)
+    world.change(bastion={"spec": SERVER})
+    world.settle(for_s=120)
+
+    assert server(world)["id"] != old["id"]
+    assert world.shown("BastionReady") == ("True", "Ready")
+    assert world.status()["bastion"]["floatingIP"] == mine["floating_ip_address"]
+    assert world.status()["bastion"]["id"] == server(world)["id"]
+    assert world.record("fip-bastion") is None
+    assert world.counts()["floatingips"] == 1
+
+
+@pytest.mark.parametrize("how", ["used elsewhere", "deleted"])
+def test_a_floating_ip_that_is_not_free_any_more_makes_room_for_one_of_ours(world: World, how: str) -> None:
+    mine = wearing_an_unnamed_one(world)
+    path = f"/network/v2.0/floatingips/{mine['id']}"
+    port = world.member.make("/network/v2.0/ports", "port", network_id=world.one("networks")["id"])
+    if how == "deleted":
+        world.member.ask("DELETE", path)
+    else:
+        world.member.ask("PUT", path, {"floatingip": {"port_id": port["id"]}})
+
+    world.change(bastion={"spec": LARGER})
+    world.settle(for_s=300)
+
+    assert world.shown("BastionReady") == ("True", "Ready")
+    assert world.status()["bastion"]["floatingIP"] == own_address(world)
+    if how != "deleted":
+        assert world.inventory()["floatingips"][mine["id"]]["port_id"] == port["id"]
+
+
+def test_a_floating_ip_that_its_user_took_off_a_bastion_is_not_put_on_again(world: World) -> None:
+    mine = wearing_an_unnamed_one(world)
+
+    world.member.ask("PUT", f"/network/v2.0/floatingips/{mine['id']}", {"floatingip": {"port_id": None}})
+    world.resync()
+    world.settle(for_s=120)
+
+    assert world.inventory()["floatingips"][mine["id"]]["port_id"] is None
+
+
 def test_a_floating_ip_that_is_named_later_takes_the_place_of_ours_w10(world: World) -> None:
     mine = user_floating_ip(world)
     world.up(**WITH)

@@ -55,6 +55,17 @@ def test_the_address_of_a_pool_takes_the_place_of_ours_and_stays_when_the_bastio
     assert pooled["id"] in world.inventory()["floatingips"]
 
 
+def test_the_address_of_a_pool_is_not_kept_by_a_bastion_that_claims_none(world: World, pooled: dict[str, Any]) -> None:
+    world.up(**MANAGED, **GROUPS, bastion={"enabled": True, **OF_POOL})
+    serve(world, pooled["floating_ip_address"])
+
+    world.change(bastion={"spec": {"floatingIPPoolRef": None}})
+    world.settle(for_s=120)
+
+    assert world.shown("BastionReady") == ("True", "Ready"), world.message("BastionReady")
+    assert world.status()["bastion"]["floatingIP"] != pooled["floating_ip_address"]
+
+
 def test_two_wishes_for_an_address_are_refused_and_nothing_is_moved(world: World, pooled: dict[str, Any]) -> None:
     world.up(**MANAGED, **GROUPS, bastion={"enabled": True, **OF_POOL})
     serve(world, pooled["floating_ip_address"])
