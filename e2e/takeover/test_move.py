@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.takeover.world import CLUSTER, NAMESPACE, World, is_known, world
+from e2e.takeover.world import CLUSTER, NAMESPACE, RECORDED, World, is_known, world
 
 pytestmark = pytest.mark.integration
 
@@ -60,14 +60,7 @@ def test_the_target_knows_everything_and_builds_or_changes_nothing(target: World
 
 
 def test_what_the_target_knows_is_recorded_by_its_id(target: World, ids: dict[str, set[str]]) -> None:
-    recorded = {
-        record["id"]
-        for obj in target.reconciled().values()
-        for record in obj["status"].get("resources", {}).get("records", ())
-    }
-    wanted: set[str] = set().union(*(ids[kind] for kind in ("servers", "volumes", "trunks", "floatingips")))
-
-    assert wanted <= recorded
+    assert set().union(*(ids[kind] for kind in RECORDED)) <= target.recorded()
 
 
 def test_describe_shows_the_cluster_available(target: World) -> None:

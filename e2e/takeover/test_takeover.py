@@ -16,7 +16,7 @@ from capo.local import installed
 from capo.local.testing import in_etcd
 from capo.version import VERSION
 from e2e.takeover import go_provider
-from e2e.takeover.world import CLUSTER, NAMESPACE, World, is_known, world
+from e2e.takeover.world import CLUSTER, NAMESPACE, RECORDED, World, is_known, world
 
 pytestmark = [
     pytest.mark.integration,
@@ -97,26 +97,26 @@ def test_what_is_in_the_cloud_is_named_as_the_go_provider_names_it(place: World)
     worker = next(name for name in machine if "-md-0-" in name)
     control_plane = next(name for name in machine if "control-plane" in name)
 
-    assert set(described(place, "networks")) == {f"k8s-clusterapi-cluster-{CRN}"}
-    assert described(place, "subnets") == {f"k8s-clusterapi-cluster-{CRN}": CREATED_BY}
-    assert described(place, "routers") == {f"k8s-clusterapi-cluster-{CRN}": CREATED_BY}
-    groups = {name: text for name, text in described(place, "security_groups").items() if name[:3] != "lb-"}
+    assert set(described(place, "network/networks")) == {f"k8s-clusterapi-cluster-{CRN}"}
+    assert described(place, "network/subnets") == {f"k8s-clusterapi-cluster-{CRN}": CREATED_BY}
+    assert described(place, "network/routers") == {f"k8s-clusterapi-cluster-{CRN}": CREATED_BY}
+    groups = {name: text for name, text in described(place, "network/security_groups").items() if name[:3] != "lb-"}
     assert groups == {  # those of balancers are Octavia's own
         f"k8s-cluster-{CRN}-secgroup-{role}": "Cluster API managed group"
         for role in ("controlplane", "worker", "bastion")
     }
-    assert described(place, "loadbalancers") == {BALANCER: CREATED_BY}
-    for kind in ("listeners", "pools", "healthmonitors"):
+    assert described(place, "load-balancer/loadbalancers") == {BALANCER: CREATED_BY}
+    for kind in ("load-balancer/listeners", "load-balancer/pools", "load-balancer/healthmonitors"):
         assert set(described(place, kind)) == {f"{BALANCER}-6443"}
-    assert set(described(place, "members")) == {f"{BALANCER}-6443-{control_plane}"}
-    assert set(described(place, "floatingips").values()) == {CREATED_BY}
-    assert set(described(place, "servers")) == {worker, control_plane, f"{CLUSTER}-bastion"}
-    assert set(described(place, "volumes")) == {f"{worker}-root", f"{worker}-data"}
-    assert set(described(place, "trunks")) == {f"{worker}-storage"}
+    assert set(described(place, "load-balancer/members")) == {f"{BALANCER}-6443-{control_plane}"}
+    assert set(described(place, "network/floatingips").values()) == {CREATED_BY}
+    assert set(described(place, "compute/servers")) == {worker, control_plane, f"{CLUSTER}-bastion"}
+    assert set(described(place, "volume/volumes")) == {f"{worker}-root", f"{worker}-data"}
+    assert set(described(place, "network/trunks")) == {f"{worker}-storage"}
     names = {f"{worker}-0", f"{worker}-storage", f"{control_plane}-0", f"{CLUSTER}-bastion-0"}
-    assert names <= set(described(place, "ports"))
+    assert names <= set(described(place, "network/ports"))
     by_cluster = f"Created by cluster-api-provider-openstack cluster {CLUSTER}"
-    assert {described(place, "ports")[name] for name in names} == {by_cluster}
+    assert {described(place, "network/ports")[name] for name in names} == {by_cluster}
 
 
 def test_objects_are_stored_in_both_versions(place: World) -> None:
@@ -140,14 +140,7 @@ def test_everything_is_known_and_nothing_is_built_or_changed(taken: World, ids: 
 
 
 def test_what_is_known_is_recorded_by_its_id(taken: World, ids: dict[str, set[str]]) -> None:
-    recorded = {
-        record["id"]
-        for obj in taken.reconciled().values()
-        for record in obj["status"].get("resources", {}).get("records", ())
-    }
-    ours = set().union(*(ids[kind] for kind in ("servers", "volumes", "trunks", "floatingips", "loadbalancers")))
-
-    assert ours <= recorded
+    assert set().union(*(ids[kind] for kind in RECORDED)) <= taken.recorded()
 
 
 def test_objects_move_to_the_stored_version(taken: World) -> None:
@@ -170,7 +163,7 @@ def test_a_machine_that_is_added_is_made_beside_the_others(taken: World, ids: di
     taken.until_running(workers=2)
 
     now = taken.ids()
-    assert len(now["servers"] - ids["servers"]) == 1
+    assert len(now["compute/servers"] - ids["compute/servers"]) == 1
     assert all(ids[kind] <= now[kind] for kind in ids)
 
 
@@ -186,7 +179,7 @@ def test_an_edit_of_the_bastion_replaces_the_server_that_the_go_provider_made(
         return bastion.get("id") not in (None, old["id"]) and bastion.get("floatingIP") == old["floatingIP"]
 
     taken.until("the bastion is another server with the same address", is_replaced)
-    assert old["id"] in ids["servers"] - taken.ids()["servers"]
+    assert old["id"] in ids["compute/servers"] - taken.ids()["compute/servers"]
 
 
 def test_deletion_leaves_nothing(taken: World) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,10 @@ from capo.local import installed
 from capo.local.clusterctl import Clusterctl
 from capo.local.demo import clouds, story, watch
 from capo.local.demo.objects import Objects
-from capo.local.errors import ApiError
 from capo.local.rig import Rig
 from capo.local.testing import session_folder
 from capo.simulator.simulator import Simulator
+from capo.simulator.testing import Inventory, inventory, more_than
 from capo.version import VERSION
 from e2e.manager import wait_until
 
@@ -26,6 +26,8 @@ Json = dict[str, Any]
 NAMESPACE = "teams"
 CLUSTER = "shop"
 LIMIT_S = 150.0
+RECORDED = ("compute/servers", "volume/volumes", "network/trunks", "network/floatingips", "load-balancer/loadbalancers")
+"""Kinds of which all that is made is recorded by its id."""
 WORKER_SPEC = {
     "rootVolume": {"sizeGiB": 20},
     "additionalBlockDevices": [{"name": "data", "sizeGiB": 5, "storage": {"type": "Volume"}}],
@@ -45,7 +47,7 @@ class World:
 
     clusterctl: Clusterctl
     simulator: Simulator
-    before: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    before: Inventory = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rig = self.clusterctl.rig
@@ -102,24 +104,20 @@ class World:
         """Return those of our objects that have resources in the cloud."""
         return {path: obj for path, obj in self.ours().items() if obj["metadata"].get("finalizers")}
 
+    def recorded(self) -> set[str]:
+        """Return the ids that our objects record."""
+        statuses = [obj["status"] for obj in self.reconciled().values()]
+        return {record["id"] for status in statuses for record in status.get("resources", {}).get("records", ())}
+
     def is_gone(self) -> bool:
         """Tell whether the Cluster and all objects that had resources are gone."""
-        try:
-            self.objects.get("clusters", CLUSTER)
-        except ApiError as error:
-            return error.status == 404 and not self.reconciled()
-        return False
+        return self.objects.find("clusters", CLUSTER) is None and not self.reconciled()
 
     # -- OpenStack --------------------------------------------------------------------------------------------------
 
-    def made(self) -> dict[str, dict[str, Json]]:
+    def made(self) -> Inventory:
         """Return what there is more in the cloud than before, by kind and id."""
-        now = inventory(self.simulator)
-        found = {
-            kind: {id_: body for id_, body in items.items() if id_ not in self.before.get(kind, {})}
-            for kind, items in now.items()
-        }
-        return {kind: items for kind, items in found.items() if items}
+        return more_than(self.before, inventory(self.simulator))
 
     def ids(self) -> dict[str, set[str]]:
         """Return the ids of what was made, by kind."""
@@ -133,30 +131,6 @@ class World:
         """Return what was asked of the cloud that changes something."""
         calls = self.simulator.call(lambda: list(self.simulator.cloud.counter.calls))
         return [f"{call.method} {call.path}" for call in calls if call.write_number]
-
-
-def inventory(simulator: Simulator) -> dict[str, dict[str, Json]]:
-    """Return everything in the cloud by kind and id, identities and each project's default group aside."""
-
-    def look() -> dict[str, dict[str, list[Json]]]:
-        simulator.cloud.run_due()
-        return simulator.cloud.inventory()
-
-    kinds = {
-        kind: items
-        for service, kinds in simulator.call(look).items()
-        if service != "identity"
-        for kind, items in kinds.items()
-    }
-    default = {group["id"] for group in kinds.get("security_groups", ()) if group["name"] == "default"}
-    return {
-        kind: {
-            str(item.get("id") or item["name"]): item
-            for item in items
-            if not default & {item.get("id"), item.get("security_group_id")}
-        }
-        for kind, items in kinds.items()
-    }
 
 
 def is_known(obj: Json) -> bool:
