@@ -102,7 +102,8 @@ def test_it_takes_few_requests_and_few_writes(world: World) -> None:
     world.up(**FULL)
 
     of_cluster = [write for write in world.kube.writes if write[1] == "OpenStackCluster"]
-    assert len(world.requests()) <= 31, world.requests()  # four lists tell that nothing was made twice
+    # Four lists tell that nothing was made twice; five when the two floating IPs are made far apart.
+    assert len(world.requests()) <= 32, world.requests()
     assert len(of_cluster) <= 12, of_cluster
 
 
