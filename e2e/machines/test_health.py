@@ -1,13 +1,15 @@
-"""A machine whose server vanished, stopped or failed says so, and the real Cluster API managers replace it."""
+"""A machine whose server vanished, stopped, failed or was rebuilt says so; the real Cluster API managers replace it."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
 
 from capo.simulator.nova_servers import break_server
+from capo.simulator.nova_state import touch
 from e2e.machines import objects
 from e2e.machines.world import World
 
@@ -18,7 +20,7 @@ NOTICED_S: Final = 75.0
 """A server is looked at once a minute; the rest is for slow machines."""
 UP_S: Final = 240.0
 REPLACED_S: Final = 240.0
-CONTROL_PLANES, WORKERS = 3, 3
+CONTROL_PLANES, WORKERS = 3, 4
 
 
 def vanish(world: World, server_id: str) -> None:
@@ -36,10 +38,18 @@ def fail(world: World, server_id: str) -> None:
     world.simulator.call(lambda: break_server(world.simulator.cloud, order))
 
 
+def rebuild(world: World, server_id: str) -> None:
+    """Have a server as it is after a rebuild from another image."""
+    cloud = world.simulator.cloud
+    other = str(uuid.uuid4())
+    world.simulator.call(lambda: touch(cloud, cloud.table("compute", "servers")[server_id], image_id=other))
+
+
 BLOWS: Final[tuple[tuple[Callable[[World, str], None], str], ...]] = (
     (vanish, "vanished"),
     (stop, "SHUTOFF"),
     (fail, "The hypervisor caught fire"),
+    (rebuild, "rebuilt from image"),
 )
 
 
