@@ -1,4 +1,7 @@
-"""Clouds of different credentials are kept apart, those of the same are shared (machines.md 6: W-06, W-42, W-43; cluster.md 7: W2, W7, W28)."""
+"""Clouds of different credentials are kept apart, those of the same are shared.
+
+Weak points: machines.md 6, W-06, W-42, W-43; cluster.md 7, W2, W7, W28.
+"""
 
 from __future__ import annotations
 
