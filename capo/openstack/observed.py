@@ -39,9 +39,9 @@ Upstream = Callable[[Body], bool]
 POLL_S: Final = 900.0
 LOOKS_S: Final = (3.0, 15.0, float("inf"))
 """When a create whose answer was lost is looked for, after it was begun and within its window; last at its end."""
-AFTERMATH_S: Final = 40.0
+AFTERMATH_S: Final = 25.0
 """How long after a create it is looked whether it took effect twice, or whether one that was given up did after all."""
-AFTERMATH_GRID_S: Final = 15.0
+AFTERMATH_GRID_S: Final = 30.0
 """Creates within this time share that look."""
 
 
