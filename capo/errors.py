@@ -18,7 +18,8 @@
     │   │   └── BootstrapDataNotFoundError
     │   ├── AmbiguousMatchError        a filter or a name matches more than one
     │   ├── ForeignResourceError       found by name, but stamped by another owner
-    │   ├── ServerFailedError          Nova's ERROR: NoValidHostError, PortFailedError, other faults; ServerRebuiltError
+    │   ├── ServerFailedError          Nova's ERROR with its fault (ServerRebuiltError among them)
+    │   ├── NoValidHostError, PortFailedError    why a server is in ERROR, as are some of the others
     │   ├── VolumeFailedError          Cinder's error states
     │   ├── LoadBalancerFailedError    Octavia's ERROR
     │   └── BlockedError               something of somebody else's is in the way of a deletion
@@ -48,7 +49,7 @@ class CapoError(Exception):
         next_step: overrides the class's advice.
     """
 
-    reason: ClassVar[str] = "OpenStackError"
+    reason: str = "OpenStackError"
     advice: ClassVar[str] = "See the message."
     retry: ClassVar[str] = ""
     """What is tried again and when, in a sentence; empty where the advice says it."""
@@ -259,29 +260,43 @@ class ForeignResourceError(RetryableError):
 
 
 class ServerFailedError(RetryableError):
-    """Nova put the server into ERROR; the message is its fault."""
+    """Nova put the server into ERROR; the message is its fault.
+
+    Args:
+        cause: the error whose reason and advice say more than those of a failed server.
+    """
 
     reason = "ServerFailed"
     retry = "A server is made once and never again; that it recovers is noticed within a minute."
     advice = "A Machine is replaced by a MachineHealthCheck or by hand; correct the cause first."
 
-    def __init__(self, server_id: str, *, fault: str, code: int | None = None, request_id: str | None = None) -> None:
-        super().__init__(fault, request_id=request_id, resource=f"server {server_id}")
+    def __init__(
+        self,
+        server_id: str,
+        *,
+        fault: str,
+        code: int | None = None,
+        request_id: str | None = None,
+        cause: type[CapoError] | None = None,
+    ) -> None:
+        next_step = f"{cause.advice} Then replace the Machine." if cause else None
+        super().__init__(fault, request_id=request_id, resource=f"server {server_id}", next_step=next_step)
         self.code = code
+        self.reason = cause.reason if cause else self.reason
 
 
-class NoValidHostError(ServerFailedError):
+class NoValidHostError(RetryableError):
     """Nova's scheduler found no host for the server."""
 
     reason = "NoValidHost"
-    advice = "Free capacity in the zone, or choose another flavor or failure domain; then replace the Machine."
+    advice = "Free capacity in the zone, or choose another flavor or failure domain."
 
 
-class PortFailedError(ServerFailedError):
+class PortFailedError(RetryableError):
     """Nova could not have the server's network: Neutron did not bind a port, or did not say so in time."""
 
     reason = "PortFailed"
-    advice = "See the port's binding and Neutron's agents on the host; then replace the Machine."
+    advice = "See the port's binding and Neutron's agents on the host."
 
 
 class ServerRebuiltError(ServerFailedError):

@@ -115,7 +115,13 @@ def _failure(scope: ServerScope, found: Resource) -> ServerFailedError:
     text = str(fault.get("message") or "the server is in state ERROR and Nova gives no fault")
     code = fault.get("code")
     words = f"{text.rstrip(' .')} (fault code {code})" if code else text
-    return nova_faults.kind_of(text)(found["id"], fault=words, code=code, request_id=_request_id(scope, found))
+    return ServerFailedError(
+        found["id"],
+        fault=words,
+        code=code,
+        request_id=_request_id(scope, found),
+        cause=nova_faults.cause_of(text),
+    )
 
 
 def _request_id(scope: ServerScope, found: Resource) -> str | None:

@@ -1,24 +1,38 @@
-"""What kind of failure the fault of a server in ERROR is; pure.
+"""What the cause of a server's ERROR is, by the sentence that Nova gives; pure.
 
-Nova gives a sentence and an HTTP code, and the code is 500 nearly always: the sentence decides. Source: Nova's
-``nova/exception.py`` and ``nova/compute/manager.py``, in which the sentences stand.
+The HTTP code beside it is 500 nearly always. Source: Nova's ``nova/exception.py``, ``nova/compute/manager.py`` and
+``nova/conductor/manager.py``, in which the sentences stand.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
-from capo.errors import NoValidHostError, PortFailedError, ServerFailedError
+from capo.errors import (
+    CapoError,
+    ImageNotFoundError,
+    NoValidHostError,
+    PortFailedError,
+    QuotaExceededError,
+    VolumeFailedError,
+)
 
-_KINDS: Final[tuple[tuple[type[ServerFailedError], tuple[str, ...]], ...]] = (
-    (NoValidHostError, ("No valid host", "Exceeded maximum number of retries", "Exhausted all hosts")),
+_CAUSES: Final[tuple[tuple[type[CapoError], re.Pattern[str]], ...]] = (
+    (NoValidHostError, re.compile("No valid host|Exceeded maximum number of retries|Exhausted all hosts")),
+    (QuotaExceededError, re.compile("[Qq]uota exceeded|Maximum (allowed )?number of (ports|volumes) ")),
     (
         PortFailedError,
-        ("Failed to allocate the network", "Binding failed for port", "Virtual Interface creation failed"),
+        re.compile("Failed to allocate the network|Binding failed for port|Virtual Interface creation failed"),
     ),
+    (VolumeFailedError, re.compile("[Vv]olume [0-9a-f-]{36}|Block Device|Invalid volume")),
+    (ImageNotFoundError, re.compile(r"Image \S+ (could not be found|is unacceptable|is not active)")),
 )
 
 
-def kind_of(text: str) -> type[ServerFailedError]:
-    """Return the error that a fault is; of two that fit the first one, because a scheduler tells others' words."""
-    return next((kind for kind, words in _KINDS if any(word in text for word in words)), ServerFailedError)
+def cause_of(text: str) -> type[CapoError] | None:
+    """Return the error whose reason and advice fit a fault, None when none does.
+
+    Of two that fit it is the first one, because a scheduler tells others' words.
+    """
+    return next((cause for cause, words in _CAUSES if words.search(text)), None)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import uuid
+
 import pytest
 
 from capo.controllers.openstackserver import nova_faults
 from capo.controllers.openstackserver.tests.world import KIND, place, server, shown, status
 from capo.controllers.tests.stage import Stage
-from capo.errors import NoValidHostError, PortFailedError, ServerFailedError
+from capo.errors import (
+    CapoError,
+    ImageNotFoundError,
+    NoValidHostError,
+    PortFailedError,
+    QuotaExceededError,
+    ServerFailedError,
+    VolumeFailedError,
+)
 
 FAULTS = [
     pytest.param("No valid host was found. There are not enough hosts available.", NoValidHostError, id="no host"),
@@ -25,19 +35,39 @@ FAULTS = [
         "Binding failed for port 1, please check neutron logs for more information.", PortFailedError, id="binding"
     ),
     pytest.param("Virtual Interface creation failed", PortFailedError, id="interface"),
-    pytest.param("The hypervisor is on fire.", ServerFailedError, id="anything else"),
+    pytest.param(
+        f"Build of instance 1 aborted: Volume {uuid.uuid4()} did not finish being created after 3 attempts",
+        VolumeFailedError,
+        id="volume in time",
+    ),
+    pytest.param("Block Device Mapping is Invalid.", VolumeFailedError, id="block device"),
+    pytest.param(f"Image {uuid.uuid4()} could not be found.", ImageNotFoundError, id="image"),
+    pytest.param(
+        "Quota exceeded for instances: Requested 1, but already used 10 of 10 instances", QuotaExceededError, id="quota"
+    ),
+    pytest.param("The hypervisor is on fire.", None, id="anything else"),
+]
+WORDS_ONLY = [
+    pytest.param("Flavor volume-heavy is not allowed here.", id="a word of another kind"),
+    pytest.param("Image conversion took too long.", id="an image that is there"),
 ]
 
 
-@pytest.mark.parametrize(("text", "kind"), FAULTS)
-def test_the_sentence_of_nova_decides_what_failed(text: str, kind: type[ServerFailedError]) -> None:
-    assert nova_faults.kind_of(text) is kind
+@pytest.mark.parametrize(("text", "cause"), FAULTS)
+def test_the_sentence_of_nova_decides_what_failed(text: str, cause: type[CapoError] | None) -> None:
+    assert nova_faults.cause_of(text) is cause
 
 
-@pytest.mark.parametrize(("text", "kind"), FAULTS)
+@pytest.mark.parametrize("text", WORDS_ONLY)
+def test_a_sentence_that_only_speaks_of_something_names_no_cause(text: str) -> None:
+    assert nova_faults.cause_of(text) is None
+
+
+@pytest.mark.parametrize(("text", "cause"), FAULTS)
 def test_a_server_in_error_names_what_failed_and_what_to_do(
-    stage: Stage, text: str, kind: type[ServerFailedError]
+    stage: Stage, text: str, cause: type[CapoError] | None
 ) -> None:
+    told = cause or ServerFailedError
     place(stage)
     stage.settle(for_s=30)
     order = {"id": server(stage)["id"], "message": text}
@@ -48,7 +78,7 @@ def test_a_server_in_error_names_what_failed_and_what_to_do(
     assert (status(stage)["ready"], status(stage)["instanceState"]) == (False, "ERROR")
     assert shown(stage, "InstanceReady") == ("False", "InstanceStateError")
     message = stage.condition(KIND, "s", "InstanceReady")["message"]
-    assert message.startswith(f"{kind.reason} [server {server(stage)['id']}]: {text.rstrip('.')}")
-    assert kind.advice in message
-    assert kind.retry in message
-    assert kind.reason in stage.events.reasons()
+    assert message.startswith(f"{told.reason} [server {server(stage)['id']}]: {text.rstrip('.')}")
+    assert told.advice in message
+    assert ServerFailedError.retry in message
+    assert told.reason in stage.events.reasons()
