@@ -140,6 +140,7 @@ SERVER: Final = ResourceKind(
         "image",
         "flavor",
         "hostId",
+        "OS-SRV-USG:launched_at",
     ),
     detail="/detail",
     microversion=NOVA,

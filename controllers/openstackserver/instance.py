@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 
-from capo.controllers.openstackserver import drift, moves, nova_faults, resolve, upstream, volumes, wanted
+from capo.controllers.openstackserver import drift, nova_faults, resolve, traces, upstream, volumes, wanted
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
 from capo.controllers.openstackserver.userdata import user_data
 from capo.engine.steps import Create, Done, Outcome, Resource, Wait
@@ -53,7 +53,7 @@ def _of_state(scope: ServerScope, found: Resource) -> Outcome:
     state = found.get("status") or "UNKNOWN"
     if state == "ACTIVE":
         _refuse_rebuilt(scope, found)
-        return Done("; ".join([*_changes(scope, found), *moves.told(scope, found)]))
+        return Done("; ".join([*_changes(scope, found), *traces.told(scope, found)]))
     if state == "ERROR":
         raise _failure(scope, found)
     if state == "DELETED":
@@ -152,7 +152,7 @@ def remove_server(scope: ServerScope) -> Outcome:
             _delete(scope, body)
             _look_for_its_end(scope, body)
     if not left:
-        scope.hosts.forget(scope.known_server_id or "")
+        scope.sightings.forget(scope.known_server_id or "")
         return Done()
     scope.observed.poll("server")
     return Wait("Deleting", f"server {left[0]['id']} is being deleted")

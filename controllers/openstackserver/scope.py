@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1alpha1.openstackserver import ResolvedServerSpec
-from capo.controllers.openstackserver.hosts import Hosts
+from capo.controllers.openstackserver.sightings import Sightings
 from capo.engine.turn import Turn
 from capo.names import Stamp
 from capo.openstack.cloud import Cloud
@@ -21,7 +21,7 @@ class ServerScope:
 
     Args:
         earlier_server_id: the id that an earlier pass recorded; None as long as no server was ever made.
-        hosts: where this process saw servers last.
+        sightings: what this process saw of servers last.
     """
 
     turn: Turn
@@ -29,7 +29,7 @@ class ServerScope:
     cloud: Cloud
     observed: Observed
     earlier_server_id: str | None
-    hosts: Hosts
+    sightings: Sightings
 
     @property
     def known_server_id(self) -> str | None:

@@ -11,9 +11,9 @@ from capo.api.v1alpha1 import OpenStackServer
 from capo.controllers import namesakes, ownership, pausing
 from capo.controllers.identity import Identities
 from capo.controllers.openstackserver import status
-from capo.controllers.openstackserver.hosts import Hosts
 from capo.controllers.openstackserver.routes import ROUTES
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
+from capo.controllers.openstackserver.sightings import Sightings
 from capo.controllers.openstackserver.steps import PLAN
 from capo.engine.steps import Held, Resource, Results
 from capo.engine.turn import Gate, Proceed, Report, Tools, Turn
@@ -38,7 +38,7 @@ class ServerSubject:
 
     def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
         self._identities = identities
-        self._hosts = Hosts()
+        self._sightings = Sightings()
         self.concurrency = concurrency
 
     def gate(self, obj: Object, tools: Tools) -> Gate:
@@ -58,7 +58,7 @@ class ServerSubject:
             _take_over(server, turn.ledger)
         cloud = self._cloud(turn.obj)
         known_id = turn.ledger.id_of(SERVER_ROLE) or _upstream_id(server)
-        return ServerScope(turn, server, cloud, observed_of(turn, cloud), known_id, self._hosts)
+        return ServerScope(turn, server, cloud, observed_of(turn, cloud), known_id, self._sightings)
 
     def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
         """Return the owner whose stamps the recorded resources carry."""

@@ -151,17 +151,27 @@ def test_a_server_that_is_found_after_a_move_was_made_from_its_image_whatever_ha
     assert status(stage)["ready"] is False
 
 
-def test_a_server_that_was_moved_between_two_looks_stays_ready_and_tells_when(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    ("field", "event", "words"),
+    [
+        pytest.param("host", "ServerMoved", "moved to another host", id="moved"),
+        pytest.param("launched_at", "ServerRelaunched", "launched anew (rebuilt, ", id="rebuilt from its own image"),
+    ],
+)
+def test_a_server_that_was_touched_between_two_looks_stays_ready_and_tells_when(
+    stage: Stage, field: str, event: str, words: str
+) -> None:
     stage.kube.writes.clear()
-    for host in ("one", "other"):
-        change(stage, host=host)
+    for value in ("2030-01-01T00:00:00.000000", "2030-01-01T00:10:00.000000"):
+        change(stage, **{field: value})
         stage.settle(for_s=NOTICED_S)
         told = stage.condition(KIND, "s", "InstanceReady")["message"]
 
-    assert re.fullmatch(r"moved to another host, noticed at \S+Z", told)
+    assert told.startswith(words)
+    assert re.search(r", noticed at \S+Z$", told)
     assert shown(stage, "Ready") == ("True", "Ready")
     assert status(stage)["ready"] is True
-    assert stage.events.reasons().count("ServerMoved") == 2
+    assert stage.events.reasons().count(event) == 2
     assert len(stage.kube.writes) == 2
 
     stage.start()
