@@ -6,21 +6,9 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.tests.world import FULL, World
+from capo.controllers.openstackcluster.tests.world import COUNTS_OF_FULL, FULL, World
 from capo.controllers.tests.stage import killed_at_write
 
-WHOLE = {
-    "networks": 1,
-    "subnets": 1,
-    "routers": 1,
-    "loadbalancers": 1,
-    "listeners": 1,
-    "pools": 1,
-    "healthmonitors": 1,
-    "security_groups": 4,
-    "floatingips": 2,
-    "servers": 1,
-}
 KUBERNETES_WRITES = 22
 CLOUD_WRITES = 15
 
@@ -30,7 +18,7 @@ def whole_then_gone(world: World) -> None:
     world.settle(for_s=600)
     assert world.is_ready(), world.message("Ready")
     assert world.shown("BastionReady") == ("True", "Ready"), world.message("BastionReady")
-    assert world.counts() == WHOLE
+    assert world.counts() == COUNTS_OF_FULL
     gone(world)
 
 

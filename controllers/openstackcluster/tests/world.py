@@ -26,6 +26,19 @@ SERVER: dict[str, Any] = {
 }
 BASTION: dict[str, Any] = {"bastion": {"enabled": True, "spec": SERVER}}
 FULL: dict[str, Any] = {**MANAGED, **BALANCER, **GROUPS, **BASTION}
+COUNTS_OF_FULL = {
+    "networks": 1,
+    "subnets": 1,
+    "routers": 1,
+    "loadbalancers": 1,
+    "listeners": 1,
+    "pools": 1,
+    "healthmonitors": 1,
+    "security_groups": 4,  # one of them is Octavia's own, for the VIP
+    "floatingips": 2,
+    "servers": 1,
+}
+"""How many resources of each kind a cluster has that asks for all of it."""
 BASTION_NAME = names.bastion(CLUSTER_NAME)
 BALANCER_PATH = "/load-balancer/v2/lbaas"
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from capo import names
-from capo.controllers.openstackserver.tests.world import KIND, made, place, shown, status
+from capo.controllers.openstackserver.tests.world import KIND, connect_to_our_trunk, made, place, shown, status
 from capo.controllers.tests.stage import Stage
 from capo.engine.conditions import timestamp
 
@@ -96,10 +96,7 @@ def test_a_deletion_of_twenty_seconds_costs_one_write_and_a_longer_one_is_told_o
 def test_a_trunk_that_cannot_be_deleted_costs_six_requests_a_minute(stage: Stage, status: int) -> None:
     network = place(stage, trunk=True)
     stage.settle(for_s=30)
-    theirs = stage.member.make("/network/v2.0/ports", "port", network_id=network["id"], name="theirs")
-    (trunk,) = stage.inventory()["trunks"].values()
-    subport = {"port_id": theirs["id"], "segmentation_type": "vlan", "segmentation_id": 7}
-    stage.member.ask("PUT", f"/network/v2.0/trunks/{trunk['id']}/add_subports", {"sub_ports": [subport]})
+    connect_to_our_trunk(stage, network)
     route = {"service": "network", "method": "DELETE", "route": "/v2.0/trunks/{id}"}
     stage.fault(match=route, effect={"status": status})
     stage.delete(KIND, "s")

@@ -10,7 +10,18 @@ from typing import Any, Final
 
 import pytest
 
-from capo.controllers.openstackserver.tests.world import CLAIM, KIND, POOL, made, place, port, server, shown, status
+from capo.controllers.openstackserver.tests.world import (
+    CLAIM,
+    KIND,
+    POOL,
+    connect_to_our_trunk,
+    made,
+    place,
+    port,
+    server,
+    shown,
+    status,
+)
 from capo.controllers.tests.stage import Stage
 from capo.kube.kinds import CLUSTER, IP_ADDRESS_CLAIM, SECRET
 
@@ -81,10 +92,7 @@ def test_a_local_disk_never_costs_a_volume_of_that_name_its_life_w_25(stage: Sta
 def test_ports_of_others_on_our_trunk_outlive_it_w_29(stage: Stage) -> None:
     network = place(stage, trunk=True)
     stage.settle(for_s=30)
-    theirs = stage.member.make("/network/v2.0/ports", "port", network_id=network["id"], name="theirs")
-    (trunk,) = stage.inventory()["trunks"].values()
-    subport = {"port_id": theirs["id"], "segmentation_type": "vlan", "segmentation_id": 7}
-    stage.member.ask("PUT", f"/network/v2.0/trunks/{trunk['id']}/add_subports", {"sub_ports": [subport]})
+    theirs = connect_to_our_trunk(stage, network)
 
     assert deleted(stage)
     assert made(stage) == {"ports": 1}

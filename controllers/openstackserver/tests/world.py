@@ -38,6 +38,15 @@ def made(stage: Stage) -> dict[str, int]:
     return {kind: count for kind, count in found.items() if count}
 
 
+def connect_to_our_trunk(stage: Stage, network: Object) -> Object:
+    """Have a port of somebody else's be a subport of the trunk; return the port."""
+    theirs: Object = stage.member.make("/network/v2.0/ports", "port", network_id=network["id"], name="theirs")
+    (trunk,) = stage.inventory()["trunks"].values()
+    subport = {"port_id": theirs["id"], "segmentation_type": "vlan", "segmentation_id": 7}
+    stage.member.ask("PUT", f"/network/v2.0/trunks/{trunk['id']}/add_subports", {"sub_ports": [subport]})
+    return theirs
+
+
 def server(stage: Stage) -> Object:
     """Return the Nova server."""
     (found,) = stage.inventory()["servers"].values()
