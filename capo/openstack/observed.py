@@ -25,7 +25,7 @@ from capo.errors import (
 )
 from capo.ledger import Ledger, Pending
 from capo.names import Stamp
-from capo.openstack.kinds import KINDS, ResourceKind
+from capo.openstack.kinds import KINDS, SERVER, ResourceKind
 from capo.openstack.shelf import FASTEST_S, NEVER_S, Item
 
 if TYPE_CHECKING:
@@ -233,8 +233,11 @@ class Observed:
         self._observer.wrote(self._owner_id, kind)
 
     def made(self, kind: str) -> None:
-        """Have the kind listed within a minute: a proxy, or a second manager, may have made the same once more."""
-        if kind in KINDS:
+        """Have the kind listed within a minute: a proxy, or a second manager, may have made the same once more.
+
+        Servers are anyway: polled while they are built, and tracked from then on.
+        """
+        if kind in KINDS and kind != SERVER.name:
             due_s = self._clock.now() + AFTERMATH_S
             self._observer.look_later(kind, math.ceil(due_s / AFTERMATH_GRID_S) * AFTERMATH_GRID_S)
 
