@@ -48,6 +48,11 @@ def faults_of_update(kind: str, old: Json, new: Json, *, is_dry_run: bool) -> li
     return KINDS[kind](old, new)
 
 
-def warnings_of(kind: str, new: Json) -> list[str]:
-    """Return what of the spec has no effect or cannot work, one sentence for each field."""
-    return warning.of(kind, new.get("spec") or {})
+def warnings_of(kind: str, new: Json, *, old: Json | None = None) -> list[str]:
+    """Return what of the spec has no effect or cannot work, one sentence for each field.
+
+    Args:
+        old: the object as it is; None when it is made.
+    """
+    edited = warning.of_edit(kind, old.get("spec"), new.get("spec")) if old else []
+    return [*warning.of(kind, new.get("spec") or {}), *edited]

@@ -18,6 +18,22 @@ def of(kind: str, spec: Any) -> list[str]:
     return list(_BY_KIND[kind](spec))
 
 
+def of_edit(kind: str, old: Any, new: Any) -> list[str]:
+    """Return the warnings about what an edit of a spec, which is allowed, does not do."""
+    return list(_address_pairs(kind, old, new)) if isinstance(old, dict) and isinstance(new, dict) else []
+
+
+def _address_pairs(kind: str, old: Json, new: Json) -> Warnings:
+    if kind not in _EDITED_PAIRS:
+        return
+    way, text = _EDITED_PAIRS[kind]
+    path = ".".join(("spec", *way))
+    ports = zip(inside(old, *way).get("ports") or (), inside(new, *way).get("ports") or (), strict=False)
+    for index, (before, after) in enumerate(ports):
+        if (before.get("allowedAddressPairs") or []) != (after.get("allowedAddressPairs") or []):
+            yield f"{path}.ports[{index}].allowedAddressPairs: {text}"
+
+
 def _cluster(spec: Json, path: str) -> Warnings:
     yield from _network(spec, path)
     yield from _endpoint(inside(spec, "apiServer"), f"{path}.apiServer")
@@ -139,6 +155,11 @@ def _parsed(value: Any, path: str, parse: Callable[[str], object], wanted: str) 
         yield f"{path}: {shown(value)} is not {wanted}: OpenStack will refuse it"
 
 
+_EDITED_PAIRS: Final[dict[str, tuple[tuple[str, ...], str]]] = {
+    "OpenStackMachine": ((), "has no effect once the server is made: its ports stay as they are"),
+    "OpenStackMachineTemplate": (("template", "spec"), "holds for machines that are made from now on"),
+}
+"""Where the one field is that an edit of a machine may change, and what that does; as the Go provider by default."""
 _BY_KIND: Final[dict[str, Callable[[Json], Warnings]]] = {
     "OpenStackCluster": _whole_cluster,
     "OpenStackClusterTemplate": lambda spec: _cluster(inside(spec, "template", "spec"), "spec.template.spec"),

@@ -206,3 +206,24 @@ def test_what_is_well_is_not_warned_about(spec: Json) -> None:
 @pytest.mark.parametrize("obj", [{}, {"spec": None}, {"spec": []}])
 def test_an_object_without_spec_has_no_warnings(kind: str, obj: Json) -> None:
     assert [text for text in validation.warnings_of(kind, obj) if "no " not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "text"),
+    [
+        pytest.param("OpenStackMachine", "spec", "has no effect once the server is made", id="machine"),
+        pytest.param("OpenStackMachineTemplate", "spec.template.spec", "made from now on", id="template"),
+    ],
+)
+def test_an_edit_of_address_pairs_says_what_it_does_not_do(kind: str, path: str, text: str) -> None:
+    def obj(*pairs: str) -> Json:
+        port = {**NETWORK, "allowedAddressPairs": [{"ipAddress": pair} for pair in pairs]}
+        spec = MACHINE | {"ports": [NETWORK, port]}
+        return {"spec": spec if kind == "OpenStackMachine" else {"template": {"spec": spec}}}
+
+    (said,) = validation.warnings_of(kind, obj("192.0.2.1"), old=obj("192.0.2.2"))
+
+    assert said.startswith(f"{path}.ports[1].allowedAddressPairs: ")
+    assert text in said
+    assert validation.warnings_of(kind, obj("192.0.2.1"), old=obj("192.0.2.1")) == []
+    assert validation.warnings_of(kind, obj("192.0.2.1")) == []
