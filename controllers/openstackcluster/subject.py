@@ -7,19 +7,17 @@ from typing import Any, Final
 
 from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import references, rules
-from capo.controllers import namesakes, ownership, pausing
+from capo.controllers import namesakes, pausing
+from capo.controllers.identified import IdentifiedSubject, observed_of
 from capo.controllers.identity import Identities
 from capo.controllers.openstackcluster import status
 from capo.controllers.openstackcluster.memory import Memory
 from capo.controllers.openstackcluster.routes import ROUTES
 from capo.controllers.openstackcluster.scope import ClusterScope
 from capo.controllers.openstackcluster.steps import PLAN
-from capo.controllers.openstackserver.subject import observed_of
 from capo.engine.steps import Results
 from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER
-from capo.ledger import Ledger
-from capo.openstack.cloud import Cloud
 
 Object = Mapping[str, Any]
 
@@ -27,7 +25,7 @@ SOON_S: Final = 1.0
 """When the load balancer, whose step comes before the bastion's, learns a new address of the bastion."""
 
 
-class ClusterSubject:
+class ClusterSubject(IdentifiedSubject):
     """The controller of OpenStackClusters."""
 
     name = "openstackcluster"
@@ -36,8 +34,7 @@ class ClusterSubject:
     routes = ROUTES
 
     def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
-        self._identities = identities
-        self.concurrency = concurrency
+        super().__init__(identities, concurrency=concurrency)
         self._zones, self._balancers = Memory(), Memory()
 
     def gate(self, obj: Object, tools: Tools) -> Gate:
@@ -51,10 +48,6 @@ class ClusterSubject:
             return Stop()
         return pausing.stop(obj, owner) or Proceed([pausing.NOT_PAUSED])
 
-    def authenticate(self, obj: Object, tools: Tools) -> None:
-        """Make sure that the credentials work."""
-        self._cloud(obj).authenticate()
-
     def open(self, turn: Turn) -> ClusterScope:
         """Return the scope of a pass."""
         cloud = self._cloud(turn.obj)
@@ -62,10 +55,6 @@ class ClusterSubject:
         owner = owner_of(turn.obj, turn.tools)
         sight = observed_of(turn, cloud)
         return ClusterScope(turn, cluster, owner, cloud, sight, zones=self._zones, balancers=self._balancers)
-
-    def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
-        """Return the owner whose stamps the recorded resources carry."""
-        return ownership.recorded_owner(self._cloud(obj), ledger)
 
     def report(self, scope: ClusterScope, results: Results) -> Report:
         """Return status, endpoint, and the conditions that the steps alone do not show."""
@@ -82,25 +71,6 @@ class ClusterSubject:
             dropped=[*dropped, *unique],
             after_s=SOON_S if status.has_bastion_moved(found, cluster, results) else None,
         )
-
-    def credentials(self, obj: Object, tools: Tools) -> str:
-        """Return where the object's credentials are."""
-        return self._identities.describe(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
-
-    def forget_credentials(self, obj: Object) -> None:
-        """Read the Secret anew at the next pass."""
-        self._identities.forget(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
-
-    def slot(self, obj: Object, tools: Tools) -> str | None:
-        """Return the budget of the object's cloud."""
-        return self._identities.slot(obj["spec"].get("identityRef"), obj["metadata"]["namespace"])
-
-    def locate(self, obj: Object, tools: Tools) -> None:
-        """Read the object's credentials."""
-        self._identities.locate(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
-
-    def _cloud(self, obj: Object) -> Cloud:
-        return self._identities.cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
 
 def owner_of(obj: Object, tools: Tools) -> Object | None:

@@ -8,12 +8,12 @@ from typing import Any
 from capo.api.v1beta2 import OpenStackIdentityReference
 from capo.contract import machines
 from capo.controllers import pausing
+from capo.controllers.identified import observed_of
 from capo.controllers.identity import Identities
 from capo.controllers.openstackmachine import ingress, owners, status
 from capo.controllers.openstackmachine.routes import ROUTES
 from capo.controllers.openstackmachine.scope import MachineScope, SeenMembers
 from capo.controllers.openstackmachine.steps import INGRESS, INSTANCE, PLAN
-from capo.controllers.openstackserver.subject import observed_of
 from capo.engine.conditions import Condition
 from capo.engine.steps import Done, Failed, Results
 from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
-from capo.controllers import namesakes, ownership, pausing
+from capo.controllers import namesakes, pausing
+from capo.controllers.identified import IdentifiedSubject, observed_of
 from capo.controllers.identity import Identities
 from capo.controllers.openstackserver import status
 from capo.controllers.openstackserver.routes import ROUTES
@@ -20,7 +21,6 @@ from capo.engine.turn import Gate, Proceed, Report, Tools, Turn
 from capo.errors import CapoError, NotYetObserved
 from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER
 from capo.ledger import Ledger
-from capo.openstack.observed import Observed
 
 Object = Mapping[str, Any]
 
@@ -28,7 +28,7 @@ SILENT_S: Final = 30.0
 """Nova may take so long for a deletion when many are asked for at once; to tell of each is a write."""
 
 
-class ServerSubject:
+class ServerSubject(IdentifiedSubject):
     """The controller of OpenStackServers; it serves machines, bastions and servers written by hand alike."""
 
     name = "openstackserver"
@@ -37,19 +37,14 @@ class ServerSubject:
     routes = ROUTES
 
     def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
-        self._identities = identities
+        super().__init__(identities, concurrency=concurrency)
         self._sightings = Sightings()
-        self.concurrency = concurrency
 
     def gate(self, obj: Object, tools: Tools) -> Gate:
         """Stop while the object or its Cluster is paused; a missing Cluster blocks nothing (W-15)."""
         cluster_name = (obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL)
         cluster = tools.store.get(CLUSTER, obj["metadata"]["namespace"], cluster_name) if cluster_name else None
         return pausing.stop(obj, cluster) or Proceed([pausing.NOT_PAUSED])
-
-    def authenticate(self, obj: Object, tools: Tools) -> None:
-        """Make sure that the credentials work."""
-        self._cloud(obj).authenticate()
 
     def open(self, turn: Turn) -> ServerScope:
         """Return the scope of a pass; what another provider recorded is taken into the ledger."""
@@ -60,10 +55,6 @@ class ServerSubject:
         known_id = turn.ledger.id_of(SERVER_ROLE) or _upstream_id(server)
         return ServerScope(turn, server, cloud, observed_of(turn, cloud), known_id, self._sightings)
 
-    def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
-        """Return the owner whose stamps the recorded resources carry."""
-        return ownership.recorded_owner(self._cloud(obj), ledger)
-
     def report(self, scope: ServerScope, results: Results) -> Report:
         """Return status fields and the conditions that no step shows."""
         if scope.turn.is_deleting:
@@ -73,41 +64,6 @@ class ServerSubject:
         shown = [*status.conditions(scope, results), *taken, pausing.NOT_PAUSED]
         fields = status.of_pass(_seen(scope, results), scope, results)
         return Report(status=fields, conditions=shown, dropped=unique)
-
-    def credentials(self, obj: Object, tools: Tools) -> str:
-        """Return where the object's credentials are."""
-        return self._identities.describe(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
-
-    def forget_credentials(self, obj: Object) -> None:
-        """Read the Secret anew at the next pass."""
-        self._identities.forget(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
-
-    def slot(self, obj: Object, tools: Tools) -> str | None:
-        """Return the budget of the object's cloud."""
-        return self._identities.slot(obj["spec"].get("identityRef"), obj["metadata"]["namespace"])
-
-    def locate(self, obj: Object, tools: Tools) -> None:
-        """Read the object's credentials."""
-        self._identities.locate(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
-
-    def _cloud(self, obj: Object) -> Any:
-        return self._identities.cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
-
-
-def observed_of(turn: Turn, cloud: Any) -> Observed:
-    """Return what one pass sees of a cloud."""
-    return Observed(
-        cloud,
-        turn.ledger,
-        owner_id=turn.owner,
-        key=turn.key,
-        clock=turn.tools.clock,
-        is_taken_over=turn.is_taken_over,
-        is_newborn=turn.is_newborn,
-        started_s=turn.started_s,
-        window_s=turn.tools.ambiguous_window_s,
-        max_age_s=turn.tools.sync_period_s,
-    )
 
 
 def _silent_s(turn: Turn) -> float:
