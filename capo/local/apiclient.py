@@ -148,10 +148,10 @@ class Api:
 
         _until(is_established, f"{crd['metadata']['name']} is not established")
         spec = crd["spec"]
-        version = next(version["name"] for version in spec["versions"] if version["served"])
+        served = [f"{spec['group']}/{version['name']}" for version in spec["versions"] if version["served"]]
         _until(
-            lambda: self._lookup(f"{spec['group']}/{version}", spec["names"]["kind"]) is not None,
-            f"{crd['metadata']['name']} is not served",
+            lambda: all(self._lookup(version, spec["names"]["kind"]) for version in served),
+            f"{crd['metadata']['name']} is not served in {', '.join(served)}",
         )
 
     def _resource(self, api_version: str, kind: str) -> tuple[str, bool]:

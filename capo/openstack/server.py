@@ -98,10 +98,8 @@ class WantedServer:
 def create(cloud: Cloud, wanted: WantedServer) -> Body:
     """Make a server; return what is known of it: Nova answers with little more than the id.
 
-    Raises:
-        InvalidSpecError: Nova cannot take it; nothing was sent.
+    What :func:`check` would refuse is sent, too: whoever wants to know it beforehand asks.
     """
-    check(wanted)
     body = request(wanted)
     answer = cloud.post("compute", "/servers", json=body, microversion=NOVA)["server"]
     return {

@@ -125,6 +125,24 @@ def test_namespaces_are_applied_before_what_lives_in_them(api: Api, server: Fake
     ]
 
 
+def test_a_kind_is_applied_only_when_each_of_its_versions_is_served(api: Api, server: FakeServer) -> None:
+    versions = [{"name": name, "served": name != "v0"} for name in ("v0", "v1", "v2")]
+    spec = {"group": "toys.example", "names": {"kind": "Toy"}, "versions": versions}
+    crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "toys"}}
+    kinds = [{"name": "customresourcedefinitions", "kind": "CustomResourceDefinition", "namespaced": False}]
+    served = (200, {"resources": [{"name": "toys", "kind": "Toy", "namespaced": True}]})
+    is_established = (200, {"status": {"conditions": [{"type": "Established", "status": "True"}]}})
+    server.answers["/apis/apiextensions.k8s.io/v1"] = [(200, {"resources": kinds})]
+    server.answers["/apis/apiextensions.k8s.io/v1/customresourcedefinitions/toys"] = [is_established]
+    server.answers["/apis/toys.example/v1"] = [served]
+    server.answers["/apis/toys.example/v2"] = [(404, {"message": "not yet"}), (200, {"resources": []}), served]
+
+    api.apply([{**crd, "spec": spec}])
+
+    assert api.path_of({"apiVersion": "toys.example/v2", "kind": "Toy", "metadata": {"name": "a"}}).endswith("toys/a")
+    assert server.requests.count(("GET", "/apis/toys.example/v2")) == 3
+
+
 def test_an_object_is_found_or_known_to_be_absent(api: Api, server: FakeServer) -> None:
     server.answers["/api/v1/namespaces/one"] = [(200, {"kind": "Namespace"})]
 
