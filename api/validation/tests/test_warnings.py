@@ -208,22 +208,33 @@ def test_an_object_without_spec_has_no_warnings(kind: str, obj: Json) -> None:
     assert [text for text in validation.warnings_of(kind, obj) if "no " not in text] == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "path", "text"),
-    [
-        pytest.param("OpenStackMachine", "spec", "has no effect once the server is made", id="machine"),
-        pytest.param("OpenStackMachineTemplate", "spec.template.spec", "made from now on", id="template"),
-    ],
-)
-def test_an_edit_of_address_pairs_says_what_it_does_not_do(kind: str, path: str, text: str) -> None:
-    def obj(*pairs: str) -> Json:
-        port = {**NETWORK, "allowedAddressPairs": [{"ipAddress": pair} for pair in pairs]}
-        spec = MACHINE | {"ports": [NETWORK, port]}
-        return {"spec": spec if kind == "OpenStackMachine" else {"template": {"spec": spec}}}
+def ports_with(pair: str) -> Json:
+    """Return ports of which the second lets an address pass."""
+    return {"ports": [NETWORK, {**NETWORK, "allowedAddressPairs": [{"ipAddress": pair}]}]}
 
-    (said,) = validation.warnings_of(kind, obj("192.0.2.1"), old=obj("192.0.2.2"))
+
+EDITS = [
+    pytest.param(
+        "OpenStackMachine", ports_with("192.0.2.2"), ports_with("192.0.2.1"), "has no effect once", id="machine"
+    ),
+    pytest.param(
+        "OpenStackMachineTemplate", ports_with("192.0.2.2"), ports_with("192.0.2.1"), "made from now on", id="template"
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "before", "after", "text"), EDITS)
+def test_an_edit_says_what_it_does_not_do(kind: str, before: Json, after: Json, text: str) -> None:
+    is_template = kind.endswith("Template")
+    path = "spec.template.spec" if is_template else "spec"
+
+    def obj(change: Json) -> Json:
+        spec = MACHINE | change
+        return {"spec": {"template": {"spec": spec}} if is_template else spec}
+
+    (said,) = validation.warnings_of(kind, obj(after), old=obj(before))
 
     assert said.startswith(f"{path}.ports[1].allowedAddressPairs: ")
     assert text in said
-    assert validation.warnings_of(kind, obj("192.0.2.1"), old=obj("192.0.2.1")) == []
-    assert validation.warnings_of(kind, obj("192.0.2.1")) == []
+    assert validation.warnings_of(kind, obj(after), old=obj(after)) == []
+    assert validation.warnings_of(kind, obj(after)) == []

@@ -11,7 +11,7 @@ import pytest
 from capo.api import validation
 from capo.api.validation import warning
 from capo.api.validation.tests import test_warnings as given
-from capo.webhooks.tests.clients import Client
+from capo.webhooks.tests.clients import Client, ok
 from capo.webhooks.tests.table import places, samples
 from capo.webhooks.tests.table.places import Json, Version
 
@@ -39,6 +39,12 @@ def cases() -> list[tuple[Version, Json, str]]:
     return [(NEWER[kind], spec_of(NEWER[kind], spec), text) for kind, spec, text in plan]
 
 
+def edits() -> list[tuple[Version, Json, Json, str]]:
+    """Return specs before and after an edit, and the warning that it must bring."""
+    plan: list[tuple[str, Any, Any, Any]] = [case.values for case in given.EDITS]  # type: ignore[misc]
+    return [(NEWER[k], spec_of(NEWER[k], before), spec_of(NEWER[k], after), text) for k, before, after, text in plan]
+
+
 def texts() -> set[str]:
     """Return all text of the module that is more than a word and no docstring: what warnings are made of."""
     documentation = {node.value for node in ast.walk(TREE) if isinstance(node, ast.Expr)}
@@ -47,11 +53,11 @@ def texts() -> set[str]:
 
 
 def test_every_warning_has_a_case() -> None:
-    given_ones = "\n".join(
-        text for version, spec, _ in cases() for text in validation.warnings_of(version.kind, {"spec": spec})
-    )
+    given_ones = [text for kind, spec, _ in cases() for text in validation.warnings_of(kind.kind, {"spec": spec})]
+    for kind, before, after, _ in edits():
+        given_ones += validation.warnings_of(kind.kind, {"spec": after}, old={"spec": before})
 
-    assert {text for text in texts() if text not in given_ones} == set()
+    assert {text for text in texts() if not any(text in each for each in given_ones)} == set()
     assert "type is Local" in texts()
 
 
@@ -62,6 +68,16 @@ def test_what_has_no_effect_is_taken_with_a_warning(client: Client) -> None:
 
         assert answer.status_code == 201, (version.kind, spec, answer.text)
         assert text in answer.headers["Warning"].replace('\\"', '"'), (version.kind, spec)
+
+
+@pytest.mark.integration
+def test_an_edit_that_does_less_than_it_seems_is_taken_with_a_warning(client: Client) -> None:
+    for version, before, after, text in edits():
+        made = ok(client.create(an(version, before), is_kept=True))
+        answer = client.try_put(made | {"spec": after})
+
+        assert answer.status_code == 200, (version.kind, answer.text)
+        assert text in answer.headers["Warning"], version.kind
 
 
 @pytest.mark.integration
