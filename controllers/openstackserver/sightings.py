@@ -3,6 +3,21 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """A field as it was seen last.
+
+    Args:
+        changed_s: when this value was first seen after another one, seconds since 1970; None if it never changed.
+        is_news: this look was the first to see the value.
+    """
+
+    value: str
+    changed_s: float | None = None
+    is_news: bool = False
 
 
 class Sightings:
@@ -10,14 +25,18 @@ class Sightings:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._seen: dict[str, dict[str, str]] = {}
+        self._seen: dict[str, dict[str, Sighting]] = {}
 
-    def has_changed(self, server_id: str, field: str, value: str) -> bool:
-        """Note a field's value; tell whether it was seen with another one before."""
+    def note(self, server_id: str, field: str, value: str, *, now_s: float) -> Sighting:
+        """Note a field's value; return it with the time of its last change, which later looks go on to return."""
         with self._lock:
             fields = self._seen.setdefault(server_id, {})
-            before, fields[field] = fields.get(field), value
-            return before not in (None, value)
+            before = fields.get(field)
+            if before is None or before.value == value:
+                fields[field] = replace(before, is_news=False) if before else Sighting(value)
+            else:
+                fields[field] = Sighting(value, now_s, is_news=True)
+            return fields[field]
 
     def forget(self, server_id: str) -> None:
         """Note that a server is gone."""

@@ -50,7 +50,8 @@ _TRACES: Final = (
 def told(scope: ServerScope, found: Resource) -> list[str]:
     """Return what happened to an ACTIVE server and when that was noticed last, in words; empty when nothing did.
 
-    The words of an earlier pass stay; each time has an Event and a line in the log.
+    The words stay: those of this process are repeated by each pass, as one may end before it wrote them; those of an
+    earlier process are read from the condition. Each time has one Event and one line in the log.
     """
     return list(_told(scope, found))
 
@@ -59,10 +60,14 @@ def _told(scope: ServerScope, found: Resource) -> Iterator[str]:
     shown = conditions.find((scope.turn.obj.get("status") or {}).get("conditions") or (), "InstanceReady") or {}
     for trace in _TRACES:
         value = found.get(trace.field)
-        if not value or not scope.sightings.has_changed(found["id"], trace.field, value):
+        seen = scope.sightings.note(found["id"], trace.field, value, now_s=scope.turn.started_s) if value else None
+        if seen is None or seen.changed_s is None:
             yield from trace.sentences(shown.get("message", ""))
             continue
-        sentence = f"{trace.words}, noticed at {conditions.timestamp(scope.turn.tools.clock.now())}"
-        log.info("Server was changed from outside", extra={"what": trace.event, "server": found["id"], "now": value})
-        scope.turn.tools.events.emit(scope.turn.obj, "Normal", trace.event, f"server {found['id']} was {sentence}")
+        sentence = f"{trace.words}, noticed at {conditions.timestamp(seen.changed_s)}"
+        if seen.is_news:
+            log.info(
+                "Server was changed from outside", extra={"what": trace.event, "server": found["id"], "now": value}
+            )
+            scope.turn.tools.events.emit(scope.turn.obj, "Normal", trace.event, f"server {found['id']} was {sentence}")
         yield sentence

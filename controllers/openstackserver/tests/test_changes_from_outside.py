@@ -9,6 +9,7 @@ import pytest
 
 from capo.controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
 from capo.controllers.tests.stage import Stage
+from capo.kube.errors import KubeError
 from capo.simulator.nova_state import touch
 
 NOTICED_S = 61.0
@@ -178,6 +179,24 @@ def test_a_server_that_was_touched_between_two_looks_stays_ready_and_tells_when(
     stage.settle(for_s=700)
     assert len(stage.kube.writes) == 2
     assert stage.condition(KIND, "s", "InstanceReady")["message"] == told
+
+
+def test_what_a_pass_noticed_is_told_although_it_could_not_write_it(stage: Stage) -> None:
+    refusals = [KubeError("no answer from the API server")]
+
+    def refuse(verb: str, *_: object) -> None:
+        if verb == "patch/status" and refusals:
+            raise refusals.pop()
+
+    stage.kube.before_write = refuse
+    change(stage, launched_at="2030-01-01T00:00:00.000000")
+    with pytest.raises(KubeError):
+        stage.settle(for_s=NOTICED_S)
+    stage.edit(KIND, "s", {"metadata": {"labels": {"and": "again"}}})
+    stage.settle(for_s=NOTICED_S)
+
+    assert stage.condition(KIND, "s", "InstanceReady")["message"].startswith("launched anew")
+    assert stage.events.reasons().count("ServerRelaunched") == 1
 
 
 def test_a_move_is_seen_without_a_request_more(stage: Stage) -> None:
