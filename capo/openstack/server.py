@@ -17,7 +17,7 @@ from capo.openstack.kinds import NOVA
 
 MAX_TAGS: Final = 50
 MAX_USER_DATA: Final = 65535
-"""Characters of user data in base64."""
+"""Characters of user data in base64 (Compute API, "Create Server", ``user_data``)."""
 _MAX_TAG: Final = 60
 _MAX_TEXT: Final = 255
 _KEY: Final = re.compile(r"[a-zA-Z0-9\-_:. ]{1,255}")
@@ -171,6 +171,8 @@ def _tags(wanted: WantedServer) -> list[str]:
 def check(wanted: WantedServer) -> None:
     """Do nothing unless Nova refuses the server for the size or the characters of what it is told; pure.
 
+    User data is not looked at: whoever reads it knows where it stands.
+
     Raises:
         InvalidSpecError: it does; all that is wrong is named.
     """
@@ -210,5 +212,3 @@ def _wrong_texts(wanted: WantedServer) -> Iterator[str]:
     for what, text in (("key pair", wanted.key_name), ("availability zone", wanted.availability_zone)):
         if text and len(text) > _MAX_TEXT:
             yield f"the name of the {what} has {len(text)} characters, Nova takes {_MAX_TEXT}"
-    if len(wanted.user_data) > MAX_USER_DATA:
-        yield f"user data has {len(wanted.user_data)} characters in base64, Nova takes {MAX_USER_DATA}"
