@@ -18,6 +18,8 @@ CLUSTER: Final = "kube"
 WATCH_FILTER: Final = "machines"
 """The manager of this folder leaves alone what other tests left on the rig."""
 _LABELS: Final = {f"{CORE}/watch-filter": WATCH_FILTER}
+UNHEALTHY_S: Final = 30
+"""A Machine that is being made is judged, too: with less than its making takes it is replaced before it is ready."""
 _TEMPLATE: Final = Path(__file__).parents[2] / "templates" / "cluster-template.yaml"
 
 
@@ -56,7 +58,7 @@ def _labelled(obj: Object) -> Object:
 
 def health_check(name: str, labels: dict[str, str]) -> Object:
     """Return a MachineHealthCheck by which a Machine is replaced once its infrastructure is not ready."""
-    unhealthy = {"type": "InfrastructureReady", "timeoutSeconds": 1}
+    unhealthy = {"type": "InfrastructureReady", "timeoutSeconds": UNHEALTHY_S}
     return {
         "apiVersion": f"{CORE}/v1beta2",
         "kind": "MachineHealthCheck",
