@@ -190,7 +190,9 @@ class Reconciler(Generic[S]):
             self._write(turn, writer, results, report, deleting=True)
         self._after_failures(writer, results, guard)
         speaks_s = report.silent_s if is_silent else None
-        return Result(requeue_after_s=_soonest(due_s, report.after_s, left_s or None, speaks_s, *_waits(results)))
+        # A window that is over has nothing more to wait for: what is left is waited for by its own step.
+        window_s = left_s if left_s > 0 else None
+        return Result(requeue_after_s=_soonest(due_s, report.after_s, window_s, speaks_s, *_waits(results)))
 
     def _all_named(self, obj: Mapping[str, Any], results: Results) -> Results:
         return {

@@ -17,7 +17,7 @@ from capo.controllers.openstackcluster.changes import doubting, tagged
 from capo.controllers.openstackcluster.roles import ROUTER, ROUTER_INTERFACE
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create, Done, NotNeeded, Outcome
-from capo.errors import ConflictError
+from capo.errors import AmbiguousMatchError, ConflictError, RouterNotFoundError
 from capo.openstack import router, subnet
 from capo.openstack.router import WantedRouter
 
@@ -139,9 +139,10 @@ def _connects(port: Resource, router_id: str, subnet_id: str) -> bool:
 def remove_router(scope: ClusterScope) -> Outcome:
     """Have the subnet disconnected and no router of ours left; a router that the spec names stays."""
     routers = scope.owned("router")
-    if not routers and scope.turn.ledger.id_of(ROUTER_INTERFACE) is None:
+    given_id = _given_id(scope)
+    if not routers and not given_id and scope.turn.ledger.id_of(ROUTER_INTERFACE) is None:
         return NotNeeded()
-    for port in _interfaces(scope, {body["id"] for body in routers}):
+    for port in _interfaces(scope, {body["id"] for body in routers}, given_id):
         _disconnect(scope, port)
     for body in routers:
         try:
@@ -159,16 +160,32 @@ def _belongs(router_id: str, port: Resource) -> bool:
     return port.get("device_id") == router_id
 
 
-def _interfaces(scope: ClusterScope, router_ids: set[str]) -> list[Resource]:
-    """Return the port that was recorded, and all that connect routers of ours."""
+def _given_id(scope: ClusterScope) -> str | None:
+    """Return the id of the router that the spec names if its connection is not recorded; None without one.
+
+    A pass that died after it had connected the subnet, or a move, leaves a connection that nothing tells: it carries no
+    stamp, and neither does its router.
+    """
+    given = scope.cluster.spec.router
+    if given is None or not scope.is_network_managed or scope.turn.ledger.id_of(ROUTER_INTERFACE):
+        return None
+    try:
+        return str(router.resolve(scope.cloud, given)["id"])
+    except (RouterNotFoundError, AmbiguousMatchError):
+        return None
+
+
+def _interfaces(scope: ClusterScope, router_ids: set[str], given_id: str | None) -> list[Resource]:
+    """Return the port that was recorded, all that connect routers of ours, and the given router's in our subnets."""
     recorded = scope.turn.ledger.id_of(ROUTER_INTERFACE)
-    return scope.observed.matching(
-        "port",
-        lambda port: (
-            port.get("device_owner") in blockers.ROUTER_INTERFACES
-            and (port["id"] == recorded or port.get("device_id") in router_ids)
-        ),
-    )
+    subnet_ids = {body["id"] for body in scope.owned("subnet")} if given_id else set()
+
+    def is_ours(port: Resource) -> bool:
+        if port["id"] == recorded or port.get("device_id") in router_ids:
+            return port.get("device_owner") in blockers.ROUTER_INTERFACES
+        return given_id is not None and any(_connects(port, given_id, subnet_id) for subnet_id in subnet_ids)
+
+    return scope.observed.matching("port", is_ours)
 
 
 def _disconnect(scope: ClusterScope, port: Resource) -> None:

@@ -238,16 +238,26 @@ class Stage:
 @contextmanager
 def killed_at_write(stage: Stage, number: int) -> Iterator[None]:
     """Have the manager die at its n-th write to Kubernetes; what runs in the block may end early."""
+    count = 0
+
+    def is_time() -> bool:
+        nonlocal count
+        count += 1
+        return count == number
+
+    with killed_when(stage, is_time):
+        yield
+
+
+@contextmanager
+def killed_when(stage: Stage, is_time: Callable[[], bool]) -> Iterator[None]:
+    """Have the manager die at its first write to Kubernetes at which a condition holds; the block may end early."""
 
     class Killed(BaseException):
         """Nothing may catch it."""
 
-    count = 0
-
     def die(*_: object) -> None:
-        nonlocal count
-        count += 1
-        if count == number:
+        if is_time():
             raise Killed
 
     stage.kube.before_write = die

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from capo import names
+from capo.engine.steps import Plan, Step, Wait, nothing
 from capo.engine.tests.toy import KEY, World
 from capo.errors import AmbiguousAnswerError, QuotaExceededError
 from capo.kube.kinds import Key
@@ -110,6 +111,19 @@ def test_the_finalizer_stays_while_a_lost_create_may_take_effect(world: World) -
 
     assert world.cloud.things == {}
     assert world.kube.get(*KEY) is None
+
+
+def test_a_window_that_is_over_asks_for_no_pass_while_a_deletion_is_held_up(world: World) -> None:
+    world.cloud.fault = AmbiguousAnswerError("cut")
+    world.reconcile()
+    world.delete()
+    world.subject.plan = Plan((Step("ThingReady", ensure=nothing, remove=lambda _: Wait("Deleting", "in use")),))
+    world.clock.advance(3600)
+
+    result = world.reconcile()
+
+    assert world.kube.get(*KEY) is not None
+    assert result.requeue_after_s is None
 
 
 def test_a_failing_create_is_tried_at_most_six_times_a_minute_whatever_wakes_the_object(world: World) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.tests.world import COUNTS_OF_FULL, FULL, World
-from capo.controllers.tests.stage import killed_at_write
+from capo.controllers.openstackcluster.tests.world import COUNTS_OF_FULL, FULL, MANAGED, World
+from capo.controllers.tests.stage import killed_at_write, killed_when
 
 KUBERNETES_WRITES = 22
 CLOUD_WRITES = 15
@@ -59,6 +59,26 @@ def test_a_manager_that_dies_while_it_deletes_is_taken_over(world: World, number
 
     assert world.is_gone()
     assert world.made() == {}
+
+
+def test_a_manager_that_dies_after_it_connected_a_given_router_disconnects_it(world: World) -> None:
+    external = next(n["id"] for n in world.inventory()["networks"].values() if n["router:external"])
+    router = world.member.make(
+        "/network/v2.0/routers", "router", name="theirs", external_gateway_info={"network_id": external}
+    )
+    world.place(**MANAGED, router={"filter": {"name": "theirs"}})
+    with killed_when(world, lambda: any("interface" in port["device_owner"] for port in ports(world))):
+        world.settle(for_s=60)
+    assert len(ports(world)) == 1
+
+    world.start()
+    gone(world)
+
+    assert world.inventory()["routers"].keys() == {router["id"]}
+
+
+def ports(world: World) -> list[dict[str, Any]]:
+    return list(world.made().get("ports", {}).values())
 
 
 @pytest.mark.parametrize("number", range(2, CLOUD_WRITES + 1))
