@@ -154,6 +154,15 @@ class Cloud:
         """
         self._access()
 
+    def offers(self, service: str) -> bool:
+        """Tell whether the catalogue has an end point of a service, which a cloud may lack, as some lack Octavia.
+
+        Raises:
+            CapoError: the credentials are refused, or the Identity service does not answer.
+        """
+        self._access()
+        return service in self._endpoints or self._catalogued(service) is not None
+
     def get(self, service: str, path: str, *, params: Params | None = None, microversion: str | None = None) -> Body:
         """Return the answer of a read."""
         return _json(self._send(service, "GET", path, params=params, microversion=microversion))
@@ -284,26 +293,31 @@ class Cloud:
         return self._endpoints[service]
 
     def _found_endpoint(self, service: str, project_id: str) -> str:
-        wanted, interface, region = _SERVICES[service], self.credentials.interface, self.region
-        try:
-            data = self._auth.get_endpoint_data(
-                self._session,
-                service_type=wanted.type,
-                interface=interface,
-                region_name=region,
-                discover_versions=False,
-            )
-        except sdk.CatalogException:
-            data = None
-        except sdk.ClientException as error:
-            raise faults.of_exception(error, method="GET", service="identity") from error
-        if data is None:
-            where = f" in region {region}" if region else ""
+        wanted, found = _SERVICES[service], self._catalogued(service)
+        if found is None:
+            where = f" in region {self.region}" if self.region else ""
+            interface = self.credentials.interface
             raise IdentityError(f"the catalogue has no {interface} end point of the {service} service{where}")
-        url = str(data.url).rstrip("/")
+        url = found.rstrip("/")
         if wanted.version and not _VERSIONED.search(url):
             url += wanted.version.format(project_id=project_id)
         return url
+
+    def _catalogued(self, service: str) -> str | None:
+        """Return the end point of a service as the catalogue has it, None when it has none."""
+        try:
+            data = self._auth.get_endpoint_data(
+                self._session,
+                service_type=_SERVICES[service].type,
+                interface=self.credentials.interface,
+                region_name=self.region,
+                discover_versions=False,
+            )
+        except sdk.CatalogException:
+            return None
+        except sdk.ClientException as error:
+            raise faults.of_exception(error, method="GET", service="identity") from error
+        return str(data.url) if data is not None else None
 
 
 def _headers(service: str, microversion: str | None) -> dict[str, str]:

@@ -26,6 +26,7 @@ from capo.controllers.openstackcluster import (
 )
 from capo.controllers.openstackcluster.allowed_cidrs import Allowed
 from capo.controllers.openstackcluster.balancer import OVN
+from capo.controllers.openstackcluster.changes import doubting
 from capo.controllers.openstackcluster.children import CHILDREN
 from capo.controllers.openstackcluster.roles import LOAD_BALANCER
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
@@ -238,10 +239,11 @@ def _are_listed(scope: ClusterScope, found: Resource) -> bool:
 
 def remove_load_balancer(scope: ClusterScope) -> Outcome:
     """Have no load balancer of ours left; its children and its VIP's port go with it."""
-    left = scope.owned("load_balancer")
+    left = scope.owned("load_balancer") if _may_be_there(scope) else []
     for body in left:
         if not body["provisioning_status"].startswith("PENDING_"):
-            load_balancer.delete(scope.cloud, body["id"])
+            with doubting(scope, "load_balancer", body["id"]):
+                load_balancer.delete(scope.cloud, body["id"])
             scope.observed.learn("load_balancer", {**body, "provisioning_status": "PENDING_DELETE"})
             scope.observed.wrote("load_balancer")
             scope.tell("SuccessfulDeleteLoadBalancer", f"Deleted load balancer {body['name']} with id {body['id']}")
@@ -252,6 +254,11 @@ def remove_load_balancer(scope: ClusterScope) -> Outcome:
         for record in scope.turn.ledger.of_kind(kind):
             scope.turn.ledger.drop(record.role)
     return _without_left_behind(scope)
+
+
+def _may_be_there(scope: ClusterScope) -> bool:
+    """Tell whether there may be a load balancer: a cloud without Octavia cannot even be asked for them."""
+    return bool(scope.turn.ledger.of_kind("load_balancer")) or scope.cloud.offers("load-balancer")
 
 
 def _without_left_behind(scope: ClusterScope) -> Outcome:

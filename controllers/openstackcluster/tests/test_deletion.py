@@ -10,6 +10,7 @@ from capo import names
 from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
 from capo.controllers.openstackcluster.tests.world import BALANCER, FULL, GROUPS, MANAGED, World
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE
+from capo.simulator import keystone
 
 NETWORK_PATH = "/network/v2.0"
 
@@ -207,6 +208,35 @@ def test_a_busy_load_balancer_is_waited_for(world: World) -> None:
 
     world.set_state("loadbalancers", balancer, provisioning_status="ACTIVE")
     world.settle(for_s=300)
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+def test_a_load_balancer_whose_deletion_was_not_answered_is_looked_at_before_it_is_deleted_again(world: World) -> None:
+    world.up(**MANAGED, **BALANCER)
+    world.fault(match={"service": "load-balancer", "method": "DELETE", "nth": 1}, effect={"cut": "after"})
+    world.cloud.counter.reset()
+
+    world.remove()
+    world.settle(for_s=120)
+
+    assert world.is_gone()
+    assert len([asked for asked in world.requests() if asked.startswith("DELETE /v2/lbaas")]) == 1
+
+
+def test_a_cloud_without_octavia_does_not_hold_up_a_deletion(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def without_octavia(*arguments: Any) -> list[dict[str, Any]]:
+        return [entry for entry in whole(*arguments) if entry["type"] != "load-balancer"]
+
+    whole = keystone.catalog
+    monkeypatch.setattr(keystone, "catalog", without_octavia)
+    world.up(**MANAGED, **GROUPS)
+    assert world.is_ready()
+    world.start()
+
+    world.remove()
+    world.settle(for_s=120)
+
     assert world.is_gone()
     assert world.made() == {}
 
