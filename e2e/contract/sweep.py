@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from capo.errors import CapoError, ConflictError, NotFoundError
+from capo.errors import CapoError
 from capo.openstack import load_balancer, network, port, router, security_group, server, subnet, trunk, volume
 from capo.openstack.cloud import Body, Cloud
 from capo.openstack.kinds import KINDS, NOVA
@@ -59,13 +59,15 @@ def empty(cloud: Cloud, admin: Cloud, project_id: str, *, every_s: float) -> Non
 
 def _empty(cloud: Cloud, project_id: str, kind: str, delete: Delete, every_s: float) -> None:
     left, ends_s = math.inf, 0.0
+    refusals: list[CapoError] = []
     while found := [each for each in _listed(cloud, kind, project_id) if _is_ours_to_delete(kind, each)]:
         if len(found) < left:
             left, ends_s = len(found), time.monotonic() + LIMIT_S
         elif time.monotonic() > ends_s:
-            raise AssertionError(f"{kind} cannot be deleted: {[each['id'] for each in found]}")
+            raise AssertionError(f"{kind} cannot be deleted: {refusals}")
         with ThreadPoolExecutor(THREADS) as pool:
-            list(pool.map(lambda each: _try(cloud, kind, delete, each["id"]), found))
+            tried = list(pool.map(lambda each: _try(cloud, kind, delete, each["id"]), found))
+        refusals = [error for error in tried if error is not None]
         time.sleep(every_s)
 
 
@@ -89,13 +91,12 @@ def _disconnect(cloud: Cloud, router_id: str) -> None:
             router.remove_interface(cloud, router_id, fixed["subnet_id"])
 
 
-def _try(cloud: Cloud, kind: str, delete: Delete, resource_id: str) -> None:
+def _try(cloud: Cloud, kind: str, delete: Delete, resource_id: str) -> CapoError | None:
+    """Delete a resource, or return why it did not go; it is looked at again."""
     try:
         if kind == "router":
             _disconnect(cloud, resource_id)
         delete(cloud, resource_id)
-    except (ConflictError, NotFoundError):
-        return  # it is looked at again
     except CapoError as error:
-        if error.status not in (400, 403):
-            raise
+        return error
+    return None

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +20,9 @@ from capo.simulator.simulator import Simulator
 
 SIMULATOR: Final = "simulator"
 LAB: Final = "lab"
-LAB_CLOUDS: Final = "~/.cache/openstack-lab/clouds.yaml"
+LABCTL: Final = Path(__file__).parents[1] / "openstack-lab" / "labctl.py"
+WORKERS: Final = ("nova-scheduler", "cinder-volume", "octavia-worker")
+"""Services of the lab that finish what its APIs have taken."""
 QUICK: Final = Timings(
     server_build_s=0.06,
     server_delete_s=0.08,
@@ -28,10 +33,14 @@ QUICK: Final = Timings(
     volume_create_s=0.02,
     volume_delete_s=0.02,
 )
-SLOW: Final = Timings(
-    server_build_s=0.5, server_delete_s=0.5, lb_create_s=0.5, lb_update_s=0.5, lb_delete_s=0.5, volume_create_s=0.5
+HELD: Final = Timings(
+    server_build_s=math.inf,
+    server_delete_s=math.inf,
+    lb_create_s=math.inf,
+    lb_update_s=math.inf,
+    lb_delete_s=math.inf,
+    volume_create_s=math.inf,
 )
-"""Long enough for a state in between to be seen, and acted upon, on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +52,7 @@ class Target:
         admin: the ``clouds.yaml`` entry of the administrator.
         every_s: how long to wait between the first two looks.
         simulator: the running simulator, None on the lab.
+        is_on_this_machine: the lab's processes can be paused.
     """
 
     name: str
@@ -50,19 +60,54 @@ class Target:
     admin: dict[str, Any]
     every_s: float
     simulator: Simulator | None = None
+    is_on_this_machine: bool = False
 
     @contextlib.contextmanager
-    def slowly(self) -> Iterator[None]:
-        """Have what is begun in a block take a while on the simulator as it does on the lab."""
-        if self.simulator is None:
+    def held(self) -> Iterator[None]:
+        """Have nothing be finished that is begun in a block, as if it took long; afterwards all of it goes on."""
+        if self.simulator is not None:
+            with _held_simulator(self.simulator):
+                yield
+        elif self.is_on_this_machine:
+            with _held_lab():
+                yield
+        else:
             yield
-            return
-        cloud = self.simulator.cloud
-        self.simulator.call(lambda: setattr(cloud, "timings", SLOW))
-        try:
-            yield
-        finally:
-            self.simulator.call(lambda: setattr(cloud, "timings", QUICK))
+
+
+@contextlib.contextmanager
+def _held_simulator(simulator: Simulator) -> Iterator[None]:
+    cloud = simulator.cloud
+
+    def go_on() -> None:
+        cloud.timings = QUICK
+        cloud.release()
+
+    simulator.call(lambda: setattr(cloud, "timings", HELD))
+    try:
+        yield
+    finally:
+        simulator.call(go_on)
+
+
+@contextlib.contextmanager
+def _held_lab() -> Iterator[None]:
+    _labctl("pause")
+    try:
+        yield
+    finally:
+        _labctl("resume")
+
+
+def _labctl(action: str) -> None:
+    environment = {**os.environ, "LAB_DIR": str(_lab_folder())}
+    subprocess.run([sys.executable, str(LABCTL), action, *WORKERS], check=True, timeout=60, env=environment)
+
+
+def _lab_folder() -> Path:
+    """Return where ``up.sh`` puts the lab."""
+    cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(os.environ.get("LAB_DIR") or f"{cache}/openstack-lab").expanduser()
 
 
 @contextlib.contextmanager
@@ -77,8 +122,9 @@ def running(name: str) -> Iterator[Target]:
 
 
 def _lab() -> Target:
-    path = Path(os.environ.get("OS_CLIENT_CONFIG_FILE", LAB_CLOUDS)).expanduser()
+    ours = _lab_folder() / "clouds.yaml"
+    path = Path(os.environ.get("OS_CLIENT_CONFIG_FILE", ours)).expanduser()
     if not path.exists():
         pytest.fail(f"{path} is not there: start the services with `make openstack-up`")
     entry = yaml.safe_load(path.read_text())["clouds"]["lab-admin"]
-    return Target(LAB, entry["auth"]["auth_url"], entry, 0.1)
+    return Target(LAB, entry["auth"]["auth_url"], entry, 0.1, is_on_this_machine=path == ours)

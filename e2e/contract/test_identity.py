@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from capo.errors import (
+    CapoError,
     ConflictError,
     ForbiddenError,
     IdentityError,
@@ -186,12 +187,7 @@ def test_token_dies_with_its_application_credential(world: World) -> None:
 
 
 def test_token_expires_with_its_application_credential(world: World) -> None:
-    seconds = 4 if world.ground.target.simulator is None else 1
-    ends = datetime.now(UTC) + timedelta(seconds=seconds)
-    credential = new_credential(world, expires_at=ends.strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
-    cloud = cloud_of(world, entry_of(world, credential))
-    cloud.authenticate()
-    token = world.last.headers["X-Subject-Token"]
+    ends, credential, token = short_lived(world)
     assert world.last.body["token"]["expires_at"][:19] == credential["expires_at"][:19]
 
     world.until(lambda: datetime.now(UTC), lambda now: now > ends + timedelta(seconds=1))
@@ -201,6 +197,23 @@ def test_token_expires_with_its_application_credential(world: World) -> None:
         world.refused(cloud_of(world, entry_of(world, credential)).authenticate),
     ]
     assert all(isinstance(each.error, NotAuthorizedError) for each in refusals)
+
+
+def short_lived(world: World) -> tuple[datetime, Body, str]:
+    """Return when an application credential ends, the credential, and a token of it.
+
+    The first one that is still good when the token is asked for: a busy machine takes its time.
+    """
+    for seconds in (2, 4, 8, 16, 32):
+        ends = datetime.now(UTC) + timedelta(seconds=seconds)
+        try:
+            credential = new_credential(world, expires_at=ends.strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
+            cloud_of(world, entry_of(world, credential)).authenticate()
+        except CapoError:
+            assert datetime.now(UTC) > ends - timedelta(seconds=1)  # Keystone keeps whole seconds
+        else:
+            return ends, credential, world.last.headers["X-Subject-Token"]
+    raise AssertionError("no application credential lived long enough for a token")
 
 
 @pytest.mark.parametrize(
@@ -301,9 +314,10 @@ def test_catalogue_has_each_service_with_its_three_interfaces(world: World) -> N
     wanted = {"block-storage", "compute", "identity", "image", "load-balancer", "network", "volumev3"}
     assert wanted <= set(catalogue)
     for kind in wanted:
-        endpoints = catalogue[kind]["endpoints"]
+        # Another run on a shared cloud may have a region of its own for a moment.
+        endpoints = [each for each in catalogue[kind]["endpoints"] if each["region"] == "RegionOne"]
         assert sorted(each["interface"] for each in endpoints) == ["admin", "internal", "public"]
-        assert {each["region"] for each in endpoints} == {each["region_id"] for each in endpoints} == {"RegionOne"}
+        assert {each["region_id"] for each in endpoints} == {"RegionOne"}
 
 
 @pytest.mark.parametrize("interface", ["public", "internal", "admin"])

@@ -98,10 +98,11 @@ def test_load_balancer_is_made_whole_in_one_call(world: World) -> None:
 
 
 def test_load_balancer_is_pending_before_it_is_active(world: World) -> None:
-    with world.slowly():
+    with world.held():
         made = world.load_balancer()
+        first = world.show_load_balancer(made["id"])["provisioning_status"]
 
-    states = world.history(lambda: world.show_load_balancer(made["id"]), "provisioning_status", "ACTIVE")
+    states = world.history(lambda: world.show_load_balancer(made["id"]), "provisioning_status", "ACTIVE", first=first)
 
     assert states == ["PENDING_CREATE", "ACTIVE"]
 
@@ -372,16 +373,16 @@ def test_wrong_members_are_refused(world: World) -> None:
 
 
 def test_pending_load_balancer_refuses_changes_and_deletion(world: World) -> None:
-    with world.slowly():
+    with world.held():
         made = world.load_balancer(listeners=[world.wanted_listener(6443)])
-    listener_id, pool_id = made["listeners"][0]["id"], made["pools"][0]["id"]
+        listener_id, pool_id = made["listeners"][0]["id"], made["pools"][0]["id"]
 
-    refusals = [
-        world.refused(lambda: load_balancer.create_listener(world.cloud, made["id"], world.wanted_listener(443))),
-        world.refused(lambda: load_balancer.update_listener(world.cloud, listener_id, {"name": "x"})),
-        world.refused(lambda: load_balancer.create_member(world.cloud, pool_id, member("10.6.0.10"))),
-        world.refused(lambda: load_balancer.delete(world.cloud, made["id"])),
-    ]
+        refusals = [
+            world.refused(lambda: load_balancer.create_listener(world.cloud, made["id"], world.wanted_listener(443))),
+            world.refused(lambda: load_balancer.update_listener(world.cloud, listener_id, {"name": "x"})),
+            world.refused(lambda: load_balancer.create_member(world.cloud, pool_id, member("10.6.0.10"))),
+            world.refused(lambda: load_balancer.delete(world.cloud, made["id"])),
+        ]
 
     assert all(isinstance(each.error, ConflictError) for each in refusals)
     assert {each.status for each in refusals} == {409}
@@ -392,11 +393,11 @@ def test_change_of_a_child_makes_the_load_balancer_immutable(world: World) -> No
     balancer = shared(world)
     listener_id = balancer["listeners"][0]["id"]
 
-    with world.slowly():
+    with world.held():
         load_balancer.update_listener(world.cloud, listener_id, {"allowed_cidrs": ["10.0.0.0/8"]})
 
-    assert world.show_load_balancer(balancer["id"])["provisioning_status"] == "PENDING_UPDATE"
-    refusal = world.refused(lambda: load_balancer.update_listener(world.cloud, listener_id, {"name": "x"}))
+        assert world.show_load_balancer(balancer["id"])["provisioning_status"] == "PENDING_UPDATE"
+        refusal = world.refused(lambda: load_balancer.update_listener(world.cloud, listener_id, {"name": "x"}))
     assert isinstance(refusal.error, ConflictError)
     assert world.settled(balancer["id"])
 
@@ -422,12 +423,12 @@ def test_load_balancer_with_children_goes_only_with_all_of_them(world: World) ->
 def test_load_balancer_that_is_being_deleted_says_so(world: World) -> None:
     balancer = world.active_load_balancer()
 
-    with world.slowly():
+    with world.held():
         load_balancer.delete(world.cloud, balancer["id"])
 
-    seen = world.show_load_balancer(balancer["id"])
-    assert seen["provisioning_status"] == "PENDING_DELETE"
-    refusal = world.refused(lambda: load_balancer.delete(world.cloud, balancer["id"]))
+        seen = world.show_load_balancer(balancer["id"])
+        assert seen["provisioning_status"] == "PENDING_DELETE"
+        refusal = world.refused(lambda: load_balancer.delete(world.cloud, balancer["id"]))
     assert isinstance(refusal.error, ConflictError)
 
 

@@ -257,16 +257,16 @@ class World:
             pause_s = min(pause_s * SLOWING, self.ground.target.every_s * SLOWEST)
         return seen
 
-    def slowly(self) -> contextlib.AbstractContextManager[None]:
-        """Have what is begun in a block take a while on the simulator as well."""
-        return self.ground.target.slowly()
+    def held(self) -> contextlib.AbstractContextManager[None]:
+        """Have nothing be finished that is begun in a block, so that the state in between can be looked at."""
+        return self.ground.target.held()
 
-    def history(self, look: Callable[[], Body], field_: str, last: str) -> list[str]:
-        """Return the values that a field has one after the other, until the last."""
-        seen: list[str] = []
+    def history(self, look: Callable[[], Body], field_: str, last: str, *, first: str) -> list[str]:
+        """Return the values that a field has one after the other, from what was seen first until the last."""
+        seen = [first]
 
         def is_reached(body: Body) -> bool:
-            if not seen or seen[-1] != body[field_]:
+            if seen[-1] != body[field_]:
                 seen.append(body[field_])
             return seen[-1] == last
 

@@ -83,7 +83,9 @@ def environment(more=None):
 
 
 def start(name, argv, env=None):
-    if recorded(name):
+    pid = recorded(name)
+    if pid:
+        send(signal.SIGCONT, group_of(pid))   # it may have been paused
         return
     send(signal.SIGKILL, orphans(name))
     with open(LOG / f'{name}.log', 'ab') as log:
