@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo.engine.protocol import Clock
-from capo.engine.steps import Failed, Held, Result, Results, Unseen
+from capo.engine.steps import Failed, Held, Result, Results, Unseen, Wait
 from capo.errors import (
     CapoError,
     IdentityError,
@@ -85,9 +85,10 @@ class Backoff:
         """Take the results of a pass; return the seconds until the first resting step is due, None when none rests."""
         before = self._failures.get(key, {})
         after = {
-            # A step that only looked, or was held, tells nothing of whether it fails: its next failure is no first one.
+            # A step that only looked, was held, or waits tells nothing of whether it fails: what it waits for may fail
+            # as it did before, such as the next volume. Only what went well makes its next failure a first one.
             name: before.get(name)
-            if name in guard.resting or isinstance(result, Unseen | Held)
+            if name in guard.resting or isinstance(result, Unseen | Held | Wait)
             else self._noted(before.get(name), result, obj)
             for name, result in results.items()
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from capo.engine.backoff import Backoff
-from capo.engine.steps import Done, Failed, Held, Result, Unseen
+from capo.engine.steps import Done, Failed, Held, Result, Unseen, Wait
 from capo.engine.tests.builders import an_object, key
 from capo.engine.tests.fake_kube import FakeClock
 from capo.errors import ConflictError
@@ -18,7 +18,11 @@ def due_s(backoff: Backoff, result: Result) -> float | None:
     return backoff.note(key("thing"), OBJECT, {"ThingReady": result}, guard)
 
 
-@pytest.mark.parametrize("between", [Unseen(), Held("OtherReady")], ids=["looked", "did-not-run"])
+@pytest.mark.parametrize(
+    "between",
+    [Unseen(), Held("OtherReady"), Wait("Building", "another one is being made")],
+    ids=["looked", "did-not-run", "waits for the next attempt"],
+)
 def test_a_pass_without_a_try_between_two_failures_does_not_make_the_second_a_first_one(between: Result) -> None:
     clock = FakeClock()
     backoff = Backoff(clock)

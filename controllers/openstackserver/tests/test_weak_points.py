@@ -130,6 +130,22 @@ def test_a_volume_that_failed_is_replaced_and_blocks_nothing_w_05(stage: Stage) 
     assert failed[0]["id"] not in stage.inventory()["volumes"]
 
 
+def test_a_volume_that_fails_each_time_is_made_ever_more_rarely_w_46(stage: Stage) -> None:
+    place(stage, rootVolume={"sizeGiB": 1})
+    volumes = rows(stage, "volume", "volumes")
+
+    def break_all() -> bool:
+        new = [each for each in volumes.values() if each["status"] != "deleting"]
+        stage.simulator.call(lambda: [each.update(status="error") for each in new])
+        return False
+
+    stage.settle(for_s=600, until=break_all)
+
+    made_s = [asked for asked in stage.requests() if asked.startswith("POST") and asked.endswith("/volumes")]
+    assert 3 < len(made_s) < 12
+    assert shown(stage, "VolumesReady")[0] == "False"
+
+
 def test_a_server_that_the_cloud_would_keep_after_its_deletion_goes_at_once_w_30(stage: Stage) -> None:
     place(stage, rootVolume={"sizeGiB": 1})
     stage.settle(for_s=30)
