@@ -16,10 +16,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Rule:
-    """A CEL rule: ``expression`` must hold, else the API server answers ``message``."""
+    """A CEL rule: ``expression`` must hold, else the API server answers ``message``.
+
+    Args:
+        told: CEL expression whose text is answered instead, with the values that are at fault.
+        field: the field that is named, below the value with the rule; empty: that value.
+    """
 
     expression: str
     message: str
+    told: str = ""
+    field: str = ""
 
 
 @dataclass(frozen=True)

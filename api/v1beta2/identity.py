@@ -14,8 +14,12 @@ class OpenStackIdentityReference(Model):
     crd: ClassVar[Schema] = Schema(
         rules=(
             Rule(
-                "(!has(self.region) && !has(oldSelf.region)) || self.region == oldSelf.region",
+                "has(self.region) == has(oldSelf.region) && (!has(self.region) || self.region == oldSelf.region)",
                 "region is immutable",
+                told="'region is immutable: cannot change from '"
+                " + (has(oldSelf.region) ? '\"' + oldSelf.region + '\"' : 'none')"
+                " + ' to ' + (has(self.region) ? '\"' + self.region + '\"' : 'none')",
+                field="region",
             ),
         )
     )

@@ -1,4 +1,4 @@
-"""What our schema has beyond the Go provider's: optional status fields, and rules that it checks elsewhere.
+"""What our schema has beyond the Go provider's: optional status fields, rules that it checks elsewhere, clearer rules.
 
 Absence does no harm: another provider's CRDs prune the fields. ``docs/reference/additions.md`` tells users; a test
 compares both with the CRDs.
@@ -74,4 +74,25 @@ RULES: Final = (
         "Its webhooks when there is a root volume, and its controller, which refuses the name always.",
     ),
     AddedRule("spec.template", "providerID cannot be set in templates", "Its webhook for templates."),
+)
+
+
+class ClearerRule(NamedTuple):
+    """A CEL rule of the Go provider with the same verdict and message, which says more.
+
+    Args:
+        place: end of the paths that have it.
+    """
+
+    place: str
+    message: str
+    reason: str
+
+
+CLEARER: Final = (
+    ClearerRule(
+        "identityRef",
+        "region is immutable",
+        "Names field, old and new region; theirs ends in `no such key: region` when one is added or removed.",
+    ),
 )

@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 
 from capo.api.meta import KubernetesObject
 from capo.api.model import Model
-from capo.api.schema import Schema
+from capo.api.schema import Rule, Schema
 from capo.crdgen import mutability
 
 Json = dict[str, Any]
@@ -130,10 +130,17 @@ def _keywords(marker: Schema) -> Json:
     if marker.is_int_or_string:
         keywords["x-kubernetes-int-or-string"] = True
     if marker.rules:
-        keywords["x-kubernetes-validations"] = [
-            {"rule": rule.expression, "message": rule.message} for rule in marker.rules
-        ]
+        keywords["x-kubernetes-validations"] = [_validation(rule) for rule in marker.rules]
     return keywords
+
+
+def _validation(rule: Rule) -> Json:
+    validation = {"rule": rule.expression, "message": rule.message}
+    if rule.told:
+        validation["messageExpression"] = rule.told
+    if rule.field:
+        validation["fieldPath"] = f".{rule.field}"
+    return validation
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from capo.crdgen import definitions
-from capo.crdgen.additions import ADDITIONS, RULES
+from capo.crdgen.additions import ADDITIONS, CLEARER, RULES
 from capo.crdgen.tests import comparison, compat
 from capo.crdgen.tests.comparison import Difference
 
@@ -91,11 +91,23 @@ def test_the_schema_is_the_go_providers_but_for_the_additions(definition: defini
     theirs = go_providers(definition)
     listed = {(a.version, a.path) for a in ADDITIONS if a.kind == definition.kind}
 
-    found = [d for d in comparison.differences(theirs, ours) if not is_added_rule(d) and d != CONVERSION]
+    found = [d for d in comparison.differences(theirs, ours) if not is_known_rule(d) and d != CONVERSION]
 
     assert [d for d in found if (d.version, d.path) not in listed or d.theirs is not None] == []
     assert listed == {(d.version, d.path) for d in found}
     assert comparison.missing_versions(theirs, ours) == set()
+
+
+def is_known_rule(difference: Difference) -> bool:
+    return is_added_rule(difference) or is_clearer_rule(difference)
+
+
+def is_clearer_rule(difference: Difference) -> bool:
+    """Tell whether rules say in other words what those of the Go provider say, as is listed."""
+    if difference.keyword != "x-kubernetes-validations" or not (difference.theirs and difference.ours):
+        return False
+    theirs, ours = ([rule["message"] for rule in rules] for rules in (difference.theirs, difference.ours))
+    return theirs == ours and any(difference.path.endswith(rule.place) and [rule.message] == ours for rule in CLEARER)
 
 
 def is_added_rule(difference: Difference) -> bool:
@@ -117,8 +129,17 @@ def test_every_rule_that_is_listed_is_in_a_schema() -> None:
     assert {rule["message"] for d in found for rule in d.ours} == {rule.message for rule in RULES}
 
 
+@pytest.mark.compare
+def test_every_rule_that_says_more_is_in_a_schema() -> None:
+    pairs = ((go_providers(d), definitions.manifest(d)) for d in definitions.DEFINITIONS)
+    found = [d for pair in pairs for d in comparison.differences(*pair) if is_clearer_rule(d)]
+
+    assert {rule["message"] for d in found for rule in d.ours} == {rule.message for rule in CLEARER}
+
+
 def test_the_page_lists_the_rules() -> None:
     rows = [f"| `{r.place}` | {r.message} | {r.instead_of} |" for r in RULES]
+    rows += [f"| `{r.place}` | {r.message} | {r.reason} |" for r in CLEARER]
 
     assert [line for line in PAGE.read_text().splitlines() if line.startswith("| `")] == rows
 

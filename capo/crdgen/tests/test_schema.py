@@ -29,7 +29,9 @@ class Part(Model):
     """A part
     of it."""
 
-    crd: ClassVar[Schema] = Schema(min_properties=1, rules=(Rule("has(self.name)", "name it"),))
+    crd: ClassVar[Schema] = Schema(
+        min_properties=1, rules=(Rule("has(self.name)", "name it", told="'name ' + self.from", field="name"),)
+    )
 
     name: NonEmpty
     """Its name."""
@@ -81,7 +83,14 @@ class Sampled(KubernetesObject):
 PART = {
     "type": "object",
     "minProperties": 1,
-    "x-kubernetes-validations": [{"rule": "has(self.name)", "message": "name it"}],
+    "x-kubernetes-validations": [
+        {
+            "rule": "has(self.name)",
+            "message": "name it",
+            "messageExpression": "'name ' + self.from",
+            "fieldPath": ".name",
+        }
+    ],
     "required": ["name"],
     "properties": {
         "name": {"type": "string", "minLength": 1, "description": "Its name."},

@@ -237,7 +237,7 @@ def test_credentials_of_a_server_may_change_but_not_its_region(client: Client) -
 
     assert renewed.status_code == 200, renewed.text
     assert moved.status_code == 422
-    assert moved.json()["details"]["causes"][0]["field"] == "spec.identityRef"
+    assert moved.json()["details"]["causes"][0]["field"] == "spec.identityRef.region"
 
 
 def test_what_has_no_effect_is_a_warning(client: Client) -> None:
