@@ -58,7 +58,8 @@ def _of_state(scope: ServerScope, found: Resource) -> Outcome:
         raise _failure(scope, found)
     if state == "DELETED":
         return Wait("InstanceDeleted", f"server {found['id']} was deleted; replace the Machine")
-    scope.observed.poll("server")
+    if state == "BUILD" or found.get("OS-EXT-STS:task_state"):
+        scope.observed.poll("server")  # it is on its way to another state; one that stays is looked at once a minute
     if state == "BUILD":
         return Wait("InstanceNotReady", f"server {found['id']} is being built", after_s=_left_to_build_s(scope, found))
     return Wait("InstanceNotReady", f"server {found['id']} is {state}", status="Unknown")

@@ -59,6 +59,17 @@ def test_a_server_in_another_state_is_not_ready_within_a_minute(stage: Stage, st
     assert state in stage.condition(KIND, "s", "Ready")["message"]
 
 
+@pytest.mark.parametrize("state", ["SHUTOFF", "PAUSED", "SHELVED_OFFLOADED", "ERROR"])
+def test_a_server_that_stays_in_another_state_costs_one_list_a_minute(stage: Stage, state: str) -> None:
+    change(stage, status=state)
+    stage.settle(for_s=NOTICED_S)
+    stage.cloud.counter.reset()
+
+    stage.settle(for_s=600)
+
+    assert len(stage.requests()) <= 15, stage.requests()
+
+
 @pytest.mark.parametrize("vanishes", [pytest.param(True, id="without a trace"), pytest.param(False, id="as Nova does")])
 def test_a_server_that_vanished_is_not_ready_in_one_write_w_03(stage: Stage, vanishes: bool) -> None:
     server_id = server(stage)["id"]
