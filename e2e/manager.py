@@ -73,7 +73,7 @@ class Manager:
 
     def kill(self) -> None:
         """End the process as a power cut would."""
-        self._end(signal.SIGKILL, limit_s=10)
+        self._end(signal.SIGKILL, limit_s=60)
 
     def freeze(self) -> None:
         """Have the process do nothing until it is thawed, as one on a host that hangs."""
@@ -85,7 +85,7 @@ class Manager:
 
     def stop(self) -> int:
         """Ask the process to end, as Kubernetes does; return its exit status."""
-        return self._end(signal.SIGTERM, limit_s=15)
+        return self._end(signal.SIGTERM, limit_s=60)
 
     def _end(self, sig: signal.Signals, *, limit_s: float) -> int:
         assert self._process is not None
@@ -125,8 +125,8 @@ class NotReachedError(AssertionError):
     """What was waited for did not come about in time."""
 
 
-def wait_until(what: str, reached: object, *, limit_s: float = 60.0, every_s: float = 0.1) -> None:
-    """Wait until a function returns something true.
+def wait_until(what: str, reached: object, *, limit_s: float = 180.0, every_s: float = 0.1) -> None:
+    """Wait until a function returns something true; the limit is one for machines that have a lot to do.
 
     Raises:
         NotReachedError: it did not in time; the message has its last answer.

@@ -26,7 +26,9 @@ def add_parser(subparsers: Any) -> None:
     verbs = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     up = _add_verb(verbs, "up", _up, "start it; what runs already is left alone")
     up.add_argument("--only", choices=("api", "all"), default="all", help="api: etcd and kube-apiserver alone")
-    up.add_argument("--timeout", type=float, default=90, metavar="S", help="for each stage of the start (default: 90)")
+    up.add_argument(
+        "--timeout", type=float, default=180, metavar="S", help="for each stage of the start (default: 180)"
+    )
     down = _add_verb(verbs, "down", _down, "stop it")
     down.add_argument("--wipe", action="store_true", help="remove its folder with all data as well")
     _add_verb(verbs, "status", _status, "show its processes; exit status 1 unless all that were started are alive")

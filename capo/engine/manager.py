@@ -40,6 +40,8 @@ log = logging.getLogger(__name__)
 
 DRAIN_S: Final = 7.0
 """Of the ten seconds that Kubernetes gives between SIGTERM and SIGKILL."""
+STOP_S: Final = 9.0
+"""After so many of them the lease is not waited for any more; it gets what the rest leaves, and a second at least."""
 FIRST_RETRY_S: Final = 1.0
 MAX_RETRY_S: Final = 15.0
 GAP_S: Final = 2.0
@@ -271,8 +273,9 @@ class Manager:
         await threads.run(lambda: self._events.stop(1.0), name="stop")
         if self._lease:
             end = self._lease.end if left else self._lease.release
+            left_s = max(1.0, began_s + STOP_S - time.monotonic())
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(threads.run(end, name="stop"), 1.0)
+                await asyncio.wait_for(threads.run(end, name="stop"), left_s)
         await diagnostics.close(self._servers)
         log.info("Stopped", extra={"left": left, "seconds": round(time.monotonic() - began_s, 3)})
 

@@ -20,7 +20,7 @@ Json: TypeAlias = dict[str, Any]
 
 _TIMEOUT_S: Final = 30
 _PROBE_S: Final = 5
-_ESTABLISH_S: Final = 30
+_ESTABLISH_S: Final = 120
 _THREADS: Final = 4
 _FIELD_MANAGER: Final = "capo-local"
 _MERGE: Final = "application/merge-patch+json"
@@ -102,6 +102,24 @@ class Api:
         except ApiError as error:
             if error.status != 404:
                 raise
+
+    def wait_allowed(self, user: str, verb: str, group: str, resource: str, *, namespace: str) -> None:
+        """Return when a user may do something: the API server hears of new roles some time after it has taken them.
+
+        Raises:
+            NotReadyError: the user may not after some time.
+        """
+        wanted = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "resourceAttributes": wanted},
+        }
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        _until(
+            lambda: bool(self.request("POST", path, json=review)["status"]["allowed"]),
+            f"{user} may not {verb} {resource} in {namespace}",
+        )
 
     def path_of(self, manifest: Json) -> str:
         """Return the path of an object, with the namespace ``default`` when it names none."""

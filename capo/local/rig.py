@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Part: TypeAlias = Literal["api", "all"]
 Say: TypeAlias = Callable[[str], None]
 
-_START_LIMIT_S: Final = 90
+_START_LIMIT_S: Final = 180
 _TOKEN_S: Final = 7 * 24 * 3600
 
 
@@ -233,8 +233,11 @@ class Rig:
         self.apply(self._at_our_webhooks(configurations))
 
     def install_provider_account(self) -> Path:
-        """Have our manager's ServiceAccount with the roles that ship; return a kubeconfig with its token."""
+        """Have our manager's ServiceAccount with the roles that ship in force; return a kubeconfig with its token."""
         self.apply([manifests.namespace(shipped.NAMESPACE), *shipped.rbac()])
+        user = f"system:serviceaccount:{shipped.NAMESPACE}:{shipped.SERVICE_ACCOUNT}"
+        self.api.wait_allowed(user, "update", "coordination.k8s.io", "leases", namespace=shipped.NAMESPACE)
+        self.api.wait_allowed(user, "get", "", "secrets", namespace="default")
         return self.service_account_kubeconfig(shipped.NAMESPACE, shipped.SERVICE_ACCOUNT)
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:

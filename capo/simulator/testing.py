@@ -14,7 +14,7 @@ import requests
 from capo.simulator.clouds import clouds_document
 from capo.simulator.simulator import Simulator
 
-TIME_LIMIT_S = 10.0
+TIME_LIMIT_S = 60.0
 
 Inventory = dict[str, dict[str, Any]]
 """What is in a cloud, by ``service/kind`` and id."""

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import requests
 import yaml
 
 from capo.__main__ import main
+from capo.local import ports
 
 CONFIGURATION = """
 cloud: {region: Elsewhere}
@@ -37,7 +37,7 @@ def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         assert process.stdout is not None
         yield process.stdout.readline().strip(), clouds
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=60) == 0
 
 
 def openstack(clouds: Path, *commands: str) -> str:
@@ -45,7 +45,7 @@ def openstack(clouds: Path, *commands: str) -> str:
     environment = {**os.environ, "OS_CLIENT_CONFIG_FILE": str(clouds), "OS_CLOUD": "sim"}
     client = Path(sys.executable).with_name("openstack")
     asked = subprocess.run(
-        [client], input="\n".join(commands), env=environment, capture_output=True, text=True, timeout=120, check=False
+        [client], input="\n".join(commands), env=environment, capture_output=True, text=True, timeout=300, check=False
     )
     return asked.stdout + asked.stderr
 
@@ -88,7 +88,7 @@ def test_the_plain_openstack_client_makes_and_lists(served: tuple[str, Path]) ->
     assert {"10.0.0.1", "PENDING_CREATE"} <= set(said.split())
     assert "Quota exceeded for resources: ['router']." in said
     assert "out for lunch" in said
-    inventory = requests.get(f"{url}/_simulator/inventory", timeout=5).json()
+    inventory = requests.get(f"{url}/_simulator/inventory", timeout=60).json()
     assert [server["name"] for server in inventory["compute"]["servers"]] == ["vm"]
 
 
@@ -98,16 +98,14 @@ def lists(said: str) -> list[list[dict[str, Any]]]:
 
 
 def test_it_serves_on_the_port_that_is_asked_for(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = ports.choose(["ours"], taken=set())["ours"]
     clouds = tmp_path / "clouds.yaml"
     command = [sys.executable, "-m", "capo", "simulate", "--port", str(port), "--clouds", str(clouds)]
 
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         said = [process.stdout.readline(), process.stdout.readline()]
-        answer = requests.get(f"http://127.0.0.1:{port}/identity/v3", timeout=5)
+        answer = requests.get(f"http://127.0.0.1:{port}/identity/v3", timeout=60)
         process.terminate()
 
     assert answer.status_code == 200
@@ -146,8 +144,8 @@ def test_a_port_in_use_is_said(served: tuple[str, Path], tmp_path: Path, capsys:
 def test_faults_are_ordered_while_it_serves(served: tuple[str, Path]) -> None:
     order = {"match": {"service": "identity"}, "effect": {"status": 503, "body": {"say": "no"}}}
 
-    made = requests.post(f"{served[0]}/_simulator/faults", data=json.dumps(order), timeout=5)
-    answer = requests.get(f"{served[0]}/identity/v3", timeout=5)
+    made = requests.post(f"{served[0]}/_simulator/faults", data=json.dumps(order), timeout=60)
+    answer = requests.get(f"{served[0]}/identity/v3", timeout=60)
 
     assert made.status_code == 201
     assert (answer.status_code, answer.json()) == (503, {"say": "no"})

@@ -77,7 +77,7 @@ def an_object(name: str, *, version: int = 1, uid: str | None = None, **metadata
     }
 
 
-def eventually(condition: Callable[[], object], timeout_s: float = 10.0) -> None:
+def eventually(condition: Callable[[], object], timeout_s: float = 60.0) -> None:
     """Return as soon as the condition holds, for what happens in other threads."""
     pause = threading.Event()
     end_s = time.monotonic() + timeout_s

@@ -12,6 +12,7 @@ import pytest
 
 from capo.crdgen import files
 from capo.engine.migration import OBSERVED_GENERATION, Migration, MigrationError
+from capo.engine.tests.builders import eventually
 from capo.kube import connection
 from capo.kube.client import Kube
 from capo.kube.errors import Invalid
@@ -50,8 +51,7 @@ def admin(server: Rig) -> Iterator[Kube]:
     for obj in list(kube.list(OPENSTACK_CLUSTER_TEMPLATE)):
         kube.delete(OPENSTACK_CLUSTER_TEMPLATE, PLACE, obj["metadata"]["name"])
     kube.delete(CRD, "", NAME)
-    while kube.get(CRD, "", NAME):
-        pass
+    eventually(lambda: kube.get(CRD, "", NAME) is None)
 
 
 @pytest.fixture

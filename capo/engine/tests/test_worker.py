@@ -24,7 +24,7 @@ def queue_of(controller: FakeController, clock: FakeClock | None = None) -> Work
 
 async def settled(condition: Callable[[], object]) -> None:
     """Return as soon as the condition holds."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - passes run in threads and know no event
             await asyncio.sleep(0.005)
 
@@ -134,7 +134,7 @@ class Gate:
         with self._lock:
             self.inside.append(of.name)
             self.most = max(self.most, len(self.inside))
-        assert self.opened.wait(5)
+        assert self.opened.wait(60)
         with self._lock:
             self.inside.remove(of.name)
         return Result()
@@ -244,7 +244,7 @@ def test_stopping_lets_a_pass_end_and_begins_none() -> None:
         workers = Workers([(controller, queue)])
         task = asyncio.create_task(workers.run())
         await settled(lambda: gate.inside)
-        stopping = asyncio.create_task(workers.stop(5.0))
+        stopping = asyncio.create_task(workers.stop(60.0))
         await asyncio.sleep(0)
         gate.opened.set()
         left = await stopping

@@ -69,12 +69,12 @@ class FakeApiServer:
     @contextmanager
     def running(self) -> Iterator[FakeApiServer]:
         self._thread.start()
-        assert self._is_ready.wait(5)
+        assert self._is_ready.wait(60)
         try:
             yield self
         finally:
             self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(5)
+            self._thread.join(60)
 
     @property
     def url(self) -> str:

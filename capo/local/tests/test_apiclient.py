@@ -54,7 +54,7 @@ def api(server: FakeServer, tmp_path: Path) -> Iterator[Api]:
             self.end_headers()
             self.wfile.write(text)
 
-        do_GET = do_PATCH = do_PUT = do_DELETE = respond  # noqa: N815 - the library's names
+        do_GET = do_PATCH = do_POST = do_PUT = do_DELETE = respond  # noqa: N815 - the library's names
 
         def log_message(self, format: str, *args: Any) -> None:
             """Say nothing."""
@@ -141,6 +141,15 @@ def test_a_kind_is_applied_only_when_each_of_its_versions_is_served(api: Api, se
 
     assert api.path_of({"apiVersion": "toys.example/v2", "kind": "Toy", "metadata": {"name": "a"}}).endswith("toys/a")
     assert server.requests.count(("GET", "/apis/toys.example/v2")) == 3
+
+
+def test_a_right_is_waited_for_until_the_api_server_knows_of_it(api: Api, server: FakeServer) -> None:
+    reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    server.answers[reviews] = [(201, {"status": {"allowed": allowed}}) for allowed in (False, False, True)]
+
+    api.wait_allowed("somebody", "get", "", "secrets", namespace="default")
+
+    assert server.requests == [("POST", reviews)] * 3
 
 
 def test_an_object_is_found_or_known_to_be_absent(api: Api, server: FakeServer) -> None:

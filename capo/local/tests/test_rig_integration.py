@@ -41,7 +41,7 @@ def config_map(name: str, data: dict[str, str]) -> Json:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data}
 
 
-def wait_until(is_so: Callable[[], bool], limit_s: float = 30) -> None:
+def wait_until(is_so: Callable[[], bool], limit_s: float = 180) -> None:
     limit = time.monotonic() + limit_s
     while not is_so():
         assert time.monotonic() < limit, "waited too long"
@@ -162,7 +162,7 @@ def test_a_process_that_cannot_start_fails_the_start_at_once(own_rig: Rig) -> No
         own_rig.up("api")
 
     assert "tls" in caught.value.tail
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 80, "it waited until its time was over"
 
 
 def test_the_command_starts_shows_and_stops_a_rig(own_rig: Rig) -> None:
@@ -222,6 +222,6 @@ def may(kubeconfig: Path, verb: str, group: str, resource: str, namespace: str) 
         },
         headers={"Authorization": f"Bearer {user['token']}"},
         verify=str(ca),
-        timeout=10,
+        timeout=60,
     )
     return bool(answer.json()["status"]["allowed"])

@@ -10,7 +10,7 @@ from typing import Any
 from capo.openstack import port
 from capo.openstack.tests.stage import stamp
 
-LIMIT_S = 5.0
+LIMIT_S = 60.0
 
 
 class FullHouse:

@@ -25,7 +25,7 @@ def password(**changes: Any) -> dict[str, Any]:
 
 
 def post_token(simulator: Simulator, body: Any) -> requests.Response:
-    return requests.post(f"{simulator.url}/identity/v3/auth/tokens", json=body, timeout=5)
+    return requests.post(f"{simulator.url}/identity/v3/auth/tokens", json=body, timeout=60)
 
 
 @pytest.mark.parametrize("cloud", ["sim", "sim-appcred", "sim-admin"])
@@ -170,8 +170,8 @@ def test_a_changed_password_ends_the_tokens_of_the_old_one(simulator: Simulator,
 
 
 def test_versions_are_told_without_a_token(simulator: Simulator) -> None:
-    root = requests.get(f"{simulator.url}/identity/", timeout=5)
-    version = requests.get(f"{simulator.url}/identity/v3", timeout=5)
+    root = requests.get(f"{simulator.url}/identity/", timeout=60)
+    version = requests.get(f"{simulator.url}/identity/v3", timeout=60)
 
     assert (root.status_code, root.headers["Location"]) == (300, f"{simulator.url}/identity/v3/")
     assert version.json()["version"]["id"] == "v3.14"

@@ -23,7 +23,7 @@ def names(client: Client) -> set[str]:
 
 
 def test_a_request_without_a_token_is_refused_as_keystonemiddleware_does(simulator: Simulator) -> None:
-    answer = requests.get(simulator.url + NETWORKS, timeout=5)
+    answer = requests.get(simulator.url + NETWORKS, timeout=60)
 
     assert answer.status_code == 401
     assert answer.json()["error"]["message"] == "The request you have made requires authentication."
@@ -186,7 +186,7 @@ def test_a_process_is_killed_at_the_write_ordered(member: Client, when: str, exp
         with pytest.raises(requests.ConnectionError):
             member.request("POST", NETWORKS, {"network": {"name": "n"}})
 
-    assert victim.wait(timeout=5) == -9
+    assert victim.wait(timeout=60) == -9
     assert names(member) == expected
 
 
@@ -199,7 +199,7 @@ def test_a_process_is_killed_before_its_request_takes_effect_late() -> None:
         with pytest.raises(requests.ConnectionError):
             client.request("POST", NETWORKS, {"network": {"name": "n"}})
 
-        status, before = victim.wait(timeout=5), names(client)
+        status, before = victim.wait(timeout=60), names(client)
         clock.move(5)
         after = names(client)
 

@@ -94,7 +94,7 @@ class Client:
 
 
 def until(reached: Callable[[], object]) -> None:
-    ends = time.monotonic() + 30
+    ends = time.monotonic() + 120
     while not reached():
         assert time.monotonic() < ends
         time.sleep(0.1)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from capo.cli.tests.test_run import answer, eventually_leads, free_port, manager
+from capo.cli.tests.test_run import LIMIT_S, answer, eventually_leads, free_port, manager
 from capo.engine.lease import NAME
 from capo.kube.kinds import LEASE
 from capo.kube.tests.fake_apiserver import FakeApiServer
@@ -42,15 +42,15 @@ def test_a_replica_that_waits_for_the_lease_answers_reviews(tmp_path: Path) -> N
             session.verify = str(second / "pki" / "ca.crt")
             url = f"https://127.0.0.1:{port}"
 
-            converted = session.post(url + CONVERT, json=conversion_review([machine()]), timeout=30).json()
+            converted = session.post(url + CONVERT, json=conversion_review([machine()]), timeout=LIMIT_S).json()
             admitted = session.post(
                 url + admission_path("OpenStackMachine"),
                 json=admission_review(operation="CREATE", object=machine(spec={})),
-                timeout=30,
+                timeout=LIMIT_S,
             ).json()
 
             assert converted["response"]["result"]["status"] == "Success"
             assert admitted["response"]["allowed"] is True
             assert holder(api) == leader
             process.send_signal(signal.SIGTERM)
-            process.communicate(timeout=20)
+            process.communicate(timeout=LIMIT_S)

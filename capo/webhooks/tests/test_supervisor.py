@@ -22,7 +22,7 @@ from capo.webhooks.supervisor import Webhooks
 pytestmark = pytest.mark.integration
 
 
-def until(reached: Callable[[], object], *, limit_s: float = 30) -> None:
+def until(reached: Callable[[], object], *, limit_s: float = 120) -> None:
     ends = time.monotonic() + limit_s
     while not reached():
         assert time.monotonic() < ends
@@ -47,7 +47,7 @@ def answers(webhooks: Webhooks, folder: Path) -> bool:
     with requests.Session() as session:
         session.trust_env = False
         url = f"https://127.0.0.1:{webhooks.port}/convert"
-        return session.post(url, verify=str(folder / "ca.crt"), timeout=30).status_code == 400
+        return session.post(url, verify=str(folder / "ca.crt"), timeout=120).status_code == 400
 
 
 def test_nothing_listens_before_there_is_a_certificate(tmp_path: Path) -> None:
