@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,14 +33,26 @@ QUICK: Final = Timings(
     volume_create_s=0.02,
     volume_delete_s=0.02,
 )
-HELD: Final = Timings(
-    server_build_s=math.inf,
-    server_delete_s=math.inf,
-    lb_create_s=math.inf,
-    lb_update_s=math.inf,
-    lb_delete_s=math.inf,
-    volume_create_s=math.inf,
-)
+
+
+class Clock:
+    """The simulator's clock: it can be stopped, and then be set right again."""
+
+    def __init__(self) -> None:
+        self._stands_at: float | None = None
+
+    def __call__(self) -> float:
+        """Return monotonic seconds."""
+        return time.monotonic() if self._stands_at is None else self._stands_at
+
+    @contextlib.contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Have it stand still for the time of a block."""
+        self._stands_at = time.monotonic()
+        try:
+            yield
+        finally:
+            self._stands_at = None
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,7 @@ class Target:
         admin: the ``clouds.yaml`` entry of the administrator.
         every_s: how long to wait between the first two looks.
         simulator: the running simulator, None on the lab.
+        clock: the simulator's.
         is_on_this_machine: the lab's processes can be paused.
     """
 
@@ -60,34 +73,20 @@ class Target:
     admin: dict[str, Any]
     every_s: float
     simulator: Simulator | None = None
+    clock: Clock = field(default_factory=Clock)
     is_on_this_machine: bool = False
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Have nothing be finished that is begun in a block, as if it took long; afterwards all of it goes on."""
         if self.simulator is not None:
-            with _held_simulator(self.simulator):
+            with self.clock.stopped():
                 yield
         elif self.is_on_this_machine:
             with _held_lab():
                 yield
         else:
             yield
-
-
-@contextlib.contextmanager
-def _held_simulator(simulator: Simulator) -> Iterator[None]:
-    cloud = simulator.cloud
-
-    def go_on() -> None:
-        cloud.timings = QUICK
-        cloud.release()
-
-    simulator.call(lambda: setattr(cloud, "timings", HELD))
-    try:
-        yield
-    finally:
-        simulator.call(go_on)
 
 
 @contextlib.contextmanager
@@ -116,9 +115,10 @@ def running(name: str) -> Iterator[Target]:
     if name == LAB:
         yield _lab()
         return
-    with Simulator.start(Cloud(timings=QUICK)) as simulator:
+    clock = Clock()
+    with Simulator.start(Cloud(timings=QUICK, clock=clock)) as simulator:
         entry = yaml.safe_load(simulator.clouds_yaml.read_text())["clouds"]["sim-admin"]
-        yield Target(SIMULATOR, entry["auth"]["auth_url"], entry, 0.005, simulator)
+        yield Target(SIMULATOR, entry["auth"]["auth_url"], entry, 0.005, simulator, clock)
 
 
 def _lab() -> Target:
