@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 WRONG_USE: Final = 2
+ENDING_S: Final = 0.5
+"""Threads that have nothing to do any more may take so long to notice it."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -95,8 +98,11 @@ async def _managed(wanted: Settings, kube: Any, factory: Factory, webhooks: Webh
 
 def _ended(status: int) -> int:
     """Return the status, or end the process with it while a thread hangs that would hold up the interpreter."""
-    hanging = [t.name for t in threading.enumerate() if not t.daemon and t is not threading.main_thread()]
-    if hanging:
+    ends_s = time.monotonic() + ENDING_S
+    others = [t for t in threading.enumerate() if not t.daemon and t is not threading.main_thread()]
+    for thread in others:
+        thread.join(max(0.0, ends_s - time.monotonic()))
+    if hanging := [thread.name for thread in others if thread.is_alive()]:
         log.warning("Threads still hang at the end", extra={"threads": hanging})
         logging.shutdown()
         os._exit(status)
