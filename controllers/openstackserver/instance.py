@@ -6,14 +6,18 @@ What its states mean is in machines.md 1.13 of the behaviour reference.
 from __future__ import annotations
 
 import datetime
+from typing import Final
 
 from capo.controllers.openstackserver import drift, nova_faults, resolve, traces, upstream, volumes, wanted
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
 from capo.controllers.openstackserver.userdata import user_data
 from capo.engine.steps import Create, Done, Outcome, Resource, Wait
-from capo.errors import CapoError, ServerFailedError, ServerRebuiltError
+from capo.errors import BlockedError, CapoError, ServerFailedError, ServerRebuiltError
 from capo.openstack import server, volume
 from capo.openstack.server import WantedServer
+
+_DELETION: Final = "deletion"
+"""What is noted of a server when Nova is asked to delete it: how, and which fault it had by then."""
 
 
 def ensure_server(scope: ServerScope) -> Outcome:
@@ -112,17 +116,21 @@ def _left_to_build_s(scope: ServerScope, found: Resource) -> float:
 
 
 def _failure(scope: ServerScope, found: Resource) -> ServerFailedError:
-    fault = found.get("fault") or {}
-    text = str(fault.get("message") or "the server is in state ERROR and Nova gives no fault")
-    code = fault.get("code")
-    words = f"{text.rstrip(' .')} (fault code {code})" if code else text
+    words = _fault_words(found)
     return ServerFailedError(
         found["id"],
         fault=words,
-        code=code,
+        code=(found.get("fault") or {}).get("code"),
         request_id=_request_id(scope, found),
-        cause=nova_faults.cause_of(text),
+        cause=nova_faults.cause_of(words),
     )
+
+
+def _fault_words(found: Resource) -> str:
+    """Return Nova's fault of a server in ERROR with its code."""
+    fault = found.get("fault") or {}
+    text = str(fault.get("message") or "the server is in state ERROR and Nova gives no fault")
+    return f"{text.rstrip(' .')} (fault code {fault['code']})" if fault.get("code") else text
 
 
 def _request_id(scope: ServerScope, found: Resource) -> str | None:
@@ -146,17 +154,47 @@ def _wanted_server(scope: ServerScope) -> WantedServer:
 
 
 def remove_server(scope: ServerScope) -> Outcome:
-    """Have no server of ours left."""
+    """Have no server of ours left.
+
+    Raises:
+        BlockedError: Nova could not delete one; it is asked again after pauses that grow.
+    """
     left = [body for body in upstream.owned(scope, "server") if body.get("status") != "DELETED"]
-    for body in left:
-        if body.get("OS-EXT-STS:task_state") != "deleting":
-            _delete(scope, body)
-            _look_for_its_end(scope, body)
+    failures = [failure for body in left if (failure := _ask_for_deletion(scope, body))]
+    if failures:
+        raise failures[0]
     if not left:
         scope.sightings.forget(scope.known_server_id or "")
         return Done()
     scope.observed.poll("server")
-    return Wait("Deleting", f"server {left[0]['id']} is being deleted")
+    fault = f"; its fault: {_fault_words(left[0])}" if left[0].get("status") == "ERROR" else ""
+    return Wait("Deleting", f"server {left[0]['id']} is being deleted{fault}")
+
+
+def _ask_for_deletion(scope: ServerScope, body: Resource) -> BlockedError | None:
+    """Have Nova delete a server unless it does; return why it did not when it was asked before."""
+    is_going = body.get("OS-EXT-STS:task_state") == "deleting"
+    way = "force" if body.get("status") == "SOFT_DELETED" else "delete"
+    fault = str((body.get("fault") or {}).get("created"))
+    asked_way, _, fault_then = (scope.sightings.last(body["id"], _DELETION) or "").partition(" ")
+    was_asked = asked_way == way
+    if is_going and (not was_asked or fault == fault_then):
+        return None
+    _delete(scope, body)
+    scope.sightings.note(body["id"], _DELETION, f"{way} {fault}", now_s=scope.turn.started_s)
+    _look_for_its_end(scope, body)
+    return _failed_deletion(body) if was_asked else None
+
+
+def _failed_deletion(body: Resource) -> BlockedError:
+    """Return what to tell of a server that Nova was asked to delete, and that is there: Nova may leave it in ERROR."""
+    state = body.get("status")
+    words = _fault_words(body) if state == "ERROR" else f"it is {state}"
+    return BlockedError(
+        f"Nova was asked to delete it and gave up: {words}",
+        resource=f"server {body['id']}",
+        next_step="Correct the cause, or have Nova's administrator delete it.",
+    )
 
 
 def _delete(scope: ServerScope, body: Resource) -> None:

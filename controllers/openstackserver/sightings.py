@@ -38,6 +38,12 @@ class Sightings:
                 fields[field] = Sighting(value, now_s, is_news=True)
             return fields[field]
 
+    def last(self, server_id: str, field: str) -> str | None:
+        """Return the value that was noted last, None before the first."""
+        with self._lock:
+            known = self._seen.get(server_id, {}).get(field)
+            return known.value if known else None
+
     def forget(self, server_id: str) -> None:
         """Note that a server is gone."""
         with self._lock:

@@ -8,7 +8,7 @@ from typing import Final
 from capo.controllers.openstackserver import upstream, wanted
 from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Resource, Wait
-from capo.errors import CapoError, VolumeFailedError
+from capo.errors import BlockedError, CapoError, VolumeFailedError
 from capo.openstack import volume
 
 _USABLE: Final = ("available", "in-use", "attaching", "reserved")
@@ -92,19 +92,61 @@ def _replace(scope: ServerScope, found: Resource) -> None:
 
 
 def remove_volumes(scope: ServerScope) -> Outcome:
-    """Have no volume of ours left; Nova deletes those that it attached, the rest is deleted here."""
+    """Have no volume of ours left; Nova deletes those that it attached, the rest is deleted here.
+
+    Raises:
+        BlockedError: a server of somebody else's uses one.
+        VolumeFailedError: Cinder could not delete one.
+    """
     left = upstream.owned(scope, "volume") if _has_volumes(scope) else []
     for body in left:
-        if body["status"] in _GOING:
-            continue
-        if body["status"] == "reserved":  # the server is gone by now, or never came
-            volume.release(scope.cloud, body["id"])
-        volume.delete(scope.cloud, body["id"])
-        scope.observed.wrote("volume")
+        _refuse_stuck(scope, body)
+    for body in left:
+        if body["status"] not in _GOING:
+            _delete(scope, body)
     if not left:
         return Done()
     scope.observed.poll("volume")
-    return Wait("Deleting", f"{len(left)} volumes are being deleted")
+    return Wait("Deleting", f"volumes are being deleted: {', '.join(map(_described, left))}")
+
+
+def _delete(scope: ServerScope, body: Resource) -> None:
+    if body["status"] == "reserved":  # the server is gone by now, or never came
+        volume.release(scope.cloud, body["id"])
+    volume.delete(scope.cloud, body["id"])
+    scope.observed.wrote("volume")
+
+
+def _refuse_stuck(scope: ServerScope, body: Resource) -> None:
+    """Do nothing unless a volume stays until somebody else acts; it is looked at anew at the next attempt.
+
+    Raises:
+        BlockedError: a server of somebody else's uses it.
+        VolumeFailedError: Cinder could not delete it.
+    """
+    error: CapoError | None = None
+    if users := scope.observed.seen("server", lambda server: server["id"] in _users(body)):  # ours is gone by now
+        named = ", ".join(f"{server['id']} ({server.get('name')})" for server in users)
+        text = f"volume {body['name']} is attached to server {named}"
+        error = BlockedError(text, resource=f"volume {body['id']}", next_step="Detach it there.")
+    elif body["status"] == "error_deleting":
+        error = VolumeFailedError(
+            f"Cinder could not delete volume {body['name']}",
+            resource=f"volume {body['id']}",
+            next_step="Have Cinder's administrator delete it by force, or reset its state to `available`.",
+        )
+    if error:
+        scope.observed.doubt("volume", body["id"])
+        raise error
+
+
+def _users(body: Resource) -> set[str]:
+    return {str(each["server_id"]) for each in body.get("attachments") or () if each.get("server_id")}
+
+
+def _described(body: Resource) -> str:
+    users = ", ".join(sorted(_users(body)))
+    return f"{body['name']} is {body['status']}{f' by server {users}' if users else ''}"
 
 
 def _has_volumes(scope: ServerScope) -> bool:

@@ -1,0 +1,133 @@
+"""Deletions that Nova or Cinder does not carry out: told with the cause, repeated rarely, ended once they can be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from capo.controllers.openstackserver.tests.world import KIND, made, place, server, shown
+from capo.controllers.tests.stage import Stage
+from capo.simulator import cinder_state, nova_build
+from capo.simulator.nova_state import touch
+
+FAULT = "Unable to detach volume: cinder is down"
+DISK = {"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}
+Row = dict[str, Any]
+
+
+def ready(stage: Stage, message: str = "message") -> str:
+    return str(stage.condition(KIND, "s", "Ready")[message])
+
+
+def asked(stage: Stage, method: str) -> int:
+    return sum(request.startswith(method) for request in stage.requests())
+
+
+@pytest.mark.parametrize("task", [None, "deleting"])
+def test_a_server_that_nova_gives_up_to_delete_tells_the_fault(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, task: str | None
+) -> None:
+    """Nova leaves such a server in ERROR, in most releases with its task still ``deleting``."""
+
+    def give_up(cloud: Any, row: Row) -> None:
+        nova_build.break_server(cloud, row, FAULT)
+        touch(cloud, row, task_state=task)
+
+    place(stage)
+    stage.settle(for_s=30)
+    row = stage.cloud.table("compute", "servers")[server(stage)["id"]]
+    monkeypatch.setattr(nova_build, "_end", give_up)
+    monkeypatch.setattr(nova_build, "_forget", lambda *_: None)
+    stage.cloud.counter.reset()
+
+    stage.delete(KIND, "s")
+    stage.settle(for_s=600)
+
+    assert FAULT in ready(stage)
+    assert 2 <= asked(stage, "DELETE") <= 12
+
+    monkeypatch.undo()
+    stage.simulator.call(lambda: touch(stage.cloud, row, task_state=None))
+    stage.settle(for_s=1000)
+    assert not stage.exists(KIND, "s")
+    assert made(stage) == {}
+
+
+def test_a_server_in_error_is_deleted_by_one_call(stage: Stage) -> None:
+    place(stage)
+    stage.settle(for_s=30)
+    row = stage.cloud.table("compute", "servers")[server(stage)["id"]]
+    stage.simulator.call(lambda: nova_build.break_server(stage.cloud, row, FAULT))
+    stage.settle(for_s=70)
+    stage.cloud.counter.reset()
+
+    stage.delete(KIND, "s")
+    stage.settle(for_s=60)
+
+    assert not stage.exists(KIND, "s")
+    assert sum(request.startswith("DELETE /v2.1/servers") for request in stage.requests()) == 1
+
+
+@pytest.fixture
+def stuck(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Row]:
+    """Return what deletes a server whose volume Cinder then leaves in a state; it returns the volume."""
+
+    def stick(state: str, **fields: Any) -> Row:
+        place(stage, additionalBlockDevices=[DISK])
+        stage.settle(for_s=30)
+        (volume,) = stage.simulator.call(lambda: stage.cloud.table("volume", "volumes")).values()
+        monkeypatch.setattr(cinder_state, "delete_volume", lambda _, row: row.update(status=state, **fields))
+        stage.delete(KIND, "s")
+        stage.settle(for_s=60)
+        monkeypatch.undo()
+        stage.cloud.counter.reset()
+        return dict(volume)
+
+    return stick
+
+
+def test_a_volume_that_cinder_could_not_delete_says_who_can(stage: Stage, stuck: Callable[..., Row]) -> None:
+    volume = stuck("error_deleting")
+
+    stage.settle(for_s=600)
+
+    assert shown(stage, "VolumesReady") == ("False", "VolumeFailed")
+    assert volume["id"] in ready(stage)
+    assert "Cinder's administrator" in ready(stage)
+    assert len(stage.requests()) <= 15
+
+    stage.simulator.call(lambda: stage.cloud.table("volume", "volumes")[volume["id"]].update(status="available"))
+    stage.settle(for_s=200)
+    assert not stage.exists(KIND, "s")
+    assert made(stage) == {}
+
+
+def test_a_volume_on_a_server_of_somebody_else_is_named_with_that_server(
+    stage: Stage, stuck: Callable[..., Row]
+) -> None:
+    flavor = stage.member.ask("GET", "/compute/v2.1/flavors")["flavors"][0]["id"]
+    image = stage.member.ask("GET", "/image/v2/images")["images"][0]["id"]
+    wanted = {"name": "theirs", "flavorRef": flavor, "imageRef": image, "networks": "none"}
+    theirs = stage.member.ask(
+        "POST", "/compute/v2.1/servers", {"server": wanted}, headers={"OpenStack-API-Version": "compute 2.37"}
+    )["server"]["id"]
+    volume = stuck("in-use", attachments=[{"server_id": theirs}])
+
+    stage.settle(for_s=600)
+
+    assert shown(stage, "VolumesReady") == ("False", "DeletionBlocked")
+    assert f"{theirs} (theirs)" in ready(stage)
+    assert len(stage.requests()) <= 25
+
+    free = {"status": "available", "attachments": []}
+    stage.simulator.call(lambda: stage.cloud.table("volume", "volumes")[volume["id"]].update(free))
+    stage.settle(for_s=200)
+    assert not stage.exists(KIND, "s")
+
+
+def test_a_volume_that_takes_its_time_says_its_state(stage: Stage, stuck: Callable[..., Row]) -> None:
+    stuck("in-use", attachments=[{"server_id": "gone"}])
+
+    assert "s-data is in-use by server gone" in ready(stage)
