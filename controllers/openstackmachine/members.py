@@ -212,7 +212,8 @@ def remove(scope: MachineScope) -> Outcome:
     ledger = Ledger.read((scope.owners.infra or {}).get("status"))
     for record in ledger.of_kind("pool"):
         if wait := turns.busy(scope) or _leave_pool(scope, record):
-            return Wait("Deleting", f"the load balancer takes the machine out of its pools: {wait.message}", BUSY_S)
+            text = f"the load balancer takes the machine out of its pools: {wait.message}"
+            return Wait("Deleting", text, wait.after_s)
     return NotNeeded()
 
 
@@ -222,13 +223,22 @@ def _leave_pool(scope: MachineScope, pool: Record) -> Wait | None:
     role, name = f"member-{port}", names.member(_resource_name(scope), int(port), scope.name)
     try:
         found = mine(load_balancer.members(scope.cloud, pool.id), scope.stamp(role), name=name)
-    except NotFoundError:
-        found = None  # the pool is gone
+    except NotFoundError:  # the pool is gone
+        scope.turn.ledger.drop(role)
+        return None
+    if found is None and (left_s := _window_left_s(scope, role)) > 0:
+        return Wait("Deleting", "a member whose create was not answered may still come", left_s)
     if found is None:
         scope.turn.ledger.drop(role)
         return None
     _leave(scope, pool.id, found)
-    return Wait("Deleting", f"member {found['id']} is leaving")
+    return Wait("Deleting", f"member {found['id']} is leaving", BUSY_S)
+
+
+def _window_left_s(scope: MachineScope, role: str) -> float:
+    """Return for how long a create of the member that was not answered may still take effect; 0 when it cannot."""
+    pending, turn = scope.turn.ledger.pending.get(role), scope.turn
+    return max(0.0, pending.since_s + turn.tools.ambiguous_window_s - turn.started_s) if pending else 0.0
 
 
 def _leave(scope: MachineScope, pool_id: str, member: Body) -> None:

@@ -151,6 +151,19 @@ def test_lost_answer_makes_no_second_member(site: Site) -> None:
     assert site.ingress("one") == ("True", "Ready")
 
 
+def test_a_member_that_comes_after_its_machine_was_deleted_does_not_stay(site: Site) -> None:
+    site.balance()
+    site.stage.fault(match=CREATE_MEMBER, effect={"late": 20})
+    site.add("cp-0")
+    site.stage.settle(until=lambda: any(r.startswith("POST /v2/lbaas/pools") for r in site.stage.requests()))
+
+    site.delete("cp-0")
+    site.stage.settle(for_s=300)
+
+    assert not site.stage.exists(OPENSTACK_MACHINE, "cp-0")
+    assert site.addresses() == []
+
+
 def test_pool_that_is_not_there_is_waited_for(site: Site) -> None:
     site.balance()
     site.record()
