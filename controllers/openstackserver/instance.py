@@ -8,11 +8,14 @@ from __future__ import annotations
 import datetime
 from typing import Final
 
+from capo import names
+from capo.contract import references
 from capo.controllers.openstackserver import drift, nova_faults, resolve, traces, upstream, volumes, wanted
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
 from capo.controllers.openstackserver.userdata import user_data
 from capo.engine.steps import Create, Done, Outcome, Resource, Wait
 from capo.errors import BlockedError, CapoError, ServerFailedError, ServerRebuiltError
+from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.openstack import server, volume
 from capo.openstack.server import WantedServer
 
@@ -23,13 +26,25 @@ _DELETION: Final = "deletion"
 def ensure_server(scope: ServerScope) -> Outcome:
     """Have one Nova server for this object, in state ACTIVE; one that vanished is never made again."""
     found = upstream.find(scope, "server", SERVER_ROLE)
-    if found is None and scope.known_server_id is not None:
-        return Wait("InstanceNotFound", f"server {scope.known_server_id} vanished; replace the Machine")
+    if found is None and (known_id := scope.known_server_id or _id_that_machine_knows(scope)):
+        return Wait("InstanceNotFound", f"server {known_id} vanished; replace the Machine")
     if found is None:
         _release_volumes(scope)
         server_ = _wanted_server(scope)
         return Create("server", (SERVER_ROLE,), lambda: {SERVER_ROLE: _created_server(scope, server_)})
     return _of_state(scope, found)
+
+
+def _id_that_machine_knows(scope: ServerScope) -> str | None:
+    """Return the id in the provider ID of the machine that the object was made for; None while it has none.
+
+    It outlives a move, the object's status does not: a server that vanished before it is not made a second time.
+    """
+    owner = references.owner(scope.turn.obj, group=names.GROUP, kind=OPENSTACK_MACHINE.kind)
+    machine = scope.turn.tools.store.get(OPENSTACK_MACHINE, scope.namespace, owner.name) if owner else None
+    if machine is None or not references.is_owned_by(scope.turn.obj, machine):
+        return None
+    return str(machine["spec"].get("providerID") or "").rpartition("/")[2] or None
 
 
 def _created_server(scope: ServerScope, wanted_server: WantedServer) -> Resource:

@@ -7,6 +7,7 @@ import pytest
 from capo import names
 from capo.controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
 from capo.controllers.tests.stage import Stage
+from capo.kube.kinds import OPENSTACK_MACHINE
 
 OWNER = names.OWNER_ID_ANNOTATION
 
@@ -144,6 +145,24 @@ def test_a_port_that_vanished_before_the_server_was_made_is_replaced_once_w_01(s
     assert made(stage) == {"servers": 1, "ports": 1}
     assert status(stage)["resources"]["ports"] == [{"id": port(stage)["id"]}]
     assert status(stage)["ready"] is True
+
+
+def test_a_server_that_vanished_before_it_was_moved_is_not_made_again(stage: Stage) -> None:
+    settled(stage)
+    server_id = server(stage)["id"]
+    machine = {"metadata": {"name": "s", "uid": "of-machine"}, "spec": {"providerID": f"openstack:///{server_id}"}}
+    stage.put(OPENSTACK_MACHINE, machine)
+    owner = {"apiVersion": OPENSTACK_MACHINE.api_version, "kind": "OpenStackMachine", "name": "s", "uid": "of-machine"}
+    stage.edit(KIND, "s", {"metadata": {"ownerReferences": [owner]}, "status": None})
+    stage.member.ask("DELETE", f"/compute/v2.1/servers/{server_id}")
+    stage.clock.advance(60)
+
+    stage.start()
+    stage.settle(for_s=120)
+
+    assert "servers" not in made(stage)
+    assert shown(stage, "InstanceReady") == ("False", "InstanceNotFound")
+    assert (status(stage)["ready"], status(stage)["instanceState"]) == (False, "DELETED")
 
 
 @pytest.mark.parametrize("service", ["network", "volume", "image"])
