@@ -241,8 +241,8 @@ class Settings:
         metadata={
             "flag": "feature-gates",
             "parse": feature_gates,
-            "text": "`Name=true,Name=false`; known: `PriorityQueue` (no effect), `AutoScaleFromZero`, `AllAlpha`, "
-            "`AllBeta`.",
+            "text": "`Name=true,Name=false`; known: `PriorityQueue` and `AutoScaleFromZero`, both without effect yet, "
+            "`AllAlpha`, `AllBeta`.",
             "shown": "PriorityQueue=true,AutoScaleFromZero=false",
         },
     )
@@ -350,9 +350,13 @@ def read(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> S
 
 
 def given_without_effect(settings: Settings) -> list[str]:
-    """Return the flags that were given another value than their default and have no effect."""
+    """Return the flags that were given another value than their default and have no effect, gates by their names."""
     defaults = Settings()
-    return [f"--{f.name}" for f in FLAGS if f.is_inert and getattr(settings, f.setting) != getattr(defaults, f.setting)]
+    flags = [
+        f"--{f.name}" for f in FLAGS if f.is_inert and getattr(settings, f.setting) != getattr(defaults, f.setting)
+    ]
+    gates = [f"{name}={str(is_on).lower()}" for name, is_on in settings.feature_gates.items() if is_on != GATES[name]]
+    return flags + [f"--feature-gates={gate}" for gate in gates]
 
 
 def _next(rest: list[str]) -> tuple[Flag, str]:

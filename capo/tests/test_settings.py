@@ -167,6 +167,8 @@ def test_flags_that_do_nothing_are_named_when_they_are_given_w37() -> None:
     assert settings.given_without_effect(read()) == []
     assert settings.given_without_effect(read("--kube-api-qps=50", "--namespace=x")) == ["--kube-api-qps"]
     assert settings.given_without_effect(read("--lb-provider=ovn")) == ["--lb-provider"]
+    gate = "--feature-gates=PriorityQueue=true,AutoScaleFromZero=true"
+    assert settings.given_without_effect(read(gate)) == ["--feature-gates=AutoScaleFromZero=true"]
 
 
 @pytest.mark.parametrize(
