@@ -6,6 +6,7 @@ from typing import Final
 
 from capo.contract import rules
 from capo.contract.references import Object
+from capo.engine import conditions
 from capo.engine.conditions import Condition
 from capo.engine.turn import Stop
 
@@ -17,3 +18,10 @@ def stop(obj: Object, cluster: Object | None) -> Stop | None:
     """Return the gate that shows why the object is paused; None when it is not."""
     cause = rules.pause_cause(obj, cluster)
     return Stop([Condition(PAUSED, "True", "Paused", cause)]) if cause else None
+
+
+def ownerless(obj: Object) -> Stop:
+    """Return the gate of an object whose owners are missing: nothing is shown but that a pause is over, if one was."""
+    shown = (obj.get("status") or {}).get("conditions") or ()
+    is_over = conditions.is_true(shown, PAUSED) and rules.pause_cause(obj, None) is None
+    return Stop([NOT_PAUSED] if is_over else [])

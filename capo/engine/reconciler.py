@@ -76,6 +76,7 @@ class Reconciler(Generic[S]):
         obj = self.tools.store.get(*key)
         if obj is None or names.DELETE_FOR_MOVE_ANNOTATION in (obj["metadata"].get("annotations") or {}):
             self._backoff.forget(key)
+            self._auth_failures.pop(key, None)
             return Result()
         if obj["metadata"].get("deletionTimestamp") and names.finalizer(key.kind.kind) not in _finalizers(obj):
             return Result()

@@ -37,6 +37,7 @@ class ResourceKind:
         body_key: of one resource in requests and answers.
         stamp_place: where the stamp is.
         watched: fields whose change wakes the owner.
+        vague_in_build: those of them that say nothing while the status is BUILD: where it is built is no news.
         used_by: fields that say that something else holds on to the resource.
         age_factor: a look may be so many times older than others before it is repeated. Different numbers keep the
             looks from falling into one resync: with the list of servers once a minute, at most 15 in ten minutes.
@@ -50,6 +51,7 @@ class ResourceKind:
     body_key: str
     stamp_place: str
     watched: tuple[str, ...]
+    vague_in_build: tuple[str, ...] = ()
     used_by: tuple[str, ...] = ()
     detail: str = ""
     microversion: str | None = None
@@ -83,9 +85,9 @@ class ResourceKind:
         return any(body.get(name) for name in self.used_by)
 
     def seen_as(self, body: Body) -> tuple[Any, ...]:
-        """Return what an owner cares about: when it differs, the owner is woken; where it is built is no news."""
-        is_building = body.get("status") == "BUILD"
-        return tuple(None if is_building and name == "hostId" else body.get(name) for name in self.watched)
+        """Return what an owner cares about: when it differs, the owner is woken."""
+        vague = self.vague_in_build if body.get("status") == "BUILD" else ()
+        return tuple(None if name in vague else body.get(name) for name in self.watched)
 
 
 def _stamp_among(tags: Any) -> Stamp | None:
@@ -142,6 +144,7 @@ SERVER: Final = ResourceKind(
         "hostId",
         "OS-SRV-USG:launched_at",
     ),
+    vague_in_build=("hostId",),
     detail="/detail",
     microversion=NOVA,
     is_own_by_scope=True,

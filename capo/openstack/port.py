@@ -6,7 +6,8 @@ put afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import ipaddress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import Lock, Semaphore
@@ -154,15 +155,34 @@ def _value_specs(wanted: WantedPort, body: Mapping[str, Any]) -> dict[str, str]:
 
 
 def difference(wanted: WantedPort, found: Mapping[str, Any]) -> Body:
-    """Return the fields of a port to change: address pairs alone may change on a port that is in use.
+    """Return the fields of a port to change: address pairs alone may change on a port that is in use."""
+    pairs = () if wanted.has_port_security is False else wanted.allowed_address_pairs
+    return {} if has_pairs(pairs, found) else {"allowed_address_pairs": _pairs(wanted)}
+
+
+def has_pairs(wanted: Iterable[tuple[str, str | None]], found: Mapping[str, Any]) -> bool:
+    """Tell whether a port has exactly these allowed address pairs, however they are spelled.
 
     Neutron fills in a missing MAC address with the port's own.
     """
     own_mac = found.get("mac_address")
-    has = {(p["ip_address"], p.get("mac_address") or own_mac) for p in found.get("allowed_address_pairs") or ()}
-    pairs = _pairs(wanted)
-    wants = {(p["ip_address"], p.get("mac_address") or own_mac) for p in pairs}
-    return {} if has == wants else {"allowed_address_pairs": pairs}
+    has = [(pair["ip_address"], pair.get("mac_address")) for pair in found.get("allowed_address_pairs") or ()]
+    as_told, as_wanted = (
+        {(spelled(address), _spelled_mac(mac or own_mac)) for address, mac in pairs} for pairs in (has, wanted)
+    )
+    return as_told == as_wanted
+
+
+def spelled(address: str) -> str:
+    """Return an address or CIDR in the one spelling in which two can be compared; what is neither stays as it is."""
+    try:
+        return str(ipaddress.ip_network(address, strict=False))
+    except ValueError:
+        return address
+
+
+def _spelled_mac(address: str | None) -> str:
+    return (address or "").lower().replace("-", ":")
 
 
 _PLACES: WeakKeyDictionary[Cloud, dict[str, Semaphore]] = WeakKeyDictionary()

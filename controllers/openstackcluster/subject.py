@@ -38,14 +38,16 @@ class ClusterSubject(IdentifiedSubject):
         self._zones, self._balancers = Memory(), Memory()
 
     def gate(self, obj: Object, tools: Tools) -> Gate:
-        """Stop without a trace while others manage the infrastructure or nobody owns the object; stop while paused.
+        """Stop without a trace while others manage the infrastructure; stop while nobody owns the object, and paused.
 
         A Cluster that is gone does not hold up a deletion (OWN-6).
         """
         is_deleting = bool(obj["metadata"].get("deletionTimestamp"))
         owner = owner_of(obj, tools)
-        if rules.is_externally_managed(obj) or not (owner or is_deleting):
+        if rules.is_externally_managed(obj):
             return Stop()
+        if not (owner or is_deleting):
+            return pausing.ownerless(obj)
         return pausing.stop(obj, owner) or Proceed([pausing.NOT_PAUSED])
 
     def open(self, turn: Turn) -> ClusterScope:

@@ -16,7 +16,7 @@ from capo.controllers.openstackmachine.scope import MachineScope, SeenMembers
 from capo.controllers.openstackmachine.steps import INGRESS, INSTANCE, PLAN
 from capo.engine.conditions import Condition
 from capo.engine.steps import Done, Failed, Results
-from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
+from capo.engine.turn import Gate, Proceed, Report, Tools, Turn
 from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.ledger import Ledger
 from capo.openstack.cloud import Cloud
@@ -46,7 +46,7 @@ class MachineSubject:
         if obj["metadata"].get("deletionTimestamp"):
             return go_on
         # An event of the Machine or Cluster wakes the object.
-        return go_on if known.machine and known.cluster else Stop()
+        return go_on if known.machine and known.cluster else pausing.ownerless(obj)
 
     def authenticate(self, obj: Object, tools: Tools) -> None:
         """Nothing: a worker's pass needs no credentials, its OpenStackServer proves them."""

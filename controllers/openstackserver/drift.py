@@ -5,12 +5,12 @@ Only what the spec asks for is compared, in one spelling of addresses; what was 
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from capo.api.v1alpha1.openstackserver import OpenStackServerSpec
 from capo.api.v1beta2.port import ResolvedFixedIP, ResolvedPortSpec
+from capo.openstack import port
 
 Body = Mapping[str, Any]
 
@@ -37,7 +37,8 @@ def _port(wanted: ResolvedPortSpec, found: Body) -> Iterator[str]:
         yield "port security"
     if is_secured and wanted.security_groups and set(found.get("security_groups") or ()) != set(wanted.security_groups):
         yield "security groups"
-    if is_secured and _pairs_of_spec(wanted, found) != _pairs(found):
+    pairs = [(pair.ip_address, pair.mac_address) for pair in wanted.allowed_address_pairs]
+    if is_secured and not port.has_pairs(pairs, found):
         yield "allowed address pairs"
     if not _addresses_fit(wanted, found):
         yield "fixed IPs"
@@ -45,38 +46,15 @@ def _port(wanted: ResolvedPortSpec, found: Body) -> Iterator[str]:
         yield "admin state"
 
 
-def _pairs_of_spec(wanted: ResolvedPortSpec, found: Body) -> set[tuple[str, str]]:
-    own = found.get("mac_address")
-    return {(_address(pair.ip_address), _mac(pair.mac_address or own)) for pair in wanted.allowed_address_pairs}
-
-
-def _pairs(found: Body) -> set[tuple[str, str]]:
-    own = found.get("mac_address")
-    pairs = found.get("allowed_address_pairs") or ()
-    return {(_address(pair["ip_address"]), _mac(pair.get("mac_address") or own)) for pair in pairs}
-
-
 def _addresses_fit(wanted: ResolvedPortSpec, found: Body) -> bool:
     """Tell whether a port still has each address that was asked for, and one in each subnet that was."""
-    has = [(each.get("subnet_id"), _address(each["ip_address"])) for each in found.get("fixed_ips") or ()]
+    has = [(each.get("subnet_id"), port.spelled(each["ip_address"])) for each in found.get("fixed_ips") or ()]
     return all(any(_fits(each, *one) for one in has) for each in wanted.fixed_ips)
 
 
 def _fits(wanted: ResolvedFixedIP, subnet: str | None, address: str) -> bool:
     is_in_subnet = not wanted.subnet or wanted.subnet == subnet
-    return is_in_subnet and (not wanted.ip_address or _address(wanted.ip_address) == address)
-
-
-def _address(text: str) -> str:
-    """Return an address or CIDR in one spelling; what is neither stays as it is."""
-    try:
-        return str(ipaddress.ip_network(text, strict=False))
-    except ValueError:
-        return text
-
-
-def _mac(text: str | None) -> str:
-    return (text or "").lower().replace("-", ":")
+    return is_in_subnet and (not wanted.ip_address or port.spelled(wanted.ip_address) == address)
 
 
 def of_server(spec: OpenStackServerSpec, volume_ids: set[str], found: Body) -> list[str]:

@@ -80,11 +80,12 @@ def test_value_specs_do_not_overwrite(key: str) -> None:
     [
         ((("10.0.0.9", None),), [{"ip_address": "10.0.0.9", "mac_address": "own"}], {}),
         ((("10.0.0.9", "aa"),), [{"ip_address": "10.0.0.9", "mac_address": "aa"}], {}),
+        ((("10.0.0.9", "AA-BB"),), [{"ip_address": "10.0.0.9/32", "mac_address": "aa:bb"}], {}),
         ((), [], {}),
         ((), [{"ip_address": "10.0.0.9", "mac_address": "own"}], {"allowed_address_pairs": []}),
         ((("10.0.0.9", None),), [], {"allowed_address_pairs": [{"ip_address": "10.0.0.9"}]}),
     ],
-    ids=["own address filled in", "same", "none", "surplus", "missing"],
+    ids=["own address filled in", "same", "another spelling", "none", "surplus", "missing"],
 )
 def test_address_pairs_are_compared_as_neutron_fills_them_in(wanted: Any, found: Any, expected: Any) -> None:
     body = {"mac_address": "own", "allowed_address_pairs": found}

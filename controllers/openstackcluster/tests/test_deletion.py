@@ -9,7 +9,7 @@ import pytest
 from capo import names
 from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
 from capo.controllers.openstackcluster.tests.world import BALANCER, FULL, GROUPS, MANAGED, World
-from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, Key
 from capo.simulator import keystone
 
 NETWORK_PATH = "/network/v2.0"
@@ -293,6 +293,21 @@ def test_a_paused_cluster_says_so_and_says_when_it_goes_on_pau_4_pau_6(world: Wo
 
     assert world.shown("Paused") == ("False", "NotPaused")
     assert world.is_ready()
+
+
+def test_a_pause_that_is_over_is_told_although_the_cluster_is_missing_pau_4(world: World) -> None:
+    world.up(**MANAGED)
+    paused = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}}
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, paused)
+    world.settle(for_s=5)
+    del world.kube.objects[Key(CLUSTER, "default", CLUSTER_NAME)]
+    world.settle(for_s=5)
+    assert world.shown("Paused")[0] == "True"
+
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}})
+    world.settle(for_s=5)
+
+    assert world.shown("Paused")[0] == "False"
 
 
 def test_externally_managed_infrastructure_is_not_touched_in_any_way_ic_10_pau_5(world: World) -> None:

@@ -12,7 +12,7 @@ from capo.api.v1beta2 import OpenStackMachineSpec
 from capo.controllers.openstackmachine.tests.site import Site
 from capo.controllers.openstackmachine.tests.world import World
 from capo.engine.tests.fake_kube import merge_patch
-from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key, Kind
 
 
 def test_there_is_no_failure_domain_in_the_spec_that_would_override_cluster_apis_im_7() -> None:
@@ -114,6 +114,21 @@ def test_a_paused_cluster_stops_machine_and_server_until_it_goes_on_pau_1_pau_2_
     site.stage.edit(CLUSTER, "demo", {"spec": {"paused": None}})
     site.stage.settle(for_s=60)
     assert site.stage.exists(OPENSTACK_MACHINE, "one") is not is_deleted
+
+
+@pytest.mark.parametrize("kind", [MACHINE, CLUSTER])
+def test_a_pause_that_is_over_is_told_although_an_owner_is_missing_pau_4(site: Site, kind: Kind) -> None:
+    site.add("one")
+    site.stage.settle(for_s=120)
+    site.stage.edit(OPENSTACK_MACHINE, "one", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}})
+    site.stage.settle(for_s=5)
+    assert site.stage.condition(OPENSTACK_MACHINE, "one", "Paused")["status"] == "True"
+    site.vanish(kind, "one" if kind == MACHINE else "demo")
+
+    site.stage.edit(OPENSTACK_MACHINE, "one", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}})
+    site.stage.settle(for_s=5)
+
+    assert site.stage.condition(OPENSTACK_MACHINE, "one", "Paused")["status"] == "False"
 
 
 def test_owners_form_a_chain_to_the_machine_own_1_own_2_own_4(site: Site) -> None:
