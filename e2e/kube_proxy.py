@@ -79,7 +79,7 @@ class Gateway:
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run something in the loop and return what it returns."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(30)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(120)
 
     async def _end(self) -> None:
         """Close all connections; those with TLS need a moment for it."""
@@ -91,7 +91,7 @@ class Gateway:
         await asyncio.sleep(CLOSING_S)
 
     async def _session(self) -> aiohttp.ClientSession:
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=30)
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=self.tls), timeout=timeout, auto_decompress=False
         )

@@ -23,7 +23,7 @@ from e2e.kube_proxy import KUBERNETES_WAYS, How, Strike
 
 AT_ONCE: Final = int(os.environ.get("CRASH_AT_ONCE", "6"))
 LATE_S: Final = 1.2
-"""Less than the window of an ambiguous create, more than a restart takes."""
+"""More than a restart takes, and far less than the window of an ambiguous create, also on a slow machine."""
 CLOUD_WAYS: Final[Mapping[str, Mapping[str, Any]]] = {
     "killed-before-the-call": {"kill": True, "when": "before"},
     "killed-after-the-effect": {"kill": True, "when": "after_effect"},

@@ -13,7 +13,7 @@ from e2e.faults.world import World
 pytestmark = pytest.mark.integration
 
 CLUSTER: Final = ("clusters", objects.CLUSTER)
-MENDED_S: Final = 150.0
+MENDED_S: Final = 300.0
 
 
 def a_cluster(world: World, **spec: Any) -> None:

@@ -9,14 +9,14 @@ import pytest
 from capo.simulator.keystone import change_password
 from e2e.faults import objects
 from e2e.faults.stories import told_at_once
-from e2e.faults.world import SOON_S, World
+from e2e.faults.world import World
 
 pytestmark = pytest.mark.integration
 
 CLUSTER: Final = ("clusters", objects.CLUSTER)
 MACHINE: Final = ("machines", "machine")
-NOTICED_S: Final = 15.0
-"""How soon a mended Secret must be noticed."""
+NOTICED_S: Final = 30.0
+"""How soon a mended Secret must be noticed: it is read every ten seconds, and the rest is for slow machines."""
 AUTHENTICATED: Final = "OpenStackAuthenticationSucceeded"
 
 
@@ -125,4 +125,4 @@ def test_a_deletion_without_credentials_says_so_and_goes_on_once_the_secret_is_m
 
     world.until("the deletion tells what it waits for", is_told)
     world.apply(world.secret(password="changed"))
-    world.gone(*CLUSTER, limit_s=SOON_S)
+    world.gone(*CLUSTER)

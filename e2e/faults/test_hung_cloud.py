@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from capo.local.demo.objects import condition
 from capo.simulator.simulator import Simulator
 from e2e.faults import objects
 from e2e.faults.stories import told_at_once
@@ -18,9 +19,11 @@ VICTIMS: Final = 70
 """More than the manager has threads (``--worker-threads``), each with a request that is not answered."""
 IDENTITIES: Final = 10
 """Secrets that lead to the cloud that hangs: the limit is one of the cloud, not of each of them."""
-HANGS_S: Final = 30.0
-IN_TIME_S: Final = 20.0
-"""How long a server may take beside a cloud that hangs; on a machine that is idle it takes three seconds."""
+HANGS_S: Final = 55.0
+"""Less than the manager waits for an answer, which is a minute: for so long nobody gets a thread back.
+
+A server beside it must be there before that is over; on a machine that is idle it takes three seconds.
+"""
 
 
 @told_at_once
@@ -31,29 +34,31 @@ def test_a_hung_cloud_does_not_slow_the_others(world: World) -> None:
         world.fault(match={"service": service, "method": "GET"}, effect={"hang": HANGS_S})
     names = [f"victim-{number}" for number in range(VICTIMS)]
     identities = [f"cloud-{number % IDENTITIES}" for number in range(VICTIMS)]
-    world.apply(*(objects.server(n, network_id, identity=i) for n, i in zip(names, identities, strict=True)))
-    world.until("the cloud hangs", lambda: hanging(world))
-    began_s = time.monotonic()
-
     with Simulator.start() as healthy:
         other = World(world.api, world.namespace, healthy, world.manager, {})
-        other.apply(other.secret("healthy"), objects.server("other", other.network(), identity="healthy"))
-        other.until("the other cloud's server is there", lambda: is_ready(other, "other"), limit_s=IN_TIME_S)
-        assert hanging(world)
-        assert time.monotonic() - began_s < HANGS_S
+        other.apply(other.secret("healthy"))
+        server = objects.server("other", other.network(), identity="healthy")
+        world.apply(*(objects.server(n, network_id, identity=i) for n, i in zip(names, identities, strict=True)))
+        world.until("the cloud hangs", lambda: hanging(world))
+        ends_s = time.monotonic() + HANGS_S
+
+        other.apply(server)
+        left_s = ends_s - time.monotonic()
+        other.until("the other cloud's server is there", lambda: "other" in ready(other), limit_s=left_s)
         other.delete("openstackservers", "other")
         other.until("the other cloud's server is gone", lambda: not other.find("openstackservers", "other"))
 
     world.mend()
-    world.until("those that hung come up", lambda: all(is_ready(world, name) for name in names), limit_s=150)
+    world.until("those that hung come up", lambda: set(names) <= ready(world), limit_s=300)
     for name in names:
         world.delete("openstackservers", name)
-    world.until("they are gone", lambda: not any(world.find("openstackservers", name) for name in names), limit_s=90)
+    world.until("they are gone", lambda: not world.list("openstackservers"), limit_s=240)
 
 
-def is_ready(world: World, name: str) -> bool:
-    """Tell whether an OpenStackServer is ready."""
-    return bool(world.condition("openstackservers", name, "Ready").get("status") == "True")
+def ready(world: World) -> set[str]:
+    """Return the names of the OpenStackServers that are ready."""
+    listed = world.list("openstackservers")
+    return {obj["metadata"]["name"] for obj in listed if condition(obj, "Ready").get("status") == "True"}
 
 
 def hanging(world: World) -> int:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from e2e import sampling
-from e2e.faults.virtual import NAME, SCENES, Scene, Theatre, delete_all
+from e2e.faults.virtual import NAME, PATIENCE_S, SCENES, Scene, Theatre, delete_all
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
 
@@ -40,12 +40,14 @@ class Fault:
     Args:
         says: one of these is in the message of a condition.
         lasts_s: how long it is in force; a hang costs real time.
+        patience_s: how long an answer is waited for, in real time.
     """
 
     name: str
     effect: Mapping[str, Any]
     says: tuple[str, ...] = (WORDS, *LOST)
     lasts_s: float = LASTS_S
+    patience_s: float = PATIENCE_S
 
     def __str__(self) -> str:
         return self.name
@@ -55,7 +57,7 @@ FAULTS: Final = (
     *(Fault(str(status), {"status": status}) for status in (400, 401, 403, 404, 409, 413, 500, 503)),
     Fault("429-with-retry-after", {"status": 429, "headers": {"Retry-After": "20"}}),
     Fault("503-with-retry-after", {"status": 503, "headers": {"Retry-After": "20"}}),
-    Fault("hang", {"hang": 4.0}, lasts_s=60.0),
+    Fault("hang", {"hang": 4.0}, lasts_s=60.0, patience_s=2.0),
     Fault("cut-before", {"cut": "before"}),
     Fault("cut-after", {"cut": "after"}),
 )
@@ -116,7 +118,7 @@ def is_over(scene: Scene, stage: Theatre) -> bool:
 
 def told(scene: Scene, route: Route, fault: Fault, expected: Mapping[str, int]) -> Iterator[str]:
     """Tell what is wrong when a route fails while a scene is made."""
-    with Theatre() as stage:
+    with Theatre(fault.patience_s) as stage:
         scene.place(stage)
         fails(stage, route, fault)
         yield from troubles(scene, stage, fault)
@@ -134,7 +136,7 @@ def told(scene: Scene, route: Route, fault: Fault, expected: Mapping[str, int]) 
 
 def told_of_deletion(scene: Scene, route: Route, fault: Fault) -> Iterator[str]:
     """Tell what is wrong when a route fails while a scene is deleted."""
-    with Theatre() as stage:
+    with Theatre(fault.patience_s) as stage:
         scene.place(stage)
         assert made(scene, stage), stage.messages()
         delete_all(stage)

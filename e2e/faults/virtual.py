@@ -28,14 +28,19 @@ IDENTITY: Final = {"name": "cloud", "cloudName": "sim"}
 IMAGE: Final = {"filter": {"name": "tiny-image"}}
 SERVER: Final = {"flavor": {"filter": {"name": "m1.tiny"}}, "image": IMAGE, "sshKeyName": "lab"}
 OURS: Final = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER)
-PATIENCE_S: Final = 2.0
-"""How long this provider waits for an answer, in real time: what hangs longer hangs."""
+PATIENCE_S: Final = 60.0
+"""How long this provider waits for an answer, in real time, where none is to hang: a slow machine gives them all."""
 
 
 class Theatre(Stage):
-    """One manager with all controllers; a context manager."""
+    """One manager with all controllers; a context manager.
 
-    def __init__(self) -> None:
+    Args:
+        patience_s: how long the manager waits for an answer, in real time: what hangs longer hangs.
+    """
+
+    def __init__(self, patience_s: float = PATIENCE_S) -> None:
+        self._patience_s = patience_s
         super().__init__(ClusterSubject, MachineSubject, ServerSubject)
         self.put_secret()
         self.before: dict[str, dict[str, Object]] = {}
@@ -46,7 +51,7 @@ class Theatre(Stage):
     def start(self) -> None:
         """Start the manager."""
         super().start()
-        self.clouds._http = HttpSessions(Limits(PATIENCE_S, PATIENCE_S, PATIENCE_S))
+        self.clouds._http = HttpSessions(Limits(self._patience_s, self._patience_s, self._patience_s))
 
     def another_management_cluster(self) -> None:
         """Have a management cluster that knows nothing of what there is in the project, and its manager."""

@@ -115,13 +115,13 @@ def test_clusters_and_machines_of_the_core_api_v1beta1_are_read_lbl_4(old_core: 
             try:
                 _come_up(player)
                 player.pause()
-                wait_until("paused", lambda: player.is_true("openstackmachines", "one", "Paused"), limit_s=60)
+                wait_until("paused", lambda: player.is_true("openstackmachines", "one", "Paused"))
             except AssertionError as error:
                 raise AssertionError(f"{error}\n{manager.tail()}") from error
 
 
 def _come_up(player: Player) -> None:
-    wait_until("the cluster is ready", lambda: player.is_true("openstackclusters", "kube", "Ready"), limit_s=60)
+    wait_until("the cluster is ready", lambda: player.is_true("openstackclusters", "kube", "Ready"))
     spec = {
         "clusterName": "kube",
         "bootstrap": {"dataSecretName": "boot"},
@@ -132,6 +132,6 @@ def _come_up(player: Player) -> None:
     metadata = {"ownerReferences": [owner(machine)]}
     player.put(f"{GROUP}/v1beta2", "OpenStackMachine", "one", metadata=metadata, spec=wanted)
     player.set_status("clusters", "kube", {"infrastructureReady": True})
-    wait_until("the machine is ready", lambda: player.is_true("openstackmachines", "one", "Ready"), limit_s=60)
+    wait_until("the machine is ready", lambda: player.is_true("openstackmachines", "one", "Ready"))
     made = player.get(f"{GROUP}/v1beta2", "openstackmachines", "one")
     assert made["spec"]["providerID"].startswith("openstack:///")

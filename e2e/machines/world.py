@@ -33,4 +33,4 @@ def world(rig: Rig, manager: Manager) -> Iterator[World]:
     with worlds.fresh(World, "machines", rig, manager) as made:
         yield made
         made.delete("clusters", objects.CLUSTER)
-        made.until("the cluster is gone", lambda: made.find("clusters", objects.CLUSTER) is None, limit_s=180)
+        made.until("the cluster is gone", lambda: made.find("clusters", objects.CLUSTER) is None)

@@ -30,7 +30,7 @@ Object = dict[str, Any]
 API: Final = "/apis/infrastructure.cluster.x-k8s.io/v1alpha1"
 IPAM: Final = "/apis/ipam.cluster.x-k8s.io/v1beta2"
 ORC: Final = "/apis/openstack.k-orc.cloud/v1alpha1"
-LIMITS_S: Final = {targets.SIMULATOR: 100.0, targets.LAB: 400.0}
+LIMITS_S: Final = {targets.SIMULATOR: 300.0, targets.LAB: 500.0}
 PUBLIC_KEY: Final = (
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFKDnzqhKf0CnhHdJRPnuQBy1p5Lz+W98cbLa7217tuH nobody@example.org"
 )
