@@ -300,10 +300,10 @@ class PortFailedError(RetryableError):
 
 
 class ServerRebuiltError(ServerFailedError):
-    """Somebody rebuilt the server from another image: its disk is not the one that was made."""
+    """Somebody rebuilt the server: its disk is not the one that was made."""
 
     reason = "ServerRebuilt"
-    retry = "Nothing is rebuilt here; that it has its image again is noticed within a minute."
+    retry = "Nothing is rebuilt here."
     advice = "Replace the Machine: what made it a node went with its disk."
 
 

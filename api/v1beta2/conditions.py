@@ -188,7 +188,7 @@ class Reason(StrEnum):
     PORT_FAILED = "PortFailed"
     """Ours: Neutron did not bind a port of the server, or did not say so in time."""
     SERVER_REBUILT = "ServerRebuilt"
-    """Ours: somebody rebuilt the server from another image."""
+    """Ours: somebody rebuilt the server."""
     VOLUME_FAILED = "VolumeFailed"
     """Ours: Cinder put a volume into an error state."""
     LOAD_BALANCER_FAILED = "LoadBalancerFailed"

@@ -138,6 +138,19 @@ def failed_request_id(cloud: Cloud, server_id: str, *, since: str) -> str | None
     return next((action["request_id"] for action in (*failed, *actions)), None)
 
 
+def was_rebuilt(cloud: Cloud, server_id: str, *, since: str) -> bool:
+    """Tell whether a rebuild of a server was begun at a time or later; one that failed does not count.
+
+    Args:
+        since: a time as Nova tells it, such as ``OS-SRV-USG:launched_at``; asked about once a minute at most.
+
+    Source: Compute API, "Servers actions"; nova/compute/instance_actions.py for what the actions are called.
+    """
+    actions: list[Body] = cloud.lookups.get(("rebuilds", server_id, since), lambda: _actions(cloud, server_id))
+    rebuilds = (action for action in actions if action["action"] == "rebuild" and not action.get("message"))
+    return any(str(action["start_time"]) >= since for action in rebuilds)
+
+
 def _actions(cloud: Cloud, server_id: str) -> list[Body]:
     path = f"/servers/{server_id}/os-instance-actions"
     return cloud.list_all("compute", path, "instanceActions", microversion=NOVA)

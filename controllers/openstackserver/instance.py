@@ -72,6 +72,7 @@ def _of_state(scope: ServerScope, found: Resource) -> Outcome:
     state = found.get("status") or "UNKNOWN"
     if state == "ACTIVE":
         _refuse_rebuilt(scope, found)
+        traces.refuse_wiped(scope, found)
         return Done("; ".join([*_changes(scope, found), *traces.told(scope, found)]))
     if state == "ERROR":
         raise _failure(scope, found)

@@ -192,6 +192,70 @@ def test_a_server_that_was_touched_between_two_looks_stays_ready_and_tells_when(
     assert stage.condition(KIND, "s", "InstanceReady")["message"] == told
 
 
+LATER = "2030-01-01T00:00:00.000000"
+ACTIONS = "/v2.1/servers/{server_id}/os-instance-actions"
+
+
+def relaunch(stage: Stage, action: str, *, message: str | None = None) -> None:
+    """Have an operator's action launch the server anew, as Nova shows it afterwards."""
+    row = stage.cloud.table("compute", "servers")[server(stage)["id"]]
+    noted = {"action": action, "message": message, "start_time": LATER, "updated_at": LATER, "request_id": "req-1"}
+    stage.simulator.call(lambda: row["_actions"].append(noted))
+    change(stage, launched_at=LATER)
+
+
+def test_a_server_that_was_rebuilt_from_its_own_image_is_not_ready_within_a_minute_nor_later(stage: Stage) -> None:
+    relaunch(stage, "rebuild")
+    stage.cloud.counter.reset()
+    stage.settle(for_s=NOTICED_S)
+    assert (status(stage)["ready"], status(stage)["instanceState"]) == (False, "ACTIVE")
+    assert shown(stage, "InstanceReady") == ("False", "InstanceStateError")
+    told = stage.condition(KIND, "s", "InstanceReady")["message"]
+    assert told.startswith("ServerRebuilt")
+    assert "rebuilt from its own image" in told
+    stage.kube.writes.clear()
+
+    stage.settle(for_s=900)
+    assert sum("os-instance-actions" in asked for asked in stage.requests()) == 1
+    stage.start()
+    stage.settle(for_s=900)
+
+    assert status(stage)["ready"] is False
+    assert stage.condition(KIND, "s", "InstanceReady")["message"] == told
+    assert stage.kube.writes == []
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        pytest.param("resize", None, id="resized"),
+        pytest.param("unshelve", None, id="unshelved"),
+        pytest.param("rebuild", "Error", id="a rebuild that failed"),
+    ],
+)
+def test_a_server_that_kept_its_disk_stays_ready_and_tells(stage: Stage, action: str, message: str | None) -> None:
+    relaunch(stage, action, message=message)
+
+    stage.settle(for_s=NOTICED_S)
+
+    assert status(stage)["ready"] is True
+    assert stage.condition(KIND, "s", "InstanceReady")["message"].startswith("launched anew")
+
+
+def test_what_launched_a_server_anew_is_asked_again_when_nova_did_not_say(stage: Stage) -> None:
+    relaunch(stage, "rebuild")
+    stage.fault(match={"method": "GET", "route": ACTIONS}, effect={"status": 503})
+    stage.settle(for_s=NOTICED_S)
+    assert status(stage)["ready"] is True
+    assert "ServerRelaunched" in stage.events.reasons()
+
+    stage.mend()
+    stage.edit(KIND, "s", {"metadata": {"labels": {"resync": "now"}}})
+    stage.settle(for_s=NOTICED_S)
+
+    assert status(stage)["ready"] is False
+
+
 def test_what_a_pass_noticed_is_told_although_it_could_not_write_it(stage: Stage) -> None:
     refusals = [KubeError("no answer from the API server")]
 
