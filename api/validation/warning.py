@@ -58,8 +58,10 @@ def _network(spec: Json, path: str) -> Warnings:
         for name in ("managedRouter", "managedNetwork"):
             if spec.get(name):
                 yield _idle(f"{path}.{name}", "managedSubnets is not set and nothing is made")
-    if spec.get("enableExternalNetwork") is False and spec.get("externalNetwork"):
-        yield _idle(f"{path}.externalNetwork", "enableExternalNetwork is false")
+    if spec.get("enableExternalNetwork") is False:
+        routers = ("router", "managedRouter") if spec.get("managedSubnets") else ()
+        for name in filter(spec.get, ("externalNetwork", *routers)):
+            yield _idle(f"{path}.{name}", "enableExternalNetwork is false")
 
 
 def _endpoint(api: Json, path: str) -> Warnings:
@@ -70,12 +72,23 @@ def _endpoint(api: Json, path: str) -> Warnings:
             yield _idle(f"{path}.floatingIP", "enableFloatingIP is false")
     elif api.get("fixedIP") and not is_balanced:
         yield _idle(f"{path}.fixedIP", "the endpoint has a floating IP and no load balancer")
-    if len(balancer.get("subnets") or ()) > 1:
-        yield f"{path}.managedLoadBalancer.subnets: the first alone counts"
-    if balancer.get("provider") == "ovn" and balancer.get("allowedCIDRs"):
-        yield f"{path}.managedLoadBalancer.allowedCIDRs: the provider ovn cannot enforce them: no load balancer is made"
-    for index, cidr in enumerate(balancer.get("allowedCIDRs") or ()):
-        yield from _network_address(cidr, f"{path}.managedLoadBalancer.allowedCIDRs[{index}]")
+    yield from _balancer(balancer, f"{path}.managedLoadBalancer")
+
+
+def _balancer(spec: Json, path: str) -> Warnings:
+    if spec.get("enabled") is False:
+        for name in sorted(filter(spec.get, spec)):
+            yield _idle(f"{path}.{name}", "enabled is false")
+        return
+    if len(spec.get("subnets") or ()) > 1:
+        yield f"{path}.subnets: the first alone counts"
+    cidrs = spec.get("allowedCIDRs") or ()
+    if spec.get("provider") == "ovn" and cidrs:
+        yield f"{path}.allowedCIDRs: the provider ovn cannot enforce them: no load balancer is made"
+    for index, cidr in enumerate(cidrs):
+        yield from _network_address(cidr, f"{path}.allowedCIDRs[{index}]")
+    if len({":" in str(cidr) for cidr in cidrs}) > 1:
+        yield f"{path}.allowedCIDRs: those alone count that are of the IP version of the load balancer's address"
 
 
 def _subnets(spec: Json, path: str) -> Warnings:

@@ -63,6 +63,16 @@ PERMITTED = [
     pytest.param({"managedSubnets": [{"cidr": "10.6.0.0/24"}]}, {"managedSubnets": [SUBNET]}, id="DNS servers come"),
     pytest.param(BY_NAME, BY_ID, id="names become the ids that they stand for"),
     pytest.param(
+        BY_NAME | {"subnets": [{"filter": {"name": "sub"}}, {"id": OTHER_ID}]},
+        BY_NAME | {"subnets": [{"id": SUBNET_ID}, {"id": OTHER_ID}]},
+        id="one name becomes its id beside an id that stays",
+    ),
+    pytest.param(
+        BY_NAME,
+        BY_NAME | {"subnets": [{"filter": {"name": "sub", "tags": ["a"]}}]},
+        id="the rest of a filter while its name stays",
+    ),
+    pytest.param(
         PRIVATE,
         PRIVATE | {"apiServer": {"enableFloatingIP": False, "port": 443, "fixedIP": "10.6.0.5"}},
         id="address is set late",

@@ -31,6 +31,24 @@ CASES = [
         id="external network",
     ),
     pytest.param(
+        MANAGED | {"enableExternalNetwork": False, "router": {"id": ID}, "apiServer": {"enableFloatingIP": False}},
+        "router",
+        "enableExternalNetwork is false",
+        id="router without external network",
+    ),
+    pytest.param(
+        NETWORK | {"apiServer": {"managedLoadBalancer": {"enabled": False, "allowedCIDRs": ["10.0.0.0/8"]}}},
+        "apiServer.managedLoadBalancer.allowedCIDRs",
+        "has no effect: enabled is false",
+        id="options of a load balancer that is not made",
+    ),
+    pytest.param(
+        NETWORK | {"apiServer": {"managedLoadBalancer": {"allowedCIDRs": ["10.0.0.0/8", "2001:db8::/32"]}}},
+        "apiServer.managedLoadBalancer.allowedCIDRs",
+        "of the IP version of the load balancer's address",
+        id="CIDRs of both IP versions",
+    ),
+    pytest.param(
         NETWORK | {"apiServer": {"enableFloatingIP": False, "floatingIP": "192.0.2.1"}},
         "apiServer.floatingIP",
         "enableFloatingIP is false",
@@ -192,6 +210,7 @@ WELL = [
     MANAGED | {"bastion": {"enabled": True, "spec": MACHINE}},
     NETWORK | {"apiServer": {"managedLoadBalancer": {}, "fixedIP": "10.6.0.5"}},
     NETWORK | {"apiServer": {"enableFloatingIP": False, "fixedIP": "10.6.0.5"}},
+    NETWORK | {"apiServer": {"managedLoadBalancer": {"enabled": False}}},
     NETWORK | {"apiServer": {"managedLoadBalancer": {"subnets": [{"id": ID}], "allowedCIDRs": ["2001:db8::/32"]}}},
     {"subnets": [{"id": ID}], "controlPlaneOmitAvailabilityZone": True},
 ]
