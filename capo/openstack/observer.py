@@ -180,12 +180,12 @@ class Observer:
         self.due_changed()
 
     def poll(self, kind: str, key: Hashable, for_s: float) -> None:
-        """Go on listing a kind every 1 to 5 s for a key, until its next pass or for ``for_s``."""
+        """Go on listing a kind for a key, every 1 to 5 s and later rarely, until its next pass or for ``for_s``."""
         with self._lock:
             schedule, now_s = self._schedules[kind], self._now()
             is_known = key in schedule.polls or now_s - schedule.paused.pop(key, NEVER_S) < NEWCOMER_S
             if not is_known:
-                schedule.period_s = FASTEST_S
+                schedule.period_s, schedule.since[key] = FASTEST_S, now_s
                 if not schedule.polls:
                     schedule.began_s = max(schedule.began_s, now_s)
             schedule.polls[key] = now_s + for_s
@@ -285,7 +285,7 @@ class Observer:
         if self._is_closed or schedule.is_running or running >= MAX_AT_ONCE:
             return float("inf")
         wanted = [at_s for _, at_s in schedule.demands.values()] + [*schedule.looks]
-        wanted += [schedule.began_s + schedule.pause_s()] if schedule.polls else []
+        wanted += [schedule.began_s + schedule.pause_s(self._now())] if schedule.polls else []
         wanted += [schedule.began_s + IDLE_S] if schedule.tracked else []
         return max(min(wanted), schedule.retry_s) if wanted else float("inf")
 
@@ -411,6 +411,7 @@ class Observer:
         over = {key for key, until_s in schedule.polls.items() if until_s <= now_s}
         for key in over:
             del schedule.polls[key]
+            schedule.paused[key] = now_s
         return over
 
     def _owners(self, kind: str, ids: Iterable[str], before: Mapping[str, Item]) -> set[Hashable]:
@@ -454,4 +455,5 @@ def _leave(schedule: Schedule, key: Hashable) -> None:
     schedule.demands.pop(key, None)
     schedule.polls.pop(key, None)
     schedule.paused.pop(key, None)
+    schedule.since.pop(key, None)
     schedule.tracked.discard(key)

@@ -21,6 +21,9 @@ SLOWEST_S: Final = 5.0
 SLOWING: Final = 1.3
 """Factor by which the pause between two looks grows while nothing changes."""
 HURRY_S: Final = 0.3
+PATIENCE_S: Final = 600.0
+TIRED_S: Final = 30.0
+"""The pause once all who poll have waited for so long: what takes that long is stuck, mostly."""
 _GONE_KEPT_S: Final = 3600.0
 NEVER_S: Final = float("-inf")
 
@@ -196,6 +199,8 @@ class Schedule:
     """Key -> until when its resources are looked at again and again."""
     paused: dict[Hashable, float] = field(default_factory=dict)
     """Key -> when its poll ended; one that polls again at once is no newcomer."""
+    since: dict[Hashable, float] = field(default_factory=dict)
+    """Key -> when it began to poll without a break."""
     looks: set[float] = field(default_factory=set)
     """When everything is listed once more, for nobody in particular."""
     tracked: set[Hashable] = field(default_factory=set)
@@ -210,8 +215,10 @@ class Schedule:
     failures: int = 0
     is_running: bool = False
 
-    def pause_s(self) -> float:
+    def pause_s(self, now_s: float) -> float:
         """Return the pause until the next look of those who poll."""
+        if all(now_s - self.since.get(key, now_s) > PATIENCE_S for key in self.polls):
+            return TIRED_S
         return self.period_s if self.hurry_s is None else min(self.hurry_s, self.period_s)
 
     def pace(self, took_s: float, *, has_changed: bool, has_ended: bool, others_wait: bool) -> None:

@@ -141,6 +141,32 @@ def test_a_change_makes_looks_quicker_again(cloud: FakeCloud) -> None:
     assert cloud.observer.next_due_s() - cloud.clock.now() < 4.0
 
 
+def looks_in(cloud: FakeCloud, seconds: float) -> int:
+    """Let time pass while a key polls in each of its passes; return how many lists were made."""
+    ends_s, count = cloud.clock.now() + seconds, 0
+    while (due_s := cloud.observer.next_due_s()) < ends_s:
+        cloud.clock.time_s = due_s
+        for kind in cloud.observer.due():
+            cloud.observer.run(kind)
+            count += 1
+        for key in cloud.woken:
+            cloud.observer.begin_pass(key)
+            cloud.observer.poll("volume", key, 900)
+        cloud.woken.clear()
+    cloud.clock.time_s = ends_s
+    return count
+
+
+def test_what_is_waited_for_in_vain_is_looked_at_rarely_after_ten_minutes_for_newcomers_often(cloud: FakeCloud) -> None:
+    cloud.observer.poll("volume", "key", 900)
+    assert looks_in(cloud, 600) > 100
+
+    assert looks_in(cloud, 3000) <= 101
+
+    cloud.observer.poll("volume", "new", 900)
+    assert looks_in(cloud, 60) >= 12
+
+
 def test_a_poll_ends_in_time_and_wakes_who_waited(cloud: FakeCloud) -> None:
     cloud.observer.poll("volume", "key", 3)
     cloud.clock.advance(4)
