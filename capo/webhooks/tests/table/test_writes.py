@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from capo.api import conversion
@@ -41,6 +43,21 @@ def test_what_was_applied_is_read_back_and_applied_again_without_a_write(client:
     again = ok(client.apply(version.name, version.kind, spec, name=client.namespace))
 
     assert first["spec"] == spec
+    assert again == first
+
+
+@VERSIONS
+def test_a_client_that_sends_its_whole_manifest_as_a_patch_writes_nothing_the_second_time(
+    client: Client, version: Version
+) -> None:
+    """So does ``kubectl apply`` without ``--server-side`` at most: a merge patch, beside an annotation of its own."""
+    manifest = an(version, {"spec": full(version)}, name=client.namespace)
+    kept = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(manifest)}
+    whole = manifest | {"metadata": {"name": client.namespace, "annotations": kept}}
+    first = ok(client.create(whole, is_kept=True))
+
+    again = ok(client.merge(version.name, version.kind, client.namespace, whole))
+
     assert again == first
 
 
