@@ -9,6 +9,8 @@ from typing import Final
 
 from capo.openstack.cloud import Cloud
 
+ROUTER: Final = "router"
+"""Routers and floating IPs."""
 TRUNK: Final = "trunk"
 TRUSTED_VIF: Final = "port-trusted-vif"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from capo import names
 from capo.api.v1beta2 import OpenStackCluster
@@ -16,13 +16,17 @@ from capo.controllers.openstackcluster import roles, upstream
 from capo.controllers.openstackcluster.memory import Memory
 from capo.engine import conditions
 from capo.engine.turn import Turn
+from capo.errors import NotFoundError
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.names import Stamp
+from capo.openstack import extension
 from capo.openstack.cloud import Cloud
 from capo.openstack.observed import Observed
 
 Object = Mapping[str, Any]
 Resource = Mapping[str, Any]
+
+_OF_ROUTERS: Final = ("router", "floating_ip")
 
 
 @dataclass
@@ -127,7 +131,12 @@ class ClusterScope:
         """Return the resource of a role, or None when it is proven that there is none."""
         marks = upstream.marks(self.cluster, self.resource_name, self.turn.ledger.id_of(roles.NETWORK))
         mark = marks.get(role)
-        return self.observed.find(kind, role, upstream=mark.fits if mark else None)
+        try:
+            return self.observed.find(kind, role, upstream=mark.fits if mark else None)
+        except NotFoundError:
+            if self._may_have(kind):
+                raise
+            return None
 
     def marks(self) -> list[tuple[str, Callable[[Resource], bool]]]:
         """Return, of each kind, what tells that a resource has the name of one of ours."""
@@ -140,7 +149,16 @@ class ClusterScope:
             marks = upstream.marks(self.cluster, self.resource_name, self.turn.ledger.id_of(roles.NETWORK))
             for role in (role for role, mark in marks.items() if mark.kind == kind):
                 self.find(kind, role)
-        return list(self.observed.owned(kind))
+        try:
+            return list(self.observed.owned(kind))
+        except NotFoundError:
+            if self._may_have(kind):
+                raise
+            return []
+
+    def _may_have(self, kind: str) -> bool:
+        """Tell whether the cloud knows a kind: a Neutron without routers answers 404 when it is asked for its list."""
+        return kind not in _OF_ROUTERS or extension.is_there(self.cloud, extension.ROUTER)
 
     def stamp(self, role: str) -> Stamp:
         """Return the stamp of one of the object's resources."""

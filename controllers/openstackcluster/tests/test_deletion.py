@@ -241,6 +241,27 @@ def test_a_cloud_without_octavia_does_not_hold_up_a_deletion(world: World, monke
     assert world.made() == {}
 
 
+@pytest.mark.parametrize("has_routers", [False, True], ids=["without routers", "whose proxy lost its way"])
+def test_a_cloud_without_routers_holds_up_no_deletion_as_a_list_that_was_not_found_does(
+    world: World, has_routers: bool
+) -> None:
+    for kind in ("floatingips", "routers"):
+        unknown = {"status": 404, "message": "The resource could not be found."}
+        world.fault(match={"service": "network", "path": f"/v2.0/{kind}"}, effect=unknown)
+    if not has_routers:
+        world.fault(match={"path": "/v2.0/extensions"}, effect={"status": 200, "body": {"extensions": []}})
+    endpoint = {"controlPlaneEndpoint": {"host": "192.0.2.7", "port": 6443}}
+    world.up(**MANAGED, enableExternalNetwork=False, owner=endpoint)
+    world.start()
+    world.settle(for_s=60)
+    assert world.shown("BastionReady")[0] == ("False" if has_routers else "")
+
+    world.remove()
+    world.settle(for_s=120)
+
+    assert world.is_gone() is not has_routers
+
+
 def test_a_cluster_that_is_gone_does_not_hold_up_the_deletion_own_6(world: World) -> None:
     world.up(**FULL)
     world.delete(CLUSTER, CLUSTER_NAME)
