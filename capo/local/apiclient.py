@@ -168,9 +168,20 @@ class Api:
         spec = crd["spec"]
         served = [f"{spec['group']}/{version['name']}" for version in spec["versions"] if version["served"]]
         _until(
-            lambda: all(self._lookup(version, spec["names"]["kind"]) for version in served),
+            lambda: all(self._is_served(version, spec["names"]["kind"]) for version in served),
             f"{crd['metadata']['name']} is not served in {', '.join(served)}",
         )
+
+    def _is_served(self, api_version: str, kind: str) -> bool:
+        """Tell whether a kind is listed when asked for: it may be shown before, or still be shown as it was."""
+        known = self._lookup(api_version, kind)
+        if known is None:
+            return False
+        try:
+            self.request("GET", f"{_base(api_version)}/{known[0]}", params={"limit": 1})
+        except ApiError as error:
+            return error.status != 404  # objects that nobody converts yet are no reason to wait
+        return True
 
     def _resource(self, api_version: str, kind: str) -> tuple[str, bool]:
         known = self._resources.get((api_version, kind)) or self._lookup(api_version, kind)

@@ -135,12 +135,20 @@ def test_a_kind_is_applied_only_when_each_of_its_versions_is_served(api: Api, se
     server.answers["/apis/apiextensions.k8s.io/v1"] = [(200, {"resources": kinds})]
     server.answers["/apis/apiextensions.k8s.io/v1/customresourcedefinitions/toys"] = [is_established]
     server.answers["/apis/toys.example/v1"] = [served]
-    server.answers["/apis/toys.example/v2"] = [(404, {"message": "not yet"}), (200, {"resources": []}), served]
+    not_yet = (404, {"message": "not yet"})
+    server.answers["/apis/toys.example/v2"] = [not_yet, (200, {"resources": []}), served]
+    server.answers["/apis/toys.example/v1/toys"] = [(500, {"message": "nobody converts them"})]
+    server.answers["/apis/toys.example/v2/toys"] = [
+        not_yet,
+        (429, {"message": "initializing"}),
+        (200, {"items": [served]}),
+    ]
 
     api.apply([{**crd, "spec": spec}])
 
     assert api.path_of({"apiVersion": "toys.example/v2", "kind": "Toy", "metadata": {"name": "a"}}).endswith("toys/a")
-    assert server.requests.count(("GET", "/apis/toys.example/v2")) == 3
+    assert server.requests.count(("GET", "/apis/toys.example/v2")) == 4
+    assert server.requests.count(("GET", "/apis/toys.example/v2/toys")) == 3
 
 
 def test_a_right_is_waited_for_until_the_api_server_knows_of_it(api: Api, server: FakeServer) -> None:

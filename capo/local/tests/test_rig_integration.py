@@ -51,9 +51,7 @@ def wait_until(is_so: Callable[[], bool], limit_s: float = 180) -> None:
 def test_all_processes_of_a_whole_rig_are_ready(rig: Rig) -> None:
     expected = {component.name for component in (*components.API, *components.MANAGERS)}
 
-    states = rig.status()
-
-    assert {state.name for state in states if state.condition == "ready"} == expected
+    wait_until(lambda: {state.name for state in rig.status() if state.condition == "ready"} == expected)
 
 
 def test_everything_that_a_rig_starts_listens_on_loopback_only(rig: Rig) -> None:
