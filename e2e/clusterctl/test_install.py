@@ -63,7 +63,7 @@ def test_the_installed_manager_holds_the_lease_under_its_own_role(provider: Rig)
         except ApiError:
             return False
 
-    wait_until("the lease is held", is_held, limit_s=60)
+    wait_until("the lease is held", is_held)
 
 
 @pytest.mark.parametrize("flavor", FLAVORS)
@@ -99,7 +99,7 @@ def test_the_class_makes_the_cluster_of_the_default_flavor(clusterctl: Clusterct
     def is_read() -> bool:
         return bool(provider.api.get(class_path).get("status", {}).get("variables"))
 
-    wait_until("the class's variables are known", is_read, limit_s=60)
+    wait_until("the class's variables are known", is_read)
     provider.apply([by_kind["Cluster"]])
     (default,) = (o for o in generated(clusterctl, "three") if o["kind"] == "OpenStackCluster")
     listing = f"/apis/{OURS}/v1beta2/namespaces/{NAMESPACE}/openstackclusters"
@@ -107,7 +107,7 @@ def test_the_class_makes_the_cluster_of_the_default_flavor(clusterctl: Clusterct
     def specs() -> list[Json]:
         return [o["spec"] for o in provider.api.get(listing)["items"] if o["metadata"]["name"].startswith("three")]
 
-    wait_until("the cluster's OpenStackCluster is made", lambda: len(specs()) == 1, limit_s=60)
+    wait_until("the cluster's OpenStackCluster is made", lambda: len(specs()) == 1)
     for name, wanted in dry_run(provider, default)["spec"].items():
         assert specs()[0][name] == wanted, name
 
@@ -118,7 +118,7 @@ def test_describe_says_why_a_cluster_is_not_ready(clusterctl: Clusterctl, provid
     def described() -> str:
         return clusterctl("describe", "cluster", "four", f"--namespace={NAMESPACE}", "--echo")
 
-    wait_until("the missing Secret is told", lambda: "four-cloud-config" in described(), limit_s=60, every_s=1)
+    wait_until("the missing Secret is told", lambda: "four-cloud-config" in described(), every_s=1)
     assert f"OpenStackCluster {NAMESPACE}/four" in described()
     for plural, group in (("clusters", "cluster.x-k8s.io"), ("openstackclusters", OURS)):
         provider.api.delete(f"/apis/{group}/v1beta2/namespaces/{NAMESPACE}/{plural}/four")

@@ -109,7 +109,7 @@ def wait_stored_as(rig: Rig, path: str, version: str) -> None:
         rewrite(rig, path)
         return bool(in_etcd(rig, f"{group}/{plural}", namespace, name)["apiVersion"] == f"{group}/{version}")
 
-    wait_until(f"{path} is stored as {version}", is_stored, limit_s=30, every_s=0.5)
+    wait_until(f"{path} is stored as {version}", is_stored, every_s=0.5)
 
 
 def unstamp(simulator: Simulator) -> None:

@@ -25,7 +25,7 @@ Json = dict[str, Any]
 
 NAMESPACE = "teams"
 CLUSTER = "shop"
-LIMIT_S = 150.0
+LIMIT_S = 300.0
 RECORDED = ("compute/servers", "volume/volumes", "network/trunks", "network/floatingips", "load-balancer/loadbalancers")
 """Kinds of which all that is made is recorded by its id."""
 WORKER_SPEC = {

@@ -51,7 +51,7 @@ class Client:
             params=parameters if is_kept else parameters | {"dryRun": "All"},
             headers={"Content-Type": "application/apply-patch+yaml"},
             data=json.dumps(obj),
-            timeout=30,
+            timeout=120,
         )
 
 
@@ -125,7 +125,7 @@ def test_two_records_of_one_kind_and_role_are_refused(client: Client) -> None:
     answer = client.session.put(
         f"{client.rig.url}{client.rig.api.path_of(twice)}/status",
         json=client.rig.api.get(client.rig.api.path_of(twice)) | {"status": twice["status"]},
-        timeout=30,
+        timeout=120,
     )
 
     assert [field for field, _ in causes(answer)] == ["status.resources.records[1]"]

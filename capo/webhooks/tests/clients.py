@@ -39,7 +39,7 @@ class Client:
         return f"{base}/{name}" if name else base
 
     def read(self, version: str, kind: str, name: str) -> Json:
-        answer = self.session.get(self.path(version, kind, name), timeout=30)
+        answer = self.session.get(self.path(version, kind, name), timeout=120)
         answer.raise_for_status()
         obj: Json = answer.json()
         return obj
@@ -62,35 +62,35 @@ class Client:
             params={"fieldManager": by, "fieldValidation": "Strict", **(params or {})},
             headers={"Content-Type": "application/apply-patch+yaml"},
             data=json.dumps(obj),
-            timeout=30,
+            timeout=120,
         )
 
     def create(self, obj: Json, *, is_kept: bool) -> requests.Response:
         version = obj["apiVersion"].rpartition("/")[2]
         params = {"fieldValidation": "Strict"} | ({} if is_kept else {"dryRun": "All"})
-        return self.session.post(self.path(version, obj["kind"]), json=obj, params=params, timeout=30)
+        return self.session.post(self.path(version, obj["kind"]), json=obj, params=params, timeout=120)
 
     def try_put(self, obj: Json, *, subresource: str = "") -> requests.Response:
         """Ask what an update would do."""
         version, name = obj["apiVersion"].rpartition("/")[2], obj["metadata"]["name"]
         url = f"{self.path(version, obj['kind'], name)}/{subresource}".rstrip("/")
         params = {"fieldValidation": "Strict", "dryRun": "All"}
-        return self.session.put(url, json=obj, params=params, timeout=30)
+        return self.session.put(url, json=obj, params=params, timeout=120)
 
     def merge(self, version: str, kind: str, name: str, change: Json, *, subresource: str = "") -> requests.Response:
         return self.session.patch(
             f"{self.path(version, kind, name)}/{subresource}".rstrip("/"),
             headers={"Content-Type": "application/merge-patch+json"},
             data=json.dumps(change),
-            timeout=30,
+            timeout=120,
         )
 
     def put(self, version: str, kind: str, obj: Json, *, subresource: str = "") -> requests.Response:
         url = f"{self.path(version, kind, obj['metadata']['name'])}/{subresource}".rstrip("/")
-        return self.session.put(url, json=obj, timeout=30)
+        return self.session.put(url, json=obj, timeout=120)
 
     def delete(self, version: str, kind: str, name: str) -> requests.Response:
-        return self.session.delete(self.path(version, kind, name), timeout=30)
+        return self.session.delete(self.path(version, kind, name), timeout=120)
 
 
 def until(reached: Callable[[], object]) -> None:

@@ -73,5 +73,5 @@ def client(installed: Rig, administrator: requests.Session) -> Client:
     installed.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}])
     made = Client(installed, administrator, namespace)
     # Conversion of a definition that was just put back is not served at once.
-    until(lambda: administrator.get(made.path("v1beta1", "OpenStackMachine"), timeout=30).ok)
+    until(lambda: administrator.get(made.path("v1beta1", "OpenStackMachine"), timeout=120).ok)
     return made

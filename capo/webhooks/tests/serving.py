@@ -30,7 +30,7 @@ class Served:
         data = {"data": body} if isinstance(body, bytes) else {"json": body}
         with requests.Session() as session:
             session.trust_env = False
-            return session.post(self.url + path, verify=str(self.folder / "ca.crt"), timeout=30, **data)
+            return session.post(self.url + path, verify=str(self.folder / "ca.crt"), timeout=120, **data)
 
 
 @contextlib.contextmanager

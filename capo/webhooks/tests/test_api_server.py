@@ -152,7 +152,7 @@ def test_a_list_has_all_objects_in_the_version_that_is_asked_for(client: Client)
     for number in range(20):
         ok(client.apply("v1beta2", "OpenStackMachine", MACHINE, name=f"node-{number}"))
 
-    items = ok(client.session.get(client.path("v1beta1", "OpenStackMachine"), timeout=30))["items"]
+    items = ok(client.session.get(client.path("v1beta1", "OpenStackMachine"), timeout=120))["items"]
 
     assert [item["spec"]["flavorID"] for item in items] == ["1"] * 20
 
@@ -316,7 +316,7 @@ def test_what_only_v1beta1_allows_can_still_be_written_by_the_controllers_and_de
     assert client.delete("v1beta2", kind, "one").ok
     ok(client.merge("v1beta2", kind, "one", {"metadata": {"finalizers": None}}))
 
-    assert client.session.get(client.path("v1beta2", kind, "one"), timeout=30).status_code == 404
+    assert client.session.get(client.path("v1beta2", kind, "one"), timeout=120).status_code == 404
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from capo.local import pki
 from capo.webhooks import application, server
+from capo.webhooks.tests.clients import until
 from capo.webhooks.tests.serving import Served, serving
 
 Json = dict[str, Any]
@@ -179,7 +180,7 @@ def test_a_version_that_nobody_serves_is_named(served: Served) -> None:
 
 def handshake(served: Served, context: ssl.SSLContext) -> tuple[str, bytes]:
     host, port = served.url.removeprefix("https://").split(":")
-    with socket.create_connection((host, int(port)), 5) as raw, context.wrap_socket(raw, server_hostname=host) as tls:
+    with socket.create_connection((host, int(port)), 120) as raw, context.wrap_socket(raw, server_hostname=host) as tls:
         cipher, certificate = tls.cipher(), tls.getpeercert(binary_form=True)
         assert cipher is not None
         assert certificate is not None
@@ -217,11 +218,10 @@ def test_a_new_certificate_is_served_without_a_restart(tmp_path: Path, monkeypat
             (renewed / "webhook" / name).replace(tmp_path / "webhook" / name)
         (renewed / "ca.crt").replace(tmp_path / "ca.crt")
 
-        after = before
-        for _ in range(500):
+        def is_served() -> bool:
             with contextlib.suppress(ssl.SSLError):  # until the new one is served, its authority does not vouch for it
-                _, after = handshake(running, trusting(running))
-                break
+                return handshake(running, trusting(running))[1] != before
+            return False
 
-        assert after != before
+        until(is_served)
         assert running.post(application.CONVERT, conversion_review([machine()])).status_code == 200

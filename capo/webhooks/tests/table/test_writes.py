@@ -127,7 +127,7 @@ def test_an_unknown_field_is_pruned_unless_the_client_asks_for_strict_validation
     body = an(version, {"spec": spec | {"cloudsFromTheFuture": 3}})
 
     params = {"fieldValidation": how, "dryRun": "All"}
-    answer = client.session.post(client.path(version.name, version.kind), json=body, params=params, timeout=30)
+    answer = client.session.post(client.path(version.name, version.kind), json=body, params=params, timeout=120)
 
     assert answer.status_code == status, answer.text
     assert ('unknown field \\"spec.cloudsFromTheFuture\\"' in answer.headers.get("Warning", "")) == is_warned
