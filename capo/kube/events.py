@@ -28,7 +28,8 @@ EVENT: Final = Kind("events.k8s.io", "v1", "events", "Event")
 CONTROLLER: Final = "capo-controller-manager"
 MAX_NOTE: Final = 1024
 MAX_REASON: Final = 128
-MAX_QUEUED: Final = 1000
+MAX_QUEUED: Final = 10_000
+"""A thousand machines that scale out at once have some six Events each, and one thread writes them one by one."""
 MAX_SERIES: Final = 4096
 SERIES_S: Final = 360.0
 """The same happening within this time counts as one series (events.k8s.io ends a series after six minutes)."""
@@ -44,6 +45,7 @@ class _Happening:
     reason: str
     note: str
     action: str
+    time: str
 
     @property
     def identity(self) -> tuple[str, str, str]:
@@ -100,7 +102,7 @@ class Events:
             "uid": metadata.get("uid", ""),
         }
         note = _cut(logs.redact(message))
-        happening = _Happening(regarding, type_, reason[:MAX_REASON], note, action)
+        happening = _Happening(regarding, type_, reason[:MAX_REASON], note, action, _now())
         try:
             self._started().put_nowait(happening)
         except queue.Full:
@@ -141,7 +143,7 @@ class Events:
             series.count += 1
             series.last_s = self.clock()
             self._series.move_to_end(happening.identity)
-            body = {"series": {"count": series.count, "lastObservedTime": _now()}}
+            body = {"series": {"count": series.count, "lastObservedTime": happening.time}}
             try:
                 self.kube.patch(EVENT, namespace, series.name, body)
             except Gone:
@@ -156,7 +158,7 @@ class Events:
             "apiVersion": EVENT.api_version,
             "kind": EVENT.kind,
             "metadata": {"name": name, "namespace": namespace},
-            "eventTime": _now(),
+            "eventTime": happening.time,
             "reportingController": CONTROLLER,
             "reportingInstance": self.instance[:MAX_REASON],
             "action": happening.action,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,9 +11,10 @@ import pytest
 
 from capo.kube.client import Kube
 from capo.kube.events import Events
+from capo.kube.kinds import Kind
 from capo.kube.tests.fake_apiserver import EVENT, FakeApiServer
 
-SERVER = {
+SERVER: dict[str, Any] = {
     "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",
     "kind": "OpenStackServer",
     "metadata": {"name": "s", "namespace": "default", "uid": "u"},
@@ -70,6 +73,35 @@ def test_an_object_is_limited_to_so_many_events(api: FakeApiServer) -> None:
             events.emit(SERVER, "Normal", "Changed", f"change {number}")
 
     assert len(sent(api, emit)) == 25
+
+
+def test_what_a_thousand_machines_have_to_tell_at_once_is_kept_with_its_time(
+    api: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emitted: list[str] = []
+    sending = threading.Event()
+
+    def send_later(kube: Kube, kind: Kind, obj: dict[str, Any]) -> dict[str, Any]:
+        assert sending.wait(10)
+        emitted.append(obj["eventTime"])
+        return obj
+
+    monkeypatch.setattr(Kube, "create", send_later)
+    events = Events(Kube(api.connection()), clock=standing)
+    for number in range(6000):
+        events.emit(
+            {**SERVER, "metadata": {**SERVER["metadata"], "uid": str(number // 6)}}, "Normal", "Told", f"{number}"
+        )
+    all_emitted = timestamp()
+    sending.set()
+    events.stop(10)
+
+    assert len(emitted) == 6000
+    assert max(emitted) <= all_emitted
+
+
+def timestamp() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def test_a_series_whose_event_is_gone_begins_anew(api: FakeApiServer) -> None:
