@@ -151,7 +151,7 @@ class FakeApiServer:
     def _record(self, type_: str, kind: Kind, obj: Object) -> None:
         event = {"type": type_, "object": copy.deepcopy(obj)}
         self._history.append((self._version, kind, event))
-        for watcher in self._watchers:
+        for watcher in list(self._watchers):  # one that ends meanwhile must not hide the next
             if watcher.kind == kind:
                 self._loop.call_soon_threadsafe(watcher.queue.put_nowait, event)
 
