@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,7 +15,8 @@ from capo.api.conversion.tests.test_random_objects import go_providers
 from capo.api.model import GROUP
 from capo.crdgen import files
 from capo.local.rig import Rig
-from capo.webhooks.tests.clients import Client, ok
+from capo.local.testing import in_etcd
+from capo.webhooks.tests.clients import Client, ok, until
 from capo.webhooks.tests.conftest import SERVER
 
 Json = dict[str, Any]
@@ -338,6 +340,14 @@ def stored_as_v1beta1(installed: Rig) -> Iterator[None]:
         installed.api.patch(f"{path}/status", {"status": {"storedVersions": ["v1beta2"]}})
 
 
+def is_stored_as_v1beta1(client: Client) -> bool:
+    """Write the machine; tell in which version, for the API server takes notice of a definition after a moment."""
+    turn = {"metadata": {"labels": {"turn": uuid.uuid4().hex}}}
+    ok(client.merge("v1beta1", "OpenStackMachine", "one", turn))
+    stored = in_etcd(client.rig, f"{GROUP}/openstackmachines", client.namespace, "one")
+    return bool(stored["apiVersion"] == f"{GROUP}/v1beta1")
+
+
 @pytest.mark.compare
 @pytest.mark.usefixtures("stored_as_v1beta1")
 def test_what_a_go_provider_stored_as_v1beta1_is_read_and_written(client: Client) -> None:
@@ -348,6 +358,7 @@ def test_what_a_go_provider_stored_as_v1beta1_is_read_and_written(client: Client
     condition = {"type": "Ready", "status": "True", "severity": "Info", "lastTransitionTime": SINCE}
     status = {"ready": True, "instanceID": "i", "conditions": [condition]}
     ok(client.merge("v1beta1", "OpenStackMachine", "one", {"status": status}, subresource="status"))
+    until(lambda: is_stored_as_v1beta1(client))
 
     client.rig.install_crds(files.load(), strip_conversion=False)
     read = client.read("v1beta2", "OpenStackMachine", "one")
