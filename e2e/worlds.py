@@ -64,6 +64,10 @@ class World(Namespace):
         with client.session:
             yield client
 
+    def asked(self) -> list[Object]:
+        """Return all requests that the cloud saw, as its counter has them."""
+        return self.simulator.call(self.simulator.cloud.counter.log)
+
     def made(self) -> Inventory:
         """Return what is in the cloud and was not at the start, what the test made as a user aside."""
         now = inventory(self.simulator)

@@ -21,7 +21,7 @@ from capo.simulator.server import Server
 
 T = TypeVar("T")
 HOST = "127.0.0.1"
-START_LIMIT_S = 30.0
+START_LIMIT_S = 120.0
 
 
 class Simulator:

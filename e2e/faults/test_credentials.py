@@ -52,7 +52,7 @@ def test_an_unknown_cloud_name_is_told_with_those_that_the_secret_has(world: Wor
     words = ("IdentityNotUsable", "no cloud 'elsewhere'", "it has: sim,", f"Secret {world.namespace}/cloud")
     world.told(*CLUSTER, *words)
     world.quiet_minute()
-    assert not world.simulator.cloud.counter.log()
+    assert not world.asked()
     world.patch("openstackclusters", objects.CLUSTER, {"spec": {"identityRef": objects.IDENTITY}})
     noticed(world)
     world.gone(*CLUSTER)

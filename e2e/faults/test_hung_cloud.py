@@ -63,4 +63,4 @@ def ready(world: World) -> set[str]:
 
 def hanging(world: World) -> int:
     """Return how many requests are held without an answer."""
-    return sum(1 for call in world.simulator.cloud.counter.log() if call["fault"] and call["status"] == 0)
+    return sum(1 for call in world.asked() if call["fault"] and call["status"] == 0)

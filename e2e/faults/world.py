@@ -139,7 +139,7 @@ class World(worlds.World):
         assert self.counts_until, "no minute began"
         shown = self._shown()
         time.sleep(max(0.0, self.counts_since_s + MINUTE_S - time.monotonic()))
-        made = [call for call in self.simulator.cloud.counter.log() if call["at"] < self.counts_until]
+        made = [call for call in self.asked() if call["at"] < self.counts_until]
         calls = [f"{c['at']} {c['method']} {c['path']}" for c in made]
         assert len(calls) <= PER_MINUTE, "\n".join(calls)
         for name, status in self._shown().items():
