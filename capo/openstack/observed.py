@@ -299,8 +299,7 @@ class Observed:
         pending = self._ledger.pending.get(role)
         if pending is None and not self._is_taken_over and self._observer.was_born_here(self._owner_id):
             return True
-        wrote_s = self._observer.wrote_s(self._owner_id, kind)
-        self._expect_list(kind, max([wrote_s, *([self._decided_s(pending)] if pending else [])]))
+        self._expect_list(kind, max([self._unsettled_s(kind), *([self._decided_s(pending)] if pending else [])]))
         if pending and self._started_s < pending.since_s + self._window_s:
             self._look_again(kind, pending)  # so that what turns up is adopted soon, not at the window's end
         elif pending:
@@ -415,9 +414,13 @@ class Observed:
         began_s = self._observer.began_s(kind)
         return began_s >= not_before_s and began_s != NEVER_S and self._is_young(kind, began_s, max_age_s)
 
+    def _unsettled_s(self, kind: str) -> float:
+        """Return until when lists tell no absence: this owner wrote then, or something was doubted and so not shown."""
+        return max(self._observer.wrote_s(self._owner_id, kind), self._observer.doubted_s(kind))
+
     def _expect_current(self, kind: str) -> None:
         """Have what is known of this owner's resources of a kind complete and newer than its last write."""
-        wrote_s = self._observer.wrote_s(self._owner_id, kind)
+        wrote_s = self._unsettled_s(kind)
         pending = self._pending(kind)
         if self._observer.was_born_here(self._owner_id) and not self._is_taken_over and not pending:
             ids = [record.id for record in self._ledger.of_kind(kind)]

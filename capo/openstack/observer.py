@@ -216,6 +216,11 @@ class Observer:
         with self._lock:
             self._shelves[kind].doubt(resource_id, self._now())
 
+    def doubted_s(self, kind: str) -> float:
+        """Return when a resource of a kind was doubted last."""
+        with self._lock:
+            return self._shelves[kind].doubted_s
+
     def snapshot(self, kind: str) -> Snapshot:
         """Return what is known of a kind."""
         with self._lock:

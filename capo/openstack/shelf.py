@@ -114,6 +114,11 @@ class Shelf:
         self._drop(resource_id)
         self._doubted[resource_id] = now_s
 
+    @property
+    def doubted_s(self) -> float:
+        """When something was doubted last: a list that began before tells no absence of it."""
+        return max(self._doubted.values(), default=NEVER_S)
+
     def take_all(self, bodies: Iterable[Body], began_s: float) -> set[str]:
         """Take a complete list of everything; return the ids of what changed, appeared or vanished."""
         before = dict(self.items)

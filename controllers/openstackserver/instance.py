@@ -194,7 +194,9 @@ def _ask_for_deletion(scope: ServerScope, body: Resource) -> BlockedError | None
     fault = str((body.get("fault") or {}).get("created"))
     asked_way, _, fault_then = (scope.sightings.last(body["id"], _DELETION) or "").partition(" ")
     was_asked = asked_way == way
-    if is_going and (not was_asked or fault == fault_then):
+    # One that is in ERROR all the same may have been given up before this process began.
+    is_under_way = fault == fault_then if was_asked else body.get("status") != "ERROR"
+    if is_going and is_under_way:
         return None
     _delete(scope, body)
     scope.sightings.note(body["id"], _DELETION, f"{way} {fault}", now_s=scope.turn.started_s)

@@ -50,6 +50,21 @@ def test_after_a_deletion_call_the_server_is_looked_at_anew(cloud: FakeCloud, le
         observed(cloud, ledger).owned("server")
 
 
+def test_what_carries_the_stamp_alone_is_not_gone_because_it_is_in_doubt(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("port", port("p1"))
+    find_after_list(cloud, ledger, "port", "port-0")
+    ledger.drop("port-0")
+    cloud.clock.advance(1)
+    observed(cloud, ledger).doubt("port", "p1")
+
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned("port")
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).find("port", "port-0")
+    cloud.run()
+    assert [body["id"] for body in observed(cloud, ledger).owned("port")] == ["p1"]
+
+
 def test_what_was_deleted_needs_no_look(cloud: FakeCloud, ledger: Ledger) -> None:
     cloud.put("port", port("p1"))
     find_after_list(cloud, ledger, "port", "port-0")

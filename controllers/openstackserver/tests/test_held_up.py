@@ -55,6 +55,22 @@ def test_a_server_that_nova_gives_up_to_delete_tells_the_fault(
     assert made(stage) == {}
 
 
+def test_a_server_that_nova_gave_up_to_delete_before_a_restart_is_asked_for_again(stage: Stage) -> None:
+    place(stage)
+    stage.settle(for_s=30)
+    row = stage.cloud.table("compute", "servers")[server(stage)["id"]]
+    stage.simulator.call(lambda: nova_build.break_server(stage.cloud, row, FAULT))
+    stage.simulator.call(lambda: touch(stage.cloud, row, task_state="deleting"))
+    stage.delete(KIND, "s")
+    stage.start()
+    stage.cloud.counter.reset()
+
+    stage.settle(for_s=600)
+
+    assert asked(stage, "DELETE") == 1
+    assert FAULT in ready(stage)
+
+
 def test_a_server_in_error_is_deleted_by_one_call(stage: Stage) -> None:
     place(stage)
     stage.settle(for_s=30)
