@@ -8,6 +8,7 @@ from typing import Any
 from capo.controllers import ownership
 from capo.controllers.identity import Identities
 from capo.engine.turn import Tools, Turn
+from capo.errors import IdentityError
 from capo.ledger import Ledger
 from capo.openstack.cloud import Cloud
 from capo.openstack.observed import Observed
@@ -20,6 +21,8 @@ class IdentifiedSubject:
 
     def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
         self._identities = identities
+        self._projects: dict[str, tuple[str, str | None]] = {}
+        """Fingerprint of the credentials and project of each object's last pass, by its uid."""
         self.concurrency = concurrency
 
     def authenticate(self, obj: Object, tools: Tools) -> None:
@@ -45,6 +48,22 @@ class IdentifiedSubject:
     def locate(self, obj: Object, tools: Tools) -> None:
         """Read the object's credentials."""
         self._identities.locate(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+
+    def _cloud_of(self, turn: Turn) -> Cloud:
+        """Return the cloud of a pass; other credentials are fine as long as they lead to the same project.
+
+        Raises:
+            IdentityError: they lead to another one, where all that was made for the object would seem to be gone.
+        """
+        cloud, uid = self._cloud(turn.obj), turn.obj["metadata"]["uid"]
+        fingerprint, project_id = self._projects.get(uid, (cloud.fingerprint, None))
+        if project_id and fingerprint != cloud.fingerprint and turn.ledger.records and cloud.project_id != project_id:
+            raise IdentityError(
+                f"the credentials lead to project {cloud.project_id}, what was made for the object is in {project_id}",
+                next_step="Put back credentials of that project, or delete the object before you change them.",
+            )
+        self._projects[uid] = cloud.fingerprint, cloud.known_project_id or project_id
+        return cloud
 
     def _cloud(self, obj: Object) -> Cloud:
         return self._identities.cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])

@@ -129,6 +129,8 @@ class Cloud:
         self._endpoints: dict[str, str] = {}
         self._refusals = Refusals(clock.now)
         self._login = threading.Lock()
+        self.known_project_id: str | None = None
+        """The project of the last token, None before the first."""
 
     @property
     def region(self) -> str | None:
@@ -273,6 +275,7 @@ class Cloud:
             self._refusals.accepted(_LOGIN)
         if not access.project_id:
             raise IdentityError("the token is not one of a project: name the project in clouds.yaml")
+        self.known_project_id = str(access.project_id)
         return access
 
     def _noted(self, service: str, refusal: CapoError) -> CapoError:

@@ -52,7 +52,7 @@ class ClusterSubject(IdentifiedSubject):
 
     def open(self, turn: Turn) -> ClusterScope:
         """Return the scope of a pass."""
-        cloud = self._cloud(turn.obj)
+        cloud = self._cloud_of(turn)
         cluster = OpenStackCluster.model_validate(turn.obj)
         owner = owner_of(turn.obj, turn.tools)
         sight = observed_of(turn, cloud)

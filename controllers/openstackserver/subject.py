@@ -51,7 +51,7 @@ class ServerSubject(IdentifiedSubject):
         server = OpenStackServer.model_validate(turn.obj)
         if turn.is_taken_over and not turn.ledger.records:
             _take_over(server, turn.ledger)
-        cloud = self._cloud(turn.obj)
+        cloud = self._cloud_of(turn)
         known_id = turn.ledger.id_of(SERVER_ROLE) or _upstream_id(server)
         return ServerScope(turn, server, cloud, observed_of(turn, cloud), known_id, self._sightings)
 

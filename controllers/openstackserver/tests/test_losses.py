@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from capo import names
 from capo.controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
@@ -145,6 +146,51 @@ def test_a_port_that_vanished_before_the_server_was_made_is_replaced_once_w_01(s
     assert made(stage) == {"servers": 1, "ports": 1}
     assert status(stage)["resources"]["ports"] == [{"id": port(stage)["id"]}]
     assert status(stage)["ready"] is True
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+def test_credentials_of_another_project_make_nothing_vanish(stage: Stage, deletes: bool) -> None:
+    settled(stage)
+    stage.clock.advance(stage.settings.sync_period_s + 1)
+    stage.put_secret(text=clouds_yaml_of(stage, "sim-admin"))
+    resync_or_delete(stage, deletes)
+
+    stage.settle(for_s=60)
+
+    assert status(stage)["ready"] is True
+    assert shown(stage, "OpenStackAuthenticationSucceeded") == ("False", "OpenStackAuthenticationFailed")
+    assert "lead to project" in stage.condition(KIND, "s", "Ready")["message"]
+    assert made(stage) == {"servers": 1, "ports": 1, "volumes": 1}
+
+    stage.put_secret()
+    stage.settle(for_s=120)
+    assert made(stage) == ({} if deletes else {"servers": 1, "ports": 1, "volumes": 1})
+    assert stage.exists(KIND, "s") is not deletes
+
+
+def resync_or_delete(stage: Stage, deletes: bool) -> None:
+    if deletes:
+        stage.delete(KIND, "s")
+    else:
+        stage.edit(KIND, "s", {"metadata": {"labels": {"resync": "now"}}})
+
+
+def test_other_credentials_of_the_same_project_are_as_good(stage: Stage) -> None:
+    settled(stage)
+    stage.clock.advance(stage.settings.sync_period_s + 1)
+    stage.put_secret(text=clouds_yaml_of(stage, "sim-appcred"))
+    resync_or_delete(stage, deletes=False)
+
+    stage.settle(for_s=60)
+
+    assert shown(stage, "Ready") == ("True", "Ready")
+    assert len(stage.clouds.observers) == 2
+
+
+def clouds_yaml_of(stage: Stage, name: str) -> bytes:
+    """Return a clouds.yaml whose entry ``sim`` is another one of the simulator's."""
+    clouds = yaml.safe_load(stage.simulator.clouds_yaml.read_text())["clouds"]
+    return yaml.safe_dump({"clouds": {"sim": clouds[name]}}).encode()
 
 
 def test_a_server_that_vanished_before_it_was_moved_is_not_made_again(stage: Stage) -> None:
