@@ -21,6 +21,10 @@ def server_object(name: str, **metadata: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "default", **metadata}, "spec": {"flavor": "m1"}}
 
 
+ENDED_S = 60.0
+"""Until the thread has ended, or its connections would be found unclosed in another test."""
+
+
 @pytest.fixture
 def api() -> Iterator[FakeApiServer]:
     with FakeApiServer().running() as running:
@@ -54,7 +58,7 @@ def feed(api: FakeApiServer, seen: Seen) -> Iterator[Feed]:
     try:
         yield feed
     finally:
-        feed.stop()
+        feed.stop(ENDED_S)
 
 
 def test_objects_that_are_there_and_those_that_come_are_seen(api: FakeApiServer, feed: Feed, seen: Seen) -> None:
@@ -152,7 +156,7 @@ def test_a_watch_that_begins_anew_tells_that_its_kind_was_listed(api: FakeApiSer
         api.hang = lambda _method, _path: False
         eventually(lambda: len(listed) > first)
     finally:
-        feed.stop()
+        feed.stop(ENDED_S)
 
     assert first == 1
 
@@ -167,7 +171,7 @@ def test_many_objects_at_once_do_not_wait_for_idle_workers(api: FakeApiServer, s
 
     # Limited to a few dozen, kopf's workers would take longer: each keeps its slot for 5 s.
     eventually(lambda: len(seen.store.list(OPENSTACK_SERVER)) == number_of_objects, timeout_s=30)
-    feed.stop()
+    feed.stop(ENDED_S)
 
 
 def test_a_kind_that_comes_later_is_watched_from_then_on(api: FakeApiServer, seen: Seen) -> None:
@@ -184,7 +188,7 @@ def test_a_kind_that_comes_later_is_watched_from_then_on(api: FakeApiServer, see
     api.put(CLUSTER, server_object("c"))
 
     eventually(lambda: (CLUSTER, "ADDED", "c") in seen.events)
-    feed.stop()
+    feed.stop(ENDED_S)
 
 
 def test_a_refused_token_is_asked_for_again(api: FakeApiServer, seen: Seen) -> None:
@@ -200,7 +204,7 @@ def test_a_refused_token_is_asked_for_again(api: FakeApiServer, seen: Seen) -> N
     api.put(OPENSTACK_SERVER, server_object("one"))
 
     eventually(lambda: seen.knows("one"))
-    feed.stop()
+    feed.stop(ENDED_S)
 
 
 def test_the_end_of_the_feed_takes_no_time(api: FakeApiServer, feed: Feed) -> None:

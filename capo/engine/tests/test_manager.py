@@ -94,7 +94,12 @@ def play(*replicas: Replica, scenario: Callable[[], Awaitable[None]]) -> list[in
             statuses = await asyncio.gather(*tasks)
         return statuses
 
-    return asyncio.run(body())
+    try:
+        return asyncio.run(body())
+    finally:
+        for replica in replicas:
+            if feed := replica.manager._feed:
+                feed.stop(60)  # or its connections would be found unclosed in another test
 
 
 def test_what_is_there_and_what_comes_gets_its_pass(api: FakeApiServer) -> None:
