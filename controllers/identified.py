@@ -57,12 +57,14 @@ class IdentifiedSubject:
         """
         cloud, uid = self._cloud(turn.obj), turn.obj["metadata"]["uid"]
         fingerprint, project_id = self._projects.get(uid, (cloud.fingerprint, None))
-        if project_id and fingerprint != cloud.fingerprint and turn.ledger.records and cloud.project_id != project_id:
+        is_another = fingerprint != cloud.fingerprint
+        has_any = bool(turn.ledger.records or turn.ledger.pending)
+        if is_another and has_any and project_id and cloud.project_id != project_id:
             raise IdentityError(
                 f"the credentials lead to project {cloud.project_id}, what was made for the object is in {project_id}",
                 next_step="Put back credentials of that project, or delete the object before you change them.",
             )
-        self._projects[uid] = cloud.fingerprint, cloud.known_project_id or project_id
+        self._projects[uid] = cloud.fingerprint, cloud.known_project_id or (None if is_another else project_id)
         return cloud
 
     def _cloud(self, obj: Object) -> Cloud:
