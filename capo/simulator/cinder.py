@@ -137,8 +137,7 @@ async def get_version(request: Request) -> Response:
 @route("GET", "/types")
 async def list_types(request: Request) -> Response:
     types = [public(kind) for kind in request.cloud.table("volume", "types").values()]
-    name = request.query.get("name")
-    return Response(200, {"volume_types": [kind for kind in types if name in {None, kind["name"]}]})
+    return Response(200, {"volume_types": types})
 
 
 @route("GET", "/types/{id}")

@@ -8,7 +8,9 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Final
 
-from capo.simulator import cinder_state
+from multidict import MultiMapping
+
+from capo.simulator import cinder_state, collation
 from capo.simulator.cinder import not_allowed, route
 from capo.simulator.cinder_state import WantedVolume, volumes
 from capo.simulator.cloud import public
@@ -18,10 +20,16 @@ from capo.simulator.validation import check_body
 
 METADATA: Final[Json] = {
     "type": ["object", "null"],
-    "patternProperties": {"^[a-zA-Z0-9-_:. /]{0,255}$": {"type": "string", "maxLength": 255}},
+    "patternProperties": {"^[a-zA-Z0-9-_:. /]{1,255}$": {"type": "string", "maxLength": 255}},
     "additionalProperties": False,
 }
-SIZE: Final[Json] = {"type": ["integer", "string"], "pattern": "^[0-9]+$", "minLength": 1, "minimum": 1}
+SIZE: Final[Json] = {
+    "type": ["integer", "string"],
+    "pattern": "^[0-9]+$",
+    "minLength": 1,
+    "minimum": 1,
+    "maximum": 0x7FFFFFFF,
+}
 TEXT: Final[Json] = {"type": ["string", "null"]}
 CREATE: Final[Json] = {
     "type": "object",
@@ -33,7 +41,7 @@ CREATE: Final[Json] = {
                 "description": TEXT,
                 "metadata": METADATA,
                 "size": {**SIZE, "type": ["integer", "string", "null"]},
-                "availability_zone": TEXT,
+                "availability_zone": {**TEXT, "minLength": 1},
                 "volume_type": TEXT,
                 "imageRef": TEXT,
                 "snapshot_id": TEXT,
@@ -45,7 +53,7 @@ CREATE: Final[Json] = {
         "OS-SCH-HNT:scheduler_hints": {"type": ["object", "null"]},
     },
     "required": ["volume"],
-    "additionalProperties": True,
+    "additionalProperties": False,
 }
 METADATA_BODY: Final[Json] = {"type": "object", "properties": {"metadata": METADATA}, "required": ["metadata"]}
 # Keys that microversions added to what a volume shows.
@@ -65,14 +73,14 @@ FILTERS: Final = frozenset(
         "availability_zone",
         "group_id",
         "size",
-        "created_at",
-        "updated_at",
     }
 )
 SORT_KEYS: Final = ("created_at", "id", "name", "size", "status", "availability_zone", "bootable", "updated_at")
 MALFORMED: Final = "The server could not comply with the request since it is either malformed or otherwise incorrect."
 PAGE: Final = 1000
+BOOLEANS: Final = frozenset({"0", "1", "f", "false", "n", "no", "off", "on", "t", "true", "y", "yes"})
 STRICT_FILTERS_SINCE: Final = (3, 34)
+GENERAL_FILTERS_SINCE: Final = (3, 2)
 
 
 def _links(request: Request, volume_id: str) -> list[Json]:
@@ -169,9 +177,12 @@ async def list_volumes_detail(request: Request) -> Response:
 def _list(request: Request, view: Callable[[Json], Json], path: str) -> Response:
     query = request.query
     filters = {key: query.getall(key)[-1] for key in query if key not in PAGING}
+    if request.microversion >= GENERAL_FILTERS_SINCE and filters.get("bootable", "true").lower() not in BOOLEANS:
+        raise Fault(400, f"Invalid input received: 'bootable = {filters['bootable']}'", "badRequest")
     unknown = sorted(set(filters) - FILTERS)
     if unknown and request.microversion >= STRICT_FILTERS_SINCE:
         raise Fault(400, f"Invalid filters {', '.join(unknown)} are found in query options.", "badRequest")
+    _literal(filters.get("metadata", ""))
     everyone = request.is_admin and query.get("all_tenants", "0").lower() in {"1", "true"}
     mine = [
         volume
@@ -221,7 +232,7 @@ def _fits(volume: Json, filters: dict[str, str]) -> bool:
             wanted = _literal(want)
             if not isinstance(wanted, dict) or not wanted.items() <= volume["metadata"].items():
                 return False
-        elif str(volume.get(key)).lower() != want.lower():
+        elif not collation.same(str(volume.get(key)), want):
             return False
     return True
 
@@ -236,19 +247,34 @@ def _literal(text: str) -> object:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError):
         return None
+    except TypeError as error:
+        raise Fault(400, MALFORMED, "badRequest") from error
 
 
 def _sorted(found: list[Json], request: Request) -> list[Json]:
-    key, _, direction = request.query.get("sort", "").partition(":")
-    key = key or request.query.get("sort_key", "created_at")
-    direction = direction or request.query.get("sort_dir", "desc")
-    if key not in SORT_KEYS:
-        raise Fault(400, "Invalid input received: Invalid sort key", "badRequest")
-    if direction not in {"asc", "desc"}:
-        message = "Invalid input received: Unknown sort direction, must be 'desc' or 'asc'."
+    ordered = list(reversed(found))
+    for key, direction in reversed(_order(request)):
+        if key not in SORT_KEYS:
+            raise Fault(400, "Invalid input received: Invalid sort key", "badRequest")
+        if direction not in {"", "asc", "desc"}:
+            message = "Invalid input received: Unknown sort direction, must be 'desc' or 'asc'."
+            raise Fault(400, message, "badRequest")
+        ordered.sort(key=lambda volume, key=key: (volume[key] is not None, volume[key]), reverse=direction != "asc")  # type: ignore[misc]
+    return ordered
+
+
+def _order(request: Request) -> list[tuple[str, str]]:
+    """Return keys to sort by with their directions, in the new spelling or the old one."""
+    query = request.query
+    if "sort" not in query:
+        return [(query.get("sort_key", "created_at"), query.get("sort_dir", ""))]
+    if "sort_key" in query or "sort_dir" in query:
+        message = (
+            "The 'sort_key' and 'sort_dir' parameters are deprecated and cannot be used with the 'sort' parameter."
+        )
         raise Fault(400, message, "badRequest")
-    newest_first = list(reversed(found))
-    return sorted(newest_first, key=lambda v: (v[key] is not None, v[key]), reverse=direction == "desc")
+    parts = (part.partition(":") for part in query["sort"].split(","))
+    return [(key, direction) for key, _, direction in parts]
 
 
 def _after_marker(found: list[Json], request: Request) -> list[Json]:
@@ -279,6 +305,9 @@ async def put_volume(request: Request) -> Response:
 
 @route("DELETE", "/volumes/{id}")
 async def delete_volume(request: Request) -> Response:
+    cascade = request.query.get("cascade", "false")
+    if cascade.lower() not in BOOLEANS:
+        raise Fault(400, f"Value '{cascade}' for 'cascade' is not a boolean.", "badRequest")
     cinder_state.delete_volume(request.cloud, _volume(request))
     return empty(202)
 
@@ -361,11 +390,30 @@ async def list_snapshots(request: Request) -> Response:
 
 @route("GET", "/attachments")
 async def list_attachments(request: Request) -> Response:
-    if request.microversion < (3, 27):
-        raise Fault(404, "The resource could not be found.", "itemNotFound")
-    wanted = request.query.get("volume_id")
-    found = [entry for entry in _attachments(request) if wanted in (None, entry["volume_id"])]
-    return Response(200, {"attachments": found})
+    _require_attachments(request)
+    found = [entry for entry in _attachments(request) if _is_wanted(entry, request.query)]
+    sort_key = request.query.get("sort_key")
+    if sort_key is not None and sort_key not in {"created_at", "id", "updated_at"}:
+        raise Fault(400, "Invalid input received: Invalid sort key", "badRequest")
+    limit, marker = _limit(request), request.query.get("marker")
+    ids = [entry["id"] for entry in found]
+    if marker is not None and marker not in ids:
+        raise _no_attachment(marker)
+    first = 0 if marker is None else ids.index(marker) + 1
+    return Response(200, {"attachments": found[first : first + limit]})
+
+
+def _is_wanted(attachment: Json, query: MultiMapping[str]) -> bool:
+    """Tell whether an attachment fits; the states are not compared with what is shown, so none fits."""
+    if "status" in query or "attach_status" in query:
+        return False
+    pairs = (("volume_id", "volume_id"), ("instance_id", "instance"))
+    return all(collation.same(str(attachment[key]), query[name]) for name, key in pairs if name in query)
+
+
+def _no_attachment(attachment_id: str) -> Fault:
+    message = f"Volume attachment could not be found with filter: attachment_id = {attachment_id}."
+    return Fault(404, message, "itemNotFound")
 
 
 @route("GET", "/attachments/{id}")
@@ -403,12 +451,17 @@ async def delete_attachment(request: Request) -> Response:
     return Response(200, {"attachments": []})
 
 
+def _require_attachments(request: Request) -> None:
+    if request.microversion < (3, 27):
+        raise Fault(404, "The resource could not be found.", "itemNotFound")
+
+
 def _attachment(request: Request) -> Json:
+    _require_attachments(request)
     wanted = request.match["id"]
     found = next((entry for entry in _attachments(request) if entry["id"] == wanted), None)
     if found is None:
-        message = f"Volume attachment could not be found with filter: attachment_id = {wanted}."
-        raise Fault(404, message, "itemNotFound")
+        raise _no_attachment(wanted)
     return found
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from multidict import MultiMapping
 
+from capo.simulator import collation
 from capo.simulator.cloud import Cloud, public
 from capo.simulator.error_page import NOT_FOUND, UNVERIFIED, empty, error_page, redirect_to_slash
 from capo.simulator.keystone import project_named
@@ -153,6 +155,8 @@ async def get_v2(request: Request) -> Response:
 async def list_images(request: Request) -> Response:
     query = request.query
     limit = _limit(query)
+    for key in query:
+        _check_filter(key, query.getall(key)[-1])
     found = [image for image in _visible(request) if _fits(image, query)]
     page = _after_marker(_sorted(found, query), request)[:limit]
     # A repeated parameter keeps its last value in the links.
@@ -225,33 +229,53 @@ def _limit(query: MultiMapping[str]) -> int:
 
 def _fits(image: Json, query: MultiMapping[str]) -> bool:
     """Whether an image has every tag asked for and the last value given of every other filter."""
-    if not set(query.getall("tag", [])) <= set(image["tags"]):
+    if not all(any(collation.same(tag, want) for tag in image["tags"]) for want in query.getall("tag", [])):
         return False
     return all(_fits_one(image, key, query.getall(key)[-1]) for key in query if key not in PAGING)
 
 
 def _fits_one(image: Json, key: str, want: str) -> bool:
     if key == "visibility":
-        if want not in VISIBILITIES:
-            raise Fault(400, f"Invalid visibility value: {want}")
         return want in {"all", image["visibility"]}
     if key in {"size_min", "size_max"}:
         size = image["size"] or 0
-        if not want.isdigit():
-            raise Fault(400, "Unable to filter on a range with a non-numeric value.")
         return size >= int(want) if key == "size_min" else size <= int(want)
-    have = image.get(key)
+    if key in {"created_at", "updated_at"}:
+        return _compare(key, str(image[key]), want)
+    return key == "member_status" or _has(image.get(key), want)
+
+
+def _check_filter(key: str, want: str) -> None:
+    """Refuse what a filter does not take."""
+    if key == "visibility" and want and want not in VISIBILITIES:
+        raise Fault(400, f"Invalid visibility value: {want}")
+    if key in {"size_min", "size_max"} and not want.isdigit():
+        raise Fault(400, "Unable to filter on a range with a non-numeric value.")
+    if key == "member_status" and want not in {"all", "accepted", "pending", "rejected"}:
+        raise Fault(400, f"Invalid status: {want}")
+    if key in {"os_hidden", "protected"} and want.lower() not in {"true", "false"}:
+        raise Fault(400, f"Invalid value '{want}' for '{key}' filter. Valid values are 'true' or 'false'.")
+
+
+def _has(have: Any, want: str) -> bool:
+    if have is None:
+        return False
     if isinstance(have, bool):
         return want.lower() == str(have).lower()
-    if key in {"created_at", "updated_at"}:
-        return _compare(str(have), want)
-    if want.startswith("in:"):
-        return str(have) in want.removeprefix("in:").split(",")
-    return have is not None and str(have) == want
+    if isinstance(have, int) and not want.isdigit():
+        want = "0"  # as the database reads a text that is no number
+    wanted = want.removeprefix("in:").split(",") if want.startswith("in:") else [want]
+    return any(collation.same(str(have), one) for one in wanted)
 
 
-def _compare(have: str, want: str) -> bool:
-    operator, _, value = want.partition(":") if want[:1].isalpha() else ("eq", "", want)
+def _compare(key: str, have: str, want: str) -> bool:
+    operator, colon, value = want.partition(":") if want[:1].isalpha() else ("eq", "", want)
+    if operator == want and not colon:
+        value = want
+    try:
+        datetime.fromisoformat(value)
+    except ValueError as error:
+        raise Fault(400, f'Bad "{key}" query filter format. Use ISO 8601 DateTime notation.') from error
     answers = {
         "eq": have == value,
         "neq": have != value,
@@ -260,17 +284,23 @@ def _compare(have: str, want: str) -> bool:
         "lt": have < value,
         "lte": have <= value,
     }
-    return answers.get(operator, False)
+    if operator not in answers:
+        raise Fault(400, "Unable to filter on a unknown operator.")
+    return answers[operator]
 
 
 def _orders(query: MultiMapping[str]) -> Iterable[tuple[str, str]]:
     """Return keys and directions, the one that decides last coming first."""
+    if "sort" in query and ("sort_key" in query or "sort_dir" in query):
+        raise Fault(400, "Old and new sorting syntax cannot be combined")
     if "sort" in query:
         pairs = [part.partition(":") for part in query["sort"].split(",")]
         orders = [(key, direction or "desc") for key, _, direction in pairs]
     else:
         keys = query.getall("sort_key", ["created_at"])
         directions = query.getall("sort_dir", ["desc"])
+        if len(directions) > 1 and len(directions) != len(keys):
+            raise Fault(400, "Number of sort dirs does not match the number of sort keys")
         orders = [(key, directions[min(index, len(directions) - 1)]) for index, key in enumerate(keys)]
     for key, _ in orders:
         if key not in SORT_KEYS:

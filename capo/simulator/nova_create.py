@@ -216,6 +216,10 @@ def _networks(request: Request, wanted: Json) -> list[Json]:
     asked = _listed(wanted)
     if not asked:
         return _automatic(request)
+    given = [entry["port"] for entry in asked if entry.get("port")]
+    for port_id in given:
+        if given.count(port_id) > 1:
+            raise bad_request(f"Port ID '{port_id}' was specified twice: you cannot attach a port multiple times.")
     return [_network(request, entry) for entry in asked]
 
 
@@ -242,7 +246,9 @@ def _network(request: Request, entry: Json) -> Json:
         if not port["fixed_ips"]:
             raise bad_request(f"Port {port['id']} requires a FixedIP in order to be used.")
         return {"network_id": port["network_id"], "port_id": port["id"], "fixed_ip": None}
-    network_id = entry.get("uuid", "")
+    if "uuid" not in entry:
+        raise bad_request("Bad network format: missing 'uuid'")
+    network_id = entry["uuid"]
     network = networks.KIND.table(request.cloud).get(network_id)
     if network is None or not networks.is_visible(request.cloud, network, caller):
         raise bad_request(f"Network {network_id} could not be found.")

@@ -21,7 +21,25 @@ SEEDED: Final = (
 )
 MAX_PAGE: Final = 1000
 TEXT: Final[Json] = many({"type": "string"})
-NUMBER: Final[Json] = many({"type": "string", "pattern": "^[0-9]*$"})
+NUMBER: Final[Json] = many({"type": "string", "pattern": "^[0-9]*$", "minLength": 1})
+SORT_KEYS: Final = (
+    "created_at",
+    "description",
+    "disabled",
+    "ephemeral_gb",
+    "flavorid",
+    "id",
+    "is_public",
+    "memory_mb",
+    "name",
+    "root_gb",
+    "rxtx_factor",
+    "swap",
+    "updated_at",
+    "vcpu_weight",
+    "vcpus",
+)
+FIELDS: Final = {"memory_mb": "ram", "root_gb": "disk", "flavorid": "id", "ephemeral_gb": "ephemeral"}
 QUERY: Final[Json] = {
     "type": "object",
     "properties": {
@@ -30,8 +48,8 @@ QUERY: Final[Json] = {
         "is_public": TEXT,
         "minRam": TEXT,
         "minDisk": TEXT,
-        "sort_key": TEXT,
-        "sort_dir": TEXT,
+        "sort_key": many({"type": "string", "enum": list(SORT_KEYS)}),
+        "sort_dir": many({"type": "string", "enum": ["asc", "desc"]}),
     },
     "additionalProperties": True,
 }
@@ -131,7 +149,7 @@ async def get_extra_specs(request: Request) -> Response:
 def _list(request: Request, view: Callable[[Request, Json], Json], path: str) -> Response:
     query = request.query
     check_query(STRICT_QUERY if since(request, 75) else QUERY, query)
-    flavors = sorted(request.cloud.table("compute", "flavors").values(), key=lambda flavor: str(flavor["id"]))
+    flavors = _sorted(list(request.cloud.table("compute", "flavors").values()), request)
     for key, field in (("minRam", "ram"), ("minDisk", "disk")):
         if key in query:
             flavors = [flavor for flavor in flavors if flavor[field] >= _least(key, query[key])]
@@ -142,6 +160,13 @@ def _list(request: Request, view: Callable[[Request, Json], Json], path: str) ->
         rest = urlencode([*((k, v) for k, v in query.items() if k != "marker"), ("marker", page[-1]["id"])])
         body["flavors_links"] = [{"rel": "next", "href": f"{request.service_url}/v2.1/{path}?{rest}"}]
     return Response(200, body)
+
+
+def _sorted(flavors: list[Json], request: Request) -> list[Json]:
+    key = request.query.get("sort_key", "flavorid")
+    field = FIELDS.get(key, key)
+    is_descending = request.query.get("sort_dir") == "desc"
+    return sorted(flavors, key=lambda flavor: (str(flavor.get(field, "")), str(flavor["id"])), reverse=is_descending)
 
 
 def _least(key: str, text: str) -> int:

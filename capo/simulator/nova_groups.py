@@ -13,9 +13,10 @@ from capo.simulator.routing import Json, Request, Response
 from capo.simulator.validation import check_body, check_query, many
 
 PATH: Final = "/v2.1/os-server-groups"
+MAX_PAGE: Final = 1000
 RULES: Final[Json] = {"type": "object", "properties": {"max_server_per_host": {}}, "additionalProperties": False}
 
-NUMBER: Final = many({"type": "string", "pattern": "^[0-9]*$"})
+NUMBER: Final = many({"type": "string", "pattern": "^[0-9]*$", "minLength": 1})
 LIST: Final[Json] = {
     "type": "object",
     "properties": {"all_projects": many({"type": "string"}), "limit": NUMBER, "offset": NUMBER},
@@ -45,7 +46,9 @@ async def list_groups(request: Request) -> Response:
     check_query({**LIST, "additionalProperties": not since(request, 75)}, request.query)
     groups = request.cloud.table("compute", "server_groups").values()
     owned = [_shown(request, group) for group in groups if group["project_id"] == request.project_id]
-    return Response(200, {"server_groups": owned})
+    first = int(request.query.get("offset", "0"))
+    limit = int(request.query.get("limit", "0")) or MAX_PAGE
+    return Response(200, {"server_groups": owned[first : first + limit]})
 
 
 @service.route("POST", PATH)

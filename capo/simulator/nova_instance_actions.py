@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from typing import Final
+from urllib.parse import urlencode
 
 from capo.simulator.cloud import Cloud
-from capo.simulator.nova import require, service
+from capo.simulator.nova import bad_request, require, service, since
 from capo.simulator.nova_state import find, long_time_of
 from capo.simulator.routing import Json, Request, Response
+from capo.simulator.validation import check_query, many
 
+MAX_PAGE: Final = 1000
 SHOWN: Final = {"os-start": "start", "os-stop": "stop", "reboot": "reboot", "lock": "lock", "unlock": "unlock"}
 """What Nova calls the actions that it notes, by their name in the request."""
 
@@ -37,6 +40,31 @@ def failed(cloud: Cloud, server: Json) -> None:
 @service.route("GET", "/v2.1/servers/{server_id}/os-instance-actions")
 async def list_actions(request: Request) -> Response:
     require(request, 58)
-    server = find(request)
-    actions = [{**action, "instance_uuid": server["id"]} for action in reversed(server.get("_actions", []))]
-    return Response(200, {"instanceActions": actions})
+    check_query(_query(request), request.query)
+    server, query = find(request), request.query
+    actions = [
+        {**action, "instance_uuid": server["id"]}
+        for action in reversed(server.get("_actions", []))
+        if query.get("changes-since", "") <= action["updated_at"] <= query.get("changes-before", "9")
+    ]
+    marker = query.get("marker")
+    ids = [action["request_id"] for action in actions]
+    if marker is not None and marker not in ids:
+        raise bad_request("Marker None could not be found.")
+    first = 0 if marker is None else ids.index(marker) + 1
+    limit = int(query.get("limit", "0")) or MAX_PAGE
+    page = actions[first : first + limit]
+    body: Json = {"instanceActions": page}
+    if page and "limit" in query and len(page) == limit:
+        rest = urlencode([*((k, v) for k, v in query.items() if k != "marker"), ("marker", page[-1]["request_id"])])
+        body["links"] = [{"rel": "next", "href": f"{request.service_url}{request.path}?{rest}"}]
+    return Response(200, body)
+
+
+def _query(request: Request) -> Json:
+    number = many({"type": "string", "pattern": "^[0-9]*$", "minLength": 1})
+    time = many({"type": "string", "format": "date-time"})
+    properties: Json = {"limit": number, "marker": many({"type": "string"}), "changes-since": time}
+    if since(request, 66):
+        properties["changes-before"] = time
+    return {"type": "object", "properties": properties, "additionalProperties": False}

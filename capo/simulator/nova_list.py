@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from capo.simulator import nova_view
+from capo.simulator import collation, nova_view
 from capo.simulator.nova import bad_request, not_allowed, service, since
 from capo.simulator.nova_schema import list_servers, truth
 from capo.simulator.nova_state import VM_STATES, is_mapped, notes, servers
@@ -16,6 +16,7 @@ from capo.simulator.routing import Fault, Json, Request, Response
 from capo.simulator.validation import check_query
 
 MAX_PAGE: Final = 1000
+YES_AND_NO: Final = ("0", "1", "f", "false", "n", "no", "off", "on", "t", "true", "y", "yes")
 STATUSES: Final = frozenset({*VM_STATES, "PASSWORD", "REVERT_RESIZE"})
 # Filters of a plain member by the microversion that brought them; others are ignored.
 MEMBER_FILTERS: Final = {
@@ -108,12 +109,14 @@ async def list_detail(request: Request) -> Response:
 def _answer(request: Request, view: Callable[..., Json], path: str, rule: str) -> Response:
     query = request.query
     check_query(list_servers(request.microversion), query)
+    _check_times(request)
+    _check_admin_words(request)
     everyone = truth(query.get("all_tenants", "0")) or query.get("all_tenants") == ""
     if everyone and not request.is_admin:
         raise not_allowed(f"os_compute_api:servers:{rule}:get_all_tenants")
     found = _sorted(_found(request, everyone=everyone), request)
     limit = min(int(query.get("limit") or MAX_PAGE), MAX_PAGE)
-    page = _after_marker(found, query.get("marker"))[:limit]
+    page = _after_marker(found, query.get("marker") or None)[:limit]
     is_down = notes(request.cloud).is_cell_down
     if is_down and not _tolerates_down_cell(request):
         page = [server for server in page if not is_mapped(server)]
@@ -123,6 +126,25 @@ def _answer(request: Request, view: Callable[..., Json], path: str, rule: str) -
         rest = urlencode([*((k, v) for k, v in query.items() if k != "marker"), ("marker", page[-1]["id"])])
         body["servers_links"] = [{"rel": "next", "href": f"{request.service_url}/v2.1/{path}?{rest}"}]
     return Response(200, body)
+
+
+def _check_times(request: Request) -> None:
+    query = request.query
+    if not since(request, 66) or "changes-since" not in query or "changes-before" not in query:
+        return
+    if _time(query["changes-since"]) > _time(query["changes-before"]):
+        raise bad_request("The value of changes-since must be less than or equal to changes-before.")
+
+
+def _check_admin_words(request: Request) -> None:
+    """Refuse what is no word for yes or no, and an order that tells of hosts."""
+    asked = request.query.get("all_tenants", "")
+    if asked and asked.lower() not in YES_AND_NO:
+        known = ", ".join(f"'{word}'" for word in YES_AND_NO)
+        raise bad_request(f"Unrecognized value '{asked}', acceptable values are: {known}")
+    hosts = [key for key in request.query.getall("sort_key", []) if key in {"host", "node"}]
+    if hosts and not request.is_admin:
+        raise Fault(403, f"Only administrators can sort servers by {hosts[0]}", "forbidden")
 
 
 def _tolerates_down_cell(request: Request) -> bool:
@@ -193,7 +215,8 @@ def _matches(have: Any, pattern: str) -> bool:
 
 
 def _fits_tags(have: list[str], key: str, wanted: list[str]) -> bool:
-    all_there, any_there = set(wanted) <= set(have), bool(set(wanted) & set(have))
+    found = [any(collation.same(tag, one) for tag in have) for one in wanted]
+    all_there, any_there = all(found), any(found)
     return {"tags": all_there, "tags-any": any_there, "not-tags": not all_there, "not-tags-any": not any_there}[key]
 
 

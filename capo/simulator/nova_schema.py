@@ -24,7 +24,8 @@ TRUE_WORDS: Final = (True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES",
 FALSE_WORDS: Final = (False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no")
 BOOLEAN: Final[Json] = {"type": ["boolean", "string"], "enum": [*TRUE_WORDS, *FALSE_WORDS]}
 DISK_CONFIG: Final[Json] = {"type": "string", "enum": ["AUTO", "MANUAL"]}
-ADDRESS: Final[Json] = {"type": "string"}
+ADDRESS: Final[Json] = {"type": "string", "format": "ipv4"}
+ADDRESS6: Final[Json] = {"type": "string", "format": "ipv6"}
 METADATA: Final[Json] = {
     "type": "object",
     "patternProperties": {"^[a-zA-Z0-9-_:. ]{1,255}$": {"type": "string", "maxLength": 255}},
@@ -94,7 +95,7 @@ def _device(version: Version) -> Json:
 
 def _networks(version: Version) -> Json:
     properties: Json = {
-        "fixed_ip": ADDRESS,
+        "fixed_ip": {"oneOf": [ADDRESS, ADDRESS6]},
         "port": {"type": ["string", "null"], "format": "uuid"},
         "uuid": UUID if version >= (2, 37) else {"type": "string"},
     }
@@ -116,7 +117,7 @@ def create_server(version: Version) -> Json:
         "networks": _networks(version),
         "OS-DCF:diskConfig": DISK_CONFIG,
         "accessIPv4": ADDRESS,
-        "accessIPv6": ADDRESS,
+        "accessIPv6": ADDRESS6,
         "availability_zone": NAME,
         "block_device_mapping": {"type": "array", "items": _device(version)},
         "block_device_mapping_v2": {"type": "array", "items": _device(version)},
@@ -176,7 +177,7 @@ def update_server(version: Version) -> Json:
         "name": NAME,
         "OS-DCF:diskConfig": DISK_CONFIG,
         "accessIPv4": ADDRESS,
-        "accessIPv6": ADDRESS,
+        "accessIPv6": ADDRESS6,
     }
     if version >= (2, 19):
         properties["description"] = DESCRIPTION

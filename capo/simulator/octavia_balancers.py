@@ -7,7 +7,7 @@ from typing import Final
 from capo.simulator import octavia_network, octavia_view
 from capo.simulator.cloud import Cloud
 from capo.simulator.octavia import PROVIDERS, bad, check_quota, forbidden, invalid, is_admin, route
-from capo.simulator.octavia_list import answer, known_of
+from capo.simulator.octavia_list import answer, chosen, known_of
 from capo.simulator.octavia_listeners import check_cidrs, check_free
 from capo.simulator.octavia_state import (
     change,
@@ -39,7 +39,7 @@ async def list_balancers(request: Request) -> Response:
 @route("GET", "/loadbalancers/{id}")
 async def get_balancer(request: Request) -> Response:
     found = find(request, "loadbalancers", request.match["id"])
-    return Response(200, {KEY: octavia_view.balancer(request.cloud, found)})
+    return Response(200, {KEY: chosen(octavia_view.balancer(request.cloud, found), request.query)})
 
 
 @route("GET", "/loadbalancers/{id}/status")
@@ -148,7 +148,7 @@ class _Parts:
         return {
             "values": self._reader.post(POOL, entry, path, more=("members", "healthmonitor")),
             "members": [self._reader.post(MEMBER, item, f"{path}.members") for item in members],
-            "monitor": self._reader.post(MONITOR, monitor, f"{path}.healthmonitor") if monitor else None,
+            "monitor": self._reader.post(MONITOR, monitor, f"{path}.healthmonitor") if monitor is not None else None,
         }
 
     def make(self, request: Request, balancer: Json) -> list[tuple[str, Json]]:

@@ -7,13 +7,14 @@ from typing import Final
 
 from multidict import MultiMapping
 
+from capo.simulator import collation
 from capo.simulator.cloud import Cloud, public
 from capo.simulator.octavia import WEB, bad, forbidden, is_admin, route
 from capo.simulator.octavia_state import table
 from capo.simulator.octavia_values import Attribute
 from capo.simulator.routing import Fault, Json, Request, Response
 
-CONTROLS: Final = frozenset({"fields", "limit", "marker", "sort", "page_reverse"})
+CONTROLS: Final = frozenset({"fields", "limit", "marker", "sort", "sort_key", "sort_dir", "page_reverse"})
 TAG_FILTERS: Final = frozenset({"tags", "tags-any", "not-tags", "not-tags-any"})
 BAD_ARGUMENTS: Final = "One or more arguments are either duplicate or invalid"
 # Names of filters that Octavia takes beside the attribute's own.
@@ -51,14 +52,15 @@ def answer(
     _check_filters(request.query, known)
     query = request.query
     project_id = query.get("project_id")
-    if project_id is not None and project_id != request.project_id and not is_admin(request):
+    is_foreign = project_id is not None and project_id != request.project_id
+    if is_foreign and name != "members" and not is_admin(request):
         raise forbidden()
     if not is_admin(request):
         resources = [item for item in resources if item.get("project_id", request.project_id) == request.project_id]
     pairs = [(item, view(request.cloud, item)) for item in resources]
     found = [shown for item, shown in pairs if _fits({**item, **shown}, query)]
     page = _page(_sorted(found, query, known), query)
-    body = {name: [_chosen(item, query) for item in page], f"{name}_links": _links(request, page)}
+    body = {name: [chosen(item, query) for item in page], f"{name}_links": _links(request, page)}
     return Response(200, body)
 
 
@@ -82,14 +84,16 @@ def _fits(item: Json, query: MultiMapping[str]) -> bool:
         if key in CONTROLS:
             continue
         if key in TAG_FILTERS:
-            if not _has_tags(item["tags"], key, query[key].split(",")):
+            if "tags" in item and not _has_tags(item["tags"], key, query[key].split(",")):
                 return False
             continue
         have, want = item.get(ALIASES.get(key, key)), query[key]
+        if isinstance(have, list | dict):
+            return False
         if isinstance(have, bool):
             if want.lower() != str(have).lower():
                 return False
-        elif have in {None, ""} or str(have) != want:
+        elif have in {None, ""} or not collation.same(str(have), want):
             return False
     return True
 
@@ -100,14 +104,22 @@ def _has_tags(have: list[str], key: str, wanted: list[str]) -> bool:
 
 
 def _sorted(found: list[Json], query: MultiMapping[str], known: frozenset[str]) -> list[Json]:
-    if "sort" not in query:
-        return found
-    for part in reversed(query["sort"].split(",")):
-        key, _, direction = part.partition(":")
+    for key, direction in reversed(_order(query)):
         if key not in known:
             raise bad(f"Supplied sort key '{key}' is not valid.")
+        if direction not in {"", "asc", "desc"}:
+            raise Fault(400, f"Supplied sort direction '{direction}' is not valid.", WEB)
         found = sorted(found, key=lambda item: (item.get(key) is not None, item.get(key)), reverse=direction == "desc")
     return found
+
+
+def _order(query: MultiMapping[str]) -> list[tuple[str, str]]:
+    """Return keys to sort by with their directions, in the new spelling or the old one."""
+    if query.get("sort"):
+        parts = (part.partition(":") for part in query["sort"].split(","))
+        return [(key, direction) for key, _, direction in parts]
+    keys, directions = query.getall("sort_key", []), query.getall("sort_dir", [])
+    return [(key, directions[index] if index < len(directions) else "") for index, key in enumerate(keys)]
 
 
 def _limit(query: MultiMapping[str]) -> int | None:
@@ -125,6 +137,8 @@ def _limit(query: MultiMapping[str]) -> int | None:
 def _page(found: list[Json], query: MultiMapping[str]) -> list[Json]:
     marker = query.get("marker")
     if marker is not None:
+        if found and "id" not in found[0]:
+            raise Fault(500, 'Entity namespace for "availability_zone" has no property "id"')
         ids = [item["id"] for item in found]
         if marker not in ids:
             raise bad(f"Supplied pagination marker '{marker}' is not valid.")
@@ -132,7 +146,8 @@ def _page(found: list[Json], query: MultiMapping[str]) -> list[Json]:
     return found[: _limit(query)]
 
 
-def _chosen(item: Json, query: MultiMapping[str]) -> Json:
+def chosen(item: Json, query: MultiMapping[str]) -> Json:
+    """Return the fields asked for, all of them when none is."""
     fields = query.getall("fields", [])
     return {key: value for key, value in item.items() if key in fields} if fields else item
 
@@ -147,8 +162,9 @@ def _links(request: Request, page: list[Json]) -> list[Json]:
     links = []
     if "marker" in query:
         links.append({"rel": "previous", "href": f"{root}&marker={page[0]['id']}&page_reverse=True"})
+    last = page[-1].get("id", "None")
     if limit is None or len(page) >= limit:
-        links.append({"rel": "next", "href": f"{root}&marker={page[-1]['id']}"})
+        links.append({"rel": "next", "href": f"{root}&marker={last}"})
     return links
 
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from capo.simulator import octavia_network, octavia_view
 from capo.simulator.cloud import Cloud
-from capo.simulator.octavia import bad, check_quota, invalid, route
-from capo.simulator.octavia_list import answer, known_of
+from capo.simulator.octavia import check_quota, invalid, route
+from capo.simulator.octavia_list import answer, chosen, known_of
 from capo.simulator.octavia_state import (
     balancer_of,
     change,
@@ -70,7 +70,7 @@ async def list_listeners(request: Request) -> Response:
 @route("GET", "/listeners/{id}")
 async def get_listener(request: Request) -> Response:
     found = find(request, "listeners", request.match["id"])
-    return Response(200, {KEY: octavia_view.listener(request.cloud, found)})
+    return Response(200, {KEY: chosen(octavia_view.listener(request.cloud, found), request.query)})
 
 
 @route("GET", "/listeners/{id}/stats")
@@ -127,7 +127,7 @@ async def put_listener(request: Request) -> Response:
 
 def _check_pool(request: Request, pool_id: Any) -> None:
     if pool_id is not None and pool_id not in table(request.cloud, "pools"):
-        raise bad(f"Pool {pool_id} not found.")
+        raise Fault(404, f"Pool {pool_id} not found.")
 
 
 @route("DELETE", "/listeners/{id}")

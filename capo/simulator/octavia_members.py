@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
+from collections.abc import Mapping
 from typing import Final
 
 from capo.simulator import octavia_network, octavia_view
-from capo.simulator.octavia import WEB, check_quota, forbidden, invalid, is_admin, route
-from capo.simulator.octavia_list import answer, known_of
+from capo.simulator.octavia import WEB, bad, check_quota, forbidden, invalid, is_admin, route
+from capo.simulator.octavia_list import answer, chosen, known_of
 from capo.simulator.octavia_state import (
     around_pool,
     balancer_of,
@@ -23,6 +25,8 @@ from capo.simulator.routing import Fault, Json, Request, Response
 
 ARGUMENT: Final = "member_"
 KEY: Final = "member"
+METADATA_SERVICE: Final = frozenset({ipaddress.ip_address("169.254.169.254")})
+"""Addresses that no member may have: machines ask there for what they are."""
 BATCH_ARGUMENT: Final = "members_"
 BATCH_KEY: Final = "members"
 TITLE: Final = "Pool"
@@ -83,7 +87,7 @@ async def list_members(request: Request) -> Response:
 @route("GET", PATH + "/{id}")
 async def get_member(request: Request) -> Response:
     member = _member(request, _pool(request))
-    return Response(200, {KEY: octavia_view.member(request.cloud, member)})
+    return Response(200, {KEY: chosen(octavia_view.member(request.cloud, member), request.query)})
 
 
 @route("POST", PATH)
@@ -91,12 +95,13 @@ async def create_member(request: Request) -> Response:
     cloud, pool = request.cloud, _pool(request)
     given = body_of(request, ARGUMENT, KEY)
     values = Reader(ARGUMENT, {KEY: given}).post(MEMBER, given, KEY)
+    if ipaddress.ip_address(values["address"]) in METADATA_SERVICE:
+        raise bad(f"{values['address']} is not a valid option for member address")
     member = _new(request, pool, values)
     check_quota(cloud, request.project_id, "member")
     check_mutable(balancer_of(cloud, pool), TITLE, pool["id"])
     if any(_key(other) == _key(member) for other in members_of(cloud, pool["id"])):
-        address, port = _key(member)
-        raise Fault(409, f"Another member on this pool is already using ip {address} on protocol_port {port}")
+        raise _taken(_key(member))
     table(cloud, "members")[member["id"]] = member
     _change(request, pool, [(member, "PENDING_CREATE")])
     return Response(201, {KEY: octavia_view.member(cloud, member)})
@@ -127,11 +132,13 @@ async def delete_member(request: Request) -> Response:
 async def put_members(request: Request) -> Response:
     """Bring a pool's members into line with a list; with `additive_only` nothing is taken away."""
     cloud, pool = request.cloud, _pool(request)
+    for name in request.query:
+        if name != "additive_only":
+            raise bad(f'Unknown argument: "{name}"')
     wanted = _batch(request)
     keys = [_key(values) for values, _ in wanted]
-    if len(set(keys)) < len(keys):
-        raise invalid("Member must be updated only once in the same request.")
     have = {_key(member): member for member in members_of(cloud, pool["id"])}
+    _refuse_twice(keys, have)
     fresh = [_new(request, pool, values) for values, _ in wanted if _key(values) not in have]
     if fresh:
         check_quota(cloud, request.project_id, "member", len(fresh))
@@ -148,6 +155,19 @@ async def put_members(request: Request) -> Response:
         members += [(member, "PENDING_DELETE") for key, member in have.items() if key not in keys]
     _change(request, pool, members)
     return Response(202)
+
+
+def _refuse_twice(keys: list[tuple[str, int]], have: Mapping[tuple[str, int], Json]) -> None:
+    """Refuse a batch that names a member more than once: one that is there in other words than a new one."""
+    for key in keys:
+        if keys.count(key) > 1:
+            if key in have:
+                raise invalid("Member must be updated only once in the same request.")
+            raise _taken(key)
+
+
+def _taken(key: tuple[str, int]) -> Fault:
+    return Fault(409, f"Another member on this pool is already using ip {key[0]} on protocol_port {key[1]}")
 
 
 def _batch(request: Request) -> list[tuple[Json, Json]]:

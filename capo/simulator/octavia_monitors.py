@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from capo.simulator import octavia_view
-from capo.simulator.octavia import check_quota, route
-from capo.simulator.octavia_list import answer, known_of
+from capo.simulator.octavia import bad, check_quota, route
+from capo.simulator.octavia_list import answer, chosen, known_of
 from capo.simulator.octavia_state import (
     around_pool,
     balancer_of,
@@ -36,7 +36,7 @@ async def list_monitors(request: Request) -> Response:
 @route("GET", "/healthmonitors/{id}")
 async def get_monitor(request: Request) -> Response:
     found = find(request, "healthmonitors", request.match["id"])
-    return Response(200, {KEY: octavia_view.monitor(request.cloud, found)})
+    return Response(200, {KEY: chosen(octavia_view.monitor(request.cloud, found), request.query)})
 
 
 @route("POST", "/healthmonitors")
@@ -59,6 +59,7 @@ async def put_monitor(request: Request) -> Response:
     given = body_of(request, ARGUMENT, KEY)
     changes = Reader(ARGUMENT, {KEY: given}).put(MONITOR, given, KEY)
     monitor, pool = _find(request)
+    _check_type(monitor["type"], given)
     monitor |= changes
     _change(request, pool, monitor, "PENDING_UPDATE")
     return Response(200, {KEY: octavia_view.monitor(request.cloud, monitor)})
@@ -69,6 +70,15 @@ async def delete_monitor(request: Request) -> Response:
     monitor, pool = _find(request)
     _change(request, pool, monitor, "PENDING_DELETE")
     return Response(204)
+
+
+def _check_type(kind: str, given: Json) -> None:
+    """Refuse a change that a monitor of this type does not have, and no number of tries."""
+    for name in ("http_method", "url_path", "expected_codes"):
+        if given.get(name) is not None and not kind.startswith("HTTP"):
+            raise bad(f"{name} is not a valid option for health monitors of type {kind}")
+    if "max_retries" in given and given["max_retries"] is None:
+        raise bad("None is not a valid option for max_retries")
 
 
 def _find(request: Request) -> tuple[Json, Json]:

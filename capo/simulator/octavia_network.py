@@ -31,10 +31,14 @@ def place_vip(request: Request, values: Json, balancer_id: str) -> Json:
         port = find_port(cloud, values["vip_port_id"], caller)
         if port is None:
             raise bad(f"Port {values['vip_port_id']} not found.")
+        if port["device_id"]:
+            raise invalid(f"Port {port['id']} is already used by device {port['device_id']} ")
         return port
     if values["vip_subnet_id"] is not None:
         subnet = check_subnet(request, values["vip_subnet_id"])
         network_id = subnet["network_id"]
+        if values["vip_network_id"] not in {None, network_id}:
+            raise bad(f"Subnet {subnet['id']} not found.")
     else:
         network_id = values["vip_network_id"]
         found = network.KIND.table(cloud).get(network_id)

@@ -6,7 +6,7 @@ from typing import Final
 
 from capo.simulator import octavia_view
 from capo.simulator.octavia import check_quota, invalid, route
-from capo.simulator.octavia_list import answer, known_of
+from capo.simulator.octavia_list import answer, chosen, known_of
 from capo.simulator.octavia_state import (
     balancer_of,
     change,
@@ -36,7 +36,7 @@ async def list_pools(request: Request) -> Response:
 @route("GET", "/pools/{id}")
 async def get_pool(request: Request) -> Response:
     found = find(request, "pools", request.match["id"])
-    return Response(200, {KEY: octavia_view.pool(request.cloud, found)})
+    return Response(200, {KEY: chosen(octavia_view.pool(request.cloud, found), request.query)})
 
 
 @route("POST", "/pools")

@@ -19,6 +19,7 @@ from capo.simulator.cloud import Cloud
 from capo.simulator.counters import Call
 from capo.simulator.faults import Effect, Order
 from capo.simulator.routing import INTERNAL, Fault, Request, Response, Route, Service
+from capo.simulator.validation import is_uuid
 
 LOG: Final = logging.getLogger(__name__)
 UNKNOWN_ROUTE: Final = "(unknown)"
@@ -117,7 +118,9 @@ class Server:
     def _route(exchange: Exchange) -> None:
         request = exchange.request
         try:
-            exchange.route, request.match = request.service.find(request.method, request.path)
+            exchange.route, found = request.service.find(request.method, request.path)
+            # Every database finds an id in capitals, too.
+            request.match = {name: value.lower() if is_uuid(value) else value for name, value in found.items()}
             exchange.call.route = exchange.route.template
         except Fault as fault:
             LOG.warning(

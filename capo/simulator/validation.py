@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import ipaddress
 import re
 import uuid
 from collections.abc import Iterator
@@ -39,6 +40,23 @@ def _is_base64(value: object) -> bool:
     except (binascii.Error, ValueError):
         return False
     return True
+
+
+@FORMATS.checks("ipv4")
+def _is_ipv4(value: object) -> bool:
+    return not isinstance(value, str) or _is_address(value, 4)
+
+
+@FORMATS.checks("ipv6")
+def _is_ipv6(value: object) -> bool:
+    return not isinstance(value, str) or _is_address(value, 6)
+
+
+def _is_address(value: str, version: int) -> bool:
+    try:
+        return ipaddress.ip_address(value).version == version
+    except ValueError:
+        return False
 
 
 @FORMATS.checks("date-time")

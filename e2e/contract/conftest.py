@@ -19,7 +19,7 @@ from e2e.contract import differences, sweep, targets, tenancy
 from e2e.contract.recordings import Recorder
 from e2e.contract.targets import LAB, SIMULATOR
 from e2e.contract.wire import Wire
-from e2e.contract.world import CIDR, Ground, World
+from e2e.contract.world import CIDR, POOL, Ground, World
 
 HERE: Final = Path(__file__).parent
 WHOLE: Final = pytest.StashKey[bool]()
@@ -112,7 +112,8 @@ def _ground(target: targets.Target, wire: Wire, recorder: Recorder) -> Iterator[
 def _furnish(ground: Ground) -> None:
     cloud, stamp = ground.tenant.cloud, Stamp("contractsuite", "base")
     ground.network = network.create(cloud, WantedNetwork(stamp, f"{ground.run}-base"))
-    ground.subnet = subnet.create(cloud, WantedSubnet(stamp, f"{ground.run}-base", ground.network["id"], CIDR))
+    wanted = WantedSubnet(stamp, f"{ground.run}-base", ground.network["id"], CIDR, allocation_pools=[POOL])
+    ground.subnet = subnet.create(cloud, wanted)
     external = network.external(cloud, None)
     assert external is not None, "the cloud has no external network"
     ground.external = external

@@ -28,6 +28,7 @@ _STRIPPED: Final = (
     (r"([0-9a-f]{2}:){5}[0-9a-f]{2}", "<mac>"),
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?", "<time>"),
     (r"\b(\d{1,3}\.){3}\d{1,3}\b(?!/)", "<address>"),
+    (r"([A-Za-z0-9+=]{2,8}?)\1{100,}", r"<\1, many times>"),
 )
 
 Refusals = dict[str, list[dict[str, Any]]]

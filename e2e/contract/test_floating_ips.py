@@ -15,7 +15,7 @@ from capo.openstack import floating_ip, port, router, tags
 from capo.openstack.cloud import Body
 from capo.openstack.floating_ip import WantedFloatingIP
 from capo.openstack.router import WantedRouter
-from e2e.contract.world import UNKNOWN, World
+from e2e.contract.world import POOL, UNKNOWN, World
 
 
 def new(world: World, **wishes: object) -> Body:
@@ -31,7 +31,7 @@ def show(world: World, floating_ip_id: str) -> Body:
 def routed_network(world: World) -> tuple[str, Body]:
     """Return a network that reaches the outside, and its router."""
     parent = world.network()
-    inside = world.subnet(parent["id"])
+    inside = world.subnet(parent["id"], allocation_pools=[POOL])
     made = router.create(world.cloud, WantedRouter(world.stamp(), world.name(), external_network_id=world.external_id))
     router.add_interface(world.cloud, made["id"], inside["id"])
     return parent["id"], {**made, "subnet_id": inside["id"]}
@@ -86,17 +86,17 @@ def test_floating_ip_is_taken_from_its_port(world: World) -> None:
 
 def test_floating_ip_leads_to_the_fixed_ip_that_is_named(world: World) -> None:
     network_id, outside = shared_network(world)
-    fixed_ips = [(outside["subnet_id"], "10.6.1.1"), (outside["subnet_id"], "10.6.1.2")]
+    fixed_ips = [(outside["subnet_id"], "10.6.8.1"), (outside["subnet_id"], "10.6.8.2")]
     taken = world.port(network_id=network_id, fixed_ips=fixed_ips)
 
-    made = new(world, port_id=taken["id"], fixed_ip="10.6.1.2")
+    made = new(world, port_id=taken["id"], fixed_ip="10.6.8.2")
 
-    assert made["fixed_ip_address"] == "10.6.1.2"
+    assert made["fixed_ip_address"] == "10.6.8.2"
 
 
 def test_port_with_several_addresses_needs_one_named(world: World) -> None:
     network_id, outside = shared_network(world)
-    fixed_ips = [(outside["subnet_id"], "10.6.2.1"), (outside["subnet_id"], "10.6.2.2")]
+    fixed_ips = [(outside["subnet_id"], "10.6.8.3"), (outside["subnet_id"], "10.6.8.4")]
     taken = world.port(network_id=network_id, fixed_ips=fixed_ips)
 
     refusal = world.refused(lambda: new(world, port_id=taken["id"]))
@@ -216,6 +216,15 @@ def test_malformed_floating_ip_is_refused(world: World, fields: Body) -> None:
     body = {"floatingip": {"floating_network_id": world.external_id, **fields}}
 
     refusal = world.refused(lambda: world.cloud.post("network", "/floatingips", json=body))
+
+    assert isinstance(refusal.error, InvalidSpecError)
+
+
+def test_fixed_ip_without_a_port_is_refused_later_as_well(world: World) -> None:
+    path = f"/floatingips/{new(world)['id']}"
+    body = {"floatingip": {"fixed_ip_address": "10.6.0.9"}}
+
+    refusal = world.refused(lambda: world.cloud.put("network", path, json=body))
 
     assert isinstance(refusal.error, InvalidSpecError)
 

@@ -22,7 +22,7 @@ def up(lab: Path, *, user: int | None = None, **environment: str) -> subprocess.
         cwd="/",
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
 

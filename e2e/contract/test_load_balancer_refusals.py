@@ -72,6 +72,17 @@ def test_body_that_is_no_load_balancer_is_refused(world: World, data: str) -> No
     assert refusal.status in (400, 500)
 
 
+def test_vip_on_a_subnet_of_another_network_or_a_port_in_use_is_refused(world: World) -> None:
+    other, taken = world.network()["id"], world.port(value_specs=[("device_id", "somebody")])["id"]
+
+    refusals = [
+        world.refused(lambda: world.load_balancer(vip_network_id=other)),
+        world.refused(lambda: raw(world, "loadbalancers", "loadbalancer", vip_port_id=taken)),
+    ]
+
+    assert [each.status for each in refusals] == [400, 400]
+
+
 def test_wrong_listeners_are_refused(world: World) -> None:
     balancer = shared(world)
     good: Body = {"loadbalancer_id": balancer["id"], "protocol": "TCP", "protocol_port": 443}
@@ -108,6 +119,32 @@ def test_wrong_pools_and_monitors_are_refused(world: World) -> None:
     for kind, fields in wrong:
         refusal = world.refused(lambda kind=kind, fields=fields: raw(world, f"{kind}s", kind, **fields))  # type: ignore[misc]
         assert refusal.status in (400, 404, 409)
+
+
+def test_wrong_changes_of_children_are_refused(world: World) -> None:
+    balancer = shared(world)
+    pool_id, listener_id = balancer["pools"][0]["id"], balancer["listeners"][0]["id"]
+    monitor_id = show(world, "pool", pool_id)["healthmonitor_id"]
+    new: Body = {"address": "10.6.0.12", "protocol_port": 6443}
+    wrong: list[tuple[str, Body]] = [
+        (f"listeners/{listener_id}", {"listener": {"default_pool_id": UNKNOWN}}),
+        (f"healthmonitors/{monitor_id}", {"healthmonitor": {"url_path": "/"}}),
+        (f"healthmonitors/{monitor_id}", {"healthmonitor": {"max_retries": None}}),
+        (f"pools/{pool_id}/members", {"members": [new, new]}),
+        (f"pools/{pool_id}/members?colour=red", {"members": [new]}),
+    ]
+
+    for path, body in wrong:
+        refusal = world.refused(lambda path=path, body=body: world.cloud.put(LB, f"/lbaas/{path}", json=body))  # type: ignore[misc]
+        assert refusal.status in (400, 404, 409)
+
+
+def test_metadata_service_is_no_member(world: World) -> None:
+    pool_id = shared(world)["pools"][0]["id"]
+
+    refusal = world.refused(lambda: load_balancer.create_member(world.cloud, pool_id, member("169.254.169.254")))
+
+    assert refusal.status == 400
 
 
 @pytest.mark.parametrize("kind", ["loadbalancer", "listener", "pool", "healthmonitor"])

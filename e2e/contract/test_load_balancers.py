@@ -127,12 +127,12 @@ def test_children_that_were_made_with_it_are_as_they_were_asked_for(world: World
 
 
 def test_vip_is_a_port_of_the_network(world: World) -> None:
-    made = world.active_load_balancer(vip_address="10.6.5.5")
+    made = world.active_load_balancer(vip_address="10.6.8.5")
 
     vip = world.show_port(made["vip_port_id"])
 
-    assert made["vip_address"] == "10.6.5.5"
-    assert vip["fixed_ips"] == [{"subnet_id": world.subnet_id, "ip_address": "10.6.5.5"}]
+    assert made["vip_address"] == "10.6.8.5"
+    assert vip["fixed_ips"] == [{"subnet_id": world.subnet_id, "ip_address": "10.6.8.5"}]
     assert (vip["device_owner"], vip["name"]) == ("Octavia", f"octavia-lb-{made['id']}")
     assert vip["project_id"] == world.cloud.project_id
 

@@ -90,7 +90,7 @@ def test_of_ports_in_bulk_all_or_none_are_made(world: World) -> None:
 def test_port_has_all_that_was_asked_for(world: World) -> None:
     group = world.security_group()
     made = world.port(
-        fixed_ips=[(world.subnet_id, "10.6.2.10"), (world.subnet_id, None)],
+        fixed_ips=[(world.subnet_id, "10.6.8.10"), (world.subnet_id, None)],
         security_group_ids=[group["id"]],
         admin_state_up=False,
         mac_address="fa:16:3e:00:00:11",
@@ -99,7 +99,7 @@ def test_port_has_all_that_was_asked_for(world: World) -> None:
         propagates_uplink_status=True,
     )
 
-    assert {"subnet_id": world.subnet_id, "ip_address": "10.6.2.10"} in made["fixed_ips"]
+    assert {"subnet_id": world.subnet_id, "ip_address": "10.6.8.10"} in made["fixed_ips"]
     assert len(made["fixed_ips"]) == 2
     assert made["security_groups"] == [group["id"]]
     assert (made["admin_state_up"], made["mac_address"]) == (False, "fa:16:3e:00:00:11")
@@ -142,9 +142,9 @@ def test_port_on_two_families_has_an_address_of_each(world: World) -> None:
 
 
 def test_port_takes_an_address_of_a_subnet_by_address_alone(world: World) -> None:
-    made = world.port(fixed_ips=[(None, "10.6.2.77")])
+    made = world.port(fixed_ips=[(None, "10.6.8.77")])
 
-    assert made["fixed_ips"] == [{"subnet_id": world.subnet_id, "ip_address": "10.6.2.77"}]
+    assert made["fixed_ips"] == [{"subnet_id": world.subnet_id, "ip_address": "10.6.8.77"}]
 
 
 def test_value_specs_are_fields_of_the_port(world: World) -> None:
@@ -249,6 +249,7 @@ def test_port_security_is_needed_for(world: World, wish: Body) -> None:
     [
         pytest.param({"tags": "a"}, id="tags that are no list"),
         pytest.param({"mac_address": "first"}, id="MAC"),
+        pytest.param({"mac_address": "ff:ff:ff:ff:ff:ff"}, id="MAC of everybody"),
         pytest.param({"fixed_ips": "10.6.0.9"}, id="fixed IPs"),
         pytest.param({"fixed_ips": [{"ip_address": "first"}]}, id="address"),
         pytest.param({"fixed_ips": [{"colour": "red"}]}, id="unknown field of a fixed IP"),
@@ -293,13 +294,13 @@ def test_port_is_found_by_the_exact_description_alone(world: World) -> None:
 
 
 def test_ports_are_found_by_other_fields(world: World) -> None:
-    made = world.port(fixed_ips=[(world.subnet_id, "10.6.3.33")])
+    made = world.port(fixed_ips=[(world.subnet_id, "10.6.8.33")])
     by_subnet = f"subnet_id={world.subnet_id}"
 
     assert listed(world, name=made["name"]) == [made["id"]]
     assert listed(world, id=made["id"]) == [made["id"]]
     assert listed(world, mac_address=made["mac_address"]) == [made["id"]]
-    assert listed(world, fixed_ips="ip_address=10.6.3.33") == [made["id"]]
+    assert listed(world, fixed_ips="ip_address=10.6.8.33") == [made["id"]]
     assert listed(world, name=made["name"], fixed_ips=by_subnet) == [made["id"]]
     assert listed(world, name=made["name"], network_id=UNKNOWN) == []
     assert listed(world, name=made["name"], status="ACTIVE") == []

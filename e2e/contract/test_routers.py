@@ -171,6 +171,21 @@ def test_router_on_an_unknown_or_internal_network_is_refused(world: World) -> No
     assert isinstance(internal.error, InvalidSpecError)
 
 
+@pytest.mark.parametrize(
+    "gateway",
+    [
+        pytest.param({"enable_snat": True}, id="no network"),
+        pytest.param({"network_id": UNKNOWN, "colour": "red"}, id="unknown field"),
+    ],
+)
+def test_malformed_gateway_is_refused(world: World, gateway: Body) -> None:
+    made = new_router(world)
+
+    refusal = world.refused(lambda: router.update(world.cloud, made["id"], {"external_gateway_info": gateway}))
+
+    assert refusal.status == 400
+
+
 def test_gateway_of_a_router_can_be_taken_away(world: World) -> None:
     made = new_router(world, external_network_id=world.external_id)
 

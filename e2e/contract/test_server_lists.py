@@ -1,6 +1,7 @@
 """Lists of servers: changes since, tags, names, pages, and parameters that Nova takes, ignores or refuses.
 
-A server is looked for once it is ACTIVE: one that is on its way from the API's database to its cell is in neither.
+Mostly a server is looked for once it is ACTIVE: one that is on its way from the API's database to its cell is in
+neither.
 """
 
 from __future__ import annotations
@@ -53,6 +54,16 @@ def test_list_shows_servers_as_they_are(world: World) -> None:
         return [each for each in shown if not each == found.get(each["id"]) == changed.get(each["id"])]
 
     assert world.until(shown_otherwise, lambda seen: not seen) == []
+
+
+def test_server_that_is_being_built_is_listed(world: World) -> None:
+    with world.held():
+        made = world.server()
+        found = listed(world, name=f"^{made['name']}$")
+
+    assert [(each["id"], each["status"]) for each in found] == [(made["id"], "BUILD")]
+    assert found[0]["OS-EXT-STS:task_state"] == "scheduling"
+    assert found[0]["OS-SRV-USG:launched_at"] is None
 
 
 def test_list_without_details_has_id_name_and_links(world: World) -> None:

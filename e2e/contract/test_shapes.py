@@ -103,6 +103,7 @@ def test_route_of_a_path(path: str, expected: str) -> None:
         pytest.param("http://127.0.0.1:8774/v2.1/x", "<root>/v2.1/x", id="lab"),
         pytest.param("http://127.0.0.1:4711/compute/v2.1/x", "<root>/v2.1/x", id="simulator"),
         pytest.param("contract-0a1b2c-17", "contract", id="name"),
+        pytest.param(f"Value: {'eHh4' * 2000}eA==.", "Value: <eHh4, many times>eA==.", id="what is echoed"),
         pytest.param("should be one of: B, A", "should be one of: A, B", id="set"),
         pytest.param("should be one of: B_C, A-D", "should be one of: A-D, B_C", id="set of long words"),
     ],

@@ -283,6 +283,9 @@ def test_volume_that_refers_to_what_is_not_there_is_refused(world: World, wish: 
         pytest.param({"size": "big"}, id="size"),
         pytest.param({"size": None}, id="no size"),
         pytest.param({"size": -1}, id="negative size"),
+        pytest.param({"size": 10**12}, id="big size"),
+        pytest.param({"availability_zone": ""}, id="zone of no name"),
+        pytest.param({"metadata": {"": "x"}}, id="metadata key"),
         pytest.param({"name": "x" * 256}, id="long name"),
         pytest.param({"metadata": {"a": "x" * 256}}, id="metadata"),
         pytest.param({"metadata": "a"}, id="metadata that is none"),
@@ -303,6 +306,7 @@ def test_malformed_volume_is_refused(world: World, fields: Body) -> None:
         pytest.param("", id="nothing"),
         pytest.param("{}", id="object"),
         pytest.param('{"volume": {}}', id="nothing asked for"),
+        pytest.param('{"volume": {"size": 1}, "colour": "red"}', id="something else"),
     ],
 )
 def test_body_that_is_no_volume_is_refused(world: World, data: str) -> None:

@@ -22,7 +22,7 @@ SERVICES: Final[Mapping[str, str]] = {
     "network": "network",
     "volumev3": "volume",
 }
-_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}")
+_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{32}", re.IGNORECASE)
 _NAMED_AFTER: Final[Mapping[str, str]] = {
     "application_credentials": "{id}",
     "extensions": "{alias}",

@@ -37,6 +37,8 @@ SLOWEST: Final = 5
 UNKNOWN: Final = "00000000-0000-4000-8000-000000000000"
 """An id that nothing has."""
 CIDR: Final = "10.6.0.0/20"
+POOL: Final = ("10.6.0.2", "10.6.7.254")
+"""Where ports of the run's networks get their addresses; tests ask for those above, which nothing else takes."""
 
 
 @dataclass(frozen=True)

@@ -104,9 +104,12 @@ def cidr(value: Any) -> str:
         raise invalid_input(f"{value} is not in a CIDR format.") from error
 
 
+NO_MAC: Final = frozenset({"00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"})
+
+
 def mac(value: Any) -> str:
     text = str(value).lower().replace("-", ":")
-    if not MAC.fullmatch(text):
+    if not MAC.fullmatch(text) or text in NO_MAC:
         raise Invalid(f"'{value}' is not a valid MAC address")
     return text
 

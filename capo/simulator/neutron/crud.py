@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from capo.simulator.neutron import checks, group, listing
 from capo.simulator.neutron.checks import Invalid
 from capo.simulator.neutron.kind import (
+    CORE,
     Caller,
     Kind,
     enforce_post,
@@ -18,6 +21,9 @@ from capo.simulator.neutron.kind import (
 )
 from capo.simulator.neutron.service import broken, disallowed, invalid_input, service
 from capo.simulator.routing import Fault, Json, Request, Response
+
+MAX_TAGS: Final = 50
+"""Of one resource."""
 
 
 def serve(kind: Kind) -> None:
@@ -77,17 +83,20 @@ def _serve_resource(kind: Kind) -> None:
 
     @service.route("GET", path)
     async def show(request: Request) -> Response:
-        listing.check_filters(kind, request.query)
+        if kind.name in CORE:
+            listing.check_filters(kind, request.query)
         caller = Caller.of(request)
         resource = kind.find(request.cloud, _id(request), caller)
-        shown = listing.fields_of(kind.shown(request.cloud, resource, caller), request.query)
+        shown = listing.fields_of(kind, kind.shown(request.cloud, resource, caller), request.query)
         return Response(200, {kind.name: shown})
 
     @service.route("PUT", path)
     async def update(request: Request) -> Response:
         cloud, caller = request.cloud, Caller.of(request)
+        if kind.name in CORE and not request.json:
+            kind.find(cloud, _id(request), caller)
         given = read_body(kind, request)
-        changes = values_of_put(kind, given)
+        changes = values_of_put(kind, given, caller)
         resource = kind.find(cloud, _id(request), caller)
         enforce_put(kind, resource, given, caller, cloud)
         kind.update(cloud, resource, changes, caller)
@@ -117,14 +126,14 @@ def _serve_tags(kind: Kind) -> None:
     @service.route("PUT", path)
     async def replace_tags(request: Request) -> Response:
         resource = _tagged(request, kind, "update")
-        resource["tags"] = _tags_given(request)
+        resource["tags"] = _tags_given(kind, request)
         touch(request.cloud, resource)
-        return Response(200, {"tags": resource["tags"]})
+        return Response(200, {**request.json, "tags": resource["tags"]})
 
     @service.route("POST", path)
     async def add_tags(request: Request) -> Response:
         resource = _tagged(request, kind, "create")
-        resource["tags"] = sorted({*resource["tags"], *_tags_given(request)})
+        resource["tags"] = sorted({*resource["tags"], *_tags_given(kind, request)})
         touch(request.cloud, resource)
         return Response(200, {"tags": resource["tags"]})
 
@@ -183,11 +192,15 @@ def _require_tag(resource: Json, tag: str) -> None:
         raise Fault(404, f"Tag {tag} could not be found.", "TagNotFound")
 
 
-def _tags_given(request: Request) -> list[str]:
+def _tags_given(kind: Kind, request: Request) -> list[str]:
     body = request.json
-    if set(body) != {"tags"}:
+    if "tags" not in body:
         raise invalid_input("Invalid tags body.")
     try:
-        return sorted(checks.tags(body["tags"]))
+        given = sorted(checks.tags(body["tags"]))
     except Invalid as error:
         raise invalid_input(f"{error}.") from error
+    if len(given) > MAX_TAGS:
+        message = f"Bad {kind.plural} request: The number of tags exceed the per-resource limit of {MAX_TAGS}."
+        raise Fault(400, message, "BadRequest")
+    return given

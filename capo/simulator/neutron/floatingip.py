@@ -114,6 +114,8 @@ def _router_between(cloud: Cloud, floating: Json, inner: Json, subnet_id: str) -
 def update(cloud: Cloud, floating: Json, changes: Json, caller: Caller) -> None:
     changed = dict(changes)
     if "port_id" in changed or "fixed_ip_address" in changed:
+        if "port_id" not in changed:
+            raise _bad("fixed_ip_address cannot be specified without a port_id.")
         port_id, fixed_ip = changed.pop("port_id", floating["port_id"]), changed.pop("fixed_ip_address", None)
         if port_id is None:
             floating |= {"port_id": None, "fixed_ip_address": None, "router_id": None, "status": "DOWN"}
@@ -159,4 +161,5 @@ KIND: Final = Kind(
     view=view,
     is_visible=own,
     is_owner=own,
+    lost_marker="empty",
 )

@@ -9,16 +9,18 @@ import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from capo.simulator.cloud import Cloud, Table
 from capo.simulator.neutron import checks
 from capo.simulator.neutron.checks import Check, Invalid
-from capo.simulator.neutron.service import bad_request, disallowed
+from capo.simulator.neutron.service import bad_request, broken, disallowed
 from capo.simulator.routing import Fault, Json, Request
 
 UNSET: Final = object()
 CORE: Final = frozenset({"network", "subnet", "port"})
+SINGLE: Final = frozenset({"router", "floatingip", "trunk"})
+"""Kinds of which a POST makes one."""
 REQUIRED: Final = object()
 
 
@@ -66,6 +68,9 @@ class Kind:
         missing: The refusal of an unknown id.
         hidden: Attributes that only an admin sees.
         unfiltered: Attributes that may be filtered by, to no effect.
+        whole: Attributes whose filters have to be whole numbers.
+        filter_values: What is made of a filter's value before it is compared, or refused.
+        lost_marker: What the page after an unknown resource is: refused, the first one, or an empty one.
         matchers: Filters that are no comparison of the value; given the resource and all values of the query.
         has_tags: Whether resources carry tags.
     """
@@ -83,6 +88,9 @@ class Kind:
     is_owner: Callable[[Cloud, Json, Caller], bool]
     hidden: frozenset[str] = frozenset()
     unfiltered: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()
+    filter_values: dict[str, Callable[[str], Any]] = field(default_factory=dict)
+    lost_marker: Literal["refused", "first", "empty"] = "first"
     matchers: dict[str, Callable[[Json, list[str]], bool]] = field(default_factory=dict)
     has_tags: bool = True
     prepare_list: Callable[[Cloud, Caller], None] = lambda _cloud, _caller: None
@@ -180,8 +188,12 @@ def read_bodies(kind: Kind, request: Request) -> tuple[list[Json], bool]:
     """
     body = _body(kind, request)
     if kind.plural in body:
+        if kind.name in SINGLE:
+            raise bad_request("Bulk operation not supported")
         if not isinstance(body[kind.plural], list) or not body[kind.plural]:
             raise bad_request("Resources required")
+        if not all(isinstance(item, dict) for item in body[kind.plural]):
+            raise bad_request("Body contains invalid data")
         found = [_object(kind, item.get(kind.name, item), item) for item in body[kind.plural]]
         return found, True
     return [read_body(kind, request)], False
@@ -190,7 +202,7 @@ def read_bodies(kind: Kind, request: Request) -> tuple[list[Json], bool]:
 def read_body(kind: Kind, request: Request) -> Json:
     """Return the one object in the body."""
     body = _body(kind, request)
-    if kind.name not in body:
+    if body.get(kind.name) is None:
         raise bad_request(f"Unable to find '{kind.name}' in request body")
     return _object(kind, body[kind.name], body)
 
@@ -204,7 +216,7 @@ def _body(kind: Kind, request: Request) -> Json:
     if not body and kind.name not in CORE:
         raise bad_request("Resource body required")
     if not isinstance(body, dict):
-        raise bad_request("Body contains invalid data")
+        raise bad_request("Body contains invalid data") if kind.name in CORE or request.method == "POST" else broken()
     return body
 
 
@@ -278,12 +290,14 @@ def _keys(value: Any) -> set[str]:
     return {key for item in items if isinstance(item, dict) for key in item}
 
 
-def values_of_put(kind: Kind, given: Json) -> Json:
+def values_of_put(kind: Kind, given: Json, caller: Caller) -> Json:
     """Return the checked changes of a PUT."""
     _refuse_unknown(kind, given)
+    _project(given, caller)
     for name in given:
         if name not in kind.flagged("U"):
-            raise bad_request(f"Cannot update read-only attribute {name}")
+            known_as = "tenant_id" if name == "project_id" else name
+            raise bad_request(f"Cannot update read-only attribute {known_as}")
     changes = dict(given)
     _check(kind, changes)
     return changes
@@ -309,7 +323,7 @@ def _project(given: Json, caller: Caller) -> str:
     for name in ("project_id", "tenant_id"):
         if name in given and given[name] != caller.project_id and not caller.is_admin:
             raise bad_request(
-                f"Specifying '{name}' other than the authenticated project in request is not allowed "
+                "Specifying 'project_id' other than the authenticated project in request is not allowed "
                 "for the current user."
             )
     return str(given.get("project_id", given.get("tenant_id", caller.project_id)))

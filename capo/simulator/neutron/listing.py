@@ -8,9 +8,10 @@ from urllib.parse import urlencode
 
 from multidict import MultiMapping
 
+from capo.simulator import collation
 from capo.simulator.neutron import checks
-from capo.simulator.neutron.kind import Caller, Kind
-from capo.simulator.neutron.service import bad_request, broken
+from capo.simulator.neutron.kind import CORE, Caller, Kind
+from capo.simulator.neutron.service import bad_request, broken, invalid_input
 from capo.simulator.routing import Fault, Json, Request
 
 CONTROLS: Final = frozenset({"fields", "limit", "marker", "page_reverse", "sort_key", "sort_dir"})
@@ -33,7 +34,7 @@ def answer(request: Request, kind: Kind) -> Json:
     for key, is_descending in reversed(order):
         found.sort(key=lambda item, key=key: _sortable(item.get(key)), reverse=is_descending)  # type: ignore[misc]
     page = _page(kind, found, query, limit)
-    body: Json = {kind.plural: [fields_of(_without(item, kind, caller), query) for item in page]}
+    body: Json = {kind.plural: [fields_of(kind, _without(item, kind, caller), query) for item in page]}
     if limit:
         body[f"{kind.plural}_links"] = _links(request, page, limit)
     return body
@@ -49,11 +50,15 @@ def check_filters(kind: Kind, query: MultiMapping[str]) -> None:
         attribute = kind.attribute(name)
         if attribute is not None and attribute.check is checks.boolean:
             checks.boolean(value)
+        if name in kind.whole and not value.lstrip("-").isdigit():
+            raise invalid_input(f"'{value}' is not an integer.")
+        if name in kind.filter_values:
+            kind.filter_values[name](value)
 
 
-def fields_of(item: Json, query: MultiMapping[str]) -> Json:
+def fields_of(kind: Kind, item: Json, query: MultiMapping[str]) -> Json:
     """Return the fields asked for; what does not exist is left out silently."""
-    wanted = [name for name in query.getall("fields", []) if name]
+    wanted = [name for name in query.getall("fields", []) if name or kind.name in CORE]
     return {key: value for key, value in item.items() if key in wanted} if wanted else item
 
 
@@ -80,13 +85,13 @@ def _matches(kind: Kind, item: Json, query: MultiMapping[str]) -> bool:
 
 def _equals(kind: Kind, name: str, have: Any, want: str) -> bool:
     attribute = kind.attribute(name)
-    if attribute is not None and attribute.check is checks.boolean:
-        return bool(have) == checks.boolean(want)
+    if name in kind.filter_values:
+        return bool(have == kind.filter_values[name](want))
     if have is None:
         return False
-    if name == "mac_address":
-        return str(have) == want.lower()
-    return str(have) == want
+    if attribute is not None and attribute.check is checks.boolean:
+        return bool(have) == checks.boolean(want)
+    return collation.same(str(have), want)
 
 
 def _has_tags(name: str, have: Sequence[str], values: list[str]) -> bool:
@@ -103,7 +108,7 @@ def _has_tags(name: str, have: Sequence[str], values: list[str]) -> bool:
 
 
 def _limit(query: MultiMapping[str]) -> int:
-    text = query.get("limit", "0") or "0"
+    text = query.get("limit", "0")
     if not text.isdigit():
         raise Fault(400, f"Bad limit request: Limit must be an integer 0 or greater and not '{text}'.", "BadRequest")
     return int(text)
@@ -113,12 +118,12 @@ def _order(kind: Kind, query: MultiMapping[str]) -> list[tuple[str, bool]]:
     keys, directions = query.getall("sort_key", []), query.getall("sort_dir", [])
     if len(keys) != len(directions):
         raise bad_request("The number of sort_keys and sort_dirs must be same")
-    bad = [direction for direction in directions if direction not in {"asc", "desc"}]
-    if bad:
-        raise bad_request(f"{bad} is invalid value for sort_dirs, valid value is 'asc' and 'desc'")
     unknown = [key for key in keys if key not in kind.flagged("S")]
     if unknown:
         raise bad_request(f"{unknown} is invalid attribute for sort_keys")
+    bad = [direction for direction in directions if direction not in {"asc", "desc"}]
+    if bad:
+        raise bad_request(f"{bad} is invalid value for sort_dirs, valid value is 'asc' and 'desc'")
     order = [(key, direction == "desc") for key, direction in zip(keys, directions, strict=True)]
     return order if "id" in keys else [*order, ("id", False)]
 
@@ -135,8 +140,10 @@ def _page(kind: Kind, found: list[Json], query: MultiMapping[str], limit: int) -
     if marker is None:
         return found[-limit:] if is_reverse else found[:limit]
     position = next((index for index, item in enumerate(found) if item["id"] == marker), None)
-    if position is None:
+    if position is None and kind.lost_marker == "refused":
         raise kind.missing(marker)
+    if position is None:
+        return found[:limit] if kind.lost_marker == "first" else []
     return found[max(0, position - limit) : position] if is_reverse else found[position + 1 : position + 1 + limit]
 
 

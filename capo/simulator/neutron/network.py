@@ -150,5 +150,7 @@ KIND: Final = Kind(
     is_visible=is_visible,
     is_owner=own,
     hidden=frozenset({"provider:network_type", "provider:physical_network", "provider:segmentation_id"}),
-    unfiltered=frozenset({"is_default", "qinq", "vlan_transparent"}),
+    unfiltered=frozenset({"is_default", "qinq"}),
+    whole=frozenset({"mtu"}),
+    lost_marker="refused",
 )

@@ -314,6 +314,7 @@ KIND: Final = Kind(
     view=view,
     is_visible=_is_owner,
     is_owner=_is_owner,
+    lost_marker="refused",
     hidden=frozenset({"binding:host_id", "binding:profile", "binding:vif_type", "binding:vif_details"}),
     matchers={"fixed_ips": _match_fixed_ips, "security_groups": _match_groups},
 )

@@ -30,7 +30,11 @@ def _gateway_info(value: Any) -> Json | None:
     if not isinstance(value, dict):
         raise Invalid(f"'{value}' is not a dictionary")
     if "network_id" not in value:
-        raise Invalid("Validation of dictionary's keys failed. Expected keys: {'network_id'}")
+        given = f"{{{', '.join(map(repr, value))}}}"
+        raise Invalid(f"Validation of dictionary's keys failed. Expected keys: {{'network_id'}} Provided keys: {given}")
+    unexpected = [name for name in value if name not in {"network_id", "enable_snat", "external_fixed_ips"}]
+    if unexpected:
+        raise Invalid(f"Unexpected keys supplied: {', '.join(unexpected)}")
     info: Json = {"network_id": checks.uuid_text(value["network_id"])}
     if "enable_snat" in value:
         info["enable_snat"] = checks.boolean(value["enable_snat"])
@@ -341,4 +345,5 @@ KIND: Final = Kind(
     is_visible=own,
     is_owner=own,
     hidden=frozenset({"distributed", "ha"}),
+    lost_marker="empty",
 )

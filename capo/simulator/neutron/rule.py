@@ -302,7 +302,14 @@ KIND: Final = Kind(
     view=view,
     is_visible=_is_visible,
     is_owner=own,
-    unfiltered=frozenset({"normalized_cidr"}),
+    unfiltered=frozenset({"belongs_to_default_sg", "normalized_cidr"}),
+    filter_values={
+        "ethertype": _ethertype,
+        "port_range_max": _port,
+        "port_range_min": _port,
+        "protocol": _protocol,
+        "remote_ip_prefix": _prefix,
+    },
     has_tags=False,
     create_bulk=create_bulk,
 )

@@ -13,6 +13,7 @@ from capo.simulator.neutron.service import disallowed, invalid_input
 from capo.simulator.routing import Fault, Json
 
 V6_MODES: Final = ("dhcpv6-stateful", "dhcpv6-stateless", "slaac", None)
+MAX_NAME_SERVERS: Final = 5
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
@@ -47,6 +48,7 @@ def create(cloud: Cloud, values: Json, caller: Caller) -> Json:
         "subnetpool_id": None,
         "router:external": parent["router:external"],
     }
+    _check_name_servers("new subnet", cidr.version, values["dns_nameservers"])
     for name in ("dns_nameservers", "host_routes", "service_types"):
         given[name] = [] if values[name] is UNSET else values[name]
     for name in ("ipv6_ra_mode", "ipv6_address_mode"):
@@ -67,6 +69,9 @@ def _check_cidr(cloud: Cloud, values: Json, cidr: Network) -> None:
             raise invalid_input("Subnet has a prefix length that is incompatible with DHCP service enabled.")
         if int(cidr.network_address) == 0:
             raise invalid_input(f"First IP '{cidr[0]}' of network is not supported if enable_dhcp is True..")
+        for name, is_so in (("Multicast", cidr.is_multicast), ("Loopback", cidr.is_loopback)):
+            if is_so:
+                raise invalid_input(f"{name} IP subnet is not supported if enable_dhcp is True.")
     for other in KIND.table(cloud).values():
         if other["network_id"] != values["network_id"] or other["ip_version"] != cidr.version:
             continue
@@ -74,6 +79,17 @@ def _check_cidr(cloud: Cloud, values: Json, cidr: Network) -> None:
             raise invalid_input(
                 f"Requested subnet with cidr: {cidr} for network: {values['network_id']} overlaps with another subnet."
             )
+
+
+def _check_name_servers(subnet_id: str, version: int, given: object) -> None:
+    """Refuse too many name servers, and those of the other family."""
+    servers = given if isinstance(given, list) else []
+    if len(servers) > MAX_NAME_SERVERS:
+        limit = f"The number of DNS nameservers exceeds the limit {MAX_NAME_SERVERS}."
+        raise Fault(400, f"Unable to complete operation for {subnet_id}. {limit}", "DNSNameServersExhausted")
+    for server in servers:
+        if ipaddress.ip_address(server).version != version:
+            raise invalid_input(f"dns_nameserver '{server}' does not match the ip_version '{version}'.")
 
 
 def _check_gateway(cidr: Network, gateway: str | None) -> None:
@@ -118,6 +134,7 @@ def check_pools(cidr: Network, pools: list[Json], gateway: str | None) -> None:
 
 
 def update(cloud: Cloud, subnet: Json, changes: Json, _: Caller) -> None:
+    _check_name_servers(subnet["id"], subnet["ip_version"], changes.get("dns_nameservers"))
     if "gateway_ip" in changes or "allocation_pools" in changes:
         cidr = ipaddress.ip_network(subnet["cidr"])
         _check_gateway(cidr, changes.get("gateway_ip"))
@@ -186,4 +203,6 @@ KIND: Final = Kind(
     is_visible=_is_visible,
     is_owner=_is_owner,
     unfiltered=frozenset({"shared"}),
+    whole=frozenset({"ip_version"}),
+    filter_values={"cidr": checks.cidr},
 )
