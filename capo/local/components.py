@@ -152,6 +152,7 @@ def _kube_apiserver(site: Site) -> list[str]:
         f"--service-account-signing-key-file={keys / 'sa.key'}",
         f"--service-cluster-ip-range={pki.SERVICE_CIDR}",
         "--disable-admission-plugins=ServiceAccount",
+        "--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
         f"--audit-policy-file={site.layout.audit_policy}",
         f"--audit-log-path={site.layout.log / 'audit.log'}",
     ]
