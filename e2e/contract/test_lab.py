@@ -1,10 +1,12 @@
-"""The lab's script: where it cannot run it says so in one line and leaves everything as it is."""
+"""The lab's scripts: where they cannot run they say so in one line and leave all as it is; what is paused goes on."""
 
 from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -57,3 +59,39 @@ def test_lab_of_another_user_than_root_is_refused_in_one_line(tmp_path: Path) ->
     assert len(ended.stderr.splitlines()) == 1
     assert ended.stderr.startswith("the lab needs root on Debian 12; this is user ")
     assert (ended.stdout, (tmp_path / "lab").exists()) == ("", False)
+
+
+PAUSES: Final = """
+import signal, time
+import place, processes
+
+for folder in (place.LOG, place.RUN, place.VAR):
+    folder.mkdir()
+
+def wait_for(state):
+    ends = time.monotonic() + 60
+    while open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] != state:
+        assert time.monotonic() < ends, f"not in state {state}"
+        time.sleep(0.02)
+
+processes.start("sleeper", ["sleep", 600])
+pid = processes.recorded("sleeper")
+try:
+    processes.send(signal.SIGSTOP, [pid])
+    wait_for("T")
+    processes.start("sleeper", ["sleep", 600])
+    wait_for("S")
+    assert processes.recorded("sleeper") == pid
+finally:
+    processes.stop(["sleeper"])
+"""
+
+
+def test_service_that_was_left_paused_goes_on_when_the_lab_is_started_again(tmp_path: Path) -> None:
+    environment = {**os.environ, "LAB_DIR": str(tmp_path), "PYTHONPATH": str(SCRIPT.parent)}
+
+    ended = subprocess.run(
+        [sys.executable, "-c", PAUSES], env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+    assert (ended.returncode, ended.stderr) == (0, "")
