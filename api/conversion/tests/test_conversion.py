@@ -102,6 +102,12 @@ SPECS = [
     ),
     pytest.param(
         "OpenStackCluster",
+        {"controlPlaneEndpoint": {"host": "", "port": 6443}},
+        {"controlPlaneEndpoint": {"port": 6443}},
+        id="endpoint without host",
+    ),
+    pytest.param(
+        "OpenStackCluster",
         {"identityRef": IDENTITY, "tags": ["a"], "managedSubnets": [{"cidr": "10.6.0.0/24"}]},
         {"identityRef": IDENTITY, "tags": ["a"], "managedSubnets": [{"cidr": "10.6.0.0/24"}]},
         id="what has the same name",
@@ -247,6 +253,18 @@ def test_a_cluster_made_through_v1beta1_shows_there_what_became_of_it() -> None:
     assert seen["spec"] == {"bastion": {"enabled": False}}
     assert seen["status"]["ready"] is True
     assert seen["status"]["failureReason"] == "x"
+
+
+@pytest.mark.parametrize("kind", ["OpenStackCluster", "OpenStackMachine"])
+def test_a_failure_is_told_to_v1beta1_alone_and_outlives_a_change_of_the_rest(kind: str) -> None:
+    failure = {"failureReason": "UpdateError", "failureMessage": "it broke"}
+    stored = conversion.convert(an(kind, OLDER, status={"ready": False, **failure}), NEWER)
+    assert not failure.keys() & stored["status"].keys()
+    stored["status"] = {"initialization": {"provisioned": True}}
+
+    seen = conversion.convert(stored, OLDER)
+
+    assert seen["status"] == {"initialization": {"provisioned": True}, "ready": False, **failure}
 
 
 def test_the_frozen_view_that_the_go_provider_leaves_behind_is_not_shown() -> None:

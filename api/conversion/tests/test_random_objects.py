@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from random import Random
 from typing import Any
@@ -146,6 +146,33 @@ def test_what_v1beta1_clients_read_they_may_write(kind: str) -> None:
         faults = [error.message for error in validator.iter_errors(older)]
 
         assert faults == []
+
+
+@KINDS
+@VERSIONS
+def test_an_object_has_after_conversion_only_fields_of_its_version(kind: str, version: str) -> None:
+    """The API server would drop the others without a word."""
+    target = schema(kind, "v1beta2" if version == "v1beta1" else "v1beta1")["properties"]
+    for _, obj in objects(kind, version):
+        there = conversion.convert(obj, other(version))
+
+        for part in ("spec", "status"):
+            assert [*strangers(there.get(part), target.get(part, {}), part)] == []
+
+
+def strangers(value: Any, schema: Json, path: str) -> Iterator[str]:
+    """Yield the paths of fields that a schema does not know."""
+    match value:
+        case list():
+            for entry in value:
+                yield from strangers(entry, schema["items"], f"{path}[]")
+        case dict():
+            known, rest = schema.get("properties", {}), schema.get("additionalProperties")
+            for name, child in value.items():
+                if name in known or rest:
+                    yield from strangers(child, known.get(name, rest), f"{path}.{name}")
+                else:
+                    yield f"{path}.{name}"
 
 
 def with_defaults(value: Any, schema: Json) -> Any:
