@@ -255,6 +255,29 @@ def test_a_cluster_made_through_v1beta1_shows_there_what_became_of_it() -> None:
     assert seen["status"]["failureReason"] == "x"
 
 
+def test_what_the_go_provider_kept_is_read_where_it_keeps_it() -> None:
+    older = {"flavor": "small", "flavorID": "1", "image": {"filter": {"name": "ubuntu"}}}
+    theirs = json.dumps({"kind": "OpenStackMachine", "apiVersion": OLDER, "spec": older, "status": {"ready": False}})
+    newer = {"flavor": {"id": "1"}, "image": {"filter": {"name": "ubuntu"}}}
+    stored = an("OpenStackMachine", NEWER, newer, annotations={"cluster.x-k8s.io/conversion-data": theirs})
+
+    seen = conversion.convert(stored, OLDER)
+
+    assert seen["spec"] == older
+    assert "annotations" not in seen["metadata"]
+
+
+def test_what_is_kept_does_not_depend_on_the_order_of_fields() -> None:
+    spec = {"flavor": "small", "flavorID": "1", "image": {"filter": {"name": "ubuntu"}}}
+
+    there, again = (
+        conversion.convert(an("OpenStackMachine", OLDER, dict(fields)), NEWER)["metadata"]["annotations"][ANNOTATION]
+        for fields in (spec.items(), reversed(spec.items()))
+    )
+
+    assert there == again
+
+
 @pytest.mark.parametrize("kind", ["OpenStackCluster", "OpenStackMachine"])
 def test_a_failure_is_told_to_v1beta1_alone_and_outlives_a_change_of_the_rest(kind: str) -> None:
     failure = {"failureReason": "UpdateError", "failureMessage": "it broke"}
