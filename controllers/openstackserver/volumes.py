@@ -99,11 +99,12 @@ def remove_volumes(scope: ServerScope) -> Outcome:
         VolumeFailedError: Cinder could not delete one.
     """
     left = upstream.owned(scope, "volume") if _has_volumes(scope) else []
+    stuck = {body["id"]: error for body in left if (error := _stuck(scope, body))}
     for body in left:
-        _refuse_stuck(scope, body)
-    for body in left:
-        if body["status"] not in _GOING:
+        if body["status"] not in _GOING and body["id"] not in stuck:
             _delete(scope, body)
+    if stuck:
+        raise next(iter(stuck.values()))
     if not left:
         return Done()
     scope.observed.poll("volume")
@@ -117,13 +118,8 @@ def _delete(scope: ServerScope, body: Resource) -> None:
     scope.observed.wrote("volume")
 
 
-def _refuse_stuck(scope: ServerScope, body: Resource) -> None:
-    """Do nothing unless a volume stays until somebody else acts; it is looked at anew at the next attempt.
-
-    Raises:
-        BlockedError: a server of somebody else's uses it.
-        VolumeFailedError: Cinder could not delete it.
-    """
+def _stuck(scope: ServerScope, body: Resource) -> CapoError | None:
+    """Return why a volume stays until somebody else acts, None if it does not; the next attempt looks at it anew."""
     error: CapoError | None = None
     if users := scope.observed.seen("server", lambda server: server["id"] in _users(body)):  # ours is gone by now
         named = ", ".join(f"{server['id']} ({server.get('name')})" for server in users)
@@ -137,7 +133,7 @@ def _refuse_stuck(scope: ServerScope, body: Resource) -> None:
         )
     if error:
         scope.observed.doubt("volume", body["id"])
-        raise error
+    return error
 
 
 def _users(body: Resource) -> set[str]:

@@ -104,6 +104,23 @@ def stuck(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Row]:
     return stick
 
 
+def test_a_volume_that_cinder_could_not_delete_holds_up_no_other(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def leave(_: Any, row: Row) -> None:
+        row.update(status="error_deleting" if row["name"] == "s-data" else "available", attachments=[])
+
+    place(stage, additionalBlockDevices=[DISK, {**DISK, "name": "spare"}])
+    stage.settle(for_s=30)
+    monkeypatch.setattr(cinder_state, "delete_volume", leave)
+    stage.delete(KIND, "s")
+    stage.settle(until=lambda: "servers" not in made(stage))
+    monkeypatch.undo()
+
+    stage.settle(for_s=120)
+
+    left = stage.simulator.call(lambda: list(stage.cloud.table("volume", "volumes").values()))
+    assert [(each["name"], each["status"]) for each in left] == [("s-data", "error_deleting")]
+
+
 def test_a_volume_that_cinder_could_not_delete_says_who_can(stage: Stage, stuck: Callable[..., Row]) -> None:
     volume = stuck("error_deleting")
 
