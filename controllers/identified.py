@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from capo.controllers import ownership
 from capo.controllers.identity import Identities
@@ -15,14 +17,33 @@ from capo.openstack.observed import Observed
 
 Object = Mapping[str, Any]
 
+FORGOTTEN_S: Final = 86400.0
+"""An object that had no pass for so long does not exist any more."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an object's resources are.
+
+    Args:
+        fingerprint: of the credentials of its last pass.
+        project_id: None before anything was asked with them.
+        seen_s: time of that pass, seconds since 1970.
+    """
+
+    fingerprint: str
+    project_id: str | None
+    seen_s: float
+
 
 class IdentifiedSubject:
     """The part of a :class:`capo.engine.turn.Subject` that has to do with credentials and the cloud they lead to."""
 
     def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
         self._identities = identities
-        self._projects: dict[str, tuple[str, str | None]] = {}
-        """Fingerprint of the credentials and project of each object's last pass, by its uid."""
+        self._lock = threading.Lock()
+        self._places: dict[str, _Place] = {}
+        """By the object's uid."""
         self.concurrency = concurrency
 
     def authenticate(self, obj: Object, tools: Tools) -> None:
@@ -56,16 +77,27 @@ class IdentifiedSubject:
             IdentityError: they lead to another one, where all that was made for the object would seem to be gone.
         """
         cloud, uid = self._cloud(turn.obj), turn.obj["metadata"]["uid"]
-        fingerprint, project_id = self._projects.get(uid, (cloud.fingerprint, None))
-        is_another = fingerprint != cloud.fingerprint
+        place = self._places.get(uid, _Place(cloud.fingerprint, None, 0.0))
+        is_another = place.fingerprint != cloud.fingerprint
         has_any = bool(turn.ledger.records or turn.ledger.pending)
-        if is_another and has_any and project_id and cloud.project_id != project_id:
+        if is_another and has_any and place.project_id and cloud.project_id != place.project_id:
+            self._note(uid, replace(place, seen_s=turn.started_s))
             raise IdentityError(
-                f"the credentials lead to project {cloud.project_id}, what was made for the object is in {project_id}",
+                f"the credentials lead to project {cloud.project_id}, "
+                f"what was made for the object is in {place.project_id}",
                 next_step="Put back credentials of that project, or delete the object before you change them.",
             )
-        self._projects[uid] = cloud.fingerprint, cloud.known_project_id or (None if is_another else project_id)
+        project_id = cloud.known_project_id or (None if is_another else place.project_id)
+        self._note(uid, _Place(cloud.fingerprint, project_id, turn.started_s))
         return cloud
+
+    def _note(self, uid: str, place: _Place) -> None:
+        """Note where an object's resources are; forget objects that are long gone whenever one is new."""
+        with self._lock:
+            if uid not in self._places:
+                since_s = place.seen_s - FORGOTTEN_S
+                self._places = {known: each for known, each in self._places.items() if each.seen_s > since_s}
+            self._places[uid] = place
 
     def _cloud(self, obj: Object) -> Cloud:
         return self._identities.cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])

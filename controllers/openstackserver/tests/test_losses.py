@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from capo import names
+from capo.controllers.identified import FORGOTTEN_S
 from capo.controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
 from capo.controllers.tests.stage import Stage
 from capo.kube.kinds import OPENSTACK_MACHINE
@@ -166,6 +167,22 @@ def test_credentials_of_another_project_make_nothing_vanish(stage: Stage, delete
     stage.settle(for_s=120)
     assert made(stage) == ({} if deletes else {"servers": 1, "ports": 1, "volumes": 1})
     assert stage.exists(KIND, "s") is not deletes
+
+
+def test_credentials_of_another_project_make_nothing_vanish_days_later_either(stage: Stage) -> None:
+    settled(stage)
+    stage.clock.advance(stage.settings.sync_period_s + 1)
+    stage.put_secret(text=clouds_yaml_of(stage, "sim-admin"))
+    for _ in range(3):
+        resync_or_delete(stage, deletes=False)
+        stage.settle(for_s=60)
+        stage.clock.advance(FORGOTTEN_S / 2)
+    stage.put(KIND, {"metadata": {"name": "other"}, "spec": stage.get(KIND, "s")["spec"]})
+
+    stage.settle(for_s=900)
+
+    assert status(stage)["ready"] is True
+    assert "lead to project" in stage.condition(KIND, "s", "Ready")["message"]
 
 
 def resync_or_delete(stage: Stage, deletes: bool) -> None:
