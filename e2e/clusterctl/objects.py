@@ -31,9 +31,9 @@ VARIABLES = {
 }
 
 
-def generated(clusterctl: Clusterctl, name: str, flavor: str = "") -> list[Json]:
-    """Return the objects of a cluster of this flavor."""
-    return clusterctl.cluster(name, namespace=NAMESPACE, kubernetes=KUBERNETES, machines=(3, 2), flavor=flavor)
+def generated(clusterctl: Clusterctl, name: str, flavor: str = "", *, namespace: str = NAMESPACE) -> list[Json]:
+    """Return the objects of a cluster of this flavor; a ClusterClass that the namespace has already is left out."""
+    return clusterctl.cluster(name, namespace=namespace, kubernetes=KUBERNETES, machines=(3, 2), flavor=flavor)
 
 
 def dry_run(rig: Rig, obj: Json) -> Json:

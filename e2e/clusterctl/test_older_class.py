@@ -8,16 +8,17 @@ from typing import Any
 import pytest
 
 from capo.api import conversion
+from capo.local import manifests
 from capo.local.clusterctl import Clusterctl
 from capo.local.rig import Rig
-from e2e.clusterctl.objects import NAMESPACE, OURS, dry_run, generated, is_ours
+from e2e.clusterctl.objects import OURS, dry_run, generated, is_ours
 from e2e.manager import wait_until
 
 pytestmark = pytest.mark.integration
 
 Json = dict[str, Any]
 
-NAME = "eight"
+NAME, NAMESPACE = "eight", "older"
 CORE = f"/apis/cluster.x-k8s.io/v1beta2/namespaces/{NAMESPACE}"
 
 
@@ -30,19 +31,11 @@ def older(obj: Json) -> Json:
     return changed
 
 
-def named(objects: list[Json]) -> list[Json]:
-    """Give the class and what it refers to names of their own."""
-    text = json.dumps(objects)
-    for name in ("openstack", "openstack-control-plane", "openstack-worker"):
-        text = text.replace(f'"name": "{name}"', f'"name": "older-{name}"')
-    renamed: list[Json] = json.loads(text)
-    return renamed
-
-
 @pytest.fixture(scope="module")
 def by_kind(clusterctl: Clusterctl, provider: Rig) -> dict[str, Json]:
     """Return the objects of a cluster of that class, which are there."""
-    objects = named([older(obj) for obj in generated(clusterctl, NAME, "topology")])
+    provider.apply([manifests.namespace(NAMESPACE)])
+    objects = [older(obj) for obj in generated(clusterctl, NAME, "topology", namespace=NAMESPACE)]
     found = {obj["kind"]: obj for obj in objects}
     provider.apply(obj for obj in objects if obj["kind"] != "Cluster")
     path = provider.api.path_of(found["ClusterClass"])
@@ -64,7 +57,7 @@ def test_it_makes_the_cluster_of_the_default_flavor(
     assert {obj["apiVersion"] for obj in by_kind.values() if is_ours(obj)} == {conversion.OLDER}
     assert conversion.NEWER not in json.dumps(by_kind["ClusterClass"])
     wait_until("the OpenStackCluster is made", lambda: of_cluster(provider, "openstackclusters"))
-    (default,) = (o for o in generated(clusterctl, NAME) if o["kind"] == "OpenStackCluster")
+    (default,) = (o for o in generated(clusterctl, NAME, namespace=NAMESPACE) if o["kind"] == "OpenStackCluster")
 
     (made,) = of_cluster(provider, "openstackclusters").values()
 
