@@ -15,8 +15,9 @@ from capo.simulator.cinder import not_allowed, route
 from capo.simulator.cinder_state import WantedVolume, volumes
 from capo.simulator.cloud import public
 from capo.simulator.error_page import empty
+from capo.simulator.paging import after_marker
 from capo.simulator.routing import INTERNAL, Fault, Json, Request, Response
-from capo.simulator.validation import check_body
+from capo.simulator.validation import YES_AND_NO, check_body
 
 METADATA: Final[Json] = {
     "type": ["object", "null"],
@@ -78,7 +79,6 @@ FILTERS: Final = frozenset(
 SORT_KEYS: Final = ("created_at", "id", "name", "size", "status", "availability_zone", "bootable", "updated_at")
 MALFORMED: Final = "The server could not comply with the request since it is either malformed or otherwise incorrect."
 PAGE: Final = 1000
-BOOLEANS: Final = frozenset({"0", "1", "f", "false", "n", "no", "off", "on", "t", "true", "y", "yes"})
 STRICT_FILTERS_SINCE: Final = (3, 34)
 GENERAL_FILTERS_SINCE: Final = (3, 2)
 
@@ -115,7 +115,7 @@ def _volume(request: Request) -> Json:
     volume_id = request.match["id"]
     volume = volumes(request.cloud).get(volume_id)
     if volume is None or not (request.is_admin or volume["os-vol-tenant-attr:tenant_id"] == request.project_id):
-        raise Fault(404, f"Volume {volume_id} could not be found.", "itemNotFound")
+        raise _no_volume(volume_id)
     return volume
 
 
@@ -156,7 +156,7 @@ def _refuse_other_sources(wanted: Json) -> None:
     if wanted.get("snapshot_id"):
         raise Fault(404, f"Snapshot {wanted['snapshot_id']} could not be found.", "itemNotFound")
     if wanted.get("source_volid"):
-        raise Fault(404, f"Volume {wanted['source_volid']} could not be found.", "itemNotFound")
+        raise _no_volume(wanted["source_volid"])
     if wanted.get("size") is None:
         raise Fault(400, MALFORMED, "badRequest")
 
@@ -177,7 +177,7 @@ async def list_volumes_detail(request: Request) -> Response:
 def _list(request: Request, view: Callable[[Json], Json], path: str) -> Response:
     query = request.query
     filters = {key: query.getall(key)[-1] for key in query if key not in PAGING}
-    if request.microversion >= GENERAL_FILTERS_SINCE and filters.get("bootable", "true").lower() not in BOOLEANS:
+    if request.microversion >= GENERAL_FILTERS_SINCE and filters.get("bootable", "true").lower() not in YES_AND_NO:
         raise Fault(400, f"Invalid input received: 'bootable = {filters['bootable']}'", "badRequest")
     unknown = sorted(set(filters) - FILTERS)
     if unknown and request.microversion >= STRICT_FILTERS_SINCE:
@@ -191,7 +191,7 @@ def _list(request: Request, view: Callable[[Json], Json], path: str) -> Response
     ]
     found = [volume for volume in mine if _fits(volume, filters)]
     limit, offset = _limit(request), _offset(request)
-    page = _after_marker(_sorted(found, request), request)[offset:][:limit]
+    page = after_marker(_sorted(found, request), query.get("marker"), _no_volume)[offset:][:limit]
     body: Json = {"volumes": [view(volume) for volume in page]}
     if "limit" in query and page and len(page) == limit:
         rest = "&".join(f"{key}={value}" for key, value in query.items() if key != "marker")
@@ -277,14 +277,8 @@ def _order(request: Request) -> list[tuple[str, str]]:
     return [(key, direction) for key, _, direction in parts]
 
 
-def _after_marker(found: list[Json], request: Request) -> list[Json]:
-    marker = request.query.get("marker")
-    if marker is None:
-        return found
-    ids = [volume["id"] for volume in found]
-    if marker not in ids:
-        raise Fault(404, f"Volume {marker} could not be found.", "itemNotFound")
-    return found[ids.index(marker) + 1 :]
+def _no_volume(volume_id: str) -> Fault:
+    return Fault(404, f"Volume {volume_id} could not be found.", "itemNotFound")
 
 
 @route("GET", "/volumes/{id}")
@@ -306,7 +300,7 @@ async def put_volume(request: Request) -> Response:
 @route("DELETE", "/volumes/{id}")
 async def delete_volume(request: Request) -> Response:
     cascade = request.query.get("cascade", "false")
-    if cascade.lower() not in BOOLEANS:
+    if cascade.lower() not in YES_AND_NO:
         raise Fault(400, f"Value '{cascade}' for 'cascade' is not a boolean.", "badRequest")
     cinder_state.delete_volume(request.cloud, _volume(request))
     return empty(202)
@@ -395,12 +389,9 @@ async def list_attachments(request: Request) -> Response:
     sort_key = request.query.get("sort_key")
     if sort_key is not None and sort_key not in {"created_at", "id", "updated_at"}:
         raise Fault(400, "Invalid input received: Invalid sort key", "badRequest")
-    limit, marker = _limit(request), request.query.get("marker")
-    ids = [entry["id"] for entry in found]
-    if marker is not None and marker not in ids:
-        raise _no_attachment(marker)
-    first = 0 if marker is None else ids.index(marker) + 1
-    return Response(200, {"attachments": found[first : first + limit]})
+    limit = _limit(request)
+    page = after_marker(found, request.query.get("marker"), _no_attachment)[:limit]
+    return Response(200, {"attachments": page})
 
 
 def _is_wanted(attachment: Json, query: MultiMapping[str]) -> bool:

@@ -14,6 +14,7 @@ from capo.simulator import collation
 from capo.simulator.cloud import Cloud, public
 from capo.simulator.error_page import NOT_FOUND, UNVERIFIED, empty, error_page, redirect_to_slash
 from capo.simulator.keystone import project_named
+from capo.simulator.paging import after_marker
 from capo.simulator.routing import INTERNAL, ROUTE_NOT_FOUND, Fault, Json, Request, Response, Service, challenge
 
 MINOR_VERSIONS: Final = (15, 13, 12, 11, 10, 9, 8, 17, 7, 6, 5, 4, 3, 2, 1, 0)
@@ -158,7 +159,7 @@ async def list_images(request: Request) -> Response:
     for key in query:
         _check_filter(key, query.getall(key)[-1])
     found = [image for image in _visible(request) if _fits(image, query)]
-    page = _after_marker(_sorted(found, query), request)[:limit]
+    page = after_marker(_sorted(found, query), query.get("marker"), _unknown_marker)[:limit]
     # A repeated parameter keeps its last value in the links.
     shown = {key: query.getall(key)[-1] for key in query if key != "marker"}
     body: Json = {"images": [public(image) for image in page], "first": _link(shown), "schema": "/v2/schemas/images"}
@@ -319,14 +320,8 @@ def _sorted(images: list[Json], query: MultiMapping[str]) -> list[Json]:
     return found
 
 
-def _after_marker(images: list[Json], request: Request) -> list[Json]:
-    marker = request.query.get("marker")
-    if marker is None:
-        return images
-    ids = [image["id"] for image in images]
-    if marker not in ids:
-        raise Fault(400, f"No image found with ID {marker}")
-    return images[ids.index(marker) + 1 :]
+def _unknown_marker(marker: str) -> Fault:
+    return Fault(400, f"No image found with ID {marker}")
 
 
 def _link(query: dict[str, str]) -> str:

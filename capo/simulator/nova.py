@@ -88,6 +88,11 @@ def bad_request(message: str) -> Fault:
     return Fault(400, message, "badRequest")
 
 
+def unknown_marker(marker: str) -> Fault:
+    """Return what Nova answers when a page is to begin after what is not in the list."""
+    return bad_request(f"marker [{marker}] not found")
+
+
 def not_found(message: str) -> Fault:
     return Fault(404, message, "itemNotFound")
 

@@ -7,8 +7,9 @@ from typing import Final
 from urllib.parse import urlencode
 
 from capo.simulator.cloud import Cloud
-from capo.simulator.nova import bad_request, links, not_allowed, not_found, service, since
+from capo.simulator.nova import bad_request, links, not_allowed, not_found, service, since, unknown_marker
 from capo.simulator.nova_state import host_of, long_time_of
+from capo.simulator.paging import after_marker
 from capo.simulator.routing import Json, Request, Response
 from capo.simulator.validation import check_query, many
 
@@ -154,7 +155,7 @@ def _list(request: Request, view: Callable[[Request, Json], Json], path: str) ->
         if key in query:
             flavors = [flavor for flavor in flavors if flavor[field] >= _least(key, query[key])]
     limit = min(int(query.get("limit") or MAX_PAGE), MAX_PAGE)
-    page = _after_marker(flavors, query.get("marker"))[:limit]
+    page = after_marker(flavors, query.get("marker"), unknown_marker)[:limit]
     body: Json = {"flavors": [view(request, flavor) for flavor in page]}
     if page and "limit" in query and len(page) == limit:
         rest = urlencode([*((k, v) for k, v in query.items() if k != "marker"), ("marker", page[-1]["id"])])
@@ -174,15 +175,6 @@ def _least(key: str, text: str) -> int:
         return int(text)
     except ValueError as error:
         raise bad_request(f"Invalid {key} filter [{text}]") from error
-
-
-def _after_marker(flavors: list[Json], marker: str | None) -> list[Json]:
-    if marker is None:
-        return flavors
-    ids = [flavor["id"] for flavor in flavors]
-    if marker not in ids:
-        raise bad_request(f"marker [{marker}] not found")
-    return flavors[ids.index(marker) + 1 :]
 
 
 @service.route("GET", "/v2.1/os-availability-zone")

@@ -8,7 +8,8 @@ from urllib.parse import urlencode
 from capo.simulator.cloud import Cloud
 from capo.simulator.nova import bad_request, require, service, since
 from capo.simulator.nova_state import find, long_time_of
-from capo.simulator.routing import Json, Request, Response
+from capo.simulator.paging import after_marker
+from capo.simulator.routing import Fault, Json, Request, Response
 from capo.simulator.validation import check_query, many
 
 MAX_PAGE: Final = 1000
@@ -47,18 +48,17 @@ async def list_actions(request: Request) -> Response:
         for action in reversed(server.get("_actions", []))
         if query.get("changes-since", "") <= action["updated_at"] <= query.get("changes-before", "9")
     ]
-    marker = query.get("marker")
-    ids = [action["request_id"] for action in actions]
-    if marker is not None and marker not in ids:
-        raise bad_request("Marker None could not be found.")
-    first = 0 if marker is None else ids.index(marker) + 1
     limit = int(query.get("limit", "0")) or MAX_PAGE
-    page = actions[first : first + limit]
+    page = after_marker(actions, query.get("marker"), _unknown_marker, key="request_id")[:limit]
     body: Json = {"instanceActions": page}
     if page and "limit" in query and len(page) == limit:
         rest = urlencode([*((k, v) for k, v in query.items() if k != "marker"), ("marker", page[-1]["request_id"])])
         body["links"] = [{"rel": "next", "href": f"{request.service_url}{request.path}?{rest}"}]
     return Response(200, body)
+
+
+def _unknown_marker(_: str) -> Fault:
+    return bad_request("Marker None could not be found.")
 
 
 def _query(request: Request) -> Json:

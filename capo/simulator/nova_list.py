@@ -9,14 +9,14 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from capo.simulator import collation, nova_view
-from capo.simulator.nova import bad_request, not_allowed, service, since
+from capo.simulator.nova import bad_request, not_allowed, service, since, unknown_marker
 from capo.simulator.nova_schema import list_servers, truth
 from capo.simulator.nova_state import VM_STATES, is_mapped, notes, servers
+from capo.simulator.paging import after_marker
 from capo.simulator.routing import Fault, Json, Request, Response
-from capo.simulator.validation import check_query
+from capo.simulator.validation import YES_AND_NO, check_query
 
 MAX_PAGE: Final = 1000
-YES_AND_NO: Final = ("0", "1", "f", "false", "n", "no", "off", "on", "t", "true", "y", "yes")
 STATUSES: Final = frozenset({*VM_STATES, "PASSWORD", "REVERT_RESIZE"})
 # Filters of a plain member by the microversion that brought them; others are ignored.
 MEMBER_FILTERS: Final = {
@@ -116,7 +116,7 @@ def _answer(request: Request, view: Callable[..., Json], path: str, rule: str) -
         raise not_allowed(f"os_compute_api:servers:{rule}:get_all_tenants")
     found = _sorted(_found(request, everyone=everyone), request)
     limit = min(int(query.get("limit") or MAX_PAGE), MAX_PAGE)
-    page = _after_marker(found, query.get("marker") or None)[:limit]
+    page = after_marker(found, query.get("marker") or None, unknown_marker)[:limit]
     is_down = notes(request.cloud).is_cell_down
     if is_down and not _tolerates_down_cell(request):
         page = [server for server in page if not is_mapped(server)]
@@ -244,12 +244,3 @@ def _sorted(found: list[Json], request: Request) -> list[Json]:
         if field is not None:
             found.sort(key=lambda s: (s[field] is not None, s[field]), reverse=direction != "asc")
     return found
-
-
-def _after_marker(found: list[Json], marker: str | None) -> list[Json]:
-    if marker is None:
-        return found
-    ids = [server["id"] for server in found]
-    if marker not in ids:
-        raise bad_request(f"marker [{marker}] not found")
-    return found[ids.index(marker) + 1 :]

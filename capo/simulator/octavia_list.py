@@ -12,6 +12,7 @@ from capo.simulator.cloud import Cloud, public
 from capo.simulator.octavia import WEB, bad, forbidden, is_admin, route
 from capo.simulator.octavia_state import table
 from capo.simulator.octavia_values import Attribute
+from capo.simulator.paging import after_marker
 from capo.simulator.routing import Fault, Json, Request, Response
 
 CONTROLS: Final = frozenset({"fields", "limit", "marker", "sort", "sort_key", "sort_dir", "page_reverse"})
@@ -136,14 +137,13 @@ def _limit(query: MultiMapping[str]) -> int | None:
 
 def _page(found: list[Json], query: MultiMapping[str]) -> list[Json]:
     marker = query.get("marker")
-    if marker is not None:
-        if found and "id" not in found[0]:
-            raise Fault(500, 'Entity namespace for "availability_zone" has no property "id"')
-        ids = [item["id"] for item in found]
-        if marker not in ids:
-            raise bad(f"Supplied pagination marker '{marker}' is not valid.")
-        found = found[ids.index(marker) + 1 :]
-    return found[: _limit(query)]
+    if marker is not None and found and "id" not in found[0]:
+        raise Fault(500, 'Entity namespace for "availability_zone" has no property "id"')
+    return after_marker(found, marker, _unknown_marker)[: _limit(query)]
+
+
+def _unknown_marker(marker: str) -> Fault:
+    return bad(f"Supplied pagination marker '{marker}' is not valid.")
 
 
 def chosen(item: Json, query: MultiMapping[str]) -> Json:

@@ -19,6 +19,8 @@ from multidict import MultiMapping
 
 from capo.simulator.routing import Fault, Json
 
+YES_AND_NO: Final = ("0", "1", "f", "false", "n", "no", "off", "on", "t", "true", "y", "yes")
+"""Words that services take for a boolean, in any case."""
 FORMATS: Final = jsonschema.FormatChecker(formats=())
 INVALID_NAME: Final = (
     "An invalid 'name' value was provided. The name must be: printable characters. "

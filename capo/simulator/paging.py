@@ -1,0 +1,27 @@
+"""Pages of a list after a marker, as most services cut them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from capo.simulator.routing import Fault, Json
+
+
+def after_marker(
+    found: list[Json], marker: str | None, refusal: Callable[[str], Fault], *, key: str = "id"
+) -> list[Json]:
+    """Return what follows an item, everything without a marker.
+
+    Args:
+        refusal: makes of a marker what the service answers to one that is not in the list.
+        key: of the field that a marker names.
+
+    Raises:
+        Fault: the marker is not in the list.
+    """
+    if marker is None:
+        return found
+    ids = [item[key] for item in found]
+    if marker not in ids:
+        raise refusal(marker)
+    return found[ids.index(marker) + 1 :]
