@@ -10,8 +10,10 @@ import asyncio
 import contextlib
 import functools
 import logging
+import socket
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -80,6 +82,9 @@ class Feed:
         self._flag: asyncio.Event | None = None
         self._beat_s = time.monotonic()
         self._sessions: list[aiohttp.ClientSession] = []
+        # kopf's default reads the user's name, which fails without a passwd entry, and resolves the hostname while the
+        # loop waits. It uses the identity for peering alone, which standalone disables.
+        self._identity = f"{socket.gethostname()}_{uuid.uuid4()}"
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -153,7 +158,12 @@ class Feed:
         scope: dict[str, Any] = {"namespaces": [self._namespace]} if self._namespace else {"clusterwide": True}
         older = asyncio.all_tasks()
         roots = await kopf.spawn_tasks(
-            registry=self._registry(self._kinds), settings=_settings(), standalone=True, stop_flag=flag, **scope
+            registry=self._registry(self._kinds),
+            settings=_settings(),
+            standalone=True,
+            identity=self._identity,
+            stop_flag=flag,
+            **scope,
         )
         running = asyncio.create_task(kopf.run_tasks(roots, ignored=older))
         ended, _ = await asyncio.wait(roots, return_when=asyncio.FIRST_COMPLETED)

@@ -36,5 +36,6 @@ def test_a_cluster_comes_up_and_goes_without_a_trace(management: Management, sit
     management.kubectl("delete", "cluster", CLUSTER, f"--timeout={LIMIT}")
     management.kubectl("delete", "secret", f"{CLUSTER}-cloud-config")
 
+    assert management.faults() == []
     assert {item.kind for item in made.added} >= {"server", "load balancer", "router", "security group"}
     assert inventory.change(before, inventory.take(site.member)).is_empty

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import os
+import pwd
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,18 +16,21 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from capo import __main__
 from capo.cli import run
+from capo.components import deployment, release
+from capo.components.deployment import Pod
 from capo.engine.lease import NAME
-from capo.kube.kinds import LEASE
+from capo.kube.kinds import LEASE, OPENSTACK_SERVER
 from capo.kube.tests.fake_apiserver import FakeApiServer
 from capo.local import pki, ports
 
@@ -72,9 +78,8 @@ def free_port() -> int:
     return ports.choose(["ours"], taken=set())["ours"]
 
 
-@contextmanager
-def manager(api: FakeApiServer, folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Run the manager as a process of its own; yield it and the port of its probes."""
+def reachable(api: FakeApiServer, folder: Path, port: int) -> list[str]:
+    """Return the flags that connect a manager with the API server and move its servers to addresses of the test."""
     kubeconfig = folder / "kubeconfig"
     named = {"contexts": {"cluster": "c", "user": "u"}, "clusters": {"server": api.url}, "users": {}}
     config = {
@@ -84,12 +89,22 @@ def manager(api: FakeApiServer, folder: Path, *flags: str) -> Iterator[tuple[sub
         "users": [{"name": "u", "user": named["users"]}],
     }
     kubeconfig.write_text(yaml.safe_dump(config))
-    port = free_port()
     pki.create(folder / "pki")
     addresses = [f"--health-addr=127.0.0.1:{port}", "--diagnostics-address=0", f"--kubeconfig={kubeconfig}"]
-    addresses += ["--webhook-host=127.0.0.1", "--webhook-port=0", f"--webhook-cert-dir={folder / 'pki' / 'webhook'}"]
+    return [
+        *addresses,
+        "--webhook-host=127.0.0.1",
+        "--webhook-port=0",
+        f"--webhook-cert-dir={folder / 'pki' / 'webhook'}",
+    ]
+
+
+@contextmanager
+def manager(api: FakeApiServer, folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Run the manager as a process of its own; yield it and the port of its probes."""
+    port = free_port()
     process = subprocess.Popen(
-        [sys.executable, "-m", "capo", "run", *addresses, *flags],
+        [sys.executable, "-m", "capo", "run", *reachable(api, folder, port), *flags],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, "POD_NAMESPACE": "capo-system"},
@@ -198,3 +213,63 @@ def test_an_address_that_is_taken_is_one_clear_line(api: FakeApiServer, tmp_path
     assert process.returncode == 1
     assert f"cannot listen on {address}" in log
     assert "Traceback" not in log
+
+
+HIDE_NAME = """
+import pwd, sys
+def nameless(uid):
+    raise KeyError(f"getpwuid(): uid not found: {uid}")
+pwd.getpwuid = nameless
+from capo.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def nameless_python(*program: str) -> list[str]:
+    """Return the command that runs Python as a user without a passwd entry."""
+    # The namespace maps the tests' own user to the number, so their files, and a Python in their home, stay readable.
+    namespace = ["unshare", "--user", f"--map-user={deployment.USER_ID}", f"--map-group={deployment.USER_ID}"]
+    asked = shutil.which("unshare") and subprocess.run([*namespace, "true"], capture_output=True, check=False)
+    if asked and asked.returncode == 0:
+        return [*namespace, sys.executable, "-m", *program]
+    # Some kernels and container engines forbid user namespaces.
+    return [sys.executable, "-c", HIDE_NAME, *program[1:]]
+
+
+def pod_environment(container: dict[str, Any]) -> dict[str, str]:
+    """Return the environment of the container: variables of the runtime, the Dockerfile and the Deployment."""
+    (line,) = re.findall(r"^ENV (.*)$", (release.CHECKOUT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    fields = {"metadata.namespace": "capo-system"}
+    own = {entry["name"]: fields[entry["valueFrom"]["fieldRef"]["fieldPath"]] for entry in container["env"]}
+    return {"PATH": os.defpath, "HOSTNAME": "pod", **dict(pair.split("=", 1) for pair in line.split()), **own}
+
+
+def test_a_user_without_a_passwd_entry_watches(api: FakeApiServer, tmp_path: Path) -> None:
+    pod = Pod("image", priority_queue="true", autoscale_from_zero="false")
+    (container,) = deployment.deployment(pod)["spec"]["template"]["spec"]["containers"]
+    spec = {"identityRef": {"name": "missing", "cloudName": "openstack"}, "flavor": "m1"}
+    port, log = free_port(), tmp_path / "log"
+    assert deployment.USER_ID not in [entry.pw_uid for entry in pwd.getpwall()], "the pod's user has a name here"
+    command = nameless_python("capo", "run", *container["args"], *reachable(api, tmp_path, port))
+
+    def until(condition: Callable[[], object]) -> None:
+        ends_s = time.monotonic() + LIMIT_S
+        while not condition():
+            assert time.monotonic() < ends_s, log.read_text()
+            assert process.poll() is None, log.read_text()
+            assert "Watches failed" not in log.read_text()
+            time.sleep(0.1)
+
+    with log.open("w") as stderr:
+        process = subprocess.Popen(command, stderr=stderr, env=pod_environment(container), cwd="/")
+    try:
+        until(api.watches)
+        api.put(OPENSTACK_SERVER, {"metadata": {"name": "late", "namespace": "default"}, "spec": spec})
+        until(lambda: any("/openstackservers/late" in path for _, path in api.writes()))
+        health = answer(port, "/healthz"), answer(port, "/readyz")
+    finally:
+        process.kill()
+        process.wait()
+
+    assert health == ("ok", "ok")
+    assert "Watches failed" not in log.read_text()
