@@ -72,6 +72,10 @@ class Ledger:
         record = self.records.get(role)
         return record.id if record else None
 
+    def knows(self, role: str) -> bool:
+        """Return whether a role is recorded, or its create call is pending."""
+        return role in self.records or role in self.pending
+
     def of_kind(self, kind: str) -> list[Record]:
         """Return the records of one kind, by role."""
         return sorted((r for r in self.records.values() if r.kind == kind), key=lambda r: r.role)

@@ -112,7 +112,10 @@ class Identities:
             raise IdentityError(f"OpenStackClusterIdentity {ref['name']} does not exist")
         selector = found["spec"].get("namespaceSelector")
         if selector and not _selects(selector, self._labels(namespace)):
-            raise IdentityError(f"OpenStackClusterIdentity {ref['name']} does not admit namespace {namespace}")
+            raise IdentityError(
+                f"OpenStackClusterIdentity {ref['name']} does not admit namespace {namespace}:"
+                " its spec.namespaceSelector does not match the labels of the namespace"
+            )
         secret = found["spec"]["secretRef"]
         return self._of_secret(ref, secret["namespace"], secret["name"])
 

@@ -98,7 +98,11 @@ class Backoff:
             return None
         self._failures[key] = failures
         now_s = self.clock.now()
-        return min((failure.until_s - now_s for failure in failures.values() if failure.until_s > now_s), default=None)
+        # A step whose rest ended while the pass went on was not tried in it: it is due at once.
+        due = (
+            max(0.0, f.until_s - now_s) for name, f in failures.items() if name in guard.resting or f.until_s > now_s
+        )
+        return min(due, default=None)
 
     def _noted(self, before: _Failure | None, result: Result, obj: Mapping[str, Any]) -> _Failure | None:
         # A server that failed is seen in a list that is made anyway: looking again costs nothing and must not wait.

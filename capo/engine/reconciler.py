@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from capo import names
@@ -82,10 +83,12 @@ class Reconciler(Generic[S]):
             return Result()
         writer = Writer(self.tools, key, obj)
         try:
-            return self._pass(key, writer)
+            result = self._pass(key, writer)
         except Superseded as gone:
             log.info("Object went away during a pass", extra={"key": str(key), "why": str(gone)})
             return Result()
+        # The watch event of an edit that our own answer already showed wakes nobody.
+        return replace(result, requeue_after_s=0.0) if writer.is_outdated else result
 
     def _pass(self, key: Key, writer: Writer) -> Result:
         gate = self.subject.gate(writer.obj, self.tools)
@@ -164,7 +167,7 @@ class Reconciler(Generic[S]):
         guard = self._backoff.guard_of(turn.key, writer.obj)
         walked = walk_forward(self.subject.plan, scope, create=protocol.carry_out, guard=guard)
         results = self._all_named(writer.obj, walked)
-        due_s = self._backoff.note(turn.key, writer.obj, results, guard)
+        due_s = self._backoff.note(turn.key, writer.as_seen(), results, guard)
         report = self.subject.report(scope, results)
         if not _only_looks(turn, writer, results):
             writer.spec(report.spec)
@@ -177,7 +180,7 @@ class Reconciler(Generic[S]):
     def _delete(self, turn: Turn, scope: S, writer: Writer) -> Result:
         guard = self._backoff.guard_of(turn.key, writer.obj)
         results = self._all_named(writer.obj, walk_backward(self.subject.plan, scope, guard=guard))
-        due_s = self._backoff.note(turn.key, writer.obj, results, guard)
+        due_s = self._backoff.note(turn.key, writer.as_seen(), results, guard)
         left_s = deletion_window_left_s(
             turn.ledger, now_s=self.tools.clock.now(), window_s=self.tools.ambiguous_window_s
         )
@@ -233,7 +236,7 @@ class Reconciler(Generic[S]):
                 shown,
                 dropped=report.dropped,
                 now_s=now_s,
-                generation=writer.obj["metadata"].get("generation", 0),
+                generation=writer.generation,
             )
             own = {**turn.pinned, **report.status, "conditions": merged}
             resources = {**own.pop("resources", {}), **turn.ledger.to_status()}
@@ -269,11 +272,10 @@ class Reconciler(Generic[S]):
             return False
         before = writer.obj
         now_s = self.tools.clock.now()
-        generation = writer.obj["metadata"].get("generation", 0)
         writer.status(
             lambda status: {
                 "conditions": conditions.merged(
-                    status.get("conditions") or (), shown, dropped=(), now_s=now_s, generation=generation
+                    status.get("conditions") or (), shown, dropped=(), now_s=now_s, generation=writer.generation
                 )
             }
         )

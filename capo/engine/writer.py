@@ -34,15 +34,30 @@ class Writer:
     read, so that what others wrote is never lost. The records are the exception: they are this pass's alone, and should
     anybody else have written them meanwhile, as a second manager does, the pass ends. So an intent is stored by one of
     two managers, and only that one makes something. Every answer goes into the store before the key is released.
+
+    Attributes:
+        generation: the generation that the pass acts on, and may report as observed. What the pass itself writes to
+            spec counts as seen; an edit of somebody else does not.
     """
 
     tools: Tools
     key: Key
     obj: Mapping[str, Any]
+    generation: int = field(init=False)
     _known: Ledger = field(init=False)
 
     def __post_init__(self) -> None:
         self._known = _ledger(self.obj)
+        self.generation = _generation(self.obj)
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether somebody edited the object since the pass began: the pass knows nothing of that."""
+        return _generation(self.obj) != self.generation
+
+    def as_seen(self) -> Mapping[str, Any]:
+        """Return the object as it is now, with the generation that the pass acts on."""
+        return {**self.obj, "metadata": {**self.obj["metadata"], "generation": self.generation}}
 
     def stamp(self, owner_id: str, *, is_taken_over: bool = False) -> None:
         """Have our finalizer and the owner id on the object, in one patch.
@@ -149,6 +164,8 @@ class Writer:
         raise Conflict(f"{self.key.kind.kind} {self.key.namespace}/{self.key.name}: its records changed meanwhile")
 
     def _take(self, answer: Mapping[str, Any]) -> None:
+        if not self.is_outdated:  # every patch is conditional: a new generation is this very write's
+            self.generation = _generation(answer)
         self.obj, self._known = answer, _ledger(answer)
         self.tools.store.apply_own(self.key.kind, answer)
 
@@ -167,6 +184,10 @@ def difference(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[st
         elif value != old:
             patch[name] = value
     return patch
+
+
+def _generation(obj: Mapping[str, Any]) -> int:
+    return int(obj["metadata"].get("generation") or 0)
 
 
 def _ledger(obj: Mapping[str, Any]) -> Ledger:

@@ -10,6 +10,7 @@ import contextlib
 import email.utils
 import json
 import re
+import ssl
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -255,7 +256,7 @@ def _retry_after_s(response: requests.Response) -> float | None:
 def of_exception(error: Exception, *, method: str, service: str) -> CapoError:
     """Return the error of a call that got no answer, or none that the SDK could use."""
     message = _shortened(f"{service}: {error}")
-    if isinstance(error, sdk.SSLError):
+    if isinstance(error, sdk.SSLError) and (method in ("GET", "HEAD") or _is_untrusted(error)):
         return errors.IdentityError(message, next_step="Put the cloud's CA bundle into the Secret's key cacert.")
     if isinstance(error, sdk.HttpError) and error.response is not None:
         return of_response(service, error.response)
@@ -270,6 +271,14 @@ def was_never_sent(error: BaseException) -> bool:
     """Tell whether no connection came about, so that a write cannot have taken effect."""
     never = (requests.exceptions.ConnectTimeout, urllib3.exceptions.NewConnectionError)
     return any(isinstance(cause, never) for cause in _causes(error))
+
+
+def _is_untrusted(error: BaseException) -> bool:
+    """Return whether the peer's certificate was refused: then nothing was sent.
+
+    Any other failure of TLS may come after a write was received, as when the peer ends in the middle of an answer.
+    """
+    return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in _causes(error))
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -39,6 +39,8 @@ Upstream = Callable[[Body], bool]
 POLL_S: Final = 900.0
 LOOKS_S: Final = (3.0, 15.0, float("inf"))
 """When a create whose answer was lost is looked for, after it was begun and within its window; last at its end."""
+UNREADABLE_S: Final = 60.0
+"""How long after a list that a down cell left incomplete the kind is listed again."""
 AFTERMATH_S: Final = 25.0
 """How long after a create it is looked whether it took effect twice, or whether one that was given up did after all."""
 AFTERMATH_GRID_S: Final = 30.0
@@ -305,6 +307,8 @@ class Observed:
         elif pending:
             self.made(kind)  # the first one may come later than any should
         if unreadable := self._observer.unreadable(kind):
+            # Nobody else may want another list: without one it would never be seen that the cell is back.
+            self._observer.demand(kind, self._key, self._clock.now() + UNREADABLE_S)
             raise CloudUnavailableError(
                 f"{unreadable} {kind}s are in a part of the cloud that is down, so nobody can tell whose they are"
             )

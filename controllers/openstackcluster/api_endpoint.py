@@ -29,9 +29,8 @@ def ensure_endpoint(scope: ClusterScope) -> Outcome:
             return _of_load_balancer(scope, has_external)
         case Way.GIVEN:
             is_theirs = scope.turn.is_taken_over and endpoint.wants_floating_ip(spec, has_external_network=has_external)
-            if is_theirs or scope.turn.ledger.id_of(API_FLOATING_IP):
-                # So that the one of the Go provider goes with the cluster, and one of two of ours at once.
-                scope.find("floating_ip", API_FLOATING_IP)
+            if is_theirs or scope.turn.ledger.knows(API_FLOATING_IP):
+                _record_floating_ip(scope)
             return Done()
         case Way.CLUSTER:
             scope.found.endpoint = of_cluster
@@ -47,6 +46,17 @@ def ensure_endpoint(scope: ClusterScope) -> Outcome:
             )
         case _:
             assert_never(way)
+
+
+def _record_floating_ip(scope: ClusterScope) -> None:
+    """Record the floating IP of an endpoint that is settled, so that it goes with the cluster; one of two goes at once.
+
+    The endpoint may have been written by a pass that ended before its record was: then an intent is all there is.
+    """
+    found = scope.find("floating_ip", API_FLOATING_IP)
+    until_s = scope.observed.pending_until("floating_ip")
+    if found is None and until_s is not None and until_s <= scope.turn.started_s:
+        scope.turn.ledger.drop(API_FLOATING_IP)  # proven never to have been created, and not wanted any more
 
 
 def _at(scope: ClusterScope, host: str) -> Outcome:

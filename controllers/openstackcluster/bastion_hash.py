@@ -82,7 +82,10 @@ def _plain(value: Any, name: str = "") -> Any:
     """Return a value without what is empty or the default, and lists in one order where theirs means nothing."""
     if isinstance(value, Mapping):
         fields = {key: _plain(each, key) for key, each in value.items()}
+        # An empty filter is not the same as none: it matches everything.
+        has_filter = fields.get("filter") == {}
         kept = {key: each for key, each in fields.items() if each not in (None, "", [], {})}
+        kept |= {"filter": {}} if has_filter else {}
         return {key: each for key, each in kept.items() if key not in _DEFAULTS or each != _DEFAULTS[key]}
     if isinstance(value, list):
         items = [_plain(each) for each in value]

@@ -21,13 +21,14 @@ KEPT_S: Final = 3600.0
 
 def ensure_failure_domains(scope: ClusterScope) -> Outcome:
     """Have Nova's zones in the status; they are asked for once an hour, and when the spec changes."""
-    if scope.is_settled(CONDITION) and scope.is_unchanged(scope.zones, None, max_age_s=KEPT_S):
-        return Done()
     spec, known = scope.cluster.spec, {domain.name for domain in scope.cluster.status.failure_domains}
+    if scope.is_settled(CONDITION) and scope.is_unchanged(scope.zones, None, max_age_s=KEPT_S):
+        return Done(zones.note(spec.control_plane_availability_zones, known))
     scope.found.failure_domains = clusters.failure_domains(
         zones.usable(availability_zone.list_all(scope.cloud), known),
         omits_control_plane=bool(spec.control_plane_omit_availability_zone),
         control_plane_zones=spec.control_plane_availability_zones,
     )
     scope.zones.note(scope.uid, None, now_s=scope.turn.started_s)
-    return Done()
+    offered = [domain["name"] for domain in scope.found.failure_domains]
+    return Done(zones.note(spec.control_plane_availability_zones, offered))

@@ -201,6 +201,7 @@ def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Re
         return Done(note)
     if is_complete and scope.is_unchanged(scope.balancers, wanted, max_age_s=float("inf")):
         children.look_anew(scope)
+    scope.balancers.forget(scope.uid)  # an edit that is taken back before its change is through must be noticed
     step = _converge(scope, found, wanted)
     if step is None:
         scope.balancers.note(scope.uid, wanted, now_s=scope.turn.started_s)

@@ -27,3 +27,8 @@ class Memory:
         with self._lock:
             self._looks = {k: look for k, look in self._looks.items() if now_s - look[0] < FORGOTTEN_S}
             self._looks[uid] = (now_s, wanted)
+
+    def forget(self, uid: str) -> None:
+        """Note that something is being changed: what was in place may not be any more."""
+        with self._lock:
+            self._looks.pop(uid, None)

@@ -1,4 +1,4 @@
-"""Which of Nova's availability zones are offered; pure."""
+"""Which of Nova's availability zones are offered, and which are asked for in vain; pure."""
 
 from __future__ import annotations
 
@@ -13,3 +13,9 @@ def usable(zones: Iterable[Mapping[str, Any]], known: Collection[str]) -> list[s
         for zone in zones
         if (zone.get("zoneState") or {}).get("available") or zone["zoneName"] in known
     ]
+
+
+def note(wanted: Iterable[str], offered: Collection[str]) -> str:
+    """Return a message about the zones for control plane machines that are not offered; empty when all are; pure."""
+    missing = sorted(set(wanted) - set(offered))
+    return f"controlPlaneAvailabilityZones: no availability zone {', '.join(missing)} in Nova" if missing else ""

@@ -45,3 +45,16 @@ def test_what_went_well_makes_the_next_failure_a_first_one() -> None:
     due_s(backoff, Done())
 
     assert due_s(backoff, Failed(ConflictError("busy"))) == pytest.approx(2, rel=0.11)
+
+
+def test_a_step_whose_rest_ends_while_a_pass_goes_on_is_due_at_once() -> None:
+    clock = FakeClock()
+    backoff = Backoff(clock)
+    due_s(backoff, Failed(ConflictError("busy")))
+    guard = backoff.guard_of(key("thing"), OBJECT)
+    assert "ThingReady" in guard.resting
+
+    clock.advance(3)
+    next_s = backoff.note(key("thing"), OBJECT, {"ThingReady": guard.resting["ThingReady"]}, guard)
+
+    assert next_s == 0.0

@@ -47,3 +47,24 @@ def test_of_two_managers_in_the_middle_of_a_create_one_makes_it(world: World) ->
 
     assert list(world.cloud.things) == ["id-1"]
     assert [record["id"] for record in world.obj["status"]["resources"]["records"]] == ["id-1"]
+
+
+def test_an_edit_during_a_pass_is_not_reported_as_observed_and_gets_a_pass_of_its_own(world: World) -> None:
+    world.reconcile()
+    edits = [{"spec": {"note": "second"}}]
+
+    def meanwhile(verb: str, key: Key, _body: Mapping[str, Any]) -> None:
+        if verb == "patch/status" and edits:  # as kubectl edit in the middle of the pass
+            world.kube.edit(*key, edits.pop())
+
+    world.kube.edit(*KEY, {"spec": {"note": "first"}})
+    world.kube.before_write = meanwhile
+    during = world.reconcile()
+    observed = {c["observedGeneration"] for c in world.obj["status"]["conditions"]}
+    after = world.reconcile()
+
+    assert not edits
+    assert observed == {world.obj["metadata"]["generation"] - 1}
+    assert during.requeue_after_s == 0.0
+    assert after.requeue_after_s != 0.0
+    assert {c["observedGeneration"] for c in world.obj["status"]["conditions"]} == {world.obj["metadata"]["generation"]}

@@ -1,4 +1,5 @@
 import json
+import ssl
 from typing import Any
 
 import pytest
@@ -164,6 +165,12 @@ def timed_out(kind: type[requests.Timeout]) -> sdk.ConnectTimeout:
     return error
 
 
+def broken_tls(cause: ssl.SSLError) -> sdk.SSLError:
+    error = sdk.SSLError("SSL exception connecting")
+    error.__context__ = requests.exceptions.SSLError(urllib3.exceptions.SSLError(cause))
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
@@ -171,7 +178,8 @@ def timed_out(kind: type[requests.Timeout]) -> sdk.ConnectTimeout:
         pytest.param(timed_out(requests.ConnectTimeout), errors.CloudUnavailableError, id="no connection in time"),
         pytest.param(timed_out(requests.ReadTimeout), errors.AmbiguousAnswerError, id="no answer in time"),
         pytest.param(sdk.ConnectFailure("Connection aborted"), errors.AmbiguousAnswerError, id="cut"),
-        pytest.param(sdk.SSLError("certificate"), errors.IdentityError, id="TLS"),
+        pytest.param(broken_tls(ssl.SSLCertVerificationError("unknown ca")), errors.IdentityError, id="not trusted"),
+        pytest.param(broken_tls(ssl.SSLError("alert")), errors.AmbiguousAnswerError, id="TLS broke"),
         pytest.param(sdk.AuthorizationFailure("x"), errors.NotAuthorizedError, id="authorisation"),
     ],
 )

@@ -210,6 +210,20 @@ def test_servers_of_a_cell_that_is_down_forbid_to_conclude_an_absence(cloud: Fak
         find_after_list(cloud, ledger, "server", "server")
 
 
+def test_servers_are_listed_again_after_a_cell_was_down_though_nobody_else_wants_them(
+    cloud: FakeCloud, ledger: Ledger
+) -> None:
+    cloud.put("server", {"id": "x", "status": "UNKNOWN"})
+    with pytest.raises(CloudUnavailableError, match="down"):
+        find_after_list(cloud, ledger, "server", "server")
+
+    cloud.bodies["server"].clear()
+    cloud.clock.advance(61)
+    cloud.run()
+
+    assert observed(cloud, ledger).find("server", "server") is None
+
+
 def test_a_server_is_looked_at_once_a_minute_as_long_as_it_is_there(cloud: FakeCloud, ledger: Ledger) -> None:
     cloud.put("server", server())
     find_after_list(cloud, ledger, "server", "server")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import http.server
 import ipaddress
+import socket
 import ssl
+import struct
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,8 +19,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from keystoneauth1 import exceptions as sdk
+from keystoneauth1.session import Session
 
-from capo.openstack import metrics
+from capo.errors import AmbiguousAnswerError, IdentityError
+from capo.openstack import faults, metrics
 from capo.openstack.identity import Credentials
 from capo.openstack.transport import HttpSessions, Limits
 
@@ -55,6 +60,7 @@ class Site:
     bundle: str
     other_bundle: str
     cookies: list[str | None]
+    context: ssl.SSLContext
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -88,7 +94,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     bundle, other_bundle = (
         certificate("authority", key, "authority", key).public_bytes(pem).decode() for key in (authority, other)
     )
-    yield Site(f"https://127.0.0.1:{server.server_address[1]}/", bundle, other_bundle, seen)
+    yield Site(f"https://127.0.0.1:{server.server_address[1]}/", bundle, other_bundle, seen, context)
     server.shutdown()
     server.server_close()
     thread.join()
@@ -188,3 +194,53 @@ def test_what_may_be_absent_is_no_error(method: str, status: int, expected: bool
 def test_writes_may_take_longer_than_reads() -> None:
     assert Limits().of("GET") == (5.0, 30.0)
     assert Limits().of("POST") == (5.0, 60.0)
+
+
+class Breaking:
+    """A TLS peer that receives requests, and breaks the connection in the place of an answer."""
+
+    def __init__(self, site: Site, how: str) -> None:
+        self.received: list[bytes] = []
+        self._how, self._context = how, site.context
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"https://127.0.0.1:{self._socket.getsockname()[1]}/"
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._thread.join(60)
+        self._socket.close()
+
+    def _serve(self) -> None:
+        plain, _ = self._socket.accept()
+        secured = self._context.wrap_socket(plain, server_side=True)
+        self.received.append(secured.recv(65536))
+        with socket.socket(fileno=secured.detach()) as raw:
+            if self._how == "fatal alert":
+                raw.sendall(bytes([21, 3, 3, 0, 2, 2, 80]))
+            elif self._how == "plain text":
+                raw.sendall(b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r\n")
+            elif self._how == "reset":
+                raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+@pytest.mark.parametrize("how", ["fatal alert", "plain text", "reset", "close"])
+def test_tls_that_breaks_after_a_write_was_received_leaves_open_whether_it_took_effect(
+    site: Site, sessions: HttpSessions, how: str
+) -> None:
+    peer = Breaking(site, how)
+
+    with sessions.of(credentials(site.bundle)) as session, pytest.raises(sdk.ClientException) as raised:
+        Session(session=session).request(peer.url, "POST", json={}, authenticated=False)
+    peer.close()
+
+    assert peer.received
+    found = faults.of_exception(raised.value, method="POST", service="network")
+    assert type(found) is AmbiguousAnswerError
+
+
+def test_a_write_to_a_peer_that_is_not_trusted_was_not_sent(site: Site, sessions: HttpSessions) -> None:
+    with sessions.of(credentials(site.other_bundle)) as session, pytest.raises(sdk.ClientException) as raised:
+        Session(session=session).request(site.url, "POST", json={}, authenticated=False)
+
+    assert type(faults.of_exception(raised.value, method="POST", service="network")) is IdentityError

@@ -99,3 +99,15 @@ def test_children_are_listed_once_per_resync_however_often_the_cluster_is_woken(
 
     listed = [r for r in world.requests() if r.endswith(("/listeners", "/pools", "/healthmonitors"))]
     assert len(set(listed)) == len(listed) == 3
+
+
+def test_allowed_cidrs_that_are_taken_back_before_they_are_in_force_do_not_stay(world: World) -> None:
+    world.up(**MANAGED, apiServer=MORE)
+    world.change(apiServer={"managedLoadBalancer": {"allowedCIDRs": ["192.0.2.0/24"]}})
+    world.settle(for_s=30, until=lambda: ports_open_to(world) != {()})
+
+    world.change(apiServer={"managedLoadBalancer": {"allowedCIDRs": None}})
+    world.settle(for_s=120)
+
+    assert ports_open_to(world) == {()}
+    assert world.is_ready()

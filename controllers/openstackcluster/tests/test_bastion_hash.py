@@ -127,6 +127,7 @@ def test_a_tag_may_move_from_the_bastion_to_the_cluster() -> None:
         pytest.param({"sshKeyName": "another"}, {}, (), "spec.sshKeyName", id="key"),
         pytest.param({"ports": [{"network": {"filter": {"name": "dmz"}}}]}, {}, (), "spec.ports", id="ports"),
         pytest.param({"ports": [{}, {}]}, {}, (), "spec.ports", id="one more port"),
+        pytest.param({"ports": [{"network": {"filter": {"tags": []}}}]}, {}, (), "spec.ports", id="an empty filter"),
         pytest.param({"ports": [{"adminStateUp": False}]}, {}, (), "spec.ports", id="a port that is down"),
         pytest.param({"rootVolume": {"sizeGiB": 10}}, {}, (), "spec.rootVolume", id="root volume"),
         pytest.param({"configDrive": True}, {}, (), "spec.configDrive", id="config drive"),

@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
+from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
 from capo.controllers.openstackcluster.tests.world import COUNTS_OF_FULL, FULL, MANAGED, World
 from capo.controllers.tests.stage import killed_at_write, killed_when
+from capo.engine.conditions import timestamp
+from capo.kube.kinds import OPENSTACK_CLUSTER
 
 KUBERNETES_WRITES = 22
 CLOUD_WRITES = 15
@@ -128,3 +131,26 @@ def test_a_delete_that_goes_wrong_once_is_made_good(world: World, number: int) -
     world.fault(match={"writes_only": True, "nth": number}, effect={"status": 500})
 
     gone(world)
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["created", "never created"])
+def test_an_intent_of_the_endpoints_floating_ip_does_not_outlive_the_endpoint(world: World, is_there: bool) -> None:
+    world.up(**MANAGED)
+    address_id = world.record("fip-api")
+    resources = world.status()["resources"]
+    kept = [record for record in resources["records"] if record["role"] != "fip-api"]
+    intent = {"kind": "floating_ip", "role": "fip-api", "since": timestamp(world.clock.now())}
+    status = {"resources": {"records": kept, "pending": [intent]}}
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": status})  # the endpoint was written, the record was not
+    if not is_there:
+        world.member.ask("DELETE", f"/network/v2.0/floatingips/{address_id}")
+
+    world.start()
+    world.settle(for_s=300)
+
+    assert world.status()["resources"]["pending"] == []
+    assert world.record("fip-api") == (address_id if is_there else None)
+    world.remove()
+    world.settle(for_s=300)
+    assert world.is_gone()
+    assert world.made() == {}

@@ -27,3 +27,19 @@ def test_zones_come_when_they_are_up_and_go_when_they_are_gone(
     listed: list[dict[str, Any]], known: tuple[str, ...], expected: list[str]
 ) -> None:
     assert zones.usable(listed, known) == expected
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        pytest.param((), "", id="none is asked for"),
+        pytest.param(("a", "b"), "", id="all are offered"),
+        pytest.param(
+            ("z", "a", "y"),
+            "controlPlaneAvailabilityZones: no availability zone y, z in Nova",
+            id="those that are not offered are named",
+        ),
+    ],
+)
+def test_a_zone_for_the_control_plane_that_is_not_offered_is_named(wanted: tuple[str, ...], message: str) -> None:
+    assert zones.note(wanted, ["a", "b"]) == message
