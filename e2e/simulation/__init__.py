@@ -1,0 +1,1 @@
+"""Deterministic simulation: the whole manager in one thread, in virtual time, between simulated servers."""

@@ -1,0 +1,62 @@
+"""What kinds of Kubernetes itself have beyond the rules of all objects: as much as simulations meet."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Final
+
+from capo.kube.events import EVENT
+from capo.kube.kinds import NAMESPACE, SECRET, Kind
+
+Object = dict[str, Any]
+
+_OF_CORE_EVENTS: Final[Object] = {
+    "deprecatedSource": {},
+    "deprecatedFirstTimestamp": None,
+    "deprecatedLastTimestamp": None,
+}
+"""Fields of the same object in the core group."""
+
+
+def completed(kind: Kind, obj: Object) -> Object:
+    """Return an object with what its kind fills in."""
+    if kind == SECRET:
+        return _secret(obj)
+    if kind == NAMESPACE:
+        return _namespace(obj)
+    if kind == EVENT:
+        return {**obj, **{name: value for name, value in _OF_CORE_EVENTS.items() if name not in obj}}
+    return obj
+
+
+def terminating(kind: Kind, obj: Object) -> Object:
+    """Return an object whose deletion was asked for as its kind shows it."""
+    if kind == NAMESPACE:
+        return {**obj, "status": {**obj.get("status", {}), "phase": "Terminating"}}
+    return obj
+
+
+def is_finished(kind: Kind, obj: Object) -> bool:
+    """Return whether nothing but finalizers of metadata would hold an object that is being deleted."""
+    return kind != NAMESPACE or not (obj.get("spec") or {}).get("finalizers")
+
+
+def _secret(obj: Object) -> Object:
+    plain = obj.get("stringData")
+    if plain is None and "type" in obj:
+        return obj
+    secret = {name: value for name, value in obj.items() if name != "stringData"}
+    secret.setdefault("type", "Opaque")
+    if plain:
+        encoded = {name: base64.b64encode(text.encode()).decode() for name, text in plain.items()}
+        secret["data"] = {**(obj.get("data") or {}), **encoded}
+    return secret
+
+
+def _namespace(obj: Object) -> Object:
+    metadata = obj["metadata"]
+    labels = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
+    metadata = metadata if metadata.get("labels") == labels else {**metadata, "labels": labels}
+    is_new = "resourceVersion" not in metadata
+    spec = {"finalizers": ["kubernetes"]} if is_new else obj.get("spec") or {}
+    return {**obj, "metadata": metadata, "spec": spec, "status": obj.get("status") or {"phase": "Active"}}

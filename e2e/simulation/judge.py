@@ -1,0 +1,152 @@
+"""What must hold once nothing is disturbed any more: objects are ready, specs are in force, statuses are true."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from capo import names
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, OURS, Key
+from e2e.simulation.apiclient import Endpoint
+from e2e.simulation.objects import NAMESPACE, Object
+from e2e.simulation.truth import Lineage
+
+if TYPE_CHECKING:
+    from e2e.simulation.story import Story
+
+_READY_KINDS = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER)
+
+
+def is_ready(endpoint: Endpoint, key: Key) -> bool:
+    """Return whether an object is there, and ready in its newest generation."""
+    obj = endpoint.server.get(*key)
+    return obj is not None and _unready(obj) is None
+
+
+def fault(story: Story) -> str | None:
+    """Return what is not as it must be, None when all is well."""
+    if story.is_moving or story.applying:
+        return "users are still at it"
+    for lineage, obj in _judged(story):
+        if lineage.is_deleted:
+            return f"{lineage} is being deleted"
+        if text := _unready(obj) or _not_in_force(story, lineage, obj):
+            return f"{lineage}: {text}"
+    return None
+
+
+def _judged(story: Story) -> Iterator[tuple[Lineage, Object]]:
+    for lineage in story.truth.living():
+        if lineage.key.kind in _READY_KINDS and not lineage.is_evil and not lineage.is_lost:
+            obj = lineage.endpoint.server.get(*lineage.key)
+            if obj is not None and not (lineage.is_deleted and story.is_deleting):
+                yield lineage, obj
+
+
+def _unready(obj: Object) -> str | None:
+    conditions = (obj.get("status") or {}).get("conditions") or []
+    ready = next((c for c in conditions if c["type"] == "Ready"), None)
+    if ready is None:
+        return "no condition Ready"
+    if ready["status"] != "True":
+        return f"not ready: {ready['reason']}: {ready.get('message', '')[:300]}"
+    generation = obj["metadata"]["generation"]
+    if ready.get("observedGeneration") != generation:
+        return f"generation {generation} was not observed"
+    return None
+
+
+def _not_in_force(story: Story, lineage: Lineage, obj: Object) -> str | None:
+    if lineage.key.kind != OPENSTACK_CLUSTER:
+        return None
+    spec, status = obj["spec"], obj["status"]
+    wants_zones = not spec.get("controlPlaneOmitAvailabilityZone")
+    zones = status.get("failureDomains") or []
+    if any(bool(zone.get("controlPlane")) != wants_zones for zone in zones):
+        return f"controlPlaneOmitAvailabilityZone is not in force: {zones}"
+    return _bastion(story, lineage, spec) or _load_balancer(story, lineage, spec)
+
+
+def _bastion(story: Story, lineage: Lineage, spec: Object) -> str | None:
+    bastion = spec.get("bastion") or {}
+    wants = bool(bastion) and bastion.get("enabled", True) is not False
+    child = lineage.endpoint.server.get(OPENSTACK_SERVER, NAMESPACE, f"{lineage.key.name}-bastion")
+    if wants != (child is not None):
+        return f"the bastion is {'missing' if wants else 'still there'}"
+    if child is None:
+        return None
+    wanted = bastion["spec"]["flavor"]["filter"]["name"]
+    if child["spec"]["flavor"] != wanted:
+        return f"the bastion has flavor {child['spec']['flavor']}, wanted {wanted}"
+    server = story.simulation.cloud.table("compute", "servers").get((child.get("status") or {}).get("instanceID", ""))
+    return None if server is not None else "the bastion's server is not there"
+
+
+def _load_balancer(story: Story, lineage: Lineage, spec: Object) -> str | None:
+    balancer = (spec.get("apiServer") or {}).get("managedLoadBalancer")
+    if not balancer:
+        return None
+    wanted = set(balancer.get("allowedCIDRs") or ())
+    own = {r.id for r in story.truth.resources.values() if r.lineage is lineage}
+    for listener in story.simulation.cloud.table("load-balancer", "listeners").values():
+        if listener["id"] in own and not wanted <= set(listener.get("allowed_cidrs") or ()):
+            return f"allowedCIDRs are not in force: {listener.get('allowed_cidrs')}"
+        if listener["id"] in own and not wanted and listener.get("allowed_cidrs"):
+            return f"allowedCIDRs are still in force: {listener.get('allowed_cidrs')}"
+    return _members(story, lineage, own)
+
+
+def _members(story: Story, lineage: Lineage, own: set[str]) -> str | None:
+    """Every control plane machine has its member, and nobody else has one."""
+    wanted = {
+        address["address"]
+        for obj in lineage.endpoint.server.list(OPENSTACK_MACHINE)
+        for address in (obj.get("status") or {}).get("addresses") or ()
+        if address["type"] == "InternalIP" and _family(obj) == lineage.key.name
+    }
+    members = story.simulation.cloud.table("load-balancer", "members").values()
+    present = {member["address"] for member in members if member["pool_id"] in own}
+    return None if wanted == present else f"members of the API's pool: {sorted(present)}, machines: {sorted(wanted)}"
+
+
+def _family(obj: Object) -> str:
+    return str((obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL, ""))
+
+
+def status_fault(story: Story) -> str | None:
+    """Return what a status says that the clouds do not show, None when they agree."""
+    for lineage, obj in _judged(story):
+        status = obj.get("status") or {}
+        resources = status.get("resources") or {}
+        if resources.get("pending"):
+            return f"{lineage}: creates are pending: {resources['pending']}"
+        for record in resources.get("records") or ():
+            known = story.truth.resources.get(record["id"])
+            if known is not None and known.kind == "members":
+                continue  # one machine's write adds those of all
+            if known is not None and known.body() is None:
+                return f"{lineage}: {record['role']} {record['id']} is recorded and gone"
+            if known is not None and known.lineage is not None and known.lineage is not lineage:
+                return f"{lineage}: {record['role']} {record['id']} is recorded and {known.lineage}'s"
+        if lineage.key.kind == OPENSTACK_SERVER and (text := _server(story, status)):
+            return f"{lineage}: {text}"
+    return None
+
+
+def _server(story: Story, status: Any) -> str | None:
+    server = story.simulation.cloud.table("compute", "servers").get(status.get("instanceID") or "")
+    if server is None:
+        return "its server is not in the cloud"
+    return None if status.get("instanceState") == server["status"] else f"shown as {status.get('instanceState')}"
+
+
+def left_objects(story: Story) -> str:
+    """Return which objects are not deleted yet, and why; empty when all are gone."""
+    left = []
+    for endpoint in story.endpoints():
+        for kind in (CLUSTER, MACHINE, *OURS):
+            for obj in endpoint.server.list(kind):
+                conditions = (obj.get("status") or {}).get("conditions") or []
+                why = next((c.get("message", "") for c in conditions if c["type"] == "Ready"), "")
+                left.append(f"{endpoint.name} {kind.kind} {obj['metadata']['name']}: {why[:200]}")
+    return "; ".join(left)

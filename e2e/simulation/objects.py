@@ -1,0 +1,100 @@
+"""What users of a management cluster apply: clusters, machines and servers, as manifests have them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any, Final
+
+import yaml
+
+from capo import names
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
+
+Object = dict[str, Any]
+
+NAMESPACE: Final = "default"
+IDENTITY: Final = {"name": "cloud", "cloudName": "sim"}
+IMAGE: Final[Object] = {"filter": {"name": "tiny-image"}}
+MACHINE_SPEC: Final[Object] = {"flavor": {"filter": {"name": "m1.small"}}, "image": IMAGE, "sshKeyName": "lab"}
+SERVER_SPEC: Final[Object] = {"flavor": "m1.small", "image": IMAGE, "sshKeyName": "lab"}
+USER_FINALIZERS: Final = {CLUSTER: "cluster.cluster.x-k8s.io", MACHINE: "machine.cluster.x-k8s.io"}
+
+
+def secret(name: str, clouds: Mapping[str, Any]) -> Object:
+    """Return a Secret with a clouds.yaml."""
+    text = yaml.safe_dump({"clouds": dict(clouds)}, sort_keys=False)
+    return _object(SECRET, name, data={"clouds.yaml": base64.b64encode(text.encode()).decode()})
+
+
+def server(name: str, network_id: str, *, spec: Mapping[str, Any]) -> Object:
+    """Return an OpenStackServer of its own, on a network of the user's."""
+    whole = {"identityRef": IDENTITY, **SERVER_SPEC, "ports": [{"network": {"id": network_id}}], **spec}
+    return _object(OPENSTACK_SERVER, name, spec=whole)
+
+
+def cluster(name: str) -> Object:
+    """Return a Cluster."""
+    ref = {"apiGroup": names.GROUP, "kind": OPENSTACK_CLUSTER.kind, "name": name}
+    made = _object(CLUSTER, name, spec={"infrastructureRef": ref})
+    made["metadata"]["finalizers"] = [USER_FINALIZERS[CLUSTER]]
+    return made
+
+
+def openstack_cluster(name: str, *, spec: Mapping[str, Any]) -> Object:
+    """Return an OpenStackCluster; Cluster API makes the Cluster its owner later."""
+    return _object(OPENSTACK_CLUSTER, name, spec={"identityRef": IDENTITY, **spec})
+
+
+def machine(name: str, cluster_name: str, *, is_control_plane: bool) -> Object:
+    """Return a Machine."""
+    ref = {"apiGroup": names.GROUP, "kind": OPENSTACK_MACHINE.kind, "name": name}
+    spec = {"clusterName": cluster_name, "bootstrap": {"dataSecretName": "boot"}, "infrastructureRef": ref}
+    made = _object(MACHINE, name, spec=spec)
+    made["metadata"] |= {
+        "labels": _labels(cluster_name, is_control_plane=is_control_plane),
+        "finalizers": [USER_FINALIZERS[MACHINE]],
+    }
+    return made
+
+
+def openstack_machine(name: str, cluster_name: str, *, is_control_plane: bool, owner: Mapping[str, Any]) -> Object:
+    """Return the OpenStackMachine of a Machine."""
+    made = _object(OPENSTACK_MACHINE, name, spec=dict(MACHINE_SPEC))
+    made["metadata"] |= {
+        "labels": _labels(cluster_name, is_control_plane=is_control_plane),
+        "ownerReferences": [owned_by(owner)],
+    }
+    return made
+
+
+def owned_by(owner: Mapping[str, Any]) -> Object:
+    """Return the reference by which an object names its owner."""
+    metadata = owner["metadata"]
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def bootstrap() -> Object:
+    """Return the Secret with bootstrap data."""
+    return _object(SECRET, "boot", data={"value": base64.b64encode(b"#cloud-config\n").decode()})
+
+
+def _labels(cluster_name: str, *, is_control_plane: bool) -> dict[str, str]:
+    labels = {names.CLUSTER_NAME_LABEL: cluster_name}
+    return labels | ({names.CONTROL_PLANE_LABEL: ""} if is_control_plane else {})
+
+
+def _object(kind: Kind, name: str, **parts: Any) -> Object:
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        **parts,
+    }

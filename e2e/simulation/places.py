@@ -1,0 +1,381 @@
+"""What the adversary does in management clusters and clouds that takes more than a line: moves, restores, takeovers."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from capo import names
+from capo.kube.kinds import (
+    CLUSTER,
+    MACHINE,
+    OPENSTACK_CLUSTER,
+    OPENSTACK_MACHINE,
+    OPENSTACK_SERVER,
+    OURS,
+    SECRET,
+    Key,
+    Kind,
+)
+from capo.simulator.keystone import CATALOG, INTERFACES, service_id
+from e2e.simulation import objects
+from e2e.simulation.apiclient import Endpoint
+from e2e.simulation.objects import NAMESPACE, Object
+from e2e.simulation.user import CloudUser
+
+if TYPE_CHECKING:
+    from e2e.simulation.story import Story
+
+SECOND_REGION: Final = "second.example"
+OTHER_HOST: Final = "other.example"
+MOVED: Final = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER)
+_TICK_S: Final = 2.0
+_ELSEWHERE: Final = "e2345672e2345"
+"""An owner id that no object here has."""
+_NAMESAKES: Final = (
+    ("volume", "/volume/v3/{project_id}/volumes", "s-root", "volume-root"),
+    ("port", "/network/v2.0/ports", "s-0", "port-0"),
+    ("network", "/network/v2.0/networks", "k8s-clusterapi-cluster-default-c", "network"),
+    ("security_group", "/network/v2.0/security-groups", "k8s-cluster-default-c-secgroup-worker", "group-worker"),
+)
+
+
+def patch_if_there(story: Story, key: Key, body: Object) -> None:
+    """Patch an object wherever it is by now, if it still is and is not being deleted."""
+    server = story.place.server
+    obj = server.get(*key)
+    if obj is not None and not obj["metadata"].get("deletionTimestamp"):
+        server.patch(*key, body)
+
+
+def mark_edited(story: Story, key: Key) -> None:
+    """Note that a user edited an object: what it had may go because of that."""
+    if lineage := story.truth.of(story.place, key):
+        lineage.is_edited = True
+
+
+def reverse(old: Any, patch: Any) -> Any:
+    """Return the merge patch that undoes another one."""
+    if not isinstance(patch, Mapping):
+        return old
+    present = old if isinstance(old, Mapping) else {}
+    return {
+        name: reverse(present.get(name), value) if isinstance(present.get(name), Mapping) else present.get(name)
+        for name, value in patch.items()
+    }
+
+
+# -- deletion ---------------------------------------------------------------------------------------------------------
+
+
+def delete_all(story: Story) -> None:
+    """Delete everything that users applied."""
+    for endpoint in story.endpoints():
+        for kind in (CLUSTER, OPENSTACK_SERVER):
+            for obj in endpoint.server.list(kind):
+                if kind is CLUSTER or not obj["metadata"].get("ownerReferences"):
+                    endpoint.server.delete(kind, NAMESPACE, obj["metadata"]["name"])
+
+
+def recreate(story: Story, machines: list[str]) -> None:
+    """Delete the server or the machines, and apply them again when they are gone."""
+    server = story.place.server
+    wanted: list[tuple[Key, Callable[[], None]]] = []
+    if story.plan.shape.server is not None:
+        spec = story.plan.shape.server
+        wanted.append((Key(OPENSTACK_SERVER, NAMESPACE, "s"), lambda: story.apply_server(spec)))
+    wanted += [(Key(MACHINE, NAMESPACE, name), lambda n=name: story.apply_machine(n)) for name in machines]  # type: ignore[misc]
+    for key, apply in wanted:
+        if server.get(*key) and key not in story.applying:
+            server.delete(*key)
+            _when_gone(story, key, apply)
+
+
+def _when_gone(story: Story, key: Key, apply: Callable[[], None]) -> None:
+    def look() -> None:
+        left = [k for k in (key, Key(OPENSTACK_MACHINE, NAMESPACE, key.name)) if story.place.server.get(*k)]
+        if left:
+            if not story.is_deleting:
+                story.scheduler.after(_TICK_S, look)
+        elif not story.is_deleting:
+            story.applying.remove(key)
+            apply()
+
+    story.applying.append(key)
+    story.scheduler.after(_TICK_S, look)
+
+
+# -- moves ------------------------------------------------------------------------------------------------------------
+
+
+def move(story: Story, source: Endpoint, target: Endpoint, *, is_deleted: bool = False) -> None:
+    """Move the cluster "c" with all that belongs to it. Source: clusterctl's object mover."""
+    cluster = source.server.get(CLUSTER, NAMESPACE, "c")
+    if cluster is None or cluster["metadata"].get("deletionTimestamp") or story.is_moving:
+        return
+    story.is_moving = True
+    source.server.patch(CLUSTER, NAMESPACE, "c", {"spec": {"paused": True}})
+    pause_s = story.random.uniform(0.1, 5.0)
+    story.scheduler.after(pause_s, lambda: _carry_over(story, source, target, is_deleted=is_deleted))
+
+
+def _carry_over(story: Story, source: Endpoint, target: Endpoint, *, is_deleted: bool) -> None:
+    moved = list(_graph(source))
+    uids: dict[str, str] = {}
+    for kind, obj in moved:
+        made = _copy(obj, uids)
+        key = Key(kind, NAMESPACE, obj["metadata"]["name"])
+        if kind in OURS and (lineage := story.truth.of(source, key)):
+            story.truth.inherited[target.name, key] = lineage
+        uids[obj["metadata"]["uid"]] = target.server.create(kind, made)["metadata"]["uid"]
+    for kind, obj in reversed(moved):
+        _forget(source, kind, obj["metadata"]["name"])
+    target.server.patch(CLUSTER, NAMESPACE, "c", {"spec": {"paused": None}})
+    story.is_moving = False
+    if is_deleted:
+        target.server.delete(CLUSTER, NAMESPACE, "c")
+
+
+def _graph(source: Endpoint) -> Iterator[tuple[Kind, Object]]:
+    """Yield the cluster and what belongs to it, owners first."""
+    server = source.server
+    owners: set[str] = set()
+    for kind in (CLUSTER, MACHINE, *MOVED):
+        for obj in server.list(kind):
+            refs = {ref["uid"] for ref in obj["metadata"].get("ownerReferences") or ()}
+            is_root = kind in (CLUSTER, MACHINE) and (
+                obj["metadata"]["name"] == "c" or obj["spec"].get("clusterName") == "c"
+            )
+            if is_root or refs & owners:
+                owners.add(obj["metadata"]["uid"])
+                yield kind, obj
+
+
+def _copy(obj: Object, uids: Mapping[str, str]) -> Object:
+    """Return an object as it is created in the target: without status, with the owners' new uids."""
+    metadata = {
+        k: v for k, v in obj["metadata"].items() if k in ("name", "namespace", "labels", "annotations", "finalizers")
+    }
+    refs = [
+        {**ref, "uid": uids[ref["uid"]]} for ref in obj["metadata"].get("ownerReferences") or () if ref["uid"] in uids
+    ]
+    kept = {key: copy.deepcopy(value) for key, value in obj.items() if key not in ("metadata", "status")}
+    return {**kept, "metadata": {**copy.deepcopy(metadata), **({"ownerReferences": refs} if refs else {})}}
+
+
+def _forget(source: Endpoint, kind: Kind, name: str) -> None:
+    body = {"metadata": {"annotations": {names.DELETE_FOR_MOVE_ANNOTATION: ""}, "finalizers": None}}
+    source.server.patch(kind, NAMESPACE, name, body)
+    source.server.delete(kind, NAMESPACE, name)
+
+
+# -- restores ---------------------------------------------------------------------------------------------------------
+
+
+def restore_statuses(story: Story, noted: list[tuple[Kind, Object]]) -> None:
+    """Write old statuses back over those of the same objects."""
+    server = story.home.server
+    for kind, old in noted:
+        present = server.get(kind, NAMESPACE, old["metadata"]["name"])
+        if present is not None and present["metadata"]["uid"] == old["metadata"]["uid"]:
+            server.put(kind, {**present, "status": copy.deepcopy(old.get("status") or {})}, subresource="status")
+
+
+def restore_etcd(story: Story, state: Any, *, is_live: bool) -> None:
+    """Bring etcd back to an older state; the manager is stopped for it unless ``is_live``."""
+    if not is_live:
+        story.manager.kill()
+    story.home.server.restore(state)
+    for lineage in story.truth.lineages.values():
+        if lineage.endpoint is story.home:
+            present = story.home.server.get(*lineage.key)
+            is_there = present is not None and present["metadata"]["uid"] == lineage.uid
+            if is_there and lineage.is_deleted:
+                lineage.is_lost = True
+            elif not is_there and not lineage.is_gone:
+                lineage.is_gone = lineage.is_lost = True
+            lineage.is_gone = not is_there
+    if not is_live:
+        story.scheduler.after(1.0, lambda: None if story.manager.is_running else story.manager.start())
+
+
+# -- credentials ------------------------------------------------------------------------------------------------------
+
+
+def swap_secret(story: Story, kind: str) -> None:
+    """Put other credentials into the Secret: a wrong user, another project, another region, another cloud."""
+    simulation = story.simulation
+    entry = copy.deepcopy(simulation.clouds_yaml()["sim"])
+    if kind == "user":
+        entry["auth"]["password"] = "wrong"
+    elif kind == "project":
+        entry["auth"] |= _other_project(story)
+    elif kind == "region":
+        _have_second_region(story)
+        entry["region_name"] = "RegionTwo"
+    else:
+        if OTHER_HOST not in simulation.network.sites:
+            simulation.add_cloud(OTHER_HOST)
+        entry = copy.deepcopy(simulation.clouds_yaml(OTHER_HOST)["sim"])
+    _put_secret(story, {"sim": entry})
+
+
+def put_secret_back(story: Story) -> None:
+    """Put the right credentials back."""
+    if story.place.server.get(SECRET, NAMESPACE, "cloud"):
+        _put_secret(story, story.simulation.clouds_yaml())
+
+
+def _put_secret(story: Story, clouds: Object) -> None:
+    story.place.server.patch(SECRET, NAMESPACE, "cloud", {"data": objects.secret("cloud", clouds)["data"]})
+
+
+def _other_project(story: Story) -> Object:
+    """Return the credentials of a user in a project of its own."""
+    admin = _admin(story)
+    path = "/identity/v3"
+    if not story.has_other_project:
+        story.has_other_project = True
+        project = admin.ask("POST", f"{path}/projects", {"project": {"name": "other", "domain_id": "default"}})[
+            "project"
+        ]
+        wanted = {"name": "other", "domain_id": "default", "password": "pw", "default_project_id": project["id"]}
+        user = admin.ask("POST", f"{path}/users", {"user": wanted})["user"]
+        for role in ("member", "load-balancer_member"):
+            found = admin.ask("GET", f"{path}/roles?name={role}")["roles"]
+            if found:
+                admin.ask("PUT", f"{path}/projects/{project['id']}/users/{user['id']}/roles/{found[0]['id']}")
+    return {"username": "other", "password": "pw", "project_name": "other"}
+
+
+def _admin(story: Story) -> CloudUser:
+    return CloudUser(story.simulation, "cloud.example", "sim-admin")
+
+
+def limit_listeners(story: Story, limit: int) -> None:
+    """Set the project's quota of listeners; -1 means none."""
+    path = f"/load-balancer/v2.0/lbaas/quotas/{story.user.project_id}"
+    _admin(story).ask("PUT", path, {"quota": {"listener": limit}})
+
+
+def _have_second_region(story: Story) -> None:
+    """Add a region to the catalogue whose services know the same tokens and have nothing."""
+    simulation = story.simulation
+    if SECOND_REGION in simulation.network.sites:
+        return
+    second = simulation.add_cloud(SECOND_REGION)
+    second.tokens = simulation.cloud.tokens
+    endpoints = simulation.cloud.table("identity", "endpoints")
+    for kind, _name, path in CATALOG:
+        for interface in INTERFACES:
+            host = "cloud.example" if kind == "identity" else SECOND_REGION
+            id_ = second.new_hex()
+            endpoints[id_] = {
+                "id": id_,
+                "interface": interface,
+                "region_id": "RegionTwo",
+                "region": "RegionTwo",
+                "service_id": service_id(kind),
+                "url": f"http://{host}" + path.format(project_id=story.user.project_id),
+                "enabled": True,
+            }
+
+
+# -- namesakes and claims ---------------------------------------------------------------------------------------------
+
+
+def make_namesake(story: Story, number: int, *, has_stamp: bool) -> None:
+    """Make a volume, a port, a network or a group that has the name of one of ours.
+
+    Args:
+        has_stamp: it carries the stamp of an owner elsewhere, as what another management cluster made.
+    """
+    user = story.user
+    kind, path, name, role = _NAMESAKES[number]
+    values: dict[str, Any] = {"name": name}
+    if kind == "port":
+        values["network_id"] = story.own_network["id"]
+    if kind == "volume":
+        values["size"] = 1
+    if has_stamp:
+        stamp = names.Stamp(_ELSEWHERE, role)
+        values |= (
+            {"metadata": {names.VOLUME_STAMP_KEY: str(stamp)}} if kind == "volume" else {"description": f"[{stamp}]"}
+        )
+    user.make(path.format(project_id=user.project_id), kind, **values)
+
+
+def place_evil(story: Story, *, copies_owner: bool) -> None:
+    """Apply an OpenStackServer whose annotations claim the server, or the owner id, of another one."""
+    server = story.home.server
+    victim = next((o for o in server.list(OPENSTACK_SERVER) if (o.get("status") or {}).get("instanceID")), None)
+    if victim is None or server.get(OPENSTACK_SERVER, NAMESPACE, "evil"):
+        return
+    made = objects.server("evil", story.own_network["id"], spec={})
+    claimed = (
+        {names.OWNER_ID_ANNOTATION: victim["metadata"]["annotations"][names.OWNER_ID_ANNOTATION]}
+        if copies_owner
+        else {names.TAKEN_OVER_ANNOTATION: victim["status"]["instanceID"]}
+    )
+    made["metadata"]["annotations"] = claimed
+    server.create(OPENSTACK_SERVER, made)
+    if lineage := story.truth.of(story.home, Key(OPENSTACK_SERVER, NAMESPACE, "evil")):
+        lineage.is_evil = True
+    story.scheduler.after(story.random.uniform(5.0, 60.0), lambda: _delete_if_there(story, "evil"))
+
+
+def _delete_if_there(story: Story, name: str) -> None:
+    if story.home.server.get(OPENSTACK_SERVER, NAMESPACE, name):
+        story.home.server.delete(OPENSTACK_SERVER, NAMESPACE, name)
+
+
+def claim_by_status(story: Story) -> None:
+    """Apply an OpenStackServer and write records of another one's resources into its status."""
+    server = story.home.server
+    victim = next((o for o in server.list(OPENSTACK_SERVER) if (o.get("status") or {}).get("instanceID")), None)
+    if victim is None or server.get(OPENSTACK_SERVER, NAMESPACE, "evil"):
+        return
+    server.create(OPENSTACK_SERVER, objects.server("evil", story.own_network["id"], spec={}))
+    if lineage := story.truth.of(story.home, Key(OPENSTACK_SERVER, NAMESPACE, "evil")):
+        lineage.is_evil = True
+    claimed = {name: copy.deepcopy(victim["status"][name]) for name in ("resources", "instanceID")}
+    server.patch(OPENSTACK_SERVER, NAMESPACE, "evil", {"status": claimed}, subresource="status")
+    story.scheduler.after(story.random.uniform(0.0, 60.0), lambda: _delete_if_there(story, "evil"))
+
+
+# -- takeover ---------------------------------------------------------------------------------------------------------
+
+
+def take_over(story: Story, namesake: str, *, is_deleted: bool) -> None:
+    """Remove what is ours alone from objects and cloud, as the Go provider leaves them, and start the manager."""
+    server = story.home.server
+    ours = [(kind, obj) for kind, obj in story.ours() if kind in MOVED]
+    if not ours or any(obj["metadata"].get("deletionTimestamp") for _, obj in ours):
+        return
+    story.manager.kill()
+    _unstamp(story)
+    for kind, obj in ours:
+        status = {name: value for name, value in (obj.get("status") or {}).items() if name != "resources"}
+        server.put(kind, {**obj, "status": status}, subresource="status")
+        annotations = {names.OWNER_ID_ANNOTATION: None, names.TAKEN_OVER_ANNOTATION: None}
+        server.patch(kind, NAMESPACE, obj["metadata"]["name"], {"metadata": {"annotations": annotations}})
+    if namesake:
+        user = story.user
+        user.make(f"/volume/v3/{user.project_id}/volumes", "volume", name=namesake, size=1)
+    if is_deleted:
+        story.delete_all()
+    story.scheduler.after(1.0, lambda: None if story.manager.is_running else story.manager.start())
+
+
+def _unstamp(story: Story) -> None:
+    for (service, _), table in story.simulation.cloud._tables.items():
+        if service == "identity":
+            continue
+        for body in table.values():
+            if stamp := names.stamp_in(str(body.get("description") or "")):
+                body["description"] = body["description"].removesuffix(f"[{stamp}]").rstrip()
+            if isinstance(body.get("tags"), list):
+                body["tags"] = [tag for tag in body["tags"] if not str(tag).startswith("capo:")]
+            if isinstance(body.get("metadata"), dict):
+                body["metadata"].pop(names.VOLUME_STAMP_KEY, None)

@@ -1,0 +1,174 @@
+"""What a seed simulates, as data: what users apply, how the machine behaves, and what the adversary does when.
+
+A plan is drawn from a seed, can be written down as JSON, and parts of its operations can be left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+Json = dict[str, Any]
+
+ADVERSARY_S: Final = 420.0
+"""For how long operations begin."""
+REST_S: Final = 90.0
+"""For how long everything goes on after the last of them."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What users apply.
+
+    Args:
+        server: an OpenStackServer of its own.
+        cluster: a Cluster, its spec beside what every one has; None: there is none.
+        machines: how many control plane machines it has.
+        is_network_given: the cluster is in a network of the user's, without an external one.
+        neighbour: another cluster with the same spec in the management cluster ``b``, which has a manager of its own.
+    """
+
+    server: Json | None = None
+    cluster: Json | None = None
+    machines: int = 0
+    neighbour: bool = False
+    is_network_given: bool = False
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How fast things are, and how the manager is set.
+
+    Args:
+        stall_rate: how often a thread gets no time, for ``stall_s`` at most.
+    """
+
+    switch_rate: float = 0.3
+    stall_rate: float = 0.0
+    stall_s: float = 10.0
+    latency_s: float = 0.02
+    watch_s: float = 0.05
+    sync_period_s: float = 3600.0
+    leader_elect: bool = False
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One thing that the adversary does.
+
+    Args:
+        feature: which; see ``adversary.FEATURES``.
+        at_s: when, after users applied their objects; with ``on`` not before then.
+        on: a regular expression: begin when the next request or write that it matches takes effect.
+        nth: not at the first one, but at this.
+        values: what it is done with.
+    """
+
+    feature: str
+    at_s: float = 0.0
+    on: str = ""
+    nth: int = 1
+    values: Json = field(default_factory=dict)
+
+    def ends_s(self) -> float:
+        """Return when it is over at the latest, with what it leaves to happen."""
+        lasting = (self.values.get(name) or 0.0 for name in ("for_s", "after_s", "back_s", "down_s"))
+        return self.at_s + max(lasting) + REST_S
+
+    def __str__(self) -> str:
+        """Return it in one line."""
+        when = f"at {self.at_s:.0f} s" + (f", on request {self.nth} of {self.on}" if self.on else "")
+        return f"{self.feature} {when} {self.values or ''}".rstrip()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything that a seed decides beside the schedule."""
+
+    seed: str
+    shape: Shape = field(default_factory=Shape)
+    tuning: Tuning = field(default_factory=Tuning)
+    operations: tuple[Operation, ...] = ()
+
+    def to_json(self) -> Json:
+        """Return the plan as JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Plan:
+        """Return the plan that was written down."""
+        return cls(
+            str(data["seed"]),
+            Shape(**data.get("shape", {})),
+            Tuning(**data.get("tuning", {})),
+            tuple(Operation(**each) for each in data.get("operations", ())),
+        )
+
+    def with_only(self, operations: Collection[Operation]) -> Plan:
+        """Return the plan with some of its operations."""
+        return dataclasses.replace(self, operations=tuple(operations))
+
+
+Draw = Callable[[random.Random, Shape], Operation | None]
+"""Draws one operation of a feature; None: it makes no sense for what users applied."""
+
+
+def draw(seed: str, features: Mapping[str, Draw]) -> Plan:
+    """Return the plan of a seed, with operations of some of these features."""
+    source = random.Random(f"plan {seed}")
+    shape = _shape(source)
+    chosen = source.sample(sorted(features), k=min(len(features), source.choice((1, 1, 2, 2, 3, 4))))
+    operations: list[Operation] = []
+    for _ in range(source.choice((1, 2, 2, 3, 4, 6)) if chosen else 0):
+        operation = features[source.choice(chosen)](source, shape)
+        if operation is not None:
+            operations.append(operation)
+    tuning = _tuning(source)
+    if "standby" in chosen:
+        tuning = dataclasses.replace(tuning, leader_elect=True)
+    if any(name.startswith("secret-") for name in chosen):
+        # A Secret is read again once in a sync period.
+        tuning = dataclasses.replace(tuning, sync_period_s=600.0)
+    return Plan(seed, shape, tuning, tuple(operations))
+
+
+def _shape(source: random.Random) -> Shape:
+    if source.random() < 0.4:
+        return Shape(server=_server(source), neighbour=source.random() < 0.15)
+    spec: Json = {"managedSubnets": [{"cidr": "10.6.0.0/24"}]}
+    if source.random() < 0.6:
+        spec["apiServer"] = {"managedLoadBalancer": {"enabled": True}}
+    if source.random() < 0.5:
+        spec["managedSecurityGroups"] = {"allowAllInClusterTraffic": True}
+    if source.random() < 0.5:
+        spec["bastion"] = {"enabled": True}
+    machines, neighbour = source.choice((0, 1, 1, 2)), source.random() < 0.3
+    is_given = "apiServer" in spec and source.random() < 0.3
+    if is_given:
+        spec["apiServer"]["enableFloatingIP"] = False
+        spec.pop("bastion", None)
+    return Shape(cluster=spec, machines=machines, neighbour=neighbour, is_network_given=is_given)
+
+
+def _server(source: random.Random) -> Json:
+    spec: Json = {}
+    if source.random() < 0.6:
+        spec["rootVolume"] = {"sizeGiB": 1}
+    if source.random() < 0.5:
+        spec["additionalBlockDevices"] = [{"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}]
+    return spec
+
+
+def _tuning(source: random.Random) -> Tuning:
+    return Tuning(
+        switch_rate=source.choice((0.0, 0.05, 0.3, 0.7)),
+        stall_rate=source.choice((0.0, 0.0, 0.001, 0.005)),
+        stall_s=source.choice((1.0, 10.0)),
+        latency_s=source.choice((0.005, 0.02, 0.2, 1.0)),
+        watch_s=source.choice((0.01, 0.05, 1.0, 5.0)),
+        sync_period_s=source.choice((600.0, 3600.0, 3600.0)),
+        leader_elect=source.random() < 0.1,
+    )

@@ -1,0 +1,119 @@
+"""A manager as a simulated process: started, killed, frozen, started again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from capo.controllers import all_controllers
+from capo.engine import reconciler
+from capo.engine.manager import Manager
+from capo.engine.worker import Result
+from capo.kube.client import Kube
+from capo.kube.connection import Connection
+from capo.kube.kinds import Key
+from capo.settings import Settings
+from e2e.simulation import primitives
+from e2e.simulation.apiclient import Endpoint
+from e2e.simulation.scheduler import Process, Scheduler
+
+NAMESPACE = "capo-system"
+
+
+@dataclass(frozen=True)
+class Actor:
+    """For whom a task works: one object of one management cluster."""
+
+    endpoint: Endpoint
+    key: Key
+    uid: str
+
+    def __str__(self) -> str:
+        """Return it as logs name it."""
+        return f"{self.endpoint.name} {self.key.kind.kind} {self.key.namespace}/{self.key.name}"
+
+
+class _Manager(Manager):
+    """A manager without sockets and signals."""
+
+    async def _listen(self, *_: object, **__: object) -> None:
+        """Serve nothing: neither probes nor metrics are asked for."""
+
+    def _catch_signals(self) -> None:
+        """Signals belong to the simulation itself."""
+
+
+@dataclass(eq=False)
+class Replica:
+    """One manager of a management cluster, through all its restarts."""
+
+    scheduler: Scheduler
+    endpoint: Endpoint
+    name: str
+    settings: Settings
+    skew_s: float = 0.0
+    process: Process | None = None
+    starts: int = 0
+
+    @property
+    def is_running(self) -> bool:
+        """Return whether a process of it runs."""
+        return self.process is not None and not self.process.is_dead
+
+    def start(self) -> None:
+        """Start the process."""
+        self.starts += 1
+        self.process = Process(f"{self.name}-{self.starts}", self.skew_s)
+        self.scheduler.note(f"start {self.process.name}")
+        self.scheduler.spawn(self._run, name=self.process.name, process=self.process)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        if self.process is not None:
+            self.scheduler.kill(self.process)
+
+    def freeze(self, seconds: float) -> None:
+        """Suspend the process for so long."""
+        if self.process is not None:
+            self.scheduler.freeze(self.process, seconds)
+
+    def step_clock(self, seconds: float) -> None:
+        """Set the wall clock of its machine forward or back."""
+        self.skew_s += seconds
+        if self.process is not None:
+            self.process.skew_s = self.skew_s
+
+    def _run(self) -> None:
+        loop = primitives.Loop()
+        kube = Kube(Connection(f"http://{self.endpoint.name}", namespace=NAMESPACE))
+        manager = _Manager(self.settings, kube, all_controllers, end_process=lambda _status: self._end())
+        loop.run_until_complete(manager.run())
+
+    def _end(self) -> None:
+        self.scheduler.note("process ends itself")
+        self.scheduler.end_process()
+
+
+def track_actors() -> None:
+    """Record in each task which object it reconciles, for as long as it does."""
+    reconcile = reconciler.Reconciler.reconcile
+
+    def tracked(self: Any, key: Key) -> Result:
+        task = primitives.scheduler().current
+        obj = self.tools.store.get(*key)
+        assert task is not None
+        if obj is not None:
+            host = self.tools.kube.connection.server.removeprefix("http://")
+            task.actor = Actor(_endpoint(host), key, obj["metadata"]["uid"])
+        try:
+            return reconcile(self, key)
+        finally:
+            task.actor = None
+
+    reconciler.Reconciler.reconcile = tracked  # type: ignore[method-assign]
+
+
+def _endpoint(host: str) -> Endpoint:
+    from e2e.simulation import apiclient
+
+    return apiclient.current().endpoints[host]

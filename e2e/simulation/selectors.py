@@ -1,0 +1,58 @@
+"""Label and field selectors of lists: equality and existence."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from e2e.simulation import refusals
+
+Object = dict[str, Any]
+Test = Callable[[Object], bool]
+
+
+@functools.lru_cache(maxsize=256)
+def of_labels(selector: str) -> Test:
+    """Return whether an object's labels match.
+
+    Raises:
+        Refusal: the selector asks for more than equality and existence.
+    """
+    tests = [_requirement(part.strip()) for part in selector.split(",") if part.strip()]
+
+    def matches(obj: Object) -> bool:
+        labels = obj["metadata"].get("labels") or {}
+        return all(test(labels) for test in tests)
+
+    return matches
+
+
+@functools.lru_cache(maxsize=256)
+def of_fields(selector: str) -> Test:
+    """Return whether an object's name and namespace match.
+
+    Raises:
+        Refusal: the selector names another field.
+    """
+    wanted = dict(part.replace("==", "=").split("=", 1) for part in selector.split(",") if "=" in part)
+    known = {"metadata.name": "name", "metadata.namespace": "namespace"}
+    for label in wanted:
+        if label not in known:
+            raise refusals.bad_request(f'field label "{label}" not supported')
+    pairs = [(known[label], value) for label, value in wanted.items()]
+    return lambda obj: all(obj["metadata"].get(name) == value for name, value in pairs)
+
+
+def _requirement(part: str) -> Callable[[Mapping[str, str]], bool]:
+    if "(" in part or " " in part:
+        raise refusals.bad_request(f"selector {part!r} is not simulated: only equality and existence are")
+    if "!=" in part:
+        name, _, value = part.partition("!=")
+        return lambda labels: labels.get(name) != value
+    if "=" in part:
+        name, _, value = part.replace("==", "=").partition("=")
+        return lambda labels: labels.get(name) == value
+    if part.startswith("!"):
+        return lambda labels: part[1:] not in labels
+    return lambda labels: part in labels

@@ -1,0 +1,432 @@
+"""A plan, played: users apply, the adversary acts, all of it is taken back, and the world is judged."""
+
+from __future__ import annotations
+
+import copy
+import random
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from capo.kube.kinds import (
+    CLUSTER,
+    MACHINE,
+    OPENSTACK_CLUSTER,
+    OPENSTACK_MACHINE,
+    OPENSTACK_SERVER,
+    OURS,
+    Key,
+    Kind,
+)
+from e2e.simulation import adversary, judge, objects, places
+from e2e.simulation.apiclient import Endpoint, Line, Written
+from e2e.simulation.network import Disturbance, Sent
+from e2e.simulation.objects import NAMESPACE
+from e2e.simulation.plan import Json, Operation, Plan
+from e2e.simulation.replica import Replica
+from e2e.simulation.simulation import SETTINGS, Simulation
+from e2e.simulation.truth import Violation
+
+READY_S: Final = 1200.0
+"""Once nothing is disturbed any more, everything must be as the spec wants it within this time."""
+DELETED_S: Final = 1500.0
+AFTERMATH_S: Final = 100.0
+IDLE_S: Final = 600.0
+IDLE_REQUESTS: Final = 18
+"""To OpenStack, of one manager in ten idle minutes."""
+IDLE_WRITES: Final = 3
+"""To Kubernetes: what a resync finds out of date is corrected once."""
+LOOK_S: Final = 3.0
+MAX_REQUESTS: Final = 6000
+MAX_WRITES: Final = 2500
+"""More requests to OpenStack, or writes to Kubernetes, than this in a plan of a quarter of an hour are a loop."""
+
+
+class Story:
+    """One plan, played."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        tuning = plan.tuning
+        self.simulation = Simulation(plan.seed, switch_rate=tuning.switch_rate)
+        self.simulation.scheduler.stall_s = tuning.stall_s
+        self.scheduler = self.simulation.scheduler
+        self.truth = self.simulation.truth
+        self.network = self.simulation.network
+        self.network.latency_s = tuning.latency_s
+        self.random = random.Random(f"story {plan.seed}")
+        # Renewed rarely: each renewal costs as much as a request that could show something.
+        election = {"lease_duration_s": 60.0, "renew_deadline_s": 40.0, "retry_period_s": 8.0}
+        self.settings = replace(
+            SETTINGS, sync_period_s=tuning.sync_period_s, leader_elect=tuning.leader_elect, **election
+        )
+        self.extra: list[Replica] = []
+        self.history: list[str] = []
+        self.is_calm = False
+        self.is_deleting = False
+        self.is_moving = False
+        self.has_other_project = False
+        self.applying: list[Key] = []
+        """What was deleted and is applied again as soon as it is gone."""
+        self._writes = 0
+        self._waiting: list[tuple[Operation, re.Pattern[str], list[int]]] = []
+        self._backs: list[Callable[[], None]] = []
+
+    # -- the plot ---------------------------------------------------------------------------------------------------
+
+    def play(self) -> Violation | None:
+        """Play the plan; return the first invariant that was broken, None when all held."""
+        for act in (self._set_up, self._disturb, self._calm, self._converge, self._delete):
+            act()
+            if self.truth.violation is not None:
+                break
+        return self.truth.violation
+
+    def _set_up(self) -> None:
+        simulation, tuning = self.simulation, self.plan.tuning
+        self.home = simulation.add_management("a")
+        self._tune(self.home)
+        self.user = simulation.user
+        self.own_network = self.user.network("own")
+        if self.plan.shape.neighbour:
+            self._set_up_neighbour()
+        self.manager = simulation.add_manager(self.home, settings=self.settings)
+        simulation.run(5.0)
+        self.apply()
+        self.scheduler.stall_rate = tuning.stall_rate
+        self.network.follow = self._requested
+        simulation.kube.watch = self._written
+
+    def _set_up_neighbour(self) -> None:
+        """A management cluster whose manager knows the project: it made a cluster there, and has just listed it."""
+        self.other = self.simulation.add_management("b")
+        self._tune(self.other)
+        self.simulation.add_manager(self.other, settings=replace(self.settings, leader_elect=False))
+        self.apply_cluster(self.other, "n", cidr="10.7.0.0/24")
+        self.simulation.run(300.0, lambda: judge.is_ready(self.other, Key(OPENSTACK_CLUSTER, NAMESPACE, "n")))
+
+    def _tune(self, endpoint: Endpoint) -> None:
+        endpoint.line.watch_s = self.plan.tuning.watch_s
+
+    def apply(self) -> None:
+        """Apply what the plan's users want."""
+        shape = self.plan.shape
+        if shape.server is not None:
+            self.apply_server(shape.server)
+        if shape.cluster is not None:
+            self.apply_cluster(self.home, "c", cidr="10.6.0.0/24")
+            for number in range(shape.machines):
+                self.apply_machine(f"m{number}")
+
+    def apply_server(self, spec: Json) -> None:
+        """Apply an OpenStackServer."""
+        made = objects.server("s", self.own_network["id"], spec=spec)
+        self.home.server.create(OPENSTACK_SERVER, made)
+
+    def apply_cluster(self, endpoint: Endpoint, name: str, *, cidr: str) -> None:
+        """Apply a Cluster with its OpenStackCluster."""
+        spec = copy.deepcopy(self.plan.shape.cluster or {})
+        if self.plan.shape.is_network_given and endpoint is self.home:
+            spec |= {"network": {"id": self.own_network["id"]}, "enableExternalNetwork": False}
+            spec.pop("managedSubnets", None)
+        else:
+            spec["managedSubnets"] = [{"cidr": cidr}]
+        if "bastion" in spec:
+            spec["bastion"]["spec"] = dict(objects.MACHINE_SPEC)
+        endpoint.server.create(CLUSTER, objects.cluster(name))
+        endpoint.server.create(OPENSTACK_CLUSTER, objects.openstack_cluster(name, spec=spec))
+
+    def apply_machine(self, name: str) -> None:
+        """Apply a Machine with its OpenStackMachine."""
+        server = self.place.server
+        made = server.create(MACHINE, objects.machine(name, "c", is_control_plane=True))
+        infra = objects.openstack_machine(name, "c", is_control_plane=True, owner=made)
+        server.create(OPENSTACK_MACHINE, infra)
+
+    def _disturb(self) -> None:
+        for operation in self.plan.operations:
+            self.scheduler.after(operation.at_s, lambda each=operation: self._due(each))  # type: ignore[misc]
+        self.simulation.run(max([each.ends_s() for each in self.plan.operations], default=0.0))
+        self._waiting.clear()
+        self.simulation.run(30.0)
+
+    def _due(self, operation: Operation) -> None:
+        if operation.on:
+            self._waiting.append((operation, re.compile(operation.on), [operation.nth]))
+        else:
+            self._act(operation)
+
+    def _act(self, operation: Operation) -> None:
+        if self.is_calm:
+            return
+        self.history.append(f"{self.scheduler.now_s:9.3f} {operation}")
+        self.scheduler.note(f"operation {operation.feature}")
+        adversary.act(self, operation)
+
+    def _calm(self) -> None:
+        """Take everything back and let every process run."""
+        self.is_calm = True
+        for back in [*self._backs]:
+            back()
+        self._backs.clear()
+        places.put_secret_back(self)  # a backup may have had the wrong one
+        self.network.disturbances.clear()
+        self.scheduler.stall_rate = 0.0
+        for replica in self.simulation.replicas:
+            if replica in self.extra:
+                replica.kill()
+            elif not replica.is_running:
+                replica.start()
+        self.simulation.run(1.0)
+
+    def _converge(self) -> None:
+        if not self.simulation.run(READY_S, lambda: judge.fault(self) is None):
+            self.truth.broken("not-recovered", judge.fault(self) or "")
+        self.simulation.run(AFTERMATH_S)
+        self.truth.check_roles()
+        self.truth.check_users()
+        if fault := judge.fault(self):
+            self.truth.broken("not-recovered", f"ready once, and then: {fault}")
+        if fault := judge.status_fault(self):
+            self.truth.broken("status-differs", fault)
+        self._idle()
+
+    def _idle(self) -> None:
+        """Nothing happens: a manager asks for a few lists, and writes next to nothing."""
+        self.simulation.run(IDLE_S)
+        requests, writes = self.network.requests, self._writes
+        self.simulation.run(IDLE_S)
+        asked, wrote = self.network.requests - requests, self._writes - writes
+        if asked > IDLE_REQUESTS * len(self.endpoints()):
+            self.truth.broken("too-many-requests", f"{asked} requests in ten idle minutes")
+        if wrote > IDLE_WRITES:
+            self.truth.broken("too-many-writes", f"{wrote} writes to Kubernetes in ten idle minutes")
+
+    def _delete(self) -> None:
+        self.delete_all()
+        if not self.simulation.run(DELETED_S, self._is_gone):
+            self.truth.broken("not-deleted", judge.left_objects(self))
+        self.simulation.run(AFTERMATH_S)
+        self.truth.check_nothing_left()
+        self.truth.check_users()
+
+    def _is_gone(self) -> bool:
+        return not judge.left_objects(self)
+
+    # -- when -------------------------------------------------------------------------------------------------------
+
+    def _requested(self, moment: str, sent: Sent) -> None:
+        if self.network.requests > MAX_REQUESTS:
+            self.truth.broken("too-many-requests", f"{self.network.requests} requests, {sent} the last")
+        self._happened(f"{moment}{sent.method} /{sent.service}{sent.path}")
+
+    def _written(self, written: Written) -> None:
+        self._writes += "/leases" not in written.path and "/events" not in written.path
+        if self._writes > MAX_WRITES:
+            self.truth.broken("too-many-writes", f"{self._writes} writes, {written.method} {written.path} the last")
+        self._happened(f"{written.method} {written.path}")
+
+    def _happened(self, line: str) -> None:
+        for entry in [*self._waiting]:
+            operation, pattern, left = entry
+            if pattern.search(line):
+                left[0] -= 1
+                if left[0] <= 0 and entry in self._waiting:
+                    self._waiting.remove(entry)
+                    if self.scheduler.current is None:
+                        self._act(operation)
+                    else:  # not in the middle of a task of the manager
+                        self.scheduler.after(0.0, lambda each=operation: self._act(each))  # type: ignore[misc]
+
+    def take_back(self, after_s: float, back: Callable[[], None]) -> None:
+        """Call back after so long, and before the world is judged in any case."""
+
+        def once() -> None:
+            if once in self._backs:
+                self._backs.remove(once)
+                back()
+
+        self._backs.append(once)
+        self.scheduler.after(after_s, once)
+
+    def when_ready(self, callback: Callable[[], None]) -> None:
+        """Call back as soon as everything is ready, unless it never is while the adversary acts."""
+        if self.is_calm or self.is_deleting:
+            return
+        if judge.fault(self) is None:
+            self.scheduler.note("everything is ready")
+            callback()
+        else:
+            self.scheduler.after(LOOK_S, lambda: self.when_ready(callback))
+
+    # -- what the adversary does --------------------------------------------------------------------------------------
+
+    def disturb(
+        self, kind: str, *, service: str, rate: float, left: int, seconds: float, for_s: float, only: str = ""
+    ) -> None:
+        """Disturb requests to a service for a while; POST alone with ``only``, and no logins."""
+
+        def covers(sent: Sent) -> bool:
+            return not only or (sent.is_create and sent.method == only)
+
+        disturbance = Disturbance(kind, service, rate, left, seconds, covers)
+        self.network.disturb(disturbance, for_s=for_s)
+
+    def cell(self, *, is_down: bool) -> None:
+        """Take the Nova cell that holds all servers away, or bring it back."""
+        from capo.simulator import nova_servers
+
+        nova_servers.set_cell(self.simulation.cloud, {"down": is_down})
+
+    def kill(self, down_s: float) -> None:
+        """Kill the manager; it is started again after a while."""
+        self.manager.kill()
+        self.scheduler.after(down_s, lambda: None if self.manager.is_running else self.manager.start())
+
+    def second_manager(self, for_s: float, *, is_standby: bool) -> None:
+        """Run a second manager beside the first for a while; a standby takes part in the election."""
+        if is_standby != self.plan.tuning.leader_elect:
+            return
+        second = self.simulation.add_manager(self.home, settings=self.settings)
+        self.extra.append(second)
+        self.take_back(for_s, second.kill)
+
+    def change_line(self, *, for_s: float, **values: Any) -> None:
+        """Change the way to the API server for a while."""
+        line = self.home.line
+        normal = Line(watch_s=self.plan.tuning.watch_s)
+        for name, value in values.items():
+            setattr(line, name, value)
+
+        def back() -> None:
+            for name in values:
+                setattr(line, name, getattr(normal, name))
+
+        self.take_back(for_s, back)
+
+    def edit(self, spec: Json, back_s: float) -> None:
+        """Edit the cluster's spec; if it is taken back, then after so long."""
+        key = Key(OPENSTACK_CLUSTER, NAMESPACE, "c")
+        server = self.place.server
+        obj = server.get(*key)
+        if obj is None or obj["metadata"].get("deletionTimestamp"):
+            return
+        places.mark_edited(self, key)
+        server.patch(*key, {"spec": spec})
+        if back_s:
+            original = places.reverse(obj["spec"], spec)
+            self.take_back(back_s, lambda: places.patch_if_there(self, key, {"spec": original}))
+
+    def recreate(self) -> None:
+        """Delete what users applied, but for the cluster, and apply it again when it is gone."""
+        names_ = (
+            [f"m{number}" for number in range(self.plan.shape.machines)] if self.plan.shape.cluster is not None else []
+        )
+        places.recreate(self, names_)
+
+    def delete_all(self) -> None:
+        """Delete everything that users applied, as they do."""
+        self.is_deleting = True
+        places.delete_all(self)
+
+    def move(self, *, is_deleted: bool, back_s: float | None) -> None:
+        """Move the cluster to the other management cluster, as ``clusterctl move`` does: once everything is made."""
+        self.when_ready(lambda: places.move(self, self.home, self.other, is_deleted=is_deleted))
+        if back_s is not None and not is_deleted:
+            self.scheduler.after(back_s, lambda: self.when_ready(lambda: places.move(self, self.other, self.home)))
+
+    def swap_secret(self, kind: str, for_s: float) -> None:
+        """Put other credentials into the Secret for a while.
+
+        Those of another place only once everything is made: what they make there could not be found from here again.
+        """
+        if kind == "user":
+            self._swap_secret(kind, for_s)
+        else:
+            self.when_ready(lambda: self._swap_secret(kind, for_s))
+
+    def _swap_secret(self, kind: str, for_s: float) -> None:
+        places.swap_secret(self, kind)
+        self.take_back(for_s, lambda: places.put_secret_back(self))
+
+    def make_namesake(self, number: int, *, has_stamp: bool) -> None:
+        """Make something as a user that has the name of something of ours."""
+        places.make_namesake(self, number, has_stamp=has_stamp)
+
+    def make_balancer(self) -> None:
+        """Make a load balancer as a user, in the user's network."""
+        values = {"vip_network_id": self.own_network["id"], "name": "theirs"}
+        self.user.make("/load-balancer/v2.0/lbaas/loadbalancers", "loadbalancer", **values)
+
+    def refuse_balancers(self, for_s: float) -> None:
+        """Set the project's quota of listeners to zero for a while, so that Octavia refuses load balancers."""
+        places.limit_listeners(self, 0)
+        self.take_back(for_s, lambda: places.limit_listeners(self, -1))
+
+    def place_evil(self, *, copies_owner: bool) -> None:
+        """Apply an object that claims what is another's."""
+        places.place_evil(self, copies_owner=copies_owner)
+
+    def claim_by_status(self) -> None:
+        """Apply an object whose status, written by hand, records what is another's."""
+        places.claim_by_status(self)
+
+    def restore_statuses(self, after_s: float, *, is_early: bool) -> None:
+        """Note all statuses now, and write them back after a while, as a tool for backups does."""
+
+        def note() -> None:
+            noted = list(self.ours())
+            self.scheduler.after(after_s, lambda: None if self.is_calm else places.restore_statuses(self, noted))
+
+        if is_early:
+            note()
+        else:
+            self.when_ready(note)
+
+    def restore_etcd(self, after_s: float, *, is_live: bool) -> None:
+        """Note the state of etcd now, and restore it after a while; with the manager stopped, or running.
+
+        Only once everything is made: of what is made after a backup nobody can know whose it is.
+        """
+
+        def note() -> None:
+            state, objects_then = self.home.server.snapshot(), self._uids()
+
+            def restore() -> None:
+                # Nobody can know whose resources are that were created for an object after the backup.
+                if not self.is_calm and self._uids() == objects_then:
+                    places.restore_etcd(self, state, is_live=is_live)
+
+            self.scheduler.after(after_s, restore)
+
+        self.when_ready(note)
+
+    def take_over(self, namesake: str, *, is_deleted: bool) -> None:
+        """Replace what is there by what the Go provider leaves, and start the manager after that."""
+        self.when_ready(lambda: places.take_over(self, namesake, is_deleted=is_deleted))
+
+    # -- what is there ----------------------------------------------------------------------------------------------
+
+    @property
+    def place(self) -> Endpoint:
+        """The management cluster in which the cluster is."""
+        for endpoint in (self.home, *([self.other] if self.plan.shape.neighbour else ())):
+            if endpoint.server.get(CLUSTER, NAMESPACE, "c"):
+                return endpoint
+        return self.home
+
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """Return all management clusters."""
+        return (self.home, self.other) if self.plan.shape.neighbour else (self.home,)
+
+    def _uids(self) -> list[str]:
+        """Return which objects of ours there are in the first management cluster, and which are being deleted."""
+        metadata = [obj["metadata"] for _, obj in self.ours()]
+        return sorted(f"{each['uid']} {'deletionTimestamp' in each}" for each in metadata)
+
+    def ours(self) -> Iterator[tuple[Kind, Json]]:
+        """Yield all objects of ours in the first management cluster."""
+        for kind in OURS:
+            for obj in self.home.server.list(kind):
+                yield kind, obj

@@ -1,0 +1,227 @@
+"""The simulated garbage collector leaves what the real one leaves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from capo.kube import client
+from capo.kube.kinds import NAMESPACE, SECRET
+from capo.local.rig import Rig
+from capo.local.testing import session_folder
+from e2e.simulation.tests.scenarios import JSON, MERGE, Json, Server
+from e2e.simulation.tests.servers import Real, Simulated, new_server, session_of
+
+HELD: Final = "example.org/held"
+FOREGROUND: Final = "foregroundDeletion"
+QUIET_S: Final = 3.0
+
+
+class Garden:
+    """Secrets that own each other, in a namespace.
+
+    Args:
+        settle: returns when the garbage collector has nothing left to do.
+    """
+
+    def __init__(self, server: Server, namespace: str, settle: Callable[[Garden], None]) -> None:
+        self.server, self.namespace, self._settle = server, namespace, settle
+        self.uids: dict[str, str] = {}
+        self.ask("POST", client.path(NAMESPACE, ""), {"metadata": {"name": namespace}})
+
+    def ask(self, method: str, path: str, body: Any = None, type_: str = JSON) -> Any:
+        status, answer = self.server.send(method, path, {}, type_, body)
+        assert status < 300, answer
+        return answer
+
+    def plant(self, name: str, *owners: str | Json, finalizers: tuple[str, ...] = (), blocks: bool = True) -> None:
+        references = [self.reference(owner, blocks) if isinstance(owner, str) else owner for owner in owners]
+        metadata = {"name": name, "ownerReferences": references, "finalizers": list(finalizers)}
+        made = self.ask("POST", client.path(SECRET, self.namespace), {"metadata": metadata})
+        self.uids[name] = made["metadata"]["uid"]
+
+    def reference(self, name: str, blocks: bool = True) -> Json:
+        known = {"apiVersion": "v1", "kind": "Secret", "name": name, "uid": self.uids[name]}
+        return {**known, "blockOwnerDeletion": blocks}
+
+    def delete(self, name: str, propagation: str = "Background") -> None:
+        self.ask("DELETE", client.path(SECRET, self.namespace, name), {"propagationPolicy": propagation})
+
+    def let_go(self, name: str) -> None:
+        self.ask("PATCH", client.path(SECRET, self.namespace, name), {"metadata": {"finalizers": None}}, MERGE)
+
+    def left(self) -> dict[str, str]:
+        """Return what is left of each object once everything is settled."""
+        self._settle(self)
+        return self.state()
+
+    def state(self) -> dict[str, str]:
+        items = self.ask("GET", client.path(SECRET, self.namespace))["items"]
+        return {item["metadata"]["name"]: _summary(item["metadata"]) for item in items}
+
+
+def _summary(metadata: Json) -> str:
+    parts = ["deleting"] if metadata.get("deletionTimestamp") else []
+    parts += metadata.get("finalizers") or []
+    parts += [f"of {owner['name']}" for owner in metadata.get("ownerReferences") or ()]
+    return " ".join(parts)
+
+
+def background(garden: Garden) -> None:
+    garden.plant("owner")
+    garden.plant("child", "owner")
+    garden.plant("grandchild", "child")
+    garden.plant("held", "owner", finalizers=(HELD,))
+    garden.delete("owner")
+
+    assert garden.left() == {"held": f"deleting {HELD} of owner"}
+
+
+def foreground(garden: Garden) -> None:
+    garden.plant("owner")
+    garden.plant("held", "owner", finalizers=(HELD,))
+    garden.plant("free", "owner", blocks=False)
+    garden.delete("owner", "Foreground")
+
+    assert garden.left() == {"owner": f"deleting {FOREGROUND}", "held": f"deleting {HELD} of owner"}
+    garden.let_go("held")
+    assert garden.left() == {}
+
+
+def foreground_below(garden: Garden) -> None:
+    garden.plant("owner")
+    garden.plant("child", "owner")
+    garden.plant("grandchild", "child", finalizers=(HELD,))
+    garden.delete("owner", "Foreground")
+
+    assert garden.left() == {
+        "owner": f"deleting {FOREGROUND}",
+        "child": f"deleting {FOREGROUND} of owner",
+        "grandchild": f"deleting {HELD} of child",
+    }
+    garden.let_go("grandchild")
+    assert garden.left() == {}
+
+
+def foreground_without_blocking(garden: Garden) -> None:
+    garden.plant("owner")
+    garden.plant("held", "owner", finalizers=(HELD,), blocks=False)
+    garden.delete("owner", "Foreground")
+
+    assert garden.left() == {"held": f"deleting {HELD} of owner"}
+
+
+def foreground_of_one_of_two(garden: Garden) -> None:
+    garden.plant("one")
+    garden.plant("two")
+    garden.plant("child", "one", "two")
+    garden.delete("one", "Foreground")
+
+    assert garden.left() == {"two": "", "child": "of two"}
+
+
+def orphans(garden: Garden) -> None:
+    garden.plant("owner")
+    garden.plant("child", "owner")
+    garden.delete("owner", "Orphan")
+
+    assert garden.left() == {"child": ""}
+
+
+def one_of_two_owners(garden: Garden) -> None:
+    garden.plant("one")
+    garden.plant("two")
+    garden.plant("child", "one", "two")
+    garden.delete("one")
+
+    assert garden.left() == {"two": "", "child": "of two"}
+
+
+def owners_never_seen(garden: Garden) -> None:
+    """After a restore references name uids that no object has."""
+    garden.plant("other")
+    unknown = {**garden.reference("other"), "uid": "3b4c0f2e-0000-0000-0000-000000000000"}
+    garden.plant("namesake", unknown)
+    garden.plant("child", {**unknown, "name": "nobody"})
+    garden.plant("held", {**unknown, "name": "nobody"}, finalizers=(HELD,))
+
+    assert garden.left() == {"other": "", "held": f"deleting {HELD} of nobody"}
+
+
+def recreated_owner(garden: Garden) -> None:
+    garden.plant("owner")
+    first = garden.reference("owner")
+    garden.delete("owner")
+    garden.plant("owner")
+    garden.plant("child", first)
+
+    assert garden.left() == {"owner": ""}
+
+
+def owner_of_unknown_kind(garden: Garden) -> None:
+    thing = {"apiVersion": "example.org/v1", "kind": "Thing", "name": "thing", "uid": "some-uid"}
+    garden.plant("child", thing)
+    garden.plant("gone")
+    gone = garden.reference("gone")
+    garden.delete("gone")
+    garden.plant("both", gone, thing)
+
+    assert garden.left() == {"child": "of thing", "both": "of gone of thing"}
+
+
+SCENARIOS: Final = (
+    background,
+    foreground,
+    foreground_below,
+    foreground_without_blocking,
+    foreground_of_one_of_two,
+    orphans,
+    one_of_two_owners,
+    owners_never_seen,
+    recreated_owner,
+    owner_of_unknown_kind,
+)
+
+
+def _name(scenario: Callable[[Garden], None]) -> str:
+    return scenario.__name__.replace("_", "-")
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=_name)
+def test_the_simulated_collector(scenario: Callable[[Garden], None]) -> None:
+    server = new_server()
+
+    def settle(_: Garden) -> None:
+        while server.collect_garbage(limit=1):
+            server.check_unchanged()
+
+    scenario(Garden(Simulated(server), _name(scenario), settle))
+
+
+@pytest.fixture(scope="module")
+def real(rigs_folder: Path) -> Iterator[Real]:
+    rig = Rig(session_folder(rigs_folder, "garbage"), say=print)
+    try:
+        rig.up("api")
+        rig.restart("kube-controller-manager")
+        with session_of(rig) as session:
+            yield Real(rig.url, session)
+    finally:
+        rig.down(wipe=True)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=_name)
+def test_the_real_collector(real: Real, scenario: Callable[[Garden], None]) -> None:
+    def settle(garden: Garden) -> None:
+        known, since_s = garden.state(), time.monotonic()
+        while time.monotonic() - since_s < QUIET_S:
+            time.sleep(0.1)
+            if (state := garden.state()) != known:
+                known, since_s = state, time.monotonic()
+
+    scenario(Garden(real, _name(scenario), settle))

@@ -1,0 +1,297 @@
+"""Who made what, whatever stamps and records say, and the invariants that every write to a cloud must keep.
+
+A resource belongs to the lineage of the object in whose pass it was made. A lineage is an object through moves and
+restores; what users make belongs to none. Nothing here reads what the provider wrote for itself, but for the role in a
+stamp at the moment of a create.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from capo import names
+from capo.kube.kinds import OURS, Key
+from capo.simulator.cloud import Cloud
+from capo.simulator.server import Reply
+from e2e.simulation.apiclient import Endpoint
+from e2e.simulation.network import Sent
+from e2e.simulation.replica import Actor
+
+_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_ENDING: Final = frozenset({"DELETED", "PENDING_DELETE", "deleting", "SOFT_DELETED"})
+
+
+@dataclass(frozen=True)
+class Violation:
+    """An invariant that was broken.
+
+    Args:
+        invariant: its name; known breaks are listed by it.
+        text: what happened.
+    """
+
+    invariant: str
+    text: str
+
+
+@dataclass(eq=False)
+class Lineage:
+    """One object of ours, through moves and restores.
+
+    Args:
+        family: the cluster's name, or the object's own where it belongs to none.
+        lent: ids of what users made and the object's spec names.
+    """
+
+    key: Key
+    endpoint: Endpoint
+    uid: str
+    family: str
+    is_edited: bool = False
+    is_deleted: bool = False
+    is_gone: bool = False
+    is_evil: bool = False
+    """A tenant who means harm applied it: it need not become ready."""
+    is_lost: bool = False
+    """A restore took the object away from its resources, or brought it back without them."""
+    lent: set[str] = field(default_factory=set)
+
+    def __str__(self) -> str:
+        """Return it as logs name it."""
+        return f"{self.key.kind.kind} {self.key.name}"
+
+
+@dataclass(eq=False)
+class Resource:
+    """Something in a cloud.
+
+    Args:
+        lineage: whose it is; None: a user's, or the cloud's own.
+        role: what its stamp said when it was made; None when it carried none.
+        is_repeat: the network made it by sending a request twice.
+    """
+
+    id: str
+    cloud: Cloud
+    service: str
+    kind: str
+    lineage: Lineage | None
+    role: str | None
+    made_s: float
+    sent_s: float
+    is_repeat: bool = False
+
+    def __str__(self) -> str:
+        """Return it as messages name it."""
+        return f"{self.kind} {self.role or ''} {self.id[:8]} of {self.lineage or 'a user'}"
+
+    def body(self) -> dict[str, Any] | None:
+        """Return it as the cloud has it; None when it is gone."""
+        return self.cloud.table(self.service, self.kind).get(self.id)
+
+    def is_there(self) -> bool:
+        """Return whether it is in the cloud and not on its way out."""
+        body = self.body()
+        if body is None:
+            return False
+        states = (body.get("status"), body.get("provisioning_status"), body.get("OS-EXT-STS:task_state"))
+        return not _ENDING.intersection(map(str, states))
+
+
+class Truth:
+    """All lineages and resources; the first violation is kept."""
+
+    def __init__(self) -> None:
+        self.lineages: dict[str, Lineage] = {}
+        self.resources: dict[str, Resource] = {}
+        self.violation: Violation | None = None
+        self.inherited: dict[tuple[str, Key], Lineage] = {}
+        """Lineages of objects that are about to be created under another uid."""
+
+    def broken(self, invariant: str, text: str) -> None:
+        """Note a violation, if it is the first."""
+        if self.violation is None:
+            self.violation = Violation(invariant, text)
+
+    # -- objects ----------------------------------------------------------------------------------------------------
+
+    def changed(self, endpoint: Endpoint, event: Any) -> None:
+        """Take a change of an object into account."""
+        if event.kind not in OURS:
+            return
+        metadata = event.obj["metadata"]
+        key = Key(event.kind, metadata.get("namespace") or "", metadata["name"])
+        lineage = self.lineages.get(metadata["uid"])
+        if lineage is None:
+            lineage = self._begin(endpoint, key, event.obj)
+        if lineage.uid != metadata["uid"]:
+            return  # a copy that was left behind by a move
+        is_moved = names.DELETE_FOR_MOVE_ANNOTATION in (metadata.get("annotations") or {})
+        if metadata.get("deletionTimestamp") and not is_moved:
+            lineage.is_deleted = True
+        if event.type == "DELETED" and not is_moved:
+            lineage.is_gone = True
+
+    def _begin(self, endpoint: Endpoint, key: Key, obj: dict[str, Any]) -> Lineage:
+        uid = obj["metadata"]["uid"]
+        lineage = self.inherited.pop((endpoint.name, key), None)
+        if lineage is not None:
+            lineage.endpoint, lineage.uid = endpoint, uid
+        else:
+            lineage = Lineage(key, endpoint, uid, _family(key, obj))
+        self.lineages[uid] = lineage
+        return lineage
+
+    def of(self, endpoint: Endpoint, key: Key) -> Lineage | None:
+        """Return the lineage of an object that exists."""
+        obj = endpoint.server.get(*key)
+        return self.lineages.get(obj["metadata"]["uid"]) if obj else None
+
+    def living(self) -> Iterator[Lineage]:
+        """Yield all lineages whose object exists, each once."""
+        for uid, lineage in self.lineages.items():
+            if lineage.uid == uid and not lineage.is_gone:
+                yield lineage
+
+    # -- resources --------------------------------------------------------------------------------------------------
+
+    def register_all(self, cloud: Cloud, now_s: float) -> None:
+        """Count everything in a new cloud as its own."""
+        for (service, _), table in cloud._tables.items():
+            if service != "identity":
+                self.register(cloud, list(table), now_s)
+
+    def register(self, cloud: Cloud, ids: Iterable[str], now_s: float) -> None:
+        """Count these as a user's."""
+        for id_ in ids:
+            if found := _located(cloud, id_):
+                service, kind, _ = found
+                self.resources[id_] = Resource(id_, cloud, service, kind, None, None, now_s, now_s)
+
+    def observe(self, cloud: Cloud, sent: Sent, reply: Reply, now_s: float, *, is_repeat: bool) -> None:
+        """Take a request that was carried out into account, and hold it against the invariants."""
+        if not sent.is_write or reply.status >= 400:
+            return
+        lineage = self._lineage(sent.actor)
+        if sent.actor is not None:
+            self._check_targets(sent, lineage)
+        for id_ in reply.call.created:
+            found = _located(cloud, id_)
+            if found:
+                service, kind, body = found
+                # One write adds the members of several machines; Octavia itself refuses two of one address.
+                role = None if kind == "members" else _role(body)
+                self._made(Resource(id_, cloud, service, kind, lineage, role, now_s, sent.sent_s, is_repeat))
+
+    def _lineage(self, actor: Any) -> Lineage | None:
+        return self.lineages.get(actor.uid) if isinstance(actor, Actor) else None
+
+    def _made(self, made: Resource) -> None:
+        twins = [r for r in self.twins(made) if r.is_there()]
+        self.resources[made.id] = made
+        if twins and not made.is_repeat and not any(twin.is_repeat for twin in twins):
+            self.broken("made-twice", f"{made} was made while there is {twins[0]}")
+
+    def twins(self, resource: Resource) -> list[Resource]:
+        """Return other resources of the same lineage and role, gone ones among them."""
+        if resource.role is None or resource.lineage is None:
+            return []
+        return [
+            r
+            for r in self.resources.values()
+            if r is not resource
+            and r.lineage is resource.lineage
+            and (r.kind, r.role) == (resource.kind, resource.role)
+        ]
+
+    def _check_targets(self, sent: Sent, lineage: Lineage | None) -> None:
+        for id_ in _ID.findall(sent.path):
+            target = self.resources.get(id_)
+            if target is None:
+                continue
+            if lineage is None:
+                self.broken("write-for-nobody", f"{sent} for {sent.actor}, which is no object of ours")
+            elif not _may_touch(sent, lineage, target):
+                self.broken("foreign-changed", f"{sent}: {target} is not {lineage}'s")
+            elif sent.method == "DELETE" and target.lineage is lineage:
+                self._check_cause(sent, lineage, target)
+
+    def _check_cause(self, sent: Sent, lineage: Lineage, target: Resource) -> None:
+        """A deletion has a cause: that of its object, an edit, or an older one of its role."""
+        if lineage.is_deleted or lineage.is_edited or target.role is None:
+            return
+        older = [r for r in self.twins(target) if r.is_there() and r.made_s <= target.made_s]
+        if not older:
+            self.broken(
+                "deleted-without-cause", f"{sent}: {target} was deleted, {lineage} was neither deleted nor edited"
+            )
+        if isinstance(sent.actor, Actor) and sent.actor.uid != lineage.uid:
+            self.broken("foreign-changed", f"{sent}: {lineage} lives in {lineage.endpoint.name} by now")
+
+    # -- at rest ----------------------------------------------------------------------------------------------------
+
+    def check_roles(self) -> None:
+        """Never two of a role."""
+        seen: dict[tuple[int, str, str], Resource] = {}
+        for resource in self.resources.values():
+            if resource.lineage is None or resource.role is None or not resource.is_there():
+                continue
+            place = (id(resource.lineage), resource.kind, resource.role)
+            if place in seen:
+                self.broken("two-of-a-role", f"{seen[place]} and {resource}")
+            seen[place] = resource
+
+    def check_nothing_left(self) -> None:
+        """Nothing is left of a lineage whose object is gone."""
+        gone = {id(lineage) for lineage in self.lineages.values() if lineage.is_gone and not lineage.is_lost}
+        left = [r for r in self.resources.values() if id(r.lineage) in gone and r.is_there()]
+        if left:
+            self.broken("left-behind", ", ".join(map(str, left[:8])))
+
+    def check_users(self) -> None:
+        """What users made is there, and as they made it unless they lent it."""
+        lent = {id_ for lineage in self.lineages.values() for id_ in lineage.lent}
+        for resource in self.resources.values():
+            is_users = resource.lineage is None and resource.kind in _LASTING and resource.id not in lent
+            if is_users and resource.body() is None:
+                self.broken("foreign-changed", f"{resource} is gone")
+
+
+_LASTING: Final = frozenset(
+    {"networks", "subnets", "routers", "servers", "volumes", "floatingips", "security_groups", "loadbalancers"}
+)
+
+
+def _may_touch(sent: Sent, lineage: Lineage, target: Resource) -> bool:
+    if target.lineage is lineage:
+        return True
+    if target.lineage is None:
+        return target.id in lineage.lent and sent.method != "DELETE"
+    is_family = target.lineage.family == lineage.family
+    is_member = "/pools/" in sent.path and target.kind in ("pools", "members")
+    return is_family and (sent.method != "DELETE" or is_member)
+
+
+def _located(cloud: Cloud, id_: str) -> tuple[str, str, dict[str, Any]] | None:
+    for (service, kind), table in cloud._tables.items():
+        if id_ in table:
+            return service, kind, table[id_]
+    return None
+
+
+def _role(body: dict[str, Any]) -> str | None:
+    texts = [
+        body.get("description"),
+        *(body.get("tags") or ()),
+        (body.get("metadata") or {}).get(names.VOLUME_STAMP_KEY),
+    ]
+    stamps = (names.stamp_in(str(text)) for text in texts if text)
+    return next((stamp.role for stamp in stamps if stamp), None)
+
+
+def _family(key: Key, obj: dict[str, Any]) -> str:
+    labels = obj["metadata"].get("labels") or {}
+    return str(labels.get(names.CLUSTER_NAME_LABEL, key.name))
