@@ -24,7 +24,7 @@ class SecurityGroupRuleSpec(Model):
     name: NonEmpty
     """Key of this entry in the list; not sent to OpenStack."""
     description: str | None = None
-    """Description of the rule. Default: none."""
+    """Description of the rule; a rule that exists in Neutron keeps the one that it has. Default: none."""
     direction: Literal["ingress", "egress"]
     """`ingress`, to the nodes, or `egress`, from the nodes."""
     ether_type: Literal["IPv4", "IPv6"] | None = None

@@ -34,11 +34,16 @@ def answer(body: bytes, kind: str) -> Json:
         MalformedReviewError: the body is no AdmissionReview.
     """
     version, request = review.read(body, group=GROUP, kind=KIND)
-    response = {"uid": request["uid"], **_verdict(request, kind)}
+    response = {"uid": request["uid"], **verdict(request, kind)}
     return {"apiVersion": version, "kind": KIND, "response": response}
 
 
-def _verdict(request: Json, kind: str) -> Json:
+def verdict(request: Json, kind: str) -> Json:
+    """Return the response to a request, without its uid.
+
+    Args:
+        kind: what the request must be about.
+    """
     if request.get("operation") not in ("CREATE", "UPDATE"):
         return {"allowed": True}
     try:

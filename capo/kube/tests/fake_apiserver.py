@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import ssl
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -46,10 +47,14 @@ class _Watcher:
 
 
 class FakeApiServer:
-    """Runs in a thread of its own; state may be changed from any thread."""
+    """Runs in a thread of its own; state may be changed from any thread.
 
-    def __init__(self, kinds: tuple[Kind, ...] = (*KINDS, *BUILT_IN)) -> None:
-        self.kinds = list(kinds)
+    Args:
+        tls: certificate to serve HTTPS with; None serves HTTP.
+    """
+
+    def __init__(self, kinds: tuple[Kind, ...] = (*KINDS, *BUILT_IN), *, tls: ssl.SSLContext | None = None) -> None:
+        self.kinds, self._tls = list(kinds), tls
         self.requests: list[tuple[str, str]] = []
         self.fail_next: list[tuple[Callable[[str, str], bool], int]] = []
         self.hang: Callable[[str, str], bool] = lambda _method, _path: False
@@ -78,7 +83,7 @@ class FakeApiServer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self.port}"
 
     def connection(self) -> Connection:
         return Connection(self.url, namespace="default")
@@ -170,7 +175,7 @@ class FakeApiServer:
         app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls)
         await site.start()
         self.port = self._runner.addresses[0][1]
 

@@ -1,0 +1,58 @@
+"""The admission chain of an update, in process: defaults, schema, CEL rules, conversion, validating webhook."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from capo.api import conversion, validation
+from capo.webhooks import admission
+from capo.webhooks.tests.table.places import Version
+from e2e.misoperation import structure
+from e2e.misoperation.structure import Cause
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an update comes to.
+
+    Args:
+        obj: as it is stored, with defaults and in the version of the request.
+        causes: why it is refused; empty when it is admitted.
+    """
+
+    obj: Json
+    causes: tuple[Cause, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def is_admitted(self) -> bool:
+        """Whether the update takes place."""
+        return not self.causes
+
+
+def update(version: Version, old: Json, new: Json) -> Verdict:
+    """Return the verdict on an update of an object, both in the same version."""
+    schema = version.root["properties"]["spec"]
+    obj = new | {"spec": structure.defaulted(schema, new["spec"])}
+    if causes := structure.causes(schema, obj["spec"], "spec", old=old["spec"]):
+        return Verdict(obj, tuple(causes))
+    if version.kind not in validation.KINDS:
+        return Verdict(obj)
+    return _reviewed(version, old, obj)
+
+
+def _reviewed(version: Version, old: Json, new: Json) -> Verdict:
+    """Ask the webhook; it is shown both objects in the version that it looks at."""
+    wanted = f"{version.crd['spec']['group']}/{admission.VERSION_OF[version.kind]}"
+    shown = [obj if obj["apiVersion"] == wanted else conversion.convert(obj, wanted) for obj in (old, new)]
+    request = {"uid": "one", "operation": "UPDATE", "name": "one", "oldObject": shown[0], "object": shown[1]}
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    response = admission.answer(json.dumps(review).encode(), version.kind)["response"]
+    if response["allowed"]:
+        return Verdict(new, warnings=tuple(response.get("warnings", ())))
+    found = response["status"]["details"]["causes"]
+    return Verdict(new, tuple(Cause(cause["field"], cause["message"]) for cause in found))

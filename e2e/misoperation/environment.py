@@ -1,0 +1,182 @@
+"""Running objects of each kind, in virtual time: engine and controllers as they are, a simulated cloud over HTTP."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Self
+
+from capo import names
+from capo.controllers.openstackfloatingippool.subject import FloatingIPPoolSubject
+from capo.controllers.tests.stage import NAMESPACE
+from capo.engine.reconciler import Reconciler
+from capo.engine.turn import Tools
+from capo.kube import kinds
+from capo.kube.errors import Invalid
+from capo.kube.kinds import (
+    CLUSTER,
+    MACHINE,
+    OPENSTACK_CLUSTER,
+    OPENSTACK_CLUSTER_IDENTITY,
+    OPENSTACK_FLOATING_IP_POOL,
+    OPENSTACK_MACHINE,
+    OPENSTACK_SERVER,
+    OURS,
+    SECRET,
+    Key,
+    Kind,
+)
+from e2e.faults.virtual import NAME, Object, Theatre
+from e2e.misoperation import bases, rows, structure
+from e2e.misoperation.structure import Json
+
+KINDS: Final = {kind.kind: kind for kind in OURS}
+SCHEMAS: Final = {version.kind: version.root["properties"]["spec"] for version in rows.STORED}
+BUILD_S: Final = 900.0
+RESYNC_S: Final = 90.0
+"""How long before the end of a wait every object is reconciled once more, as each resync does."""
+
+
+class Environment(Theatre):
+    """A manager with all controllers, and the running object of a kind.
+
+    Args:
+        kind: whose object is edited.
+    """
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = KINDS[kind]
+        self.kube.before_write = self._validate
+        self._furnish()
+        PLACE[kind](self)
+        assert self.play(for_s=BUILD_S, until=self.is_well), self.messages()
+        self.play(for_s=BUILD_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    @property
+    def key(self) -> Key:
+        """Return the key of the object that is edited."""
+        return Key(self.kind, NAMESPACE if self.kind.is_namespaced else "", NAME)
+
+    def object(self) -> Object:
+        """Return the object that is edited."""
+        found = self.kube.get(*self.key)
+        assert found is not None
+        return found
+
+    def write(self, obj: Object) -> None:
+        """Write the object as a user does, with a new generation."""
+        generation = obj["metadata"].get("generation", 0) + 1
+        self.put(self.kind, obj | {"metadata": obj["metadata"] | {"generation": generation}})
+
+    def is_well(self) -> bool:
+        """Return whether everything is up, and nothing is under way."""
+        ours = self.ours()
+        shown = [c for obj in ours for c in (obj.get("status") or {}).get("conditions") or ()]
+        ready = [c for c in shown if c["type"] == "Ready"]
+        is_up = len(ready) == len(ours) and all(c["status"] == "True" for c in shown if c["type"] != "Paused")
+        expected = PARTS[self.kind.kind]
+        return is_up and self.is_settled() and {obj["kind"] for obj in ours} >= expected
+
+    def wait(self, for_s: float) -> None:
+        """Let time pass, with a resync before the end."""
+        # Cluster API has nothing to do any more, so that its part, which copies many objects, is left out.
+        self.settle(for_s=for_s - RESYNC_S)
+        for key in self.kube.objects:
+            if any(controller.kind == key.kind for controller in self.controllers):
+                self._wake(key)
+        self.settle(for_s=RESYNC_S)
+
+    def _validate(self, verb: str, key: Key, body: Mapping[str, Any]) -> None:
+        """Refuse an object of ours as the API server does, when the manager creates it."""
+        if verb == "create" and key.kind in OURS:
+            causes = structure.causes(SCHEMAS[key.kind.kind], body["spec"], "spec")
+            if causes:
+                raise Invalid(", ".join(f"{cause.field}: {cause.message}" for cause in causes), status=422)
+
+    def _furnish(self) -> None:
+        """Create what the specs refer to, as a user does."""
+        self.network()
+        self.put_secret(bases.SECOND_SECRET)
+        for name in (bases.GROUP, bases.SECOND_GROUP):
+            made = self.member.make("/network/v2.0/security-groups", "security_group", name=name)
+            self.member.ask("PUT", f"/network/v2.0/security-groups/{made['id']}/tags/{bases.TAG}")
+        group = {"name": bases.SERVER_GROUP, "policies": ["soft-anti-affinity"]}
+        headers = {"OpenStack-API-Version": "compute 2.15"}
+        self.member.ask("POST", "/compute/v2.1/os-server-groups", {"server_group": group}, headers=headers)
+        self.cloud.counter.reset()
+
+
+def place(environment: Environment, kind: Kind, spec: Json, **metadata: Any) -> Object:
+    """Place an object of ours with the defaults that the API server fills in."""
+    whole = structure.defaulted(SCHEMAS[kind.kind], spec)
+    return environment.put(kind, {"metadata": {"name": NAME, **metadata}, "spec": whole})
+
+
+def _owned_by(owner: Object) -> list[Object]:
+    metadata = owner["metadata"]
+    api_version = "cluster.x-k8s.io/v1beta2"
+    return [{"apiVersion": api_version, "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}]
+
+
+def place_cluster(environment: Environment, spec: Json = bases.CLUSTER) -> None:
+    """Place a Cluster of Cluster API and its OpenStackCluster."""
+    ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": NAME}
+    cluster = environment.put(CLUSTER, {"metadata": {"name": NAME}, "spec": {"infrastructureRef": ref}})
+    labels = {names.CLUSTER_NAME_LABEL: NAME}
+    place(environment, OPENSTACK_CLUSTER, spec, labels=labels, ownerReferences=_owned_by(cluster))
+
+
+def place_control_plane(environment: Environment) -> None:
+    """Place a cluster with its first control plane machine."""
+    place_cluster(environment)
+    labels = {names.CLUSTER_NAME_LABEL: NAME, names.CONTROL_PLANE_LABEL: ""}
+    ref = {"apiGroup": names.GROUP, "kind": "OpenStackMachine", "name": NAME}
+    spec = {"clusterName": NAME, "bootstrap": {"dataSecretName": "boot"}, "infrastructureRef": ref}
+    environment.put(SECRET, {"metadata": {"name": "boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
+    machine = environment.put(MACHINE, {"metadata": {"name": NAME, "labels": labels}, "spec": spec})
+    place(environment, OPENSTACK_MACHINE, bases.MACHINE, labels=labels, ownerReferences=_owned_by(machine))
+
+
+def place_server(environment: Environment) -> None:
+    """Place an OpenStackServer that stands alone."""
+    place(environment, OPENSTACK_SERVER, bases.OPENSTACK_SERVER)
+
+
+def place_pool(environment: Environment) -> None:
+    """Place a pool, and start the controller that serves none."""
+    tools = Tools(environment.kube, environment.store, environment.events, environment.clock, environment.settings)  # type: ignore[arg-type]
+    environment.controllers.append(Reconciler(FloatingIPPoolSubject(), tools))
+    place(environment, OPENSTACK_FLOATING_IP_POOL, bases.POOL)
+
+
+def place_identity(environment: Environment) -> None:
+    """Place an OpenStackClusterIdentity, and a cluster that uses it."""
+    environment.put(kinds.NAMESPACE, {"metadata": {"name": NAMESPACE, "labels": {"team": "one"}}})
+    data = {"clouds.yaml": base64.b64encode(environment.simulator.clouds_yaml.read_bytes()).decode()}
+    metadata = {"name": "lent", "namespace": "vault"}
+    environment.put(SECRET, {"metadata": metadata, "data": data})
+    place(environment, OPENSTACK_CLUSTER_IDENTITY, bases.CLUSTER_IDENTITY)
+    identity = {"type": "ClusterIdentity", "name": NAME, "cloudName": "sim"}
+    place_cluster(environment, {"identityRef": identity, "managedSubnets": [{"cidr": bases.CIDR}]})
+
+
+PLACE: Final[dict[str, Callable[[Environment], None]]] = {
+    "OpenStackCluster": place_control_plane,
+    "OpenStackMachine": place_control_plane,
+    "OpenStackServer": place_server,
+    "OpenStackFloatingIPPool": place_pool,
+    "OpenStackClusterIdentity": place_identity,
+}
+"""By kind; the templates have no controller, so nothing runs for them."""
+PARTS: Final[dict[str, set[str]]] = {
+    "OpenStackCluster": {"OpenStackCluster", "OpenStackMachine", "OpenStackServer"},
+    "OpenStackMachine": {"OpenStackCluster", "OpenStackMachine", "OpenStackServer"},
+    "OpenStackServer": {"OpenStackServer"},
+    "OpenStackFloatingIPPool": set(),
+    "OpenStackClusterIdentity": {"OpenStackCluster"},
+}
+"""The kinds of which something must be there when all is well."""
