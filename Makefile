@@ -14,7 +14,7 @@ CLOUD ?= simulator
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build test test-full check format rig-up rig-down crash crash-sample openstack-up openstack-down contract servers contract-record e2e-kind bench demo demo-end release changelog
+.PHONY: help venv build test test-full check format rig-up rig-down crash crash-sample upgrade upgrade-sample simulation openstack-up openstack-down contract servers contract-record e2e-kind bench demo demo-end release changelog
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -34,7 +34,8 @@ test: build ## run unit tests, then integration tests on a rig and the simulator
 	$(BIN)/pytest -m "$(TESTS)"
 
 test-full: export CONVERSION_OBJECTS = 10000
-test-full: test ## the same with 10,000 random objects of each kind and version converted there and back
+test-full: export MISOPERATION = all
+test-full: test ## the same with every wrong value, and 10,000 random objects of each kind and version converted there and back
 
 check: $(STAMP) ## what has to hold before a commit: format, lint, types, layers, generated files
 	$(BIN)/ruff format --check .
@@ -54,7 +55,20 @@ crash: build ## have every write and every route of servers, clusters and bastio
 crash-sample: export CRASH_SECONDS ?= 150
 crash-sample: crash ## as much of it as a few minutes allow, other parts for each commit
 
-e2e-kind: $(STAMP) ## the demo's scenario in a kind cluster (needs docker or podman, Go, and the network)
+upgrade: build $(if $(filter lab,$(CLOUD)),openstack-up) ## upgrade from the released version and downgrade to it at every write (an hour; CLOUD=lab: once)
+	$(BIN)/pytest -m "$(if $(filter lab,$(CLOUD)),lab,crash)" e2e/upgrade
+
+upgrade-sample: export CRASH_SECONDS ?= 75
+upgrade-sample: upgrade ## as much of it as two minutes allow, other parts for each commit
+
+SEEDS ?= 100
+FIRST ?= 1
+PLAYED = $(if $(SEED),--seed $(SEED),$(if $(PLAN),--plan $(PLAN),--seeds $(SEEDS) --first $(FIRST)))
+
+simulation: $(STAMP) ## search for broken invariants: SEEDS=<number> (FIRST=<number>), or SEED=<one>, or PLAN=<file>
+	$(BIN)/python -m e2e.simulation $(PLAYED) --reduce $(SIMULATION_FLAGS)
+
+e2e-kind: $(STAMP) ## the image as the Deployment runs it, and the demo's scenario in kind (needs docker or podman, Go, network)
 	$(BIN)/pytest -m kind e2e/kind
 
 demo: build $(if $(filter lab,$(CLOUD)),openstack-up) ## a whole cluster up and down (CLOUD=lab, CLOUD=<name>, KEEP=1)

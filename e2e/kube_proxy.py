@@ -102,6 +102,7 @@ class KubeProxy:
 
     Attributes:
         writes: how many writes came since :meth:`count_anew`.
+        written: method and path of every write that came.
         last_write_s: when the last one came, on the monotonic clock.
         hold_s: every event of a watch comes so much later.
         has_echoes: every event of a watch is followed by all states that the object had before.
@@ -112,6 +113,7 @@ class KubeProxy:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self.writes = 0
+        self.written: list[str] = []
         self.last_write_s = 0.0
         self.hold_s = 0.0
         self.has_echoes = False
@@ -179,6 +181,7 @@ class KubeProxy:
         if request.method == "GET" or any(part in request.path for part in UNCOUNTED):
             return None
         self.writes += 1
+        self.written.append(f"{request.method} {request.path}")
         self.last_write_s = time.monotonic()
         order = self._order
         if order is None or self.writes - self._ordered_at != order.nth:

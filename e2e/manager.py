@@ -52,6 +52,11 @@ class Manager:
         assert self._process is not None
         return self._process.pid
 
+    @property
+    def was_started(self) -> bool:
+        """Return whether a process was ever started."""
+        return self._process is not None
+
     def start(self) -> None:
         """Start the process; it is not waited for."""
         arguments = [f"--kubeconfig={self.kubeconfig}", *self.flags]

@@ -18,6 +18,8 @@ from capo.local.errors import NotReadyError
 from capo.version import VERSION
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from capo.local.clusterctl import Clusterctl
     from capo.local.rig import Rig
 
@@ -111,12 +113,13 @@ def arguments(rig: Rig) -> list[str]:
     return list(container["args"])
 
 
-def start(rig: Rig, *more: str) -> None:
+def start(rig: Rig, *more: str, python: Path | None = None) -> None:
     """Have the installed manager running as a process of the rig, ready.
 
     Args:
         rig: where it is installed.
         more: flags after those of the Deployment.
+        python: interpreter of an environment in which another version is installed; None runs this one.
     """
     kubeconfig = rig.service_account_kubeconfig(components.NAMESPACE, components.SERVICE_ACCOUNT)
     ports = rig.ports
@@ -130,5 +133,8 @@ def start(rig: Rig, *more: str) -> None:
         f"--health-addr={health}",
         f"--diagnostics-address=127.0.0.1:{ports['capo-metrics']}",
     )
-    argv = [sys.executable, "-m", "capo", "run", *arguments(rig), *elsewhere, *more]
-    rig.start(MANAGER, argv, env={"POD_NAMESPACE": components.NAMESPACE}, ready_url=f"http://{health}/readyz")
+    argv = [str(python or sys.executable), "-m", "capo", "run", *arguments(rig), *elsewhere, *more]
+    env = {"POD_NAMESPACE": components.NAMESPACE}
+    if python:  # neither the process nor its children import from the working directory
+        env["PYTHONSAFEPATH"] = "1"
+    rig.start(MANAGER, argv, env=env, ready_url=f"http://{health}/readyz")

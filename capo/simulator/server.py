@@ -8,11 +8,13 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import parse_qsl
 
 from aiohttp import web
-from multidict import CIMultiDict
+from multidict import CIMultiDict, MultiDict
 
 from capo.simulator import admin
 from capo.simulator.cloud import Cloud
@@ -27,11 +29,41 @@ UNKNOWN_ROUTE: Final = "(unknown)"
 ANSWER_READ_S: Final = 0.05
 
 
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A request as it came, whatever brought it.
+
+    Args:
+        url: Scheme, host and port that the client used, without a path.
+    """
+
+    method: str
+    url: str
+    path: str
+    query_string: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer as it leaves, with what was noted about the request."""
+
+    status: int
+    headers: CIMultiDict[str]
+    body: bytes
+    call: Call
+
+
 @dataclass(slots=True)
 class Exchange:
-    """A request on its way: what came, where it goes, what is noted about it."""
+    """A request on its way: where it goes, what is noted about it.
 
-    raw: web.Request
+    Args:
+        transport: The connection it came by; None when it came by none.
+    """
+
+    transport: asyncio.BaseTransport | None
     request: Request
     call: Call
     route: Route | None = None
@@ -60,14 +92,34 @@ class Server:
         if service is None:
             LOG.warning("no such service path=%s", raw.path)
             return web.Response(status=404, text="no such service\n")
-        exchange = await self._open(raw, service)
+        incoming = Incoming(
+            raw.method, f"{raw.scheme}://{raw.host}", raw.path, raw.query_string, raw.headers, await raw.read()
+        )
+        exchange = self._open(incoming, service, raw.transport)
         started = time.perf_counter()
         self.cloud.counter.arrive(exchange.call)
         try:
-            return await self._play(exchange)
+            return await self._play(exchange, raw)
         finally:
             exchange.call.duration_ms = round((time.perf_counter() - started) * 1000, 3)
             self.cloud.counter.finish(exchange.call)
+
+    def answer(self, incoming: Incoming) -> Reply:
+        """Do at once what a request asks, without a connection; latency and ordered faults do not count.
+
+        Raises:
+            LookupError: No service has this path.
+        """
+        self.cloud.run_due()
+        service = self._service_of(incoming.path)
+        if service is None:
+            raise LookupError(f"no such service: {incoming.path}")
+        exchange = self._open(incoming, service, None)
+        self.cloud.counter.arrive(exchange.call)
+        response = self._effect(exchange)
+        exchange.call.status = response.status
+        self.cloud.counter.finish(exchange.call)
+        return Reply(response.status, self._headers(exchange, response), response.payload(), exchange.call)
 
     def _service_of(self, path: str) -> Service | None:
         for service in self.services:
@@ -75,17 +127,17 @@ class Server:
                 return service
         return None
 
-    async def _open(self, raw: web.Request, service: Service) -> Exchange:
+    def _open(self, raw: Incoming, service: Service, transport: asyncio.BaseTransport | None) -> Exchange:
         cloud = self.cloud
         request = Request(
             cloud=cloud,
             service=service,
             method=raw.method,
             path=raw.path.removeprefix(service.prefix) or "/",
-            base_url=f"{raw.scheme}://{raw.host}",
-            query=raw.query,
+            base_url=raw.url,
+            query=MultiDict(parse_qsl(raw.query_string, keep_blank_values=True)),
             headers=raw.headers,
-            raw=await raw.read(),
+            raw=raw.body,
         )
         call = Call(
             number=0,
@@ -99,7 +151,7 @@ class Server:
             request_id=request.request_id,
             user_agent=raw.headers.get("User-Agent", ""),
         )
-        exchange = Exchange(raw, request, call)
+        exchange = Exchange(transport, request, call)
         self._authenticate(exchange)
         self._route(exchange)
         return exchange
@@ -128,7 +180,7 @@ class Server:
             )
             exchange.refusal = fault
 
-    async def _play(self, exchange: Exchange) -> web.StreamResponse:
+    async def _play(self, exchange: Exchange, raw: web.Request) -> web.StreamResponse:
         call = exchange.call
         latency = self.cloud.timings.latency_of(call.service, call.method, call.route)
         if latency:
@@ -137,9 +189,9 @@ class Server:
         if order is None:
             return self._answer(exchange, self._effect(exchange))
         call.fault = order.id
-        return await self._strike(exchange, order)
+        return await self._strike(exchange, order, raw)
 
-    async def _strike(self, exchange: Exchange, order: Order) -> web.StreamResponse:
+    async def _strike(self, exchange: Exchange, order: Order, raw: web.Request) -> web.StreamResponse:
         effect = order.effect
         await self.cloud.pause(effect.delay_s)
         if effect.hang is not None:
@@ -151,7 +203,7 @@ class Server:
                 kill(effect.kill)
             return self._cut(exchange)
         if effect.kill is not None:
-            return await self._kill(exchange, effect)
+            return await self._kill(exchange, effect, raw)
         if effect.cut == "before":
             return self._cut(exchange)
         if effect.status is not None:
@@ -161,7 +213,7 @@ class Server:
             self.cloud.after(effect.again, lambda: self._take_effect(exchange))
         return self._cut(exchange) if effect.cut == "after" else self._answer(exchange, response)
 
-    async def _kill(self, exchange: Exchange, effect: Effect) -> web.StreamResponse:
+    async def _kill(self, exchange: Exchange, effect: Effect, raw: web.Request) -> web.StreamResponse:
         assert effect.kill is not None  # noqa: S101 - the caller looked
         if effect.when == "before":
             kill(effect.kill)
@@ -171,7 +223,7 @@ class Server:
             kill(effect.kill)
             return self._cut(exchange)
         answer = self._answer(exchange, response)
-        await answer.prepare(exchange.raw)
+        await answer.prepare(raw)
         await answer.write_eof()
         await asyncio.sleep(ANSWER_READ_S)
         kill(effect.kill)
@@ -214,21 +266,26 @@ class Server:
             LOG.exception("handler failed service=%s method=%s path=%s", service.name, request.method, request.path)
             return service.render_fault(Fault(500, "Unexpected API Error.", INTERNAL), request)
 
-    @staticmethod
-    def _answer(exchange: Exchange, response: Response) -> web.Response:
+    @classmethod
+    def _answer(cls, exchange: Exchange, response: Response) -> web.Response:
         exchange.call.status = response.status
+        headers = cls._headers(exchange, response)
+        return web.Response(status=response.status, body=response.payload() or None, headers=headers)
+
+    @staticmethod
+    def _headers(exchange: Exchange, response: Response) -> CIMultiDict[str]:
         headers = CIMultiDict(response.headers)
         # The cloud's own time, as in its resources' time stamps.
         headers.setdefault("Date", email.utils.format_datetime(exchange.request.cloud.now(), usegmt=True))
         exchange.request.service.decorate(exchange.request, headers)
         if response.body is not None or response.text is not None:
             headers.setdefault("Content-Type", response.content_type)
-        return web.Response(status=response.status, body=response.payload() or None, headers=headers)
+        return headers
 
     @staticmethod
     def _cut(exchange: Exchange) -> web.Response:
-        if exchange.raw.transport is not None:
-            exchange.raw.transport.close()
+        if exchange.transport is not None:
+            exchange.transport.close()
         return web.Response(status=500)
 
 

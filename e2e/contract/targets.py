@@ -99,11 +99,11 @@ def _held_lab() -> Iterator[None]:
 
 
 def _labctl(action: str) -> None:
-    environment = {**os.environ, "LAB_DIR": str(_lab_folder())}
+    environment = {**os.environ, "LAB_DIR": str(lab_folder())}
     subprocess.run([sys.executable, str(LABCTL), action, *WORKERS], check=True, timeout=60, env=environment)
 
 
-def _lab_folder() -> Path:
+def lab_folder() -> Path:
     """Return where ``up.sh`` puts the lab."""
     cache = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(os.environ.get("LAB_DIR") or f"{cache}/openstack-lab").expanduser()
@@ -122,7 +122,7 @@ def running(name: str) -> Iterator[Target]:
 
 
 def _lab() -> Target:
-    ours = _lab_folder() / "clouds.yaml"
+    ours = lab_folder() / "clouds.yaml"
     path = Path(os.environ.get("OS_CLIENT_CONFIG_FILE", ours)).expanduser()
     if not path.exists():
         pytest.fail(f"{path} is not there: start the services with `make openstack-up`")

@@ -1,8 +1,9 @@
 """Processes of ``capo run`` that start in no time: forked off one that has imported everything.
 
 A crash run starts two managers, and most of what a start costs is imports. What runs in the fork is ``capo run``
-with the same flags. The nursery itself is ``python -m e2e.crash.nursery``: an order a line on its standard input, the
-process id of the manager on its standard output; it ends, and all managers with it, when its input does.
+with the same flags. The nursery itself is this file, run by the interpreter of the version that is started: an order a
+line on its standard input, the process id of the manager on its standard output; it ends, and all managers with it,
+when its input does.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import ctypes
 import importlib
 import json
 import os
+import pkgutil
 import select
 import signal
 import subprocess
@@ -22,21 +24,8 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 PR_SET_PDEATHSIG: Final = 1
-MODULES: Final = (
-    "capo.cli.run",
-    "capo.controllers.identity",
-    "capo.controllers.openstackcluster.subject",
-    "capo.controllers.openstackfloatingippool.subject",
-    "capo.controllers.openstackmachine.subject",
-    "capo.controllers.openstackserver.subject",
-    "capo.engine.feed",
-    "capo.engine.manager",
-    "capo.engine.reconciler",
-    "capo.openstack.cloud",
-    "capo.openstack.transport",
-    "capo.webhooks.server",
-    "capo.webhooks.supervisor",
-)
+PACKAGES: Final = ("cli", "contract", "controllers", "engine", "kube", "openstack", "webhooks")
+"""Packages of ``capo`` that a manager imports, in every version."""
 
 
 @dataclass
@@ -88,17 +77,23 @@ class Offspring:
 
 
 class Nursery:
-    """Starts managers; a context manager, threads may share it."""
+    """Starts managers; a context manager, threads may share it.
 
-    def __init__(self, log: Path) -> None:
+    Args:
+        log: file for its errors.
+        python: interpreter of the environment in which ``capo`` is installed.
+    """
+
+    def __init__(self, log: Path, python: Path | str = sys.executable) -> None:
         with log.open("ab") as errors:
+            # It and its children import what is installed in the environment, not what the working directory has.
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "e2e.crash.nursery"],
+                [str(python), str(Path(__file__).absolute())],
+                env={**os.environ, "PYTHONSAFEPATH": "1"},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                cwd=Path(__file__).parents[2],
             )
         self._lock = threading.Lock()
 
@@ -126,7 +121,7 @@ class Nursery:
 
 def main() -> None:
     """Fork a manager for each order."""
-    for name in MODULES:
+    for name in modules():
         importlib.import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
     for line in sys.stdin:
@@ -134,6 +129,16 @@ def main() -> None:
         if process_id == 0:
             os._exit(_run(json.loads(line)))
         print(process_id, flush=True)
+
+
+def modules() -> list[str]:
+    """Return the modules that a manager may import, tests left out."""
+    packages = [f"capo.{name}" for name in PACKAGES]
+    found = list(packages)
+    for package in packages:
+        below = pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}.")
+        found += [each.name for each in below if ".tests" not in each.name]
+    return found
 
 
 def _run(order: dict[str, Any]) -> int:
@@ -145,8 +150,9 @@ def _run(order: dict[str, Any]) -> int:
     os.dup2(log, 1)
     os.dup2(log, 2)
     os.environ.update(order["environment"])
-    run = importlib.import_module("capo.cli.run")
-    status: int = run.main(order["arguments"])
+    entry = importlib.import_module("capo.__main__")
+    print(f"capo is imported from {Path(entry.__file__ or '').parent}", flush=True)
+    status: int = entry.main(["run", *order["arguments"]])
     return status
 
 

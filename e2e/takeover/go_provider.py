@@ -86,14 +86,32 @@ def _hold(rig: Rig, spec: Json) -> None:
 def rewrite(rig: Rig, path: str) -> None:
     """Have an object and its status without what is ours alone, written in the version of its path."""
     for where in (path, f"{path}/status"):
-        obj = rig.api.get(path)
-        for annotation in _OUR_ANNOTATIONS:
-            (obj["metadata"].get("annotations") or {}).pop(annotation, None)
-        status = obj.get("status") or {}
-        for conditions in (status.get("conditions"), _v1beta2(status).get("conditions")):
-            if conditions:
-                conditions[:] = [c for c in conditions if c["type"] not in _OUR_CONDITIONS]
-        rig.api.request("PUT", where, json=obj)
+        rig.api.request("PUT", where, json=without_ours(rig.api.get(path)))
+
+
+def without_ours(obj: Json) -> Json:
+    """Return an object without our annotations and conditions; it is changed."""
+    for annotation in _OUR_ANNOTATIONS:
+        (obj["metadata"].get("annotations") or {}).pop(annotation, None)
+    status = obj.get("status") or {}
+    for conditions in (status.get("conditions"), _v1beta2(status).get("conditions")):
+        if conditions:
+            conditions[:] = [c for c in conditions if c["type"] not in _OUR_CONDITIONS]
+    return obj
+
+
+def pruned(value: Any, schema: Json) -> Any:
+    """Return a value without the fields that a structural schema does not have, as its API server would store it."""
+    if schema.get("x-kubernetes-preserve-unknown-fields"):
+        return value
+    if isinstance(value, list):
+        return [pruned(each, schema.get("items", {})) for each in value]
+    if not isinstance(value, dict):
+        return value
+    fields, others = schema.get("properties", {}), schema.get("additionalProperties")
+    known = {name: pruned(each, fields[name]) for name, each in value.items() if name in fields}
+    more = {name: pruned(each, others) for name, each in value.items() if name not in fields} if others else {}
+    return known | more
 
 
 def _v1beta2(status: Json) -> Json:
@@ -112,12 +130,13 @@ def wait_stored_as(rig: Rig, path: str, version: str) -> None:
     wait_until(f"{path} is stored as {version}", is_stored, every_s=0.5)
 
 
-def unstamp(simulator: Simulator) -> None:
-    """Have no stamp of ours on anything in the cloud."""
+def unstamp(simulator: Simulator, *, project: str | None = None) -> None:
+    """Have no stamp of ours on anything in the cloud, or in one of its projects."""
 
     def change() -> None:
         for body in bodies(simulator):
-            _unstamp(body)
+            if project is None or project in (body.get("project_id"), body.get("tenant_id")):
+                _unstamp(body)
 
     simulator.call(change)
 

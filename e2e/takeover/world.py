@@ -65,13 +65,17 @@ class World:
 
     def make_cluster(self) -> None:
         """Have a cluster with load balancer and bastion, one control plane machine and one worker Running."""
+        self.apply_cluster()
+        self.until_running(workers=1)
+
+    def apply_cluster(self) -> None:
+        """Apply that cluster."""
         variables = self.clusterctl.variables
         manifests = self.clusterctl.cluster(CLUSTER, namespace=NAMESPACE, kubernetes=variables["KUBERNETES_VERSION"])
         for obj in manifests:
             if obj["kind"] == "OpenStackMachineTemplate" and obj["metadata"]["name"].endswith("md-0"):
                 obj["spec"]["template"]["spec"] |= WORKER_SPEC
         self.rig.apply(story.with_bastion(manifests, variables))
-        self.until_running(workers=1)
 
     def until_running(self, *, workers: int) -> None:
         """Wait until the machines are Running and the bastion is reachable."""

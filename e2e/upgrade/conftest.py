@@ -1,0 +1,74 @@
+"""Both versions, what all runs share, and a summary at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+
+from capo.local.rig import Rig
+from e2e import sampling
+from e2e.crash.ground import ground as ground_of
+from e2e.crash.nursery import Nursery
+from e2e.takeover import go_provider
+from e2e.upgrade import installation
+from e2e.upgrade.installation import Installation, Version
+from e2e.upgrade.matrix import ROLLING_UPDATES, Matrix, Setting
+from e2e.upgrade.situations import SITUATIONS, TAKEOVER
+
+MATRIX: Final = pytest.StashKey[Matrix]()
+
+
+@pytest.fixture(scope="package")
+def installations() -> dict[Version, Installation]:
+    """The present and the released version."""
+    return {"present": installation.present(), "released": installation.released()}
+
+
+@pytest.fixture(scope="package")
+def setting(
+    api_server: Rig, installations: dict[Version, Installation], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Setting]:
+    """What all runs share."""
+    folder = tmp_path_factory.mktemp("upgrade")
+    with (
+        ground_of(api_server, folder) as ground,
+        Nursery(folder / "released.log", installations["released"].python) as released,
+    ):
+        yield Setting(ground, installations, {"present": ground.nursery, "released": released})
+
+
+@pytest.fixture(scope="package")
+def matrix(request: pytest.FixtureRequest, setting: Setting) -> Matrix:
+    """All runs of the tests that were selected, over."""
+    made = Matrix(setting, sampling.limit_s(), sampling.seed())
+    params = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
+    wanted = [(each["route"], each["situation"]) for each in params if {"route", "situation"} <= each.keys()]
+    request.config.stash[MATRIX] = made
+    made.run(wanted)
+    return made
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print how many runs there were, which failed and which were left out."""
+    matrix = config.stash.get(MATRIX, None)
+    if matrix is None:
+        return
+    terminalreporter.section("upgrade runs")
+    for run in matrix.runs:
+        if run.fault:
+            terminalreporter.line(f"failed after {run.seconds:.0f} s: {run.point}: {run.fault.splitlines()[0]}")
+        elif not run.is_reached:
+            terminalreporter.line(f"write not reached: {run.point}")
+    failed = sum(bool(run.fault) for run in matrix.runs)
+    terminalreporter.line(
+        f"{len(matrix.runs)} runs in {matrix.seconds:.0f} s, {failed} of them failed; "
+        f"{len(matrix.left_out)} left out for time; seed {matrix.seed}"
+    )
+    for line in matrix.summary():
+        terminalreporter.line(f"left out: {line}")
+    if TAKEOVER not in SITUATIONS:
+        terminalreporter.line(f"left out: {TAKEOVER}: the Go provider's kinds are absent: {go_provider.CRDS}")
+    for case in sampling.LEFT_OUT.get(ROLLING_UPDATES, ()):
+        terminalreporter.line(f"left out: {ROLLING_UPDATES}: {case}")

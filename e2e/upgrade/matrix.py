@@ -1,0 +1,368 @@
+"""All runs of a test session: each starts a situation with one version and hands it over to the other in the middle.
+
+Kinds are those of a whole API server, so runs go on in waves: all of a wave interrupt their first manager, then the
+kinds are those of the next leg, then all go on.
+"""
+
+from __future__ import annotations
+
+import collections
+import hashlib
+import math
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from capo.local import manifests
+from e2e.crash.campaign import CLOUD_WAYS, KUBE_WAYS, summary
+from e2e.crash.campaign import Point as CrashPoint
+from e2e.crash.ground import Ground
+from e2e.crash.nursery import Nursery
+from e2e.crash.scenarios import Scenario
+from e2e.kube_proxy import Strike
+from e2e.upgrade.installation import Installation, Version
+from e2e.upgrade.world import Facts, UpgradeWorld, differences, world
+
+AT_ONCE: Final = 6
+HELD_S: Final = 1.0
+"""How long a write is held up during which the manager gets SIGTERM."""
+NEXT_WRITES: Final = (1, 4)
+"""A second interruption comes at one of the first writes of the version that took over."""
+ROLLING_UPDATES: Final = "rolling updates"
+"""What the sample of ``test_rolling_update.py`` is called."""
+LATE: Final = "killed-and-the-effect-is-late"
+STOPPED: Final = "stopped-during-the-call"
+KILLED_AT_CLOUD: Final = tuple(way for way, effect in CLOUD_WAYS.items() if "kill" in effect)
+KILLED_AT_KUBERNETES: Final = tuple(way for way, how in KUBE_WAYS.items() if how.startswith("kill"))
+AT_CLOUD: Final = (*KILLED_AT_CLOUD, STOPPED)
+
+
+@dataclass(frozen=True)
+class Leg:
+    """A part of a run.
+
+    Args:
+        version: of the manager.
+        definitions: whose CustomResourceDefinitions and roles are installed.
+    """
+
+    version: Version
+    definitions: Version
+
+
+VERSIONS: Final[tuple[Version, ...]] = ("present", "released")
+RELEASED: Final = Leg("released", "released")
+PRESENT: Final = Leg("present", "present")
+ROUTES: Final[Mapping[str, Sequence[Leg]]] = {
+    "upgrade": (RELEASED, PRESENT),
+    "downgrade": (PRESENT, Leg("released", "present")),
+    "downgrade-with-definitions": (PRESENT, RELEASED),
+    "upgrade-and-back-twice": (RELEASED, PRESENT, Leg("released", "present"), PRESENT),
+}
+"""A downgrade mostly leaves the newer definitions in place: Helm and ``kubectl rollout undo`` do."""
+
+
+@dataclass(frozen=True, order=True)
+class Point:
+    """One run.
+
+    Args:
+        write: at which write of a kind that the way is about the first manager ends, from 1; 0: it never does.
+    """
+
+    route: str
+    situation: str
+    way: str
+    write: int
+
+    def __str__(self) -> str:
+        return f"{self.route}/{self.situation}/{self.way}/{self.write}"
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """What one version does with a situation from the beginning to the end.
+
+    Args:
+        writes: requests to OpenStack that change something, in the interruptible part.
+        kubernetes_writes: the same of the API server.
+    """
+
+    facts: Facts
+    writes: int
+    kubernetes_writes: int
+
+
+@dataclass
+class Setting:
+    """What all runs share.
+
+    Args:
+        installations: of both versions.
+        nurseries: start managers of either.
+    """
+
+    ground: Ground
+    installations: Mapping[Version, Installation]
+    nurseries: Mapping[Version, Nursery]
+    _applied: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # The ground has installed these.
+        self._applied = keyed(manifests.without_conversion(self.installations["present"].definitions))
+
+    def install(self, version: Version) -> None:
+        """Install definitions and roles of a version; what is installed already is not applied again."""
+        wanted = self.installations[version]
+        objects = keyed([*manifests.without_conversion(wanted.definitions), *wanted.accounts])
+        changed = {name: each for name, each in objects.items() if self._applied.get(name) != each}
+        self.ground.rig.apply(changed.values())
+        self._applied |= changed
+
+
+def keyed(objects: Iterable[Any]) -> dict[str, Any]:
+    """Return objects by kind and name."""
+    return {f"{each['kind']} {each['metadata']['name']}": each for each in objects}
+
+
+@dataclass
+class Run:
+    """One run; :meth:`go_on` plays it up to its next handover.
+
+    Args:
+        expected: what the version that ends does undisturbed; None for such a run itself.
+    """
+
+    point: Point
+    scenario: Scenario
+    legs: Sequence[Leg]
+    setting: Setting
+    expected: Undisturbed | None = None
+    found: Undisturbed | None = None
+    fault: str = ""
+    is_reached: bool = False
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._parts = self._play_legs()
+
+    def go_on(self) -> None:
+        """Play the run up to its next handover or its end; what goes wrong is its fault."""
+        began_s = time.monotonic()
+        try:
+            next(self._parts, None)
+        except Exception as error:  # noqa: BLE001 - one run that fails must not hide the others
+            self.fault = f"{type(error).__name__}: {error}"
+        self.seconds += time.monotonic() - began_s
+
+    def _play_legs(self) -> Iterator[None]:
+        """Play all legs; yield at each handover."""
+        chance = random.Random(str(self.point))
+        first, *between = self.legs[:-1] or self.legs
+        with world(self.setting.ground, self.setting.nurseries) as made:
+            made.use(first.version)
+            self.scenario.prepare(made)
+            if len(self.legs) > 1:
+                self.is_reached = self._interrupted(made, first, self.point.way, self.point.write)
+                yield
+            for leg in between:
+                self._interrupted(made, leg, chance.choice(KILLED_AT_KUBERNETES), chance.randint(*NEXT_WRITES))
+                yield
+            self._finish(made)
+
+    def _interrupted(self, made: UpgradeWorld, leg: Leg, way: str, write: int) -> bool:
+        """End the manager at a write, or when all is done before; return whether the write was reached."""
+        self._require_running(made, leg)
+        order = ordered(made, way, write)
+        if leg is self.legs[0]:
+            self.scenario.act(made)
+
+        def is_over() -> bool:
+            if way == STOPPED and order.struck:
+                made.manager.stop()
+                return True
+            return self.scenario.is_made(made)
+
+        made.until_ended("the first part is over", is_over)
+        if way == LATE:
+            made.held = next((call for call in made.calls() if call.fault == order.id), None)
+        return bool(order.struck)
+
+    def _require_running(self, made: UpgradeWorld, leg: Leg) -> None:
+        """Start a manager of the leg's version, unless the preparation has left one that runs."""
+        if not made.manager.is_alive():
+            made.use(leg.version)
+            made.start_and_land(lambda: self.scenario.is_made(made))
+
+    def _finish(self, made: UpgradeWorld) -> None:
+        """Play the last leg to its end and compare what it led to."""
+        self._require_running(made, self.legs[-1])
+        assert made.proxy is not None
+        writes, kubernetes_writes = len(made.writes()), made.proxy.writes
+        if len(self.legs) == 1:
+            self.scenario.act(made)
+        made.until("all is done", lambda: self.scenario.is_made(made))
+        writes, kubernetes_writes = len(made.writes()) - writes, made.proxy.writes - kubernetes_writes
+        facts = completed(made, self.scenario, self.legs[-1].version, self.expected)
+        self.found = Undisturbed(facts, writes, kubernetes_writes)
+
+
+def completed(made: UpgradeWorld, scenario: Scenario, version: Version, expected: Undisturbed | None = None) -> Facts:
+    """Wait until a situation is over and idle; return what it led to.
+
+    Args:
+        version: of the manager that runs.
+        expected: what an undisturbed run led to; it is compared, and everything is deleted then.
+
+    Raises:
+        AssertionError: something differs, does not come in time, is left behind or was deleted.
+    """
+    made.until("all is done", lambda: scenario.is_made(made))
+    if expected:
+        made.until_conditions_equal(expected.facts.objects)
+    made.require_idle(version)
+    facts = made.facts()
+    if expected:
+        require_same(expected.facts, facts)
+        scenario.delete(made)
+        made.until("all is gone", lambda: scenario.is_gone(made))
+        left = made.signature()
+        assert not left, f"left behind: {dict(left)}"
+        assert not made.lost(), f"the user's resources are gone: {made.lost()}"
+    return facts
+
+
+def ordered(made: UpgradeWorld, way: str, write: int) -> Any:
+    """Order the end of the manager at a write; return what says in ``struck`` whether it came."""
+    pid = made.manager.pid
+    if way in KUBE_WAYS:
+        assert made.proxy is not None
+        return made.proxy.strike(Strike(write, KUBE_WAYS[way], pid))
+    effect = {"delay_s": HELD_S} if way == STOPPED else {**CLOUD_WAYS[way], "kill": pid}
+    if way == LATE:
+        effect["late"] = math.inf  # until start_and_land
+    return made.order({"writes_only": True, "nth": write}, effect)
+
+
+def require_same(expected: Facts, found: Facts) -> None:
+    """Require that a run led to what an undisturbed one does.
+
+    Raises:
+        AssertionError: it created, deleted or shows something else.
+    """
+    places = ("resources", "created", "deleted", "objects")
+    lines = [line for what in places for line in differences(getattr(expected, what), getattr(found, what), what)]
+    assert not lines, "\n".join(lines)
+
+
+@dataclass
+class Matrix:
+    """All runs.
+
+    Args:
+        limit_s: no wave begins after so many seconds; 0: no limit.
+        seed: chooses which points come first, and their ways.
+        faults: what went wrong when a version was undisturbed; such a situation is not run disturbed.
+    """
+
+    setting: Setting
+    limit_s: float = 0.0
+    seed: str = ""
+    undisturbed: dict[tuple[str, Version], Undisturbed] = field(default_factory=dict)
+    faults: dict[tuple[str, Version], str] = field(default_factory=dict)
+    runs: list[Run] = field(default_factory=list)
+    left_out: list[Point] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def run(self, wanted: Sequence[tuple[str, Scenario]]) -> None:
+        """Run the situations undisturbed, then every point of the wanted pairs of route and situation."""
+        began_s = time.monotonic()
+        scenarios = {scenario.name: scenario for _, scenario in wanted}
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="upgrade") as pool:
+            self._run_undisturbed(pool, list(scenarios.values()))
+            broken = {situation for situation, _ in self.faults}
+            pairs = [(route, scenario.name) for route, scenario in wanted if scenario.name not in broken]
+            for points in self.waves(pairs):
+                if self.limit_s and time.monotonic() - began_s > self.limit_s:
+                    self.left_out += points
+                    continue
+                runs = [self._run_of(point, scenarios[point.situation]) for point in points]
+                self._play(pool, runs)
+                self.runs += runs
+        self.seconds = time.monotonic() - began_s
+
+    def _run_undisturbed(self, pool: ThreadPoolExecutor, scenarios: Sequence[Scenario]) -> None:
+        """Run every situation with each version on the present definitions."""
+        pairs = [(each, version) for each in scenarios for version in VERSIONS]
+        pairs = [(each, version) for each, version in pairs if (each.name, version) not in self.undisturbed]
+        runs = [
+            Run(Point(version, each.name, "undisturbed", 0), each, (Leg(version, "present"),), self.setting)
+            for each, version in pairs
+        ]
+        self._play(pool, runs)
+        for run, (scenario, version) in zip(runs, pairs, strict=True):
+            if run.found:
+                self.undisturbed[scenario.name, version] = run.found
+            else:
+                self.faults[scenario.name, version] = f"{version} on the present definitions, undisturbed: {run.fault}"
+
+    def reference(self, scenario: Scenario, version: Version) -> Undisturbed:
+        """Return what a version does with a situation undisturbed."""
+        with ThreadPoolExecutor(len(VERSIONS)) as pool:
+            self._run_undisturbed(pool, [scenario])
+        assert (scenario.name, version) in self.undisturbed, self.faults[scenario.name, version]
+        return self.undisturbed[scenario.name, version]
+
+    def _run_of(self, point: Point, scenario: Scenario) -> Run:
+        legs = ROUTES[point.route]
+        return Run(point, scenario, legs, self.setting, self.undisturbed[scenario.name, legs[-1].version])
+
+    def _play(self, pool: ThreadPoolExecutor, runs: Sequence[Run]) -> None:
+        """Play runs of one route, leg by leg."""
+        for leg in runs[0].legs if runs else ():
+            self.setting.install(leg.definitions)
+            list(pool.map(Run.go_on, runs))
+
+    def waves(self, pairs: Sequence[tuple[str, str]]) -> list[list[Point]]:
+        """Return all points in waves of one route: those that come first have one point of each situation."""
+        chance = random.Random(self.seed)
+        by_route: dict[str, list[list[Point]]] = collections.defaultdict(list)
+        for route, situation in pairs:
+            points = self.points(route, situation)
+            by_route[route].append(chance.sample(points, len(points)))
+        routes = chance.sample(list(by_route), len(by_route))
+        waves = [wave for route in routes for wave in _waves(by_route[route])]
+        return [wave for _, wave in sorted(waves, key=lambda numbered: numbered[0])]
+
+    def points(self, route: str, situation: str) -> list[Point]:
+        """Return a point for each write of the first version; ways take turns, which begin at another for each seed."""
+        first = ROUTES[route][0].version
+        known = self.undisturbed[situation, first]
+        turn = int(hashlib.sha256(f"{self.seed} {route} {situation}".encode()).hexdigest(), 16)
+        places = [(AT_CLOUD, write) for write in range(1, known.writes + 1)]
+        places += [(KILLED_AT_KUBERNETES, write) for write in range(1, known.kubernetes_writes + 1)]
+        return [Point(route, situation, ways[(turn + write) % len(ways)], write) for ways, write in places]
+
+    def failures(self, route: str, situation: str) -> list[str]:
+        """Return what went wrong in the runs of a route and a situation, and undisturbed."""
+        undisturbed = [fault for (name, _), fault in self.faults.items() if name == situation]
+        return undisturbed + [f"{run.point}: {run.fault}" for run in self.runs_of(route, situation) if run.fault]
+
+    def runs_of(self, route: str, situation: str) -> list[Run]:
+        """Return the runs of a route and a situation."""
+        return [run for run in self.runs if (run.point.route, run.point.situation) == (route, situation)]
+
+    def summary(self) -> list[str]:
+        """Return a line for each route, situation and way that was left out."""
+        return summary(CrashPoint(f"{p.route}/{p.situation}", p.way, p.write) for p in self.left_out)
+
+
+def _waves(groups: Sequence[Sequence[Point]]) -> Iterator[tuple[int, list[Point]]]:
+    """Yield waves with their numbers: one point of each group in turn."""
+    rounds = range(max((len(group) for group in groups), default=0))
+    in_turn = [group[turn] for turn in rounds for group in groups if turn < len(group)]
+    for number, start in enumerate(range(0, len(in_turn), AT_ONCE)):
+        yield number, in_turn[start : start + AT_ONCE]

@@ -1,0 +1,109 @@
+"""The real clusterctl upgrades and downgrades the provider in the middle, with conversion and Cluster API's managers.
+
+The tests of this file follow one another on one cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from capo.local import clusterctl as ctl
+from capo.local import installed
+from capo.local.testing import in_etcd
+from e2e.takeover.world import CLUSTER, NAMESPACE, World, is_known, world
+from e2e.upgrade.installation import Installation, Version
+from e2e.upgrade.world import duplicates
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
+
+Json = dict[str, Any]
+
+NEXT: Final = "1.0.99"
+"""How the present version is called here: clusterctl wants another number."""
+
+
+@pytest.fixture(scope="module")
+def place(rigs_folder: Path, installations: dict[Version, Installation]) -> Iterator[World]:
+    """A management cluster with the released version."""
+    released = installations["released"]
+    with world(rigs_folder, "upgrade") as made:
+        made.clusterctl.prepare()
+        made.clusterctl.prepare(version=NEXT)
+        released.lay_out_release(made.clusterctl.repository)
+        installed.install(made.clusterctl, released.number)
+        installed.start(made.rig, python=released.python)
+        made.rig.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
+        yield made
+
+
+def deletions(place: World) -> list[str]:
+    """Return the requests since the last count that deleted something in the cloud."""
+    calls = place.simulator.call(lambda: list(place.simulator.cloud.counter.calls))
+    return [f"{call.method} {call.path}" for call in calls if call.deleted]
+
+
+def require_one_stored_version(place: World) -> None:
+    """Require that all objects of a kind are stored in one version, which its definition says."""
+    for crd in ctl.definitions(place.rig):
+        storage = next(version["name"] for version in crd["spec"]["versions"] if version["storage"])
+        assert crd["status"]["storedVersions"] == [storage]
+    for path in place.ours():
+        _, _, group, version, _, _, plural, name = path.split("/")
+        assert in_etcd(place.rig, f"{group}/{plural}", NAMESPACE, name)["apiVersion"] == f"{group}/{version}"
+
+
+def test_upgrade_while_a_cluster_is_created(place: World, installations: dict[Version, Installation]) -> None:
+    place.apply_cluster()
+    place.until("the load balancer is being created", lambda: "load-balancer/loadbalancers" in place.made())
+    begun = place.ids()
+
+    installed.upgrade(place.clusterctl, NEXT)
+    installed.start(place.rig, python=installations["present"].python)
+    installed.settle(place.rig)
+    place.until_running(workers=1)
+    place.until("every object is ready", lambda: all(map(is_known, place.reconciled().values())))
+
+    assert all(ids <= place.ids()[kind] for kind, ids in begun.items())
+    assert deletions(place) == []
+    assert duplicates(place.made()) == []
+    require_one_stored_version(place)
+
+
+def test_downgrade_while_a_bastion_is_replaced(place: World, installations: dict[Version, Installation]) -> None:
+    released, ids = installations["released"], place.ids()
+    old = place.objects.get("openstackclusters", CLUSTER)["status"]["bastion"]
+    place.objects.patch("openstackclusters", CLUSTER, {"spec": {"bastion": {"spec": {"sshKeyName": None}}}})
+    place.until("the bastion is being replaced", lambda: old["id"] not in place.ids()["compute/servers"])
+
+    installed.upgrade(place.clusterctl, released.number)
+    installed.start(place.rig, python=released.python)
+    installed.settle(place.rig)
+
+    def is_replaced() -> bool:
+        bastion = place.objects.get("openstackclusters", CLUSTER)["status"].get("bastion") or {}
+        return bastion.get("id") not in (None, old["id"]) and bastion.get("floatingIP") == old["floatingIP"]
+
+    place.until("the bastion is another server with the same address", is_replaced)
+    place.until_running(workers=1)
+    place.until("every object is ready", lambda: all(map(is_known, place.reconciled().values())))
+    now = place.ids()
+    assert ids["compute/servers"] - now["compute/servers"] == {old["id"]}
+    assert len(now["compute/servers"]) == len(ids["compute/servers"])
+    assert duplicates(place.made()) == []
+    require_one_stored_version(place)
+
+
+def test_upgrade_while_the_cluster_is_deleted(place: World, installations: dict[Version, Installation]) -> None:
+    servers = place.ids()["compute/servers"]
+    place.objects.delete("clusters", CLUSTER)
+    place.until("a server is deleted", lambda: servers - place.ids().get("compute/servers", set()))
+
+    installed.upgrade(place.clusterctl, NEXT)
+    installed.start(place.rig, python=installations["present"].python)
+
+    place.until("everything is gone", place.is_gone)
+    assert place.made() == {}

@@ -1,0 +1,34 @@
+"""One version takes over from the other in the middle of something: the end is as if nothing had happened.
+
+On a real kube-apiserver (conversion and webhooks stripped, Cluster API's managers played) and the simulator, with real
+``capo run`` processes of both versions under the ServiceAccount that ships.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from e2e.crash.scenarios import Scenario
+from e2e.sampling import LIMIT_VARIABLE
+from e2e.upgrade.matrix import ROUTES, Matrix
+from e2e.upgrade.situations import SITUATIONS
+
+pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(4 * 3600)]
+
+ENOUGH: Final = 5
+"""Of so many runs at least half must come to their write: the last ones of a situation are not always needed."""
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=str)
+@pytest.mark.parametrize("route", ROUTES)
+def test_another_version_completes_what_one_began(matrix: Matrix, route: str, situation: Scenario) -> None:
+    runs = matrix.runs_of(route, situation.name)
+    failures = matrix.failures(route, situation.name)
+    reached = sum(run.is_reached for run in runs)
+
+    if not runs and not failures:
+        pytest.skip(f"left out for time ({LIMIT_VARIABLE})")
+    assert not failures, f"{len(failures)} failures in {len(runs)} runs\n" + "\n\n".join(failures)
+    assert len(runs) < ENOUGH or 2 * reached >= len(runs), f"{reached} of {len(runs)} runs came to their write"

@@ -1,0 +1,286 @@
+"""One run: a namespace, a project and a manager that is of one version, then of the other."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeVar
+
+from capo.local import ports
+from capo.local.demo import counting
+from capo.simulator.counters import Call
+from capo.simulator.testing import Inventory
+from e2e.crash.ground import Ground
+from e2e.crash.nursery import Nursery
+from e2e.crash.world import LIMIT_S, OURS, STAMP, Signature, World, flags_of
+from e2e.kube_proxy import KubeProxy
+from e2e.manager import Manager, wait_until
+from e2e.upgrade.installation import Version
+
+Object = dict[str, Any]
+Tally = collections.Counter[str]
+
+LOOK_S: Final = 0.15
+RESYNC_S: Final = 1
+ROUNDS: Final = 2
+"""So often every object is reconciled in a span."""
+SPANS: Final = 6
+"""In one of so many spans a manager that has nothing to do must not write."""
+CONTROLLERS: Final = {plural: plural.removesuffix("s") for plural in OURS}
+"""The controller of each kind as it is named in metrics."""
+DEFINITIONS: Final = "/apis/apiextensions.k8s.io/"
+MASKS: Final = (
+    (re.compile(r"\b[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\b"), "<id>"),
+    (re.compile(r"\b\d+\.\d+\.\d+\.\d+\b"), "<address>"),
+    (re.compile(r"\bcapo:[a-z2-7]{13}:"), "capo:<owner>:"),
+    (re.compile(r"\baz\d\b"), "<zone>"),
+    (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "<time>"),
+)
+"""What differs between two runs that went alike; the simulator chooses zones by chance."""
+EQUAL_S: Final = 120.0
+"""How long conditions may differ from those of an undisturbed run after everything is ready."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a run led to.
+
+    Args:
+        resources: how many there are of each kind and role.
+        objects: status, finalizers and annotations of our objects, without ids, addresses and times.
+        created: resources created in the cloud since the project exists, by route.
+        deleted: resources deleted likewise.
+    """
+
+    resources: Signature
+    objects: Mapping[str, Any]
+    created: Tally
+    deleted: Tally
+
+
+@dataclass
+class UpgradeWorld(World):
+    """What one run works with.
+
+    Args:
+        nurseries: start managers of either version.
+        logs: of every manager of the run, in order.
+        held: the request on the way when the last manager was killed, which takes effect when the next one runs.
+    """
+
+    nurseries: Mapping[Version, Nursery] = field(default_factory=dict)
+    logs: list[str] = field(default_factory=list)
+    held: Call | None = None
+
+    # -- managers -----------------------------------------------------------------------------------------------------
+
+    def use(self, version: Version, *flags: str) -> None:
+        """Replace the manager, which must have ended, by one of a version; it is not started yet."""
+        assert not self.manager.is_alive()
+        self.manager = self.another(version, *flags)
+
+    def another(self, version: Version, *flags: str) -> Manager:
+        """Return a manager of a version beside the one in use."""
+        log = self.ground.folder / f"{self.namespace}-{len(self.logs)}-{version}.log"
+        self.logs.append(str(log))
+        standard = (*flags_of(self.namespace, self.ground), *flags)
+        return replace(self.manager, nursery=self.nurseries[version], log=log, flags=standard, _process=None)
+
+    def start(self) -> None:
+        """Start the manager in use.
+
+        Raises:
+            AssertionError: it was started before, so it has ended by itself.
+        """
+        assert not self.manager.was_started, f"the manager ended by itself\n{self.manager.tail(60)}"
+        super().start()
+
+    def start_and_land(self, is_over: Callable[[], Any]) -> None:
+        """Start the manager; a request that is held takes effect after the manager has listed its kind."""
+        held, self.held = self.held, None
+        seen = len(self.calls())
+        self.start()
+        if held is None:
+            return
+        collection = held.route.partition("/{")[0]
+
+        def has_listed() -> bool:
+            new = self.calls()[seen:]
+            return any(each.method == "GET" and each.route.startswith(collection) for each in new) or bool(is_over())
+
+        self.until(f"the manager has listed {collection}", has_listed)
+        simulator = self.ground.simulator
+        simulator.call(simulator.cloud.release)
+
+    def until_ended(self, what: str, is_over: Callable[[], Any]) -> None:
+        """Wait until the manager has ended or something is true, then end the manager."""
+
+        def look() -> bool:
+            if not self.manager.is_alive():
+                return True
+            for player in self.players:
+                player.step()
+            return bool(is_over())
+
+        try:
+            wait_until(f"{self.namespace}: {what}", look, limit_s=LIMIT_S, every_s=LOOK_S)
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self._story()}") from error
+        if self.manager.is_alive():
+            self.manager.kill()
+
+    def until_conditions_equal(self, objects: Mapping[str, Any]) -> None:
+        """Wait until our objects have the generation and conditions that those of an undisturbed run have.
+
+        Raises:
+            AssertionError: they do not in time; the message has the differences.
+        """
+        wanted, what = conditions(objects), "the conditions are those of an undisturbed run"
+        try:
+            self.until(what, lambda: conditions(self.objects()) == wanted, limit_s=EQUAL_S)
+        except AssertionError as error:
+            raise AssertionError(f"{differences(wanted, conditions(self.objects()))}\n{error}") from error
+
+    def require_idle(self, version: Version) -> None:
+        """Start another manager of a version and wait for some resyncs, in the last of which it must not write."""
+        self.manager.kill()
+        address = f"127.0.0.1:{ports.choose(['metrics'], taken=set())['metrics']}"
+        self.use(version, f"--sync-period={RESYNC_S}s", f"--diagnostics-address={address}")
+        self.start()
+        self._until_reconciled(address, ROUNDS)
+        for span in range(1, SPANS):
+            before = collections.Counter(self._written())
+            self._until_reconciled(address, (span + 1) * ROUNDS)
+            more = collections.Counter(self._written()) - before
+            if not more:
+                return
+        raise AssertionError(f"an idle manager goes on writing: {dict(more)}")
+
+    def _until_reconciled(self, address: str, times: int) -> None:
+        """Wait until the manager has reconciled every object so many times since its start."""
+        wanted = {CONTROLLERS[plural]: times * len(self.list(plural)) for plural in OURS}
+
+        def are_reconciled() -> bool:
+            now = self._reconciles(address)
+            return all(now[name] >= number for name, number in wanted.items())
+
+        self.until(f"every object is reconciled {times} times", are_reconciled)
+
+    def _reconciles(self, address: str) -> Tally:
+        found: Tally = collections.Counter()
+        with contextlib.suppress(OSError):  # it does not serve yet
+            for labels, value in counting.samples(
+                counting.scrape(f"http://{address}/metrics"), "controller_runtime_reconcile_total"
+            ):
+                found[labels["controller"]] += int(value)
+        return found
+
+    def _written(self) -> list[str]:
+        """Return the writes to Kubernetes and to OpenStack, except those of definitions, which all runs share."""
+        assert self.proxy is not None
+        objects = [each for each in self.proxy.written if not each.partition(" ")[2].startswith(DEFINITIONS)]
+        return [*objects, *self.writes()]
+
+    # -- what there is ------------------------------------------------------------------------------------------------
+
+    def facts(self) -> Facts:
+        """Return what the run has led to so far."""
+        created, deleted = self.changes()
+        return Facts(self.signature(), self.objects(), created, deleted)
+
+    def objects(self) -> Mapping[str, Any]:
+        """Return what our objects show, without ids, addresses and times."""
+        return {f"{plural}/{obj['metadata']['name']}": self._shown(obj) for plural, obj in self.ours()}
+
+    def _shown(self, obj: Object) -> Any:
+        metadata = obj["metadata"]
+        shown = {
+            "status": obj.get("status"),
+            "generation": metadata["generation"],
+            "finalizers": metadata.get("finalizers"),
+            "annotations": sorted(metadata.get("annotations") or {}),
+        }
+        return json.loads(masked(json.dumps(shown).replace(self.namespace, "<namespace>")))
+
+    def changes(self) -> tuple[Tally, Tally]:
+        """Return how many resources of the project requests created and deleted, by route."""
+        created: Tally = collections.Counter()
+        deleted: Tally = collections.Counter()
+        for call in self.calls():
+            created[call.service + call.route] += len(call.created)
+            deleted[call.service + call.route] += len(call.deleted)
+        return +created, +deleted
+
+    def calls(self) -> list[Call]:
+        """Return all requests of the project in order."""
+        counter = self.ground.simulator.cloud.counter
+        calls = self.ground.simulator.call(lambda: list(counter.calls))
+        return [call for call in calls if call.project_id == self.tenant.project_id]
+
+    def lost(self) -> dict[str, set[str]]:
+        """Return the ids of what was in the project before the provider came and is gone, by kind."""
+        now = self.inventory()
+        lost = {kind: set(items) - set(now.get(kind, ())) for kind, items in self.before.items()}
+        return {kind: ids for kind, ids in lost.items() if ids}
+
+
+def conditions(objects: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return generation and conditions of objects; the rest of a status may be a minute late."""
+    return {
+        path: (shown["generation"], (shown["status"] or {}).get("conditions", ())) for path, shown in objects.items()
+    }
+
+
+def masked(text: str) -> str:
+    """Return a text without ids, addresses and times."""
+    for pattern, mask in MASKS:
+        text = pattern.sub(mask, text)
+    return text
+
+
+def differences(expected: Any, found: Any, path: str = "") -> list[str]:
+    """Return a line for each place where two documents differ."""
+    if isinstance(expected, Mapping) and isinstance(found, Mapping):
+        keys = sorted({*expected, *found})
+        return [line for key in keys for line in differences(expected.get(key), found.get(key), f"{path}/{key}")]
+    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        pairs = enumerate(zip(expected, found, strict=True))
+        return [line for index, (left, right) in pairs for line in differences(left, right, f"{path}/{index}")]
+    return [] if expected == found else [f"{path}: {expected!r} expected, found {found!r}"]
+
+
+def duplicates(found: Inventory) -> list[str]:
+    """Return the stamps that more than one resource carries."""
+    bodies = [json.dumps(body, default=str) for items in found.values() for body in items.values()]
+    stamps = collections.Counter(stamp[0] for body in bodies if (stamp := STAMP.search(body)))
+    return [stamp for stamp, number in stamps.items() if number > 1]
+
+
+Kind = TypeVar("Kind", bound=UpgradeWorld)
+
+
+@contextlib.contextmanager
+def world_of(kind: type[Kind], ground: Ground, nurseries: Mapping[Version, Nursery]) -> Iterator[Kind]:
+    """Yield a run with a project and a namespace of its own; no manager is started yet."""
+    name = ground.name()
+    ground.rig.api.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
+    with KubeProxy(ground.gateway) as proxy:
+        kubeconfig = proxy.kubeconfig(ground.kubeconfig, ground.folder / name)
+        manager = Manager(kubeconfig, ground.folder / f"{name}.log")
+        made = kind(ground.rig.api, name, ground, ground.tenant(name), manager, proxy, nurseries=nurseries)
+        made.apply(made.secret())
+        made.before = made.inventory()
+        try:
+            yield made
+        finally:
+            if made.manager.is_alive():
+                made.manager.kill()
+
+
+def world(ground: Ground, nurseries: Mapping[Version, Nursery]) -> contextlib.AbstractContextManager[UpgradeWorld]:
+    """Return a run on the simulator."""
+    return world_of(UpgradeWorld, ground, nurseries)
