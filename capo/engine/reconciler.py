@@ -122,7 +122,8 @@ class Reconciler(Generic[S]):
         is_blank = not annotation and not ledger.records and not ledger.pending
         is_found = has_finalizer and is_blank
         is_taken_over = is_found or names.TAKEN_OVER_ANNOTATION in annotations
-        is_newborn = not has_finalizer and is_blank
+        has_lost_history = bool(annotation) and self._has_lost_history(writer.obj, ledger)
+        is_newborn = (is_blank and _is_untouched(writer.obj)) or self._is_minted(writer.obj, ledger)
         if annotation:
             owner = names.owner_of(annotation, kind=key.kind.kind, namespace=key.namespace, name=key.name)
             if owner is None:
@@ -134,8 +135,28 @@ class Reconciler(Generic[S]):
         if not has_finalizer or names.OWNER_ID_ANNOTATION not in annotations:
             writer.stamp(annotation, is_taken_over=is_found)
         return Turn(
-            key, writer.obj, owner, ledger, self.tools, started_s, is_newborn=is_newborn, is_taken_over=is_taken_over
+            key,
+            writer.obj,
+            owner,
+            ledger,
+            self.tools,
+            started_s,
+            is_newborn=is_newborn,
+            is_history_lost=has_lost_history and not is_newborn,
+            is_taken_over=is_taken_over,
         )
+
+    def _is_minted(self, obj: Mapping[str, Any], ledger: Ledger) -> bool:
+        """Return whether this process created the object with its owner id, and nothing for it since."""
+        if ledger.records or ledger.pending:
+            self.tools.minted.forget(obj["metadata"]["uid"])
+            return False
+        return self.tools.minted.has(obj)
+
+    def _has_lost_history(self, obj: Mapping[str, Any], ledger: Ledger) -> bool:
+        """Return whether no reconcile left a trace in the status of an object that has an owner id."""
+        shown = {condition["type"] for condition in (obj.get("status") or {}).get("conditions") or ()}
+        return not ledger.records and not ledger.pending and not shown & set(self.subject.plan.needs)
 
     def _new_annotation(self, key: Key, obj: Mapping[str, Any], ledger: Ledger) -> str:
         """Return a fresh owner id, or the one that the object's resources carry when its annotation was lost."""
@@ -284,6 +305,17 @@ class Reconciler(Generic[S]):
 
 def _finalizers(obj: Mapping[str, Any]) -> list[str]:
     return obj["metadata"].get("finalizers") or []
+
+
+def _is_untouched(obj: Mapping[str, Any]) -> bool:
+    """Return whether nobody can have created anything for an object; pure.
+
+    A finalizer or a status say that somebody may have. Conditions alone do not: they also say why nothing was begun.
+    """
+    status = obj.get("status") or {}
+    said = {c["type"] for c in status.get("conditions") or () if c.get("status") == "True"}
+    is_shown = any(value for name, value in status.items() if name != "conditions")
+    return not _finalizers(obj) and not is_shown and conditions.READY not in said
 
 
 def _only_looks(turn: Turn, writer: Writer, results: Results) -> bool:

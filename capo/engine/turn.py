@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
 from capo.engine.conditions import Condition
+from capo.engine.minted import MintedOwners
 from capo.engine.protocol import Clock, Sight
 from capo.engine.steps import Plan, Results
 from capo.engine.store import Route, Store
@@ -23,6 +24,7 @@ class Tools:
 
     Args:
         term_s: when this process began to act, seconds since 1970: whatever another one began, it began before.
+        minted: owner ids of objects that controllers create with one, as the OpenStackServer of a machine.
     """
 
     kube: Kube
@@ -31,6 +33,7 @@ class Tools:
     clock: Clock
     settings: Settings = field(default_factory=Settings)
     term_s: float = 0.0
+    minted: MintedOwners = field(default_factory=MintedOwners)
 
     @property
     def ambiguous_window_s(self) -> float:
@@ -53,6 +56,7 @@ class Turn:
         pinned: status fields that must be stored before anything is made from them, such as resolved references;
             a step fills it, the next write of the pass carries it.
         is_newborn: the owner id was made in this pass: nothing in the cloud can carry it yet.
+        is_history_lost: the object has an owner id and no status of ours, as after a move: what was begun is not known.
         is_taken_over: the finalizer was there and our annotation was not: another provider made its resources.
         started_s: when the pass began, seconds since 1970.
     """
@@ -65,6 +69,7 @@ class Turn:
     started_s: float
     pinned: dict[str, Any] = field(default_factory=dict)
     is_newborn: bool = False
+    is_history_lost: bool = False
     is_taken_over: bool = False
 
     @property

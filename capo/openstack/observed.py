@@ -61,7 +61,9 @@ class Observed:
         owner_id: the 13 characters that the object's stamps carry.
         key: what the observer wakes.
         is_taken_over: another provider made the object's resources: unstamped ones may be adopted.
+        uid: of the object; lists that began before this process knew it prove no absence.
         is_newborn: the owner id was made in this pass: nothing in the cloud carries it yet.
+        is_history_lost: the object came without records and intents, as after a move: a create may be on its way.
         started_s: when the pass began.
         window_s: how long a create whose answer was lost may still take effect.
         max_age_s: a look that is older is repeated.
@@ -75,8 +77,10 @@ class Observed:
         owner_id: str,
         key: Hashable,
         clock: Clock,
+        uid: str = "",
         is_taken_over: bool = False,
         is_newborn: bool = False,
+        is_history_lost: bool = False,
         started_s: float | None = None,
         window_s: float = 60.0,
         max_age_s: float = 600.0,
@@ -91,7 +95,10 @@ class Observed:
         self._started_s = clock.now() if started_s is None else started_s
         self._window_s = window_s
         self._max_age_s = max_age_s
-        self._observer.register(owner_id, key, was_born_here=is_newborn)
+        unknown_writes_s = window_s if is_history_lost else 0.0
+        self._observer.register(
+            owner_id, key, uid=uid, was_born_here=is_newborn, unknown_writes_s=unknown_writes_s
+        )
         self._observer.begin_pass(key)
 
     # -- what is there ----------------------------------------------------------------------------------------------
@@ -131,7 +138,7 @@ class Observed:
         """Have the list under way that a later step will want for a role, so that it need not wait then."""
         if role in self._ledger.records or self._observer.was_born_here(self._owner_id):
             return
-        not_before_s = self._observer.wrote_s(self._owner_id, kind)
+        not_before_s = self._observer.unproven_s(self._owner_id, kind)
         if not self._has_list(kind, not_before_s):
             self._observer.demand(kind, self._key, not_before_s)
 
@@ -302,6 +309,8 @@ class Observed:
         if pending is None and not self._is_taken_over and self._observer.was_born_here(self._owner_id):
             return True
         self._expect_list(kind, max([self._unsettled_s(kind), *([self._decided_s(pending)] if pending else [])]))
+        # Second, so that what is there is found by the first list already.
+        self._expect_list(kind, self._observer.decided_s(self._owner_id))
         if pending and self._started_s < pending.since_s + self._window_s:
             self._look_again(kind, pending)  # so that what turns up is adopted soon, not at the window's end
         elif pending:
@@ -419,8 +428,8 @@ class Observed:
         return began_s >= not_before_s and began_s != NEVER_S and self._is_young(kind, began_s, max_age_s)
 
     def _unsettled_s(self, kind: str) -> float:
-        """Return until when lists tell no absence: this owner wrote then, or something was doubted and so not shown."""
-        return max(self._observer.wrote_s(self._owner_id, kind), self._observer.doubted_s(kind))
+        """Return the time before which a list cannot prove absence: ``unproven_s``, or something was in doubt then."""
+        return max(self._observer.unproven_s(self._owner_id, kind), self._observer.doubted_s(kind))
 
     def _expect_current(self, kind: str) -> None:
         """Have what is known of this owner's resources of a kind complete and newer than its last write."""
@@ -436,6 +445,8 @@ class Observed:
 
     def _expect_nothing_late(self, kind: str) -> None:
         """Have every unanswered create of a kind decided."""
+        if (decided_s := self._observer.decided_s(self._owner_id)) != NEVER_S:
+            self._expect_list(kind, decided_s)
         until_s = self.pending_until(kind)
         if until_s is None:
             return

@@ -64,6 +64,9 @@ class Source(Protocol):
 @dataclass
 class _Registration:
     key: Hashable
+    uid: str
+    since_s: float
+    decided_s: float
     renewed_s: float
     was_born_here: bool = False
     wrote_s: dict[str, float] = field(default_factory=dict)
@@ -95,17 +98,29 @@ class Observer:
 
     # -- who is interested ------------------------------------------------------------------------------------------
 
-    def register(self, owner_id: str, key: Hashable, *, was_born_here: bool = False) -> None:
+    def register(
+        self,
+        owner_id: str,
+        key: Hashable,
+        *,
+        uid: str = "",
+        was_born_here: bool = False,
+        unknown_writes_s: float = 0.0,
+    ) -> None:
         """Wake a key for changes of what carries an owner's stamp, until half an hour after the last call.
 
         Args:
-            was_born_here: the owner id was made just now, so that all that will ever carry it passes through here.
+            uid: of the object. An owner id that comes with another one was moved or restored: what was known of the
+                owner before proves nothing, because another manager may have acted for it.
+            was_born_here: the owner id was created just now, so that all that will ever carry it passes through here.
+            unknown_writes_s: a create that another manager sent, and whose intent is lost, may take effect for so long.
         """
         with self._lock:
-            known = self._registrations.get(owner_id)
-            if known is None:
-                known = self._registrations[owner_id] = _Registration(key, self._now(), was_born_here)
-            known.key, known.renewed_s = key, self._now()
+            known, now_s = self._registrations.get(owner_id), self._now()
+            if known is None or known.uid != uid:
+                known = _Registration(key, uid, now_s, now_s + unknown_writes_s, now_s, was_born_here)
+                self._registrations[owner_id] = known
+            known.key, known.renewed_s = key, now_s
 
     def unregister(self, owner_id: str) -> None:
         """Forget an owner: its object is gone."""
@@ -140,6 +155,24 @@ class Observer:
         with self._lock:
             known = self._registrations.get(owner_id)
             return known.wrote_s.get(kind, NEVER_S) if known else NEVER_S
+
+    def unproven_s(self, owner_id: str, kind: str) -> float:
+        """Return the time before which a list proves no absence of what carries an owner's stamp (ADR 0001).
+
+        That is its last write, and the time since which this process knows the object. An owner id that was created
+        here is exempt from the latter: nothing carried it before.
+        """
+        with self._lock:
+            known = self._registrations.get(owner_id)
+            if known is None:
+                return NEVER_S
+            return max(known.wrote_s.get(kind, NEVER_S), NEVER_S if known.was_born_here else known.since_s)
+
+    def decided_s(self, owner_id: str) -> float:
+        """Return the time by which a create of an owner has taken effect, if its intent was lost with the status."""
+        with self._lock:
+            known = self._registrations.get(owner_id)
+            return known.decided_s if known and known.decided_s > known.since_s else NEVER_S
 
     def claim(self, kind: str, resource_id: str, key: Hashable) -> None:
         """Wake a key for changes of a resource that carries no stamp of it."""

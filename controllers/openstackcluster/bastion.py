@@ -116,6 +116,7 @@ def _create(scope: ClusterScope, wanted: str) -> Outcome:
         return Wait("InstanceNotReady", f"OpenStackServer {name} exists and is not known yet", after_s=1)
     except (Invalid, Denied) as error:
         raise InvalidSpecError(f"the API server refuses OpenStackServer {name}: {error}") from error
+    tools.minted.add(made)
     tools.store.apply_own(OPENSTACK_SERVER, made, by=scope.turn.key)
     return Wait("InstanceNotReady", f"OpenStackServer {name} is on the way")
 

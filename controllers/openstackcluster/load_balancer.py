@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from capo import names
+from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2.loadbalancer import APIServerLoadBalancer
 from capo.api.v1beta2.openstackcluster import NetworkStatus, Subnet
 from capo.controllers.openstackcluster import (
@@ -158,11 +159,26 @@ def _allowed(scope: ClusterScope, spec: APIServerLoadBalancer, provider: str | N
     """Return who may connect: whom the user names, and subnets, router and bastion of the cluster itself."""
     if spec.allowed_cidrs and provider == OVN:
         raise InvalidSpecError("spec.apiServer.managedLoadBalancer.allowedCIDRs: the provider ovn cannot enforce them")
-    router, bastion = scope.found.router or scope.cluster.status.router, scope.cluster.status.bastion
+    router = scope.found.router or scope.cluster.status.router
     own = [each.cidr for each in scope.found.subnets]
     own += router.ips if router else ()
-    own += [ip for ip in (bastion.ip, bastion.floating_ip) if ip] if bastion else []
+    own += _bastion_addresses(scope) or ()
     return allowed_cidrs.allowed(spec.allowed_cidrs, own, version=version)
+
+
+def _bastion_addresses(scope: ClusterScope) -> list[str] | None:
+    """Return the addresses of the bastion; None while those of one that exists are not known, as after a move."""
+    shown, child = scope.cluster.status.bastion, scope.bastion_object
+    if shown is not None:
+        return [ip for ip in (shown.ip, shown.floating_ip) if ip]
+    if child is None:
+        return []
+    status = OpenStackServer.model_validate(child).status
+    return [each.address for each in status.addresses if _is_ip(each.type)] if status.conditions else None
+
+
+def _is_ip(address_type: str) -> bool:
+    return address_type in ("InternalIP", "ExternalIP")
 
 
 def _listeners(
@@ -199,6 +215,9 @@ def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Re
     is_complete = scope.known_load_balancer is not None and _are_listed(scope, found)
     if is_complete and scope.is_unchanged(scope.balancers, wanted):
         return Done(note)
+    if spec.allowed_cidrs and _bastion_addresses(scope) is None:
+        # Without them it would be cut off from the API server until they are known.
+        return Wait(BUILDING, "waiting for the addresses of the bastion, which are among the allowed CIDRs")
     if is_complete and scope.is_unchanged(scope.balancers, wanted, max_age_s=float("inf")):
         children.look_anew(scope)
     scope.balancers.forget(scope.uid)  # an edit that is taken back before its change is through must be noticed

@@ -93,11 +93,10 @@ def _ensure_interface(scope: ClusterScope, router_id: str) -> None:
     def connects(port: Resource) -> bool:
         return _connects(port, router_id, subnet_id)
 
-    if scope.observed.find("port", ROUTER_INTERFACE, upstream=connects) is not None:
-        return
     # It carries no stamp, so it is not found by one where the record was lost, as after a move.
-    for found in scope.observed.seen("port", connects):
-        scope.turn.ledger.record("port", ROUTER_INTERFACE, found["id"])
+    if not scope.turn.ledger.id_of(ROUTER_INTERFACE) and (there := scope.observed.seen("port", connects)):
+        scope.turn.ledger.record("port", ROUTER_INTERFACE, there[0]["id"])
+    if scope.observed.find("port", ROUTER_INTERFACE, upstream=connects) is not None:
         return
     answer = router.add_interface(scope.cloud, router_id, subnet_id)
     if answer.get("port_id"):

@@ -115,6 +115,7 @@ def _made(scope: MachineScope, body: Mapping[str, Any]) -> Outcome:
         return Wait(NOT_READY, f"OpenStackServer {scope.name} exists and is not known yet", after_s=1)
     except (Invalid, Denied) as error:
         raise InvalidSpecError(f"the API server refuses OpenStackServer {scope.name}: {error}") from error
+    scope.turn.tools.minted.add(made)
     scope.turn.tools.store.apply_own(OPENSTACK_SERVER, made, by=scope.turn.key)
     return _on_its_way(scope.name)
 

@@ -98,6 +98,7 @@ class Stage:
         self._due: dict[Key, float] = {}
         self._kinds: set[Kind] = set()
         tools = Tools(self.kube, self.store, self.events, self.clock, self.settings)  # type: ignore[arg-type]
+        self.tools = tools
         self.clouds = ManualClouds(self.clock, self._wake)
         identities = Identities(self.kube, self.clouds, self.clock, max_age_s=self.settings.sync_period_s)  # type: ignore[arg-type]
         self.controllers = [Reconciler(make(identities), tools) for make in self._subjects]

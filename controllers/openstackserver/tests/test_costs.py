@@ -18,13 +18,14 @@ TWO_VOLUMES: Final[dict[str, Any]] = {
 
 
 def place_as_a_machine_does(stage: Stage, **spec: Any) -> None:
-    """Place a server that has finalizer and owner id from the start: nothing in the cloud is known to be without it."""
+    """Place a server that has finalizer and owner id from the start, created by the manager itself."""
     owner_id = names.new_owner_id(KIND.kind, "default", "s")
     metadata = {
         "finalizers": [names.finalizer(KIND.kind)],
         "annotations": {names.OWNER_ID_ANNOTATION: owner_id},
     }
     place(stage, metadata=metadata, **spec)
+    stage.tools.minted.add(stage.get(KIND, "s"))
 
 
 def test_the_first_server_of_a_process_costs_four_writes(stage: Stage) -> None:

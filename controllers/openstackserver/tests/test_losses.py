@@ -86,7 +86,7 @@ def test_a_moved_server_is_deleted_although_its_image_is_gone_w_16(stage: Stage)
     stage.delete(KIND, "s")
 
     stage.start()
-    stage.settle(for_s=60)
+    stage.settle(for_s=150)
 
     assert not stage.exists(KIND, "s")
     assert made(stage) == {}
@@ -99,7 +99,7 @@ def test_deletion_before_anything_is_known_makes_nothing_w_04(stage: Stage) -> N
     stage.cloud.counter.reset()
 
     stage.start()
-    stage.settle(for_s=60)
+    stage.settle(for_s=150)
 
     assert not [asked for asked in stage.requests() if asked.startswith(("POST", "PUT")) and "tokens" not in asked]
     assert not stage.exists(KIND, "s")
