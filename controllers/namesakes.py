@@ -17,21 +17,30 @@ Fits = Callable[[Mapping[str, Any]], bool]
 
 TYPE: Final = "NamesUnique"
 REASON: Final = "NamesTaken"
+DUPLICATE: Final = "DuplicateResource"
 MAX_NAMED: Final = 5
 
 
 def told(observed: Observed, marks: Sequence[tuple[str, Fits]]) -> tuple[list[Condition], list[str]]:
-    """Return the condition that names what has our names and is not ours, or the type to drop when there is nothing.
+    """Return the condition that names what has our names or our stamp and is left alone; or the type to drop.
 
     Nothing is listed for this; as long as a kind was not listed for another reason, what was told before stays.
 
     Args:
         marks: of each kind, what tells that a resource has our name.
     """
+    duplicates = [observed.duplicates[role] for role in sorted(observed.duplicates)]
+    if duplicates:
+        return [_of_duplicates(duplicates)], []
     found = [(kind, item) for kind, fits in marks for item in observed.others(kind, fits)]
     if found:
         return [_condition(found)], []
     return [], [TYPE] if all(observed.was_listed(kind) for kind, _ in marks) else []
+
+
+def _of_duplicates(found: Sequence[str]) -> Condition:
+    text = f"carries the stamp of this object and is left alone, because others may use it: {'; '.join(found)}"
+    return Condition(TYPE, "False", DUPLICATE, f"{text}. Delete it if nothing uses it.")
 
 
 def _condition(found: Sequence[tuple[str, Item]]) -> Condition:

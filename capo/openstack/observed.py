@@ -95,6 +95,8 @@ class Observed:
         self._started_s = clock.now() if started_s is None else started_s
         self._window_s = window_s
         self._max_age_s = max_age_s
+        self.duplicates: dict[str, str] = {}
+        """By role: what carries the stamp of this object beside the recorded one, and is left alone, in words."""
         unknown_writes_s = window_s if is_history_lost else 0.0
         self._observer.register(
             owner_id, key, uid=uid, was_born_here=is_newborn, unknown_writes_s=unknown_writes_s
@@ -113,11 +115,13 @@ class Observed:
         Raises:
             NotYetObserved: that is not known yet; the observer wakes the object when it is.
             AmbiguousMatchError: more than one unstamped resource fits.
-            ForeignResourceError: the one that fits carries the stamp of another owner.
+            ForeignResourceError: the one that is recorded, or that fits, carries the stamp of another owner.
             CloudUnavailableError: the list failed, or a Nova cell that is down hides its servers.
         """
         recorded = self._ledger.records.get(role)
         found = self._recorded(kind, recorded.id) if recorded else None
+        if found is not None:
+            self._expect_no_other_owner(kind, found)
         if recorded and found is None:
             log.info("Resource is gone", extra={"kind": kind, "role": role, "id": recorded.id})
             self._ledger.drop(role)
@@ -156,6 +160,8 @@ class Observed:
     def owned(self, kind: str) -> list[Body]:
         """Return everything of a kind that is recorded or carries this owner's stamp, for its deletion.
 
+        A recorded resource that carries another owner's stamp is that owner's, and left out.
+
         Raises:
             NotYetObserved: that is not known yet, or a create whose answer was lost may still take effect.
         """
@@ -163,7 +169,7 @@ class Observed:
         found = {item.body["id"]: item.body for item in self._observer.of_owner(kind, self._owner_id)}
         for record in self._ledger.of_kind(kind):
             body = self._recorded(kind, record.id)
-            if body is None:
+            if body is None or self._other_owner(kind, body):
                 self._ledger.drop(record.role)
             else:
                 found[record.id] = body
@@ -285,6 +291,24 @@ class Observed:
         item = self._observer.item(kind, resource_id)
         return item.body if item is not None else self._asked(KINDS[kind], resource_id)
 
+    def _other_owner(self, kind: str, body: Body) -> str | None:
+        """Return the owner in the stamp of a resource if it is another one.
+
+        The stamp decides, whatever names the resource: records, annotations and provider IDs can be written by hand.
+        """
+        stamp = KINDS[kind].stamp_of(body)
+        if stamp is None or stamp.owner == self._owner_id:
+            return None
+        log.warning("Left alone: belongs to another owner", extra={"kind": kind, "id": body["id"], "owner": stamp.owner})
+        return stamp.owner
+
+    def _expect_no_other_owner(self, kind: str, body: Body) -> None:
+        if owner := self._other_owner(kind, body):
+            raise ForeignResourceError(
+                f"{kind} {body['id']} is recorded for this object, and carries the stamp of owner {owner}",
+                resource=f"{kind} {body['id']}",
+            )
+
     def _asked(self, kind: ResourceKind, resource_id: str) -> Body | None:
         try:
             answer = self._cloud.get(kind.service, kind.path(resource_id), microversion=kind.microversion)
@@ -292,6 +316,8 @@ class Observed:
             self._observer.forget(kind.name, resource_id)
             return None
         body: Body = answer[kind.body_key]
+        if body.get("id") != resource_id:
+            raise CloudUnavailableError(f"{kind.service} answered with another {kind.name} than {resource_id}")
         self._observer.learn(kind.name, body)
         return body
 
@@ -380,9 +406,30 @@ class Observed:
         kept, *surplus = sorted(items, key=rank)
         if recorded and kept.body["id"] != recorded_id:
             return recorded  # it was adopted and carries no stamp: the other was never asked for
+        if surplus and kind.name in _SHARED and not self._observer.was_born_here(self._owner_id):
+            return self._reported(kind, role, kept.body, [item.body for item in surplus], is_known=self._ledger.knows(role))
         for item in surplus:
             self._remove_duplicate(kind, role, item.body)
         return kept.body
+
+    def _reported(self, kind: ResourceKind, role: str, kept: Body, surplus: list[Body], *, is_known: bool) -> Body:
+        """Report duplicates that may be older than any create of ours: others may use them, and nothing shows that.
+
+        Args:
+            is_known: one was recorded, or its create was begun; else nothing tells which is in use.
+
+        Raises:
+            AmbiguousMatchError: nothing tells which is in use.
+        """
+        ids = ", ".join(sorted(body["id"] for body in surplus))
+        if not is_known:
+            raise AmbiguousMatchError(
+                f"two {kind.name}s carry the stamp of this object as {role}: {kept['id']} and {ids}",
+                next_step="Find out which of them is in use, and delete the others or remove their stamp.",
+            )
+        log.warning("Duplicate left alone", extra={"kind": kind.name, "role": role, "id": kept["id"], "others": ids})
+        self.duplicates[role] = f"{kind.name.replace('_', ' ')} {ids} beside {kept['id']} ({role})"
+        return kept
 
     def _remove_duplicate(self, kind: ResourceKind, role: str, body: Body) -> None:
         fields = {"kind": kind.name, "role": role, "id": body["id"]}
@@ -457,6 +504,8 @@ class Observed:
             self._ledger.drop(pending.role)
 
 
+_SHARED: Final = ("load_balancer", "network", "router", "security_group")
+"""Kinds that do not show whether others use them: a duplicate is deleted only if it cannot be older than our create."""
 _SLOW_TO_GO: Final = ("server", "volume", "load_balancer")
 
 
