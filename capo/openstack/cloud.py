@@ -23,6 +23,7 @@ from keystoneauth1.session import Session
 from capo.errors import AmbiguousAnswerError, CapoError, CloudUnavailableError, IdentityError, NotFoundError
 from capo.openstack import faults
 from capo.openstack.identity import Credentials
+from capo.openstack.kinds import KINDS
 from capo.openstack.lookups import Lookups
 from capo.openstack.observer import Observer
 from capo.openstack.observer_pool import ObserverPool
@@ -181,7 +182,7 @@ class Cloud:
         """Return all pages of a list with the service's time.
 
         Raises:
-            CloudUnavailableError: a page did not come; there is no such thing as half a list.
+            CloudUnavailableError: a page did not come, or is not one of such a list; there is no half a list.
         """
         items: list[Body] = []
         cloud_s: float | None = None
@@ -190,9 +191,10 @@ class Cloud:
             response = self._send(service, "GET", path, params=asked, microversion=microversion)
             body = _json(response)
             cloud_s = _date_s(response) if page == 0 else cloud_s
-            items += body[key]
+            shown = _items(body, key)
+            items += shown
             following = _next_page(body, key)
-            if following is None or not body[key]:
+            if following is None or not shown:
                 return Listing(items, cloud_s)
             asked = {**asked, **following}
         raise CloudUnavailableError(f"{service}: the list of {path} does not end after {MAX_PAGES} pages")
@@ -216,7 +218,8 @@ class Cloud:
     def remove(self, service: str, path: str, **extras: Unpack[_Extras]) -> None:
         """Have no resource at a path; one that is gone is fine, but only if a read says so, too.
 
-        A proxy that lost its way answers 404, and so may a policy: what would be forgotten then would stay behind.
+        A policy may answer 404 as well: what would be forgotten then would stay behind. Where both are answered so, a
+        list that begins later has to confirm it (ADR 0001): until then the resource is in doubt.
 
         Raises:
             CloudUnavailableError: the deletion was answered by 404, and the resource is there.
@@ -227,9 +230,16 @@ class Cloud:
             try:
                 self.get(service, path, microversion=extras.get("microversion"))
             except NotFoundError:
+                self._doubt(service, path)
                 return
             text = f"{service} answered the deletion of {path} by 404, and yet it is there: {error.message}"
             raise CloudUnavailableError(text, request_id=error.request_id) from error
+
+    def _doubt(self, service: str, path: str) -> None:
+        collection, _, resource_id = path.rpartition("/")
+        for kind in KINDS.values():
+            if (kind.service, kind.collection) == (service, collection):
+                self.observer.doubt(kind.name, resource_id)
 
     def close(self) -> None:
         """Observe nothing any more; calls still work."""
@@ -330,23 +340,46 @@ def _headers(service: str, microversion: str | None) -> dict[str, str]:
     return headers
 
 
-def _json(response: requests.Response) -> Body:
+class _Answer(dict[str, Any]):
+    """The body of an answer; to read a field that it lacks is an error of the cloud, not of the program.
+
+    A proxy or a gateway may answer 200 with a body of its own: nothing is concluded from it.
+    """
+
+    def __init__(self, fields: Mapping[str, Any], response: requests.Response) -> None:
+        super().__init__(fields)
+        self.response = response
+
+    def __missing__(self, key: str) -> Any:
+        raise _misunderstood(self.response, f"the answer has no {key!r}")
+
+
+def _json(response: requests.Response) -> _Answer:
     if not response.content:
-        return {}
+        return _Answer({}, response)
     try:
         body = response.json()
     except ValueError as error:
-        return _unreadable(response, error)
-    return body if isinstance(body, dict) else {"items": body}
+        raise _misunderstood(response, f"the answer is not JSON: {response.text[:200]!r}") from error
+    return _Answer(body if isinstance(body, dict) else {"items": body}, response)
 
 
-def _unreadable(response: requests.Response, error: Exception) -> Body:
-    """Tell what an answer means whose body is no JSON: a proxy's page, or a body cut short."""
-    method = str(response.request.method)
-    if method == "DELETE":
-        return {}
-    kind = CloudUnavailableError if method == "GET" else AmbiguousAnswerError
-    raise kind(f"the answer is not JSON: {response.text[:200]!r}", status=response.status_code) from error
+def _items(body: _Answer, key: str) -> list[Body]:
+    """Return the items of one page of a list.
+
+    Raises:
+        CloudUnavailableError: the body is none of such a list.
+    """
+    items = body[key]
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+        raise _misunderstood(body.response, f"the answer has no list of {key}")
+    return items
+
+
+def _misunderstood(response: requests.Response, text: str) -> CapoError:
+    """Return the error of an answer that is not the service's: a proxy's page, or a body cut short."""
+    kind = CloudUnavailableError if response.request.method == "GET" else AmbiguousAnswerError
+    return kind(text, status=response.status_code)
 
 
 def _misplaced(service: str, method: str, response: requests.Response) -> CapoError:

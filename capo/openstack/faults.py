@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import email.utils
+import enum
 import json
 import re
 import ssl
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 import requests
 import urllib3.exceptions
@@ -24,6 +25,24 @@ from capo import errors
 from capo.errors import CapoError
 
 _MAX_MESSAGE: Final = 600
+_MAX_PAGE: Final = 4096
+_IMAGE_PAGE: Final = re.compile(r"No image found with ID|Failed to find image")
+"""Glance before Wallaby says so in HTML."""
+_WEBOB: Final = (frozenset({"code", "title", "message"}), "")
+_SHAPES: Final[Mapping[str, tuple[tuple[frozenset[str], str], ...]]] = {
+    "compute": ((frozenset({"code", "message"}), "itemNotFound"), _WEBOB),
+    "volume": ((frozenset({"code", "message"}), "itemNotFound"), _WEBOB),
+    "network": ((frozenset({"type", "message", "detail"}), "NeutronError"), _WEBOB),
+    "load-balancer": (
+        (frozenset({"faultcode", "faultstring"}), ""),
+        (frozenset({"code", "title", "description"}), ""),
+    ),
+    "identity": ((frozenset({"code", "message", "title"}), "error"),),
+    "image": (_WEBOB,),
+}
+"""By service: the fields of a fault, and the field of the body that holds it, empty for the body itself."""
+_UNROUTED: Final = "The resource could not be found."
+"""WebOb's own sentence, which each service uses for a path that it does not have."""
 
 
 @dataclass(frozen=True)
@@ -181,10 +200,8 @@ class Said:
 
 def said(body: str) -> Said:
     """Return the service's words in an error body: JSON of any of the services, HTML, or plain text."""
-    data: Any = None
-    with contextlib.suppress(ValueError):
-        data = json.loads(body)
-    if not isinstance(data, dict):
+    data = _document(body)
+    if data is None:
         return Said(_plain(body))
     fault = data.get("NeutronError")
     if isinstance(fault, dict):
@@ -196,6 +213,48 @@ def said(body: str) -> Said:
         if isinstance(value, dict) and "message" in value:
             return Said(_string(value, "message"))
     return Said(_plain(body))
+
+
+def _document(body: str) -> dict[str, Any] | None:
+    """Return a body that is a JSON object, None for any other."""
+    with contextlib.suppress(ValueError):
+        data = json.loads(body)
+        return data if isinstance(data, dict) else None
+    return None
+
+
+class Absence(enum.Enum):
+    """What an answer with status 404 says."""
+
+    RESOURCE = "the service does not have the resource"
+    PATH = "the service does not have the path"
+    FOREIGN = "somebody else answered"
+
+
+def absence(service: str, body: str) -> Absence:
+    """Return what a body of status 404 says of a resource.
+
+    Proxies, ingresses and gateways answer 404 with pages of their own, and a service does so for a path that it does
+    not route: neither proves that a resource is gone (ADR 0001). The shapes are those of ``e2e/contract/recordings``.
+    """
+    data = _document(body)
+    if data is None:
+        is_glance = service == "image" and _IMAGE_PAGE.search(body[:_MAX_PAGE]) is not None
+        return Absence.RESOURCE if is_glance else Absence.FOREIGN
+    words = _words_of_absence(service, data)
+    if words is None:
+        return Absence.FOREIGN
+    return Absence.PATH if not words.strip() or words.startswith(_UNROUTED) else Absence.RESOURCE
+
+
+def _words_of_absence(service: str, data: Mapping[str, Any]) -> str | None:
+    """Return the service's words in a body that has one of its shapes; None for any other body."""
+    for keys, place in _SHAPES.get(service, ()):
+        fault = data.get(place) if place else data
+        if isinstance(fault, dict) and keys <= fault.keys():
+            found = next(fault[name] for name in ("faultstring", "description", "message") if name in fault)
+            return str(found) if "NotFound" in str(fault.get("type", "NotFound")) else ""
+    return None
 
 
 def _string(data: Mapping[str, Any], name: str) -> str:
@@ -219,6 +278,8 @@ def of_response(service: str, response: requests.Response) -> CapoError:
     retry_after_s = _retry_after_s(response)
     if status == 503 and retry_after_s is not None:
         return errors.RateLimitedError(message, retry_after_s=retry_after_s, request_id=request_id)
+    if status in (404, 410) and (unproven := _unproven(service, response, message, request_id)):
+        return unproven
     for row in TABLE:
         if row.fits(service, status, words.text):
             if row.error is errors.RateLimitedError:
@@ -227,8 +288,28 @@ def of_response(service: str, response: requests.Response) -> CapoError:
     message = f"{service} answered HTTP {status}: {message}"
     if status < 500:
         return errors.InvalidSpecError(message, request_id=request_id, status=status)
+    return _unanswered(response, message, request_id=request_id)
+
+
+def _unproven(service: str, response: requests.Response, message: str, request_id: str | None) -> CapoError | None:
+    """Return the error of a 404 that proves no absence, None for one that does."""
+    match absence(service, response.text):
+        case Absence.RESOURCE:
+            return None
+        case Absence.PATH:
+            text = f"the {service} service has no such path: {message}"
+            return errors.UnsupportedByCloudError(text, request_id=request_id, status=response.status_code)
+        case Absence.FOREIGN:
+            text = f"HTTP {response.status_code} in a form that is not the {service} service's own: {message}"
+            return _unanswered(response, text, request_id=request_id)
+        case other:
+            assert_never(other)
+
+
+def _unanswered(response: requests.Response, message: str, *, request_id: str | None) -> CapoError:
+    """Return the error of an answer that is not the service's: a write may have taken effect."""
     kind = errors.CloudUnavailableError if _is_read(response) else errors.AmbiguousAnswerError
-    return kind(message, request_id=request_id, status=status)
+    return kind(message, request_id=request_id, status=response.status_code)
 
 
 def _is_read(response: requests.Response) -> bool:

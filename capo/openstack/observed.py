@@ -482,7 +482,8 @@ class Observed:
         """Have what is known of this owner's resources of a kind complete and newer than its last write."""
         wrote_s = self._unsettled_s(kind)
         pending = self._pending(kind)
-        if self._observer.was_born_here(self._owner_id) and not self._is_taken_over and not pending:
+        is_certain = self._observer.began_s(kind) >= self._observer.doubted_s(kind)
+        if self._observer.was_born_here(self._owner_id) and not self._is_taken_over and not pending and is_certain:
             ids = [record.id for record in self._ledger.of_kind(kind)]
             items = [self._observer.item(kind, id_) for id_ in ids]
             items += self._observer.of_owner(kind, self._owner_id)

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from capo.errors import NotFoundError
+from capo.errors import NotFoundError, UnsupportedByCloudError
 from capo.openstack.cloud import Body, Cloud
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ def replace(cloud: Cloud, collection: str, body: Mapping[str, Any], wanted: Sequ
     tags = sorted(set(wanted))
     try:
         answer = cloud.put("network", f"/{collection}/{body['id']}/tags", json={"tags": tags})
-    except NotFoundError as error:
+    except (NotFoundError, UnsupportedByCloudError) as error:
         cloud.get("network", f"/{collection}/{body['id']}")  # raises when it is the resource that is missing
         log.info("The cloud has no tags for Neutron resources", extra={"err": error.message})
         return {**body, "tags": tags}

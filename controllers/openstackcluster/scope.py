@@ -16,7 +16,7 @@ from capo.controllers.openstackcluster import roles, upstream
 from capo.controllers.openstackcluster.memory import Memory
 from capo.engine import conditions
 from capo.engine.turn import Turn
-from capo.errors import NotFoundError
+from capo.errors import NotFoundError, UnsupportedByCloudError
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.names import Stamp
 from capo.openstack import extension
@@ -133,7 +133,7 @@ class ClusterScope:
         mark = marks.get(role)
         try:
             return self.observed.find(kind, role, upstream=mark.fits if mark else None)
-        except NotFoundError:
+        except (NotFoundError, UnsupportedByCloudError):
             if self._may_have(kind):
                 raise
             return None
@@ -151,7 +151,7 @@ class ClusterScope:
                 self.find(kind, role)
         try:
             return list(self.observed.owned(kind))
-        except NotFoundError:
+        except (NotFoundError, UnsupportedByCloudError):
             if self._may_have(kind):
                 raise
             return []

@@ -186,9 +186,10 @@ def test_a_read_that_is_admitted_does_not_hasten_writes_that_are_refused(
 
 def test_a_deletion_answered_by_404_counts_only_if_a_read_says_so_too(cloud: Cloud, order: Callable[..., None]) -> None:
     made = cloud.post("network", "/networks", json={"network": {"name": "there"}})["network"]
-    order({"method": "DELETE", "nth": 1}, {"status": 404, "message": "no such route"})
+    gone = {"NeutronError": {"type": "NetworkNotFound", "message": "no such network", "detail": ""}}
+    order({"method": "DELETE", "nth": 1}, {"status": 404, "body": gone})
 
-    with pytest.raises(CloudUnavailableError, match=r"yet it is there: .*no such route"):
+    with pytest.raises(CloudUnavailableError, match=r"yet it is there: .*no such network"):
         cloud.remove("network", f"/networks/{made['id']}")
     cloud.remove("network", f"/networks/{made['id']}")
 

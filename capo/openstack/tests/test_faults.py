@@ -1,5 +1,7 @@
 import json
 import ssl
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from keystoneauth1 import exceptions as sdk
 
 from capo import errors
 from capo.openstack import faults
+from capo.openstack.faults import Absence
 
 
 def response(status: int, body: Any, *, method: str = "POST", **headers: str) -> requests.Response:
@@ -56,7 +59,7 @@ REFUSALS = [
     ("compute", 406, {"errors": [{"title": "Version 2.999 is not supported"}]}, errors.UnsupportedByCloudError),
     ("volume", 413, nova("VolumeSizeExceedsAvailableQuota: quota", "overLimit"), errors.QuotaExceededError),
     ("volume", 400, nova("Availability zone 'mars' is invalid."), errors.NotFoundError),
-    ("volume", 404, nova("Volume type with name mars could not be found."), errors.NotFoundError),
+    ("volume", 404, nova("Volume type with name mars could not be found.", "itemNotFound"), errors.NotFoundError),
     ("volume", 400, nova("Invalid image identifier or unable to access requested image."), errors.ImageNotFoundError),
     ("volume", 400, nova("Invalid volume: Volume status must be available or error"), errors.ConflictError),
     ("network", 409, neutron("OverQuota", "Quota exceeded for resources: ['port']."), errors.QuotaExceededError),
@@ -80,7 +83,7 @@ REFUSALS = [
         errors.UnsupportedByCloudError,
     ),
     ("load-balancer", 400, octavia("Provider 'mars' is not enabled."), errors.UnsupportedByCloudError),
-    ("image", 404, "<html><body><h1>404 Not Found</h1>No image</body></html>", errors.NotFoundError),
+    ("image", 404, "<html><body><h1>404 Not Found</h1>No image found with ID 1</body></html>", errors.NotFoundError),
     ("identity", 401, {"error": {"code": 401, "message": "no", "title": "Unauthorized"}}, errors.NotAuthorizedError),
     ("network", 418, "teapot", errors.InvalidSpecError),
 ]
@@ -195,3 +198,40 @@ def test_a_read_without_answer_failed() -> None:
 
 def test_every_row_has_a_source() -> None:
     assert all(row.source and row.statuses for row in faults.TABLE)
+
+
+@pytest.mark.parametrize("service", ["compute", "network", "volume", "load-balancer", "image"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param("<html><body><h1>404 Not Found</h1><hr>nginx</body></html>", id="proxy"),
+        pytest.param("default backend - 404", id="ingress"),
+        pytest.param('{"message": "no Route matched with those values"}', id="gateway"),
+        pytest.param('{"code": 404, "message": "Not Found"}', id="JSON of another service"),
+        pytest.param('{"error": {"message": "not found"}}', id="JSON of another API"),
+        pytest.param('[{"id": 1}]', id="list"),
+        pytest.param("", id="nothing"),
+    ],
+)
+def test_a_404_that_the_service_did_not_write_proves_no_absence(service: str, page: str) -> None:
+    assert faults.absence(service, page) is Absence.FOREIGN
+
+
+def test_each_recorded_404_is_told_from_a_path_that_the_service_does_not_have() -> None:
+    recorded = list(recorded_404s())
+
+    assert len(recorded) > 50
+    for name, service, body in recorded:
+        is_path = "route_that_no_service_has" in name or "microversion" in name or "unknown_extension" in name
+        assert (faults.absence(service, json.dumps(body)) is Absence.PATH) == is_path, name
+
+
+def recorded_404s() -> Iterator[tuple[str, str, Any]]:
+    """Yield test, service and body of each answer 404 that the real services gave the contract suite."""
+    for path in sorted((Path(__file__).parents[3] / "e2e/contract/recordings").glob("**/*.json")):
+        for test, answers in json.loads(path.read_text()).items():
+            for answer in answers if isinstance(answers, list) else ():
+                if isinstance(answer, dict) and answer.get("status") == 404 and isinstance(answer["body"], dict):
+                    service = answer["request"].split()[0]
+                    if answer["body"].get("NeutronError", {}).get("type") != "ExternalGatewayForFloatingIPNotFound":
+                        yield test, service, answer["body"]
