@@ -81,6 +81,8 @@ _SERVICES: Final[Mapping[str, _Service]] = {
 }
 _LOGIN: Final = "login"
 """Where a token comes from, as opposed to the Identity service's other resources."""
+_DELETIONS_WITH_BODY: Final = {"attachments"}
+"""Services answer a deletion without a body, but for Cinder: it lists the attachments that are left."""
 _VERSIONED: Final = re.compile(r"/v\d+(\.\d+)?(/[0-9a-fA-F-]{32,36}|/AUTH_\w+)?$")
 
 
@@ -223,9 +225,12 @@ class Cloud:
 
         Raises:
             CloudUnavailableError: the deletion was answered by 404, and the resource is there.
+            AmbiguousAnswerError: the answer has a body that is not the service's.
         """
         try:
-            self.delete(service, path, **extras)
+            answer = self.delete(service, path, **extras)
+            if answer and not _DELETIONS_WITH_BODY & answer.keys():
+                raise AmbiguousAnswerError(f"{service} does not answer a deletion with {sorted(answer)[:5]}")
         except NotFoundError as error:
             try:
                 self.get(service, path, microversion=extras.get("microversion"))

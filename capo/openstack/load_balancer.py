@@ -107,13 +107,9 @@ def create(cloud: Cloud, wanted: WantedLoadBalancer) -> Body:
     return body
 
 
-def exists(cloud: Cloud, load_balancer_id: str) -> bool:
-    """Tell whether there is a load balancer of this id, in whatever state."""
-    try:
-        found = cloud.get("load-balancer", f"/lbaas/loadbalancers/{load_balancer_id}")["loadbalancer"]
-    except NotFoundError:
-        return False
-    return bool(found["provisioning_status"] != "DELETED")
+def list_all(cloud: Cloud) -> list[Body]:
+    """Return every load balancer that the credentials show, as they are now."""
+    return cloud.list_all("load-balancer", "/lbaas/loadbalancers", "loadbalancers")
 
 
 def delete(cloud: Cloud, load_balancer_id: str) -> None:

@@ -18,7 +18,7 @@ from capo import names
 from capo.errors import InvalidSpecError
 from capo.names import Stamp
 from capo.openstack import extension, tags
-from capo.openstack.cloud import Body, Cloud
+from capo.openstack.cloud import Body, Cloud, Listing
 
 AT_ONCE: Final = 4
 """Requests that make ports on one network at the same time."""
@@ -71,10 +71,10 @@ def create(cloud: Cloud, wanted: WantedPort) -> Body:
     return create_all(cloud, [wanted])[0]
 
 
-def of_device_owner(cloud: Cloud, network_id: str, device_owner: str) -> list[Body]:
-    """Return the project's ports in a network that were made for one kind of device, as they are now."""
+def of_device_owner(cloud: Cloud, network_id: str, device_owner: str) -> Listing:
+    """Return the project's ports in a network that were created for one kind of device, as they are now."""
     params = {"network_id": network_id, "device_owner": device_owner, "project_id": cloud.project_id}
-    return cloud.list_all("network", "/ports", "ports", params=params)
+    return cloud.listing("network", "/ports", "ports", params=params)
 
 
 def update(cloud: Cloud, port_id: str, changes: Mapping[str, Any]) -> Body:

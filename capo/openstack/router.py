@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from capo import names
 from capo.api.v1beta2.network import RouterParam
-from capo.errors import InvalidSpecError, NotFoundError, RouterNotFoundError
+from capo.errors import AmbiguousAnswerError, InvalidSpecError, NotFoundError, RouterNotFoundError
 from capo.names import Stamp
 from capo.openstack import kinds
 from capo.openstack.cloud import Body, Cloud
@@ -75,9 +75,11 @@ def remove_interface(cloud: Cloud, router_id: str, subnet_id: str) -> None:
         ConflictError: a floating IP needs the connection.
     """
     try:
-        cloud.put("network", f"/routers/{router_id}/remove_router_interface", json={"subnet_id": subnet_id})
+        answer = cloud.put("network", f"/routers/{router_id}/remove_router_interface", json={"subnet_id": subnet_id})
     except NotFoundError:
         return
+    if answer["id"] != router_id:
+        raise AmbiguousAnswerError(f"network answered for router {answer['id']} in place of {router_id}")
 
 
 def request(wanted: WantedRouter) -> Body:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
@@ -21,28 +22,53 @@ OWNER: Final = "Octavia"
 _DEVICE: Final = "lb-"
 
 
-def left_behind(scope: ClusterScope, network_id: str) -> list[Resource]:
-    """Return the ports in a network that Octavia left behind, as far as one can tell."""
-    return [body for body in port.of_device_owner(scope.cloud, network_id, OWNER) if _is_left_behind(scope, body)]
+@dataclass(frozen=True)
+class LeftBehind:
+    """A port without its load balancer.
+
+    Args:
+        age_s: by the clock of the cloud, where it tells its time.
+    """
+
+    body: Resource
+    age_s: float
 
 
-def _is_left_behind(scope: ClusterScope, body: Resource) -> bool:
-    device = body.get("device_id") or ""
-    if not device.startswith(_DEVICE) or not body.get("created_at"):
+def left_behind(scope: ClusterScope, network_id: str) -> list[LeftBehind]:
+    """Return the ports in a network that Octavia left behind: no load balancer of a list made after them has them.
+
+    Raises:
+        CapoError: Octavia cannot be asked; nothing is known of any port then.
+    """
+    listing = port.of_device_owner(scope.cloud, network_id, OWNER)
+    candidates = [body for body in listing.items if _may_be_left_behind(scope, body)]
+    if not candidates:
+        return []
+    living = [body for body in load_balancer.list_all(scope.cloud) if body["provisioning_status"] != "DELETED"]
+    used = {body["id"] for body in living} | {body["vip_port_id"] for body in living}
+    now_s = scope.turn.started_s if listing.cloud_s is None else listing.cloud_s
+    return [LeftBehind(body, now_s - _born_s(body)) for body in candidates if not used & {_device(body), body["id"]}]
+
+
+def _may_be_left_behind(scope: ClusterScope, body: Resource) -> bool:
+    if not (body.get("device_id") or "").startswith(_DEVICE) or not body.get("created_at"):
         return False
-    is_newer = _born_s(body) >= _seconds(scope.turn.obj["metadata"]["creationTimestamp"])
-    return is_newer and not load_balancer.exists(scope.cloud, device.removeprefix(_DEVICE))
+    return _born_s(body) >= _seconds(scope.turn.obj["metadata"]["creationTimestamp"])
 
 
-def delete(scope: ClusterScope, found: Sequence[Resource]) -> Wait | None:
+def _device(body: Resource) -> str:
+    """Return the id of the load balancer that a port was created for."""
+    return str(body["device_id"]).removeprefix(_DEVICE)
+
+
+def delete(scope: ClusterScope, found: Sequence[LeftBehind]) -> Wait | None:
     """Delete ports that were left behind; return the wait for those that are too young to tell, None without any."""
-    young = [body["id"] for body in found if scope.turn.started_s - _born_s(body) < YOUNG_S]
-    for body in found:
-        if body["id"] not in young:
-            port.delete(scope.cloud, body["id"])
-            scope.observed.forget("port", body["id"])
-            text = f"Deleted port {body['id']}, which Octavia left behind when it refused a load balancer"
-            scope.tell("SuccessfulDeletePort", text)
+    young = [each.body["id"] for each in found if each.age_s < YOUNG_S]
+    for body in (each.body for each in found if each.age_s >= YOUNG_S):
+        port.delete(scope.cloud, body["id"])
+        scope.observed.forget("port", body["id"])
+        text = f"Deleted port {body['id']}, which Octavia left behind when it refused a load balancer"
+        scope.tell("SuccessfulDeletePort", text)
     if not young:
         return None
     text = f"whether Octavia left behind port {', '.join(sorted(young))} can be told in a minute"

@@ -80,3 +80,24 @@ def test_vip_ports_of_others_are_left_alone(world: World, is_alive: bool) -> Non
 
     assert world.is_gone()
     assert [p["id"] for p in vip_ports(world)] == [theirs["id"]]
+
+
+PAGE = {"status": 404, "body": "<html><body>default backend - 404</body></html>", "headers": {"Content-Type": "text/html"}}
+
+
+def test_the_vip_port_of_another_owners_load_balancer_survives_a_proxy_that_answers_404_for_octavia(world: World) -> None:
+    network = own_network(world)
+    limit_listeners(world, 0)
+    world.up(**network, **BALANCER, for_s=30)
+    limit_listeners(world, -1)
+    theirs = world.member.make(
+        f"{OCTAVIA}/loadbalancers", "loadbalancer", vip_network_id=network["network"]["id"], name="of-another-cluster"
+    )
+    world.clock.advance(61)
+
+    world.fault(match={"service": "load-balancer"}, effect=PAGE)
+    world.settle(for_s=200)
+    world.remove()
+    world.settle(for_s=200)
+
+    assert theirs["vip_port_id"] in [body["id"] for body in vip_ports(world)]

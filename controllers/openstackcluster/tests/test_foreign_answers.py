@@ -1,0 +1,55 @@
+"""Answers that are not the service's: they prove nothing, so nothing is forgotten or left behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo import names
+from capo.controllers.openstackcluster.tests.world import CLUSTER_NAME, FULL, World
+from capo.kube.kinds import OPENSTACK_CLUSTER
+
+HTML = {"Content-Type": "text/html"}
+PAGES: dict[str, dict[str, Any]] = {
+    "404 of an ingress": {"status": 404, "body": "<html><body>default backend - 404</body></html>", "headers": HTML},
+    "404 of a gateway": {"status": 404, "body": {"message": "no Route matched with those values"}},
+    "410 of a proxy": {"status": 410, "body": "<html><body>Gone</body></html>", "headers": HTML},
+    "200 with a page": {"status": 200, "body": "<html><body>Please log in</body></html>", "headers": HTML},
+    "200 of something else": {"status": 200, "body": {"status": "ok"}},
+}
+
+
+@pytest.mark.parametrize("page", [pytest.param(effect, id=name) for name, effect in PAGES.items()])
+@pytest.mark.parametrize("service", ["network", "load-balancer", "compute"])
+def test_a_cluster_that_is_deleted_meanwhile_leaves_nothing_behind(
+    world: World, service: str, page: dict[str, Any]
+) -> None:
+    world.up(**FULL, for_s=120)
+    assert world.is_ready()
+
+    world.fault(match={"service": service}, effect=page)
+    world.remove()
+    world.settle(for_s=300)
+    assert not world.is_gone()
+    world.mend()
+    world.settle(for_s=600)
+
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+@pytest.mark.parametrize("page", [pytest.param(effect, id=name) for name, effect in PAGES.items()])
+def test_a_cluster_that_is_ready_stays_as_it_is(world: World, page: dict[str, Any]) -> None:
+    world.up(**FULL, for_s=120)
+    before = world.inventory()
+
+    for service in ("network", "load-balancer", "compute"):
+        world.fault(match={"service": service}, effect=page)
+    world.start()
+    world.settle(for_s=300)
+    world.mend()
+    world.settle(for_s=300)
+
+    assert world.inventory() == before
+    assert world.is_ready()
