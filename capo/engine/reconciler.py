@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from capo import names
-from capo.engine import conditions
+from capo.engine import abandoning, conditions
 from capo.engine.backoff import Backoff, Guard, pause_s
 from capo.engine.conditions import Condition
 from capo.engine.protocol import CreateProtocol, deletion_window_left_s
@@ -101,6 +101,8 @@ class Reconciler(Generic[S]):
                 return Result()
             case Proceed():
                 pass
+        if abandoning.is_asked_for(writer.obj):
+            return self._abandon(writer)
         try:
             turn = self._begin(key, writer)
             if turn is None:
@@ -110,6 +112,19 @@ class Reconciler(Generic[S]):
             return self._refused(key, writer, error, gate.conditions)
         self._auth_failures.pop(key, None)
         return self._delete(turn, scope, writer) if turn.is_deleting else self._ensure(turn, scope, writer)
+
+    def _abandon(self, writer: Writer) -> Result:
+        """Remove the finalizer although something may be left in the cloud: an admin asked for it."""
+        farewell = abandoning.farewell(writer.obj)
+        writer.release()
+        self._backoff.forget(writer.key)
+        log.warning("Abandoned the resources of an object", extra={"key": str(writer.key), "left": farewell})
+        self.tools.events.emit(writer.obj, "Warning", "ResourcesAbandoned", farewell)
+        return Result()
+
+    def _tell_way_out(self, writer: Writer) -> None:
+        if told := abandoning.way_out(writer.obj, now_s=self.tools.clock.now()):
+            self.tools.events.emit(writer.obj, "Warning", "DeletionBlocked", told)
 
     def _begin(self, key: Key, writer: Writer) -> Turn | None:
         """Have the owner id and the finalizer on the object before the first create; None: it was released instead."""
@@ -181,6 +196,7 @@ class Reconciler(Generic[S]):
         ready = Condition(conditions.READY, "False", shown.reason, error.sentence)
         if self._show(writer, [*gate, shown, ready]):
             self.tools.events.emit(writer.obj, "Warning", error.reason, error.sentence)
+        self._tell_way_out(writer)
         return Result(requeue_after_s=pause_s(error, failures))
 
     def _ensure(self, turn: Turn, scope: S, writer: Writer) -> Result:
@@ -214,6 +230,8 @@ class Reconciler(Generic[S]):
         if not is_silent:
             self._write(turn, writer, results, report, deleting=True)
         self._after_failures(writer, results, guard)
+        if any(isinstance(result, Failed) for result in results.values()):
+            self._tell_way_out(writer)
         speaks_s = report.silent_s if is_silent else None
         # A window that is over has nothing more to wait for: what is left is waited for by its own step.
         window_s = left_s if left_s > 0 else None

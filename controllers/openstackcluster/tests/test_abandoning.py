@@ -1,0 +1,83 @@
+"""The way out for one object when a service never answers properly again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo import names
+from capo.controllers.openstackcluster.tests.world import CLUSTER_NAME, MANAGED, World
+from capo.engine.conditions import timestamp
+from capo.kube.kinds import OPENSTACK_CLUSTER, SECRET
+
+AWAY: dict[str, Any] = {"status": 404, "body": "default backend - 404"}
+
+
+def annotate(world: World, value: str) -> None:
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"annotations": {names.ABANDON_ANNOTATION: value}}})
+
+
+def owner(world: World) -> str:
+    return str(world.osc()["metadata"]["annotations"][names.OWNER_ID_ANNOTATION].partition(".")[0])
+
+
+def events(world: World, reason: str) -> list[str]:
+    return [message for _, told, message in world.events.seen if told == reason]
+
+
+def test_a_deletion_that_fails_for_long_names_the_way_out_and_what_it_leaves(world: World) -> None:
+    world.up(**MANAGED)
+    network = world.record("network")
+    world.fault(match={"service": "network"}, effect=AWAY)
+
+    world.remove()
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"deletionTimestamp": timestamp(world.clock.now())}})
+    world.settle(for_s=600)
+    assert events(world, "DeletionBlocked") == []
+    world.settle(for_s=900)
+
+    told = set(events(world, "DeletionBlocked"))
+    assert len(told) == 1
+    assert f"{names.ABANDON_ANNOTATION}={owner(world)}" in told.pop()
+    annotate(world, owner(world))
+    world.settle(for_s=30)
+    assert world.is_gone()
+    assert f"network {network}" in events(world, "ResourcesAbandoned")[0]
+    assert network in world.inventory()["networks"]
+
+
+def test_it_works_without_credentials_too(world: World) -> None:
+    world.up(**MANAGED)
+    world.kube.objects.pop(next(key for key in world.kube.objects if key.kind == SECRET))
+    world.start()
+    world.remove()
+    world.settle(for_s=1200)
+    assert events(world, "DeletionBlocked")
+
+    annotate(world, owner(world))
+    world.settle(for_s=30)
+
+    assert world.is_gone()
+
+
+@pytest.mark.parametrize("value", ["true", "", "aaaaaaaaaaaaa"])
+def test_a_value_that_is_not_the_owner_id_abandons_nothing(world: World, value: str) -> None:
+    world.up(**MANAGED)
+    annotate(world, value)
+    world.remove()
+    world.settle(for_s=120)
+
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+def test_an_object_that_is_not_deleted_ignores_it(world: World) -> None:
+    world.up(**MANAGED)
+    annotate(world, owner(world))
+    world.settle(for_s=60)
+
+    assert world.is_ready()
+    world.remove()
+    world.settle(for_s=60)
+    assert world.is_gone()
