@@ -52,7 +52,11 @@ class IdentifiedSubject:
 
     def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
         """Return the owner whose stamps the recorded resources carry."""
-        return ownership.recorded_owner(self._cloud(obj), ledger)
+        return ownership.recorded_owner(self._cloud(obj), ledger, self.common_name(obj))
+
+    def common_name(self, obj: Object) -> str:
+        """Return a part of the name or description of all that is created for an object."""
+        return str(obj["metadata"]["name"])
 
     def credentials(self, obj: Object, tools: Tools) -> str:
         """Return where the object's credentials are."""
@@ -103,14 +107,19 @@ class IdentifiedSubject:
         return self._identities.cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
 
-def observed_of(turn: Turn, cloud: Cloud) -> Observed:
-    """Return what one pass sees of a cloud."""
+def observed_of(turn: Turn, cloud: Cloud, *, common_name: str = "") -> Observed:
+    """Return what one pass sees of a cloud.
+
+    Args:
+        common_name: part of the name or description of all that is created for the object.
+    """
     return Observed(
         cloud,
         turn.ledger,
         owner_id=turn.owner,
         key=turn.key,
         uid=turn.obj["metadata"]["uid"],
+        common_name=common_name,
         clock=turn.tools.clock,
         is_taken_over=turn.is_taken_over,
         is_newborn=turn.is_newborn,

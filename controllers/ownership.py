@@ -8,10 +8,14 @@ from capo.openstack.cloud import Body, Cloud
 from capo.openstack.kinds import KINDS, ResourceKind
 
 
-def recorded_owner(cloud: Cloud, ledger: Ledger) -> str | None:
+def recorded_owner(cloud: Cloud, ledger: Ledger, common_name: str) -> str | None:
     """Return the owner in the stamp of the first recorded resource that carries one for its role.
 
     Resources that were adopted from the Go provider, or are the user's own, carry none; None when no resource does.
+    Records can be written by hand: a resource that does not have the object's name tells nothing.
+
+    Args:
+        common_name: part of the name or description of all that is created for the object.
 
     Raises:
         CapoError: the cloud does not answer.
@@ -20,7 +24,8 @@ def recorded_owner(cloud: Cloud, ledger: Ledger) -> str | None:
         kind = KINDS.get(record.kind)
         body = _body(cloud, kind, record.id) if kind else None
         stamp = kind.stamp_of(body) if kind and body else None
-        if stamp is not None and stamp.role == record.role:
+        is_named = body is not None and common_name in f"{body.get('name')} {body.get('description')}"
+        if stamp is not None and stamp.role == record.role and is_named:
             return stamp.owner
     return None
 

@@ -36,9 +36,10 @@ def way_out(obj: Mapping[str, Any], *, now_s: float) -> str | None:
     owner = (obj["metadata"].get("annotations") or {}).get(names.OWNER_ID_ANNOTATION)
     if not asked or not owner or now_s - datetime.datetime.fromisoformat(asked).timestamp() < STUCK_S:
         return None
+    annotation = f"{names.ABANDON_ANNOTATION}={owner.partition('.')[0]}"
     return (
-        f"deletion keeps failing and is retried; if the cloud will never answer again, annotate the object with"
-        f" {names.ABANDON_ANNOTATION}={owner.partition('.')[0]} to remove the finalizer; that leaves behind: {_left(obj)}"
+        "deletion keeps failing and is retried; if the cloud will never answer again, annotate the object with"
+        f" {annotation} to remove the finalizer; that leaves behind: {_left(obj)}"
     )
 
 

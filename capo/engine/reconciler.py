@@ -178,8 +178,18 @@ class Reconciler(Generic[S]):
         lost = self.subject.recorded_owner(obj, ledger) if ledger.records else None
         if lost is None:
             return names.new_owner_id(key.kind.kind, key.namespace, key.name)
+        if self._is_of_another(key, lost):
+            raise OwnerIdCopiedError(f"status.resources names resources of owner {lost}, which is another object's")
         log.warning("Restored a lost owner id from a stamp", extra={"key": str(key), "owner": lost})
         return names.restored_owner_id(lost, key.kind.kind, key.namespace, key.name)
+
+    def _is_of_another(self, key: Key, owner: str) -> bool:
+        """Return whether another object of the kind has an owner id."""
+        return any(
+            (obj["metadata"].get("annotations") or {}).get(names.OWNER_ID_ANNOTATION, "").startswith(f"{owner}.")
+            for obj in self.tools.store.list(key.kind)
+            if (obj["metadata"]["namespace"], obj["metadata"]["name"]) != (key.namespace, key.name)
+        )
 
     def _refused(self, key: Key, writer: Writer, error: CapoError, gate: Sequence[Condition]) -> Result:
         """Show why the pass could not begin, beside what the gate shows."""

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from capo.errors import NotFoundError
 from capo.names import Stamp
 from capo.openstack.cloud import Body, Cloud
 

@@ -62,6 +62,7 @@ class Observed:
         key: what the observer wakes.
         is_taken_over: another provider made the object's resources: unstamped ones may be adopted.
         uid: of the object; lists that began before this process knew it prove no absence.
+        common_name: part of the name or the description of all that is created for the object; empty admits any name.
         is_newborn: the owner id was made in this pass: nothing in the cloud carries it yet.
         is_history_lost: the object came without records and intents, as after a move: a create may be on its way.
         started_s: when the pass began.
@@ -78,6 +79,7 @@ class Observed:
         key: Hashable,
         clock: Clock,
         uid: str = "",
+        common_name: str = "",
         is_taken_over: bool = False,
         is_newborn: bool = False,
         is_history_lost: bool = False,
@@ -90,6 +92,7 @@ class Observed:
         self._ledger = ledger
         self._owner_id = owner_id
         self._key = key
+        self._common_name = common_name
         self._clock = clock
         self._is_taken_over = is_taken_over
         self._started_s = clock.now() if started_s is None else started_s
@@ -98,9 +101,7 @@ class Observed:
         self.duplicates: dict[str, str] = {}
         """By role: what carries the stamp of this object beside the recorded one, and is left alone, in words."""
         unknown_writes_s = window_s if is_history_lost else 0.0
-        self._observer.register(
-            owner_id, key, uid=uid, was_born_here=is_newborn, unknown_writes_s=unknown_writes_s
-        )
+        self._observer.register(owner_id, key, uid=uid, was_born_here=is_newborn, unknown_writes_s=unknown_writes_s)
         self._observer.begin_pass(key)
 
     # -- what is there ----------------------------------------------------------------------------------------------
@@ -115,13 +116,13 @@ class Observed:
         Raises:
             NotYetObserved: that is not known yet; the observer wakes the object when it is.
             AmbiguousMatchError: more than one unstamped resource fits.
-            ForeignResourceError: the one that is recorded, or that fits, carries the stamp of another owner.
+            ForeignResourceError: the one that is recorded, or that fits, is not this object's.
             CloudUnavailableError: the list failed, or a Nova cell that is down hides its servers.
         """
         recorded = self._ledger.records.get(role)
         found = self._recorded(kind, recorded.id) if recorded else None
         if found is not None:
-            self._expect_no_other_owner(kind, found)
+            self._expect_own(kind, found)
         if recorded and found is None:
             log.info("Resource is gone", extra={"kind": kind, "role": role, "id": recorded.id})
             self._ledger.drop(role)
@@ -160,7 +161,7 @@ class Observed:
     def owned(self, kind: str) -> list[Body]:
         """Return everything of a kind that is recorded or carries this owner's stamp, for its deletion.
 
-        A recorded resource that carries another owner's stamp is that owner's, and left out.
+        What is recorded and is not this object's is left out.
 
         Raises:
             NotYetObserved: that is not known yet, or a create whose answer was lost may still take effect.
@@ -169,7 +170,7 @@ class Observed:
         found = {item.body["id"]: item.body for item in self._observer.of_owner(kind, self._owner_id)}
         for record in self._ledger.of_kind(kind):
             body = self._recorded(kind, record.id)
-            if body is None or self._other_owner(kind, body):
+            if body is None or self._is_left_alone(kind, body):
                 self._ledger.drop(record.role)
             else:
                 found[record.id] = body
@@ -291,22 +292,31 @@ class Observed:
         item = self._observer.item(kind, resource_id)
         return item.body if item is not None else self._asked(KINDS[kind], resource_id)
 
-    def _other_owner(self, kind: str, body: Body) -> str | None:
-        """Return the owner in the stamp of a resource if it is another one.
+    def _stranger(self, kind: str, body: Body) -> str | None:
+        """Return what says that a recorded resource is not this object's, None for one that is.
 
-        The stamp decides, whatever names the resource: records, annotations and provider IDs can be written by hand.
+        Records, annotations and provider IDs can be written by hand. A stamp decides; without one, because the Go
+        provider created the resource or somebody removed the stamp, its name or description does.
         """
         stamp = KINDS[kind].stamp_of(body)
-        if stamp is None or stamp.owner == self._owner_id:
+        if stamp is not None and stamp.owner != self._owner_id:
+            return f"carries the stamp of owner {stamp.owner}"
+        is_named = self._common_name in f"{body.get('name')} {body.get('description')}"
+        if stamp is not None or is_named or str(body.get("device_owner")).startswith(_NAMELESS):
             return None
-        log.warning("Left alone: belongs to another owner", extra={"kind": kind, "id": body["id"], "owner": stamp.owner})
-        return stamp.owner
+        return f"carries no stamp, and {self._common_name!r} is not in its name {body.get('name')!r}"
 
-    def _expect_no_other_owner(self, kind: str, body: Body) -> None:
-        if owner := self._other_owner(kind, body):
+    def _is_left_alone(self, kind: str, body: Body) -> bool:
+        if reason := self._stranger(kind, body):
+            log.warning("Recorded resource left alone", extra={"kind": kind, "id": body["id"], "err": reason})
+        return bool(reason)
+
+    def _expect_own(self, kind: str, body: Body) -> None:
+        if reason := self._stranger(kind, body):
             raise ForeignResourceError(
-                f"{kind} {body['id']} is recorded for this object, and carries the stamp of owner {owner}",
+                f"{kind} {body['id']} is recorded for this object, but {reason}",
                 resource=f"{kind} {body['id']}",
+                next_step="Remove it from status.resources, or give it back its name.",
             )
 
     def _asked(self, kind: ResourceKind, resource_id: str) -> Body | None:
@@ -407,29 +417,26 @@ class Observed:
         if recorded and kept.body["id"] != recorded_id:
             return recorded  # it was adopted and carries no stamp: the other was never asked for
         if surplus and kind.name in _SHARED and not self._observer.was_born_here(self._owner_id):
-            return self._reported(kind, role, kept.body, [item.body for item in surplus], is_known=self._ledger.knows(role))
+            self._report(kind, role, kept.body, [item.body["id"] for item in surplus])
+            return kept.body
         for item in surplus:
             self._remove_duplicate(kind, role, item.body)
         return kept.body
 
-    def _reported(self, kind: ResourceKind, role: str, kept: Body, surplus: list[Body], *, is_known: bool) -> Body:
+    def _report(self, kind: ResourceKind, role: str, kept: Body, surplus: list[str]) -> None:
         """Report duplicates that may be older than any create of ours: others may use them, and nothing shows that.
 
-        Args:
-            is_known: one was recorded, or its create was begun; else nothing tells which is in use.
-
         Raises:
-            AmbiguousMatchError: nothing tells which is in use.
+            AmbiguousMatchError: none was recorded, or begun to be created: nothing tells which is in use.
         """
-        ids = ", ".join(sorted(body["id"] for body in surplus))
-        if not is_known:
+        ids = ", ".join(sorted(surplus))
+        if not self._ledger.knows(role):
             raise AmbiguousMatchError(
-                f"two {kind.name}s carry the stamp of this object as {role}: {kept['id']} and {ids}",
+                f"{len(surplus) + 1} {kind.name}s carry the stamp of this object as {role}: {kept['id']} and {ids}",
                 next_step="Find out which of them is in use, and delete the others or remove their stamp.",
             )
         log.warning("Duplicate left alone", extra={"kind": kind.name, "role": role, "id": kept["id"], "others": ids})
         self.duplicates[role] = f"{kind.name.replace('_', ' ')} {ids} beside {kept['id']} ({role})"
-        return kept
 
     def _remove_duplicate(self, kind: ResourceKind, role: str, body: Body) -> None:
         fields = {"kind": kind.name, "role": role, "id": body["id"]}
@@ -507,6 +514,8 @@ class Observed:
 
 _SHARED: Final = ("load_balancer", "network", "router", "security_group")
 """Kinds that do not show whether others use them: a duplicate is deleted only if it cannot be older than our create."""
+_NAMELESS: Final = "network:"
+"""Ports that Neutron creates for its own devices, such as router interfaces, have no name."""
 _SLOW_TO_GO: Final = ("server", "volume", "load_balancer")
 
 

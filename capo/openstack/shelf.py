@@ -129,7 +129,8 @@ class Shelf:
                 self._drop(id_)
                 changed.add(id_)
         # What was in doubt is known to be absent by now: that is news for its owner.
-        changed |= {id_ for id_, at_s in self._doubted.items() if self.full_began_s <= at_s < began_s and id_ not in listed}
+        doubted = {id_ for id_, at_s in self._doubted.items() if self.full_began_s <= at_s < began_s}
+        changed |= doubted - listed.keys()
         self._unreadable = {id_ for id_, body in listed.items() if _is_partial(self.kind, body) and id_ not in before}
         self.full_began_s = self.seen_s = began_s
         self._gone = _recent(self._gone, began_s)

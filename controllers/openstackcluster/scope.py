@@ -62,6 +62,11 @@ class Found:
     bastion: BastionStatus | None = None
 
 
+def cluster_name_of(obj: Object) -> str:
+    """Return the name of Cluster API's Cluster, which names in the cloud are made of."""
+    return references.owner_cluster_name(obj) or references.cluster_name(obj) or str(obj["metadata"]["name"])
+
+
 @dataclass(frozen=True)
 class ClusterScope:
     """The object, its owner, its cloud and what is known of it.
@@ -94,8 +99,7 @@ class ClusterScope:
     @property
     def cluster_name(self) -> str:
         """The name of Cluster API's Cluster, which names in the cloud are made of."""
-        obj = self.turn.obj
-        return references.owner_cluster_name(obj) or references.cluster_name(obj) or self.turn.key.name
+        return cluster_name_of(self.turn.obj)
 
     @property
     def resource_name(self) -> str:

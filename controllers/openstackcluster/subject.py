@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from capo import names
 from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import references, rules
 from capo.controllers import namesakes, pausing
@@ -13,7 +14,7 @@ from capo.controllers.identity import Identities
 from capo.controllers.openstackcluster import status
 from capo.controllers.openstackcluster.memory import Memory
 from capo.controllers.openstackcluster.routes import ROUTES
-from capo.controllers.openstackcluster.scope import ClusterScope
+from capo.controllers.openstackcluster.scope import ClusterScope, cluster_name_of
 from capo.controllers.openstackcluster.steps import PLAN
 from capo.engine.steps import Results
 from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
@@ -55,8 +56,12 @@ class ClusterSubject(IdentifiedSubject):
         cloud = self._cloud_of(turn)
         cluster = OpenStackCluster.model_validate(turn.obj)
         owner = owner_of(turn.obj, turn.tools)
-        sight = observed_of(turn, cloud)
+        sight = observed_of(turn, cloud, common_name=self.common_name(turn.obj))
         return ClusterScope(turn, cluster, owner, cloud, sight, zones=self._zones, balancers=self._balancers)
+
+    def common_name(self, obj: Object) -> str:
+        """Return ``<namespace>-<Cluster name>``."""
+        return names.cluster_resource_name(obj["metadata"]["namespace"], cluster_name_of(obj))
 
     def report(self, scope: ClusterScope, results: Results) -> Report:
         """Return status, endpoint, and the conditions that the steps alone do not show."""

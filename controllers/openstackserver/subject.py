@@ -53,7 +53,8 @@ class ServerSubject(IdentifiedSubject):
             _take_over(server, turn.ledger)
         cloud = self._cloud_of(turn)
         known_id = turn.ledger.id_of(SERVER_ROLE) or _upstream_id(server)
-        return ServerScope(turn, server, cloud, observed_of(turn, cloud), known_id, self._sightings)
+        observed = observed_of(turn, cloud, common_name=self.common_name(turn.obj))
+        return ServerScope(turn, server, cloud, observed, known_id, self._sightings)
 
     def report(self, scope: ServerScope, results: Results) -> Report:
         """Return status fields and the conditions that no step shows."""

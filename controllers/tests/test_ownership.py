@@ -38,10 +38,21 @@ def test_the_owner_in_a_stamp_for_the_recorded_role(bodies: dict[str, Any], expe
     for kind, body in bodies.items():
         cloud.put(kind, body)
 
-    found = ownership.recorded_owner(cloud, ledger(port_0=("port", "p1"), server=("server", "s1")))  # type: ignore[arg-type]
+    records = ledger(port_0=("port", "p1"), server=("server", "s1"))
+    found = ownership.recorded_owner(cloud, records, "")  # type: ignore[arg-type]
 
     assert found == expected
 
 
 def test_kinds_that_carry_no_stamp_are_left_out() -> None:
-    assert ownership.recorded_owner(FakeCloud(), ledger(member=("member", "m1"))) is None  # type: ignore[arg-type]
+    assert ownership.recorded_owner(FakeCloud(), ledger(member=("member", "m1")), "") is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("name", "expected"), [("name-s1", OWNER), ("another", None)])
+def test_a_resource_without_the_objects_name_tells_nothing(name: str, expected: str | None) -> None:
+    cloud = FakeCloud()
+    cloud.put("server", server())
+
+    found = ownership.recorded_owner(cloud, ledger(server=("server", "s1")), name)  # type: ignore[arg-type]
+
+    assert found == expected

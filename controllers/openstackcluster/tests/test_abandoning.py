@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackcluster.tests.world import CLUSTER_NAME, MANAGED, World
+from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from capo.controllers.openstackcluster.tests.world import MANAGED, World
 from capo.engine.conditions import timestamp
 from capo.kube.kinds import OPENSTACK_CLUSTER, SECRET
 

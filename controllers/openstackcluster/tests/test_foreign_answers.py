@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from capo import names
-from capo.controllers.openstackcluster.tests.world import CLUSTER_NAME, FULL, World
-from capo.kube.kinds import OPENSTACK_CLUSTER
+from capo.controllers.openstackcluster.tests.world import FULL, World
 
 HTML = {"Content-Type": "text/html"}
 PAGES: dict[str, dict[str, Any]] = {

@@ -1,0 +1,69 @@
+"""What a record, an annotation or a status names and is not the object's own: never shown, never deleted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo import names
+from capo.controllers.openstackserver.tests.world import KIND, place
+from capo.controllers.tests.stage import Stage
+
+Json = dict[str, Any]
+
+
+@pytest.fixture
+def victim(stage: Stage) -> Json:
+    """A server of another object, with its port."""
+    place(stage)
+    stage.settle(for_s=60)
+    (server,) = stage.inventory()["servers"].values()
+    return server
+
+
+def thief(stage: Stage, status: Json | None = None, **annotations: str) -> None:
+    """Place another object, and write into it by hand."""
+    spec = stage.get(KIND, "s")["spec"]
+    stage.put(KIND, {"metadata": {"name": "thief", "annotations": annotations}, "spec": spec})
+    if status:
+        stage.edit(KIND, "thief", {"status": status})
+    stage.settle(for_s=120)
+
+
+def survives(stage: Stage, server: Json) -> bool:
+    stage.delete(KIND, "thief")
+    stage.settle(for_s=300)
+    assert not stage.exists(KIND, "thief")
+    return server["id"] in stage.inventory()["servers"]
+
+
+def test_an_annotation_that_names_the_server_of_another_object_neither_shows_nor_deletes_it(
+    stage: Stage, victim: Json
+) -> None:
+    thief(stage, **{names.TAKEN_OVER_ANNOTATION: victim["id"]})
+
+    assert (stage.get(KIND, "thief").get("status") or {}).get("ready") is not True
+    assert survives(stage, victim)
+
+
+@pytest.mark.parametrize("is_stamped", [True, False], ids=["server of another object", "server of a user"])
+def test_a_record_that_names_a_server_neither_shows_nor_deletes_it(
+    stage: Stage, victim: Json, is_stamped: bool
+) -> None:
+    if not is_stamped:
+        stage.simulator.call(lambda: stage.cloud.table("compute", "servers")[victim["id"]].update(tags=[]))
+    record = {"kind": "server", "role": "server", "id": victim["id"]}
+    thief(stage, {"instanceID": victim["id"], "resources": {"records": [record], "pending": []}})
+
+    assert stage.get(KIND, "thief")["status"].get("ready") is not True
+    assert survives(stage, victim)
+
+
+def test_an_own_server_whose_stamp_somebody_removed_is_still_deleted(stage: Stage, victim: Json) -> None:
+    stage.simulator.call(lambda: stage.cloud.table("compute", "servers")[victim["id"]].update(tags=[]))
+    stage.delete(KIND, "s")
+    stage.settle(for_s=300)
+
+    assert not stage.exists(KIND, "s")
+    assert "servers" not in stage.inventory()
