@@ -2,7 +2,7 @@
 
 Rules that look at one object alone are CEL rules and schema in the models, so that they hold without a webhook; here is
 what compares old with new. Everything that may not change is told at once, field by field. Deletions are never refused,
-and an update that leaves the spec alone is never refused either, whatever the spec says: finalizers must come off.
+and an update that leaves spec and owner id alone is never refused, whatever the spec says: finalizers must come off.
 
 Source: the Go provider's webhooks; where a verdict differs, ``docs/reference/admission.md`` says so.
 """
@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from capo.api.validation import machines, openstackcluster, openstackclustertemplate, warning
+from capo.api.validation import machines, openstackcluster, openstackclustertemplate, owner, warning
 from capo.api.validation.difference import Fault, Json
 
-__all__ = ["KINDS", "Fault", "faults_of_update", "warnings_of"]
+__all__ = ["KINDS", "Fault", "faults_of_create", "faults_of_update", "warnings_of"]
 
 DRY_RUN: Final = "topology.cluster.x-k8s.io/dry-run"
 """Annotation of the requests by which Cluster API asks what a template would become."""
@@ -31,6 +31,11 @@ KINDS: Final[dict[str, Compare]] = {
 _EXEMPT: Final = frozenset({"OpenStackClusterTemplate", "OpenStackMachineTemplate", "OpenStackServer"})
 
 
+def faults_of_create(kind: str, new: Json) -> list[Fault]:
+    """Return what an object may not be created with; nothing when it is fine."""
+    return owner.faults(kind, new, None)
+
+
 def faults_of_update(kind: str, old: Json, new: Json, *, is_dry_run: bool) -> list[Fault]:
     """Return everything that the update may not change; nothing when it is fine.
 
@@ -40,6 +45,8 @@ def faults_of_update(kind: str, old: Json, new: Json, *, is_dry_run: bool) -> li
         new: the object as it would be, in the same version.
         is_dry_run: the request changes nothing.
     """
+    if of_owner := owner.faults(kind, new, old):
+        return of_owner
     if (old.get("spec") or {}) == (new.get("spec") or {}):
         return []
     annotations = (new.get("metadata") or {}).get("annotations") or {}

@@ -49,6 +49,8 @@ def verdict(request: Json, kind: str) -> Json:
     try:
         new = _object(request, "object", kind)
         if request["operation"] == "CREATE":
+            if faults := validation.faults_of_create(kind, new):
+                return _refused(_invalid(kind, review.name_in(request, new), faults))
             return _allowed(validation.warnings_of(kind, new))
         old = _object(request, "oldObject", kind)
     except MisfitError as error:

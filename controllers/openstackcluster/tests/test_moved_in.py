@@ -109,8 +109,8 @@ def test_what_was_created_elsewhere_is_found_after_a_move_there_and_back(world: 
     world.settle(for_s=180)
 
     groups = world.made()["security_groups"]
-    ours = {id_ for id_, body in groups.items() if "secgroup-bastion" not in body["name"]}
-    assert ours == made
+    wanted = [names.security_group("default-kube", suffix) for suffix in ("controlplane", "worker")]
+    assert {id_ for id_, body in groups.items() if body["name"] in wanted} == made
 
 
 def test_a_second_network_with_our_stamp_is_reported_with_both_ids_and_stays(world: World) -> None:

@@ -1,0 +1,35 @@
+"""The owner id, by which resources in the cloud are known: it comes with the object, and never changes."""
+
+from __future__ import annotations
+
+from capo import names
+from capo.api.validation.difference import Fault, Json
+
+FIELD = f"metadata.annotations[{names.OWNER_ID_ANNOTATION}]"
+
+
+def faults(kind: str, new: Json, old: Json | None) -> list[Fault]:
+    """Return what is wrong with the owner id of an object.
+
+    ``clusterctl move`` and restores create objects with the one that they had. It may be lost and come back: the
+    manager restores it from the stamps of what is recorded.
+
+    Args:
+        old: the object as it is; None when it is created.
+    """
+    found, before = _owner_id(new), _owner_id(old or {})
+    if found is None or found == before:
+        return []
+    if before is not None:
+        return [Fault(FIELD, f'Invalid value: "{found}": cannot change from "{before}": it names what was created')]
+    metadata = new.get("metadata") or {}
+    place = {"kind": kind, "namespace": metadata.get("namespace") or "", "name": metadata.get("name") or ""}
+    if names.owner_of(found, **place) is None:
+        text = f'Invalid value: "{found}": was made for another object; leave it out, the provider sets it'
+        return [Fault(FIELD, text)]
+    return []
+
+
+def _owner_id(obj: Json) -> str | None:
+    found = ((obj.get("metadata") or {}).get("annotations") or {}).get(names.OWNER_ID_ANNOTATION)
+    return str(found) if found else None
