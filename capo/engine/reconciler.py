@@ -137,12 +137,14 @@ class Reconciler(Generic[S]):
         is_blank = not annotation and not ledger.records and not ledger.pending
         is_found = has_finalizer and is_blank
         is_taken_over = is_found or names.TAKEN_OVER_ANNOTATION in annotations
-        has_lost_history = bool(annotation) and self._has_lost_history(writer.obj, ledger)
         is_newborn = (is_blank and _is_untouched(writer.obj)) or self._is_minted(writer.obj, ledger)
+        has_lost_history = bool(annotation) and self._has_lost_history(writer.obj, ledger)
         if annotation:
             owner = names.owner_of(annotation, kind=key.kind.kind, namespace=key.namespace, name=key.name)
             if owner is None:
                 raise OwnerIdCopiedError(f"the annotation {names.OWNER_ID_ANNOTATION} was made for another object")
+            if has_lost_history and self._is_of_another(key, owner):
+                raise OwnerIdCopiedError(f"the annotation {names.OWNER_ID_ANNOTATION} is that of another object")
         else:
             self.subject.authenticate(writer.obj, self.tools)
             annotation = self._new_annotation(key, writer.obj, ledger)
