@@ -71,6 +71,8 @@ class Reason(StrEnum):
     """Ours: reconciliation is not paused."""
     NAMES_TAKEN = "NamesTaken"
     """Ours: resources of our names are somebody else's, or nobody's; the message names them."""
+    DUPLICATE_RESOURCE = "DuplicateResource"
+    """Ours: a second resource carries the stamp of the object and is left alone; the message names both ids."""
     DELETING = "Deleting"
     """Ours: deletion is under way; the message says what is waited for."""
     NO_REASON_REPORTED = "NoReasonReported"
