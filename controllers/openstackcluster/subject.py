@@ -16,7 +16,7 @@ from capo.controllers.openstackcluster.memory import Memory
 from capo.controllers.openstackcluster.routes import ROUTES
 from capo.controllers.openstackcluster.scope import ClusterScope, cluster_name_of
 from capo.controllers.openstackcluster.steps import PLAN
-from capo.engine.steps import Results
+from capo.engine.steps import Results, all_done
 from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER
 
@@ -62,6 +62,10 @@ class ClusterSubject(IdentifiedSubject):
     def common_name(self, obj: Object) -> str:
         """Return ``<namespace>-<Cluster name>``."""
         return names.cluster_resource_name(obj["metadata"]["namespace"], cluster_name_of(obj))
+
+    def is_recorded(self, scope: ClusterScope, results: Results) -> bool:
+        """Tell whether everything that the Go provider made for the cluster is recorded."""
+        return not scope.turn.is_deleting and all_done(results)
 
     def report(self, scope: ClusterScope, results: Results) -> Report:
         """Return status, endpoint, and the conditions that the steps alone do not show."""

@@ -63,6 +63,10 @@ class MachineSubject:
     def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
         """Return None: a machine records members of pools alone, which are found by their names."""
 
+    def is_recorded(self, scope: MachineScope, results: Results) -> bool:
+        """Tell whether the machine has its OpenStackServer: that one records what there is in the cloud."""
+        return not scope.turn.is_deleting and scope.server is not None
+
     def report(self, scope: MachineScope, results: Results) -> Report:
         """Return provider ID, addresses and what Cluster API waits for, once the server is ACTIVE."""
         server = scope.server
