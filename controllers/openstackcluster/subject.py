@@ -73,7 +73,7 @@ class ClusterSubject(IdentifiedSubject):
         if scope.turn.is_deleting:
             return Report(conditions=[pausing.NOT_PAUSED], dropped=dropped)
         found, cluster = scope.found, scope.cluster
-        taken, unique = namesakes.told(scope.observed, scope.marks())
+        taken, unique = ([], []) if scope.turn.is_taken_over else namesakes.told(scope.observed, scope.marks())
         shown = [*status.shown(cluster, scope.turn.ledger, results), *taken]
         return Report(
             status=status.of_pass(found, cluster, results),

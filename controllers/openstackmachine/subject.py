@@ -64,13 +64,16 @@ class MachineSubject:
         """Return None: a machine records members of pools alone, which are found by their names."""
 
     def is_recorded(self, scope: MachineScope, results: Results) -> bool:
-        """Tell whether the machine has its OpenStackServer: that one records what there is in the cloud."""
-        return not scope.turn.is_deleting and scope.server is not None
+        """Tell whether the machine has its OpenStackServer, which records what there is, and knows the server's state."""
+        server = scope.server
+        return not scope.turn.is_deleting and server is not None and bool(server.status.instance_state)
 
     def report(self, scope: MachineScope, results: Results) -> Report:
         """Return provider ID, addresses and what Cluster API waits for, once the server is ACTIVE."""
         server = scope.server
         conditions = [pausing.NOT_PAUSED, *_ingress_failure(scope, results)]
+        if scope.turn.is_taken_over and not scope.turn.is_deleting and not (server and server.status.instance_state):
+            conditions += status.kept_at_takeover(scope.machine, results[INSTANCE])
         if scope.turn.is_deleting or server is None:
             return Report(conditions=conditions)
         conditions += status.refused_credentials(server.status.conditions)

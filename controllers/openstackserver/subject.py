@@ -65,7 +65,7 @@ class ServerSubject(IdentifiedSubject):
         if scope.turn.is_deleting:
             shown = [*status.conditions_of_removal(results), pausing.NOT_PAUSED]
             return Report(status={"ready": False}, conditions=shown, silent_s=_silent_s(scope.turn))
-        taken, unique = namesakes.told(scope.observed, list(_marks(scope)))
+        taken, unique = ([], []) if scope.turn.is_taken_over else namesakes.told(scope.observed, list(_marks(scope)))
         shown = [*status.conditions(scope, results), *taken, pausing.NOT_PAUSED]
         fields = status.of_pass(_seen(scope, results), scope, results)
         return Report(status=fields, conditions=shown, dropped=unique)

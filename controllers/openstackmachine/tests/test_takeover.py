@@ -136,3 +136,28 @@ def test_a_machine_that_was_taken_over_goes_with_all_it_has(
     assert [s["name"] for s in site.all("servers")] == ["two"]
     assert not [p for p in site.all("ports") if p["name"].startswith("one")]
     assert site.addresses() == [site.address_of("two")]
+
+
+def machine_addresses(site: Site, name: str) -> Any:
+    return site.stage.get(OPENSTACK_MACHINE, name)["status"]["addresses"]
+
+
+@pytest.mark.parametrize("has_credentials", [True, False], ids=["credentials", "refused credentials"])
+def test_addresses_stay_until_the_server_reports_its_own(site: Site, has_credentials: bool) -> None:
+    come_up(site, has_balancer=True)
+    before = machine_addresses(site, "one")
+    hand_back(site)
+    if not has_credentials:
+        text = site.stage.simulator.clouds_yaml.read_bytes().replace(b"password:", b"password: wrong-")
+        site.stage.put_secret(text=text)
+    site.stage.start()
+    seen: list[Any] = []
+    site.stage.kube.before_write = lambda _verb, key, body: seen.append(
+        (body.get("status") or {}).get("addresses") if key.kind == OPENSTACK_MACHINE else None
+    )
+
+    site.stage.settle(for_s=1300)
+
+    assert [addresses for addresses in seen if addresses not in (None, before)] == []
+    assert machine_addresses(site, "one") == before
+    assert site.stage.condition(OPENSTACK_MACHINE, "one", "Ready")["status"] == "True"

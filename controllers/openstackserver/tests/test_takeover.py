@@ -135,9 +135,7 @@ ONLY_PORTS = {**WITH_STATUS, "instanceID": None}
 
 
 @pytest.mark.parametrize("left", [WITH_STATUS, ONLY_PORTS], ids=["with its status", "before it recorded the server"])
-def test_all_of_it_goes_with_an_object_that_is_deleted_before_the_first_pass(
-    stage: Stage, left: dict[str, Any]
-) -> None:
+def test_all_of_it_goes_with_an_object_that_is_deleted_before_a_first_pass(stage: Stage, left: dict[str, Any]) -> None:
     hand_over(stage, left, **FULL)
 
     stage.delete(KIND, "s")
@@ -380,3 +378,35 @@ def test_a_volume_of_that_name_at_another_server_is_left_alone(theirs: Stage) ->
 
     records = {record["id"] for record in status(theirs).get("resources", {}).get("records", ())}
     assert stranger["id"] not in records
+
+
+@pytest.mark.parametrize("service", ["compute", "network", "identity"])
+def test_what_the_go_provider_reported_stays_while_the_cloud_does_not_answer(stage: Stage, service: str) -> None:
+    hand_over(stage, WITH_STATUS, **FULL)
+    before = {name: status(stage)[name] for name in SHOWN}
+    stage.fault(match={"service": service}, effect={"status": 503})
+    seen = []
+    stage.kube.before_write = lambda _verb, _key, body: seen.append(body.get("status") or {})
+
+    stage.settle(for_s=900)
+
+    assert {name: status(stage)[name] for name in SHOWN} == before
+    assert not [patch for patch in seen if patch.keys() & set(SHOWN)]
+    stage.mend()
+    stage.settle(for_s=900)
+    assert is_settled(stage)
+    assert status(stage)["ready"] is True
+
+
+SHOWN = ("ready", "instanceState", "instanceID")
+
+
+def test_a_server_that_was_ready_stays_so_when_a_part_of_it_cannot_be_looked_up(stage: Stage) -> None:
+    hand_over(stage, WITH_STATUS, **FULL)
+    stage.fault(match={"service": "volume"}, effect={"status": 503})
+
+    stage.settle(for_s=300)
+
+    assert shown(stage, "InstanceReady") == ("True", "Ready")
+    assert status(stage)["ready"] is True
+    assert not is_settled(stage)
