@@ -19,6 +19,7 @@ def all_controllers(tools: Tools, wake: Callable[[Key], None]) -> tuple[Controll
     """
     from capo.controllers.identity import Identities
     from capo.controllers.openstackcluster.subject import ClusterSubject
+    from capo.controllers.openstackfloatingippool.addresses import OrphanController
     from capo.controllers.openstackfloatingippool.subject import FloatingIPPoolSubject
     from capo.controllers.openstackmachine.subject import MachineSubject
     from capo.controllers.openstackserver.subject import ServerSubject
@@ -41,4 +42,5 @@ def all_controllers(tools: Tools, wake: Callable[[Key], None]) -> tuple[Controll
         Reconciler(MachineSubject(identities, concurrency=settings.machine_concurrency), tools),
         Reconciler(ServerSubject(identities, concurrency=settings.machine_concurrency), tools),
         Reconciler(FloatingIPPoolSubject(), tools),
+        OrphanController(tools),
     )

@@ -221,14 +221,16 @@ class Reconciler(Generic[S]):
         if not _only_looks(turn, writer, results):
             writer.spec(report.spec)
             self._write(turn, writer, results, report)
-        if all_done(results):
-            writer.settle_takeover()
+        if turn.is_taken_over and self.subject.is_recorded(scope, results):
+            self._settle_takeover(turn, writer)
         self._after_failures(writer, results, guard)
         return Result(requeue_after_s=_soonest(due_s, report.after_s, *_waits(results)))
 
     def _delete(self, turn: Turn, scope: S, writer: Writer) -> Result:
         guard = self._backoff.guard_of(turn.key, writer.obj)
         results = self._all_named(writer.obj, walk_backward(self.subject.plan, scope, guard=guard))
+        if turn.is_taken_over and self.subject.is_recorded(scope, results):
+            self._settle_takeover(turn, writer)
         due_s = self._backoff.note(turn.key, writer.as_seen(), results, guard)
         left_s = deletion_window_left_s(
             turn.ledger, now_s=self.tools.clock.now(), window_s=self.tools.ambiguous_window_s
@@ -248,6 +250,11 @@ class Reconciler(Generic[S]):
         # A window that is over has nothing more to wait for: what is left is waited for by its own step.
         window_s = left_s if left_s > 0 else None
         return Result(requeue_after_s=_soonest(due_s, report.after_s, window_s, speaks_s, *_waits(results)))
+
+    def _settle_takeover(self, turn: Turn, writer: Writer) -> None:
+        """Store the records and note that they are all: from now on records and stamps decide."""
+        writer.ledger(turn.ledger, turn.pinned)
+        writer.settle_takeover()
 
     def _all_named(self, obj: Mapping[str, Any], results: Results) -> Results:
         return {

@@ -189,6 +189,9 @@ class Subject(Protocol, Generic[S]):
             CapoError: the cloud cannot be asked; no other owner id is made as long as that is so.
         """
 
+    def is_recorded(self, scope: S, results: Results) -> bool:
+        """Tell whether everything is recorded that another provider made for the object; it need not be ready."""
+
     def report(self, scope: S, results: Results) -> Report:
         """Return what to write beside the steps' conditions; pure."""
 

@@ -211,4 +211,5 @@ async def detach(request: Request) -> Response:
 def _detach_late(cloud: Cloud, server: Json, entry: Json) -> None:
     if entry in server["volumes_attached"]:
         server["volumes_attached"].remove(entry)
+        server["_devices"] = [each for each in server["_devices"] if each["volume_id"] != entry["volume_id"]]
         cinder_state.release(cloud, entry["volume_id"], server_id=server["id"])

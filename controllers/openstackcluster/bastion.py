@@ -168,7 +168,7 @@ def _keep(scope: ClusterScope, child: Object) -> Outcome:
     floating_ip = _floating_ip(scope, server)
     if isinstance(floating_ip, Create):
         return floating_ip
-    scope.found.bastion = bastion_server.status(server, floating_ip)
+    scope.found.bastion = bastion_server.with_address(bastion_server.status(server, floating_ip), known)
     return Done()
 
 

@@ -177,6 +177,13 @@ def status(
     return shown.model_copy(update={"ip": known.ip, "floating_ip": known.floating_ip}) if known else shown
 
 
+def with_address(shown: BastionStatus, known: BastionStatus | None) -> BastionStatus:
+    """Return ``status.bastion`` with the address that was shown before, until the OpenStackServer reports one."""
+    if shown.ip or known is None or known.id != shown.id:
+        return shown
+    return shown.model_copy(update={"ip": known.ip})
+
+
 def remembered(cluster: OpenStackCluster, child: Object | None) -> BastionStatus | None:
     """Return what is shown while a bastion is replaced: its address alone, for the one that follows; None without one.
 

@@ -16,7 +16,7 @@ from capo.controllers.openstackcluster import roles, upstream
 from capo.controllers.openstackcluster.memory import Memory
 from capo.engine import conditions
 from capo.engine.turn import Turn
-from capo.errors import NotFoundError, UnsupportedByCloudError
+from capo.errors import BlockedError, NotFoundError, UnsupportedByCloudError
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.names import Stamp
 from capo.openstack import extension
@@ -133,8 +133,7 @@ class ClusterScope:
 
     def find(self, kind: str, role: str) -> Resource | None:
         """Return the resource of a role, or None when it is proven that there is none."""
-        marks = upstream.marks(self.cluster, self.resource_name, self.turn.ledger.id_of(roles.NETWORK))
-        mark = marks.get(role)
+        mark = self._adoptable().get(role)
         try:
             return self.observed.find(kind, role, upstream=mark.fits if mark else None)
         except (NotFoundError, UnsupportedByCloudError):
@@ -144,21 +143,51 @@ class ClusterScope:
 
     def marks(self) -> list[tuple[str, Callable[[Resource], bool]]]:
         """Return, of each kind, what tells that a resource has the name of one of ours."""
-        marks = upstream.marks(self.cluster, self.resource_name, self.turn.ledger.id_of(roles.NETWORK))
-        return [(mark.kind, mark.fits) for mark in marks.values()]
+        return [(mark.kind, mark.fits) for mark in self._marks().values()]
+
+    def _marks(self) -> dict[str, upstream.Mark]:
+        return upstream.marks(self.cluster, self.resource_name, self.turn.ledger.id_of(roles.NETWORK))
+
+    def _adoptable(self) -> dict[str, upstream.Mark]:
+        """Return what tells the resources of the Go provider; names alone do not once the deletion is requested."""
+        marks = self._marks()
+        return upstream.proven(marks, self.cluster) if self._needs_proof else marks
+
+    @property
+    def _needs_proof(self) -> bool:
+        chosen = self.cluster.metadata.annotations.get(names.TAKEN_OVER_ANNOTATION)
+        return self.turn.is_deleting and chosen != names.BY_NAME
 
     def owned(self, kind: str) -> list[Resource]:
         """Return everything of a kind that is ours, for its deletion; the Go provider's for one taken over from it."""
         if self.turn.is_taken_over:
-            marks = upstream.marks(self.cluster, self.resource_name, self.turn.ledger.id_of(roles.NETWORK))
-            for role in (role for role, mark in marks.items() if mark.kind == kind):
+            for role in (role for role, mark in self._marks().items() if mark.kind == kind):
                 self.find(kind, role)
+            self._refuse_unproven(kind)
         try:
             return list(self.observed.owned(kind))
         except (NotFoundError, UnsupportedByCloudError):
             if self._may_have(kind):
                 raise
             return []
+
+    def _refuse_unproven(self, kind: str) -> None:
+        """Leave it to a person whose a resource is that only its name tells, of a cluster that is being deleted.
+
+        Raises:
+            BlockedError: there is one without an owner.
+        """
+        adoptable = self._adoptable()
+        unproven = [mark for role, mark in self._marks().items() if mark.kind == kind and role not in adoptable]
+        items = [item for mark in unproven for item in self.observed.others(kind, mark.fits) if item.stamp is None]
+        if items:
+            ids = ", ".join(sorted(item.body["id"] for item in items))
+            raise BlockedError(
+                f"{kind.replace('_', ' ')} {ids} may be of this cluster: the name fits, and the status names none",
+                resource=f"OpenStackCluster {self.turn.key.name}",
+                next_step=f"To delete what has the names of the cluster, set the annotation "
+                f"{names.TAKEN_OVER_ANNOTATION} to {names.BY_NAME!r}; to keep it, remove the annotation.",
+            )
 
     def _may_have(self, kind: str) -> bool:
         """Tell whether the cloud knows a kind: a Neutron without routers answers 404 when it is asked for its list."""

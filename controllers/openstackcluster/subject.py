@@ -13,11 +13,13 @@ from capo.controllers.identified import IdentifiedSubject, observed_of
 from capo.controllers.identity import Identities
 from capo.controllers.openstackcluster import status
 from capo.controllers.openstackcluster.memory import Memory
+from capo.controllers.openstackcluster.roles import BASTION_FLOATING_IP
 from capo.controllers.openstackcluster.routes import ROUTES
 from capo.controllers.openstackcluster.scope import ClusterScope, cluster_name_of
 from capo.controllers.openstackcluster.steps import PLAN
-from capo.engine.steps import Results
+from capo.engine.steps import Results, is_done
 from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
+from capo.errors import CapoError, NotYetObserved
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER
 
 Object = Mapping[str, Any]
@@ -63,13 +65,26 @@ class ClusterSubject(IdentifiedSubject):
         """Return ``<namespace>-<Cluster name>``."""
         return names.cluster_resource_name(obj["metadata"]["namespace"], cluster_name_of(obj))
 
+    def is_recorded(self, scope: ClusterScope, results: Results) -> bool:
+        """Tell whether everything that the Go provider made for the cluster is recorded, also if it is not ready.
+
+        The bastion's server is recorded by its OpenStackServer; its floating IP is the cluster's.
+        """
+        if scope.turn.is_deleting or not all(is_done(results[step]) for step in status.BEFORE_PROVISIONED):
+            return False
+        try:
+            scope.find("floating_ip", BASTION_FLOATING_IP)
+        except (NotYetObserved, CapoError):
+            return False
+        return True
+
     def report(self, scope: ClusterScope, results: Results) -> Report:
         """Return status, endpoint, and the conditions that the steps alone do not show."""
         dropped = status.dropped(results)
         if scope.turn.is_deleting:
             return Report(conditions=[pausing.NOT_PAUSED], dropped=dropped)
         found, cluster = scope.found, scope.cluster
-        taken, unique = namesakes.told(scope.observed, scope.marks())
+        taken, unique = ([], []) if scope.turn.is_taken_over else namesakes.told(scope.observed, scope.marks())
         shown = [*status.shown(cluster, scope.turn.ledger, results), *taken]
         return Report(
             status=status.of_pass(found, cluster, results),

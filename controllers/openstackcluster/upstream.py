@@ -1,6 +1,7 @@
 """What the Go provider made for a cluster, and how it is told from what others made; pure.
 
-It leaves no mark but names and descriptions. They count only for objects that were taken over from it (ADR 0001, 7).
+It leaves no mark but names and descriptions. They count only for objects that were taken over from it, and once their
+deletion is requested only for what the status names (ADR 0001, 7).
 Source: behaviour reference, cluster.md 2.1 and 2.3 to 2.10.
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from capo import names
 from capo.api.v1beta2 import OpenStackCluster
@@ -16,6 +17,8 @@ from capo.controllers.openstackcluster import roles
 from capo.controllers.openstackcluster.rules import BASTION, CONTROL_PLANE, WORKER
 
 Resource = Mapping[str, Any]
+
+_PLACED: Final = (roles.SUBNET, roles.API_FLOATING_IP, roles.BASTION_FLOATING_IP)
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,37 @@ def marks(cluster: OpenStackCluster, resource_name: str, network_id: str | None)
         if cluster.spec.router is None:
             found[roles.ROUTER] = _named("router", name)
     return found
+
+
+def reported_ids(cluster: OpenStackCluster) -> dict[str, str]:
+    """Return the ids of network, router, load balancer and groups in the status, by role."""
+    status = cluster.status
+    found = {
+        roles.NETWORK: status.network,
+        roles.ROUTER: status.router,
+        roles.LOAD_BALANCER: status.api_server_managed_load_balancer,
+        roles.group(CONTROL_PLANE): status.control_plane_security_group,
+        roles.group(WORKER): status.worker_security_group,
+        roles.group(BASTION): status.bastion_security_group,
+    }
+    return {role: block.id for role, block in found.items() if block and block.id}
+
+
+def proven(all_marks: Mapping[str, Mark], cluster: OpenStackCluster) -> dict[str, Mark]:
+    """Return the marks that prove enough for a deletion.
+
+    A floating IP is known by its recorded address, the subnet by its network; of the others the status has the ids.
+    """
+    ids = reported_ids(cluster)
+    return {
+        role: _with_id(mark, ids[role]) if role in ids else mark
+        for role, mark in all_marks.items()
+        if role in ids or role in _PLACED
+    }
+
+
+def _with_id(mark: Mark, resource_id: str) -> Mark:
+    return Mark(mark.kind, lambda body: body["id"] == resource_id and mark.fits(body))
 
 
 def _named(kind: str, name: str) -> Mark:

@@ -1,27 +1,41 @@
 """OpenStackFloatingIPPool as the engine sees it: every pool is told that this version does not serve it, never silence.
 
-Nothing is made for a pool, so nothing holds up its deletion: it carries no finalizer of ours.
+Nothing is made for a pool. One that the Go provider served has its finalizer, and so have its IPAddresses: they are
+released here when they are deleted, and no floating IP is deleted with them (see ``addresses.py``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NoReturn
 
+from capo.controllers.openstackfloatingippool import addresses
 from capo.engine.conditions import Condition
 from capo.engine.steps import Plan, Results
-from capo.engine.turn import Gate, Report, Scope, Stop, Tools, Turn
+from capo.engine.store import Route, Store
+from capo.engine.turn import Gate, Release, Report, Scope, Stop, Tools, Turn
 from capo.errors import UnsupportedFieldError
-from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL
+from capo.kube.kinds import IP_ADDRESS, OPENSTACK_FLOATING_IP_POOL
 from capo.ledger import Ledger
 
 Object = Mapping[str, Any]
 
 READY: Final = "OpenstackFloatingIPPoolReadyCondition"
+LOOK_AGAIN_S: Final = 30.0
+"""The deletion of an IPAddress wakes its pool at once; its kind may not be watched yet."""
 _REASON: Final = UnsupportedFieldError(
     "OpenStackFloatingIPPool is not served by this version; claims on it stay open",
     next_step="Use fixed floating IPs, or keep pools with the provider that serves them.",
 )
+
+
+def of_address(address: Object, _store: Store) -> Iterable[tuple[str, str]]:
+    """Wake the pool of an IPAddress that is being deleted, or is gone."""
+    pool = addresses.pool_of(address)
+    return [pool] if pool and address["metadata"].get("deletionTimestamp") else []
+
+
+ROUTES: Final = (Route(IP_ADDRESS, of_address),)
 
 
 class FloatingIPPoolSubject:
@@ -30,13 +44,16 @@ class FloatingIPPoolSubject:
     name = "openstackfloatingippool"
     kind = OPENSTACK_FLOATING_IP_POOL
     plan: Plan[Scope] = Plan(())
-    routes = ()
+    routes = ROUTES
     concurrency = 1
 
     def gate(self, obj: Object, tools: Tools) -> Gate:
-        """Say that pools are not served."""
+        """Release what is being deleted, the pool after its IPAddresses; report that others are not served."""
+        found = addresses.of_pool(obj, tools.store)
+        for address in filter(addresses.is_held, found):
+            addresses.release(address, obj, tools)
         if obj["metadata"].get("deletionTimestamp"):
-            return Stop()
+            return _gate_of_deletion(obj, tools)
         return Stop([Condition(READY, "False", UnsupportedFieldError.reason, _REASON.sentence)])
 
     def authenticate(self, obj: Object, tools: Tools) -> None:
@@ -48,6 +65,10 @@ class FloatingIPPoolSubject:
 
     def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
         """Return None: no pass gets past the gate."""
+
+    def is_recorded(self, scope: Scope, results: Results) -> bool:
+        """Return True: no pass gets past the gate."""
+        return True
 
     def report(self, scope: Scope, results: Results) -> Report:
         """Return nothing: no pass gets past the gate."""
@@ -66,3 +87,19 @@ class FloatingIPPoolSubject:
 
     def locate(self, obj: Object, tools: Tools) -> None:
         """Nothing: the cloud is not asked."""
+
+
+def _gate_of_deletion(obj: Object, tools: Tools) -> Gate:
+    """Release a pool that no IPAddress uses any more; an Event names the floating IPs that it leaves."""
+    left = ", ".join(each["metadata"]["name"] for each in addresses.of_pool(obj, tools.store))
+    if left:
+        text = f"waiting for IPAddresses to be deleted: {left}"
+        return Stop([Condition(READY, "False", "Deleting", text)], after_s=LOOK_AGAIN_S)
+    fresh = tools.store.get(OPENSTACK_FLOATING_IP_POOL, obj["metadata"]["namespace"], obj["metadata"]["name"]) or obj
+    status, given = fresh.get("status") or {}, obj["spec"].get("preAllocatedFloatingIPs") or ()
+    kept = [ip for ip in (*(status.get("availableIPs") or ()), *(status.get("failedIPs") or ())) if ip not in given]
+    if kept:
+        named = ", ".join(kept)
+        text = f"floating IPs of the pool are not deleted by this version; delete those that are not used: {named}"
+        tools.events.emit(obj, "Warning", addresses.KEPT, text)
+    return Release()

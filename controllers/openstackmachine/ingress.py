@@ -36,7 +36,7 @@ def remove(scope: MachineScope) -> Outcome:
     if (scope.owners.cluster or scope.owners.infra or {})["metadata"].get("deletionTimestamp"):
         return NotNeeded()  # load balancer and floating IP go with the cluster
     if has_load_balancer(infra):
-        return members.remove(scope)
+        return members.remove(scope, infra)
     if has_floating_ip(infra):
         floating.hand_over(scope, infra)
     return NotNeeded()

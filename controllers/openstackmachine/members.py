@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from capo import names
 from capo.api.v1beta2 import OpenStackCluster
-from capo.contract import references
-from capo.controllers.openstackmachine import ports, siblings, turns
-from capo.controllers.openstackmachine.child import INFRASTRUCTURE
+from capo.controllers.openstackmachine import pools, ports, siblings, turns
+from capo.controllers.openstackmachine.child import INFRASTRUCTURE, was_provisioned
 from capo.controllers.openstackmachine.ports import Place
 from capo.controllers.openstackmachine.scope import MachineScope
 from capo.controllers.openstackmachine.turns import BUSY_S
@@ -36,33 +35,20 @@ def role_of(port: int) -> str:
     return f"member-{port}"
 
 
-def pool_role(port: int) -> str:
-    """Return the role that the OpenStackCluster gives to the pool of an API port."""
-    return f"pool-{port}"
-
-
-def api_ports(infra: OpenStackCluster) -> list[int]:
-    """Return the ports of the load balancer: that of the endpoint, then the additional ones; pure."""
-    endpoint = infra.spec.control_plane_endpoint
-    balancer = infra.spec.api_server.managed_load_balancer if infra.spec.api_server else None
-    first = [endpoint.port] if endpoint and endpoint.port else []
-    return list(dict.fromkeys([*first, *(balancer.additional_ports if balancer else ())]))
-
-
 def pool_ids(scope: MachineScope, api_port_list: list[int]) -> dict[int, str]:
     """Return the ids of the pools that the OpenStackCluster recorded, by port."""
     ledger = Ledger.read((scope.owners.infra or {}).get("status"))
-    found = {port: ledger.id_of(pool_role(port)) for port in api_port_list}
+    found = {port: ledger.id_of(pools.role(port)) for port in api_port_list}
     return {port: pool_id for port, pool_id in found.items() if pool_id}
 
 
 def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
     """Have one member for this machine in each pool."""
-    wanted_ports = api_ports(infra)
-    pools = pool_ids(scope, wanted_ports)
-    if not wanted_ports or len(pools) < len(wanted_ports):
+    wanted_ports = pools.api_ports(infra)
+    known = pool_ids(scope, wanted_ports)
+    if not wanted_ports or len(known) < len(wanted_ports):
         return Wait(INFRASTRUCTURE, "the load balancer of the cluster has no pool for every port yet")
-    for port, pool_id in pools.items():
+    for port, pool_id in known.items():
         if not _is_known(scope, port, pool_id):
             outcome = _ensure_one(scope, infra, port, pool_id)
             if not isinstance(outcome, Done):
@@ -169,17 +155,12 @@ def wanted_member(scope: MachineScope, infra: OpenStackCluster, port: int, candi
     """Return the member of a machine behind one port."""
     return WantedMember(
         stamp=candidate.stamp,
-        name=names.member(_resource_name(scope), port, candidate.machine),
+        name=names.member(pools.resource_name(scope), port, candidate.machine),
         address=candidate.place.address,
         port=port,
         subnet_id=candidate.place.subnet_id if is_elsewhere(infra) else None,
         tags=tuple(infra.spec.tags),
     )
-
-
-def _resource_name(scope: MachineScope) -> str:
-    cluster = references.cluster_name(scope.owners.machine or scope.turn.obj) or ""
-    return names.cluster_resource_name(scope.namespace, cluster)
 
 
 def is_elsewhere(infra: OpenStackCluster) -> bool:
@@ -203,24 +184,33 @@ def _created(scope: MachineScope, pool_id: str, listed: Sequence[Body], missing:
     return made
 
 
-def remove(scope: MachineScope) -> Outcome:
+def remove(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
     """Have no member of the machine in any pool: the load balancer sends it nothing when this is done.
 
     Raises:
         LoadBalancerFailedError: the load balancer takes no change.
     """
-    ledger = Ledger.read((scope.owners.infra or {}).get("status"))
-    for record in ledger.of_kind("pool"):
+    found = pools.to_leave(scope, infra, may_be_member=_may_be_member(scope))
+    if isinstance(found, Wait):
+        return found
+    for record in found:
         if wait := turns.busy(scope) or _leave_pool(scope, record):
             text = f"the load balancer takes the machine out of its pools: {wait.message}"
             return Wait("Deleting", text, wait.after_s)
     return NotNeeded()
 
 
+def _may_be_member(scope: MachineScope) -> bool:
+    """Tell whether the machine ever had a server, or asked for a member."""
+    ledger = scope.turn.ledger
+    has_asked = any(pending.kind == KIND for pending in ledger.pending.values())
+    return has_asked or bool(ledger.of_kind(KIND)) or was_provisioned(scope)
+
+
 def _leave_pool(scope: MachineScope, pool: Record) -> Wait | None:
     """Ask for the deletion of the machine's member in a pool; return the wait for its end, None when it is gone."""
     port = pool.role.removeprefix("pool-")
-    role, name = f"member-{port}", names.member(_resource_name(scope), int(port), scope.name)
+    role, name = f"member-{port}", names.member(pools.resource_name(scope), int(port), scope.name)
     try:
         found = mine(load_balancer.members(scope.cloud, pool.id), scope.stamp(role), name=name)
     except NotFoundError:  # the pool is gone

@@ -9,12 +9,14 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachine
 from capo.contract import machines, references
 from capo.controllers.openstackmachine.owners import Owners
+from capo.controllers.openstackmachine.pools import Patience
 from capo.engine.turn import Turn
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.names import Stamp
@@ -32,13 +34,14 @@ class MachineScope:
     Args:
         open_cloud: returns the cloud of an identityRef; raises what ``Identities.cloud`` raises.
         watch: returns what a pass sees of a cloud.
-        seen: the members that were seen lately.
+        memory: what passes remember of load balancers.
     """
 
-    def __init__(self, turn: Turn, owners: Owners, *, open_cloud: OpenCloud, watch: Watch, seen: SeenMembers) -> None:
+    def __init__(self, turn: Turn, owners: Owners, *, open_cloud: OpenCloud, watch: Watch, memory: Memory) -> None:
         self.turn = turn
         self.owners = owners
-        self._seen = seen
+        self._seen = memory.seen
+        self.patience = memory.patience
         self.machine = OpenStackMachine.model_validate(turn.obj)
         self.infra = OpenStackCluster.model_validate(owners.infra) if owners.infra else None
         self._open_cloud = open_cloud
@@ -143,3 +146,16 @@ class SeenMembers:
         """Return when a member was seen in a pool last, None when it was not."""
         with self._lock:
             return self._seen_s.get((pool_id, member_id))
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What passes remember of load balancers; shared by all of them, lost with the process.
+
+    Args:
+        seen: the members that were seen lately.
+        patience: since when machines wait for the record of their pools.
+    """
+
+    seen: SeenMembers = field(default_factory=SeenMembers)
+    patience: Patience = field(default_factory=Patience)

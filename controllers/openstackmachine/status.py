@@ -12,6 +12,8 @@ from capo import names
 from capo.api.meta import Condition as ShownCondition
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackMachine
+from capo.controllers.openstackmachine.child import DELETED
+from capo.controllers.openstackmachine.steps import INSTANCE
 from capo.engine.conditions import READY, Condition
 from capo.engine.steps import Failed, Result, Wait
 
@@ -19,12 +21,16 @@ AUTHENTICATED: Final = "OpenStackAuthenticationSucceeded"
 
 
 def of_server(machine: OpenStackMachine, server: OpenStackServer) -> dict[str, Any]:
-    """Return the fields of status once the server is ACTIVE; provisioned never goes back (IM-3)."""
+    """Return the fields of status once the server is ACTIVE; provisioned never goes back (IM-3).
+
+    Addresses that are known stay until the OpenStackServer reports its own: the Go provider never writes them there.
+    """
     zone = server.status.availability_zone or server.spec.availability_zone
+    addresses = [address.to_dict() for address in server.status.addresses]
     return {
         "initialization": {"provisioned": True},
         "instanceID": machine.status.instance_id or server.status.instance_id,
-        "addresses": [address.to_dict() for address in server.status.addresses],
+        **({"addresses": addresses} if addresses else {}),
         **({"failureDomain": zone} if zone else {}),
     }
 
@@ -48,6 +54,14 @@ def kept_ready(machine: OpenStackMachine, ingress: Result) -> list[Condition]:
     """
     was_ready = any(shown.type == READY and shown.status == "True" for shown in machine.status.conditions)
     return [Condition(READY, "True", "Ready")] if was_ready and isinstance(ingress, Failed | Wait) else []
+
+
+def kept_at_takeover(machine: OpenStackMachine, instance: Result) -> list[Condition]:
+    """Return what another provider reported of a machine, until its OpenStackServer reports the state of the server."""
+    if not isinstance(instance, Wait) or instance.reason == DELETED:
+        return []
+    shown = [each for each in machine.status.conditions if each.type in (READY, INSTANCE) and each.status == "True"]
+    return [Condition(each.type, each.status, each.reason, each.message) for each in shown]
 
 
 def refused_credentials(conditions: Sequence[ShownCondition]) -> list[Condition]:

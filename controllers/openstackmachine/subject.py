@@ -12,7 +12,7 @@ from capo.controllers.identified import observed_of
 from capo.controllers.identity import Identities
 from capo.controllers.openstackmachine import ingress, owners, status
 from capo.controllers.openstackmachine.routes import ROUTES
-from capo.controllers.openstackmachine.scope import MachineScope, SeenMembers
+from capo.controllers.openstackmachine.scope import MachineScope, Memory
 from capo.controllers.openstackmachine.steps import INGRESS, INSTANCE, PLAN
 from capo.engine.conditions import Condition
 from capo.engine.steps import Done, Failed, Results
@@ -34,7 +34,7 @@ class MachineSubject:
 
     def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
         self._identities = identities
-        self._seen = SeenMembers()
+        self._memory = Memory()
         self.concurrency = concurrency
 
     def gate(self, obj: Object, tools: Tools) -> Gate:
@@ -58,15 +58,22 @@ class MachineSubject:
             return self._identities.cloud(ref.to_dict(), turn.key.namespace)
 
         known = owners.find(turn.obj, turn.tools.store)
-        return MachineScope(turn, known, open_cloud=cloud, watch=observed_of, seen=self._seen)
+        return MachineScope(turn, known, open_cloud=cloud, watch=observed_of, memory=self._memory)
 
     def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
         """Return None: a machine records members of pools alone, which are found by their names."""
+
+    def is_recorded(self, scope: MachineScope, results: Results) -> bool:
+        """Tell whether the machine has its OpenStackServer, which records what there is and reports the state."""
+        server = scope.server
+        return not scope.turn.is_deleting and server is not None and bool(server.status.instance_state)
 
     def report(self, scope: MachineScope, results: Results) -> Report:
         """Return provider ID, addresses and what Cluster API waits for, once the server is ACTIVE."""
         server = scope.server
         conditions = [pausing.NOT_PAUSED, *_ingress_failure(scope, results)]
+        if scope.turn.is_taken_over and not scope.turn.is_deleting and not (server and server.status.instance_state):
+            conditions += status.kept_at_takeover(scope.machine, results[INSTANCE])
         if scope.turn.is_deleting or server is None:
             return Report(conditions=conditions)
         conditions += status.refused_credentials(server.status.conditions)

@@ -56,7 +56,8 @@ def taken(scope: MachineScope) -> Iterator[None]:
 
 
 def _balancer(scope: MachineScope) -> dict[str, Any] | None:
-    balancer_id = Ledger.read((scope.owners.infra or {}).get("status")).id_of(ROLE)
+    reported = scope.infra.status.api_server_managed_load_balancer if scope.infra else None
+    balancer_id = Ledger.read((scope.owners.infra or {}).get("status")).id_of(ROLE) or (reported and reported.id)
     try:
         return dict(scope.observed.get(KIND, balancer_id)) if balancer_id else None
     except NotFoundError:

@@ -30,16 +30,3 @@ def until_born(ensure: Ensure) -> Ensure:
         return Done(outcome.message) if isinstance(outcome, Wait) else outcome
 
     return step
-
-
-def until_known(ensure: Ensure) -> Ensure:
-    """Return the same for a step whose resources have to be recorded before a takeover is over.
-
-    What is not known of them then would never be looked for again, and so would be left behind.
-    """
-    born = until_born(ensure)
-
-    def step(scope: ServerScope) -> Outcome:
-        return ensure(scope) if scope.turn.is_taken_over else born(scope)
-
-    return step

@@ -8,14 +8,11 @@ from __future__ import annotations
 import datetime
 from typing import Final
 
-from capo import names
-from capo.contract import references
 from capo.controllers.openstackserver import drift, nova_faults, resolve, traces, upstream, volumes, wanted
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
 from capo.controllers.openstackserver.userdata import user_data
 from capo.engine.steps import Create, Done, Outcome, Resource, Wait
 from capo.errors import BlockedError, CapoError, ServerFailedError, ServerRebuiltError
-from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.openstack import server, volume
 from capo.openstack.server import WantedServer
 
@@ -26,25 +23,15 @@ _DELETION: Final = "deletion"
 def ensure_server(scope: ServerScope) -> Outcome:
     """Have one Nova server for this object, in state ACTIVE; one that vanished is never made again."""
     found = upstream.find(scope, "server", SERVER_ROLE)
-    if found is None and (known_id := scope.known_server_id or _id_that_machine_knows(scope)):
+    if found is None and (known_id := scope.known_server_id or upstream.id_that_machine_knows(scope)):
         return Wait("InstanceNotFound", f"server {known_id} vanished; replace the Machine")
     if found is None:
         _release_volumes(scope)
         server_ = _wanted_server(scope)
         return Create("server", (SERVER_ROLE,), lambda: {SERVER_ROLE: _created_server(scope, server_)})
+    if scope.turn.is_taken_over:
+        _take_image(scope, found)
     return _of_state(scope, found)
-
-
-def _id_that_machine_knows(scope: ServerScope) -> str | None:
-    """Return the id in the provider ID of the machine that the object was made for; None while it has none.
-
-    It outlives a move, the object's status does not: a server that vanished before it is not made a second time.
-    """
-    owner = references.owner(scope.turn.obj, group=names.GROUP, kind=OPENSTACK_MACHINE.kind)
-    machine = scope.turn.tools.store.get(OPENSTACK_MACHINE, scope.namespace, owner.name) if owner else None
-    if machine is None or not references.is_owned_by(scope.turn.obj, machine):
-        return None
-    return str(machine["spec"].get("providerID") or "").rpartition("/")[2] or None
 
 
 def _created_server(scope: ServerScope, wanted_server: WantedServer) -> Resource:
@@ -86,23 +73,36 @@ def _of_state(scope: ServerScope, found: Resource) -> Outcome:
 
 
 def _refuse_rebuilt(scope: ServerScope, found: Resource) -> None:
+    """Refuse a server whose image is not the one that it was made from.
+
+    Raises:
+        ServerRebuiltError: it is another one.
+    """
+    if scope.server.status.instance_id is None:
+        _take_image(scope, found)
+    if image_id := _other_image(scope, found):
+        made_from = scope.resolved.image_id if scope.resolved else ""
+        raise ServerRebuiltError(
+            found["id"], fault=f"rebuilt from image {image_id} by somebody; it was made from {made_from}"
+        )
+
+
+def _take_image(scope: ServerScope, found: Resource) -> None:
     """Take the image of a server that was found and not made here as the one that it was made from.
 
     The references of one whose status was lost, or that was taken over, are resolved anew, maybe to another image by
-    now: nothing is wrong with the server for that. One that boots from a volume shows no image.
-
-    Raises:
-        ServerRebuiltError: its image is not the one that it was made from.
+    now: nothing is wrong with the server for that.
     """
+    if (image_id := _other_image(scope, found)) and scope.resolved:
+        scope.turn.pinned["resolved"] = resolve.pinned(scope.resolved, imageID=image_id)
+
+
+def _other_image(scope: ServerScope, found: Resource) -> str | None:
+    """Return the image of a server if it differs from the recorded one; one that boots from a volume shows none."""
     resolved, image_id = scope.resolved, (found.get("image") or {}).get("id")
     if not image_id or resolved is None or resolved.image_id.lower() in ("", image_id.lower()):
-        return
-    if scope.server.status.instance_id is None or scope.turn.is_taken_over:
-        scope.turn.pinned["resolved"] = resolve.pinned(resolved, imageID=image_id)
-        return
-    raise ServerRebuiltError(
-        found["id"], fault=f"rebuilt from image {image_id} by somebody; it was made from {resolved.image_id}"
-    )
+        return None
+    return str(image_id)
 
 
 def _changes(scope: ServerScope, found: Resource) -> list[str]:
@@ -175,7 +175,10 @@ def remove_server(scope: ServerScope) -> Outcome:
     Raises:
         BlockedError: Nova could not delete one; it is asked again after pauses that grow.
     """
-    left = [body for body in upstream.owned(scope, "server") if body.get("status") != "DELETED"]
+    if scope.turn.is_taken_over:
+        upstream.record(scope)  # what was attached cannot be told any more once the server is gone
+        return Wait("Deleting", "what belongs to the server is recorded before it is deleted", after_s=0.0)
+    left = [body for body in scope.observed.owned("server") if body.get("status") != "DELETED"]
     failures = [failure for body in left if (failure := _ask_for_deletion(scope, body))]
     if failures:
         raise failures[0]

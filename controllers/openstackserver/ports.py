@@ -63,7 +63,7 @@ def _tag(scope: ServerScope, kind: str, body: Resource | None, index: int) -> No
 
 def remove_ports(scope: ServerScope) -> Outcome:
     """Have no port of ours left."""
-    for body in upstream.owned(scope, "port"):
+    for body in scope.observed.owned("port"):
         port.delete(scope.cloud, body["id"])
         scope.observed.forget("port", body["id"])
     return Done()
@@ -94,7 +94,7 @@ def _created_trunk(scope: ServerScope, index: int, wish: ResolvedPortSpec) -> di
 
 def remove_trunks(scope: ServerScope) -> Outcome:
     """Have no trunk of ours left; subports are detached, their ports stay with whoever made them."""
-    for body in upstream.owned(scope, "trunk") if _has_trunks(scope) else ():
+    for body in scope.observed.owned("trunk") if _has_trunks(scope) else ():
         trunk.delete(scope.cloud, body["id"])
         scope.observed.forget("trunk", body["id"])
     return Done()

@@ -83,6 +83,8 @@ def of_pass(server: Resource | None, scope: ServerScope, results: Results) -> di
     result = results[INSTANCE]
     if server is None and isinstance(result, Unseen | Held):
         return _ports(scope)
+    if server is None and isinstance(result, Failed):
+        return {"ready": scope.server.status.ready, **_ports(scope)}  # what cannot be looked up is as it was
     return {"ready": _is_ready(server, scope, results), **_ports(scope), **_instance(server, result)}
 
 

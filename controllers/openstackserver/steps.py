@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from capo.controllers.openstackserver import address, claim
-from capo.controllers.openstackserver.born import until_born, until_known
+from capo.controllers.openstackserver.born import until_born
 from capo.controllers.openstackserver.instance import ensure_server, remove_server
 from capo.controllers.openstackserver.ports import ensure_ports, ensure_trunks, remove_ports, remove_trunks
 from capo.controllers.openstackserver.resolve import resolve_references
@@ -19,9 +19,9 @@ from capo.engine.steps import Plan, Step, nothing
 STEPS: Final = (
     Step("DependenciesResolved", ensure=until_born(resolve_references), remove=nothing),
     Step("AddressClaimed", ensure=until_born(claim.ensure), remove=claim.remove, needs=("DependenciesResolved",)),
-    Step("PortsReady", ensure=until_known(ensure_ports), remove=remove_ports, needs=("AddressClaimed",)),
-    Step("TrunksReady", ensure=until_known(ensure_trunks), remove=remove_trunks, needs=("PortsReady",)),
-    Step("VolumesReady", ensure=until_known(ensure_volumes), remove=remove_volumes, needs=("AddressClaimed",)),
+    Step("PortsReady", ensure=until_born(ensure_ports), remove=remove_ports, needs=("AddressClaimed",)),
+    Step("TrunksReady", ensure=until_born(ensure_trunks), remove=remove_trunks, needs=("PortsReady",)),
+    Step("VolumesReady", ensure=until_born(ensure_volumes), remove=remove_volumes, needs=("AddressClaimed",)),
     Step(
         "FloatingAddressFromPoolReady",
         ensure=address.ensure,

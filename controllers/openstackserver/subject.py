@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from capo import names
@@ -11,7 +11,7 @@ from capo.api.v1alpha1 import OpenStackServer
 from capo.controllers import namesakes, pausing
 from capo.controllers.identified import IdentifiedSubject, observed_of
 from capo.controllers.identity import Identities
-from capo.controllers.openstackserver import status
+from capo.controllers.openstackserver import status, upstream, wanted
 from capo.controllers.openstackserver.routes import ROUTES
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
 from capo.controllers.openstackserver.sightings import Sightings
@@ -56,15 +56,26 @@ class ServerSubject(IdentifiedSubject):
         observed = observed_of(turn, cloud, common_name=self.common_name(turn.obj))
         return ServerScope(turn, server, cloud, observed, known_id, self._sightings)
 
+    def is_recorded(self, scope: ServerScope, results: Results) -> bool:
+        """Tell whether everything that the Go provider made for the server is recorded, whatever its state."""
+        return upstream.is_recorded(scope)
+
     def report(self, scope: ServerScope, results: Results) -> Report:
         """Return status fields and the conditions that no step shows."""
         if scope.turn.is_deleting:
             shown = [*status.conditions_of_removal(results), pausing.NOT_PAUSED]
             return Report(status={"ready": False}, conditions=shown, silent_s=_silent_s(scope.turn))
-        taken, unique = namesakes.told(scope.observed, [("server", lambda body: body.get("name") == scope.name)])
+        taken, unique = ([], []) if scope.turn.is_taken_over else namesakes.told(scope.observed, list(_marks(scope)))
         shown = [*status.conditions(scope, results), *taken, pausing.NOT_PAUSED]
         fields = status.of_pass(_seen(scope, results), scope, results)
         return Report(status=fields, conditions=shown, dropped=unique)
+
+
+def _marks(scope: ServerScope) -> Iterator[tuple[str, namesakes.Fits]]:
+    """Yield, of each kind, what tells that a resource has the name of one of the server's."""
+    yield "server", lambda body: body.get("name") == scope.name
+    if known := wanted.volume_names(scope.server):
+        yield "volume", lambda body: body.get("name") in known
 
 
 def _silent_s(turn: Turn) -> float:
@@ -75,7 +86,7 @@ def _silent_s(turn: Turn) -> float:
 
 def _take_over(server: OpenStackServer, ledger: Ledger) -> None:
     """Record what the Go provider's status names."""
-    if server_id := _upstream_id(server):
+    if server_id := server.status.instance_id:
         ledger.record("server", SERVER_ROLE, server_id)
     for index, port in enumerate(server.status.resources.ports if server.status.resources else ()):
         ledger.record("port", port_role(index), port.id)

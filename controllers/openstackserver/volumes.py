@@ -98,7 +98,7 @@ def remove_volumes(scope: ServerScope) -> Outcome:
         BlockedError: a server of somebody else's uses one.
         VolumeFailedError: Cinder could not delete one.
     """
-    left = upstream.owned(scope, "volume") if _has_volumes(scope) else []
+    left = scope.observed.owned("volume") if _has_volumes(scope) else []
     stuck = {body["id"]: error for body in left if (error := _stuck(scope, body))}
     for body in left:
         if body["status"] not in _GOING and body["id"] not in stuck:

@@ -82,6 +82,13 @@ def volume_roles(obj: OpenStackServer) -> list[str]:
     return [*root, *(volume_role(index) for index, device in devices if device.storage.type == "Volume")]
 
 
+def volume_names(obj: OpenStackServer) -> set[str]:
+    """Return the names of the Cinder volumes."""
+    name, devices = obj.metadata.name, obj.spec.additional_block_devices
+    root = {names.volume(name, "root")} if obj.spec.root_volume else set()
+    return root | {names.volume(name, device.name) for device in devices if device.storage.type == "Volume"}
+
+
 def _zone(wanted: VolumeAvailabilityZone | None, machine_zone: str | None) -> str | None:
     if wanted is None:
         return None

@@ -43,7 +43,7 @@ MAY = {
     ("cluster.x-k8s.io", "clusters"): READ,
     ("cluster.x-k8s.io", "machines"): READ,
     (IPAM, "ipaddressclaims"): READ | {"create", "delete", "patch"},
-    (IPAM, "ipaddresses"): READ,
+    (IPAM, "ipaddresses"): READ | {"patch"},
     ("openstack.k-orc.cloud", "images"): READ,
     ("", "secrets"): {"get"},
     ("", "namespaces"): {"get"},

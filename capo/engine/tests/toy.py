@@ -8,7 +8,7 @@ from typing import Any
 
 from capo import names
 from capo.engine.reconciler import Reconciler
-from capo.engine.steps import Create, Done, Outcome, Plan, Results, Step
+from capo.engine.steps import Create, Done, Outcome, Plan, Results, Step, all_done
 from capo.engine.store import Store
 from capo.engine.tests.fake_kube import FakeClock, FakeKube
 from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
@@ -99,6 +99,9 @@ class ToySubject:
 
     def open(self, turn: Turn) -> ToyScope:
         return ToyScope(turn, self.cloud)
+
+    def is_recorded(self, scope: ToyScope, results: Results) -> bool:
+        return all_done(results)
 
     def report(self, scope: ToyScope, results: Results) -> Report:
         is_done = isinstance(results["ThingReady"], Done)

@@ -212,6 +212,21 @@ def test_prepared_volumes_are_attached_and_stay(stage: Stage) -> None:
     assert [stage.volume_of(volume)["status"] for volume in (root, data)] == ["available", "available"]
 
 
+def test_a_volume_that_was_detached_outlives_the_server(stage: Stage) -> None:
+    root, data = stage.volume(imageRef=stage.image()), stage.volume()
+    dying = {"source_type": "volume", "destination_type": "volume", "delete_on_termination": True}
+    devices = [{**dying, "boot_index": 0, "uuid": root}, {**dying, "boot_index": -1, "uuid": data}]
+    server = stage.built(imageRef="", block_device_mapping_v2=devices)
+
+    stage.nova("DELETE", f"/servers/{server}/os-volume_attachments/{data}")
+    stage.clock.move(1)
+    stage.nova("DELETE", f"/servers/{server}")
+    stage.clock.move(1)
+
+    assert stage.volume_of(data)["status"] == "available"
+    assert stage.refused("GET", f"{CINDER}/volumes/{root}")[0] == 404
+
+
 def test_a_volume_over_quota_fails_the_build(stage: Stage) -> None:
     quota = f"{CINDER}/os-quota-sets/{stage.member.project_id}"
     stage.admin.ask("PUT", quota, {"quota_set": {"volumes": 0}})

@@ -9,7 +9,7 @@ import pytest
 
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
-from capo.api.v1beta2.openstackcluster import Bastion
+from capo.api.v1beta2.openstackcluster import Bastion, BastionStatus
 from capo.controllers.openstackcluster import bastion_hash, bastion_server
 from capo.controllers.openstackcluster.bastion_server import Action
 from capo.controllers.openstackcluster.tests.objects import BASTION, CLUSTER_NAME, IDENTITY, infra
@@ -205,3 +205,22 @@ def test_the_cause_of_a_replacement_is_known_until_its_end() -> None:
     assert bastion_server.cause_of(shown) == "spec.bastion.spec.flavor changed"
     assert bastion_server.cause_of({**shown, "status": "True"}) is None
     assert bastion_server.cause_of(None) is None
+
+
+@pytest.mark.parametrize(
+    ("now", "known", "expected"),
+    [
+        (("a", ""), ("a", "10.6.0.4"), "10.6.0.4"),
+        (("a", "10.6.0.5"), ("a", "10.6.0.4"), "10.6.0.5"),
+        (("b", ""), ("a", "10.6.0.4"), ""),
+        (("a", ""), None, ""),
+    ],
+    ids=["not reported yet", "reported", "of another server", "never known"],
+)
+def test_an_address_stays_until_the_server_reports_one(
+    now: tuple[str, str], known: tuple[str, str] | None, expected: str
+) -> None:
+    shown, former = (BastionStatus(id=each[0], ip=each[1]) if each else None for each in (now, known))
+
+    assert shown is not None
+    assert bastion_server.with_address(shown, former).ip == expected

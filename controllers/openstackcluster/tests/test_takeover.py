@@ -89,6 +89,59 @@ def test_what_it_made_goes_with_the_cluster(world: World, is_adopted: bool, spec
     assert world.made() == {}
 
 
+NAMED = ("network", "router", "apiServerManagedLoadBalancer", "controlPlaneSecurityGroup")
+
+
+def test_what_has_the_names_of_a_cluster_waits_for_a_decision_when_its_status_was_lost(world: World) -> None:
+    made_by_the_go_provider(world)
+    before = world.counts()
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": dict.fromkeys(NAMED)})
+
+    world.remove()
+    world.settle(for_s=300)
+
+    kinds = ("networks", "routers", "loadbalancers")
+    assert [world.counts()[kind] for kind in kinds] == [before[kind] for kind in kinds]
+    assert "DeletionBlocked" in world.message("Ready")
+    (group,) = (g for g in world.made()["security_groups"].values() if g["name"].endswith("-controlplane"))
+    assert group["id"] in world.message("Ready")
+    chosen = {names.TAKEN_OVER_ANNOTATION: names.BY_NAME}
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"annotations": chosen}})
+    world.settle(for_s=600)
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+@pytest.mark.parametrize("is_adopted", [True, False], ids=["after a first run", "at once"])
+def test_a_network_of_the_same_name_that_the_status_does_not_name_stays(world: World, is_adopted: bool) -> None:
+    made_by_the_go_provider(world)
+    if is_adopted:
+        world.settle(for_s=120)
+    name = names.network(f"default-{CLUSTER_NAME}")
+    assert world.one("networks")["name"] == name
+    other = world.member.make("/network/v2.0/networks", "network", name=name)["id"]
+
+    world.remove()
+    world.settle(for_s=600)
+
+    assert world.is_gone()
+    assert set(world.made()["networks"]) == {other}
+
+
+def test_a_cluster_whose_bastion_is_stopped_is_taken_over_all_the_same(world: World) -> None:
+    made_with_bastion(world)
+    server_id = world.one("servers")["id"]
+    world.member.ask("POST", f"/compute/v2.1/servers/{server_id}/action", {"os-stop": None})
+    world.clock.advance(120)
+
+    world.settle(for_s=300)
+
+    assert world.shown("BastionReady")[0] != "True"
+    for kind, name in ((OPENSTACK_CLUSTER, CLUSTER_NAME), (OPENSTACK_SERVER, BASTION_NAME)):
+        assert names.TAKEN_OVER_ANNOTATION not in world.get(kind, name)["metadata"]["annotations"]
+    assert world.record("fip-bastion") in world.made()["floatingips"]
+
+
 def test_a_resource_of_that_name_with_another_owners_stamp_is_refused_w3(world: World) -> None:
     made_by_the_go_provider(world)
     network = world.one("networks")

@@ -81,6 +81,27 @@ def test_an_openstackserver_is_made_for_the_server_that_is_there(stage: Stage) -
         assert names.TAKEN_OVER_ANNOTATION not in stage.get(kind, NAME)["metadata"]["annotations"]
 
 
+@pytest.mark.parametrize("type_", ["Ready", "InstanceReady"])
+def test_a_machine_that_was_ready_stays_so_while_its_server_is_looked_up(stage: Stage, type_: str) -> None:
+    addresses = stage.get(OPENSTACK_MACHINE, NAME)["status"]["addresses"]
+    seen: list[str] = []
+
+    def note(_verb: str, key: Key, body: Any) -> None:
+        if key.kind == OPENSTACK_MACHINE:
+            shown = (body.get("status") or {}).get("conditions") or ()
+            seen.extend(each["status"] for each in shown if each["type"] == type_)
+
+    stage.kube.before_write = note
+    stage.fault(match={"service": "compute"}, effect={"status": 503})
+    stage.settle(for_s=300)
+    stage.mend()
+    stage.settle(for_s=900)
+
+    assert set(seen) <= {"True"}
+    assert stage.get(OPENSTACK_MACHINE, NAME)["status"]["addresses"] == addresses
+    assert names.TAKEN_OVER_ANNOTATION not in stage.get(OPENSTACK_MACHINE, NAME)["metadata"]["annotations"]
+
+
 def test_a_server_that_is_gone_is_not_made_again(stage: Stage) -> None:
     (server_id,) = server_ids(stage)
     stage.member.ask("DELETE", f"/compute/v2.1/servers/{server_id}")

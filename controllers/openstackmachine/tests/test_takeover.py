@@ -9,7 +9,7 @@ import pytest
 
 from capo import names
 from capo.controllers.openstackmachine.tests.site import Site
-from capo.kube.kinds import OPENSTACK_MACHINE, OPENSTACK_SERVER
+from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER
 
 NAMES = ("one", "two")
 KINDS = (OPENSTACK_MACHINE, OPENSTACK_SERVER)
@@ -136,3 +136,166 @@ def test_a_machine_that_was_taken_over_goes_with_all_it_has(
     assert [s["name"] for s in site.all("servers")] == ["two"]
     assert not [p for p in site.all("ports") if p["name"].startswith("one")]
     assert site.addresses() == [site.address_of("two")]
+
+
+def leave_cluster(site: Site, *, has_status: bool) -> dict[str, Any]:
+    """Have the OpenStackCluster as the Go provider leaves it, its load balancer too; return what was recorded of it.
+
+    Args:
+        has_status: its status names the load balancer; else it was lost.
+    """
+    recorded: dict[str, Any] = site.stage.get(OPENSTACK_CLUSTER, "infra")["status"]["resources"]
+    (balancer,) = site.all("loadbalancers")
+    known = {"id": balancer["id"], "name": balancer["name"], "ip": "10.0.0.9", "internalIP": "10.0.0.9"}
+    status = {"resources": None, "apiServerManagedLoadBalancer": known if has_status else None}
+    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": status})
+
+    def rename() -> None:
+        for pool in site.stage.cloud.table("load-balancer", "pools").values():
+            pool["name"] = names.load_balancer_child("default-demo", 6443)
+
+    site.stage.simulator.call(rename)
+    return recorded
+
+
+def test_a_machine_that_is_deleted_before_the_pools_are_recorded_leaves_them(site: Site) -> None:
+    come_up(site, has_balancer=True)
+    hand_back(site)
+    leave_cluster(site, has_status=True)
+    site.stage.start()
+
+    site.delete("one")
+    site.stage.settle(for_s=300)
+
+    assert not site.stage.exists(OPENSTACK_MACHINE, "one")
+    assert site.addresses() == [site.address_of("two")]
+
+
+@pytest.mark.parametrize("blow", [move, hand_back], ids=["moved", "made by the Go provider"])
+def test_a_machine_waits_for_the_record_of_the_pools_when_nothing_names_the_load_balancer(
+    site: Site, blow: Callable[[Site], None]
+) -> None:
+    come_up(site, has_balancer=True)
+    blow(site)
+    recorded = leave_cluster(site, has_status=False)
+    site.stage.start()
+    site.delete("one")
+    site.stage.settle(for_s=300)
+    assert site.stage.exists(OPENSTACK_MACHINE, "one")
+    assert "record the pools" in site.stage.condition(OPENSTACK_MACHINE, "one", "Ready")["message"]
+    assert {server["name"] for server in site.all("servers")} == {"one", "two"}
+
+    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": {"resources": recorded}})
+    site.stage.settle(for_s=200)
+
+    assert not site.stage.exists(OPENSTACK_MACHINE, "one")
+    assert site.addresses() == [site.address_of("two")]
+
+
+def test_a_record_that_never_comes_is_not_waited_for_without_end(site: Site) -> None:
+    come_up(site, has_balancer=True)
+    hand_back(site)
+    leave_cluster(site, has_status=False)
+    site.stage.start()
+
+    site.delete("one")
+    site.stage.settle(for_s=1000)
+
+    assert not site.stage.exists(OPENSTACK_MACHINE, "one")
+    (text,) = {text for _, reason, text in site.stage.events.seen if reason == "MemberLeftBehind"}
+    assert names.member("default-demo", 6443, "one") in text
+
+
+def cluster_is_gone(site: Site) -> None:
+    site.vanish(OPENSTACK_CLUSTER, "infra")
+
+
+def cluster_is_managed_by_others(site: Site) -> None:
+    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"metadata": {"annotations": {names.MANAGED_BY_ANNOTATION: ""}}})
+
+
+def cluster_has_no_balancer(site: Site) -> None:
+    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"spec": {"apiServer": {"managedLoadBalancer": {"enabled": False}}}})
+
+
+def cluster_is_deleted(site: Site) -> None:
+    for kind, name in ((CLUSTER, "demo"), (OPENSTACK_CLUSTER, "infra")):
+        site.stage.edit(kind, name, {"metadata": {"finalizers": ["test"]}})
+        site.stage.delete(kind, name)
+
+
+def infrastructure_alone_is_deleted(site: Site) -> None:
+    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"metadata": {"finalizers": ["test"]}})
+    site.stage.delete(OPENSTACK_CLUSTER, "infra")
+
+
+def cluster_has_looked(site: Site) -> None:
+    """Have a cluster whose load balancer cannot be made again."""
+    shown = {"type": "LoadBalancerReady", "status": "False", "reason": "QuotaExceeded"}
+    annotations = {names.OWNER_ID_ANNOTATION: "x"}
+    site.stage.edit(
+        OPENSTACK_CLUSTER, "infra", {"metadata": {"annotations": annotations}, "status": {"conditions": [shown]}}
+    )
+
+
+@pytest.mark.parametrize(
+    "blow",
+    [
+        cluster_is_gone,
+        cluster_is_managed_by_others,
+        cluster_has_no_balancer,
+        cluster_is_deleted,
+        infrastructure_alone_is_deleted,
+        cluster_has_looked,
+    ],
+    ids=lambda blow: blow.__name__,
+)
+def test_nothing_is_waited_for_that_never_comes(site: Site, blow: Callable[[Site], None]) -> None:
+    come_up(site, has_balancer=True)
+    hand_back(site)
+    leave_cluster(site, has_status=False)
+    blow(site)
+    site.stage.start()
+
+    site.delete("one")
+    site.stage.settle(for_s=120)
+
+    assert not site.stage.exists(OPENSTACK_MACHINE, "one")
+
+
+def test_a_machine_that_never_had_a_server_waits_for_no_record(site: Site) -> None:
+    site.balance()
+    leave_cluster(site, has_status=False)
+    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": {"initialization": None}})
+    site.add("one")
+    site.stage.settle(for_s=60)
+
+    site.delete("one")
+    site.stage.settle(for_s=60)
+
+    assert not site.stage.exists(OPENSTACK_MACHINE, "one")
+
+
+def machine_addresses(site: Site, name: str) -> Any:
+    return site.stage.get(OPENSTACK_MACHINE, name)["status"]["addresses"]
+
+
+@pytest.mark.parametrize("has_credentials", [True, False], ids=["credentials", "refused credentials"])
+def test_addresses_stay_until_the_server_reports_its_own(site: Site, has_credentials: bool) -> None:
+    come_up(site, has_balancer=True)
+    before = machine_addresses(site, "one")
+    hand_back(site)
+    if not has_credentials:
+        text = site.stage.simulator.clouds_yaml.read_bytes().replace(b"password:", b"password: wrong-")
+        site.stage.put_secret(text=text)
+    site.stage.start()
+    seen: list[Any] = []
+    site.stage.kube.before_write = lambda _verb, key, body: seen.append(
+        (body.get("status") or {}).get("addresses") if key.kind == OPENSTACK_MACHINE else None
+    )
+
+    site.stage.settle(for_s=1300)
+
+    assert [addresses for addresses in seen if addresses not in (None, before)] == []
+    assert machine_addresses(site, "one") == before
+    assert site.stage.condition(OPENSTACK_MACHINE, "one", "Ready")["status"] == "True"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackserver.tests.world import KIND, made, place, port, server, status
-from capo.controllers.tests.stage import Stage
+from capo.controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
+from capo.controllers.tests.stage import Stage, killed_at_write
 
 FULL: dict[str, Any] = {
     "rootVolume": {"sizeGiB": 2},
@@ -20,16 +20,56 @@ WITH_STATUS = {"resources": {"records": None, "pending": None}}
 WITHOUT_STATUS = {"resources": None, "resolved": None, "instanceID": None, "instanceState": None, "ready": None}
 
 
+LOCAL: dict[str, Any] = {
+    "rootVolume": {"sizeGiB": 1},
+    "additionalBlockDevices": [{"name": "scratch", "sizeGiB": 1, "storage": {"type": "Local"}}],
+}
+
+
 @pytest.fixture(params=[WITH_STATUS, WITHOUT_STATUS], ids=["with its status", "after a move"])
 def theirs(stage: Stage, request: pytest.FixtureRequest) -> Stage:
     """Return a stage with a server as the Go provider leaves it."""
-    place(stage, **FULL)
+    hand_over(stage, request.param, **FULL)
+    return stage
+
+
+def hand_over(stage: Stage, left: dict[str, Any], **spec: Any) -> None:
+    """Have a server as the Go provider leaves it.
+
+    Args:
+        left: what is changed of its status.
+    """
+    place(stage, **spec)
     stage.settle(for_s=60)
+    leave(stage, left)
+
+
+def leave(stage: Stage, left: dict[str, Any]) -> None:
+    """Have a server of ours as the Go provider leaves it, and the manager started."""
     stage.simulator.call(lambda: unstamp(stage))
-    stage.edit(KIND, "s", {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}, "status": request.param})
+    stage.edit(KIND, "s", {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}, "status": left})
     stage.start()
     stage.cloud.counter.reset()
-    return stage
+
+
+def stop(stage: Stage) -> None:
+    """Have the server in SHUTOFF, and this in the status."""
+    stage.member.ask("POST", f"/compute/v2.1/servers/{server(stage)['id']}/action", {"os-stop": None})
+    stage.clock.advance(120)
+    stage.settle(for_s=120)
+
+
+def volume_of_a_user(stage: Stage, name: str) -> str:
+    """Make a volume as a user would; return its id."""
+    return str(stage.member.make("/volume/v3/volumes", "volume", name=name, size=1)["id"])
+
+
+def volume_ids(stage: Stage) -> set[str]:
+    return set(stage.inventory().get("volumes", {}))
+
+
+def records(stage: Stage) -> dict[str, str]:
+    return {record["role"]: record["id"] for record in status(stage).get("resources", {}).get("records", ())}
 
 
 def unstamp(stage: Stage) -> None:
@@ -56,12 +96,11 @@ def is_settled(stage: Stage) -> bool:
 def test_everything_is_recorded_and_nothing_is_changed(theirs: Stage) -> None:
     theirs.settle(for_s=120)
 
-    records = {record["role"]: record["id"] for record in status(theirs)["resources"]["records"]}
     assert writes(theirs) == []
     assert is_settled(theirs)
     assert status(theirs)["ready"] is True
-    assert (records["server"], records["port-0"]) == (server(theirs)["id"], port(theirs)["id"])
-    assert set(records) == {"server", "port-0", "trunk-0", "volume-root", "volume-0"}
+    assert (records(theirs)["server"], records(theirs)["port-0"]) == (server(theirs)["id"], port(theirs)["id"])
+    assert set(records(theirs)) == {"server", "port-0", "trunk-0", "volume-root", "volume-0"}
 
 
 def test_a_server_whose_status_names_another_image_was_not_rebuilt(stage: Stage) -> None:
@@ -81,16 +120,239 @@ def test_a_server_whose_status_names_another_image_was_not_rebuilt(stage: Stage)
     assert status(stage)["resolved"]["imageID"] == server(stage)["image_id"]
 
 
-@pytest.mark.parametrize("is_known", [True, False], ids=["after a first run", "at once"])
-def test_all_of_it_goes_with_the_object(theirs: Stage, is_known: bool) -> None:
-    if is_known:
-        theirs.settle(for_s=120)
+def test_all_of_it_goes_with_the_object(theirs: Stage) -> None:
+    theirs.settle(for_s=120)
 
     theirs.delete(KIND, "s")
     theirs.settle(for_s=300)
 
     assert not theirs.exists(KIND, "s")
     assert made(theirs) == {}
+
+
+ONLY_PORTS = {**WITH_STATUS, "instanceID": None}
+"""The Go provider ended between the create of the server and the write of its id."""
+
+
+@pytest.mark.parametrize("left", [WITH_STATUS, ONLY_PORTS], ids=["with its status", "before it recorded the server"])
+def test_all_of_it_goes_with_an_object_that_is_deleted_before_a_first_pass(stage: Stage, left: dict[str, Any]) -> None:
+    hand_over(stage, left, **FULL)
+
+    stage.delete(KIND, "s")
+    stage.settle(for_s=300)
+
+    assert not stage.exists(KIND, "s")
+    assert made(stage) == {}
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_nothing_is_left_by_a_manager_that_is_killed_while_it_deletes(stage: Stage, number: int) -> None:
+    hand_over(stage, {"resources": {"records": None, "pending": None, "ports": None}}, **FULL)
+    stage.delete(KIND, "s")
+
+    with killed_at_write(stage, number):
+        stage.settle(for_s=300)
+    stage.start()
+    stage.settle(for_s=300)
+
+    assert not stage.exists(KIND, "s")
+    assert made(stage) == {}
+
+
+def test_a_server_that_nothing_but_its_name_tells_holds_up_the_deletion_until_somebody_decides(stage: Stage) -> None:
+    hand_over(stage, WITHOUT_STATUS, **FULL)
+    before = made(stage)
+
+    stage.delete(KIND, "s")
+    stage.settle(for_s=300)
+
+    assert made(stage) == before
+    assert shown(stage, "Ready") == ("False", "OpenStackError")
+    assert server(stage)["id"] in stage.condition(KIND, "s", "Ready")["message"]
+    chosen = {names.TAKEN_OVER_ANNOTATION: server(stage)["id"]}
+    stage.edit(KIND, "s", {"metadata": {"annotations": chosen}})
+    stage.settle(for_s=300)
+    assert not stage.exists(KIND, "s")
+    assert made(stage) == {}
+
+
+def test_a_server_that_somebody_decides_is_not_ours_stays(stage: Stage) -> None:
+    hand_over(stage, WITHOUT_STATUS)
+    before = made(stage)
+    stage.delete(KIND, "s")
+    stage.settle(for_s=300)
+
+    stage.edit(KIND, "s", {"metadata": {"annotations": {names.TAKEN_OVER_ANNOTATION: None}}})
+    stage.settle(for_s=300)
+
+    assert not stage.exists(KIND, "s")
+    assert made(stage) == before
+
+
+def test_two_servers_of_the_name_are_an_error_that_names_both(stage: Stage) -> None:
+    hand_over(stage, WITHOUT_STATUS)
+    twin = namesake_of_the_server(stage)
+
+    stage.settle(for_s=120)
+
+    message = stage.condition(KIND, "s", "Ready")["message"]
+    assert all(server_id in message for server_id in stage.inventory()["servers"])
+    assert twin in message
+    assert writes(stage) == []
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["after a first run", "at once"])
+def test_a_server_of_the_name_that_the_status_does_not_name_is_left_alone(stage: Stage, is_known: bool) -> None:
+    hand_over(stage, WITH_STATUS)
+    twin = namesake_of_the_server(stage)
+    if is_known:
+        stage.settle(for_s=120)
+
+    stage.delete(KIND, "s")
+    stage.settle(for_s=300)
+
+    assert not stage.exists(KIND, "s")
+    assert set(stage.inventory()["servers"]) == {twin}
+
+
+def namesake_of_the_server(stage: Stage) -> str:
+    """Have another server of the same name; return its id."""
+    table = stage.cloud.table("compute", "servers")
+    (own,) = table.values()
+    twin = {**own, "id": "f" * 8 + own["id"][8:], "tags": [], "volumes_attached": [], "ports": []}
+    stage.simulator.call(lambda: table.__setitem__(twin["id"], twin))
+    return str(twin["id"])
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["after a first run", "at once"])
+@pytest.mark.parametrize("name", ["s-root", "s-etcd"])
+def test_a_volume_of_a_user_that_is_attached_to_nobody_is_left_alone(stage: Stage, name: str, is_known: bool) -> None:
+    hand_over(stage, WITH_STATUS, **FULL)
+    of_user = volume_of_a_user(stage, name)
+    if is_known:
+        stage.settle(for_s=200)
+
+    stage.delete(KIND, "s")
+    stage.settle(for_s=600)
+
+    assert not stage.exists(KIND, "s")
+    assert volume_ids(stage) == {of_user}
+
+
+def test_a_volume_that_was_detached_before_the_takeover_is_a_users(stage: Stage) -> None:
+    hand_over(stage, WITH_STATUS, **FULL)
+    volume_id = next(id_ for id_, body in stage.inventory()["volumes"].items() if body["name"] == "s-etcd")
+    stage.member.ask("DELETE", f"/compute/v2.1/servers/{server(stage)['id']}/os-volume_attachments/{volume_id}")
+    stage.clock.advance(60)
+
+    stage.settle(for_s=200)
+    stage.delete(KIND, "s")
+    stage.settle(for_s=600)
+
+    assert not stage.exists(KIND, "s")
+    assert volume_ids(stage) == {volume_id}
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["after a first run", "at once"])
+def test_a_volume_that_a_user_attached_is_left_alone(stage: Stage, is_known: bool) -> None:
+    hand_over(stage, WITH_STATUS, **FULL)
+    old = next(id_ for id_, body in stage.inventory()["volumes"].items() if body["name"] == "s-etcd")
+    attachments = f"/compute/v2.1/servers/{server(stage)['id']}/os-volume_attachments"
+    stage.member.ask("DELETE", f"{attachments}/{old}")
+    stage.clock.advance(60)
+    of_user = volume_of_a_user(stage, "s-etcd")
+    stage.clock.advance(60)
+    stage.member.ask("POST", attachments, {"volumeAttachment": {"volumeId": of_user}})
+    stage.clock.advance(60)
+    if is_known:
+        stage.settle(for_s=200)
+
+    stage.delete(KIND, "s")
+    stage.settle(for_s=600)
+
+    assert not stage.exists(KIND, "s")
+    assert of_user in volume_ids(stage)
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["after a first run", "at once"])
+def test_a_volume_with_the_name_of_a_local_disk_is_left_alone(stage: Stage, is_known: bool) -> None:
+    for flavor in stage.cloud.table("compute", "flavors").values():
+        flavor["OS-FLV-EXT-DATA:ephemeral"] = flavor["ephemeral"] = 5
+    hand_over(stage, WITH_STATUS, **LOCAL)
+    of_user = volume_of_a_user(stage, "s-scratch")
+    if is_known:
+        stage.settle(for_s=200)
+
+    stage.delete(KIND, "s")
+    stage.settle(for_s=600)
+
+    assert not stage.exists(KIND, "s")
+    assert volume_ids(stage) == {of_user}
+
+
+def test_a_port_of_the_name_that_the_server_does_not_use_is_left_alone(stage: Stage) -> None:
+    hand_over(stage, {**WITHOUT_STATUS}, **FULL)
+    network_id = port(stage)["network_id"]
+    of_user = stage.member.make("/network/v2.0/ports", "port", network_id=network_id, name="s-0")["id"]
+
+    stage.settle(for_s=200)
+    stage.delete(KIND, "s")
+    stage.settle(for_s=300)
+
+    assert not stage.exists(KIND, "s")
+    assert of_user in stage.inventory()["ports"]
+    assert made(stage) == {"ports": 1}
+
+
+def test_a_server_that_is_stopped_is_taken_over_all_the_same(stage: Stage) -> None:
+    place(stage, **FULL)
+    stage.settle(for_s=60)
+    stop(stage)
+    leave(stage, WITH_STATUS)
+
+    stage.settle(for_s=120)
+
+    assert status(stage)["instanceState"] == "SHUTOFF"
+    assert is_settled(stage)
+    assert set(records(stage)) == {"server", "port-0", "trunk-0", "volume-root", "volume-0"}
+    of_user = volume_of_a_user(stage, "s-etcd")
+    stage.delete(KIND, "s")
+    stage.settle(for_s=900)
+    assert not stage.exists(KIND, "s")
+    assert volume_ids(stage) == {of_user}
+
+
+def test_a_stopped_server_whose_status_names_another_image_was_not_rebuilt_when_it_starts(stage: Stage) -> None:
+    place(stage)
+    stage.settle(for_s=60)
+    stop(stage)
+    resolved = {**status(stage)["resolved"], "imageID": "11111111-1111-4111-8111-111111111111"}
+    leave(stage, {**WITH_STATUS, "resolved": resolved})
+    stage.settle(for_s=120)
+
+    stage.member.ask("POST", f"/compute/v2.1/servers/{server(stage)['id']}/action", {"os-start": None})
+    stage.clock.advance(120)
+    stage.settle(for_s=900)
+
+    assert is_settled(stage)
+    assert status(stage)["ready"] is True
+    assert status(stage)["resolved"]["imageID"] == server(stage)["image_id"]
+
+
+def test_a_namesake_of_a_server_that_vanished_is_not_taken_in_its_place(stage: Stage) -> None:
+    hand_over(stage, WITH_STATUS)
+    twin = namesake_of_the_server(stage)
+    old = status(stage)["instanceID"]
+    stage.member.ask("DELETE", f"/compute/v2.1/servers/{old}")
+    stage.clock.advance(60)
+
+    stage.settle(for_s=300)
+
+    assert shown(stage, "InstanceReady") == ("False", "InstanceNotFound")
+    assert twin not in records(stage).values()
+    stage.delete(KIND, "s")
+    stage.settle(for_s=300)
+    assert twin in stage.inventory()["servers"]
 
 
 def test_a_cloud_that_answers_late_is_waited_for_before_the_takeover_is_over(theirs: Stage) -> None:
@@ -116,3 +378,35 @@ def test_a_volume_of_that_name_at_another_server_is_left_alone(theirs: Stage) ->
 
     records = {record["id"] for record in status(theirs).get("resources", {}).get("records", ())}
     assert stranger["id"] not in records
+
+
+@pytest.mark.parametrize("service", ["compute", "network", "identity"])
+def test_what_the_go_provider_reported_stays_while_the_cloud_does_not_answer(stage: Stage, service: str) -> None:
+    hand_over(stage, WITH_STATUS, **FULL)
+    before = {name: status(stage)[name] for name in SHOWN}
+    stage.fault(match={"service": service}, effect={"status": 503})
+    seen = []
+    stage.kube.before_write = lambda _verb, _key, body: seen.append(body.get("status") or {})
+
+    stage.settle(for_s=900)
+
+    assert {name: status(stage)[name] for name in SHOWN} == before
+    assert not [patch for patch in seen if patch.keys() & set(SHOWN)]
+    stage.mend()
+    stage.settle(for_s=900)
+    assert is_settled(stage)
+    assert status(stage)["ready"] is True
+
+
+SHOWN = ("ready", "instanceState", "instanceID")
+
+
+def test_a_server_that_was_ready_stays_so_when_a_part_of_it_cannot_be_looked_up(stage: Stage) -> None:
+    hand_over(stage, WITH_STATUS, **FULL)
+    stage.fault(match={"service": "volume"}, effect={"status": 503})
+
+    stage.settle(for_s=300)
+
+    assert shown(stage, "InstanceReady") == ("True", "Ready")
+    assert status(stage)["ready"] is True
+    assert not is_settled(stage)

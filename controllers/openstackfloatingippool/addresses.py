@@ -1,0 +1,142 @@
+"""IPAddresses that the Go provider allocated out of a pool: their finalizer is released, their floating IP is kept.
+
+The Go provider deletes the floating IP. Here nothing proves that it may be deleted: its tag names a pool without its
+namespace, and another pool of that name may hand it out (W-08). So it stays in the project, is recorded as available
+in the status of the pool, where the Go provider and later versions look for it, and an Event names it.
+Source: behaviour reference, machines.md 4.3, step 2.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from capo import names
+from capo.engine.store import Route, Store
+from capo.engine.turn import Tools
+from capo.engine.worker import Result
+from capo.kube.errors import Conflict, Gone
+from capo.kube.kinds import IP_ADDRESS, OPENSTACK_FLOATING_IP_POOL, Key, Kind
+
+log = logging.getLogger(__name__)
+
+Object = Mapping[str, Any]
+Patch = Callable[[Object], dict[str, Any] | None]
+
+FINALIZER: Final = f"{names.finalizer(OPENSTACK_FLOATING_IP_POOL.kind)}/delete-floating-ip"
+KEPT: Final = "FloatingIPKept"
+MAX_CONFLICTS: Final = 8
+
+
+def pool_of(address: Object) -> tuple[str, str] | None:
+    """Return namespace and name of the OpenStackFloatingIPPool of an IPAddress; None for another kind of pool."""
+    ref = (address.get("spec") or {}).get("poolRef") or {}
+    is_ours = ref.get("kind") == OPENSTACK_FLOATING_IP_POOL.kind and ref.get("apiGroup") in (None, "", names.GROUP)
+    return (address["metadata"]["namespace"], ref["name"]) if is_ours and ref.get("name") else None
+
+
+def of_pool(pool: Object, store: Store) -> list[Object]:
+    """Return the IPAddresses of a pool, by name."""
+    ident = pool["metadata"]["namespace"], pool["metadata"]["name"]
+    found = [each for each in store.list(IP_ADDRESS, ident[0]) if pool_of(each) == ident]
+    return sorted(found, key=lambda each: str(each["metadata"]["name"]))
+
+
+def is_held(address: Object) -> bool:
+    """Tell whether an IPAddress is being deleted and waits for us; what clusterctl moves away does not."""
+    metadata = address["metadata"]
+    is_moved = names.DELETE_FOR_MOVE_ANNOTATION in (metadata.get("annotations") or {})
+    return bool(metadata.get("deletionTimestamp")) and FINALIZER in (metadata.get("finalizers") or ()) and not is_moved
+
+
+def release(address: Object, pool: Object | None, tools: Tools) -> None:
+    """Record the floating IP of an IPAddress as available, then remove the finalizer.
+
+    Args:
+        address: the IPAddress.
+        pool: None when it is gone.
+    """
+    ip = str(address["spec"]["address"])
+    if pool is not None:
+        _patch(tools, OPENSTACK_FLOATING_IP_POOL, pool, lambda obj: _available(obj, ip, tools.store), "status")
+    if not _patch(tools, IP_ADDRESS, address, _without_finalizer):
+        return
+    log.info("Released an IPAddress; its floating IP is kept", extra={"address": ip})
+    if pool is None or ip not in (pool.get("spec") or {}).get("preAllocatedFloatingIPs", ()):
+        text = f"floating IP {ip} of IPAddress {address['metadata']['name']} is not deleted by this version"
+        where = "; it is listed in status.availableIPs" if pool else "; delete it if it is not used"
+        tools.events.emit(pool or address, "Warning", KEPT, text + where)
+
+
+def _available(pool: Object, ip: str, store: Store) -> dict[str, Any] | None:
+    """Return the patch that records an address as available, unless another IPAddress has it."""
+    status = pool.get("status") or {}
+    claimed, available = list(status.get("claimedIPs") or ()), list(status.get("availableIPs") or ())
+    is_used = any(each["spec"].get("address") == ip and not is_held(each) for each in of_pool(pool, store))
+    if is_used or (ip in available and ip not in claimed):
+        return None
+    is_known = ip in available or ip in (status.get("failedIPs") or ())
+    lists = {"claimedIPs": [each for each in claimed if each != ip], "availableIPs": [*available, *[ip][is_known:]]}
+    return {"status": lists}
+
+
+def _without_finalizer(address: Object) -> dict[str, Any] | None:
+    finalizers = address["metadata"].get("finalizers") or []
+    left = [each for each in finalizers if each != FINALIZER]
+    return {"metadata": {"finalizers": left}} if left != finalizers else None
+
+
+def _patch(tools: Tools, kind: Kind, obj: Object, wanted: Patch, subresource: str | None = None) -> bool:
+    """Write what is wanted of an object as it is now; return False when there is nothing to write, or it is gone."""
+    namespace, name, uid = obj["metadata"]["namespace"], obj["metadata"]["name"], obj["metadata"]["uid"]
+    present: Object | None = obj
+    for _ in range(MAX_CONFLICTS):
+        body = wanted(present) if present and present["metadata"]["uid"] == uid else None
+        if present is None or body is None:
+            return False
+        body = {
+            **body,
+            "metadata": {**body.get("metadata", {}), "resourceVersion": present["metadata"]["resourceVersion"]},
+        }
+        try:
+            answer = tools.kube.patch(kind, namespace, name, body, subresource=subresource)
+        except Conflict:
+            present = tools.kube.get(kind, namespace, name)
+        except Gone:
+            return False
+        else:
+            tools.store.apply_own(kind, answer)
+            return True
+    raise Conflict(f"{kind.kind} {namespace}/{name}: changed at each of {MAX_CONFLICTS} tries")
+
+
+@dataclass(frozen=True)
+class OrphanController:
+    """Releases IPAddresses whose pool is gone; those of a pool that is there are released in the pool's pass."""
+
+    tools: Tools
+    name: str = "openstackfloatingippool-ipaddress"
+    kind: Kind = IP_ADDRESS
+    concurrency: int = 1
+    routes: Sequence[Route] = ()
+
+    def slot(self, key: Key) -> str:
+        """Return no budget: the cloud is not asked."""
+        return ""
+
+    def locate(self, key: Key) -> bool:
+        """Return True: the cloud is not asked."""
+        return True
+
+    def reconcile(self, key: Key) -> Result:
+        """Release an IPAddress whose pool is gone."""
+        address = self.tools.store.get(*key)
+        pool = pool_of(address) if address else None
+        if address is None or pool is None or not is_held(address):
+            return Result()
+        # The store may be behind the API server: what decides is a read.
+        if self.tools.kube.get(OPENSTACK_FLOATING_IP_POOL, *pool) is None:
+            release(address, None, self.tools)
+        return Result()

@@ -1,0 +1,123 @@
+"""The pools of the API load balancer that a machine leaves when it is deleted.
+
+The OpenStackCluster records them. After a takeover, or a move without status, the machine may be reconciled before it
+did: then they are found by the load balancer that the Go provider reported, or the record is waited for, but not for
+ever. Source: behaviour reference, machines.md 2.7 and 2.8.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from capo import names
+from capo.api.v1beta2 import OpenStackCluster
+from capo.contract import references, rules
+from capo.engine import conditions
+from capo.engine.steps import Wait
+from capo.ledger import Ledger, Record
+
+if TYPE_CHECKING:
+    from capo.controllers.openstackmachine.scope import MachineScope
+
+Object = Mapping[str, Any]
+
+KIND: Final = "pool"
+PATIENCE_S: Final = 600.0
+"""How long the record of the OpenStackCluster is waited for: it may fail for reasons that are not the machine's."""
+_FORGOTTEN_S: Final = 86400.0
+_LOOKED: Final = "LoadBalancerReady"
+
+
+class Patience:
+    """Since when each machine waits for the record of its cluster; lost with the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._since_s: dict[str, float] = {}
+
+    def left_s(self, uid: str, now_s: float) -> float:
+        """Return for how many seconds more a machine waits; 0 when the wait is over."""
+        with self._lock:
+            self._since_s = {each: at_s for each, at_s in self._since_s.items() if now_s - at_s < _FORGOTTEN_S}
+            since_s = self._since_s.setdefault(uid, now_s)
+        return max(0.0, since_s + PATIENCE_S - now_s)
+
+
+def role(port: int) -> str:
+    """Return the role that the OpenStackCluster gives to the pool of an API port."""
+    return f"pool-{port}"
+
+
+def api_ports(infra: OpenStackCluster) -> list[int]:
+    """Return the ports of the load balancer: that of the endpoint, then the additional ones; pure."""
+    endpoint = infra.spec.control_plane_endpoint
+    balancer = infra.spec.api_server.managed_load_balancer if infra.spec.api_server else None
+    first = [endpoint.port] if endpoint and endpoint.port else []
+    return list(dict.fromkeys([*first, *(balancer.additional_ports if balancer else ())]))
+
+
+def resource_name(scope: MachineScope) -> str:
+    """Return ``<namespace>-<Cluster name>``, which names in the cloud are made of."""
+    cluster = references.cluster_name(scope.owners.machine or scope.turn.obj) or ""
+    return names.cluster_resource_name(scope.namespace, cluster)
+
+
+def to_leave(scope: MachineScope, infra: OpenStackCluster, *, may_be_member: bool) -> list[Record] | Wait:
+    """Return the pools in which the machine may be a member, or the wait for their record.
+
+    Args:
+        may_be_member: whether the machine ever had a server or asked for a member.
+
+    Raises:
+        NotYetObserved: the pools are being listed.
+    """
+    obj = scope.owners.infra or {}
+    recorded = Ledger.read(obj.get("status")).of_kind(KIND)
+    missing = set(api_ports(infra)) - {int(record.role.removeprefix("pool-")) for record in recorded}
+    if not missing or not may_be_member or not is_record_due(obj):
+        return recorded
+    known = infra.status.api_server_managed_load_balancer
+    if known and known.id:
+        return [*recorded, *_of_balancer(scope, known.id, missing)]
+    left_s = scope.patience.left_s(str(scope.turn.obj["metadata"]["uid"]), scope.turn.started_s)
+    if left_s > 0:
+        text = f"waiting for OpenStackCluster {obj['metadata']['name']} to record the pools of its load balancer"
+        return Wait("Deleting", text, left_s)
+    _report_left_behind(scope, missing)
+    return recorded
+
+
+def is_record_due(infra: Object) -> bool:
+    """Tell whether an OpenStackCluster has yet to record its pools: it was taken over, or has lost its status; pure.
+
+    One that is being deleted, or is managed by somebody else, never does.
+    """
+    metadata = infra["metadata"]
+    if metadata.get("deletionTimestamp") or rules.is_externally_managed(infra):
+        return False
+    annotations = metadata.get("annotations") or {}
+    is_taken_over = names.TAKEN_OVER_ANNOTATION in annotations or names.OWNER_ID_ANNOTATION not in annotations
+    has_looked = conditions.find((infra.get("status") or {}).get("conditions") or (), _LOOKED) is not None
+    return is_taken_over or not has_looked
+
+
+def _of_balancer(scope: MachineScope, balancer_id: str, api_port_list: Collection[int]) -> list[Record]:
+    """Return the pools of a load balancer that have the names of the Go provider."""
+    ports = {names.load_balancer_child(resource_name(scope), port): port for port in api_port_list}
+
+    def fits(body: Mapping[str, Any]) -> bool:
+        parents = {parent["id"] for parent in body.get("loadbalancers") or ()}
+        return body.get("name") in ports and balancer_id in parents
+
+    return [Record(KIND, role(ports[body["name"]]), body["id"]) for body in scope.observed.matching(KIND, fits)]
+
+
+def _report_left_behind(scope: MachineScope, api_port_list: Collection[int]) -> None:
+    named = ", ".join(names.member(resource_name(scope), port, scope.name) for port in sorted(api_port_list))
+    text = (
+        f"OpenStackCluster recorded no pools within {PATIENCE_S / 60:.0f} minutes: "
+        f"delete the load balancer members {named} if they exist"
+    )
+    scope.turn.tools.events.emit(scope.turn.obj, "Warning", "MemberLeftBehind", text)
