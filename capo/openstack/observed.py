@@ -26,7 +26,7 @@ from capo.errors import (
 from capo.ledger import Ledger, Pending
 from capo.names import Stamp
 from capo.openstack.kinds import KINDS, SERVER, ResourceKind
-from capo.openstack.shelf import FASTEST_S, NEVER_S, Item
+from capo.openstack.shelf import FASTEST_S, NEVER_S, Item, is_partial
 
 if TYPE_CHECKING:
     from capo.openstack.cloud import Cloud
@@ -302,11 +302,18 @@ class Observed:
         if stamp is not None and stamp.owner != self._owner_id:
             return f"carries the stamp of owner {stamp.owner}"
         is_named = self._common_name in f"{body.get('name')} {body.get('description')}"
-        if stamp is not None or is_named or str(body.get("device_owner")).startswith(_NAMELESS):
+        if stamp is not None or is_named or is_partial(kind, body) or str(body.get("device_owner")).startswith(_NAMELESS):
             return None
         return f"carries no stamp, and {self._common_name!r} is not in its name {body.get('name')!r}"
 
     def _is_left_alone(self, kind: str, body: Body) -> bool:
+        """Return whether a recorded resource is not this object's.
+
+        Raises:
+            CloudUnavailableError: nothing of it can be read at present.
+        """
+        if is_partial(kind, body):
+            raise CloudUnavailableError(f"cannot determine the owner of {kind} {body['id']}: its Nova cell is down")
         if reason := self._stranger(kind, body):
             log.warning("Recorded resource left alone", extra={"kind": kind, "id": body["id"], "err": reason})
         return bool(reason)

@@ -131,7 +131,7 @@ class Shelf:
         # What was in doubt is known to be absent by now: that is news for its owner.
         doubted = {id_ for id_, at_s in self._doubted.items() if self.full_began_s <= at_s < began_s}
         changed |= doubted - listed.keys()
-        self._unreadable = {id_ for id_, body in listed.items() if _is_partial(self.kind, body) and id_ not in before}
+        self._unreadable = {id_ for id_, body in listed.items() if is_partial(self.kind.name, body) and id_ not in before}
         self.full_began_s = self.seen_s = began_s
         self._gone = _recent(self._gone, began_s)
         self._doubted = _recent(self._doubted, began_s)
@@ -154,7 +154,7 @@ class Shelf:
             newer_s = max(
                 self._gone.get(id_, NEVER_S), self._doubted.get(id_, NEVER_S), old.as_of_s if old else NEVER_S
             )
-            is_nobodys = old is None and (body.get("status") == DELETED or _is_partial(self.kind, body))
+            is_nobodys = old is None and (body.get("status") == DELETED or is_partial(self.kind.name, body))
             if newer_s >= began_s or is_nobodys:
                 continue
             self._gone.pop(id_, None)
@@ -167,7 +167,7 @@ class Shelf:
 
     def _completed(self, body: Body, old: Item | None) -> Body:
         """Keep what a deleted server, or one of a cell that is down, does not show any more: its name and tags."""
-        is_bare = body.get("status") == DELETED or _is_partial(self.kind, body)
+        is_bare = body.get("status") == DELETED or is_partial(self.kind.name, body)
         if old is None or not is_bare:
             return body
         kept = {name: old.body[name] for name in ("name", "tags") if name in old.body}
@@ -193,8 +193,9 @@ def _recent(noted: Mapping[str, float], now_s: float) -> dict[str, float]:
     return {id_: at_s for id_, at_s in noted.items() if now_s - at_s < _GONE_KEPT_S}
 
 
-def _is_partial(kind: ResourceKind, body: Body) -> bool:
-    return kind.name == "server" and "name" not in body
+def is_partial(kind: str, body: Body) -> bool:
+    """Return whether a server is shown without name and tags, because its cell is down (Compute API, 2.69)."""
+    return kind == "server" and "name" not in body
 
 
 @dataclass
