@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo import names
+from capo.engine.history import version_of
 from capo.engine.turn import Tools
 from capo.kube.errors import Conflict, Gone
 from capo.kube.kinds import Key
@@ -152,6 +153,8 @@ class Writer:
         fresh = self.tools.kube.get(*self.key)
         if fresh is None or fresh["metadata"]["uid"] != self.obj["metadata"]["uid"]:
             raise Superseded(f"{self.key.kind.kind} {self.key.namespace}/{self.key.name} was replaced")
+        if version_of(fresh) < version_of(self.obj):
+            self.tools.store.on_suspicion()
         if _ledger(fresh) != self._known:
             self._yield_to(fresh)
         self.obj = fresh

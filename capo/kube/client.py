@@ -125,6 +125,10 @@ class Kube:
                 return Snapshot(items, pages[0]["metadata"]["resourceVersion"])
         raise AssertionError("the last attempt returns or raises")
 
+    def newest_version(self, kind: Kind, namespace: str | None = None) -> int:
+        """Return the resource version at which a list of a kind is now."""
+        return int(next(self._pages(kind, namespace, None, 1))["metadata"]["resourceVersion"])
+
     def patch(
         self, kind: Kind, namespace: str, name: str, body: Mapping[str, Any], *, subresource: str | None = None
     ) -> Object:

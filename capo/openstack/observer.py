@@ -93,6 +93,7 @@ class Observer:
         """Octavia's own time when it listed a kind of children last."""
         self._registrations: dict[str, _Registration] = {}
         self._claims: dict[tuple[str, str], Hashable] = {}
+        self._distrusted_s = NEVER_S
         self._is_closed = False
         self.due_changed: Callable[[], None] = _nobody_listens
 
@@ -144,6 +145,13 @@ class Observer:
             known = self._registrations.get(owner_id)
             return known is not None and known.was_born_here
 
+    def distrust(self) -> None:
+        """Want a list that begins after now for every absence, also for owners that were born here."""
+        with self._lock:
+            self._distrusted_s = self._now()
+            for known in self._registrations.values():
+                known.was_born_here = False
+
     def wrote(self, owner_id: str, kind: str) -> None:
         """Note a write: what an owner's earlier looks did not show may be there now."""
         with self._lock:
@@ -151,10 +159,10 @@ class Observer:
                 known.wrote_s[kind] = self._now()
 
     def wrote_s(self, owner_id: str, kind: str) -> float:
-        """Return when an owner wrote last."""
+        """Return the time before which a list proves no absence: an owner's last write, or when it was distrusted."""
         with self._lock:
             known = self._registrations.get(owner_id)
-            return known.wrote_s.get(kind, NEVER_S) if known else NEVER_S
+            return max(self._distrusted_s, known.wrote_s.get(kind, NEVER_S) if known else NEVER_S)
 
     def unproven_s(self, owner_id: str, kind: str) -> float:
         """Return the time before which a list proves no absence of what carries an owner's stamp (ADR 0001).

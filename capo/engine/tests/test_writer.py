@@ -94,3 +94,15 @@ def test_a_record_is_stored_whatever_others_write_beside_it(world: World) -> Non
 
     assert world.ledger.id_of("port-0") == "id-1"
     assert world.obj["metadata"]["labels"] == {"somebody": "else"}
+
+
+def test_an_object_that_a_read_shows_older_than_it_was_is_told_of(world: World) -> None:
+    writer, suspicions = world.writer(), []
+    writer.tools.store.on_suspicion = lambda: suspicions.append("suspicion")
+    version = int(writer.obj["metadata"]["resourceVersion"])
+    world.kube.objects[KEY]["metadata"]["resourceVersion"] = str(version - 1)
+
+    writer.status(lambda _present: {"ready": True})
+
+    assert suspicions == ["suspicion"]
+    assert world.obj["status"] == {"ready": True}
