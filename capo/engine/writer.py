@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo import names
+from capo.engine.contest import Contest
 from capo.engine.history import version_of
 from capo.engine.turn import Tools
 from capo.kube.errors import Conflict, Gone
@@ -44,6 +45,7 @@ class Writer:
     tools: Tools
     key: Key
     obj: Mapping[str, Any]
+    contest: Contest = field(default_factory=Contest)
     generation: int = field(init=False)
     _known: Ledger = field(init=False)
 
@@ -124,6 +126,24 @@ class Writer:
 
         self._write(patch, subresource="status")
 
+    def report(self, wanted: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> float | None:
+        """Write the status with which a pass ends, as :meth:`status` does.
+
+        Returns:
+            After how many seconds to try again, because somebody else keeps overwriting it; None: it is written.
+        """
+        held_s = 0.0
+
+        def patch(obj: Mapping[str, Any]) -> dict[str, Any] | None:
+            nonlocal held_s
+            present = obj.get("status") or {}
+            body = difference(present, wanted(present))
+            held_s = self.contest.pause_s(self.key, present, patched(present, body)) if body else 0.0
+            return _wrapped("status", {} if held_s else body)
+
+        self._write(patch, subresource="status")
+        return held_s or None
+
     def _write(self, patch: Patch, *, subresource: str | None) -> None:
         for _ in range(MAX_CONFLICTS):
             body = patch(self.obj)
@@ -170,6 +190,7 @@ class Writer:
         if not self.is_outdated:  # every patch is conditional: a new generation is this very write's
             self.generation = _generation(answer)
         self.obj, self._known = answer, _ledger(answer)
+        self.contest.wrote(self.key, answer.get("status") or {})
         self.tools.store.apply_own(self.key.kind, answer)
 
 
@@ -187,6 +208,20 @@ def difference(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[st
         elif value != old:
             patch[name] = value
     return patch
+
+
+def patched(present: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a merge patch makes of present."""
+    result = dict(present)
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            old = result.get(name)
+            result[name] = (
+                patched(old if isinstance(old, Mapping) else {}, value) if isinstance(value, Mapping) else value
+            )
+    return result
 
 
 def _generation(obj: Mapping[str, Any]) -> int:

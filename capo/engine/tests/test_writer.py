@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from capo import names
+from capo.engine.contest import Contest
 from capo.engine.store import Store
 from capo.engine.tests.fake_kube import FakeClock, FakeKube
 from capo.engine.turn import Tools
@@ -106,3 +107,23 @@ def test_an_object_that_a_read_shows_older_than_it_was_is_told_of(world: World) 
 
     assert suspicions == ["suspicion"]
     assert world.obj["status"] == {"ready": True}
+
+
+def test_a_status_that_is_overwritten_time_and_again_is_held_back(world: World) -> None:
+    contest = Contest(clock=lambda: 1000.0)
+
+    def report() -> float | None:
+        writer = world.writer()
+        writer.contest = contest
+        return writer.report(lambda _present: {"ready": True})
+
+    def overwrite() -> None:
+        world.kube.edit(*KEY, {"status": {"ready": False}})
+
+    assert report() is None
+    overwrite()
+    assert report() is None
+    assert world.obj["status"] == {"ready": True}
+    overwrite()
+    assert report() == pytest.approx(2.0)
+    assert world.obj["status"] == {"ready": False}
