@@ -230,12 +230,13 @@ class Reconciler(Generic[S]):
             self._backoff.forget(turn.key)
             return Result()
         report = self.subject.report(scope, results)
-        is_silent = report.silent_s > 0 and not any(isinstance(result, Failed) for result in results.values())
+        has_failed = any(isinstance(result, Failed) for result in results.values())
+        is_silent = (report.silent_s > 0 and not has_failed) or _only_looks(turn, writer, results)
         held_s = None if is_silent else self._write(turn, writer, results, report, deleting=True)
         self._after_failures(writer, results, guard)
-        if any(isinstance(result, Failed) for result in results.values()):
+        if has_failed:
             self._tell_way_out(writer)
-        speaks_s = report.silent_s if is_silent else None
+        speaks_s = report.silent_s if is_silent and report.silent_s > 0 else None
         # A window that is over has nothing more to wait for: what is left is waited for by its own step.
         window_s = left_s if left_s > 0 else None
         return Result(requeue_after_s=_soonest(due_s, report.after_s, window_s, speaks_s, held_s, *_waits(results)))

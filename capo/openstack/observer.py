@@ -93,7 +93,6 @@ class Observer:
         """Octavia's own time when it listed a kind of children last."""
         self._registrations: dict[str, _Registration] = {}
         self._claims: dict[tuple[str, str], Hashable] = {}
-        self._distrusted_s = NEVER_S
         self._is_closed = False
         self.due_changed: Callable[[], None] = _nobody_listens
 
@@ -148,9 +147,8 @@ class Observer:
     def distrust(self) -> None:
         """Want a list that begins after now for every absence, also for owners that were born here."""
         with self._lock:
-            self._distrusted_s = self._now()
             for known in self._registrations.values():
-                known.was_born_here = False
+                known.was_born_here, known.since_s = False, self._now()
 
     def wrote(self, owner_id: str, kind: str) -> None:
         """Note a write: what an owner's earlier looks did not show may be there now."""
@@ -159,10 +157,10 @@ class Observer:
                 known.wrote_s[kind] = self._now()
 
     def wrote_s(self, owner_id: str, kind: str) -> float:
-        """Return the time before which a list proves no absence: an owner's last write, or when it was distrusted."""
+        """Return when an owner wrote last."""
         with self._lock:
             known = self._registrations.get(owner_id)
-            return max(self._distrusted_s, known.wrote_s.get(kind, NEVER_S) if known else NEVER_S)
+            return known.wrote_s.get(kind, NEVER_S) if known else NEVER_S
 
     def unproven_s(self, owner_id: str, kind: str) -> float:
         """Return the time before which a list proves no absence of what carries an owner's stamp (ADR 0001).
@@ -256,6 +254,21 @@ class Observer:
         """Trust what is known of a resource no longer."""
         with self._lock:
             self._shelves[kind].doubt(resource_id, self._now())
+
+    def end(self, kind: str, resource_id: str) -> None:
+        """Note that the cloud accepted a deletion."""
+        with self._lock:
+            self._shelves[kind].end(resource_id, self._now())
+
+    def ending_s(self, kind: str, resource_id: str) -> float | None:
+        """Return when the cloud accepted a deletion, None when it was not asked for."""
+        with self._lock:
+            return self._shelves[kind].ending_s(resource_id)
+
+    def took_s(self, kind: str) -> float:
+        """Return how long lists of a kind take."""
+        with self._lock:
+            return self._schedules[kind].took_s
 
     def doubted_s(self, kind: str) -> float:
         """Return when a resource of a kind was doubted last."""

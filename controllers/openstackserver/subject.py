@@ -59,17 +59,19 @@ class ServerSubject(IdentifiedSubject):
         """Return status fields and the conditions that no step shows."""
         if scope.turn.is_deleting:
             shown = [*status.conditions_of_removal(results), pausing.NOT_PAUSED]
-            return Report(status={"ready": False}, conditions=shown, silent_s=_silent_s(scope.turn))
+            return Report(status={"ready": False}, conditions=shown, silent_s=_silent_s(scope))
         taken, unique = namesakes.told(scope.observed, [("server", lambda body: body.get("name") == scope.name)])
         shown = [*status.conditions(scope, results), *taken, pausing.NOT_PAUSED]
         fields = status.of_pass(_seen(scope, results), scope, results)
         return Report(status=fields, conditions=shown, dropped=unique)
 
 
-def _silent_s(turn: Turn) -> float:
+def _silent_s(scope: ServerScope) -> float:
     """Return for how long a deletion need not be told of: most are over before that, and owners tell of them anyway."""
+    turn = scope.turn
     asked_s = datetime.datetime.fromisoformat(turn.obj["metadata"]["deletionTimestamp"]).timestamp()
-    return max(0.0, asked_s + SILENT_S - turn.tools.clock.now())
+    left_s = asked_s + SILENT_S - turn.tools.clock.now()
+    return max(0.0, left_s, scope.observed.end_in_s("server", scope.known_server_id or ""))
 
 
 def _take_over(server: OpenStackServer, ledger: Ledger) -> None:
