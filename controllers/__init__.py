@@ -36,6 +36,8 @@ def all_controllers(tools: Tools, wake: Callable[[Key], None]) -> tuple[Controll
         max_idle=settings.scope_cache_max_size,
         ca_certs=settings.ca_certs,
     )
+    tools.store.on_reset(clouds.distrust)
+    tools.store.on_reset(tools.minted.clear)
     identities = Identities(tools.kube, clouds, tools.clock, max_age_s=settings.sync_period_s)
     return (
         Reconciler(ClusterSubject(identities, concurrency=settings.cluster_concurrency), tools),

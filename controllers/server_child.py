@@ -1,4 +1,4 @@
-"""What OpenStackMachines and the bastion of an OpenStackCluster have to do with their OpenStackServer; pure."""
+"""What OpenStackMachines and the bastion of an OpenStackCluster have to do with their OpenStackServer."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any, Final
 from capo.api.v1beta2 import OpenStackIdentityReference
 from capo.engine.conditions import READY, find
 from capo.engine.steps import Wait
+from capo.engine.turn import Turn
+from capo.kube.kinds import OPENSTACK_SERVER
 
 Object = Mapping[str, Any]
 
@@ -46,8 +48,16 @@ def said(server: Object, speakers: Sequence[str] = _SPEAKERS) -> Wait | None:
     return None
 
 
+def delete(turn: Turn, server: Object) -> None:
+    """Delete an OpenStackServer; the next pass of its owner sees that it was, whenever the watch shows it."""
+    metadata = server["metadata"]
+    answer = turn.tools.kube.delete(OPENSTACK_SERVER, metadata["namespace"], metadata["name"], uid=metadata["uid"])
+    if answer is not None:
+        turn.tools.store.apply_own(OPENSTACK_SERVER, answer, by=turn.key)
+
+
 def deletion(server: Object) -> Wait:
-    """Return the wait for an OpenStackServer to be gone, with what is in its way if anything is."""
+    """Return the wait for an OpenStackServer to be gone, with what is in its way if anything is; pure."""
     metadata = server["metadata"]
     told = said(server, (READY,)) if metadata.get("deletionTimestamp") else None
     why = _trouble(told) if told else ""

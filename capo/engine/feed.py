@@ -61,9 +61,10 @@ class Feed:
         restart_s: first pause after a failure; doubles up to 15 s while it goes on failing.
         on_listed: called when a kind was listed because its watch begins, or begins anew: what was deleted meanwhile
             is not told by events. From the feed's thread.
+        on_resumed: called when a watch goes on after its connection ended, without a list. From the feed's thread.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each named at the one call
         self,
         connection: Connection,
         sink: Sink,
@@ -71,8 +72,11 @@ class Feed:
         namespace: str = "",
         restart_s: float = RESTART_S,
         on_listed: Callable[[], None] = lambda: None,
+        on_resumed: Callable[[], None] = lambda: None,
     ) -> None:
-        self._on_listed = on_listed
+        self._on_listed, self._on_resumed = on_listed, on_resumed
+        self._listed: set[str] = set()
+        """Paths of kinds that were listed and are not watched yet."""
         self._connection, self._sink, self._namespace, self._restart_s = connection, sink, namespace, restart_s
         self._kinds: tuple[Kind, ...] = ()
         self._thread: threading.Thread | None = None
@@ -104,6 +108,10 @@ class Feed:
             self._thread.start()
         else:
             self._end_watches()
+
+    def restart(self) -> None:
+        """Begin all watches anew, with lists."""
+        self._end_watches()
 
     def stop(self, timeout_s: float = 5.0) -> None:
         """End the watches and the thread."""
@@ -219,10 +227,17 @@ class Feed:
         return kopf.AiohttpSession(server=connection.server, aiohttp_session=session)
 
     async def _requested(self, _session: object, _context: object, params: aiohttp.TraceRequestEndParams) -> None:
-        """See that a kind was listed: kopf does not tell, and an empty list leads to no event."""
-        is_list = params.method == "GET" and "watch" not in params.url.query
-        if is_list and params.url.path.rpartition("/")[2] in {kind.plural for kind in self._kinds}:
+        """See that a kind was listed, or its watch resumed: kopf does not tell, and an empty list leads to no event."""
+        path = params.url.path
+        if params.method != "GET" or path.rpartition("/")[2] not in {kind.plural for kind in self._kinds}:
+            return
+        if "watch" not in params.url.query:
+            self._listed.add(path)
             self._on_listed()
+        elif path in self._listed:
+            self._listed.discard(path)
+        else:
+            self._on_resumed()
 
     async def _close_sessions(self) -> None:
         for session in self._sessions:

@@ -163,19 +163,28 @@ class Manager:
 
     async def _act(self) -> None:
         router, workers = await self._assemble()
-        sweep = Sweep(self.kube, self._store, router.kinds(), namespace=self.settings.namespace)
+        namespace, on_restored = self.settings.namespace, self._restart_watches
+        sweep = Sweep(self.kube, self._store, router.kinds(), namespace=namespace, on_restored=on_restored)
         served = await self._primed(sweep)
-        loop, listed = asyncio.get_running_loop(), asyncio.Event()
-
-        def on_listed() -> None:
-            loop.call_soon_threadsafe(listed.set)
-
-        feed = Feed(self.kube.connection, self._store.apply, namespace=self.settings.namespace, on_listed=on_listed)
+        listed, resumed = asyncio.Event(), asyncio.Event()
+        on_listed, on_resumed = _setter(listed), _setter(resumed)
+        self._store.on_suspicion = on_listed
+        feed = Feed(
+            self.kube.connection, self._store.apply, namespace=namespace, on_listed=on_listed, on_resumed=on_resumed
+        )
         self._feed = feed
         feed.watch(served)
         log.info("Acting", extra={"known": self._store.counts()})
-        looks = (self._resync(sweep, feed, router), self._complete(sweep, listed))
+        looks = (
+            self._resync(sweep, feed, router),
+            self._complete(sweep, listed),
+            self._look_back(sweep, resumed, listed),
+        )
         await asyncio.gather(workers.run(), *looks, self._migrate())
+
+    def _restart_watches(self) -> None:
+        if self._feed:
+            self._feed.restart()
 
     async def _assemble(self) -> tuple[Router, Workers]:
         settings = self.settings
@@ -252,6 +261,19 @@ class Manager:
                 log.warning("Listing failed", extra={"err": str(error)})
                 listed.set()
 
+    async def _look_back(self, sweep: Sweep, resumed: asyncio.Event, listed: asyncio.Event) -> None:
+        """List everything if the API server is at an older version than it was: watches that resume do not tell."""
+        while True:
+            await resumed.wait()
+            await asyncio.sleep(GAP_S)
+            resumed.clear()
+            try:
+                if await threads.run(sweep.is_behind, name="sweep"):
+                    listed.set()
+            except KubeError as error:
+                log.warning("Listing failed", extra={"err": str(error)})
+                resumed.set()
+
     async def _first(self, work: Coroutine[Any, Any, object]) -> None:
         """Run until the work ends or the process is stopped; what it raises is raised here."""
         tasks = [asyncio.create_task(each) for each in (work, self._stop.wait())]
@@ -300,3 +322,14 @@ class Manager:
             self.end_process(1)
         log.info("Stopping")
         self.stop()
+
+
+def _setter(event: asyncio.Event) -> Callable[[], None]:
+    """Return what sets an event of the running loop, from any thread."""
+    loop = asyncio.get_running_loop()
+
+    def set_event() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
+            loop.call_soon_threadsafe(event.set)
+
+    return set_event

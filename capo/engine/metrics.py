@@ -26,4 +26,8 @@ DEPTH: Final = Gauge("workqueue_depth", "Objects that are ready and wait for a p
 LEADING: Final = Gauge("leader_election_master_status", "1 while this process holds the lease.", ("name",))
 FEED_FAILURES: Final = Counter("capo_watch_failures_total", "How often all watches failed and were started again.")
 FEED_EVENTS: Final = Counter("capo_watch_events_total", "Objects that the watches delivered.", ("kind",))
-SWEEPS: Final = Counter("capo_sweeps_total", "Full listings of every kind, by how they ended.", ("result",))
+SWEEPS: Final = Counter(
+    "capo_sweeps_total",
+    "Full listings of every kind, by how they ended; `restored` counts those that showed an older state.",
+    ("result",),
+)

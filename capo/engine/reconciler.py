@@ -15,6 +15,7 @@ from capo import names
 from capo.engine import abandoning, conditions
 from capo.engine.backoff import Backoff, Guard, pause_s
 from capo.engine.conditions import Condition
+from capo.engine.contest import Contest
 from capo.engine.protocol import CreateProtocol, deletion_window_left_s
 from capo.engine.steps import (
     Create,
@@ -54,6 +55,7 @@ class Reconciler(Generic[S]):
         self.routes = subject.routes
         self.concurrency = subject.concurrency
         self._backoff = Backoff(tools.clock)
+        self._contest = Contest()
         self._auth_failures: dict[Key, int] = {}
 
     def slot(self, key: Key) -> str | None:
@@ -77,11 +79,12 @@ class Reconciler(Generic[S]):
         obj = self.tools.store.get(*key)
         if obj is None or names.DELETE_FOR_MOVE_ANNOTATION in (obj["metadata"].get("annotations") or {}):
             self._backoff.forget(key)
+            self._contest.forget(key)
             self._auth_failures.pop(key, None)
             return Result()
         if obj["metadata"].get("deletionTimestamp") and names.finalizer(key.kind.kind) not in _finalizers(obj):
             return Result()
-        writer = Writer(self.tools, key, obj)
+        writer = Writer(self.tools, key, obj, self._contest)
         try:
             result = self._pass(key, writer)
         except Superseded as gone:
@@ -218,13 +221,14 @@ class Reconciler(Generic[S]):
         results = self._all_named(writer.obj, walked)
         due_s = self._backoff.note(turn.key, writer.as_seen(), results, guard)
         report = self.subject.report(scope, results)
+        held_s = None
         if not _only_looks(turn, writer, results):
             writer.spec(report.spec)
-            self._write(turn, writer, results, report)
+            held_s = self._write(turn, writer, results, report)
         if turn.is_taken_over and self.subject.is_recorded(scope, results):
             self._settle_takeover(turn, writer)
         self._after_failures(writer, results, guard)
-        return Result(requeue_after_s=_soonest(due_s, report.after_s, *_waits(results)))
+        return Result(requeue_after_s=_soonest(due_s, report.after_s, held_s, *_waits(results)))
 
     def _delete(self, turn: Turn, scope: S, writer: Writer) -> Result:
         guard = self._backoff.guard_of(turn.key, writer.obj)
@@ -240,16 +244,16 @@ class Reconciler(Generic[S]):
             self._backoff.forget(turn.key)
             return Result()
         report = self.subject.report(scope, results)
-        is_silent = report.silent_s > 0 and not any(isinstance(result, Failed) for result in results.values())
-        if not is_silent:
-            self._write(turn, writer, results, report, deleting=True)
+        has_failed = any(isinstance(result, Failed) for result in results.values())
+        is_silent = (report.silent_s > 0 and not has_failed) or _only_looks(turn, writer, results)
+        held_s = None if is_silent else self._write(turn, writer, results, report, deleting=True)
         self._after_failures(writer, results, guard)
-        if any(isinstance(result, Failed) for result in results.values()):
+        if has_failed:
             self._tell_way_out(writer)
-        speaks_s = report.silent_s if is_silent else None
+        speaks_s = report.silent_s if is_silent and report.silent_s > 0 else None
         # A window that is over has nothing more to wait for: what is left is waited for by its own step.
         window_s = left_s if left_s > 0 else None
-        return Result(requeue_after_s=_soonest(due_s, report.after_s, window_s, speaks_s, *_waits(results)))
+        return Result(requeue_after_s=_soonest(due_s, report.after_s, window_s, speaks_s, held_s, *_waits(results)))
 
     def _settle_takeover(self, turn: Turn, writer: Writer) -> None:
         """Store the records and note that they are all: from now on records and stamps decide."""
@@ -281,7 +285,9 @@ class Reconciler(Generic[S]):
             made,
         )
 
-    def _write(self, turn: Turn, writer: Writer, results: Results, report: Report, *, deleting: bool = False) -> None:
+    def _write(
+        self, turn: Turn, writer: Writer, results: Results, report: Report, *, deleting: bool = False
+    ) -> float | None:
         plan = self.subject.plan
         ready = _deleting_summary(plan, results) if deleting else conditions.summary(plan, results)
         steps = conditions.of_removal(plan, results) if deleting else conditions.of_results(plan, results)
@@ -303,8 +309,9 @@ class Reconciler(Generic[S]):
             is_trifle = deleting and not difference(status, own)
             return own if is_blank or is_trifle else {**own, "resources": resources}
 
-        writer.status(wanted)
+        held_s = writer.report(wanted)
         log.debug("Pass ended", extra={"key": str(turn.key), "steps": {n: describe(r) for n, r in results.items()}})
+        return held_s
 
     def _after_failures(self, writer: Writer, results: Results, guard: Guard) -> None:
         for step, result in results.items():

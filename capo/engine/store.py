@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from capo.engine.history import Known, Mark, ident_of, version_of
+from capo.kube.client import Snapshot
 from capo.kube.kinds import Key, Kind
 
 log = logging.getLogger(__name__)
@@ -56,6 +58,15 @@ class Store:
         self._tombstones: collections.OrderedDict[str, None] = collections.OrderedDict()
         self._listeners: list[Callable[[Change], None]] = []
         self._echo_listeners: list[Callable[[Change], None]] = []
+        self._reset_listeners: list[Callable[[], None]] = []
+        self._newest: dict[Kind, int] = collections.defaultdict(int)
+        """The highest resource version of each kind that the API server ever showed."""
+        self.on_suspicion: Callable[[], None] = lambda: None
+        """Called by those to whom a read showed an object older than it was known: everything must be listed."""
+
+    def on_reset(self, listener: Callable[[], None]) -> None:
+        """Call the listener when the API server's state went back, before the older state is taken."""
+        self._reset_listeners.append(listener)
 
     def listen(self, listener: Callable[[Change], None], *, on_echo: Callable[[Change], None] | None = None) -> None:
         """Call the listener after each change, in the thread that brought it.
@@ -110,10 +121,56 @@ class Store:
         for item in items:
             listed.add(key_of(kind, item)[1:])
             self.apply(kind, None, item)
+        with self._lock:
+            self._newest[kind] = max(self._newest[kind], int(resource_version))
         for known in self.list(kind, namespace):
-            if key_of(kind, known)[1:] not in listed and _version(known) <= int(resource_version):
+            if key_of(kind, known)[1:] not in listed and version_of(known) <= int(resource_version):
                 log.info("Deletion found by listing", extra={"kind": kind.kind, "object": _id(known)})
                 self.apply(kind, DELETED, known)
+
+    def mark(self, kind: Kind, namespace: str | None = None) -> Mark:
+        """Return what is known of a kind, to be held against a list that begins after now.
+
+        Args:
+            namespace: that of the list, None when it is of all namespaces.
+        """
+        with self._lock:
+            objects = {
+                ident_of(obj): Known(obj["metadata"]["uid"], version_of(obj)) for obj in self.list(kind, namespace)
+            }
+            return Mark(self._newest[kind], objects, frozenset(self._tombstones))
+
+    def newest(self) -> tuple[Kind, int] | None:
+        """Return the kind with the highest resource version, and that version; None when nothing is known."""
+        with self._lock:
+            return max(self._newest.items(), key=lambda entry: entry[1], default=None)
+
+    def lower(self, versions: Mapping[Kind, int]) -> None:
+        """Note that the API server is at older versions of kinds than it was."""
+        with self._lock:
+            self._newest.update(versions)
+
+    def begin_reset(self) -> None:
+        """Note that the API server's state went back: what was deleted since then may be there again."""
+        with self._lock:
+            self._tombstones.clear()
+        for listener in self._reset_listeners:
+            listener()
+
+    def reset(self, kind: Kind, listing: Snapshot, *, namespace: str | None) -> None:
+        """Replace all that is known of a kind by a full listing, although it is older; everybody concerned is woken."""
+        with self._lock:
+            before = {key_of(kind, obj): obj for obj in self.list(kind, namespace)}
+            for key, obj in before.items():
+                self._drop(key, obj)
+            self._newest[kind] = int(listing.resource_version)
+            for item in listing.items:
+                self._put(key_of(kind, item), item)
+        after = {key_of(kind, item) for item in listing.items}
+        for key in before.keys() - after:
+            self._tell(Change(key, before[key], is_deleted=True, is_listed=True))
+        for item in listing.items:
+            self._tell(Change(key_of(kind, item), dict(item), is_listed=True))
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
         """Return the object, None when it is not known."""
@@ -144,8 +201,9 @@ class Store:
 
     def _put(self, key: Key, obj: Mapping[str, Any]) -> bool:
         old = self._objects[key.kind].get(key[1:])
-        if obj["metadata"]["uid"] in self._tombstones or (old and _version(old) >= _version(obj)):
+        if obj["metadata"]["uid"] in self._tombstones or (old and version_of(old) >= version_of(obj)):
             return False
+        self._newest[key.kind] = max(self._newest[key.kind], version_of(obj))
         if old:
             self._unindex(key, old)
         kept = _without_bookkeeping(obj)
@@ -156,14 +214,18 @@ class Store:
     def _bury(self, key: Key, obj: Mapping[str, Any]) -> bool:
         uid = obj["metadata"]["uid"]
         self._tombstones[uid] = None
+        self._newest[key.kind] = max(self._newest[key.kind], version_of(obj))
         if len(self._tombstones) > MAX_TOMBSTONES:
             self._tombstones.popitem(last=False)
         old = self._objects[key.kind].get(key[1:])
         if old is None or old["metadata"]["uid"] != uid:
             return False
-        self._unindex(key, old)
-        del self._objects[key.kind][key[1:]]
+        self._drop(key, old)
         return True
+
+    def _drop(self, key: Key, obj: Object) -> None:
+        self._unindex(key, obj)
+        del self._objects[key.kind][key[1:]]
 
     def _index(self, key: Key, obj: Object) -> None:
         for uid in _owner_uids(obj):
@@ -211,11 +273,6 @@ def _discard(index: dict[Any, set[Any]], at: object, member: object) -> None:
 
 def _owner_uids(obj: Mapping[str, Any]) -> list[str]:
     return [owner["uid"] for owner in obj["metadata"].get("ownerReferences") or ()]
-
-
-def _version(obj: Mapping[str, Any]) -> int:
-    # Comparable as numbers: Kubernetes says so since 1.35 (KEP-5504), and etcd's revisions always were.
-    return int(obj["metadata"].get("resourceVersion") or 0)
 
 
 def _is_finished(obj: Mapping[str, Any]) -> bool:

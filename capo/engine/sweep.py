@@ -1,17 +1,32 @@
-"""Full listings: they prime the store before the first pass, and later find what the watches lost."""
+"""Full listings: they prime the store before the first pass, and later find what the watches lost.
+
+They also find that the API server's state went back, because etcd was restored from a backup. That is believed when two
+lists and GETs of objects show it: a cache that lags behind etcd must not look like a restore.
+"""
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
+from typing import Final
 
-from capo.engine import metrics
+from capo.engine import history, metrics
+from capo.engine.history import Mark
 from capo.engine.store import DELETED, Store, key_of
-from capo.kube.client import Kube
+from capo.kube.client import Kube, Snapshot
 from capo.kube.errors import Gone, KubeError
 from capo.kube.kinds import Kind
 
 log = logging.getLogger(__name__)
+
+MAX_WITNESSES: Final = 3
+"""So many objects are read one by one before older lists are believed."""
+
+
+class _WentBack(Exception):  # noqa: N818 - not an error: the lists begin again, and are believed
+    """A list proved that the API server's state went back."""
 
 
 class Sweep:
@@ -20,11 +35,29 @@ class Sweep:
     Args:
         kinds: all that are wanted; one that is not served (an optional CRD) is looked for again each time.
         namespace: list this one alone; empty means all.
+        on_restored: called when the API server's state went back: its watches must begin anew, as they wait for
+            versions that are yet to come. Called before anything is listed again.
     """
 
-    def __init__(self, kube: Kube, store: Store, kinds: Iterable[Kind], *, namespace: str = "") -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        store: Store,
+        kinds: Iterable[Kind],
+        *,
+        namespace: str = "",
+        on_restored: Callable[[], None] = lambda: None,
+    ) -> None:
         self._kube, self._store, self._kinds, self._namespace = kube, store, tuple(kinds), namespace
+        self._on_restored = on_restored
+        self._turn = threading.Lock()
         self._missing: set[Kind] = set()
+        self._behind: dict[Kind, int] = {}
+        """The kinds that were listed at an older version, with objects that are as they were known, and the version."""
+        self._is_stale = False
+        """A list of this sweep was answered from a stale cache."""
+        self._left_to_reset: set[Kind] = set()
+        """The kinds of which nothing older than what is known was taken yet, after the state went back."""
 
     def run(self) -> tuple[Kind, ...]:
         """Bring the store in line with the API server; return the kinds, each in the version that it serves. Blocks.
@@ -33,28 +66,99 @@ class Sweep:
             KubeError: a listing failed; kinds before it are done.
         """
         try:
-            served = tuple(found for kind in self._kinds if (found := self._list(kind)))
+            with self._turn:
+                served = self._list_all()
         except KubeError:
             metrics.SWEEPS.labels("error").inc()
             raise
         metrics.SWEEPS.labels("success").inc()
         return served
 
+    def is_behind(self) -> bool:
+        """Return whether the API server is at an older version than it was; one small request. Blocks.
+
+        Raises:
+            KubeError: it does not answer.
+        """
+        known = self._store.newest()
+        return known is not None and self._kube.newest_version(known[0], self._namespace_of(known[0])) < known[1]
+
+    def _list_all(self) -> tuple[Kind, ...]:
+        try:
+            return self._listed()
+        except _WentBack:
+            self._begin_reset()
+            return self._listed()
+
+    def _begin_reset(self) -> None:
+        self._left_to_reset = set(self._kinds)
+        log.warning("The API server shows an older state than before, as after a restore of etcd: listing everything")
+        metrics.SWEEPS.labels("restored").inc()
+        self._on_restored()
+        self._store.begin_reset()
+
+    def _listed(self) -> tuple[Kind, ...]:
+        self._behind, self._is_stale = {}, False
+        served = tuple(found for kind in self._kinds if (found := self._list(kind)))
+        if self._behind and not self._is_stale:
+            log.warning("The API server is at an older version than before: starting the watches again")
+            self._store.lower(self._behind)
+            self._on_restored()
+        return served
+
+    def _namespace_of(self, kind: Kind) -> str | None:
+        return self._namespace if self._namespace and kind.is_namespaced else None
+
     def _list(self, kind: Kind) -> Kind | None:
-        """List one kind; return it in the version that is served, None when it is not."""
-        namespace = self._namespace if self._namespace and kind.is_namespaced else None
+        """List one kind; return it in the version that is served, None when it is not.
+
+        Raises:
+            _WentBack: the list proves that the API server's state went back.
+        """
+        namespace = self._namespace_of(kind)
+        mark = self._store.mark(kind, namespace)
         try:
             snapshot = self._kube.snapshot(kind, namespace)
         except Gone:
             if older := kind.in_older_version():
                 return self._list(older)
             self._note_missing(kind)
+            self._left_to_reset.discard(kind)
             return None
         if kind in self._missing:
             self._missing.discard(kind)
             log.info("Kind is served now", extra={"kind": kind.kind, "apiVersion": kind.api_version})
-        self._store.replace(kind, snapshot.items, namespace=namespace, resource_version=snapshot.resource_version)
+        self._take(kind, namespace, mark, snapshot)
         return kind
+
+    def _take(self, kind: Kind, namespace: str | None, mark: Mark, snapshot: Snapshot) -> None:
+        if kind in self._left_to_reset:
+            self._store.reset(kind, snapshot, namespace=namespace)
+            self._left_to_reset.discard(kind)
+            return
+        if history.went_back(mark, snapshot):
+            self._ask_again(kind, namespace, mark)
+        self._store.replace(kind, snapshot.items, namespace=namespace, resource_version=snapshot.resource_version)
+
+    def _ask_again(self, kind: Kind, namespace: str | None, mark: Mark) -> None:
+        """Find out what a list means that shows an older state.
+
+        Raises:
+            _WentBack: another list shows it too, and so do the objects themselves.
+        """
+        again = self._kube.snapshot(kind, namespace)
+        seen = list(itertools.islice(history.witnesses(mark, again), MAX_WITNESSES))
+        agreeing = [each for each in seen if each.agrees(self._kube.get(kind, each.namespace, each.name))]
+        if seen and len(agreeing) == len(seen):
+            raise _WentBack
+        if seen or not history.went_back(mark, again):
+            self._is_stale = True
+            log.warning(
+                "Old parts of a list are ignored: it was answered from a stale cache", extra={"kind": kind.kind}
+            )
+            return
+        # All objects are as they are known: nothing but the watches, which may wait for versions yet to come, is wrong.
+        self._behind[kind] = int(again.resource_version)
 
     def _note_missing(self, kind: Kind) -> None:
         if kind not in self._missing:

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo import names
+from capo.engine.contest import Contest
+from capo.engine.history import version_of
 from capo.engine.turn import Tools
 from capo.kube.errors import Conflict, Gone
 from capo.kube.kinds import Key
@@ -43,6 +45,7 @@ class Writer:
     tools: Tools
     key: Key
     obj: Mapping[str, Any]
+    contest: Contest = field(default_factory=Contest)
     generation: int = field(init=False)
     _known: Ledger = field(init=False)
 
@@ -123,6 +126,24 @@ class Writer:
 
         self._write(patch, subresource="status")
 
+    def report(self, wanted: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> float | None:
+        """Write the status with which a pass ends, as :meth:`status` does.
+
+        Returns:
+            After how many seconds to try again, because somebody else keeps overwriting it; None: it is written.
+        """
+        held_s = 0.0
+
+        def patch(obj: Mapping[str, Any]) -> dict[str, Any] | None:
+            nonlocal held_s
+            present = obj.get("status") or {}
+            body = difference(present, wanted(present))
+            held_s = self.contest.pause_s(self.key, present, patched(present, body)) if body else 0.0
+            return _wrapped("status", {} if held_s else body)
+
+        self._write(patch, subresource="status")
+        return held_s or None
+
     def _write(self, patch: Patch, *, subresource: str | None) -> None:
         for _ in range(MAX_CONFLICTS):
             body = patch(self.obj)
@@ -152,6 +173,8 @@ class Writer:
         fresh = self.tools.kube.get(*self.key)
         if fresh is None or fresh["metadata"]["uid"] != self.obj["metadata"]["uid"]:
             raise Superseded(f"{self.key.kind.kind} {self.key.namespace}/{self.key.name} was replaced")
+        if version_of(fresh) < version_of(self.obj):
+            self.tools.store.on_suspicion()
         if _ledger(fresh) != self._known:
             self._yield_to(fresh)
         self.obj = fresh
@@ -167,6 +190,7 @@ class Writer:
         if not self.is_outdated:  # every patch is conditional: a new generation is this very write's
             self.generation = _generation(answer)
         self.obj, self._known = answer, _ledger(answer)
+        self.contest.wrote(self.key, answer.get("status") or {})
         self.tools.store.apply_own(self.key.kind, answer)
 
 
@@ -184,6 +208,20 @@ def difference(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[st
         elif value != old:
             patch[name] = value
     return patch
+
+
+def patched(present: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a merge patch makes of present."""
+    result = dict(present)
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        else:
+            old = result.get(name)
+            result[name] = (
+                patched(old if isinstance(old, Mapping) else {}, value) if isinstance(value, Mapping) else value
+            )
+    return result
 
 
 def _generation(obj: Mapping[str, Any]) -> int:

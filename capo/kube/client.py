@@ -125,6 +125,10 @@ class Kube:
                 return Snapshot(items, pages[0]["metadata"]["resourceVersion"])
         raise AssertionError("the last attempt returns or raises")
 
+    def newest_version(self, kind: Kind, namespace: str | None = None) -> int:
+        """Return the resource version at which a list of a kind is now."""
+        return int(next(self._pages(kind, namespace, None, 1))["metadata"]["resourceVersion"])
+
     def patch(
         self, kind: Kind, namespace: str, name: str, body: Mapping[str, Any], *, subresource: str | None = None
     ) -> Object:
@@ -164,8 +168,11 @@ class Kube:
 
     def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str | None = None, propagation: str | None = None
-    ) -> None:
+    ) -> Object | None:
         """Ask for the deletion of an object; one that is gone is fine.
+
+        Returns:
+            The object if finalizers keep it for now; None when it is gone.
 
         Args:
             uid: delete only this incarnation.
@@ -180,9 +187,11 @@ class Kube:
         if propagation:
             options["propagationPolicy"] = propagation
         try:
-            self._write(kind, "delete", _Request("DELETE", path(kind, namespace, name), options))
+            answer = self._write(kind, "delete", _Request("DELETE", path(kind, namespace, name), options))
         except Gone:
-            return
+            return None
+        is_kept = answer.get("kind") == kind.kind and bool(answer["metadata"].get("finalizers"))
+        return answer if is_kept else None
 
     def review(self, kind: Kind, spec: Mapping[str, Any]) -> Object:
         """Ask a question that is put as a POST (TokenReview, SubjectAccessReview); return its status.

@@ -455,6 +455,13 @@ class Clouds:
         if cloud:
             cloud.close()
 
+    def distrust(self) -> None:
+        """Prove each absence anew: the objects' records are older than what this process remembers of them."""
+        with self._lock:
+            clouds = list(self._clouds.values())
+        for cloud in clouds:
+            cloud.observer.distrust()
+
     def close(self) -> None:
         """Stop observing all clouds."""
         self._pool.stop()

@@ -39,6 +39,8 @@ Upstream = Callable[[Body], bool]
 POLL_S: Final = 900.0
 LOOKS_S: Final = (3.0, 15.0, float("inf"))
 """When a create whose answer was lost is looked for, after it was begun and within its window; last at its end."""
+LOOKS_TO_END: Final = 6
+"""What was deleted is seen to be gone within as many times as a list takes: two pauses of two, and two lists."""
 UNREADABLE_S: Final = 60.0
 """How long after a list that a down cell left incomplete the kind is listed again."""
 AFTERMATH_S: Final = 25.0
@@ -235,6 +237,17 @@ class Observed:
             if record.id == resource_id:
                 self._ledger.drop(record.role)
 
+    def end(self, kind: str, resource_id: str) -> None:
+        """Note that the cloud accepted a deletion: a complete list that begins later and lacks it proves the end."""
+        self._observer.end(kind, resource_id)
+
+    def end_in_s(self, kind: str, resource_id: str) -> float:
+        """Return for how long the end of what is being deleted need not show yet, as slow as lists are."""
+        ending_s = self._observer.ending_s(kind, resource_id)
+        if ending_s is None:
+            return 0.0
+        return max(0.0, ending_s + LOOKS_TO_END * self._observer.took_s(kind) - self._clock.now())
+
     def doubt(self, kind: str, resource_id: str) -> None:
         """Note that a change may or may not have taken effect: the resource is looked at before it is used again."""
         self._observer.doubt(kind, resource_id)
@@ -302,7 +315,8 @@ class Observed:
         if stamp is not None and stamp.owner != self._owner_id:
             return f"carries the stamp of owner {stamp.owner}"
         is_named = self._common_name in f"{body.get('name')} {body.get('description')}"
-        if stamp is not None or is_named or is_partial(kind, body) or str(body.get("device_owner")).startswith(_NAMELESS):
+        is_nameless = is_partial(kind, body) or str(body.get("device_owner")).startswith(_NAMELESS)
+        if stamp is not None or is_named or is_nameless:
             return None
         return f"carries no stamp, and {self._common_name!r} is not in its name {body.get('name')!r}"
 

@@ -144,6 +144,12 @@ class Observer:
             known = self._registrations.get(owner_id)
             return known is not None and known.was_born_here
 
+    def distrust(self) -> None:
+        """Want a list that begins after now for every absence, also for owners that were born here."""
+        with self._lock:
+            for known in self._registrations.values():
+                known.was_born_here, known.since_s = False, self._now()
+
     def wrote(self, owner_id: str, kind: str) -> None:
         """Note a write: what an owner's earlier looks did not show may be there now."""
         with self._lock:
@@ -248,6 +254,21 @@ class Observer:
         """Trust what is known of a resource no longer."""
         with self._lock:
             self._shelves[kind].doubt(resource_id, self._now())
+
+    def end(self, kind: str, resource_id: str) -> None:
+        """Note that the cloud accepted a deletion."""
+        with self._lock:
+            self._shelves[kind].end(resource_id, self._now())
+
+    def ending_s(self, kind: str, resource_id: str) -> float | None:
+        """Return when the cloud accepted a deletion, None when it was not asked for."""
+        with self._lock:
+            return self._shelves[kind].ending_s(resource_id)
+
+    def took_s(self, kind: str) -> float:
+        """Return how long lists of a kind take."""
+        with self._lock:
+            return self._schedules[kind].took_s
 
     def doubted_s(self, kind: str) -> float:
         """Return when a resource of a kind was doubted last."""

@@ -20,6 +20,8 @@ FASTEST_S: Final = 1.0
 SLOWEST_S: Final = 5.0
 SLOWING: Final = 1.3
 """Factor by which the pause between two looks grows while nothing changes."""
+FORGETTING: Final = 0.7
+"""What is left of how long a look took after another one that was quicker."""
 HURRY_S: Final = 0.3
 PATIENCE_S: Final = 600.0
 TIRED_S: Final = 30.0
@@ -80,6 +82,7 @@ class Shelf:
     _by_owner: dict[str, set[str]] = field(default_factory=dict)
     _gone: dict[str, float] = field(default_factory=dict)
     _doubted: dict[str, float] = field(default_factory=dict)
+    _ending: dict[str, float] = field(default_factory=dict)
     _unreadable: set[str] = field(default_factory=set)
 
     def snapshot(self) -> Snapshot:
@@ -114,6 +117,14 @@ class Shelf:
         self._drop(resource_id)
         self._doubted[resource_id] = now_s
 
+    def end(self, resource_id: str, now_s: float) -> None:
+        """Note that the cloud accepted a deletion: a complete list that begins later and lacks it proves the end."""
+        self._ending[resource_id] = now_s
+
+    def ending_s(self, resource_id: str) -> float | None:
+        """Return when the cloud accepted a deletion; None when it was not asked for, or long ago."""
+        return self._ending.get(resource_id)
+
     @property
     def doubted_s(self) -> float:
         """When something was doubted last: a list that began before tells no absence of it."""
@@ -128,13 +139,17 @@ class Shelf:
             if id_ not in listed and item.as_of_s < began_s:
                 self._drop(id_)
                 changed.add(id_)
+                if self._ending.get(id_, began_s) < began_s:
+                    self._gone[id_] = began_s
         # What was in doubt is known to be absent by now: that is news for its owner.
         doubted = {id_ for id_, at_s in self._doubted.items() if self.full_began_s <= at_s < began_s}
         changed |= doubted - listed.keys()
-        self._unreadable = {id_ for id_, body in listed.items() if is_partial(self.kind.name, body) and id_ not in before}
+        unnamed = {id_ for id_, body in listed.items() if is_partial(self.kind.name, body)}
+        self._unreadable = unnamed - before.keys()
         self.full_began_s = self.seen_s = began_s
         self._gone = _recent(self._gone, began_s)
         self._doubted = _recent(self._doubted, began_s)
+        self._ending = _recent(self._ending, began_s)
         return changed
 
     def confirm(self, began_s: float) -> None:
@@ -215,6 +230,8 @@ class Schedule:
     tracked: set[Hashable] = field(default_factory=set)
     """Keys whose resources are looked at once in a while."""
     period_s: float = FASTEST_S
+    took_s: float = 0.0
+    """How long looks take: the last one, or somewhat less than those before."""
     hurry_s: float | None = None
     """Look again so soon, once, whatever the period."""
     is_eventful: bool = False
@@ -241,6 +258,7 @@ class Schedule:
             has_ended: a resource came into another state.
             others_wait: somebody waits whom this change does not concern.
         """
+        self.took_s = max(took_s, self.took_s * FORGETTING)
         was_hurried = self.hurry_s is not None
         is_first = has_ended and not self.is_eventful
         self.hurry_s = max(HURRY_S, 2 * took_s) if is_first and others_wait else None

@@ -135,9 +135,8 @@ def _delete(scope: ClusterScope, child: Object, wanted: str | None = None) -> Wa
     Args:
         wanted: the fingerprint of the one that follows, None when there is to be none.
     """
-    metadata = child["metadata"]
-    if not metadata.get("deletionTimestamp"):
-        scope.turn.tools.kube.delete(OPENSTACK_SERVER, scope.namespace, scope.bastion_name, uid=metadata["uid"])
+    if not child["metadata"].get("deletionTimestamp"):
+        server_child.delete(scope.turn, child)
     wait = server_child.deletion(child)
     if wanted is None:
         return wait

@@ -244,7 +244,7 @@ def remove(scope: MachineScope) -> Outcome:
     _have_credentials(scope, found)
     metadata = found["metadata"]
     if not metadata.get("deletionTimestamp"):
-        scope.turn.tools.kube.delete(OPENSTACK_SERVER, scope.namespace, scope.name, uid=metadata["uid"])
+        server_child.delete(scope.turn, found)
     return server_child.deletion(found)
 
 

@@ -239,4 +239,7 @@ def _look_for_its_end(scope: ServerScope, body: Resource) -> None:
         scope.observed.learn("server", {**body, "OS-EXT-STS:task_state": "deleting"})
     else:
         scope.observed.wrote("server")
+    scope.observed.end("server", body["id"])
+    for record in scope.turn.ledger.of_kind("volume"):
+        scope.observed.end("volume", record.id)
     scope.observed.wrote("volume")  # Nova takes them away with it: what was seen of them before is no use

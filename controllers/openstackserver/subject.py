@@ -64,7 +64,7 @@ class ServerSubject(IdentifiedSubject):
         """Return status fields and the conditions that no step shows."""
         if scope.turn.is_deleting:
             shown = [*status.conditions_of_removal(results), pausing.NOT_PAUSED]
-            return Report(status={"ready": False}, conditions=shown, silent_s=_silent_s(scope.turn))
+            return Report(status={"ready": False}, conditions=shown, silent_s=_silent_s(scope))
         taken, unique = ([], []) if scope.turn.is_taken_over else namesakes.told(scope.observed, list(_marks(scope)))
         shown = [*status.conditions(scope, results), *taken, pausing.NOT_PAUSED]
         fields = status.of_pass(_seen(scope, results), scope, results)
@@ -78,10 +78,12 @@ def _marks(scope: ServerScope) -> Iterator[tuple[str, namesakes.Fits]]:
         yield "volume", lambda body: body.get("name") in known
 
 
-def _silent_s(turn: Turn) -> float:
+def _silent_s(scope: ServerScope) -> float:
     """Return for how long a deletion need not be told of: most are over before that, and owners tell of them anyway."""
+    turn = scope.turn
     asked_s = datetime.datetime.fromisoformat(turn.obj["metadata"]["deletionTimestamp"]).timestamp()
-    return max(0.0, asked_s + SILENT_S - turn.tools.clock.now())
+    left_s = asked_s + SILENT_S - turn.tools.clock.now()
+    return max(0.0, left_s, scope.observed.end_in_s("server", scope.known_server_id or ""))
 
 
 def _take_over(server: OpenStackServer, ledger: Ledger) -> None:

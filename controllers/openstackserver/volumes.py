@@ -115,6 +115,7 @@ def _delete(scope: ServerScope, body: Resource) -> None:
     if body["status"] == "reserved":  # the server is gone by now, or never came
         volume.release(scope.cloud, body["id"])
     volume.delete(scope.cloud, body["id"])
+    scope.observed.end("volume", body["id"])
     scope.observed.wrote("volume")
 
 

@@ -183,10 +183,12 @@ class Feed:
         *,
         namespace: str = "",
         on_listed: Callable[[], None] = lambda: None,
+        on_resumed: Callable[[], None] = lambda: None,
     ) -> None:
         self._network = current()
         self._endpoint = self._network.endpoints[urlsplit(connection.server).netloc]
-        self._sink, self._namespace, self._on_listed = sink, namespace or None, on_listed
+        self._sink, self._namespace = sink, namespace or None
+        self._on_listed, self._on_resumed = on_listed, on_resumed
         self._kinds: tuple[Kind, ...] = ()
         self._is_stopping = False
         self._generation = 0
@@ -202,10 +204,14 @@ class Feed:
         if [k.api_version for k in wanted] == [k.api_version for k in self._kinds] and wanted == self._kinds:
             return
         self._kinds = wanted
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin all watches anew."""
         self._generation += 1
         scheduler = self._network.scheduler
         process = scheduler.current.process if scheduler.current else None
-        for kind in wanted:
+        for kind in self._kinds:
             follow = _Follower(self, kind, self._generation).run
             scheduler.spawn(follow, name=f"watch {kind.plural}", process=process)
 
@@ -225,12 +231,14 @@ class _Follower:
         self._feed, self._kind, self._generation = feed, kind, generation
         self._network, self._endpoint = feed._network, feed._endpoint
         self._has_news = False
+        self._is_cut = False
         self._task: Task | None = None
 
     def run(self) -> None:
         scheduler = self._network.scheduler
         self._task = scheduler.current
         self._endpoint.server.on_change.append(self._changed)
+        self._endpoint.server.on_restart.append(self._cut)
         version: int | None = None
         while not self._is_over():
             if self._endpoint.line.is_down:
@@ -241,6 +249,7 @@ class _Follower:
             except Expired:
                 version = None
         self._endpoint.server.on_change.remove(self._changed)
+        self._endpoint.server.on_restart.remove(self._cut)
 
     def _is_over(self) -> bool:
         return self._feed._is_stopping or self._generation != self._feed._generation
@@ -262,6 +271,8 @@ class _Follower:
         while not self._has_news:
             scheduler.block()
         self._has_news = False
+        if self._is_cut:
+            return self._resume(version)
         scheduler.sleep(self._network.random.expovariate(1 / line.watch_s))
         for event in self._endpoint.server.events_since(self._kind, version, self._feed._namespace):
             if self._is_over() or line.is_down:
@@ -275,6 +286,14 @@ class _Follower:
                 raise Expired("the watch is cut")
         return version
 
+    def _resume(self, version: int) -> int:
+        """Go on after the connection ended, from where it ended."""
+        self._is_cut = False
+        self._network.scheduler.sleep(RECONNECT_S)
+        self._feed._on_resumed()
+        self._has_news = True
+        return version
+
     def _deliver(self, event_type: str | None, obj: Mapping[str, Any]) -> None:
         self._network.scheduler.pause()
         self._network.scheduler.note(f"event {event_type} {self._kind.plural} {obj['metadata']['name']}")
@@ -282,6 +301,11 @@ class _Follower:
             self._feed._sink(self._kind, event_type, json.loads(json.dumps(obj)))
         except Exception as error:  # noqa: BLE001 - the real feed logs it and goes on
             self._network.scheduler.faults.append(f"an event could not be taken: {error!r}")
+
+    def _cut(self) -> None:
+        self._is_cut = self._has_news = True
+        if self._task:
+            self._network.scheduler.wake(self._task)
 
     def _changed(self, event: Any) -> None:
         if event.kind == self._kind:

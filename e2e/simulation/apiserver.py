@@ -59,6 +59,7 @@ class ApiServer:
         self._served: dict[Kind, Kind] = {}
         self._paths: dict[tuple[str, str, str], Kind] = {}
         self._clean_at: int | None = None
+        self.on_restart: list[Callable[[], None]] = []
         for kind in kinds:
             self.set_served(kind, True)
         for name in NAMESPACES:
@@ -134,9 +135,14 @@ class ApiServer:
         return self._storage.snapshot()
 
     def restore(self, state: State) -> None:
-        """Go back to a backup: versions, uids and objects are as then, and history begins with it."""
+        """Go back to a backup: versions, uids and objects are as then, and history begins with it.
+
+        API servers are started anew for that, which ends all watches.
+        """
         self._storage.restore(state)
         self._clean_at = None
+        for listener in [*self.on_restart]:
+            listener()
 
     def collect_garbage(self, *, limit: int | None = None) -> list[Key]:
         """Do what the garbage collector finds to do now; return the objects that it wrote or deleted.

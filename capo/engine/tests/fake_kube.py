@@ -99,18 +99,19 @@ class FakeKube:
 
     def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str | None = None, propagation: str | None = None
-    ) -> None:
+    ) -> dict[str, Any] | None:
         key = Key(kind, namespace, name)
         with self._lock:
             found = self.objects.get(key)
             if found is None or (uid and found["metadata"]["uid"] != uid):
-                return
+                return None
             self.writes.append(("delete", kind.kind, name))
             if found["metadata"].get("finalizers"):
                 found["metadata"].setdefault("deletionTimestamp", "2026-01-01T00:00:00Z")
                 found["metadata"]["resourceVersion"] = str(next(self._versions))
-            else:
-                del self.objects[key]
+                return copy.deepcopy(found)
+            del self.objects[key]
+            return None
 
     def _check_served(self, kind: Kind) -> None:
         """Answer as for a kind whose CRD is not installed."""

@@ -213,3 +213,28 @@ def test_the_end_of_the_feed_takes_no_time(api: FakeApiServer, feed: Feed) -> No
     feed.stop()  # after 5 s it waits no more, which is what kopf gives its watches
 
     assert not [thread for thread in threading.enumerate() if thread.name == "feed"]
+
+
+def test_a_watch_that_resumes_is_told_of_and_a_restart_lists_again(api: FakeApiServer, seen: Seen) -> None:
+    told: list[str] = []
+    feed = Feed(
+        api.connection(),
+        seen,
+        restart_s=0.05,
+        on_listed=lambda: told.append("listed"),
+        on_resumed=lambda: told.append("resumed"),
+    )
+    feed.watch([OPENSTACK_SERVER])
+    try:
+        eventually(api.watches)
+        assert told == ["listed"]
+
+        api.drop_watches()
+        eventually(lambda: "resumed" in told)
+        eventually(api.watches)
+        assert told.count("listed") == 1
+
+        feed.restart()
+        eventually(lambda: told.count("listed") == 2)
+    finally:
+        feed.stop(ENDED_S)

@@ -13,6 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from capo.engine import manager
 from capo.engine.lease import NAME
 from capo.engine.manager import Manager, StartError
 from capo.engine.store import Route
@@ -407,3 +408,43 @@ def test_nothing_is_stored_anew_where_every_phase_of_it_is_switched_off(api: Fak
     play(replica, scenario=scenario)
 
     assert stored_versions(api) == ["v1alpha0", "v1alpha1"]
+
+
+def test_a_restored_etcd_is_noticed_when_the_watches_resume(
+    api: FakeApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manager, "GAP_S", 0.05)
+    api.put(OPENSTACK_SERVER, an_object("s", labels={"state": "old"}))
+    backup = api.backup()
+    replica = Replica(api, sync_period_s=3600.0)
+
+    def state() -> str | None:
+        store = replica.manager._store
+        found = store.get(OPENSTACK_SERVER, "default", "s")
+        return found["metadata"]["labels"]["state"] if found else None
+
+    async def scenario() -> None:
+        await settled(lambda: state() == "old" and api.watches() == 2)
+        for number in range(5):
+            api.put(OPENSTACK_SERVER, an_object("s", labels={"state": f"new {number}"}))
+        await settled(lambda: state() == "new 4")
+        api.restore(backup)
+        await settled(lambda: state() == "old")
+        api.put(OPENSTACK_SERVER, an_object("s", labels={"state": "edited"}))
+        await settled(lambda: state() == "edited")
+
+    assert play(replica, scenario=scenario) == [0]
+
+
+def test_a_read_of_an_older_state_has_everything_listed(api: FakeApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manager, "GAP_S", 0.05)
+    replica = Replica(api, sync_period_s=3600.0)
+
+    async def scenario() -> None:
+        await settled(lambda: api.watches() == 2)
+        await asyncio.sleep(0.2)
+        lists = len(api.requests)
+        replica.manager._store.on_suspicion()
+        await settled(lambda: len(api.requests) >= lists + 2)
+
+    assert play(replica, scenario=scenario) == [0]

@@ -78,10 +78,15 @@ def test_writes_have_the_answers_that_passes_rely_on(kube: Kube) -> None:
         kube.patch(OPENSTACK_SERVER, PLACE, "s", {"spec": {"ports": "not a list"}})
     with pytest.raises(Conflict):
         kube.delete(OPENSTACK_SERVER, PLACE, "s", uid="another")
-    kube.delete(OPENSTACK_SERVER, PLACE, "s", uid=made["metadata"]["uid"])
+    kept = kube.delete(OPENSTACK_SERVER, PLACE, "s", uid=made["metadata"]["uid"])
+    assert kept
+    assert kept["metadata"]["deletionTimestamp"]
+    assert int(kept["metadata"]["resourceVersion"]) > int(status["metadata"]["resourceVersion"])
     last = kube.patch(OPENSTACK_SERVER, PLACE, "s", {"metadata": {"finalizers": None}})
     assert last["metadata"]["deletionTimestamp"]
     assert kube.get(OPENSTACK_SERVER, PLACE, "s") is None
+    kube.apply(OPENSTACK_SERVER, a_server("s"))
+    assert kube.delete(OPENSTACK_SERVER, PLACE, "s") is None
 
 
 def test_applying_the_same_again_writes_nothing(kube: Kube) -> None:

@@ -182,3 +182,20 @@ def test_waits_ask_for_the_earliest_look(world: World) -> None:
     world.subject.__class__ = Reporting
 
     assert world.reconcile().requeue_after_s == 5
+
+
+def test_a_deletion_that_only_looks_writes_nothing(world: World) -> None:
+    world.reconcile()
+    world.kube.writes.clear()
+
+    def looking(_scope: ToyScope) -> Outcome:
+        raise NotYetObserved("thing")
+
+    world.subject.plan = Plan((Step("ThingReady", ensure, looking),))
+    world.delete()
+    world.kube.writes.clear()
+
+    result = world.reconcile()
+
+    assert world.kube.writes == []
+    assert result.requeue_after_s is None

@@ -6,6 +6,7 @@ from typing import Any
 
 from capo.engine.store import Change, Store
 from capo.engine.tests.builders import an_object, key
+from capo.kube.client import Snapshot
 from capo.kube.kinds import OPENSTACK_MACHINE, OPENSTACK_SERVER
 
 
@@ -152,3 +153,21 @@ def test_managed_fields_are_not_kept() -> None:
     found = store.get(*key("a"))
     assert found is not None
     assert "managedFields" not in found["metadata"]
+
+
+def test_what_is_newer_than_a_reset_is_news_again() -> None:
+    store = Store()
+    store.apply(OPENSTACK_SERVER, "ADDED", an_object("a", uid="u", version=50))
+    store.apply(OPENSTACK_SERVER, "DELETED", an_object("b", uid="back", version=51))
+    seen = changes_of(store)
+
+    store.begin_reset()
+    listing = Snapshot([an_object("a", uid="u", version=10), an_object("b", uid="back", version=11)], "12")
+    store.reset(OPENSTACK_SERVER, listing, namespace=None)
+
+    assert [(change.key.name, change.version, change.is_listed) for change in seen] == [
+        ("a", "10", True),
+        ("b", "11", True),
+    ]
+    assert store.apply(OPENSTACK_SERVER, "MODIFIED", an_object("a", uid="u", version=13)) == key("a")
+    assert store.newest() == (OPENSTACK_SERVER, 13)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 
-from capo.engine.store import Store
+from capo.engine.store import Change, Store
 from capo.engine.sweep import Sweep
 from capo.engine.tests.builders import an_object
-from capo.kube.client import Kube
+from capo.kube.client import Kube, Snapshot
 from capo.kube.errors import KubeError
-from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER
+from capo.kube.kinds import CLUSTER, NAMESPACE, OPENSTACK_SERVER, Kind
 from capo.kube.tests.fake_apiserver import FakeApiServer
 
 
@@ -106,3 +107,181 @@ def test_a_kind_that_is_served_in_its_older_version_alone_is_read_in_that_one(ap
 
     assert [kind.api_version for kind in served] == ["cluster.x-k8s.io/v1beta1"]
     assert store.get(CLUSTER, "default", "c")
+
+
+class Restored:
+    """Notes what a sweep does when the API server's state went back."""
+
+    def __init__(self, api: FakeApiServer, store: Store, kube: Kube | None = None) -> None:
+        self.steps: list[str] = []
+        store.on_reset(lambda: self.steps.append("distrust"))
+        kinds = [CLUSTER, OPENSTACK_SERVER]
+        self.sweep = Sweep(
+            kube or Kube(api.connection()), store, kinds, on_restored=lambda: self.steps.append("watch anew")
+        )
+
+
+def flavor(store: Store, name: str = "s") -> str | None:
+    found = store.get(OPENSTACK_SERVER, "default", name)
+    return found["spec"].get("flavor") if found else None
+
+
+def a_server(api: FakeApiServer, flavor: str, name: str = "s") -> Mapping[str, Any]:
+    return api.put(OPENSTACK_SERVER, {**an_object(name, uid=f"uid-{name}"), "spec": {"flavor": flavor}})
+
+
+def test_an_older_state_is_believed_after_a_restore(api: FakeApiServer, store: Store) -> None:
+    restored = Restored(api, store)
+    a_server(api, "old")
+    a_server(api, "deleted later", "gone")
+    backup = api.backup()
+    a_server(api, "new")
+    a_server(api, "made later", "late")
+    api.remove(OPENSTACK_SERVER, "default", "gone")
+    restored.sweep.run()
+    store.apply_own(OPENSTACK_SERVER, a_server(api, "written by us"))
+    changes: list[Change] = []
+    store.listen(changes.append)
+
+    api.restore(backup)
+    restored.sweep.run()
+
+    assert flavor(store) == "old"
+    assert names(store) == {"s", "gone"}
+    assert restored.steps == ["watch anew", "distrust"]
+    assert {(change.key.name, change.is_deleted) for change in changes} == {
+        ("s", False),
+        ("gone", False),
+        ("late", True),
+    }
+
+
+def test_what_is_written_after_a_restore_is_taken_whatever_its_version(api: FakeApiServer, store: Store) -> None:
+    restored = Restored(api, store)
+    a_server(api, "old")
+    backup = api.backup()
+    a_server(api, "new")
+    restored.sweep.run()
+    api.restore(backup)
+    restored.sweep.run()
+
+    edited = a_server(api, "edited")
+    store.apply(OPENSTACK_SERVER, "MODIFIED", edited)
+
+    assert flavor(store) == "edited"
+    restored.sweep.run()
+    assert len(restored.steps) == 2
+
+
+def test_a_restore_is_found_although_newer_writes_hide_the_older_version(api: FakeApiServer, store: Store) -> None:
+    restored = Restored(api, store)
+    a_server(api, "old")
+    backup = api.backup()
+    a_server(api, "new")
+    restored.sweep.run()
+
+    api.restore(backup)
+    for number in range(5):
+        api.put(CLUSTER, an_object(f"c-{number}"))
+    restored.sweep.run()
+
+    assert flavor(store) == "old"
+    assert restored.steps
+
+
+def test_an_object_that_a_restore_brings_back_is_known_again(api: FakeApiServer, store: Store) -> None:
+    restored = Restored(api, store)
+    a_server(api, "old")
+    backup = api.backup()
+    restored.sweep.run()
+    store.apply(OPENSTACK_SERVER, "DELETED", a_server(api, "old"))
+    api.remove(OPENSTACK_SERVER, "default", "s")
+    restored.sweep.run()
+
+    api.restore(backup)
+    for number in range(5):
+        api.put(CLUSTER, an_object(f"c-{number}"))
+    restored.sweep.run()
+
+    assert flavor(store) == "old"
+
+
+class StaleLists(Kube):
+    """A client whose lists come from a cache that lags behind etcd; single reads do not."""
+
+    cached: Mapping[Kind, Snapshot] | None = None
+
+    def snapshot(self, kind: Kind, *arguments: Any, **more: Any) -> Snapshot:
+        return self.cached[kind] if self.cached else super().snapshot(kind, *arguments, **more)
+
+
+def test_lists_of_a_stale_cache_are_no_restore(api: FakeApiServer, store: Store) -> None:
+    kube = StaleLists(api.connection())
+    restored = Restored(api, store, kube)
+    a_server(api, "old")
+    a_server(api, "deleted later", "gone")
+    cached = {kind: kube.snapshot(kind) for kind in (CLUSTER, OPENSTACK_SERVER)}
+    a_server(api, "new")
+    a_server(api, "made later", "late")
+    restored.sweep.run()
+    gone = store.get(OPENSTACK_SERVER, "default", "gone")
+    assert gone
+    api.remove(OPENSTACK_SERVER, "default", "gone")
+    store.apply(OPENSTACK_SERVER, "DELETED", gone)
+
+    kube.cached = cached
+    restored.sweep.run()
+
+    assert restored.steps == []
+    assert flavor(store) == "new"
+    assert names(store) == {"s", "late"}
+
+
+def test_a_reset_that_a_failed_list_interrupts_goes_on_with_the_next_sweep(api: FakeApiServer, store: Store) -> None:
+    restored = Restored(api, store)
+    a_server(api, "old")
+    api.put(CLUSTER, an_object("c"))
+    backup = api.backup()
+    a_server(api, "new")
+    restored.sweep.run()
+    api.restore(backup)
+    lists = (f"{CLUSTER.plural}", f"{OPENSTACK_SERVER.plural}")
+    # Two lists each of the first kind prove it; then the list of the second kind fails.
+    api.fail_next.append((lambda _method, path: path.endswith(lists[1]), 500))
+
+    with pytest.raises(KubeError):
+        restored.sweep.run()
+    restored.sweep.run()
+
+    assert flavor(store) == "old"
+    assert restored.steps == ["watch anew", "distrust"]
+
+
+def test_one_small_request_shows_that_the_api_server_is_behind(api: FakeApiServer, store: Store) -> None:
+    restored = Restored(api, store)
+    backup = api.backup()
+    a_server(api, "new")
+    assert not restored.sweep.is_behind()
+    restored.sweep.run()
+    assert not restored.sweep.is_behind()
+    api.restore(backup)
+    api.requests.clear()
+
+    assert restored.sweep.is_behind()
+    assert len(api.requests) == 1
+
+
+def test_after_a_restore_that_changed_no_object_the_watches_alone_begin_anew(api: FakeApiServer, store: Store) -> None:
+    restored = Restored(api, store)
+    a_server(api, "same")
+    backup = api.backup()
+    api.put(NAMESPACE, an_object("other"))
+    restored.sweep.run()
+
+    api.restore(backup)
+    restored.sweep.run()
+
+    assert restored.steps == ["watch anew"]
+    restored.sweep.run()
+    assert restored.steps == ["watch anew"]
+    assert not restored.sweep.is_behind()

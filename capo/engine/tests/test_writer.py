@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from capo import names
+from capo.engine.contest import Contest
 from capo.engine.store import Store
 from capo.engine.tests.fake_kube import FakeClock, FakeKube
 from capo.engine.turn import Tools
@@ -94,3 +95,35 @@ def test_a_record_is_stored_whatever_others_write_beside_it(world: World) -> Non
 
     assert world.ledger.id_of("port-0") == "id-1"
     assert world.obj["metadata"]["labels"] == {"somebody": "else"}
+
+
+def test_an_object_that_a_read_shows_older_than_it_was_is_told_of(world: World) -> None:
+    writer, suspicions = world.writer(), []
+    writer.tools.store.on_suspicion = lambda: suspicions.append("suspicion")
+    version = int(writer.obj["metadata"]["resourceVersion"])
+    world.kube.objects[KEY]["metadata"]["resourceVersion"] = str(version - 1)
+
+    writer.status(lambda _present: {"ready": True})
+
+    assert suspicions == ["suspicion"]
+    assert world.obj["status"] == {"ready": True}
+
+
+def test_a_status_that_is_overwritten_time_and_again_is_held_back(world: World) -> None:
+    contest = Contest(clock=lambda: 1000.0)
+
+    def report() -> float | None:
+        writer = world.writer()
+        writer.contest = contest
+        return writer.report(lambda _present: {"ready": True})
+
+    def overwrite() -> None:
+        world.kube.edit(*KEY, {"status": {"ready": False}})
+
+    assert report() is None
+    overwrite()
+    assert report() is None
+    assert world.obj["status"] == {"ready": True}
+    overwrite()
+    assert report() == pytest.approx(2.0)
+    assert world.obj["status"] == {"ready": False}

@@ -43,6 +43,7 @@ BUILT_IN = (EVENT, CRD, NAMESPACE)
 @dataclass
 class _Watcher:
     kind: Kind
+    since: int
     queue: asyncio.Queue[Object | None] = field(default_factory=asyncio.Queue)
 
 
@@ -119,6 +120,20 @@ class FakeApiServer:
             self._history.clear()
             self._expired_before = self._version
 
+    def backup(self) -> tuple[int, dict[tuple[Kind, str, str], Object]]:
+        """Return the state of etcd."""
+        with self._lock:
+            return self._version, copy.deepcopy(self._objects)
+
+    def restore(self, backup: tuple[int, dict[tuple[Kind, str, str], Object]]) -> None:
+        """Go back to a backup and start anew: watches end; one from a later version sees nothing until then."""
+        with self._lock:
+            self._version, objects = backup
+            self._objects = copy.deepcopy(objects)
+            self._history.clear()
+            self._expired_before = self._version
+        self.drop_watches()
+
     def send_error(self, code: int) -> None:
         """Send an ERROR into every watch."""
         status = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": "told to"}
@@ -157,7 +172,7 @@ class FakeApiServer:
         event = {"type": type_, "object": copy.deepcopy(obj)}
         self._history.append((self._version, kind, event))
         for watcher in list(self._watchers):  # one that ends meanwhile must not hide the next
-            if watcher.kind == kind:
+            if watcher.kind == kind and self._version > watcher.since:
                 self._loop.call_soon_threadsafe(watcher.queue.put_nowait, event)
 
     def _serve(self) -> None:
@@ -254,7 +269,7 @@ class FakeApiServer:
         response = web.StreamResponse()
         await response.prepare(request)
         since = int(request.query.get("resourceVersion") or 0)
-        watcher = _Watcher(kind)
+        watcher = _Watcher(kind, since)
         with self._lock:
             if since < self._expired_before:
                 gone = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old"}}

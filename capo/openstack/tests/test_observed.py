@@ -362,3 +362,26 @@ def test_what_could_not_be_changed_is_looked_at_again_if_it_may_have_changed(
         sight.find("port", "port-0")
 
     assert len(cloud.asked) - count == looks
+
+
+def test_after_a_restore_an_owner_that_was_born_here_needs_a_list_for_an_absence(
+    cloud: FakeCloud, ledger: Ledger
+) -> None:
+    assert observed(cloud, ledger, is_newborn=True).find("server", "server") is None
+    cloud.put("server", server())
+
+    cloud.observer.distrust()
+
+    found = find_after_list(cloud, ledger, "server", "server")
+    assert found is not None
+    assert ledger.id_of("server") == found["id"]
+
+
+def test_lists_from_before_a_restore_prove_no_absence(cloud: FakeCloud, ledger: Ledger) -> None:
+    assert find_after_list(cloud, ledger, "port", "port-0") is None
+    cloud.clock.advance(1)
+
+    cloud.observer.distrust()
+
+    assert find_after_list(cloud, ledger, "port", "port-0") is None
+    assert cloud.lists("port") == 2

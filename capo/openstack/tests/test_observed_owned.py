@@ -120,3 +120,70 @@ def test_a_newborn_deletes_what_it_made_without_a_list(cloud: FakeCloud, ledger:
     assert [body["id"] for body in owned] == ["p1"]
     assert observed(cloud, ledger).owned("volume") == []
     assert cloud.asked == []
+
+
+def gone_after_deletion(cloud: FakeCloud, ledger: Ledger, kind: str) -> list[str]:
+    """Have the only resource of a kind deleted and gone, then owned; return what was asked for one by one."""
+    id_ = next(iter(cloud.bodies[kind]))
+    ledger.record(kind, "it", id_)
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned(kind)
+    cloud.run()
+    cloud.clock.advance(1)
+    observed(cloud, ledger).end(kind, id_)
+    observed(cloud, ledger).wrote(kind)
+    del cloud.bodies[kind][id_]
+    with pytest.raises(NotYetObserved):
+        observed(cloud, ledger).owned(kind)
+    cloud.run()
+    assert observed(cloud, ledger).owned(kind) == []
+    return [asked for asked, _ in cloud.asked if asked.startswith(f"{kind}/")]
+
+
+def test_one_list_after_the_deletions_proves_their_ends_and_nothing_is_asked_for_by_id(
+    cloud: FakeCloud, ledger: Ledger
+) -> None:
+    cloud.put("server", server("s1", None))
+    cloud.put("volume", {"id": "v1", "name": "v", "status": "available", "metadata": {}})
+
+    assert gone_after_deletion(cloud, ledger, "server") == []
+    assert gone_after_deletion(cloud, ledger, "volume") == []
+    assert not ledger.records
+
+
+def test_a_list_that_began_before_the_deletion_proves_no_end(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("server", server("s1"))
+    find_after_list(cloud, ledger, "server", "server")
+    cloud.clock.advance(1)
+    cloud.bodies["server"].clear()
+    cloud.during_list = lambda: observed(cloud, ledger).end("server", "s1")
+    cloud.observer.demand("server", "key")
+    cloud.run()
+
+    assert not cloud.observer.is_gone("server", "s1")
+    observed(cloud, ledger).owned("server")
+    assert cloud.asked[-1][0] == "server/s1"
+
+
+def test_what_vanishes_from_lists_without_our_deletion_is_asked_for_by_id(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("server", server("s1"))
+    find_after_list(cloud, ledger, "server", "server")
+    cloud.clock.advance(1)
+    cloud.bodies["server"].clear()
+    cloud.observer.demand("server", "key")
+    cloud.run()
+
+    assert observed(cloud, ledger).owned("server") == []
+    assert cloud.asked[-1][0] == "server/s1"
+
+
+def test_the_end_of_a_deletion_need_not_show_before_a_few_lists_at_their_pace(cloud: FakeCloud, ledger: Ledger) -> None:
+    cloud.put("server", server("s1"))
+    cloud.during_list = lambda: cloud.clock.advance(20)
+    find_after_list(cloud, ledger, "server", "server")
+
+    assert observed(cloud, ledger).end_in_s("server", "s1") == 0
+    observed(cloud, ledger).end("server", "s1")
+    assert observed(cloud, ledger).end_in_s("server", "s1") == pytest.approx(120)
+    cloud.clock.advance(121)
+    assert observed(cloud, ledger).end_in_s("server", "s1") == 0

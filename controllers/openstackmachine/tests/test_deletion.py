@@ -132,3 +132,22 @@ def test_credentials_that_are_gone_are_named_and_awaited_w_19_own_9(site: Site) 
     site.stage.put_secret()
     site.stage.settle(for_s=60)
     assert not site.stage.exists(OPENSTACK_MACHINE, "one")
+
+
+def test_a_pass_that_the_watch_outruns_does_not_delete_its_server_again(site: Site) -> None:
+    site.add("one")
+    site.stage.settle(for_s=120)
+    site.stage.kube.writes.clear()
+    site.stage.unwatched.add(OPENSTACK_SERVER)
+    site.stage.cloud.timings.server_delete_s = 20.0
+
+    site.delete("one")
+    site.stage.edit(OPENSTACK_MACHINE, "one", {"metadata": {"labels": {"woken": "again"}}})
+    site.stage.settle(for_s=1)
+    site.stage.edit(OPENSTACK_MACHINE, "one", {"metadata": {"labels": {"woken": "once more"}}})
+    site.stage.settle(for_s=1)
+
+    assert site.stage.kube.writes.count(("delete", "OpenStackServer", "one")) == 1
+    site.stage.unwatched.clear()
+    site.stage.settle(for_s=300)
+    assert not site.stage.exists(OPENSTACK_MACHINE, "one")

@@ -71,7 +71,9 @@ def test_writes_have_the_answers_that_the_client_relies_on(kube: Kube) -> None:
     assert (caught.value.status, caught.value.reason) == (409, "AlreadyExists")
     with pytest.raises(Conflict):
         kube.delete(OPENSTACK_CLUSTER, PLACE, "c", uid="another")
-    kube.delete(OPENSTACK_CLUSTER, PLACE, "c", uid=made["metadata"]["uid"])
+    kept = kube.delete(OPENSTACK_CLUSTER, PLACE, "c", uid=made["metadata"]["uid"])
+    assert kept
+    assert kept["metadata"]["deletionTimestamp"]
     with pytest.raises(Invalid, match="no new finalizers"):
         kube.patch(OPENSTACK_CLUSTER, PLACE, "c", {"metadata": {"finalizers": ["example.org/f", "example.org/g"]}})
     last = kube.patch(OPENSTACK_CLUSTER, PLACE, "c", {"metadata": {"finalizers": None}})

@@ -1,0 +1,93 @@
+"""Whether the API server's state went back in time, as it does when etcd is restored from a backup; pure.
+
+A list and a GET without ``resourceVersion`` are consistent: they show at least what was known before they were sent.
+Should they show less, then either etcd was restored or a server breaks that promise and answers from a stale cache. The
+sweep asks again to tell one from the other; here is what it compares.
+
+Source: Kubernetes API Concepts, "Resource versions"; they are comparable within a kind (KEP-5504).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from capo.kube.client import Snapshot
+
+Object = Mapping[str, Any]
+
+
+class Known(NamedTuple):
+    """An object as it was known."""
+
+    uid: str
+    version: int
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What was known of a kind at one moment.
+
+    Args:
+        newest: the highest resource version of the kind that the API server ever showed.
+        objects: by namespace and name.
+        deleted: uids of what was deleted.
+    """
+
+    newest: int
+    objects: Mapping[tuple[str, str], Known]
+    deleted: Container[str]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """An object of which a list shows less than what was known when the list began.
+
+    Args:
+        version: the one that was known; None: the object was known to be deleted.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    version: int | None
+
+    def agrees(self, fresh: Object | None) -> bool:
+        """Return whether a GET confirms that the object went back."""
+        is_same = fresh is not None and fresh["metadata"]["uid"] == self.uid
+        if self.version is None:
+            return is_same
+        return not is_same or (fresh is not None and version_of(fresh) < self.version)
+
+
+def went_back(mark: Mark, listing: Snapshot) -> bool:
+    """Return whether a list that began after the mark shows an older state."""
+    return int(listing.resource_version) < mark.newest or next(witnesses(mark, listing), None) is not None
+
+
+def witnesses(mark: Mark, listing: Snapshot) -> Iterator[Witness]:
+    """Yield the objects of which a list that began after the mark shows less than was known."""
+    listed = {ident_of(item): item for item in listing.items}
+    for ident, item in listed.items():
+        if (uid := item["metadata"]["uid"]) in mark.deleted:
+            yield Witness(*ident, uid, None)
+    for ident, known in mark.objects.items():
+        shown = listed.get(ident)
+        if shown is None or shown["metadata"]["uid"] != known.uid:
+            is_older = known.version > int(listing.resource_version)
+        else:
+            is_older = version_of(shown) < known.version
+        if is_older:
+            yield Witness(*ident, known.uid, known.version)
+
+
+def ident_of(obj: Object) -> tuple[str, str]:
+    """Return namespace and name."""
+    return obj["metadata"].get("namespace") or "", obj["metadata"]["name"]
+
+
+def version_of(obj: Object) -> int:
+    """Return the resource version of an object; 0 without one."""
+    # Comparable as numbers: Kubernetes says so since 1.35 (KEP-5504), and etcd's revisions always were.
+    return int(obj["metadata"].get("resourceVersion") or 0)

@@ -1,0 +1,93 @@
+"""Two managers that write different statuses of one object: neither writes as fast as it can, and nothing is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo.engine.contest import CEILING_S, Contest
+from capo.engine.tests.builders import FakeClock, key
+
+KEY = key("a")
+OURS = {"ready": True, "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "now"}]}
+THEIRS = {"ready": False, "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": "then"}]}
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def contest(clock: FakeClock) -> Contest:
+    """Return one in which this process wrote its status once."""
+    contest = Contest(clock)
+    assert write(contest, {}, OURS) == 0
+    return contest
+
+
+def write(contest: Contest, present: dict[str, Any], wanted: dict[str, Any]) -> float:
+    """Write a status at the end of a pass if that may be now."""
+    pause_s = contest.pause_s(KEY, present, wanted)
+    if not pause_s:
+        contest.wrote(KEY, wanted)
+    return pause_s
+
+
+def written_within(contest: Contest, clock: FakeClock, seconds: float) -> int:
+    """Return how often the status is written while it is overwritten at once each time."""
+    ends_s, count = clock() + seconds, 0
+    while clock() < ends_s:
+        pause_s = write(contest, THEIRS, OURS)
+        count += not pause_s
+        clock.advance(pause_s or 0.01)
+    return count
+
+
+def test_what_is_overwritten_for_the_first_time_is_written_back_at_once(contest: Contest) -> None:
+    assert write(contest, THEIRS, OURS) == 0
+
+
+def test_what_is_overwritten_again_and_again_is_written_back_ever_more_rarely(
+    contest: Contest, clock: FakeClock
+) -> None:
+    assert written_within(contest, clock, 60) <= 6
+    assert 9 <= written_within(contest, clock, 600) <= 11
+
+
+def test_what_is_new_is_written_at_once_whoever_wrote_before(contest: Contest, clock: FakeClock) -> None:
+    written_within(contest, clock, 600)
+
+    assert write(contest, THEIRS, {**OURS, "instanceState": "ERROR"}) == 0
+
+
+def test_records_are_written_at_once(contest: Contest, clock: FakeClock) -> None:
+    recorded = {**OURS, "resources": {"records": [{"id": "1"}]}}
+    write(contest, OURS, recorded)
+    for _ in range(4):
+        write(contest, {**THEIRS, "resources": recorded["resources"]}, recorded)
+
+    assert write(contest, THEIRS, recorded) == 0
+
+
+def test_one_manager_alone_never_waits(contest: Contest) -> None:
+    for number in range(20):
+        assert write(contest, OURS if number % 2 == 0 else THEIRS, THEIRS if number % 2 == 0 else OURS) == 0
+
+
+def test_a_contest_that_ended_is_forgotten(contest: Contest, clock: FakeClock) -> None:
+    written_within(contest, clock, 600)
+    clock.advance(CEILING_S + 601)
+
+    assert write(contest, THEIRS, OURS) == 0
+    clock.advance(2.1)
+    assert write(contest, THEIRS, OURS) == 0
+
+
+def test_the_time_of_a_transition_alone_makes_no_other_status(contest: Contest) -> None:
+    later = {**OURS, "conditions": [{**OURS["conditions"][0], "lastTransitionTime": "later"}]}  # type: ignore[index]
+
+    write(contest, THEIRS, later)
+
+    assert write(contest, THEIRS, OURS) > 0
