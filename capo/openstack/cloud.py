@@ -6,7 +6,6 @@ the engine, and the observer's lists to :mod:`capo.openstack.observer`.
 
 from __future__ import annotations
 
-import email.utils
 import logging
 import re
 import threading
@@ -402,10 +401,7 @@ def _next_page(body: Body, key: str) -> dict[str, str] | None:
 
 
 def _date_s(response: requests.Response) -> float | None:
-    try:
-        return email.utils.parsedate_to_datetime(response.headers.get("Date", "")).timestamp()
-    except (TypeError, ValueError):
-        return None
+    return faults.date_s(response.headers.get("Date", ""))
 
 
 @dataclass
