@@ -30,10 +30,13 @@ class Sight(Protocol):
 
 
 class Clock(Protocol):
-    """Seconds since 1970, injected so that tests own time."""
+    """Time, injected so that tests own it."""
 
     def now(self) -> float:
-        """Return the current time."""
+        """Return steady seconds, by which all durations are counted: near those since 1970, and never set."""
+
+    def wall(self) -> float:
+        """Return seconds since 1970, for what people read: they may be set, so nothing is worked out from them."""
 
 
 @dataclass(frozen=True)

@@ -286,7 +286,7 @@ class Reconciler(Generic[S]):
         ready = _deleting_summary(plan, results) if deleting else conditions.summary(plan, results)
         steps = conditions.of_removal(plan, results) if deleting else conditions.of_results(plan, results)
         shown = [*_authentication(results), *steps, *([ready] if ready else []), *report.conditions]
-        now_s = self.tools.clock.now()
+        now_s = self.tools.clock.wall()
 
         def wanted(status: Mapping[str, Any]) -> Mapping[str, Any]:
             merged = conditions.merged(
@@ -329,7 +329,7 @@ class Reconciler(Generic[S]):
         if not shown:
             return False
         before = writer.obj
-        now_s = self.tools.clock.now()
+        now_s = self.tools.clock.wall()
         writer.status(
             lambda status: {
                 "conditions": conditions.merged(

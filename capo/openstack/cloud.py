@@ -21,6 +21,7 @@ from keystoneauth1.session import Session
 
 from capo.errors import AmbiguousAnswerError, CapoError, CloudUnavailableError, IdentityError, NotFoundError
 from capo.openstack import faults
+from capo.openstack.ages import Ages
 from capo.openstack.identity import Credentials
 from capo.openstack.kinds import KINDS
 from capo.openstack.lookups import Lookups
@@ -51,10 +52,10 @@ class _Extras(TypedDict, total=False):
 
 
 class Clock(Protocol):
-    """Seconds since 1970, injected so that tests own time."""
+    """Time, injected so that tests own it."""
 
     def now(self) -> float:
-        """Return the current time."""
+        """Return steady seconds, by which all durations are counted: nobody sets them."""
 
 
 @dataclass(frozen=True)
@@ -122,9 +123,10 @@ class Cloud:
         self.fingerprint = credentials.fingerprint
         self.fence = fence
         self.clock = clock
+        self.ages = Ages(clock.now)
         self.lookups = Lookups(clock.now)
         self.observer = Observer(self, clock.now, wake)
-        self._auth = credentials.plugin()
+        self._auth = credentials.plugin(clock.now)
         self._session = Session(
             auth=self._auth, session=http, user_agent=USER_AGENT, verify=credentials.verifies, redirect=3
         )
@@ -276,6 +278,7 @@ class Cloud:
             raise faults.of_response(service, response)
         if response.status_code >= 300:
             raise _misplaced(service, method, response)
+        self.ages.note(service, response.headers.get("Date", ""))
         return response
 
     def _access(self) -> Any:
