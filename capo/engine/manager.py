@@ -186,8 +186,7 @@ class Manager:
 
     async def _assemble(self) -> tuple[Router, Workers]:
         settings = self.settings
-        clock = SystemClock()
-        tools = Tools(self.kube, self._store, self._events, clock, settings, term_s=clock.now())
+        tools = Tools(self.kube, self._store, self._events, SystemClock(), settings)
         # In a thread: what controllers import takes seconds, and probes want an answer meanwhile.
         controllers = await threads.run(lambda: self.factory(tools, self._wake), name="controllers")
         queues = [(controller, self._queue(controller)) for controller in controllers]

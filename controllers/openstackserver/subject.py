@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -80,8 +79,7 @@ def _marks(scope: ServerScope) -> Iterator[tuple[str, namesakes.Fits]]:
 
 def _silent_s(turn: Turn) -> float:
     """Return for how long a deletion need not be told of: most are over before that, and owners tell of them anyway."""
-    asked_s = datetime.datetime.fromisoformat(turn.obj["metadata"]["deletionTimestamp"]).timestamp()
-    return max(0.0, asked_s + SILENT_S - turn.tools.clock.now())
+    return max(0.0, turn.deletion_s + SILENT_S - turn.tools.clock.now())
 
 
 def _take_over(server: OpenStackServer, ledger: Ledger) -> None:
