@@ -35,7 +35,10 @@ Source of the reasons: ``docs/reference/errors.md`` has an entry for each.
 from __future__ import annotations
 
 import copy
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
+
+MAX_RETRY_AFTER_S: Final = 300.0
+"""A service that asks for a longer pause, by mistake or to be left alone for a day, is asked again after this one."""
 
 
 class CapoError(Exception):
@@ -115,16 +118,16 @@ class RateLimitedError(RetryableError):
     """The cloud asks for fewer requests.
 
     Args:
-        retry_after_s: what the cloud said, None when it did not.
+        retry_after_s: what the cloud said, None when it did not; more than ``MAX_RETRY_AFTER_S`` is cut to it.
     """
 
     reason = "RateLimited"
-    advice = "The provider waits as long as the cloud asks."
+    advice = "The provider waits as long as the cloud asks, but no longer than five minutes."
     retry = ""
 
     def __init__(self, message: str, *, retry_after_s: float | None = None, request_id: str | None = None) -> None:
         super().__init__(message, request_id=request_id, status=429)
-        self.retry_after_s = retry_after_s
+        self.retry_after_s = None if retry_after_s is None else min(retry_after_s, MAX_RETRY_AFTER_S)
 
 
 class ConflictError(RetryableError):

@@ -21,6 +21,8 @@ class PendingResource(Model):
     """What the resource is to this object, such as `port-0`."""
     since: Timestamp
     """When creation was begun, RFC 3339, whole seconds."""
+    waited_seconds: Annotated[int, Schema(minimum=0)] | None = None
+    """For how many seconds nobody was creating it any more, as far as that was waited for and written down."""
 
 
 class ResourceRecord(Model):

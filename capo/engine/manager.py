@@ -57,8 +57,15 @@ Factory = Callable[[Tools, Callable[[Key], None]], Sequence[Controller]]
 class SystemClock:
     """The time of this machine."""
 
+    def __init__(self) -> None:
+        self._steady_s = time.time() - time.monotonic()
+
     def now(self) -> float:
-        """Return seconds since 1970."""
+        """Return steady seconds, which nobody sets: seconds since 1970 as this machine had them when it was made."""
+        return self._steady_s + time.monotonic()
+
+    def wall(self) -> float:
+        """Return seconds since 1970 as this machine has them now; they may be set at any time."""
         return time.time()
 
 
@@ -188,8 +195,7 @@ class Manager:
 
     async def _assemble(self) -> tuple[Router, Workers]:
         settings = self.settings
-        clock = SystemClock()
-        tools = Tools(self.kube, self._store, self._events, clock, settings, term_s=clock.now())
+        tools = Tools(self.kube, self._store, self._events, SystemClock(), settings)
         # In a thread: what controllers import takes seconds, and probes want an answer meanwhile.
         controllers = await threads.run(lambda: self.factory(tools, self._wake), name="controllers")
         queues = [(controller, self._queue(controller)) for controller in controllers]

@@ -30,10 +30,13 @@ class Sight(Protocol):
 
 
 class Clock(Protocol):
-    """Seconds since 1970, injected so that tests own time."""
+    """Time, injected so that tests own it."""
 
     def now(self) -> float:
-        """Return the current time."""
+        """Return steady seconds, by which all durations are counted: near those since 1970, and never set."""
+
+    def wall(self) -> float:
+        """Return seconds since 1970, for what people read: they may be set, so nothing is worked out from them."""
 
 
 @dataclass(frozen=True)
@@ -66,9 +69,7 @@ class CreateProtocol:
         """
         if (left_s := self._window_left_s(create)) > 0:
             return Wait(AmbiguousAnswerError.reason, _unanswered(create), after_s=left_s)
-        for role in create.roles:
-            self.ledger.intend(create.kind, role, self.clock.now())
-        self.save()
+        self._intend(create)
         made = self._call(create)
         for role, body in made.items():
             self.ledger.record(create.kind, role, body["id"])
@@ -81,13 +82,26 @@ class CreateProtocol:
         unanswered = (self.ledger.pending[role].since_s for role in create.roles if role in self.ledger.pending)
         return max((since_s + self.window_s - self.started_s for since_s in unanswered), default=0.0)
 
+    def _intend(self, create: Create) -> None:
+        """Have the intent stored; what is not is as it was before, also how long it was waited for."""
+        before = dict(self.ledger.pending)
+        self._note(create)
+        try:
+            self.save()
+        except BaseException:
+            self.ledger.pending = before
+            raise
+
+    def _note(self, create: Create) -> None:
+        for role in create.roles:
+            self.ledger.intend(create.kind, role, self.clock.now(), self.clock.wall())
+
     def _call(self, create: Create) -> Mapping[str, Mapping[str, Any]]:
         try:
             return create.call()
         except AmbiguousAnswerError as error:
             # The window begins when the answer is lost: a service that is slower than our limit still has the request.
-            for role in create.roles:
-                self.ledger.intend(create.kind, role, self.clock.now())
+            self._note(create)
             self.report(create, error)
             raise
         except CapoError as error:

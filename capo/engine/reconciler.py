@@ -17,6 +17,7 @@ from capo.engine.backoff import Backoff, Guard, pause_s
 from capo.engine.conditions import Condition
 from capo.engine.contest import Contest
 from capo.engine.protocol import CreateProtocol, deletion_window_left_s
+from capo.engine.seen import Seen
 from capo.engine.steps import (
     Create,
     Failed,
@@ -56,6 +57,7 @@ class Reconciler(Generic[S]):
         self.concurrency = subject.concurrency
         self._backoff = Backoff(tools.clock)
         self._contest = Contest()
+        self._seen = Seen()
         self._auth_failures: dict[Key, int] = {}
 
     def slot(self, key: Key) -> str | None:
@@ -80,6 +82,7 @@ class Reconciler(Generic[S]):
         if obj is None or names.DELETE_FOR_MOVE_ANNOTATION in (obj["metadata"].get("annotations") or {}):
             self._backoff.forget(key)
             self._contest.forget(key)
+            self._seen.forget(key)
             self._auth_failures.pop(key, None)
             return Result()
         if obj["metadata"].get("deletionTimestamp") and names.finalizer(key.kind.kind) not in _finalizers(obj):
@@ -114,7 +117,10 @@ class Reconciler(Generic[S]):
         except CapoError as error:
             return self._refused(key, writer, error, gate.conditions)
         self._auth_failures.pop(key, None)
-        return self._delete(turn, scope, writer) if turn.is_deleting else self._ensure(turn, scope, writer)
+        try:
+            return self._delete(turn, scope, writer) if turn.is_deleting else self._ensure(turn, scope, writer)
+        finally:
+            self._seen.keep(key, turn.obj, turn.ledger)
 
     def _abandon(self, writer: Writer) -> Result:
         """Remove the finalizer although something may be left in the cloud: an admin asked for it."""
@@ -126,7 +132,7 @@ class Reconciler(Generic[S]):
         return Result()
 
     def _tell_way_out(self, writer: Writer) -> None:
-        if told := abandoning.way_out(writer.obj, now_s=self.tools.clock.now()):
+        if told := abandoning.way_out(writer.obj, now_s=self.tools.clock.wall()):
             self.tools.events.emit(writer.obj, "Warning", "DeletionBlocked", told)
 
     def _begin(self, key: Key, writer: Writer) -> Turn | None:
@@ -136,7 +142,8 @@ class Reconciler(Generic[S]):
         annotations = metadata.get("annotations") or {}
         annotation = annotations.get(names.OWNER_ID_ANNOTATION)
         has_finalizer = names.finalizer(key.kind.kind) in _finalizers(writer.obj)
-        ledger = Ledger.read(writer.obj.get("status"), term_s=self.tools.term_s)
+        ledger = self._seen.ledger(key, writer.obj, now_s=started_s, window_s=self.tools.ambiguous_window_s)
+        deletion_s = self._seen.deletion_s(key, writer.obj, started_s)
         is_blank = not annotation and not ledger.records and not ledger.pending
         is_found = has_finalizer and is_blank
         is_taken_over = is_found or names.TAKEN_OVER_ANNOTATION in annotations
@@ -164,6 +171,7 @@ class Reconciler(Generic[S]):
             is_newborn=is_newborn,
             is_history_lost=has_lost_history and not is_newborn,
             is_taken_over=is_taken_over,
+            deletion_s=deletion_s,
         )
 
     def _is_minted(self, obj: Mapping[str, Any], ledger: Ledger) -> bool:
@@ -222,13 +230,15 @@ class Reconciler(Generic[S]):
         due_s = self._backoff.note(turn.key, writer.as_seen(), results, guard)
         report = self.subject.report(scope, results)
         held_s = None
+        self._note_waiting(turn)
         if not _only_looks(turn, writer, results):
             writer.spec(report.spec)
             held_s = self._write(turn, writer, results, report)
         if turn.is_taken_over and self.subject.is_recorded(scope, results):
             self._settle_takeover(turn, writer)
         self._after_failures(writer, results, guard)
-        return Result(requeue_after_s=_soonest(due_s, report.after_s, held_s, *_waits(results)))
+        after_s = _soonest(report.after_s, held_s, self._waiting_due_s(turn))
+        return Result(requeue_after_s=_soonest(due_s, after_s, *_waits(results)))
 
     def _delete(self, turn: Turn, scope: S, writer: Writer) -> Result:
         guard = self._backoff.guard_of(turn.key, writer.obj)
@@ -246,14 +256,27 @@ class Reconciler(Generic[S]):
         report = self.subject.report(scope, results)
         has_failed = any(isinstance(result, Failed) for result in results.values())
         is_silent = (report.silent_s > 0 and not has_failed) or _only_looks(turn, writer, results)
-        held_s = None if is_silent else self._write(turn, writer, results, report, deleting=True)
+        has_waited = self._note_waiting(turn)
+        held_s = None
+        if has_waited or not is_silent:
+            held_s = self._write(turn, writer, results, report, is_trifling=not has_waited)
         self._after_failures(writer, results, guard)
         if has_failed:
             self._tell_way_out(writer)
         speaks_s = report.silent_s if is_silent and report.silent_s > 0 else None
         # A window that is over has nothing more to wait for: what is left is waited for by its own step.
         window_s = left_s if left_s > 0 else None
-        return Result(requeue_after_s=_soonest(due_s, report.after_s, window_s, speaks_s, held_s, *_waits(results)))
+        noted_s = self._waiting_due_s(turn)
+        after_s = _soonest(report.after_s, window_s, noted_s, speaks_s, held_s)
+        return Result(requeue_after_s=_soonest(due_s, after_s, *_waits(results)))
+
+    def _note_waiting(self, turn: Turn) -> bool:
+        now_s, window_s = self.tools.clock.now(), self.tools.ambiguous_window_s
+        return turn.ledger.note_waiting(now_s, window_s=window_s)
+
+    def _waiting_due_s(self, turn: Turn) -> float | None:
+        now_s, window_s = self.tools.clock.now(), self.tools.ambiguous_window_s
+        return turn.ledger.waiting_due_s(now_s, window_s=window_s)
 
     def _settle_takeover(self, turn: Turn, writer: Writer) -> None:
         """Store the records and note that they are all: from now on records and stamps decide."""
@@ -286,13 +309,18 @@ class Reconciler(Generic[S]):
         )
 
     def _write(
-        self, turn: Turn, writer: Writer, results: Results, report: Report, *, deleting: bool = False
+        self, turn: Turn, writer: Writer, results: Results, report: Report, *, is_trifling: bool = False
     ) -> float | None:
-        plan = self.subject.plan
+        """Write what a pass found out.
+
+        Args:
+            is_trifling: a change of the records alone is not worth a write.
+        """
+        plan, deleting = self.subject.plan, turn.is_deleting
         ready = _deleting_summary(plan, results) if deleting else conditions.summary(plan, results)
         steps = conditions.of_removal(plan, results) if deleting else conditions.of_results(plan, results)
         shown = [*_authentication(results), *steps, *([ready] if ready else []), *report.conditions]
-        now_s = self.tools.clock.now()
+        now_s = self.tools.clock.wall()
 
         def wanted(status: Mapping[str, Any]) -> Mapping[str, Any]:
             merged = conditions.merged(
@@ -306,7 +334,7 @@ class Reconciler(Generic[S]):
             resources = {**own.pop("resources", {}), **turn.ledger.to_status()}
             is_blank = not any(resources.values()) and "resources" not in status
             # A record less is not worth a write: what is gone is found to be gone again.
-            is_trifle = deleting and not difference(status, own)
+            is_trifle = is_trifling and not difference(status, own)
             return own if is_blank or is_trifle else {**own, "resources": resources}
 
         held_s = writer.report(wanted)
@@ -336,7 +364,7 @@ class Reconciler(Generic[S]):
         if not shown:
             return False
         before = writer.obj
-        now_s = self.tools.clock.now()
+        now_s = self.tools.clock.wall()
         writer.status(
             lambda status: {
                 "conditions": conditions.merged(
@@ -369,7 +397,7 @@ def _only_looks(turn: Turn, writer: Writer, results: Results) -> bool:
     """
     is_looking = any(isinstance(result, Unseen) for result in results.values())
     is_telling = any(isinstance(result, Wait | Failed) for result in results.values())
-    is_saved = turn.ledger.to_status() == Ledger.read(writer.obj.get("status"), term_s=turn.tools.term_s).to_status()
+    is_saved = turn.ledger == Ledger.read(writer.obj.get("status"))
     return is_looking and not is_telling and is_saved
 
 

@@ -23,7 +23,6 @@ class Tools:
     """What every controller shares: the API server, the store of watched objects, events, time and settings.
 
     Args:
-        term_s: when this process began to act, seconds since 1970: whatever another one began, it began before.
         minted: owner ids of objects that controllers create with one, as the OpenStackServer of a machine.
     """
 
@@ -32,7 +31,6 @@ class Tools:
     events: Events
     clock: Clock
     settings: Settings = field(default_factory=Settings)
-    term_s: float = 0.0
     minted: MintedOwners = field(default_factory=MintedOwners)
 
     @property
@@ -58,7 +56,8 @@ class Turn:
         is_newborn: the owner id was made in this pass: nothing in the cloud can carry it yet.
         is_history_lost: the object has an owner id and no status of ours, as after a move: what was begun is not known.
         is_taken_over: the finalizer was there and our annotation was not: another provider made its resources.
-        started_s: when the pass began, seconds since 1970.
+        started_s: when the pass began, steady seconds.
+        deletion_s: when this process first saw that the object's deletion was asked for, steady seconds.
     """
 
     key: Key
@@ -71,6 +70,7 @@ class Turn:
     is_newborn: bool = False
     is_history_lost: bool = False
     is_taken_over: bool = False
+    deletion_s: float = 0.0
 
     @property
     def is_deleting(self) -> bool:

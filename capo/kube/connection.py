@@ -229,4 +229,6 @@ def _from_plugin(plugin: Mapping[str, Any], folder: Path) -> Token:
 def _lifetime_s(expiration: str | None) -> float:
     if not expiration:
         return float("inf")
-    return datetime.fromisoformat(expiration).timestamp() - time.time() - TOKEN_LIFETIME_S
+    left_s = datetime.fromisoformat(expiration).timestamp() - time.time() - TOKEN_LIFETIME_S
+    # It was handed out just now: where it seems to be over, the clock of this machine is ahead.
+    return max(left_s, TOKEN_LIFETIME_S)

@@ -6,7 +6,6 @@ the engine, and the observer's lists to :mod:`capo.openstack.observer`.
 
 from __future__ import annotations
 
-import email.utils
 import logging
 import re
 import threading
@@ -22,6 +21,7 @@ from keystoneauth1.session import Session
 
 from capo.errors import AmbiguousAnswerError, CapoError, CloudUnavailableError, IdentityError, NotFoundError
 from capo.openstack import faults
+from capo.openstack.ages import Ages
 from capo.openstack.identity import Credentials
 from capo.openstack.kinds import KINDS
 from capo.openstack.lookups import Lookups
@@ -52,10 +52,10 @@ class _Extras(TypedDict, total=False):
 
 
 class Clock(Protocol):
-    """Seconds since 1970, injected so that tests own time."""
+    """Time, injected so that tests own it."""
 
     def now(self) -> float:
-        """Return the current time."""
+        """Return steady seconds, by which all durations are counted: nobody sets them."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,10 @@ class Cloud:
         self.fingerprint = credentials.fingerprint
         self.fence = fence
         self.clock = clock
+        self.ages = Ages(clock.now)
         self.lookups = Lookups(clock.now)
         self.observer = Observer(self, clock.now, wake)
-        self._auth = credentials.plugin()
+        self._auth = credentials.plugin(clock.now)
         self._session = Session(
             auth=self._auth, session=http, user_agent=USER_AGENT, verify=credentials.verifies, redirect=3
         )
@@ -277,6 +278,7 @@ class Cloud:
             raise faults.of_response(service, response)
         if response.status_code >= 300:
             raise _misplaced(service, method, response)
+        self.ages.note(service, response.headers.get("Date", ""))
         return response
 
     def _access(self) -> Any:
@@ -402,10 +404,7 @@ def _next_page(body: Body, key: str) -> dict[str, str] | None:
 
 
 def _date_s(response: requests.Response) -> float | None:
-    try:
-        return email.utils.parsedate_to_datetime(response.headers.get("Date", "")).timestamp()
-    except (TypeError, ValueError):
-        return None
+    return faults.date_s(response.headers.get("Date", ""))
 
 
 @dataclass

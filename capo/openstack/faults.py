@@ -12,7 +12,6 @@ import enum
 import json
 import re
 import ssl
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
@@ -43,6 +42,8 @@ _SHAPES: Final[Mapping[str, tuple[tuple[frozenset[str], str], ...]]] = {
 """By service: the fields of a fault, and the field of the body that holds it, empty for the body itself."""
 _UNROUTED: Final = "The resource could not be found."
 """WebOb's own sentence, which each service uses for a path that it does not have."""
+UNDATED_S: Final = 30.0
+"""The pause after an answer that asks to wait until a date and does not tell its own."""
 
 
 @dataclass(frozen=True)
@@ -329,9 +330,20 @@ def _retry_after_s(response: requests.Response) -> float | None:
     text = response.headers.get("Retry-After", "")
     if re.fullmatch(r"\d{1,9}", text):
         return float(text)
-    with contextlib.suppress(TypeError, ValueError):
-        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
-    return None
+    until_s = date_s(text)
+    if until_s is None:
+        return None
+    # A date is one of the sender's clock, which need not go as ours does.
+    answered_s = date_s(response.headers.get("Date", ""))
+    return UNDATED_S if answered_s is None else max(0.0, until_s - answered_s)
+
+
+def date_s(text: str) -> float | None:
+    """Return an HTTP date in seconds since 1970, None when it is none."""
+    try:
+        return email.utils.parsedate_to_datetime(text).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None
 
 
 def of_exception(error: Exception, *, method: str, service: str) -> CapoError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import ssl
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,8 +17,10 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import yaml
-from keystoneauth1 import plugin
+from keystoneauth1.access.access import STALE_TOKEN_DURATION, AccessInfo
 from keystoneauth1.identity import generic, v3
+from keystoneauth1.identity.base import BaseIdentityPlugin
+from keystoneauth1.session import Session
 
 from capo.errors import IdentityError
 
@@ -94,31 +97,53 @@ class Credentials:
         """Whether servers' certificates are checked."""
         return bool(self.entry["verify"])
 
-    def plugin(self) -> plugin.BaseAuthPlugin:
-        """Return a fresh plugin that fetches tokens and renews them."""
+    def plugin(self, now: Callable[[], float] = time.monotonic) -> BaseIdentityPlugin:
+        """Return a fresh plugin that fetches tokens and renews them.
+
+        Args:
+            now: steady seconds, by which a token's lifetime is counted.
+        """
         auth = dict(self.entry["auth"])
-        return _PLUGINS[self.entry["auth_type"]](auth.pop("auth_url"), auth)
+        made = _PLUGINS[self.entry["auth_type"]](auth.pop("auth_url"), auth)
+        fetch = made.get_auth_ref
+        made.get_auth_ref = lambda session, **more: _counted(fetch, session, now, more)
+        return made
 
 
-def _password(auth_url: str, auth: dict[str, str]) -> plugin.BaseAuthPlugin:
+def _counted(
+    fetch: Callable[..., AccessInfo], session: Session, now: Callable[[], float], more: Mapping[str, Any]
+) -> AccessInfo:
+    """Fetch a token that expires by a steady clock.
+
+    The SDK compares its end with the time of this machine: one that is an hour ahead has each request fetch a token.
+    """
+    began_s = now()
+    access = fetch(session, **more)
+    if access.issued is not None and access.expires is not None:
+        ends_s = began_s + (access.expires - access.issued).total_seconds()
+        access.will_expire_soon = lambda margin_s=STALE_TOKEN_DURATION: now() + margin_s > ends_s
+    return access
+
+
+def _password(auth_url: str, auth: dict[str, str]) -> BaseIdentityPlugin:
     password = auth.pop("password")
     if _is_v3(auth_url):
         return v3.Password(auth_url, password, **auth)
     return generic.Password(auth_url, password=password, **auth)
 
 
-def _token(auth_url: str, auth: dict[str, str]) -> plugin.BaseAuthPlugin:
+def _token(auth_url: str, auth: dict[str, str]) -> BaseIdentityPlugin:
     token = auth.pop("token")
     return v3.Token(auth_url, token, **auth) if _is_v3(auth_url) else generic.Token(auth_url, token=token, **auth)
 
 
-def _application_credential(auth_url: str, auth: dict[str, str]) -> plugin.BaseAuthPlugin:
+def _application_credential(auth_url: str, auth: dict[str, str]) -> BaseIdentityPlugin:
     return v3.ApplicationCredential(
         auth_url if _is_v3(auth_url) else f"{auth_url}/v3", auth.pop("application_credential_secret"), **auth
     )
 
 
-_PLUGINS: Final[Mapping[str, Callable[[str, dict[str, str]], plugin.BaseAuthPlugin]]] = {
+_PLUGINS: Final[Mapping[str, Callable[[str, dict[str, str]], BaseIdentityPlugin]]] = {
     "password": _password,
     "v3password": _password,
     "token": _token,

@@ -50,10 +50,10 @@ AFTERMATH_GRID_S: Final = 30.0
 
 
 class Clock(Protocol):
-    """Seconds since 1970, injected so that tests own time."""
+    """Time, injected so that tests own it."""
 
     def now(self) -> float:
-        """Return the current time."""
+        """Return steady seconds, by which all durations are counted: nobody sets them."""
 
 
 class Observed:

@@ -76,7 +76,7 @@ class Observer:
     """The lists of one project; thread safe.
 
     Args:
-        now: seconds since 1970.
+        now: steady seconds, by which everything is counted: nobody sets them.
         wake: called with a key, never while a lock is held.
     """
 

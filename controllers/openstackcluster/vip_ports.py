@@ -27,7 +27,7 @@ class LeftBehind:
     """A port without its load balancer.
 
     Args:
-        age_s: by the clock of the cloud, where it tells its time.
+        age_s: by the clock of the cloud; since this process first saw it where the cloud does not tell its time.
     """
 
     body: Resource
@@ -46,8 +46,8 @@ def left_behind(scope: ClusterScope, network_id: str) -> list[LeftBehind]:
         return []
     living = [body for body in load_balancer.list_all(scope.cloud) if body["provisioning_status"] != "DELETED"]
     used = {body["id"] for body in living} | {body["vip_port_id"] for body in living}
-    now_s = scope.turn.started_s if listing.cloud_s is None else listing.cloud_s
-    return [LeftBehind(body, now_s - _born_s(body)) for body in candidates if not used & {_device(body), body["id"]}]
+    loose = [body for body in candidates if not used & {_device(body), body["id"]}]
+    return [LeftBehind(body, scope.cloud.ages.age_s("network", body["id"], body["created_at"])) for body in loose]
 
 
 def _may_be_left_behind(scope: ClusterScope, body: Resource) -> bool:

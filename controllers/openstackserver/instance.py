@@ -5,7 +5,6 @@ What its states mean is in machines.md 1.13 of the behaviour reference.
 
 from __future__ import annotations
 
-import datetime
 from typing import Final
 
 from capo.controllers.openstackserver import drift, nova_faults, resolve, traces, upstream, volumes, wanted
@@ -125,7 +124,7 @@ def _left_to_build_s(scope: ServerScope, found: Resource) -> float:
     limit_s = scope.turn.tools.settings.instance_create_timeout_s
     if not (created := found.get("created")):
         return limit_s
-    left_s = datetime.datetime.fromisoformat(created).timestamp() + limit_s - scope.turn.started_s
+    left_s = limit_s - scope.cloud.ages.age_s("compute", found["id"], created)
     if left_s < 0:
         raise ServerFailedError(found["id"], fault=f"the server is in BUILD for more than {limit_s:.0f} s")
     return left_s + 1.0
@@ -202,7 +201,7 @@ def _ask_for_deletion(scope: ServerScope, body: Resource) -> BlockedError | None
     if is_going and is_under_way:
         return None
     _delete(scope, body)
-    scope.sightings.note(body["id"], _DELETION, f"{way} {fault}", now_s=scope.turn.started_s)
+    scope.sightings.note(body["id"], _DELETION, f"{way} {fault}", now_s=scope.turn.tools.clock.wall())
     _look_for_its_end(scope, body)
     return _failed_deletion(body) if was_asked else None
 

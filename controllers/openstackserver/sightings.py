@@ -11,7 +11,8 @@ class Sighting:
     """A field as it was seen last.
 
     Args:
-        changed_s: when this value was first seen after another one, seconds since 1970; None if it never changed.
+        changed_s: when this value was first seen after another one, seconds since 1970, for people; None if it never
+            changed.
         is_news: this look was the first to see the value.
     """
 

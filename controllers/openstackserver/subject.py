@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -81,8 +80,7 @@ def _marks(scope: ServerScope) -> Iterator[tuple[str, namesakes.Fits]]:
 def _silent_s(scope: ServerScope) -> float:
     """Return for how long a deletion need not be told of: most are over before that, and owners tell of them anyway."""
     turn = scope.turn
-    asked_s = datetime.datetime.fromisoformat(turn.obj["metadata"]["deletionTimestamp"]).timestamp()
-    left_s = asked_s + SILENT_S - turn.tools.clock.now()
+    left_s = turn.deletion_s + SILENT_S - turn.tools.clock.now()
     return max(0.0, left_s, scope.observed.end_in_s("server", scope.known_server_id or ""))
 
 

@@ -67,7 +67,7 @@ def refuse_wiped(scope: ServerScope, found: Resource) -> None:
         return
     noticed = scope.sightings.last(found["id"], _WIPED) or _shown_as_wiped(scope) or _found_wiped(scope, found)
     if noticed:
-        now_s = scope.turn.started_s
+        now_s = scope.turn.tools.clock.wall()
         scope.sightings.note(found["id"], _WIPED, noticed, now_s=now_s)
         scope.sightings.note(found["id"], _LAUNCHED, str(found.get(_LAUNCHED)), now_s=now_s)
         raise ServerRebuiltError(found["id"], fault=f"{_WIPED_WORDS}{noticed}")
@@ -85,7 +85,7 @@ def _found_wiped(scope: ServerScope, found: Resource) -> str | None:
     That Nova cannot be asked is no fault of the server: the next pass asks again.
     """
     server_id, launched, seen = found["id"], found.get(_LAUNCHED), scope.sightings
-    before, now_s = seen.last(server_id, _LAUNCHED), scope.turn.started_s
+    before, now_s = seen.last(server_id, _LAUNCHED), scope.turn.tools.clock.wall()
     if before and launched and launched != before and not seen.last(server_id, _UNEXPLAINED):
         seen.note(server_id, _UNEXPLAINED, before, now_s=now_s)
     since = seen.last(server_id, _UNEXPLAINED)
@@ -113,7 +113,8 @@ def _told(scope: ServerScope, found: Resource) -> Iterator[str]:
     shown = conditions.find((scope.turn.obj.get("status") or {}).get("conditions") or (), "InstanceReady") or {}
     for trace in _TRACES:
         value = found.get(trace.field)
-        seen = scope.sightings.note(found["id"], trace.field, value, now_s=scope.turn.started_s) if value else None
+        now_s = scope.turn.tools.clock.wall()
+        seen = scope.sightings.note(found["id"], trace.field, value, now_s=now_s) if value else None
         if seen is None or seen.changed_s is None:
             yield from trace.sentences(shown.get("message", ""))
             continue

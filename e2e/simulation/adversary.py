@@ -167,6 +167,15 @@ def _kill(story: Story, wanted: Json) -> None:
     story.kill(wanted["down_s"])
 
 
+def _crash_loop_values(source: random.Random, _shape: Shape) -> Json:
+    return {"every_s": source.choice((15.0, 20.0, 30.0, 50.0)), "times": source.choice((4, 8, 16))}
+
+
+@feature("crash-loop", _drawn("crash-loop", _crash_loop_values))
+def _crash_loop(story: Story, wanted: Json) -> None:
+    story.crash_loop(wanted["every_s"], wanted["times"])
+
+
 @feature("freeze", _drawn("freeze", lambda source, _: {"for_s": round(source.uniform(1, WINDOW_SHARE_S), 1)}))
 def _freeze(story: Story, wanted: Json) -> None:
     story.manager.freeze(wanted["for_s"])

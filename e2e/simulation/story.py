@@ -284,6 +284,11 @@ class Story:
         self.manager.kill()
         self.scheduler.after(down_s, lambda: None if self.manager.is_running else self.manager.start())
 
+    def crash_loop(self, every_s: float, times: int) -> None:
+        """Kill the manager again and again, and start it again at once."""
+        for number in range(times):
+            self.scheduler.after(number * every_s, lambda: None if self.is_calm else self.kill(0.0))
+
     def second_manager(self, for_s: float, *, is_standby: bool) -> None:
         """Run a second manager beside the first for a while; a standby takes part in the election."""
         if is_standby != self.plan.tuning.leader_elect:

@@ -162,9 +162,14 @@ class FakeClock:
 
     def __init__(self, now_s: float = 1_800_000_000.0) -> None:
         self.now_s = now_s
+        self.set_by_s = 0.0
 
     def now(self) -> float:
         return self.now_s
+
+    def wall(self) -> float:
+        """Return the time as somebody may have set it."""
+        return self.now_s + self.set_by_s
 
     def advance(self, seconds: float) -> None:
         self.now_s += seconds

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from capo.engine.protocol import CreateProtocol, deletion_window_left_s
+from capo.engine.seen import Seen
 from capo.engine.steps import Create, Wait
 from capo.engine.tests.fake_kube import FakeClock
+from capo.engine.tests.toy import KEY
 from capo.errors import AmbiguousAnswerError, CapoError, ForbiddenError
 from capo.ledger import Ledger
 
@@ -38,9 +41,11 @@ class World:
         self.sight = Sight()
         self.stored: dict[str, Any] = stored or {}
         self.reports: list[object] = []
+        self.seen = Seen()
 
     def protocol(self) -> CreateProtocol:
-        ledger = Ledger.read({"resources": self.stored})
+        obj = {"metadata": {"uid": "1"}, "status": {"resources": self.stored}}
+        ledger = self.seen.ledger(KEY, obj, now_s=self.clock.now(), window_s=WINDOW_S)
 
         def save() -> None:
             self.stored = dict(ledger.to_status())
@@ -55,6 +60,11 @@ class World:
             lambda _, outcome: self.reports.append(outcome),
         )
 
+    def end(self, protocol: CreateProtocol) -> None:
+        """End the pass as the engine does."""
+        protocol.save()
+        self.seen.keep(KEY, {"metadata": {"uid": "1"}}, protocol.ledger)
+
     def pending(self) -> list[str]:
         return [entry["role"] for entry in self.stored.get("pending", [])]
 
@@ -64,6 +74,13 @@ def refuse(error: Exception) -> Create:
         raise error
 
     return Create("port", ("port-0",), call)
+
+
+def lose_the_answer(world: World) -> None:
+    protocol = world.protocol()
+    with pytest.raises(AmbiguousAnswerError):
+        protocol.carry_out(refuse(AmbiguousAnswerError("cut")))
+    world.end(protocol)
 
 
 def test_the_intent_is_stored_before_the_call_and_the_id_is_recorded_after_it() -> None:
@@ -114,25 +131,12 @@ def test_the_window_begins_when_the_answer_is_lost_and_not_when_the_call_began()
 
     with pytest.raises(AmbiguousAnswerError):
         protocol.carry_out(Create("port", ("port-0",), call))
-    protocol.save()
+    world.end(protocol)
 
     world.clock.now_s += WINDOW_S - 1
     again = world.protocol()
     assert isinstance(again.carry_out(Create("port", ("port-0",), lambda: {"port-0": {"id": "b"}})), Wait)
     assert deletion_window_left_s(again.ledger, now_s=world.clock.now(), window_s=WINDOW_S) == pytest.approx(1, abs=1)
-
-
-def test_the_window_of_a_create_that_died_with_its_process_begins_with_the_term_of_the_next_one() -> None:
-    ledger = Ledger()
-    ledger.intend("port", "port-0", 1_800_000_000.0)
-    status = {"resources": ledger.to_status()}
-
-    def left_s(term_s: float) -> float:
-        read = Ledger.read(status, term_s=term_s)
-        return deletion_window_left_s(read, now_s=1_800_000_055.0, window_s=WINDOW_S)
-
-    assert left_s(term_s=1_800_000_050.0) == WINDOW_S - 5.0
-    assert left_s(term_s=1_799_999_000.0) == WINDOW_S - 55.0
 
 
 def test_a_bug_in_the_call_leaves_the_intent() -> None:
@@ -146,8 +150,7 @@ def test_a_bug_in_the_call_leaves_the_intent() -> None:
 
 def test_within_the_window_nothing_is_made_again() -> None:
     world = World()
-    with pytest.raises(AmbiguousAnswerError):
-        world.protocol().carry_out(refuse(AmbiguousAnswerError("cut")))
+    lose_the_answer(world)
     world.clock.advance(WINDOW_S - 1)
 
     outcome = world.protocol().carry_out(refuse(AssertionError("must not be called")))
@@ -158,8 +161,7 @@ def test_within_the_window_nothing_is_made_again() -> None:
 
 def test_a_pass_that_began_within_the_window_does_not_create_after_its_end() -> None:
     world = World()
-    with pytest.raises(AmbiguousAnswerError):
-        world.protocol().carry_out(refuse(AmbiguousAnswerError("cut")))
+    lose_the_answer(world)
     world.clock.advance(WINDOW_S - 1)
     protocol = world.protocol()
     world.clock.advance(2)
@@ -169,8 +171,7 @@ def test_a_pass_that_began_within_the_window_does_not_create_after_its_end() -> 
 
 def test_after_the_window_it_is_made_with_a_new_intent() -> None:
     world = World()
-    with pytest.raises(AmbiguousAnswerError):
-        world.protocol().carry_out(refuse(AmbiguousAnswerError("cut")))
+    lose_the_answer(world)
     world.clock.advance(WINDOW_S + 1)
     protocol = world.protocol()
 
@@ -216,12 +217,18 @@ def test_the_finalizer_stays_while_an_unanswered_create_may_take_effect() -> Non
     assert deletion_window_left_s(Ledger(), now_s=0.0, window_s=60.0) == 0.0
 
 
-def test_a_ledger_survives_the_way_through_the_status_and_rounds_times_up() -> None:
-    ledger = Ledger()
-    ledger.intend("port", "port-0", 1_800_000_000.4)
-    ledger.record("server", "server", "id")
+def test_an_intent_that_could_not_be_stored_leaves_the_one_before_with_what_was_waited_for() -> None:
+    world = World()
+    lose_the_answer(world)
+    world.clock.advance(WINDOW_S + 1)
+    protocol = world.protocol()
+    before = dict(protocol.ledger.pending)
 
-    read = Ledger.read({"resources": ledger.to_status()})
+    def fail() -> None:
+        raise ConnectionError
 
-    assert read.id_of("server") == "id"
-    assert read.pending["port-0"].since_s == 1_800_000_001.0
+    with pytest.raises(ConnectionError):
+        replace(protocol, save=fail).carry_out(refuse(AssertionError("must not be called")))
+
+    assert protocol.ledger.pending == before
+    assert protocol.ledger.pending["port-0"].since_s == before["port-0"].since_s

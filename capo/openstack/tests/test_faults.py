@@ -10,6 +10,7 @@ import urllib3
 from keystoneauth1 import exceptions as sdk
 
 from capo import errors
+from capo.engine.backoff import pause_s
 from capo.openstack import faults
 from capo.openstack.faults import Absence
 
@@ -122,11 +123,33 @@ def test_a_service_that_names_a_time_did_not_look_at_the_request(status: int) ->
     assert error.retry_after_s == 17
 
 
-def test_a_time_may_be_named_as_a_date() -> None:
-    error = faults.of_response("compute", response(429, "x", Retry_After="Wed, 21 Oct 2015 07:28:00 GMT"))
+@pytest.mark.parametrize(
+    ("until", "date", "pause_s"),
+    [
+        pytest.param("Wed, 21 Oct 2015 07:28:40 GMT", {"Date": "Wed, 21 Oct 2015 07:28:00 GMT"}, 40, id="later"),
+        pytest.param("Wed, 21 Oct 2015 07:28:00 GMT", {"Date": "Wed, 21 Oct 2015 07:28:40 GMT"}, 0, id="over"),
+        pytest.param("Wed, 21 Oct 2115 07:28:00 GMT", {}, 30, id="the answer has no date of its own"),
+    ],
+)
+def test_a_time_that_is_named_as_a_date_is_one_of_the_clock_that_the_answer_shows(
+    until: str, date: dict[str, str], pause_s: float
+) -> None:
+    error = faults.of_response("compute", response(429, "x", Retry_After=until, **date))
 
     assert isinstance(error, errors.RateLimitedError)
-    assert error.retry_after_s == 0
+    assert error.retry_after_s == pause_s
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("asked", ["86400", "Thu, 22 Oct 2015 07:28:00 GMT"])
+def test_a_service_that_asks_to_wait_for_a_day_is_obeyed_for_five_minutes(status: int, asked: str) -> None:
+    answer = response(status, "busy", Retry_After=asked, Date="Wed, 21 Oct 2015 07:28:00 GMT")
+
+    error = faults.of_response("compute", answer)
+
+    assert isinstance(error, errors.RateLimitedError)
+    assert error.retry_after_s == errors.MAX_RETRY_AFTER_S == 300
+    assert pause_s(error, 1) == 300
 
 
 def test_the_request_id_and_the_words_are_kept() -> None:

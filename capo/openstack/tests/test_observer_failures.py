@@ -75,14 +75,17 @@ def test_a_failure_of_long_ago_says_nothing(cloud: FakeCloud) -> None:
     assert cloud.observer.error("port") is None
 
 
-def test_the_cloud_may_ask_for_a_longer_pause(cloud: FakeCloud) -> None:
-    cloud.error = RateLimitedError("slowly", retry_after_s=30)
+@pytest.mark.parametrize(("asked_s", "pause_s"), [(30, 30), (86_400, 300)])
+def test_the_cloud_may_ask_for_a_longer_pause_of_five_minutes_at_most(
+    cloud: FakeCloud, asked_s: float, pause_s: float
+) -> None:
+    cloud.error = RateLimitedError("slowly", retry_after_s=asked_s)
     cloud.observer.demand("port", "a")
     cloud.run()
 
     cloud.observer.demand("port", "a")
 
-    assert cloud.observer.next_due_s() == pytest.approx(cloud.clock.now() + 30)
+    assert cloud.observer.next_due_s() == pytest.approx(cloud.clock.now() + pause_s)
 
 
 def test_a_fault_of_the_program_does_not_end_the_observer(cloud: FakeCloud, caplog: pytest.LogCaptureFixture) -> None:

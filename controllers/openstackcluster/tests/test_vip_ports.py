@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import pytest
 
+from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
 from capo.controllers.openstackcluster.tests.world import BALANCER, MANAGED, World
+from capo.engine import conditions
+from capo.kube.kinds import OPENSTACK_CLUSTER
 
 OCTAVIA = "/load-balancer/v2.0/lbaas"
 
@@ -101,3 +105,23 @@ def test_a_proxy_that_answers_404_for_octavia_costs_no_other_owner_a_vip_port(wo
     world.settle(for_s=200)
 
     assert theirs["vip_port_id"] in [body["id"] for body in vip_ports(world)]
+
+
+@pytest.mark.parametrize("by_s", [-3600.0, 3600.0], ids=["behind", "ahead"])
+def test_a_vip_port_is_young_by_the_clock_of_the_cloud(world: World, by_s: float) -> None:
+    world.cloud._started_wall += datetime.timedelta(seconds=by_s)
+    limit_listeners(world, 0)
+    world.place(**MANAGED, **BALANCER)
+    created = conditions.timestamp(world.cloud.now().timestamp())
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"creationTimestamp": created}})
+    world.settle(for_s=10)
+    left = [port["id"] for port in vip_ports(world)]
+
+    world.remove()
+    world.settle(for_s=30)
+    assert left
+    assert [port["id"] for port in vip_ports(world)] == left
+
+    world.settle(for_s=270)
+    assert world.is_gone()
+    assert world.made() == {}

@@ -1,0 +1,57 @@
+"""What this process saw of each object, and when by its own steady clock: dates in a status are of other clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from capo.kube.kinds import Key
+from capo.ledger import Ledger, Pending
+
+Object = Mapping[str, Any]
+
+
+@dataclass
+class _Sight:
+    uid: str
+    pending: Mapping[str, Pending] = field(default_factory=dict)
+    deletion_s: float | None = None
+
+
+@dataclass
+class Seen:
+    """The objects of one kind; passes over one object never overlap."""
+
+    _sights: dict[Key, _Sight] = field(default_factory=dict)
+
+    def ledger(self, key: Key, obj: Object, *, now_s: float, window_s: float) -> Ledger:
+        """Return the ledger of an object's status; a pending create that is new to this process counts from now."""
+        sight = self._of(key, obj)
+        ledger = Ledger.read(obj.get("status"), now_s=now_s, window_s=window_s, known=sight.pending)
+        self.keep(key, obj, ledger)
+        return ledger
+
+    def keep(self, key: Key, obj: Object, ledger: Ledger) -> None:
+        """Remember what a pass left pending, for the next one."""
+        self._of(key, obj).pending = dict(ledger.pending)
+
+    def deletion_s(self, key: Key, obj: Object, now_s: float) -> float:
+        """Return when this process first saw that the object's deletion was asked for; now when it was not."""
+        sight = self._of(key, obj)
+        if not obj["metadata"].get("deletionTimestamp"):
+            return now_s
+        if sight.deletion_s is None:
+            sight.deletion_s = now_s
+        return sight.deletion_s
+
+    def forget(self, key: Key) -> None:
+        """The object is gone."""
+        self._sights.pop(key, None)
+
+    def _of(self, key: Key, obj: Object) -> _Sight:
+        uid = str(obj["metadata"].get("uid"))
+        sight = self._sights.get(key)
+        if sight is None or sight.uid != uid:
+            sight = self._sights[key] = _Sight(uid)
+        return sight
