@@ -17,7 +17,7 @@ from capo import names
 from capo.contract import references
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role, trunk_role, volume_role
 from capo.engine.steps import Resource
-from capo.errors import BlockedError, CapoError, NotYetObserved
+from capo.errors import BlockedError, CapoError, ForeignResourceError, NotYetObserved
 from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.openstack import extension
 
@@ -45,7 +45,7 @@ def record(scope: ServerScope) -> None:
         _refuse_namesakes(scope)
     for kind in _PARTS:
         for role in _marks(scope, kind):
-            find(scope, kind, role)
+            _own(scope, kind, role)
 
 
 def is_recorded(scope: ServerScope) -> bool:
@@ -72,8 +72,18 @@ def id_that_machine_knows(scope: ServerScope) -> str | None:
     return str(machine["spec"].get("providerID") or "").rpartition("/")[2] or None
 
 
+def _own(scope: ServerScope, kind: str, role: str) -> Resource | None:
+    """Return the resource of a role; what is somebody else's does not hold up a deletion and is left alone."""
+    try:
+        return find(scope, kind, role)
+    except ForeignResourceError:
+        if scope.turn.is_deleting:
+            return None
+        raise
+
+
 def _server(scope: ServerScope) -> Resource | None:
-    return find(scope, "server", SERVER_ROLE)
+    return _own(scope, "server", SERVER_ROLE)
 
 
 def _refuse_namesakes(scope: ServerScope) -> None:

@@ -215,6 +215,25 @@ def test_a_server_of_the_name_that_the_status_does_not_name_is_left_alone(stage:
     assert set(stage.inventory()["servers"]) == {twin}
 
 
+@pytest.mark.parametrize("kind", ["servers", "ports"])
+def test_what_the_status_names_and_another_owner_stamped_stays_and_holds_up_nothing(stage: Stage, kind: str) -> None:
+    hand_over(stage, WITH_STATUS)
+    stamp = str(names.Stamp("a" * 13, "server" if kind == "servers" else "port-0"))
+    changes: dict[str, Any] = {"tags": [stamp]} if kind == "servers" else {"description": f"[{stamp}]"}
+    table = stage.cloud.table("compute" if kind == "servers" else "network", kind)
+    body = table[server(stage)["id"] if kind == "servers" else port(stage)["id"]]
+    stage.simulator.call(lambda: body.update(changes))
+    if kind == "servers":
+        stage.member.ask("DELETE", f"/compute/v2.1/servers/{body['id']}/os-interface/{port(stage)['id']}")
+        stage.clock.advance(60)
+
+    stage.delete(KIND, "s")
+    stage.settle(for_s=300)
+
+    assert not stage.exists(KIND, "s")
+    assert body["id"] in stage.inventory()[kind]
+
+
 def namesake_of_the_server(stage: Stage) -> str:
     """Have another server of the same name; return its id."""
     table = stage.cloud.table("compute", "servers")
