@@ -15,9 +15,10 @@ from typing import Any, Final
 
 from capo import names
 from capo.contract import references
+from capo.controllers.openstackserver import wanted
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role, trunk_role, volume_role
 from capo.engine.steps import Resource
-from capo.errors import BlockedError, CapoError, ForeignResourceError, NotYetObserved
+from capo.errors import BlockedError, CapoError, CloudUnavailableError, ForeignResourceError, NotYetObserved
 from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.openstack import extension
 
@@ -25,6 +26,7 @@ Fits = Callable[[Mapping[str, Any]], bool]
 
 _PARTS: Final = ("port", "trunk", "volume")
 """In this order: a trunk is known by its port."""
+_ATTACHED: Final = "os-extended-volumes:volumes_attached"
 
 
 def find(scope: ServerScope, kind: str, role: str) -> Resource | None:
@@ -160,8 +162,14 @@ def _trunk(name: str, port_id: str) -> Fits:
 
 
 def _volumes(scope: ServerScope, server: Resource) -> Iterator[tuple[str, Fits]]:
-    """Yield the volumes; disks on the host have none (W-25)."""
+    """Yield the volumes; disks on the host have none (W-25).
+
+    Raises:
+        CloudUnavailableError: the server's cell is down, so that nobody can list what is attached.
+    """
     spec, name = scope.server.spec, scope.name
+    if _ATTACHED not in server and wanted.volume_roles(scope.server):
+        raise CloudUnavailableError(f"volumes of server {server['id']} cannot be listed: its Nova cell is down")
     if spec.root_volume:
         yield volume_role(None), _volume(names.volume(name, "root"), server)
     for index, device in enumerate(spec.additional_block_devices):
@@ -171,7 +179,7 @@ def _volumes(scope: ServerScope, server: Resource) -> Iterator[tuple[str, Fits]]
 
 def _volume(name: str, server: Resource) -> Fits:
     """Return what tells a volume that Nova deletes with the server; one that a user attached is not deleted with it."""
-    attached = server.get("os-extended-volumes:volumes_attached") or ()
+    attached = server.get(_ATTACHED) or ()
     dying = {each["id"] for each in attached if each.get("delete_on_termination") is not False}
 
     def fits(body: Mapping[str, Any]) -> bool:

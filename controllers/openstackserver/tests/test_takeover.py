@@ -215,6 +215,28 @@ def test_a_server_of_the_name_that_the_status_does_not_name_is_left_alone(stage:
     assert set(stage.inventory()["servers"]) == {twin}
 
 
+@pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "not deleted"])
+def test_volumes_are_taken_over_when_the_cell_of_the_server_is_up_again(stage: Stage, is_deleted: bool) -> None:
+    hand_over(stage, WITH_STATUS, **FULL)
+    stage.member.ask("POST", "/_simulator/tweaks/compute/cell", {"down": True})
+    if is_deleted:
+        stage.delete(KIND, "s")
+    stage.settle(for_s=300)
+    assert not is_settled(stage)
+    assert len(volume_ids(stage)) == 2
+
+    stage.member.ask("POST", "/_simulator/tweaks/compute/cell", {"down": False})
+    stage.settle(for_s=1300)
+
+    if not is_deleted:
+        assert is_settled(stage)
+        assert {"volume-root", "volume-0"} <= set(records(stage))
+        stage.delete(KIND, "s")
+        stage.settle(for_s=600)
+    assert not stage.exists(KIND, "s")
+    assert made(stage) == {}
+
+
 @pytest.mark.parametrize("kind", ["servers", "ports"])
 def test_what_the_status_names_and_another_owner_stamped_stays_and_holds_up_nothing(stage: Stage, kind: str) -> None:
     hand_over(stage, WITH_STATUS)
