@@ -47,12 +47,41 @@ class Pending:
     since_s: float = field(default=0.0, compare=False)
 
 
+@dataclass(frozen=True)
+class Location:
+    """Where resources are. Source: ADR 0005.
+
+    Args:
+        auth_host: host of the Identity service, with the port unless it is the scheme's own.
+        region: whose end points are used; empty when the catalogue names none, several joined by commas when the
+            credentials name none and the services are in different ones.
+    """
+
+    auth_host: str
+    project_id: str
+    region: str
+
+    def __str__(self) -> str:
+        """Return the location as the annotation names it that accepts a move."""
+        return f"{self.auth_host}/{self.project_id}/{self.region}"
+
+    def to_status(self) -> dict[str, str]:
+        """Return the location as it stands in ``status.resources``."""
+        return {"authHost": self.auth_host, "projectID": self.project_id, "region": self.region}
+
+
 @dataclass
 class Ledger:
-    """The records of one object, as one pass sees and changes them."""
+    """The records of one object, as one pass sees and changes them.
+
+    Attributes:
+        location: where everything in ``records`` and ``pending`` is; None while that is not proven. It outlasts the
+            last of them, and then says nothing.
+    """
 
     records: dict[str, Record] = field(default_factory=dict)
     pending: dict[str, Pending] = field(default_factory=dict)
+    location: Location | None = None
 
     @classmethod
     def read(
@@ -78,17 +107,23 @@ class Ledger:
             for p in resources.get("pending") or ()
         )
         pending = (_counted(each, known.get(each.role), now_s - min(each.waited_s, window_s)) for each in saved)
-        return cls({r.role: r for r in records}, {p.role: p for p in pending})
+        return cls({r.role: r for r in records}, {p.role: p for p in pending}, _location(resources))
 
-    def to_status(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the two lists as they stand in ``status.resources``, sorted by role."""
-        return {
+    @property
+    def has_entries(self) -> bool:
+        """Whether anything is recorded or pending."""
+        return bool(self.records or self.pending)
+
+    def to_status(self) -> dict[str, Any]:
+        """Return the two lists as they stand in ``status.resources``, sorted by role, and where all of it is."""
+        entries = {
             "pending": [_shown(p) for p in sorted(self.pending.values(), key=lambda p: p.role)],
             "records": [
                 {"kind": r.kind, "role": r.role, "id": r.id}
                 for r in sorted(self.records.values(), key=lambda r: r.role)
             ],
         }
+        return entries | ({"location": self.location.to_status()} if self.location and self.has_entries else {})
 
     def id_of(self, role: str) -> str | None:
         """Return the recorded id of a role, None when there is none."""
@@ -143,6 +178,11 @@ class Ledger:
         """Forget a role: its resource is proven gone."""
         self.records.pop(role, None)
         self.pending.pop(role, None)
+
+
+def _location(resources: Mapping[str, Any]) -> Location | None:
+    known = resources.get("location")
+    return Location(known["authHost"], known["projectID"], known.get("region") or "") if known else None
 
 
 def _timestamp(seconds: float) -> str:

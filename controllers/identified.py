@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-import threading
+import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
-from capo.controllers import ownership
+from capo.controllers import location, ownership
 from capo.controllers.identity import Identities
 from capo.engine.turn import Tools, Turn
-from capo.errors import IdentityError
 from capo.ledger import Ledger
 from capo.openstack.cloud import Cloud
 from capo.openstack.observed import Observed
 
+log = logging.getLogger(__name__)
+
 Object = Mapping[str, Any]
-
-FORGOTTEN_S: Final = 86400.0
-"""An object that had no pass for so long does not exist any more."""
-
-
-@dataclass(frozen=True)
-class _Place:
-    """Where an object's resources are.
-
-    Args:
-        fingerprint: of the credentials of its last pass.
-        project_id: None before anything was asked with them.
-        seen_s: time of that pass, seconds since 1970.
-    """
-
-    fingerprint: str
-    project_id: str | None
-    seen_s: float
 
 
 class IdentifiedSubject:
@@ -41,9 +23,6 @@ class IdentifiedSubject:
 
     def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
         self._identities = identities
-        self._lock = threading.Lock()
-        self._places: dict[str, _Place] = {}
-        """By the object's uid."""
         self.concurrency = concurrency
 
     def authenticate(self, obj: Object, tools: Tools) -> None:
@@ -52,7 +31,13 @@ class IdentifiedSubject:
 
     def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
         """Return the owner whose stamps the recorded resources carry."""
-        return ownership.recorded_owner(self._cloud(obj), ledger, self.common_name(obj))
+        cloud = self._cloud(obj)
+        stored, present = ledger.location, cloud.location
+        location.refuse_elsewhere(stored, present, location.accepted(obj))
+        owner = ownership.recorded_owner(cloud, ledger, self.common_name(obj))
+        if owner is None and stored not in (None, present) and location.accepted(obj) != str(present):
+            raise location.unproven(stored, present)
+        return owner
 
     def common_name(self, obj: Object) -> str:
         """Return a part of the name or description of all that is created for an object."""
@@ -74,34 +59,39 @@ class IdentifiedSubject:
         """Read the object's credentials."""
         self._identities.locate(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
-    def _cloud_of(self, turn: Turn) -> Cloud:
-        """Return the cloud of a pass; other credentials are fine as long as they lead to the same project.
+    def _opened(self, turn: Turn) -> tuple[Cloud, Observed]:
+        """Return the cloud of a pass and what the pass sees of it, once it is known to be that of the object.
 
         Raises:
-            IdentityError: they lead to another one, where all that was made for the object would seem to be gone.
+            IdentityError: the credentials lead elsewhere, where all that was made for the object would seem to be gone.
+            NotYetObserved: that is not known yet.
         """
-        cloud, uid = self._cloud(turn.obj), turn.obj["metadata"]["uid"]
-        place = self._places.get(uid, _Place(cloud.fingerprint, None, 0.0))
-        is_another = place.fingerprint != cloud.fingerprint
-        has_any = bool(turn.ledger.records or turn.ledger.pending)
-        if is_another and has_any and place.project_id and cloud.project_id != place.project_id:
-            self._note(uid, replace(place, seen_s=turn.started_s))
-            raise IdentityError(
-                f"the credentials lead to project {cloud.project_id}, "
-                f"what was made for the object is in {place.project_id}",
-                next_step="Put back credentials of that project, or delete the object before you change them.",
-            )
-        project_id = cloud.known_project_id or (None if is_another else place.project_id)
-        self._note(uid, _Place(cloud.fingerprint, project_id, turn.started_s))
-        return cloud
+        cloud = self._cloud(turn.obj)
+        observed = observed_of(turn, cloud, common_name=self.common_name(turn.obj))
+        self._settle(turn, cloud, observed)
+        return cloud, observed
 
-    def _note(self, uid: str, place: _Place) -> None:
-        """Note where an object's resources are; forget objects that are long gone whenever one is new."""
-        with self._lock:
-            if uid not in self._places:
-                since_s = place.seen_s - FORGOTTEN_S
-                self._places = {known: each for known, each in self._places.items() if each.seen_s > since_s}
-            self._places[uid] = place
+    def _settle(self, turn: Turn, cloud: Cloud, observed: Observed) -> None:
+        ledger, present = turn.ledger, cloud.location
+        known = ledger if ledger.has_entries else self._named_by_another_provider(turn)
+        if not known.has_entries:
+            ledger.location = present  # where everything will be that this pass creates or finds
+            return
+        stored = ledger.location
+        ledger.location = location.settle(
+            stored,
+            present,
+            accepted=location.accepted(turn.obj),
+            is_proven=lambda: location.is_anything_seen(observed, known, turn.owner),
+            may_lack=not known.records or (turn.is_deleting and not turn.is_taken_over),
+        )
+        if stored not in (None, present):
+            extra = {"key": str(turn.key), "was": str(stored), "location": str(present)}
+            log.warning("The resources of an object have another location", extra=extra)
+
+    def _named_by_another_provider(self, turn: Turn) -> Ledger:
+        """Return what the status of an object that is taken over names, as far as the ledger does not have it yet."""
+        return Ledger()
 
     def _cloud(self, obj: Object) -> Cloud:
         return self._identities.cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])

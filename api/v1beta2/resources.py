@@ -36,6 +36,17 @@ class ResourceRecord(Model):
     """Id of the resource in OpenStack."""
 
 
+class ResourceLocation(Model):
+    """Project and region in which resources are."""
+
+    auth_host: NonEmpty
+    """Host of the Identity service, with the port unless it is the scheme's own."""
+    project_id: NonEmpty
+    """Id of the project."""
+    region: str = ""
+    """Region whose end points were used; empty when the catalogue names none."""
+
+
 class ResourceLedger(Model):
     """What was made in the cloud for this object, and what was about to be made."""
 
@@ -43,6 +54,8 @@ class ResourceLedger(Model):
     """Resources whose creation was begun and whose id is not known yet; looked up before anything is made again."""
     records: Annotated[tuple[ResourceRecord, ...], Schema(list_type="map", map_keys=("kind", "role"))] = ()
     """Ids of the resources that were made, by what they are to this object."""
+    location: ResourceLocation | None = None
+    """Where all of them are. Credentials that lead to another project or region are refused."""
 
 
 class MachineResources(Model):

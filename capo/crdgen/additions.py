@@ -20,7 +20,8 @@ class Addition(NamedTuple):
 
 _PENDING: Final = "Creations that were begun, so that a crash or a lost answer leaves nothing behind."
 _RECORDS: Final = "Ids by role, so that deletion and the next pass find what was made."
-_RESOURCES: Final = "`pending` and `records`, as on the other kinds."
+_LOCATION: Final = "Where all of it is; credentials that lead to another project or region are refused."
+_RESOURCES: Final = "`pending`, `records` and `location`, as on the other kinds."
 _FAILURE_DOMAIN: Final = "Availability zone of the server, which Cluster API copies to the Machine."
 _ZONE: Final = "Availability zone that Nova chose, which the OpenStackMachine shows as its failure domain."
 
@@ -29,13 +30,16 @@ ADDITIONS: Final = (
     Addition("OpenStackMachine", "v1beta2", "status.failureDomain", _FAILURE_DOMAIN),
     Addition("OpenStackMachine", "v1beta2", "status.resources.pending", _PENDING),
     Addition("OpenStackMachine", "v1beta2", "status.resources.records", _RECORDS),
+    Addition("OpenStackMachine", "v1beta2", "status.resources.location", _LOCATION),
     Addition("OpenStackCluster", "v1beta1", "status.resources", _RESOURCES),
     Addition("OpenStackMachine", "v1beta1", "status.failureDomain", _FAILURE_DOMAIN),
     Addition("OpenStackMachine", "v1beta1", "status.resources.pending", _PENDING),
     Addition("OpenStackMachine", "v1beta1", "status.resources.records", _RECORDS),
+    Addition("OpenStackMachine", "v1beta1", "status.resources.location", _LOCATION),
     Addition("OpenStackServer", "v1alpha1", "status.availabilityZone", _ZONE),
     Addition("OpenStackServer", "v1alpha1", "status.resources.pending", _PENDING),
     Addition("OpenStackServer", "v1alpha1", "status.resources.records", _RECORDS),
+    Addition("OpenStackServer", "v1alpha1", "status.resources.location", _LOCATION),
     Addition("OpenStackFloatingIPPool", "v1alpha1", "status.resources", _RESOURCES),
 )
 

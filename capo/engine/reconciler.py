@@ -34,7 +34,7 @@ from capo.engine.steps import (
 from capo.engine.turn import Proceed, Release, Report, Scope, Stop, Subject, Tools, Turn
 from capo.engine.worker import Result
 from capo.engine.writer import Superseded, Writer, difference
-from capo.errors import CapoError, IdentityError, NotAuthorizedError, OwnerIdCopiedError
+from capo.errors import CapoError, IdentityError, NotAuthorizedError, NotYetObserved, OwnerIdCopiedError
 from capo.kube.kinds import Key
 from capo.ledger import Ledger
 
@@ -114,8 +114,9 @@ class Reconciler(Generic[S]):
             if turn is None:
                 return Result()
             scope = self.subject.open(turn)
-        except CapoError as error:
-            return self._refused(key, writer, error, gate.conditions)
+        except (CapoError, NotYetObserved) as error:
+            # What is not known yet is told by the observer, which wakes the object.
+            return self._refused(key, writer, error, gate.conditions) if isinstance(error, CapoError) else Result()
         self._auth_failures.pop(key, None)
         try:
             return self._delete(turn, scope, writer) if turn.is_deleting else self._ensure(turn, scope, writer)
@@ -241,6 +242,7 @@ class Reconciler(Generic[S]):
         return Result(requeue_after_s=_soonest(due_s, after_s, *_waits(results)))
 
     def _delete(self, turn: Turn, scope: S, writer: Writer) -> Result:
+        _keep_location(turn, writer)
         guard = self._backoff.guard_of(turn.key, writer.obj)
         results = self._all_named(writer.obj, walk_backward(self.subject.plan, scope, guard=guard))
         if turn.is_taken_over and self.subject.is_recorded(scope, results):
@@ -390,6 +392,15 @@ def _is_untouched(obj: Mapping[str, Any]) -> bool:
     return not _finalizers(obj) and not is_shown and conditions.READY not in said
 
 
+def _keep_location(turn: Turn, writer: Writer) -> None:
+    """Store where everything is before the deletion takes away what proved it."""
+    location = turn.ledger.location
+    if location is None or not (turn.ledger.has_entries or turn.is_taken_over):
+        return
+    if location != Ledger.read(writer.obj.get("status")).location:
+        writer.status(lambda _: {"resources": {"location": location.to_status()}})
+
+
 def _only_looks(turn: Turn, writer: Writer, results: Results) -> bool:
     """Tell whether a pass made nothing and has nothing to tell but that it looks; the next one has the answer.
 
@@ -397,7 +408,9 @@ def _only_looks(turn: Turn, writer: Writer, results: Results) -> bool:
     """
     is_looking = any(isinstance(result, Unseen) for result in results.values())
     is_telling = any(isinstance(result, Wait | Failed) for result in results.values())
-    is_saved = turn.ledger == Ledger.read(writer.obj.get("status"))
+    saved = Ledger.read(writer.obj.get("status"))
+    saved.location = turn.ledger.location  # proven again in the next pass, without a request
+    is_saved = turn.ledger == saved
     return is_looking and not is_telling and is_saved
 
 

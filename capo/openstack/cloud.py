@@ -20,6 +20,7 @@ from keystoneauth1 import exceptions as sdk
 from keystoneauth1.session import Session
 
 from capo.errors import AmbiguousAnswerError, CapoError, CloudUnavailableError, IdentityError, NotFoundError
+from capo.ledger import Location
 from capo.openstack import faults
 from capo.openstack.ages import Ages
 from capo.openstack.identity import Credentials
@@ -79,6 +80,8 @@ _SERVICES: Final[Mapping[str, _Service]] = {
     "network": _Service("network", "/v2.0"),
     "volume": _Service("block-storage", "/v3/{project_id}"),
 }
+_HOLDING: Final = ("compute", "network", "volume", "load-balancer")
+"""The services whose resources are recorded."""
 _LOGIN: Final = "login"
 """Where a token comes from, as opposed to the Identity service's other resources."""
 _DELETIONS_WITH_BODY: Final = {"attachments"}
@@ -133,6 +136,7 @@ class Cloud:
         self._endpoints: dict[str, str] = {}
         self._refusals = Refusals(clock.now)
         self._login = threading.Lock()
+        self._regions: str | None = None
         self.known_project_id: str | None = None
         """The project of the last token, None before the first."""
 
@@ -149,6 +153,18 @@ class Cloud:
             CapoError: the credentials are refused, or the Identity service does not answer.
         """
         return str(self._access().project_id)
+
+    @property
+    def location(self) -> Location:
+        """Where the credentials lead to; needs no request once there was a token.
+
+        Raises:
+            CapoError: the credentials are refused, or the Identity service does not answer.
+        """
+        project_id = self.known_project_id or self.project_id
+        if self._regions is None:
+            self._regions = self.region or self._catalogued_regions()
+        return Location(self.credentials.auth_host, project_id, self._regions)
 
     def authenticate(self) -> None:
         """Have a valid token of a project.
@@ -323,10 +339,19 @@ class Cloud:
             url += wanted.version.format(project_id=project_id)
         return url
 
+    def _catalogued_regions(self) -> str:
+        """Return the region whose end points are used when the credentials name none; all of them if they differ."""
+        found = (self._endpoint_data(service) for service in _HOLDING)
+        return ",".join(sorted({data.region_name for data in found if data is not None and data.region_name}))
+
     def _catalogued(self, service: str) -> str | None:
         """Return the end point of a service as the catalogue has it, None when it has none."""
+        data = self._endpoint_data(service)
+        return str(data.url) if data is not None else None
+
+    def _endpoint_data(self, service: str) -> Any:
         try:
-            data = self._auth.get_endpoint_data(
+            return self._auth.get_endpoint_data(
                 self._session,
                 service_type=_SERVICES[service].type,
                 interface=self.credentials.interface,
@@ -337,7 +362,6 @@ class Cloud:
             return None
         except sdk.ClientException as error:
             raise faults.of_exception(error, method="GET", service="identity") from error
-        return str(data.url) if data is not None else None
 
 
 def _headers(service: str, microversion: str | None) -> dict[str, str]:

@@ -88,6 +88,13 @@ class Credentials:
         return f"{urlsplit(self.entry['auth']['auth_url']).netloc.lower()}/{self.region_name or ''}"
 
     @property
+    def auth_host(self) -> str:
+        """Host of the Identity service; the port is left out when it is the scheme's own."""
+        url = urlsplit(self.entry["auth"]["auth_url"])
+        host: str = url.netloc.rpartition("@")[2].lower()
+        return host.removesuffix(":443" if url.scheme == "https" else ":80")
+
+    @property
     def interface(self) -> str:
         """``public``, ``internal`` or ``admin``."""
         return str(self.entry["interface"])

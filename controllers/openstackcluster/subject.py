@@ -9,9 +9,9 @@ from capo import names
 from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import references, rules
 from capo.controllers import namesakes, pausing
-from capo.controllers.identified import IdentifiedSubject, observed_of
+from capo.controllers.identified import IdentifiedSubject
 from capo.controllers.identity import Identities
-from capo.controllers.openstackcluster import status
+from capo.controllers.openstackcluster import status, upstream
 from capo.controllers.openstackcluster.memory import Memory
 from capo.controllers.openstackcluster.roles import BASTION_FLOATING_IP
 from capo.controllers.openstackcluster.routes import ROUTES
@@ -21,6 +21,7 @@ from capo.engine.steps import Results, is_done
 from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
 from capo.errors import CapoError, NotYetObserved
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER
+from capo.ledger import Ledger
 
 Object = Mapping[str, Any]
 
@@ -55,10 +56,9 @@ class ClusterSubject(IdentifiedSubject):
 
     def open(self, turn: Turn) -> ClusterScope:
         """Return the scope of a pass."""
-        cloud = self._cloud_of(turn)
+        cloud, sight = self._opened(turn)
         cluster = OpenStackCluster.model_validate(turn.obj)
         owner = owner_of(turn.obj, turn.tools)
-        sight = observed_of(turn, cloud, common_name=self.common_name(turn.obj))
         return ClusterScope(turn, cluster, owner, cloud, sight, zones=self._zones, balancers=self._balancers)
 
     def common_name(self, obj: Object) -> str:
@@ -77,6 +77,10 @@ class ClusterSubject(IdentifiedSubject):
         except (NotYetObserved, CapoError):
             return False
         return True
+
+    def _named_by_another_provider(self, turn: Turn) -> Ledger:
+        """Return what the Go provider's status names."""
+        return upstream.named(OpenStackCluster.model_validate(turn.obj)) if turn.is_taken_over else Ledger()
 
     def report(self, scope: ClusterScope, results: Results) -> Report:
         """Return status, endpoint, and the conditions that the steps alone do not show."""

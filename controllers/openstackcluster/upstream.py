@@ -15,6 +15,7 @@ from capo import names
 from capo.api.v1beta2 import OpenStackCluster
 from capo.controllers.openstackcluster import roles
 from capo.controllers.openstackcluster.rules import BASTION, CONTROL_PLANE, WORKER
+from capo.ledger import Ledger
 
 Resource = Mapping[str, Any]
 
@@ -70,6 +71,15 @@ def reported_ids(cluster: OpenStackCluster) -> dict[str, str]:
         roles.group(BASTION): status.bastion_security_group,
     }
     return {role: block.id for role, block in found.items() if block and block.id}
+
+
+def named(cluster: OpenStackCluster) -> Ledger:
+    """Return what the Go provider made for a cluster, as far as the status has its ids."""
+    ids, found = reported_ids(cluster), Ledger()
+    for role, mark in marks(cluster, "", None).items():
+        if role in ids:
+            found.record(mark.kind, role, ids[role])
+    return found
 
 
 def proven(all_marks: Mapping[str, Mark], cluster: OpenStackCluster) -> dict[str, Mark]:

@@ -15,10 +15,12 @@ from typing import Any
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachine
 from capo.contract import machines, references
+from capo.controllers import location
 from capo.controllers.openstackmachine.owners import Owners
 from capo.controllers.openstackmachine.pools import Patience
 from capo.engine.turn import Turn
 from capo.kube.kinds import OPENSTACK_SERVER
+from capo.ledger import Ledger
 from capo.names import Stamp
 from capo.openstack.cloud import Cloud
 from capo.openstack.observed import Observed
@@ -87,19 +89,51 @@ class MachineScope:
 
     @functools.cached_property
     def cloud(self) -> Cloud:
-        """The cloud of the machine.
+        """The cloud of the machine, once it is known to be that of its members and of the pools.
 
         Raises:
-            CapoError: the credentials cannot be read, or are refused.
+            CapoError: the credentials cannot be read, are refused, or lead elsewhere.
+            NotYetObserved: where they lead to is not known yet.
         """
+        self._settle_location()
+        return self._opened
+
+    @functools.cached_property
+    def observed(self) -> Observed:
+        """What this pass sees of the cloud; raises what ``cloud`` raises."""
+        self._settle_location()
+        return self._seen_of_cloud
+
+    @functools.cached_property
+    def _opened(self) -> Cloud:
         if self.identity_ref is None:
             raise AssertionError("only steps that found the OpenStackCluster ask for a cloud")
         return self._open_cloud(self.identity_ref)
 
     @functools.cached_property
-    def observed(self) -> Observed:
-        """What this pass sees of the cloud."""
-        return self._watch(self.turn, self.cloud)
+    def _seen_of_cloud(self) -> Observed:
+        return self._watch(self.turn, self._opened)
+
+    def _settle_location(self) -> None:
+        """Refuse credentials that lead elsewhere: to where the machine's members are, else the cluster's pools."""
+        ledger, present = self.turn.ledger, self._opened.location
+        cluster = Ledger.read((self.owners.infra or {}).get("status"))
+        is_borrowed = self.machine.spec.identity_ref is None and cluster.has_entries
+        stored = ledger.location if ledger.has_entries else cluster.location if is_borrowed else None
+        if not ledger.has_entries and stored is None:
+            ledger.location = present
+            return
+        ledger.location = location.settle(
+            stored,
+            present,
+            accepted=location.accepted(self.turn.obj),
+            is_proven=lambda: cluster.location == present or self._is_pool_seen(cluster),
+            may_lack=True,
+        )
+
+    def _is_pool_seen(self, cluster: Ledger) -> bool:
+        pools = {record.id for record in cluster.of_kind("pool")}
+        return bool(self._seen_of_cloud.matching("pool", lambda body: body["id"] in pools))
 
     def stamp(self, role: str) -> Stamp:
         """Return the stamp of one of the object's resources."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
 from capo.controllers import namesakes, pausing
-from capo.controllers.identified import IdentifiedSubject, observed_of
+from capo.controllers.identified import IdentifiedSubject
 from capo.controllers.identity import Identities
 from capo.controllers.openstackserver import status, upstream, wanted
 from capo.controllers.openstackserver.routes import ROUTES
@@ -50,9 +50,8 @@ class ServerSubject(IdentifiedSubject):
         server = OpenStackServer.model_validate(turn.obj)
         if turn.is_taken_over and not turn.ledger.records:
             _take_over(server, turn.ledger)
-        cloud = self._cloud_of(turn)
+        cloud, observed = self._opened(turn)
         known_id = turn.ledger.id_of(SERVER_ROLE) or _upstream_id(server)
-        observed = observed_of(turn, cloud, common_name=self.common_name(turn.obj))
         return ServerScope(turn, server, cloud, observed, known_id, self._sightings)
 
     def is_recorded(self, scope: ServerScope, results: Results) -> bool:

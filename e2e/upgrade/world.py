@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import copy
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -60,6 +61,13 @@ class Facts:
     objects: Mapping[str, Any]
     created: Tally
     deleted: Tally
+
+    def without_location(self) -> Facts:
+        """Return the same without what the released version neither writes nor removes."""
+        objects = copy.deepcopy(dict(self.objects))
+        for shown in objects.values():
+            ((shown["status"] or {}).get("resources") or {}).pop("location", None)
+        return replace(self, objects=objects)
 
 
 @dataclass

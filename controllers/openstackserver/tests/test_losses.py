@@ -6,7 +6,6 @@ import pytest
 import yaml
 
 from capo import names
-from capo.controllers.identified import FORGOTTEN_S
 from capo.controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
 from capo.controllers.tests.stage import Stage
 from capo.kube.kinds import OPENSTACK_MACHINE
@@ -176,7 +175,7 @@ def test_credentials_of_another_project_make_nothing_vanish_days_later_either(st
     for _ in range(3):
         resync_or_delete(stage, deletes=False)
         stage.settle(for_s=60)
-        stage.clock.advance(FORGOTTEN_S / 2)
+        stage.clock.advance(43200)
     stage.put(KIND, {"metadata": {"name": "other"}, "spec": stage.get(KIND, "s")["spec"]})
 
     stage.settle(for_s=900)

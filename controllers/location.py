@@ -1,0 +1,128 @@
+"""Whether credentials lead to where an object's resources are; anywhere else all of them would seem to be gone.
+
+Source of the rules: ADR 0005.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from capo import names
+from capo.errors import CapoError, IdentityError
+from capo.ledger import Ledger, Location
+from capo.openstack.kinds import KINDS, ResourceKind
+from capo.openstack.observed import Observed
+
+Body = Mapping[str, Any]
+
+
+def accepted(obj: Mapping[str, Any]) -> str | None:
+    """Return the location to which an admin says that an object's resources were moved; pure."""
+    value: str | None = (obj["metadata"].get("annotations") or {}).get(names.ACCEPT_LOCATION_ANNOTATION)
+    return value
+
+
+def settle(
+    stored: Location | None,
+    present: Location,
+    *,
+    accepted: str | None,
+    is_proven: Callable[[], bool],
+    may_lack: bool = False,
+) -> Location | None:
+    """Return where recorded resources are, once that is proven.
+
+    Args:
+        stored: where they were so far; None when that is not known.
+        present: where the credentials lead to.
+        accepted: the location that the admin accepts.
+        is_proven: whether anything recorded is seen there; asked only if that decides.
+        may_lack: do not refuse to go on because ``stored`` is None and nothing is seen; None is returned.
+
+    Raises:
+        IdentityError: the resources are elsewhere, or it is not proven that they are here.
+        NotYetObserved: that is not known yet; the observer wakes the object.
+    """
+    if present == stored or str(present) == accepted:
+        return present
+    refuse_elsewhere(stored, present, accepted)
+    if is_proven():
+        return present
+    if stored is None and may_lack:
+        return None
+    raise unproven(stored, present)
+
+
+def refuse_elsewhere(stored: Location | None, present: Location, accepted: str | None) -> None:
+    """Refuse credentials of another project or region.
+
+    Raises:
+        IdentityError: they are, and the admin did not accept where they lead to.
+    """
+    if stored is None or str(present) == accepted:
+        return
+    if (stored.project_id, stored.region) != (present.project_id, present.region):
+        text = f"the credentials lead to {_told(present)}, what was created for the object is in {_told(stored)}"
+        raise IdentityError(text, next_step=_next_step(present))
+
+
+def unproven(stored: Location | None, present: Location) -> IdentityError:
+    """Return the refusal of credentials where nothing of what is recorded was found."""
+    where = f"; it was created in {_told(stored)}" if stored else ""
+    text = (
+        f"the credentials lead to {_told(present)}, where nothing of what is recorded for the object was found{where}"
+    )
+    return IdentityError(text, next_step=_next_step(present))
+
+
+def is_anything_seen(observed: Observed, ledger: Ledger, owner: str) -> bool:
+    """Tell whether anything that is recorded, or carries the owner's stamp, is in the cloud.
+
+    Ids are random, so that an id proves where something is; whose it is, stamps prove elsewhere. What was listed before
+    is asked first, then a list of one recorded kind after the other.
+
+    Raises:
+        NotYetObserved: that is not known yet; the observer wakes the object.
+        CapoError: nothing was seen, and a list failed.
+    """
+    kinds = _kinds(ledger)
+    if any(observed.seen(kind.name, _belonging(kind, ledger, owner)) for kind in kinds):
+        return True
+    failure: CapoError | None = None
+    for kind in kinds:
+        try:
+            if observed.matching(kind.name, _belonging(kind, ledger, owner)):
+                return True
+        except CapoError as error:
+            failure = error
+    if failure:
+        raise failure
+    return False
+
+
+def _kinds(ledger: Ledger) -> list[ResourceKind]:
+    wanted = {record.kind for record in ledger.records.values()} | {each.kind for each in ledger.pending.values()}
+    return [kind for kind in KINDS.values() if kind.name in wanted]
+
+
+def _belonging(kind: ResourceKind, ledger: Ledger, owner: str) -> Callable[[Body], bool]:
+    recorded = {record.id for record in ledger.of_kind(kind.name)}
+
+    def belongs(body: Body) -> bool:
+        stamp = kind.stamp_of(body)
+        return body["id"] in recorded or (stamp is not None and stamp.owner == owner)
+
+    return belongs
+
+
+def _told(location: Location) -> str:
+    region = f" in region {location.region}" if location.region else ""
+    return f"project {location.project_id}{region} of {location.auth_host}"
+
+
+def _next_step(present: Location) -> str:
+    return (
+        "Put back the credentials, which are read again every 10 s; if the resources themselves were moved, "
+        f"annotate the object with {names.ACCEPT_LOCATION_ANNOTATION}={present}."
+    )
