@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -30,11 +29,15 @@ def farewell(obj: Mapping[str, Any]) -> str:
     return f"removed the finalizer as {names.ABANDON_ANNOTATION} asks for; not deleted: {_left(obj)}"
 
 
-def way_out(obj: Mapping[str, Any], *, now_s: float) -> str | None:
-    """Return how a deletion that fails can be ended; None for one that has not failed for long, or has no owner id."""
+def way_out(obj: Mapping[str, Any], *, waited_s: float) -> str | None:
+    """Return how a deletion that fails can be ended; None for one that has not failed for long, or has no owner id.
+
+    Args:
+        waited_s: since this process first saw that the deletion was asked for.
+    """
     asked = obj["metadata"].get("deletionTimestamp")
     owner = (obj["metadata"].get("annotations") or {}).get(names.OWNER_ID_ANNOTATION)
-    if not asked or not owner or now_s - datetime.datetime.fromisoformat(asked).timestamp() < STUCK_S:
+    if not asked or not owner or waited_s < STUCK_S:
         return None
     annotation = f"{names.ABANDON_ANNOTATION}={owner.partition('.')[0]}"
     return (

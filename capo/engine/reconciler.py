@@ -133,7 +133,9 @@ class Reconciler(Generic[S]):
         return Result()
 
     def _tell_way_out(self, writer: Writer) -> None:
-        if told := abandoning.way_out(writer.obj, now_s=self.tools.clock.wall()):
+        now_s = self.tools.clock.now()
+        waited_s = now_s - self._seen.deletion_s(writer.key, writer.obj, now_s)
+        if told := abandoning.way_out(writer.obj, waited_s=waited_s):
             self.tools.events.emit(writer.obj, "Warning", "DeletionBlocked", told)
 
     def _begin(self, key: Key, writer: Writer) -> Turn | None:
@@ -146,7 +148,7 @@ class Reconciler(Generic[S]):
         ledger = self._seen.ledger(key, writer.obj, now_s=started_s, window_s=self.tools.ambiguous_window_s)
         deletion_s = self._seen.deletion_s(key, writer.obj, started_s)
         is_blank = not annotation and not ledger.records and not ledger.pending
-        is_found = has_finalizer and is_blank
+        is_found = (has_finalizer and is_blank) or _is_to_be_adopted_again(writer.obj)
         is_taken_over = is_found or names.TAKEN_OVER_ANNOTATION in annotations
         is_newborn = (is_blank and _is_untouched(writer.obj)) or self._is_minted(writer.obj, ledger)
         has_lost_history = bool(annotation) and self._has_lost_history(writer.obj, ledger)
@@ -160,7 +162,7 @@ class Reconciler(Generic[S]):
             self.subject.authenticate(writer.obj, self.tools)
             annotation = self._new_annotation(key, writer.obj, ledger)
             owner = annotation.partition(".")[0]
-        if not has_finalizer or names.OWNER_ID_ANNOTATION not in annotations:
+        if is_found or not has_finalizer or names.OWNER_ID_ANNOTATION not in annotations:
             writer.stamp(annotation, is_taken_over=is_found)
         return Turn(
             key,
@@ -336,7 +338,8 @@ class Reconciler(Generic[S]):
             resources = {**own.pop("resources", {}), **turn.ledger.to_status()}
             is_blank = not any(resources.values()) and "resources" not in status
             # A record less is not worth a write: what is gone is found to be gone again.
-            is_trifle = is_trifling and not difference(status, own)
+            is_known = turn.ledger.records.keys() <= Ledger.read(status).records.keys()
+            is_trifle = is_trifling and is_known and not difference(status, own)
             return own if is_blank or is_trifle else {**own, "resources": resources}
 
         held_s = writer.report(wanted)
@@ -379,6 +382,17 @@ class Reconciler(Generic[S]):
 
 def _finalizers(obj: Mapping[str, Any]) -> list[str]:
     return obj["metadata"].get("finalizers") or []
+
+
+def _is_to_be_adopted_again(obj: Mapping[str, Any]) -> bool:
+    """Return whether the records of an object that was taken over are lost, as after a move; pure.
+
+    What another provider created carries no stamp: without records it is found as it was at the takeover.
+    """
+    annotations = obj["metadata"].get("annotations") or {}
+    is_over = names.ADOPTED_ANNOTATION in annotations and names.TAKEN_OVER_ANNOTATION not in annotations
+    resources = (obj.get("status") or {}).get("resources") or {}
+    return is_over and "records" not in resources and "pending" not in resources
 
 
 def _is_untouched(obj: Mapping[str, Any]) -> bool:

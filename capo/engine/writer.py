@@ -95,7 +95,7 @@ class Writer:
         def patch(obj: Mapping[str, Any]) -> dict[str, Any] | None:
             if names.TAKEN_OVER_ANNOTATION not in (obj["metadata"].get("annotations") or {}):
                 return None
-            return {"metadata": {"annotations": {names.TAKEN_OVER_ANNOTATION: None}}}
+            return {"metadata": {"annotations": {names.TAKEN_OVER_ANNOTATION: None, names.ADOPTED_ANNOTATION: "true"}}}
 
         self._write(patch, subresource=None)
 

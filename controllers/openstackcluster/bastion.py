@@ -258,4 +258,8 @@ def remove_bastion(scope: ClusterScope) -> Outcome:
     action = bastion_server.decide(child, scope.turn.obj, None)
     if action is Action.NOTHING or child is None:
         return NotNeeded()
+    is_unrecorded = scope.turn.is_taken_over and not scope.turn.ledger.id_of(BASTION_FLOATING_IP)
+    # Nothing else names it, if the Go provider ended before it reported the address, once the server is gone.
+    if is_unrecorded and scope.find("floating_ip", BASTION_FLOATING_IP) is not None:
+        return Wait("Deleting", "the floating IP of the bastion is being recorded", after_s=0.0)
     return _delete(scope, _with_credentials(scope, child))

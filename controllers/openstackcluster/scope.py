@@ -146,7 +146,13 @@ class ClusterScope:
         return [(mark.kind, mark.fits) for mark in self._marks().values()]
 
     def _marks(self) -> dict[str, upstream.Mark]:
-        return upstream.marks(self.cluster, self.resource_name, self.turn.ledger.id_of(roles.NETWORK))
+        network_id = self.turn.ledger.id_of(roles.NETWORK)
+        return upstream.marks(self.cluster, self.resource_name, network_id, self._bastion_ports())
+
+    def _bastion_ports(self) -> set[str]:
+        resources = ((self.bastion_object or {}).get("status") or {}).get("resources") or {}
+        recorded = {record["id"] for record in resources.get("records") or () if record["kind"] == "port"}
+        return recorded | {port["id"] for port in resources.get("ports") or ()}
 
     def _adoptable(self) -> dict[str, upstream.Mark]:
         """Return what tells the resources of the Go provider; names alone do not once the deletion is requested."""

@@ -7,7 +7,7 @@ Source: behaviour reference, cluster.md 2.1 and 2.3 to 2.10.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,17 +35,20 @@ class Mark:
     fits: Callable[[Resource], bool]
 
 
-def marks(cluster: OpenStackCluster, resource_name: str, network_id: str | None) -> dict[str, Mark]:
+def marks(
+    cluster: OpenStackCluster, resource_name: str, network_id: str | None, bastion_ports: Collection[str] = ()
+) -> dict[str, Mark]:
     """Return the marks by role.
 
     Args:
         resource_name: ``<namespace>-<Cluster name>``.
         network_id: id of the cluster's network, None while that is not known.
+        bastion_ports: ids of the ports of the bastion's server.
     """
     found = {
         roles.LOAD_BALANCER: _named("load_balancer", names.load_balancer(resource_name)),
         roles.API_FLOATING_IP: _floating_ip(resource_name, _api_address(cluster)),
-        roles.BASTION_FLOATING_IP: _floating_ip(resource_name, _bastion_address(cluster)),
+        roles.BASTION_FLOATING_IP: _floating_ip(resource_name, _bastion_address(cluster), bastion_ports),
     }
     for suffix in (CONTROL_PLANE, WORKER, BASTION):
         name = names.security_group(resource_name, suffix)
@@ -107,12 +110,12 @@ def _subnet(network_id: str | None, cidr: str) -> Mark:
     return Mark("subnet", lambda body: (body["network_id"], body["cidr"]) == (network_id, cidr))
 
 
-def _floating_ip(resource_name: str, address: str | None) -> Mark:
-    """Return the mark of a floating IP: they all have one description, so the recorded address counts too."""
+def _floating_ip(resource_name: str, address: str | None, port_ids: Collection[str] = ()) -> Mark:
+    """Return the mark of a floating IP: all have one description, so the address or the port counts too."""
 
     def fits(body: Resource) -> bool:
         is_described = body.get("description") == names.created_by(resource_name)
-        return is_described and body["floating_ip_address"] == address
+        return is_described and (body["floating_ip_address"] == address or body.get("port_id") in port_ids)
 
     return Mark("floating_ip", fits)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from capo import names
+from capo.kube.errors import KubeError
 from capo.kube.kinds import (
     CLUSTER,
     MACHINE,
@@ -22,6 +24,7 @@ from capo.simulator.keystone import CATALOG, INTERFACES, service_id
 from e2e.simulation import objects
 from e2e.simulation.apiclient import Endpoint
 from e2e.simulation.objects import NAMESPACE, Object
+from e2e.simulation.refusals import Refusal
 from e2e.simulation.user import CloudUser
 
 if TYPE_CHECKING:
@@ -95,11 +98,11 @@ def recreate(story: Story, machines: list[str]) -> None:
 def _when_gone(story: Story, key: Key, apply: Callable[[], None]) -> None:
     def look() -> None:
         left = [k for k in (key, Key(OPENSTACK_MACHINE, NAMESPACE, key.name)) if story.place.server.get(*k)]
-        if left:
-            if not story.is_deleting:
-                story.scheduler.after(_TICK_S, look)
-        elif not story.is_deleting:
-            story.applying.remove(key)
+        if left and not story.is_deleting:
+            story.scheduler.after(_TICK_S, look)
+            return
+        story.applying.remove(key)
+        if not story.is_deleting:
             apply()
 
     story.applying.append(key)
@@ -319,7 +322,8 @@ def place_evil(story: Story, *, copies_owner: bool) -> None:
         else {names.TAKEN_OVER_ANNOTATION: victim["status"]["instanceID"]}
     )
     made["metadata"]["annotations"] = claimed
-    server.create(OPENSTACK_SERVER, made)
+    with contextlib.suppress(Refusal, KubeError):  # the webhook knows a copied owner id
+        server.create(OPENSTACK_SERVER, made)
     if lineage := story.truth.of(story.home, Key(OPENSTACK_SERVER, NAMESPACE, "evil")):
         lineage.is_evil = True
     story.scheduler.after(story.random.uniform(5.0, 60.0), lambda: _delete_if_there(story, "evil"))

@@ -28,7 +28,12 @@ VERSION: Final = "v0.15.0"
 OLD: Final = "v1beta1"
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/{components.NAMESPACE}/leases/controller-leader-election-capo"
-_OUR_ANNOTATIONS: Final = (names.OWNER_ID_ANNOTATION, names.BASTION_HASH_ANNOTATION, names.TAKEN_OVER_ANNOTATION)
+_OUR_ANNOTATIONS: Final = (
+    names.OWNER_ID_ANNOTATION,
+    names.BASTION_HASH_ANNOTATION,
+    names.TAKEN_OVER_ANNOTATION,
+    names.ADOPTED_ANNOTATION,
+)
 _OUR_CONDITIONS: Final = frozenset(
     {
         "AddressClaimed",

@@ -9,7 +9,6 @@ import pytest
 from capo import names
 from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
 from capo.controllers.openstackcluster.tests.world import MANAGED, World
-from capo.engine.conditions import timestamp
 from capo.kube.kinds import OPENSTACK_CLUSTER, SECRET
 
 AWAY: dict[str, Any] = {"status": 404, "body": "default backend - 404"}
@@ -33,7 +32,6 @@ def test_a_deletion_that_fails_for_long_names_the_way_out_and_what_it_leaves(wor
     world.fault(match={"service": "network"}, effect=AWAY)
 
     world.remove()
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"deletionTimestamp": timestamp(world.clock.now())}})
     world.settle(for_s=600)
     assert events(world, "DeletionBlocked") == []
     world.settle(for_s=900)

@@ -210,3 +210,21 @@ def test_a_cluster_that_was_moved_without_its_status_is_known_and_nothing_is_cha
     assert writes(world) == []
     assert world.counts() == before
     assert {r["role"]: r["id"] for r in world.status()["resources"]["records"]} == {r["role"]: r["id"] for r in records}
+
+
+def test_a_cluster_that_was_taken_over_and_is_moved_later_is_adopted_again_and_nothing_is_changed(world: World) -> None:
+    made_by_the_go_provider(world)
+    world.settle(for_s=120)
+    before, records = world.counts(), world.status()["resources"]["records"]
+    assert names.TAKEN_OVER_ANNOTATION not in world.osc()["metadata"]["annotations"]
+    assert writes(world) == []
+
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"uid": "moved"}, "status": None})
+    world.start()
+    world.settle(for_s=300)
+
+    assert world.is_ready(), world.message("Ready")
+    assert writes(world) == []
+    assert world.counts() == before
+    assert world.status()["resources"]["records"] == records
+    assert names.TAKEN_OVER_ANNOTATION not in world.osc()["metadata"]["annotations"]
