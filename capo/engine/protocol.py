@@ -7,7 +7,7 @@ repeated nor forgotten before its window is over and the cloud was looked at aga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,8 +22,12 @@ class Sight(Protocol):
     def learn(self, kind: str, body: Mapping[str, Any]) -> None:
         """Take the answer of a create into account."""
 
-    def wrote(self, kind: str) -> None:
-        """Demand a look that begins after now before anything of this kind is decided from its absence."""
+    def wrote(self, kind: str, roles: Sequence[str] = ()) -> None:
+        """Demand a look that begins after now before anything of this kind is decided from its absence.
+
+        Args:
+            roles: those that a create was sent for.
+        """
 
     def made(self, kind: str) -> None:
         """Have it looked within a minute whether a create took effect twice."""
@@ -110,7 +114,7 @@ class CreateProtocol:
             self.report(create, error)
             raise
         finally:
-            self.sight.wrote(create.kind)
+            self.sight.wrote(create.kind, create.roles)
 
 
 def _unanswered(create: Create) -> str:

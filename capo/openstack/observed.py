@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from capo.errors import (
@@ -257,9 +257,13 @@ class Observed:
         if not isinstance(error, NotAuthorizedError | RateLimitedError):
             self.doubt(kind, resource_id)
 
-    def wrote(self, kind: str) -> None:
-        """Demand a look that begins after now before anything of this kind is concluded from its absence."""
-        self._observer.wrote(self._owner_id, kind)
+    def wrote(self, kind: str, roles: Sequence[str] = ()) -> None:
+        """Demand a look that begins after now before anything of this kind is concluded from its absence.
+
+        Args:
+            roles: those that a create was sent for, after their absence was proven.
+        """
+        self._observer.wrote(self._owner_id, kind, roles)
 
     def made(self, kind: str) -> None:
         """Have the kind listed within a minute: a proxy, or a second manager, may have made the same once more.
@@ -437,7 +441,7 @@ class Observed:
         kept, *surplus = sorted(items, key=rank)
         if recorded and kept.body["id"] != recorded_id:
             return recorded  # it was adopted and carries no stamp: the other was never asked for
-        if surplus and kind.name in _SHARED and not self._observer.was_born_here(self._owner_id):
+        if surplus and kind.name in _SHARED and not self._observer.has_created(self._owner_id, role):
             self._report(kind, role, kept.body, [item.body["id"] for item in surplus])
             return kept.body
         for item in surplus:
@@ -469,7 +473,8 @@ class Observed:
                 kind.service, kind.path(body["id"]), params=kind.delete_params, microversion=kind.microversion
             )
         except NotFoundError:
-            pass
+            self._observer.doubt(kind.name, body["id"])  # a list that begins later tells
+            return
         except ConflictError as error:
             log.warning("A duplicate cannot be deleted yet", extra={**fields, "err": error.message})
             return

@@ -70,6 +70,7 @@ class _Registration:
     renewed_s: float
     was_born_here: bool = False
     wrote_s: dict[str, float] = field(default_factory=dict)
+    created: set[str] = field(default_factory=set)
 
 
 class Observer:
@@ -149,12 +150,27 @@ class Observer:
         with self._lock:
             for known in self._registrations.values():
                 known.was_born_here, known.since_s = False, self._now()
+                known.created.clear()
 
-    def wrote(self, owner_id: str, kind: str) -> None:
-        """Note a write: what an owner's earlier looks did not show may be there now."""
+    def wrote(self, owner_id: str, kind: str, roles: Iterable[str] = ()) -> None:
+        """Note a write: what an owner's earlier looks did not show may be there now.
+
+        Args:
+            roles: those that a create was sent for.
+        """
         with self._lock:
             if known := self._registrations.get(owner_id):
                 known.wrote_s[kind] = self._now()
+                known.created.update(roles)
+
+    def has_created(self, owner_id: str, role: str) -> bool:
+        """Return whether all that carries an owner's stamp for a role can only come from creates of this process.
+
+        The owner id was created here, or its absence was proven here before the first create for the role.
+        """
+        with self._lock:
+            known = self._registrations.get(owner_id)
+            return known is not None and (known.was_born_here or role in known.created)
 
     def wrote_s(self, owner_id: str, kind: str) -> float:
         """Return when an owner wrote last."""

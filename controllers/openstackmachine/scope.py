@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -156,7 +156,7 @@ class Sight:
     def learn(self, kind: str, body: Mapping[str, Any]) -> None:
         """Nothing."""
 
-    def wrote(self, kind: str) -> None:
+    def wrote(self, kind: str, roles: Sequence[str] = ()) -> None:
         """Nothing."""
 
     def made(self, kind: str) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,7 @@ class Sight:
     def learn(self, kind: str, body: Mapping[str, Any]) -> None:
         self.learned.append((kind, body["id"]))
 
-    def wrote(self, kind: str) -> None:
+    def wrote(self, kind: str, roles: Sequence[str] = ()) -> None:
         self.written.append(kind)
 
     def made(self, kind: str) -> None:

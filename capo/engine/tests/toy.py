@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,7 +51,7 @@ class ToyScope:
 
     def learn(self, kind: str, body: Mapping[str, Any]) -> None: ...
 
-    def wrote(self, kind: str) -> None: ...
+    def wrote(self, kind: str, roles: Sequence[str] = ()) -> None: ...
 
     def made(self, kind: str) -> None: ...
 
