@@ -11,8 +11,8 @@ from capo.errors import (
     ForbiddenError,
     InvalidSpecError,
     NetworkNotFoundError,
-    NotFoundError,
     SubnetNotFoundError,
+    UnsupportedByCloudError,
 )
 from capo.openstack import network, port, subnet, tags
 from capo.openstack.cloud import Body
@@ -409,7 +409,7 @@ def test_extensions_that_the_provider_asks_for_are_there(world: World) -> None:
 def test_unknown_extension_is_not_found(world: World) -> None:
     refusal = world.refused(lambda: world.cloud.get("network", "/extensions/levitation"))
 
-    assert isinstance(refusal.error, NotFoundError)
+    assert isinstance(refusal.error, UnsupportedByCloudError)
 
 
 def test_quota_is_told_with_what_is_in_use(world: World) -> None:

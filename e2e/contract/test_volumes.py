@@ -14,6 +14,7 @@ from capo.errors import (
     ImageNotFoundError,
     InvalidSpecError,
     NotFoundError,
+    UnsupportedByCloudError,
 )
 from capo.openstack import volume
 from capo.openstack.cloud import Body
@@ -255,7 +256,7 @@ def test_unknown_attachment_is_not_found(world: World) -> None:
 def test_attachments_need_the_microversion(world: World) -> None:
     refusal = world.refused(lambda: world.cloud.get("volume", "/attachments", microversion="3.26"))
 
-    assert isinstance(refusal.error, NotFoundError)
+    assert isinstance(refusal.error, UnsupportedByCloudError)
 
 
 # -- refused creates -------------------------------------------------------------------------------------------------
