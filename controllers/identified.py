@@ -110,6 +110,7 @@ def observed_of(turn: Turn, cloud: Cloud, *, common_name: str = "") -> Observed:
         key=turn.key,
         uid=turn.obj["metadata"]["uid"],
         common_name=common_name,
+        is_recorded_elsewhere=lambda kind, id_: ownership.is_recorded_elsewhere(turn, kind, id_),
         clock=turn.tools.clock,
         is_taken_over=turn.is_taken_over,
         is_newborn=turn.is_newborn,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from capo.engine.turn import Turn
 from capo.errors import NotFoundError
 from capo.ledger import Ledger
 from capo.openstack.cloud import Body, Cloud
@@ -28,6 +29,22 @@ def recorded_owner(cloud: Cloud, ledger: Ledger, common_name: str) -> str | None
         if stamp is not None and stamp.role == record.role and is_named:
             return stamp.owner
     return None
+
+
+def is_recorded_elsewhere(turn: Turn, kind: str, resource_id: str) -> bool:
+    """Return whether another object of the kind has recorded a resource, or shows it as its server.
+
+    What the Go provider created carries no stamp: two objects of one name, in two namespaces, could both take it.
+    """
+    for obj in turn.tools.store.list(turn.key.kind):
+        metadata, status = obj["metadata"], obj.get("status") or {}
+        # Names of servers are those of their objects; names of clusters have the namespace in them.
+        if metadata["uid"] == turn.obj["metadata"]["uid"] or metadata["name"] != turn.key.name:
+            continue
+        recorded = {(r["kind"], r["id"]) for r in (status.get("resources") or {}).get("records") or ()}
+        if (kind, resource_id) in recorded or status.get("instanceID") == resource_id:
+            return True
+    return False
 
 
 def _body(cloud: Cloud, kind: ResourceKind, resource_id: str) -> Body | None:

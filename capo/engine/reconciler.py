@@ -80,10 +80,7 @@ class Reconciler(Generic[S]):
         """Run one pass; nothing is raised that the world may heal."""
         obj = self.tools.store.get(*key)
         if obj is None or names.DELETE_FOR_MOVE_ANNOTATION in (obj["metadata"].get("annotations") or {}):
-            self._backoff.forget(key)
-            self._contest.forget(key)
-            self._seen.forget(key)
-            self._auth_failures.pop(key, None)
+            self._forget(key)
             return Result()
         if obj["metadata"].get("deletionTimestamp") and names.finalizer(key.kind.kind) not in _finalizers(obj):
             return Result()
@@ -93,8 +90,17 @@ class Reconciler(Generic[S]):
         except Superseded as gone:
             log.info("Object went away during a pass", extra={"key": str(key), "why": str(gone)})
             return Result()
+        if writer.is_released:
+            self._forget(key)  # nothing wakes an object that went away with our own write
+            return Result()
         # The watch event of an edit that our own answer already showed wakes nobody.
         return replace(result, requeue_after_s=0.0) if writer.is_outdated else result
+
+    def _forget(self, key: Key) -> None:
+        self._backoff.forget(key)
+        self._contest.forget(key)
+        self._seen.forget(key)
+        self._auth_failures.pop(key, None)
 
     def _pass(self, key: Key, writer: Writer) -> Result:
         gate = self.subject.gate(writer.obj, self.tools)
@@ -127,7 +133,6 @@ class Reconciler(Generic[S]):
         """Remove the finalizer although something may be left in the cloud: an admin asked for it."""
         farewell = abandoning.farewell(writer.obj)
         writer.release()
-        self._backoff.forget(writer.key)
         log.warning("Abandoned the resources of an object", extra={"key": str(writer.key), "left": farewell})
         self.tools.events.emit(writer.obj, "Warning", "ResourcesAbandoned", farewell)
         return Result()
@@ -156,8 +161,8 @@ class Reconciler(Generic[S]):
             owner = names.owner_of(annotation, kind=key.kind.kind, namespace=key.namespace, name=key.name)
             if owner is None:
                 raise OwnerIdCopiedError(f"the annotation {names.OWNER_ID_ANNOTATION} was made for another object")
-            if has_lost_history and self._is_of_another(key, owner):
-                raise OwnerIdCopiedError(f"the annotation {names.OWNER_ID_ANNOTATION} is that of another object")
+            if has_lost_history and not is_newborn and (other := self._other_with(key, owner)):
+                raise OwnerIdCopiedError(f"the annotation {names.OWNER_ID_ANNOTATION} is that of {other}")
         else:
             self.subject.authenticate(writer.obj, self.tools)
             annotation = self._new_annotation(key, writer.obj, ledger)
@@ -194,18 +199,21 @@ class Reconciler(Generic[S]):
         lost = self.subject.recorded_owner(obj, ledger) if ledger.records else None
         if lost is None:
             return names.new_owner_id(key.kind.kind, key.namespace, key.name)
-        if self._is_of_another(key, lost):
-            raise OwnerIdCopiedError(f"status.resources names resources of owner {lost}, which is another object's")
+        if other := self._other_with(key, lost):
+            raise OwnerIdCopiedError(f"status.resources names resources of owner {lost}, which is {other}")
         log.warning("Restored a lost owner id from a stamp", extra={"key": str(key), "owner": lost})
         return names.restored_owner_id(lost, key.kind.kind, key.namespace, key.name)
 
-    def _is_of_another(self, key: Key, owner: str) -> bool:
-        """Return whether another object of the kind has an owner id."""
-        return any(
-            (obj["metadata"].get("annotations") or {}).get(names.OWNER_ID_ANNOTATION, "").startswith(f"{owner}.")
-            for obj in self.tools.store.list(key.kind)
-            if (obj["metadata"]["namespace"], obj["metadata"]["name"]) != (key.namespace, key.name)
-        )
+    def _other_with(self, key: Key, owner: str) -> str | None:
+        """Return another object of the kind that has an owner id, in words; a copied annotation does not count."""
+        for obj in self.tools.store.list(key.kind):
+            metadata = obj["metadata"]
+            place = {"namespace": metadata["namespace"], "name": metadata["name"]}
+            annotation = (metadata.get("annotations") or {}).get(names.OWNER_ID_ANNOTATION, "")
+            is_other = (metadata["namespace"], metadata["name"]) != (key.namespace, key.name)
+            if is_other and names.owner_of(annotation, kind=key.kind.kind, **place) == owner:
+                return f"{key.kind.kind} {metadata['namespace']}/{metadata['name']}"
+        return None
 
     def _refused(self, key: Key, writer: Writer, error: CapoError, gate: Sequence[Condition]) -> Result:
         """Show why the pass could not begin, beside what the gate shows."""
@@ -255,7 +263,6 @@ class Reconciler(Generic[S]):
         )
         if all_done(results) and left_s <= 0:
             writer.release()
-            self._backoff.forget(turn.key)
             return Result()
         report = self.subject.report(scope, results)
         has_failed = any(isinstance(result, Failed) for result in results.values())

@@ -10,7 +10,7 @@ from typing import Final
 from capo.openstack import faults
 
 FORGOTTEN_S: Final = 86400.0
-"""What nobody asked about for the first time for so long does not matter any more."""
+"""What nobody asked about for so long does not matter any more."""
 
 
 class Ages:
@@ -24,7 +24,8 @@ class Ages:
         self._now = now
         self._lock = threading.Lock()
         self._told: dict[str, tuple[float, float]] = {}
-        self._first: dict[tuple[str, str, str], float] = {}
+        self._first: dict[tuple[str, str, str], tuple[float, float]] = {}
+        """When it was asked for first and last."""
 
     def note(self, service: str, date: str) -> None:
         """Take the ``Date`` of an answer of a service; one that is none changes nothing."""
@@ -46,5 +47,7 @@ class Ages:
             if (known := self._told.get(service)) is not None:
                 told_s, at_s = known
                 return told_s + (now_s - at_s) - born_s
-            self._first = {key: at_s for key, at_s in self._first.items() if now_s - at_s < FORGOTTEN_S}
-            return now_s - self._first.setdefault((service, resource_id, timestamp), now_s)
+            self._first = {key: asked for key, asked in self._first.items() if now_s - asked[1] < FORGOTTEN_S}
+            first_s, _ = self._first.get((service, resource_id, timestamp), (now_s, now_s))
+            self._first[service, resource_id, timestamp] = (first_s, now_s)
+            return now_s - first_s

@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from capo.errors import (
     AmbiguousMatchError,
+    BlockedError,
     CapoError,
     CloudUnavailableError,
     ConflictError,
@@ -43,6 +44,8 @@ LOOKS_TO_END: Final = 6
 """What was deleted is seen to be gone within as many times as a list takes: two pauses of two, and two lists."""
 UNREADABLE_S: Final = 60.0
 """How long after a list that a down cell left incomplete the kind is listed again."""
+CONTRADICTED_S: Final = 3.0
+"""The pause before the list that confirms a deletion answered by 404: a service may contradict itself."""
 AFTERMATH_S: Final = 25.0
 """How long after a create it is looked whether it took effect twice, or whether one that was given up did after all."""
 AFTERMATH_GRID_S: Final = 30.0
@@ -65,6 +68,7 @@ class Observed:
         is_taken_over: another provider made the object's resources: unstamped ones may be adopted.
         uid: of the object; lists that began before this process knew it prove no absence.
         common_name: part of the name or the description of all that is created for the object; empty admits any name.
+        is_recorded_elsewhere: tells whether another object has recorded a resource, by its kind and id.
         is_newborn: the owner id was made in this pass: nothing in the cloud carries it yet.
         is_history_lost: the object came without records and intents, as after a move: a create may be on its way.
         started_s: when the pass began.
@@ -82,6 +86,7 @@ class Observed:
         clock: Clock,
         uid: str = "",
         common_name: str = "",
+        is_recorded_elsewhere: Callable[[str, str], bool] = lambda _kind, _id: False,
         is_taken_over: bool = False,
         is_newborn: bool = False,
         is_history_lost: bool = False,
@@ -95,6 +100,7 @@ class Observed:
         self._owner_id = owner_id
         self._key = key
         self._common_name = common_name
+        self._is_recorded_elsewhere = is_recorded_elsewhere
         self._clock = clock
         self._is_taken_over = is_taken_over
         self._started_s = clock.now() if started_s is None else started_s
@@ -231,7 +237,13 @@ class Observed:
             self._observer.learn(kind, body)
 
     def forget(self, kind: str, resource_id: str) -> None:
-        """Note that a resource is deleted, here and in the ledger."""
+        """Note that a resource is deleted, here and in the ledger.
+
+        Raises:
+            NotYetObserved: its deletion was answered by 404: a list that begins later has to lack it, too.
+        """
+        if self._observer.in_doubt_since_s(kind, resource_id) is not None:
+            self._demand(kind, self._clock.now() + CONTRADICTED_S)
         self._observer.forget(kind, resource_id)
         for record in self._ledger.of_kind(kind):
             if record.id == resource_id:
@@ -309,40 +321,60 @@ class Observed:
         item = self._observer.item(kind, resource_id)
         return item.body if item is not None else self._asked(KINDS[kind], resource_id)
 
-    def _stranger(self, kind: str, body: Body) -> str | None:
-        """Return what says that a recorded resource is not this object's, None for one that is.
-
-        Records, annotations and provider IDs can be written by hand. A stamp decides; without one, because the Go
-        provider created the resource or somebody removed the stamp, its name or description does.
-        """
+    def _other_owner(self, kind: str, body: Body) -> str | None:
+        """Return the owner in the stamp of a resource if it is another one; a stamp decides, whatever names it."""
         stamp = KINDS[kind].stamp_of(body)
-        if stamp is not None and stamp.owner != self._owner_id:
-            return f"carries the stamp of owner {stamp.owner}"
-        is_named = self._common_name in f"{body.get('name')} {body.get('description')}"
-        is_nameless = is_partial(kind, body) or str(body.get("device_owner")).startswith(_NAMELESS)
-        if stamp is not None or is_named or is_nameless:
-            return None
-        return f"carries no stamp, and {self._common_name!r} is not in its name {body.get('name')!r}"
+        return stamp.owner if stamp is not None and stamp.owner != self._owner_id else None
+
+    def _is_unproven(self, kind: str, body: Body) -> bool:
+        """Return whether nothing but a record says that a resource is this object's: records can be written by hand.
+
+        The Go provider leaves no stamp, and a person may remove one: then the name counts, or for a server that one of
+        the object's own ports is on it. A floating IP has no name, nor have ports that Neutron creates itself.
+        """
+        if KINDS[kind].stamp_of(body) is not None or "name" not in body:
+            return False
+        is_neutrons = str(body.get("device_owner")).startswith(_NEUTRONS_OWN)
+        return not (self._is_named(body) or is_neutrons or (kind == SERVER.name and self._has_own_port(body["id"])))
+
+    def _is_named(self, body: Body) -> bool:
+        return self._common_name in f"{body.get('name')} {body.get('description')}"
+
+    def _has_own_port(self, server_id: str) -> bool:
+        items = (self._observer.item("port", record.id) for record in self._ledger.of_kind("port"))
+        return any(item and item.body.get("device_id") == server_id and self._is_named(item.body) for item in items)
 
     def _is_left_alone(self, kind: str, body: Body) -> bool:
-        """Return whether a recorded resource is not this object's.
+        """Return whether a recorded resource is another owner's.
 
         Raises:
+            BlockedError: nothing but the record says that it is this object's.
             CloudUnavailableError: nothing of it can be read at present.
         """
         if is_partial(kind, body):
             raise CloudUnavailableError(f"cannot determine the owner of {kind} {body['id']}: its Nova cell is down")
-        if reason := self._stranger(kind, body):
-            log.warning("Recorded resource left alone", extra={"kind": kind, "id": body["id"], "err": reason})
-        return bool(reason)
+        if self._is_unproven(kind, body):
+            raise BlockedError(
+                f"{kind} {body['id']} {_UNPROVEN}", resource=f"{kind} {body['id']}", next_step=self._way_back()
+            )
+        if owner := self._other_owner(kind, body):
+            log.warning("Recorded resource left alone", extra={"kind": kind, "id": body["id"], "owner": owner})
+        return owner is not None
 
     def _expect_own(self, kind: str, body: Body) -> None:
-        if reason := self._stranger(kind, body):
+        resource = f"{kind} {body['id']}"
+        if owner := self._other_owner(kind, body):
             raise ForeignResourceError(
-                f"{kind} {body['id']} is recorded for this object, but {reason}",
-                resource=f"{kind} {body['id']}",
-                next_step="Remove it from status.resources, or give it back its name.",
+                f"{resource} is recorded for this object, but carries the stamp of owner {owner}", resource=resource
             )
+        if self._is_unproven(kind, body):
+            raise ForeignResourceError(f"{resource} {_UNPROVEN}", resource=resource, next_step=self._way_back())
+
+    def _way_back(self) -> str:
+        return (
+            f"If it belongs to the object, give it a name that contains {self._common_name!r};"
+            " if not, remove it from status.resources."
+        )
 
     def _asked(self, kind: ResourceKind, resource_id: str) -> Body | None:
         try:
@@ -412,6 +444,11 @@ class Observed:
         if len(unstamped) > 1:
             ids = ", ".join(sorted(body["id"] for body in unstamped))
             raise AmbiguousMatchError(f"{len(unstamped)} {kind}s could be the one of the Go provider: {ids}")
+        if unstamped and self._is_recorded_elsewhere(kind, unstamped[0]["id"]):
+            raise ForeignResourceError(
+                f"{kind} {unstamped[0]['id']} has the name, but is recorded for another object",
+                resource=f"{kind} {unstamped[0]['id']}",
+            )
         if unstamped:
             log.info("Adopted a resource of the Go provider", extra={"kind": kind, "id": unstamped[0]["id"]})
             return unstamped[0]
@@ -496,8 +533,10 @@ class Observed:
         Raises:
             NotYetObserved: there is none; it was demanded.
         """
-        if self._has_list(kind, not_before_s, max_age_s):
-            return
+        if not self._has_list(kind, not_before_s, max_age_s):
+            self._demand(kind, not_before_s)
+
+    def _demand(self, kind: str, not_before_s: float) -> NoReturn:
         self._observer.demand(kind, self._key, not_before_s)
         if error := self._observer.error(kind):
             raise error.with_traceback(None)
@@ -540,8 +579,9 @@ class Observed:
 
 _SHARED: Final = ("load_balancer", "network", "router", "security_group")
 """Kinds that do not show whether others use them: a duplicate is deleted only if it cannot be older than our create."""
-_NAMELESS: Final = "network:"
+_NEUTRONS_OWN: Final = "network:"
 """Ports that Neutron creates for its own devices, such as router interfaces, have no name."""
+_UNPROVEN: Final = "is recorded for this object, but carries neither its stamp nor its name"
 _SLOW_TO_GO: Final = ("server", "volume", "load_balancer")
 
 

@@ -286,6 +286,12 @@ class Observer:
         with self._lock:
             return self._schedules[kind].took_s
 
+    def in_doubt_since_s(self, kind: str, resource_id: str) -> float | None:
+        """Return since when a resource is in doubt; None if it is not, or a complete list that began later is there."""
+        with self._lock:
+            since_s = self._shelves[kind].in_doubt_since_s(resource_id)
+            return None if since_s is None or self._shelves[kind].full_began_s > since_s else since_s
+
     def doubted_s(self, kind: str) -> float:
         """Return when a resource of a kind was doubted last."""
         with self._lock:

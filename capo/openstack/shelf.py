@@ -125,6 +125,10 @@ class Shelf:
         """Return when the cloud accepted a deletion; None when it was not asked for, or long ago."""
         return self._ending.get(resource_id)
 
+    def in_doubt_since_s(self, resource_id: str) -> float | None:
+        """Return since when a resource is in doubt, None if it is not."""
+        return self._doubted.get(resource_id)
+
     @property
     def doubted_s(self) -> float:
         """When something was doubted last: a list that began before tells no absence of it."""

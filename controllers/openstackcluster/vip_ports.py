@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from capo.controllers.openstackcluster.roles import NETWORK
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Wait
 from capo.openstack import load_balancer, port
@@ -41,7 +42,9 @@ def left_behind(scope: ClusterScope, network_id: str) -> list[LeftBehind]:
         CapoError: Octavia cannot be asked; nothing is known of any port then.
     """
     listing = port.of_device_owner(scope.cloud, network_id, OWNER)
-    candidates = [body for body in listing.items if _may_be_left_behind(scope, body)]
+    # In a network of our own it is in the way, whoever's it was; dates of two clocks are compared for others alone.
+    is_own = network_id == scope.turn.ledger.id_of(NETWORK)
+    candidates = [body for body in listing.items if _may_be_left_behind(scope, body, is_own=is_own)]
     if not candidates:
         return []
     living = [body for body in load_balancer.list_all(scope.cloud) if body["provisioning_status"] != "DELETED"]
@@ -50,10 +53,10 @@ def left_behind(scope: ClusterScope, network_id: str) -> list[LeftBehind]:
     return [LeftBehind(body, scope.cloud.ages.age_s("network", body["id"], body["created_at"])) for body in loose]
 
 
-def _may_be_left_behind(scope: ClusterScope, body: Resource) -> bool:
+def _may_be_left_behind(scope: ClusterScope, body: Resource, *, is_own: bool) -> bool:
     if not (body.get("device_id") or "").startswith(_DEVICE) or not body.get("created_at"):
         return False
-    return _born_s(body) >= _seconds(scope.turn.obj["metadata"]["creationTimestamp"])
+    return is_own or _born_s(body) >= _seconds(scope.turn.obj["metadata"]["creationTimestamp"])
 
 
 def _device(body: Resource) -> str:

@@ -51,3 +51,35 @@ def test_a_cluster_that_is_ready_stays_as_it_is(world: World, page: dict[str, An
 
     assert world.inventory() == before
     assert world.is_ready()
+
+
+def test_an_edited_description_of_the_floating_ip_neither_stops_a_cluster_nor_leaves_it_behind(world: World) -> None:
+    world.up(**FULL, for_s=120)
+    address_id = world.record("fip-api")
+    table = world.cloud.table("network", "floatingips")
+    world.simulator.call(lambda: table[str(address_id)].update(description="our API"))
+
+    world.start()
+    world.settle(for_s=120)
+    assert world.is_ready()
+    world.remove()
+    world.settle(for_s=300)
+
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+def test_groups_whose_deletion_is_answered_by_404_while_lists_show_them_are_not_left_behind(world: World) -> None:
+    world.up(**FULL, for_s=120)
+    missing = {"NeutronError": {"type": "SecurityGroupNotFound", "message": "gone", "detail": ""}}
+    for method in ("GET", "DELETE"):
+        route = {"service": "network", "method": method, "route": "/v2.0/security-groups/{id}"}
+        world.fault(match=route, effect={"status": 404, "body": missing})
+
+    world.remove()
+    world.settle(for_s=120)
+    world.mend()
+    world.settle(for_s=600)
+
+    assert world.is_gone()
+    assert world.made() == {}

@@ -57,6 +57,11 @@ def test_a_record_that_names_a_server_neither_shows_nor_deletes_it(
     thief(stage, {"instanceID": victim["id"], "resources": {"records": [record], "pending": []}})
 
     assert stage.get(KIND, "thief")["status"].get("ready") is not True
+    if not is_stamped:  # only the record says whose it is: a person decides
+        stage.delete(KIND, "thief")
+        stage.settle(for_s=300)
+        assert "carries neither its stamp nor its name" in stage.condition(KIND, "thief", "Ready")["message"]
+        stage.edit(KIND, "thief", {"status": {"resources": {"records": []}, "instanceID": None}})
     assert survives(stage, victim)
 
 
@@ -67,3 +72,26 @@ def test_an_own_server_whose_stamp_somebody_removed_is_still_deleted(stage: Stag
 
     assert not stage.exists(KIND, "s")
     assert "servers" not in stage.inventory()
+
+
+def test_an_own_server_without_a_stamp_that_somebody_renamed_is_known_by_its_port(stage: Stage, victim: Json) -> None:
+    renamed = {"tags": [], "name": "renamed"}
+    stage.simulator.call(lambda: stage.cloud.table("compute", "servers")[victim["id"]].update(renamed))
+    stage.start()
+    stage.settle(for_s=60)
+    assert stage.get(KIND, "s")["status"]["ready"] is True
+
+    stage.delete(KIND, "s")
+    stage.settle(for_s=300)
+
+    assert not stage.exists(KIND, "s")
+    assert "servers" not in stage.inventory()
+
+
+def test_nothing_is_remembered_of_an_object_that_is_gone(stage: Stage, victim: Json) -> None:
+    stage.delete(KIND, "s")
+    stage.settle(for_s=300)
+
+    assert not stage.exists(KIND, "s")
+    assert [controller._seen._sights for controller in stage.controllers] == [{}]
+    assert [controller._contest._sides for controller in stage.controllers] == [{}]
