@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
+from capo import names
 from capo.local import ports
 from capo.local.demo import counting
 from capo.simulator.counters import Call
@@ -67,6 +68,13 @@ class Facts:
         objects = copy.deepcopy(dict(self.objects))
         for shown in objects.values():
             ((shown["status"] or {}).get("resources") or {}).pop("location", None)
+        return replace(self, objects=objects)
+
+    def without_adoption(self) -> Facts:
+        """Return the same without the annotation of what was taken over: it depends on which version ended that."""
+        objects = copy.deepcopy(dict(self.objects))
+        for shown in objects.values():
+            shown["annotations"] = [name for name in shown["annotations"] if name != names.ADOPTED_ANNOTATION]
         return replace(self, objects=objects)
 
 
