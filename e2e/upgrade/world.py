@@ -213,9 +213,11 @@ class UpgradeWorld(World):
         return {f"{plural}/{obj['metadata']['name']}": self._shown(obj) for plural, obj in self.ours()}
 
     def _shown(self, obj: Object) -> Any:
-        metadata = obj["metadata"]
+        metadata, status = obj["metadata"], dict(obj.get("status") or {})
+        # The released version shows it in the middle of a takeover, and it stays until each kind was listed again.
+        status["conditions"] = [c for c in status.get("conditions") or () if c["reason"] != "NamesTaken"]
         shown = {
-            "status": obj.get("status"),
+            "status": status,
             "generation": metadata["generation"],
             "finalizers": metadata.get("finalizers"),
             "annotations": sorted(metadata.get("annotations") or {}),
