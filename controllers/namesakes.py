@@ -29,7 +29,7 @@ def told(observed: Observed, marks: Sequence[tuple[str, Fits]]) -> tuple[list[Co
     Args:
         marks: of each kind, what tells that a resource has our name.
     """
-    duplicates = [observed.duplicates[role] for role in sorted(observed.duplicates)]
+    duplicates = [text for _, text in sorted(observed.duplicates.left_alone.items())]
     if duplicates:
         return [_of_duplicates(duplicates)], []
     found = [(kind, item) for kind, fits in marks for item in observed.others(kind, fits)]

@@ -6,7 +6,7 @@ from capo.engine.turn import Turn
 from capo.errors import NotFoundError
 from capo.ledger import Ledger
 from capo.openstack.cloud import Body, Cloud
-from capo.openstack.kinds import KINDS, ResourceKind
+from capo.openstack.kinds import KINDS, ResourceKind, is_named
 
 
 def recorded_owner(cloud: Cloud, ledger: Ledger, common_name: str) -> str | None:
@@ -25,8 +25,7 @@ def recorded_owner(cloud: Cloud, ledger: Ledger, common_name: str) -> str | None
         kind = KINDS.get(record.kind)
         body = _body(cloud, kind, record.id) if kind else None
         stamp = kind.stamp_of(body) if kind and body else None
-        is_named = body is not None and common_name in f"{body.get('name')} {body.get('description')}"
-        if stamp is not None and stamp.role == record.role and is_named:
+        if body and stamp and stamp.role == record.role and is_named(body, common_name):
             return stamp.owner
     return None
 

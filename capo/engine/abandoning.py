@@ -18,10 +18,8 @@ def is_asked_for(obj: Mapping[str, Any]) -> bool:
 
     The value binds it to one object: one that is copied, or left in a template, has no effect on another.
     """
-    annotations = obj["metadata"].get("annotations") or {}
-    owner = (annotations.get(names.OWNER_ID_ANNOTATION) or "").partition(".")[0]
-    is_named = bool(owner) and annotations.get(names.ABANDON_ANNOTATION) == owner
-    return is_named and bool(obj["metadata"].get("deletionTimestamp"))
+    owner, asked_for = _owner_id(obj), (obj["metadata"].get("annotations") or {}).get(names.ABANDON_ANNOTATION)
+    return bool(owner and asked_for == owner and obj["metadata"].get("deletionTimestamp"))
 
 
 def farewell(obj: Mapping[str, Any]) -> str:
@@ -35,15 +33,20 @@ def way_out(obj: Mapping[str, Any], *, waited_s: float) -> str | None:
     Args:
         waited_s: since this process first saw that the deletion was asked for.
     """
-    asked = obj["metadata"].get("deletionTimestamp")
-    owner = (obj["metadata"].get("annotations") or {}).get(names.OWNER_ID_ANNOTATION)
+    asked, owner = obj["metadata"].get("deletionTimestamp"), _owner_id(obj)
     if not asked or not owner or waited_s < STUCK_S:
         return None
-    annotation = f"{names.ABANDON_ANNOTATION}={owner.partition('.')[0]}"
+    annotation = f"{names.ABANDON_ANNOTATION}={owner}"
     return (
         "deletion keeps failing and is retried; if the cloud will never answer again, annotate the object with"
         f" {annotation} to remove the finalizer; that leaves behind: {_left(obj)}"
     )
+
+
+def _owner_id(obj: Mapping[str, Any]) -> str:
+    """Return the owner id without what checks it; empty when there is none."""
+    annotated: str = (obj["metadata"].get("annotations") or {}).get(names.OWNER_ID_ANNOTATION) or ""
+    return annotated.partition(".")[0]
 
 
 def _left(obj: Mapping[str, Any]) -> str:

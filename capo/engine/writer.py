@@ -48,7 +48,8 @@ class Writer:
     contest: Contest = field(default_factory=Contest)
     generation: int = field(init=False)
     _known: Ledger = field(init=False)
-    _is_released: bool = field(init=False, default=False)
+    is_released: bool = field(init=False, default=False)
+    """Whether our finalizer was given up."""
 
     def __post_init__(self) -> None:
         self._known = _ledger(self.obj)
@@ -100,11 +101,6 @@ class Writer:
 
         self._write(patch, subresource=None)
 
-    @property
-    def is_released(self) -> bool:
-        """Whether our finalizer was given up."""
-        return self._is_released
-
     def release(self) -> None:
         """Give up our finalizer: the very last write."""
 
@@ -113,7 +109,7 @@ class Writer:
             finalizers = list(obj["metadata"].get("finalizers") or [])
             return {"metadata": {"finalizers": [f for f in finalizers if f != mine]}} if mine in finalizers else None
 
-        self._is_released = True
+        self.is_released = True
         self._write(patch, subresource=None)
 
     def spec(self, wanted: Mapping[str, Any]) -> None:

@@ -16,7 +16,7 @@ from prometheus_client import Counter
 
 from capo import names
 from capo.kube.connection import Connection
-from capo.kube.errors import Conflict, Denied, Expired, Gone, Invalid, KubeError
+from capo.kube.errors import Expired, Gone, KubeError, class_of
 from capo.kube.kinds import Kind
 
 Object = dict[str, Any]
@@ -28,15 +28,6 @@ MERGE: Final = "application/merge-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
 MAX_RELISTS: Final = 3
 _MANAGED: Final = {"fieldManager": names.FIELD_MANAGER}
-
-_ERRORS: Final[Mapping[int, type[KubeError]]] = {
-    401: Denied,
-    403: Denied,
-    404: Gone,
-    409: Conflict,
-    410: Expired,
-    422: Invalid,
-}
 
 
 @dataclass(frozen=True)
@@ -266,4 +257,4 @@ def _error(request: _Request, status: int, data: bytes) -> KubeError:
         answer = None
     answer = answer if isinstance(answer, dict) else {"message": data[:200].decode(errors="replace")}
     text = f"{request}: {status} {answer.get('message', '')}"
-    return _ERRORS.get(status, KubeError)(text, status=status, reason=answer.get("reason") or "")
+    return class_of(status)(text, status=status, reason=answer.get("reason") or "")

@@ -6,6 +6,9 @@ log, so they pass through steps untouched and the worker tries again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 
 class KubeError(Exception):
     """The API server could not be reached, or refused a request.
@@ -43,3 +46,18 @@ class Denied(KubeError):  # noqa: N818
 
 class NotLeading(KubeError):  # noqa: N818
     """A write was held back because the lease is not surely ours."""
+
+
+def class_of(status: int) -> type[KubeError]:
+    """Return the error of an HTTP status."""
+    return _CLASSES.get(status, KubeError)
+
+
+_CLASSES: Final[Mapping[int, type[KubeError]]] = {
+    401: Denied,
+    403: Denied,
+    404: Gone,
+    409: Conflict,
+    410: Expired,
+    422: Invalid,
+}

@@ -13,7 +13,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypedDict, Unpack
-from urllib.parse import parse_qsl, urlsplit
 
 import requests
 from keystoneauth1 import exceptions as sdk
@@ -21,7 +20,7 @@ from keystoneauth1.session import Session
 
 from capo.errors import AmbiguousAnswerError, CapoError, CloudUnavailableError, IdentityError, NotFoundError
 from capo.ledger import Location
-from capo.openstack import faults
+from capo.openstack import answers, faults
 from capo.openstack.ages import Ages
 from capo.openstack.identity import Credentials
 from capo.openstack.kinds import KINDS
@@ -34,7 +33,7 @@ from capo.version import VERSION
 
 log = logging.getLogger(__name__)
 
-Body = dict[str, Any]
+Body = answers.Body
 Params = Mapping[str, Any]
 
 USER_AGENT: Final = f"cluster-api-provider-openstack/{VERSION}"
@@ -187,7 +186,7 @@ class Cloud:
 
     def get(self, service: str, path: str, *, params: Params | None = None, microversion: str | None = None) -> Body:
         """Return the answer of a read."""
-        return _json(self._send(service, "GET", path, params=params, microversion=microversion))
+        return answers.read(self._send(service, "GET", path, params=params, microversion=microversion))
 
     def list_all(
         self, service: str, path: str, key: str, *, params: Params | None = None, microversion: str | None = None
@@ -208,11 +207,11 @@ class Cloud:
         asked = dict(params or {})
         for page in range(MAX_PAGES):
             response = self._send(service, "GET", path, params=asked, microversion=microversion)
-            body = _json(response)
-            cloud_s = _date_s(response) if page == 0 else cloud_s
-            shown = _items(body, key)
+            body = answers.read(response)
+            cloud_s = answers.date_s(response) if page == 0 else cloud_s
+            shown = body.page_of(key)
             items += shown
-            following = _next_page(body, key)
+            following = body.next_page(key)
             if following is None or not shown:
                 return Listing(items, cloud_s)
             asked = {**asked, **following}
@@ -220,19 +219,19 @@ class Cloud:
 
     def post(self, service: str, path: str, **extras: Unpack[_Extras]) -> Body:
         """Send a POST, return its answer."""
-        return _json(self._send(service, "POST", path, **extras))
+        return answers.read(self._send(service, "POST", path, **extras))
 
     def put(self, service: str, path: str, **extras: Unpack[_Extras]) -> Body:
         """Send a PUT, return its answer."""
-        return _json(self._send(service, "PUT", path, **extras))
+        return answers.read(self._send(service, "PUT", path, **extras))
 
     def patch(self, service: str, path: str, **extras: Unpack[_Extras]) -> Body:
         """Send a PATCH, return its answer."""
-        return _json(self._send(service, "PATCH", path, **extras))
+        return answers.read(self._send(service, "PATCH", path, **extras))
 
     def delete(self, service: str, path: str, **extras: Unpack[_Extras]) -> Body:
         """Send a DELETE, return its answer, which is mostly empty."""
-        return _json(self._send(service, "DELETE", path, **extras))
+        return answers.read(self._send(service, "DELETE", path, **extras))
 
     def remove(self, service: str, path: str, **extras: Unpack[_Extras]) -> None:
         """Have no resource at a path; one that is gone is fine, but only if a read says so, too.
@@ -293,7 +292,7 @@ class Cloud:
         if response.status_code >= 400:
             raise faults.of_response(service, response)
         if response.status_code >= 300:
-            raise _misplaced(service, method, response)
+            raise answers.misplaced(service, method, response)
         self.ages.note(service, response.headers.get("Date", ""))
         return response
 
@@ -371,66 +370,6 @@ def _headers(service: str, microversion: str | None) -> dict[str, str]:
     return headers
 
 
-class _Answer(dict[str, Any]):
-    """The body of an answer; to read a field that it lacks is an error of the cloud, not of the program.
-
-    A proxy or a gateway may answer 200 with a body of its own: nothing is concluded from it.
-    """
-
-    def __init__(self, fields: Mapping[str, Any], response: requests.Response) -> None:
-        super().__init__(fields)
-        self.response = response
-
-    def __missing__(self, key: str) -> Any:
-        raise _misunderstood(self.response, f"the answer has no {key!r}")
-
-
-def _json(response: requests.Response) -> _Answer:
-    if not response.content:
-        return _Answer({}, response)
-    try:
-        body = response.json()
-    except ValueError as error:
-        raise _misunderstood(response, f"the answer is not JSON: {response.text[:200]!r}") from error
-    return _Answer(body if isinstance(body, dict) else {"items": body}, response)
-
-
-def _items(body: _Answer, key: str) -> list[Body]:
-    """Return the items of one page of a list.
-
-    Raises:
-        CloudUnavailableError: the body is none of such a list.
-    """
-    items = body[key]
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise _misunderstood(body.response, f"the answer has no list of {key}")
-    return items
-
-
-def _misunderstood(response: requests.Response, text: str) -> CapoError:
-    """Return the error of an answer that is not the service's: a proxy's page, or a body cut short."""
-    kind = CloudUnavailableError if response.request.method == "GET" else AmbiguousAnswerError
-    return kind(text, status=response.status_code)
-
-
-def _misplaced(service: str, method: str, response: requests.Response) -> CapoError:
-    where = response.headers.get("Location", "nowhere")
-    message = f"{service} answered a {method} with HTTP {response.status_code} to {where}"
-    return IdentityError(message, next_step="Correct the end point in the cloud's catalogue, or auth_url.")
-
-
-def _next_page(body: Body, key: str) -> dict[str, str] | None:
-    """Return the query of the next page: links of Nova, Neutron, Cinder, Octavia; Glance's ``next``."""
-    links = body.get(f"{key}_links") or body.get("links") or []
-    hrefs = [link.get("href") for link in links if isinstance(link, dict) and link.get("rel") == "next"]
-    href = hrefs[0] if hrefs else body.get("next")
-    return dict(parse_qsl(urlsplit(href).query)) if href else None
-
-
-def _date_s(response: requests.Response) -> float | None:
-    return faults.date_s(response.headers.get("Date", ""))
-
-
 @dataclass
 class Clouds:
     """All clouds in use, one per set of credentials.
@@ -483,7 +422,7 @@ class Clouds:
         with self._lock:
             clouds = list(self._clouds.values())
         for cloud in clouds:
-            cloud.observer.distrust()
+            cloud.observer.owners.distrust()
 
     def close(self) -> None:
         """Stop observing all clouds."""

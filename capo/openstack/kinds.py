@@ -90,6 +90,11 @@ class ResourceKind:
         return tuple(None if name in vague else body.get(name) for name in self.watched)
 
 
+def is_named(body: Body, common_name: str) -> bool:
+    """Return whether a resource's name or description contains a name."""
+    return common_name in f"{body.get('name')} {body.get('description')}"
+
+
 def _stamp_among(tags: Any) -> Stamp | None:
     for tag in tags:
         stamp = names.stamp_in(tag)

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from capo.errors import (
     AmbiguousMatchError,
-    BlockedError,
     CapoError,
     CloudUnavailableError,
-    ConflictError,
     ForeignResourceError,
     NotAuthorizedError,
     NotFoundError,
@@ -26,8 +24,10 @@ from capo.errors import (
 )
 from capo.ledger import Ledger, Pending
 from capo.names import Stamp
+from capo.openstack.duplicates import Duplicates
 from capo.openstack.kinds import KINDS, SERVER, ResourceKind
-from capo.openstack.shelf import FASTEST_S, NEVER_S, Item, is_partial
+from capo.openstack.provenance import Provenance
+from capo.openstack.shelf import FASTEST_S, NEVER_S, Item
 
 if TYPE_CHECKING:
     from capo.openstack.cloud import Cloud
@@ -96,20 +96,20 @@ class Observed:
     ) -> None:
         self._cloud = cloud
         self._observer = cloud.observer
+        self._owners = cloud.observer.owners
         self._ledger = ledger
         self._owner_id = owner_id
         self._key = key
-        self._common_name = common_name
         self._is_recorded_elsewhere = is_recorded_elsewhere
         self._clock = clock
         self._is_taken_over = is_taken_over
         self._started_s = clock.now() if started_s is None else started_s
         self._window_s = window_s
         self._max_age_s = max_age_s
-        self.duplicates: dict[str, str] = {}
-        """By role: what carries the stamp of this object beside the recorded one, and is left alone, in words."""
+        self.duplicates = Duplicates(cloud, ledger, owner_id=owner_id)
+        self._provenance = Provenance(cloud.observer, ledger, owner_id=owner_id, common_name=common_name)
         unknown_writes_s = window_s if is_history_lost else 0.0
-        self._observer.register(owner_id, key, uid=uid, was_born_here=is_newborn, unknown_writes_s=unknown_writes_s)
+        self._owners.register(owner_id, key, uid=uid, was_born_here=is_newborn, unknown_writes_s=unknown_writes_s)
         self._observer.begin_pass(key)
 
     # -- what is there ----------------------------------------------------------------------------------------------
@@ -130,13 +130,13 @@ class Observed:
         recorded = self._ledger.records.get(role)
         found = self._recorded(kind, recorded.id) if recorded else None
         if found is not None:
-            self._expect_own(kind, found)
+            self._provenance.expect_own(kind, found)
         if recorded and found is None:
             log.info("Resource is gone", extra={"kind": kind, "role": role, "id": recorded.id})
             self._ledger.drop(role)
         stamped = self._stamped(kind, role)
         if len(stamped) > (1 if found else 0):
-            found = self._converged(KINDS[kind], role, stamped, found)
+            found = self.duplicates.converge(KINDS[kind], role, stamped, found)
         if found is None and not self._is_known_absent(kind, role):
             found = self._adopted(kind, upstream) if self._is_taken_over and upstream else None
         if found is None:
@@ -149,9 +149,9 @@ class Observed:
 
     def foresee(self, kind: str, role: str) -> None:
         """Have the list under way that a later step will want for a role, so that it need not wait then."""
-        if role in self._ledger.records or self._observer.was_born_here(self._owner_id):
+        if role in self._ledger.records or self._owners.was_born_here(self._owner_id):
             return
-        not_before_s = self._observer.unproven_s(self._owner_id, kind)
+        not_before_s = self._owners.unproven_s(self._owner_id, kind)
         if not self._has_list(kind, not_before_s):
             self._observer.demand(kind, self._key, not_before_s)
 
@@ -178,7 +178,7 @@ class Observed:
         found = {item.body["id"]: item.body for item in self._observer.of_owner(kind, self._owner_id)}
         for record in self._ledger.of_kind(kind):
             body = self._recorded(kind, record.id)
-            if body is None or self._is_left_alone(kind, body):
+            if body is None or self._provenance.is_left_alone(kind, body):
                 self._ledger.drop(record.role)
             else:
                 found[record.id] = body
@@ -199,7 +199,7 @@ class Observed:
         Raises:
             NotYetObserved: the kind was not listed since this object's last write, or too long ago.
         """
-        self._expect_list(kind, self._observer.wrote_s(self._owner_id, kind), max_age_s)
+        self._expect_list(kind, self._owners.wrote_s(self._owner_id, kind), max_age_s)
         return self.seen(kind, predicate)
 
     def seen(self, kind: str, predicate: Callable[[Body], bool]) -> list[Body]:
@@ -275,7 +275,7 @@ class Observed:
         Args:
             roles: those that a create was sent for, after their absence was proven.
         """
-        self._observer.wrote(self._owner_id, kind, roles)
+        self._owners.wrote(self._owner_id, kind, roles)
 
     def made(self, kind: str) -> None:
         """Have the kind listed within a minute: a proxy, or a second manager, may have made the same once more.
@@ -298,7 +298,7 @@ class Observed:
         self._observer.poll(kind, self._key, for_s)
         if error := self._observer.trouble(kind):
             raise error.with_traceback(None)
-        wrote_s = self._observer.wrote_s(self._owner_id, kind)
+        wrote_s = self._owners.wrote_s(self._owner_id, kind)
         if any(item.as_of_s < wrote_s for item in self._observer.of_owner(kind, self._owner_id)):
             self._observer.demand(kind, self._key, self._clock.now() + FASTEST_S)
 
@@ -320,61 +320,6 @@ class Observed:
         self._expect_list(kind, NEVER_S)
         item = self._observer.item(kind, resource_id)
         return item.body if item is not None else self._asked(KINDS[kind], resource_id)
-
-    def _other_owner(self, kind: str, body: Body) -> str | None:
-        """Return the owner in the stamp of a resource if it is another one; a stamp decides, whatever names it."""
-        stamp = KINDS[kind].stamp_of(body)
-        return stamp.owner if stamp is not None and stamp.owner != self._owner_id else None
-
-    def _is_unproven(self, kind: str, body: Body) -> bool:
-        """Return whether nothing but a record says that a resource is this object's: records can be written by hand.
-
-        The Go provider leaves no stamp, and a person may remove one: then the name counts, or for a server that one of
-        the object's own ports is on it. A floating IP has no name, nor have ports that Neutron creates itself.
-        """
-        if KINDS[kind].stamp_of(body) is not None or "name" not in body:
-            return False
-        is_neutrons = str(body.get("device_owner")).startswith(_NEUTRONS_OWN)
-        return not (self._is_named(body) or is_neutrons or (kind == SERVER.name and self._has_own_port(body["id"])))
-
-    def _is_named(self, body: Body) -> bool:
-        return self._common_name in f"{body.get('name')} {body.get('description')}"
-
-    def _has_own_port(self, server_id: str) -> bool:
-        items = (self._observer.item("port", record.id) for record in self._ledger.of_kind("port"))
-        return any(item and item.body.get("device_id") == server_id and self._is_named(item.body) for item in items)
-
-    def _is_left_alone(self, kind: str, body: Body) -> bool:
-        """Return whether a recorded resource is another owner's.
-
-        Raises:
-            BlockedError: nothing but the record says that it is this object's.
-            CloudUnavailableError: nothing of it can be read at present.
-        """
-        if is_partial(kind, body):
-            raise CloudUnavailableError(f"cannot determine the owner of {kind} {body['id']}: its Nova cell is down")
-        if self._is_unproven(kind, body):
-            raise BlockedError(
-                f"{kind} {body['id']} {_UNPROVEN}", resource=f"{kind} {body['id']}", next_step=self._way_back()
-            )
-        if owner := self._other_owner(kind, body):
-            log.warning("Recorded resource left alone", extra={"kind": kind, "id": body["id"], "owner": owner})
-        return owner is not None
-
-    def _expect_own(self, kind: str, body: Body) -> None:
-        resource = f"{kind} {body['id']}"
-        if owner := self._other_owner(kind, body):
-            raise ForeignResourceError(
-                f"{resource} is recorded for this object, but carries the stamp of owner {owner}", resource=resource
-            )
-        if self._is_unproven(kind, body):
-            raise ForeignResourceError(f"{resource} {_UNPROVEN}", resource=resource, next_step=self._way_back())
-
-    def _way_back(self) -> str:
-        return (
-            f"If it belongs to the object, give it a name that contains {self._common_name!r};"
-            " if not, remove it from status.resources."
-        )
 
     def _asked(self, kind: ResourceKind, resource_id: str) -> Body | None:
         try:
@@ -399,11 +344,11 @@ class Observed:
         was lost.
         """
         pending = self._ledger.pending.get(role)
-        if pending is None and not self._is_taken_over and self._observer.was_born_here(self._owner_id):
+        if pending is None and not self._is_taken_over and self._owners.was_born_here(self._owner_id):
             return True
         self._expect_list(kind, max([self._unsettled_s(kind), *([self._decided_s(pending)] if pending else [])]))
         # Second, so that what is there is found by the first list already.
-        self._expect_list(kind, self._observer.decided_s(self._owner_id))
+        self._expect_list(kind, self._owners.decided_s(self._owner_id))
         if pending and self._started_s < pending.since_s + self._window_s:
             self._look_again(kind, pending)  # so that what turns up is adopted soon, not at the window's end
         elif pending:
@@ -460,67 +405,6 @@ class Observed:
                 )
         return None
 
-    def _converged(self, kind: ResourceKind, role: str, items: list[Item], recorded: Body | None) -> Body:
-        """Keep one of several with the same stamp: the recorded, else one in use, else the oldest."""
-        recorded_id = recorded["id"] if recorded else None
-
-        def rank(item: Item) -> tuple[bool, bool, bool, str, str]:
-            body = item.body
-            born = str(body.get("created_at") or body.get("created") or "")
-            return (
-                body["id"] != recorded_id,
-                not kind.is_used(body),
-                body.get("status") == "ERROR" or body.get("provisioning_status") == "ERROR",
-                born,
-                body["id"],
-            )
-
-        kept, *surplus = sorted(items, key=rank)
-        if recorded and kept.body["id"] != recorded_id:
-            return recorded  # it was adopted and carries no stamp: the other was never asked for
-        if surplus and kind.name in _SHARED and not self._observer.has_created(self._owner_id, role):
-            self._report(kind, role, kept.body, [item.body["id"] for item in surplus])
-            return kept.body
-        for item in surplus:
-            self._remove_duplicate(kind, role, item.body)
-        return kept.body
-
-    def _report(self, kind: ResourceKind, role: str, kept: Body, surplus: list[str]) -> None:
-        """Report duplicates that may be older than any create of ours: others may use them, and nothing shows that.
-
-        Raises:
-            AmbiguousMatchError: none was recorded, or begun to be created: nothing tells which is in use.
-        """
-        ids = ", ".join(sorted(surplus))
-        if not self._ledger.knows(role):
-            raise AmbiguousMatchError(
-                f"{len(surplus) + 1} {kind.name}s carry the stamp of this object as {role}: {kept['id']} and {ids}",
-                next_step="Find out which of them is in use, and delete the others or remove their stamp.",
-            )
-        log.warning("Duplicate left alone", extra={"kind": kind.name, "role": role, "id": kept["id"], "others": ids})
-        self.duplicates[role] = f"{kind.name.replace('_', ' ')} {ids} beside {kept['id']} ({role})"
-
-    def _remove_duplicate(self, kind: ResourceKind, role: str, body: Body) -> None:
-        fields = {"kind": kind.name, "role": role, "id": body["id"]}
-        if kind.is_used(body):
-            log.warning("A duplicate is in use and stays", extra=fields)
-            return
-        try:
-            self._cloud.delete(
-                kind.service, kind.path(body["id"]), params=kind.delete_params, microversion=kind.microversion
-            )
-        except NotFoundError:
-            self._observer.doubt(kind.name, body["id"])  # a list that begins later tells
-            return
-        except ConflictError as error:
-            log.warning("A duplicate cannot be deleted yet", extra={**fields, "err": error.message})
-            return
-        log.warning("Deleted a duplicate: the answer of its create was lost", extra=fields)
-        if kind.name in _SLOW_TO_GO:
-            self._observer.wrote(self._owner_id, kind.name)
-        else:
-            self._observer.forget(kind.name, body["id"])
-
     # -- how current a look is --------------------------------------------------------------------------------------
 
     def _is_young(self, kind: str, as_of_s: float, max_age_s: float | None = None) -> bool:
@@ -548,14 +432,14 @@ class Observed:
 
     def _unsettled_s(self, kind: str) -> float:
         """Return the time before which a list cannot prove absence: ``unproven_s``, or something was in doubt then."""
-        return max(self._observer.unproven_s(self._owner_id, kind), self._observer.doubted_s(kind))
+        return max(self._owners.unproven_s(self._owner_id, kind), self._observer.doubted_s(kind))
 
     def _expect_current(self, kind: str) -> None:
         """Have what is known of this owner's resources of a kind complete and newer than its last write."""
         wrote_s = self._unsettled_s(kind)
         pending = self._pending(kind)
         is_certain = self._observer.began_s(kind) >= self._observer.doubted_s(kind)
-        if self._observer.was_born_here(self._owner_id) and not self._is_taken_over and not pending and is_certain:
+        if self._owners.was_born_here(self._owner_id) and not self._is_taken_over and not pending and is_certain:
             ids = [record.id for record in self._ledger.of_kind(kind)]
             items = [self._observer.item(kind, id_) for id_ in ids]
             items += self._observer.of_owner(kind, self._owner_id)
@@ -565,7 +449,7 @@ class Observed:
 
     def _expect_nothing_late(self, kind: str) -> None:
         """Have every unanswered create of a kind decided."""
-        if (decided_s := self._observer.decided_s(self._owner_id)) != NEVER_S:
+        if (decided_s := self._owners.decided_s(self._owner_id)) != NEVER_S:
             self._expect_list(kind, decided_s)
         until_s = self.pending_until(kind)
         if until_s is None:
@@ -575,14 +459,6 @@ class Observed:
             raise NotYetObserved(kind)
         for pending in self._pending(kind):
             self._ledger.drop(pending.role)
-
-
-_SHARED: Final = ("load_balancer", "network", "router", "security_group")
-"""Kinds that do not show whether others use them: a duplicate is deleted only if it cannot be older than our create."""
-_NEUTRONS_OWN: Final = "network:"
-"""Ports that Neutron creates for its own devices, such as router interfaces, have no name."""
-_UNPROVEN: Final = "is recorded for this object, but carries neither its stamp nor its name"
-_SLOW_TO_GO: Final = ("server", "volume", "load_balancer")
 
 
 def _is_deleted(body: Body) -> bool:

@@ -11,12 +11,12 @@ import datetime
 import logging
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from capo.errors import CapoError, CloudUnavailableError, NotAuthorizedError, RateLimitedError
 from capo.openstack import balancer_marks
 from capo.openstack.kinds import KINDS, LOAD_BALANCER, SERVER
+from capo.openstack.owners import Owners
 from capo.openstack.shelf import FASTEST_S, NEVER_S, Item, Schedule, Shelf, Snapshot
 
 log = logging.getLogger(__name__)
@@ -35,8 +35,6 @@ OVERLAP_S: Final = 10.0
 BACKOFF_S: Final = (2.0, 60.0)
 ERROR_KEPT_S: Final = 30.0
 """A failure that is older than this, after its pause, says nothing any more."""
-REGISTRATION_S: Final = 1800.0
-"""An object that made no pass for so long does not exist any more; each makes one per resync."""
 NEWCOMER_S: Final = 15.0
 """A key that polled so lately goes on at the pace that was reached."""
 MAX_AT_ONCE: Final = 3
@@ -61,18 +59,6 @@ class Source(Protocol):
         """Return all pages of a list and the cloud's time."""
 
 
-@dataclass
-class _Registration:
-    key: Hashable
-    uid: str
-    since_s: float
-    decided_s: float
-    renewed_s: float
-    was_born_here: bool = False
-    wrote_s: dict[str, float] = field(default_factory=dict)
-    created: set[str] = field(default_factory=set)
-
-
 class Observer:
     """The lists of one project; thread safe.
 
@@ -86,115 +72,33 @@ class Observer:
         self._now = now
         self._wake = wake
         self._lock = threading.RLock()
+        self.owners = Owners(now)
         self._shelves = {name: Shelf(kind) for name, kind in KINDS.items()}
         self._schedules = {name: Schedule() for name in KINDS}
         self._errors: dict[str, CapoError] = {}
         self._cursors: dict[str, float] = {}
         self._listed_s: dict[str, float | None] = {}
         """Octavia's own time when it listed a kind of children last."""
-        self._registrations: dict[str, _Registration] = {}
         self._claims: dict[tuple[str, str], Hashable] = {}
         self._is_closed = False
         self.due_changed: Callable[[], None] = _nobody_listens
 
     # -- who is interested ------------------------------------------------------------------------------------------
 
-    def register(
-        self,
-        owner_id: str,
-        key: Hashable,
-        *,
-        uid: str = "",
-        was_born_here: bool = False,
-        unknown_writes_s: float = 0.0,
-    ) -> None:
-        """Wake a key for changes of what carries an owner's stamp, until half an hour after the last call.
-
-        Args:
-            uid: of the object. An owner id that comes with another one was moved or restored: what was known of the
-                owner before proves nothing, because another manager may have acted for it.
-            was_born_here: the owner id was created just now, so that all that will ever carry it passes through here.
-            unknown_writes_s: a create that another manager sent, and whose intent is lost, may take effect for so long.
-        """
-        with self._lock:
-            known, now_s = self._registrations.get(owner_id), self._now()
-            if known is None or known.uid != uid:
-                known = _Registration(key, uid, now_s, now_s + unknown_writes_s, now_s, was_born_here)
-                self._registrations[owner_id] = known
-            known.key, known.renewed_s = key, now_s
-
     def unregister(self, owner_id: str) -> None:
         """Forget an owner: its object is gone."""
         with self._lock:
-            known = self._registrations.pop(owner_id, None)
-            if known is None or any(other.key == known.key for other in self._registrations.values()):
-                return  # a new object of the same name goes on
+            if (gone := self.owners.remove(owner_id)) is None:
+                return
             for schedule in self._schedules.values():
-                _leave(schedule, known.key)
-            self._claims = {place: key for place, key in self._claims.items() if key != known.key}
+                _leave(schedule, gone)
+            self._claims = {place: key for place, key in self._claims.items() if key != gone}
 
     def is_in_use(self) -> bool:
         """Tell whether any object made a pass with this cloud lately."""
         with self._lock:
             self._expire()
-            return bool(self._registrations)
-
-    def was_born_here(self, owner_id: str) -> bool:
-        """Tell whether nothing can carry the owner's stamp that did not pass through :meth:`learn`."""
-        with self._lock:
-            known = self._registrations.get(owner_id)
-            return known is not None and known.was_born_here
-
-    def distrust(self) -> None:
-        """Want a list that begins after now for every absence, also for owners that were born here."""
-        with self._lock:
-            for known in self._registrations.values():
-                known.was_born_here, known.since_s = False, self._now()
-                known.created.clear()
-
-    def wrote(self, owner_id: str, kind: str, roles: Iterable[str] = ()) -> None:
-        """Note a write: what an owner's earlier looks did not show may be there now.
-
-        Args:
-            roles: those that a create was sent for.
-        """
-        with self._lock:
-            if known := self._registrations.get(owner_id):
-                known.wrote_s[kind] = self._now()
-                known.created.update(roles)
-
-    def has_created(self, owner_id: str, role: str) -> bool:
-        """Return whether all that carries an owner's stamp for a role can only come from creates of this process.
-
-        The owner id was created here, or its absence was proven here before the first create for the role.
-        """
-        with self._lock:
-            known = self._registrations.get(owner_id)
-            return known is not None and (known.was_born_here or role in known.created)
-
-    def wrote_s(self, owner_id: str, kind: str) -> float:
-        """Return when an owner wrote last."""
-        with self._lock:
-            known = self._registrations.get(owner_id)
-            return known.wrote_s.get(kind, NEVER_S) if known else NEVER_S
-
-    def unproven_s(self, owner_id: str, kind: str) -> float:
-        """Return the time before which a list proves no absence of what carries an owner's stamp (ADR 0001).
-
-        That is its last write, and the time since which this process knows the object. An owner id that was created
-        here is exempt from the latter: nothing carried it before.
-        """
-        with self._lock:
-            known = self._registrations.get(owner_id)
-            if known is None:
-                return NEVER_S
-            return max(known.wrote_s.get(kind, NEVER_S), NEVER_S if known.was_born_here else known.since_s)
-
-    def decided_s(self, owner_id: str) -> float:
-        """Return the time by which a create of an owner has taken effect, if its intent was lost with the status."""
-        with self._lock:
-            known = self._registrations.get(owner_id)
-            return known.decided_s if known and known.decided_s > known.since_s else NEVER_S
+            return bool(self.owners.keys())
 
     def claim(self, kind: str, resource_id: str, key: Hashable) -> None:
         """Wake a key for changes of a resource that carries no stamp of it."""
@@ -501,20 +405,19 @@ class Observer:
             item = self._shelves[kind].items.get(id_) or before.get(id_)
             if (claimed := self._claims.get((kind, id_))) is not None:
                 keys.add(claimed)
-            if item and item.stamp and (known := self._registrations.get(item.stamp.owner)):
-                keys.add(known.key)
+            if item and item.stamp and (known := self.owners.key_of(item.stamp.owner)) is not None:
+                keys.add(known)
         return keys
 
     def _expire(self) -> None:
-        oldest_s = self._now() - REGISTRATION_S
-        for owner in [owner for owner, known in self._registrations.items() if known.renewed_s < oldest_s]:
-            self.unregister(owner)
+        for owner_id in self.owners.expired():
+            self.unregister(owner_id)
 
     def close(self) -> None:
         """List nothing any more; wake everybody, so that they find another cloud."""
         with self._lock:
             self._is_closed = True
-            keys = {known.key for known in self._registrations.values()}
+            keys = self.owners.keys()
         for key in keys:
             self._wake(key)
 

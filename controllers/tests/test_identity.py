@@ -65,7 +65,7 @@ def test_credentials_that_were_refused_and_stay_the_same_keep_their_cloud(world:
 def test_a_mended_secret_wakes_those_who_wait_for_the_old_cloud(world: World) -> None:
     world.put_secret("old")
     first = world.identities.cloud(REF, "default")
-    first.observer.register("owner", "key")
+    first.observer.owners.register("owner", "key")
     world.put_secret("new")
 
     world.identities.forget(REF, "default")

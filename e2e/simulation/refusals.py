@@ -5,11 +5,11 @@ Source: ``k8s.io/apimachinery/pkg/api/errors``. ``details.kind`` is the plural, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from capo.kube.errors import Conflict, Denied, Expired, Gone, Invalid, KubeError
+from capo.kube.errors import KubeError, class_of
 from capo.kube.kinds import Kind
 
 Json = dict[str, Any]
@@ -21,14 +21,6 @@ COMPACTED: Final = (
     "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
     "deleted between the time the first chunk was returned and now may show up in the list."
 )
-_ERRORS: Final[Mapping[int, type[KubeError]]] = {
-    401: Denied,
-    403: Denied,
-    404: Gone,
-    409: Conflict,
-    410: Expired,
-    422: Invalid,
-}
 
 
 @dataclass(frozen=True)
@@ -67,7 +59,7 @@ class Refusal(Exception):  # noqa: N818 - named for the answer
 
     def error(self) -> KubeError:
         """Return the error that the project's client raises for this answer."""
-        return _ERRORS.get(self.status, KubeError)(self.message, status=self.status, reason=self.reason)
+        return class_of(self.status)(self.message, status=self.status, reason=self.reason)
 
 
 def page_not_found() -> Refusal:

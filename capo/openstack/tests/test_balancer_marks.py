@@ -21,7 +21,7 @@ def balancer(id_: str = "lb", *, changed_ago_s: float = 600.0) -> dict[str, Any]
 @pytest.fixture
 def cloud() -> FakeCloud:
     made = FakeCloud(cloud_s=CLOUD_S)
-    made.observer.register(OWNER, "key")
+    made.observer.owners.register(OWNER, "key")
     made.put("load_balancer", balancer())
     return made
 

@@ -370,7 +370,7 @@ def test_after_a_restore_an_owner_that_was_born_here_needs_a_list_for_an_absence
     assert observed(cloud, ledger, is_newborn=True).find("server", "server") is None
     cloud.put("server", server())
 
-    cloud.observer.distrust()
+    cloud.observer.owners.distrust()
 
     found = find_after_list(cloud, ledger, "server", "server")
     assert found is not None
@@ -381,7 +381,7 @@ def test_lists_from_before_a_restore_prove_no_absence(cloud: FakeCloud, ledger: 
     assert find_after_list(cloud, ledger, "port", "port-0") is None
     cloud.clock.advance(1)
 
-    cloud.observer.distrust()
+    cloud.observer.owners.distrust()
 
     assert find_after_list(cloud, ledger, "port", "port-0") is None
     assert cloud.lists("port") == 2

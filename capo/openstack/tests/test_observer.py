@@ -8,7 +8,7 @@ from capo.openstack.tests.builders import OTHER, OWNER, FakeCloud, server
 @pytest.fixture
 def cloud() -> FakeCloud:
     made = FakeCloud()
-    made.observer.register(OWNER, "key")
+    made.observer.owners.register(OWNER, "key")
     return made
 
 
@@ -209,7 +209,7 @@ def test_a_newcomer_is_served_at_full_speed(cloud: FakeCloud) -> None:
 
 
 def test_a_change_wakes_the_owner_and_nobody_else(cloud: FakeCloud) -> None:
-    cloud.observer.register(OTHER, "other")
+    cloud.observer.owners.register(OTHER, "other")
     cloud.put("server", server("mine", status="BUILD"), server("theirs", owner=OTHER))
     cloud.observer.demand("server", "someone")
     cloud.run()
@@ -319,7 +319,7 @@ def test_an_object_that_makes_no_pass_any_more_is_forgotten(cloud: FakeCloud) ->
 
 
 def test_a_former_object_of_the_same_name_that_is_forgotten_ends_nothing_of_the_new_one(cloud: FakeCloud) -> None:
-    cloud.observer.register(OTHER, "key")
+    cloud.observer.owners.register(OTHER, "key")
     cloud.observer.poll("server", "key", 900)
     cloud.observer.track("server", "key")
 

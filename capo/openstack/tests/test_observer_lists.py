@@ -8,7 +8,7 @@ from capo.openstack.tests.builders import OWNER, FakeCloud, port, server
 @pytest.fixture
 def cloud() -> FakeCloud:
     made = FakeCloud()
-    made.observer.register(OWNER, "key")
+    made.observer.owners.register(OWNER, "key")
     return made
 
 

@@ -1,0 +1,146 @@
+"""Which objects make passes with one project, since when this process knows them, and what it sent for them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from capo.openstack.shelf import NEVER_S
+
+REGISTRATION_S: Final = 1800.0
+"""An object that made no pass for so long does not exist any more; each makes one per resync."""
+
+
+@dataclass
+class _Owner:
+    key: Hashable
+    uid: str
+    since_s: float
+    decided_s: float
+    renewed_s: float
+    was_born_here: bool = False
+    wrote_s: dict[str, float] = field(default_factory=dict)
+    created: set[str] = field(default_factory=set)
+
+
+class Owners:
+    """The owners of one project's resources; thread safe.
+
+    Args:
+        now: steady seconds, by which everything is counted.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._lock = threading.RLock()
+        self._owners: dict[str, _Owner] = {}
+
+    def register(
+        self,
+        owner_id: str,
+        key: Hashable,
+        *,
+        uid: str = "",
+        was_born_here: bool = False,
+        unknown_writes_s: float = 0.0,
+    ) -> None:
+        """Know an owner until half an hour after the last call.
+
+        Args:
+            key: what is woken for changes of what carries the owner's stamp.
+            uid: of the object. An owner id that comes with another one was moved or restored: what was known of the
+                owner before proves nothing, because another manager may have acted for it.
+            was_born_here: the owner id was created just now, so that all that will ever carry it passes through here.
+            unknown_writes_s: a create that another manager sent, and whose intent is lost, may take effect for so long.
+        """
+        with self._lock:
+            known, now_s = self._owners.get(owner_id), self._now()
+            if known is None or known.uid != uid:
+                known = _Owner(key, uid, now_s, now_s + unknown_writes_s, now_s, was_born_here)
+                self._owners[owner_id] = known
+            known.key, known.renewed_s = key, now_s
+
+    def remove(self, owner_id: str) -> Hashable | None:
+        """Forget an owner; return its key if no other owner has that one, else None."""
+        with self._lock:
+            known = self._owners.pop(owner_id, None)
+            # A new object of the same name may go on with the key.
+            return known.key if known and known.key not in self.keys() else None
+
+    def expired(self) -> list[str]:
+        """Return the owners that made no pass for so long that they do not exist any more."""
+        with self._lock:
+            oldest_s = self._now() - REGISTRATION_S
+            return [owner_id for owner_id, known in self._owners.items() if known.renewed_s < oldest_s]
+
+    def keys(self) -> set[Hashable]:
+        """Return the keys of all owners."""
+        with self._lock:
+            return {known.key for known in self._owners.values()}
+
+    def key_of(self, owner_id: str) -> Hashable | None:
+        """Return the key of an owner, None when it is not known."""
+        with self._lock:
+            known = self._owners.get(owner_id)
+            return known.key if known else None
+
+    # -- what may be concluded --------------------------------------------------------------------------------------
+
+    def was_born_here(self, owner_id: str) -> bool:
+        """Tell whether nothing can carry the owner's stamp that this process did not create, or lost the answer of."""
+        with self._lock:
+            known = self._owners.get(owner_id)
+            return known is not None and known.was_born_here
+
+    def distrust(self) -> None:
+        """Want a list that begins after now for every absence, also for owners that were born here."""
+        with self._lock:
+            for known in self._owners.values():
+                known.was_born_here, known.since_s = False, self._now()
+                known.created.clear()
+
+    def wrote(self, owner_id: str, kind: str, roles: Iterable[str] = ()) -> None:
+        """Note a write: what an owner's earlier looks did not show may be there now.
+
+        Args:
+            roles: those that a create was sent for.
+        """
+        with self._lock:
+            if known := self._owners.get(owner_id):
+                known.wrote_s[kind] = self._now()
+                known.created.update(roles)
+
+    def has_created(self, owner_id: str, role: str) -> bool:
+        """Return whether all that carries an owner's stamp for a role can only come from creates of this process.
+
+        The owner id was created here, or its absence was proven here before the first create for the role.
+        """
+        with self._lock:
+            known = self._owners.get(owner_id)
+            return known is not None and (known.was_born_here or role in known.created)
+
+    def wrote_s(self, owner_id: str, kind: str) -> float:
+        """Return when an owner wrote last."""
+        with self._lock:
+            known = self._owners.get(owner_id)
+            return known.wrote_s.get(kind, NEVER_S) if known else NEVER_S
+
+    def unproven_s(self, owner_id: str, kind: str) -> float:
+        """Return the time before which a list proves no absence of what carries an owner's stamp (ADR 0001).
+
+        That is its last write, and the time since which this process knows the object. An owner id that was created
+        here is exempt from the latter: nothing carried it before.
+        """
+        with self._lock:
+            known = self._owners.get(owner_id)
+            if known is None:
+                return NEVER_S
+            return max(known.wrote_s.get(kind, NEVER_S), NEVER_S if known.was_born_here else known.since_s)
+
+    def decided_s(self, owner_id: str) -> float:
+        """Return the time by which a create of an owner has taken effect, if its intent was lost with the status."""
+        with self._lock:
+            known = self._owners.get(owner_id)
+            return known.decided_s if known and known.decided_s > known.since_s else NEVER_S

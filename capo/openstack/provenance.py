@@ -1,0 +1,94 @@
+"""Whose a recorded resource is: records can be written by hand, so they alone prove nothing. Source: ADR 0001."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from capo.errors import BlockedError, CloudUnavailableError, ForeignResourceError
+from capo.ledger import Ledger
+from capo.openstack.kinds import KINDS, SERVER, is_named
+from capo.openstack.observer import Observer
+from capo.openstack.shelf import is_partial
+
+log = logging.getLogger(__name__)
+
+Body = Mapping[str, Any]
+
+_NEUTRONS_OWN: Final = "network:"
+"""Ports that Neutron creates for its own devices, such as router interfaces, have no name."""
+_UNPROVEN: Final = "is recorded for this object, but carries neither its stamp nor its name"
+
+
+class Provenance:
+    """Tells whether what one object has recorded is its own.
+
+    Args:
+        owner_id: the 13 characters that the object's stamps carry.
+        common_name: part of the name or the description of all that is created for the object; empty admits any name.
+    """
+
+    def __init__(self, observer: Observer, ledger: Ledger, *, owner_id: str, common_name: str) -> None:
+        self._observer = observer
+        self._ledger = ledger
+        self._owner_id = owner_id
+        self._common_name = common_name
+
+    def expect_own(self, kind: str, body: Body) -> None:
+        """Have a recorded resource be the object's.
+
+        Raises:
+            ForeignResourceError: it carries another owner's stamp, or nothing but the record says that it is.
+        """
+        resource = f"{kind} {body['id']}"
+        if owner := self._other_owner(kind, body):
+            raise ForeignResourceError(
+                f"{resource} is recorded for this object, but carries the stamp of owner {owner}", resource=resource
+            )
+        if self._is_unproven(kind, body):
+            raise ForeignResourceError(f"{resource} {_UNPROVEN}", resource=resource, next_step=self._way_back())
+
+    def is_left_alone(self, kind: str, body: Body) -> bool:
+        """Return whether a recorded resource is another owner's.
+
+        Raises:
+            BlockedError: nothing but the record says that it is this object's.
+            CloudUnavailableError: nothing of it can be read at present.
+        """
+        if is_partial(kind, body):
+            raise CloudUnavailableError(f"cannot determine the owner of {kind} {body['id']}: its Nova cell is down")
+        if self._is_unproven(kind, body):
+            resource = f"{kind} {body['id']}"
+            raise BlockedError(f"{resource} {_UNPROVEN}", resource=resource, next_step=self._way_back())
+        if owner := self._other_owner(kind, body):
+            log.warning("Recorded resource left alone", extra={"kind": kind, "id": body["id"], "owner": owner})
+        return owner is not None
+
+    def _other_owner(self, kind: str, body: Body) -> str | None:
+        """Return the owner in the stamp of a resource if it is another one; a stamp decides, whatever names it."""
+        stamp = KINDS[kind].stamp_of(body)
+        return stamp.owner if stamp is not None and stamp.owner != self._owner_id else None
+
+    def _is_unproven(self, kind: str, body: Body) -> bool:
+        """Return whether nothing but the record says that a resource is this object's.
+
+        The Go provider leaves no stamp, and a person may remove one: then the name counts, or for a server that one of
+        the object's own ports is on it. A floating IP has no name, nor have ports that Neutron creates itself.
+        """
+        if KINDS[kind].stamp_of(body) is not None or "name" not in body:
+            return False
+        is_neutrons = str(body.get("device_owner")).startswith(_NEUTRONS_OWN)
+        is_known = is_named(body, self._common_name) or is_neutrons
+        return not (is_known or (kind == SERVER.name and self._has_own_port(body["id"])))
+
+    def _has_own_port(self, server_id: str) -> bool:
+        items = (self._observer.item("port", record.id) for record in self._ledger.of_kind("port"))
+        bodies = [item.body for item in items if item]
+        return any(b.get("device_id") == server_id and is_named(b, self._common_name) for b in bodies)
+
+    def _way_back(self) -> str:
+        return (
+            f"If it belongs to the object, give it a name that contains {self._common_name!r};"
+            " if not, remove it from status.resources."
+        )
