@@ -176,13 +176,14 @@ def _forget(source: Endpoint, kind: Kind, name: str) -> None:
 # -- restores ---------------------------------------------------------------------------------------------------------
 
 
-def restore_statuses(story: Story, noted: list[tuple[Kind, Object]]) -> None:
+def restore_statuses(story: Story, noted: list[tuple[Kind, Object]], *, is_the_go_providers: bool) -> None:
     """Write old statuses back over those of the same objects."""
     server = story.home.server
     for kind, old in noted:
         present = server.get(kind, NAMESPACE, old["metadata"]["name"])
         if present is not None and present["metadata"]["uid"] == old["metadata"]["uid"]:
-            server.put(kind, {**present, "status": copy.deepcopy(old.get("status") or {})}, subresource="status")
+            status = as_the_go_provider_has_it(old.get("status")) if is_the_go_providers else old.get("status") or {}
+            server.put(kind, {**present, "status": copy.deepcopy(status)}, subresource="status")
 
 
 def restore_etcd(story: Story, state: Any, *, is_live: bool) -> None:
@@ -357,11 +358,13 @@ def take_over(story: Story, namesake: str, *, is_deleted: bool) -> None:
     ours = [(kind, obj) for kind, obj in story.ours() if kind in MOVED]
     if not ours or any(obj["metadata"].get("deletionTimestamp") for _, obj in ours):
         return
-    story.manager.kill()
+    # All of them: where the Go provider works no manager of ours runs.
+    for replica in (story.manager, *story.extra):
+        replica.kill()
+    story.takeovers += 1
     _unstamp(story)
     for kind, obj in ours:
-        status = {name: value for name, value in (obj.get("status") or {}).items() if name != "resources"}
-        server.put(kind, {**obj, "status": status}, subresource="status")
+        server.put(kind, {**obj, "status": as_the_go_provider_has_it(obj.get("status"))}, subresource="status")
         annotations = {names.OWNER_ID_ANNOTATION: None, names.TAKEN_OVER_ANNOTATION: None}
         server.patch(kind, NAMESPACE, obj["metadata"]["name"], {"metadata": {"annotations": annotations}})
     if namesake:
@@ -370,6 +373,11 @@ def take_over(story: Story, namesake: str, *, is_deleted: bool) -> None:
     if is_deleted:
         story.delete_all()
     story.scheduler.after(1.0, lambda: None if story.manager.is_running else story.manager.start())
+
+
+def as_the_go_provider_has_it(status: Object | None) -> Object:
+    """Return a status without what is ours alone."""
+    return {name: value for name, value in (status or {}).items() if name != "resources"}
 
 
 def _unstamp(story: Story) -> None:

@@ -62,6 +62,7 @@ class Story:
             SETTINGS, sync_period_s=tuning.sync_period_s, leader_elect=tuning.leader_elect, **election
         )
         self.extra: list[Replica] = []
+        self.takeovers = 0
         self.history: list[str] = []
         self.is_calm = False
         self.is_deleting = False
@@ -381,8 +382,16 @@ class Story:
         """Note all statuses now, and write them back after a while, as a tool for backups does."""
 
         def note() -> None:
-            noted = list(self.ours())
-            self.scheduler.after(after_s, lambda: None if self.is_calm else places.restore_statuses(self, noted))
+            noted, takeovers = list(self.ours()), self.takeovers
+
+            def restore() -> None:
+                if self.is_calm:
+                    return
+                # What was noted before a takeover is the Go provider's: it never had our records.
+                is_the_go_providers = takeovers != self.takeovers
+                places.restore_statuses(self, noted, is_the_go_providers=is_the_go_providers)
+
+            self.scheduler.after(after_s, restore)
 
         if is_early:
             note()

@@ -221,11 +221,14 @@ class Truth:
                 self._check_cause(sent, lineage, target)
 
     def _check_cause(self, sent: Sent, lineage: Lineage, target: Resource) -> None:
-        """A deletion has a cause: that of its object, an edit, or an older one of its role."""
+        """A deletion has a cause: that of its object, an edit, or an older one of its role.
+
+        Of what the network repeated any may stay: one that comes late may be older than the one that is recorded.
+        """
         if lineage.is_deleted or lineage.is_edited or target.role is None:
             return
-        older = [r for r in self.twins(target) if r.is_there() and r.made_s <= target.made_s]
-        if not older:
+        others = [r for r in self.twins(target) if r.is_there()]
+        if not any(target.is_repeat or other.made_s <= target.made_s for other in others):
             self.broken(
                 "deleted-without-cause", f"{sent}: {target} was deleted, {lineage} was neither deleted nor edited"
             )
