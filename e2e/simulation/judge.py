@@ -96,13 +96,17 @@ def _load_balancer(story: Story, lineage: Lineage, spec: Object) -> str | None:
     return _members(story, lineage, own)
 
 
+def _is_control_plane(obj: Object) -> bool:
+    return "cluster.x-k8s.io/control-plane" in obj["metadata"].get("labels", {})
+
+
 def _members(story: Story, lineage: Lineage, own: set[str]) -> str | None:
     """Every control plane machine has its member, and nobody else has one."""
     wanted = {
         address["address"]
         for obj in lineage.endpoint.server.list(OPENSTACK_MACHINE)
         for address in (obj.get("status") or {}).get("addresses") or ()
-        if address["type"] == "InternalIP" and _family(obj) == lineage.key.name
+        if address["type"] == "InternalIP" and _family(obj) == lineage.key.name and _is_control_plane(obj)
     }
     members = story.simulation.cloud.table("load-balancer", "members").values()
     present = {member["address"] for member in members if member["pool_id"] in own}

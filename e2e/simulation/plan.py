@@ -27,6 +27,7 @@ class Shape:
         server: an OpenStackServer of its own.
         cluster: a Cluster, its spec beside what every one has; None: there is none.
         machines: how many control plane machines it has.
+        workers: how many others; no seed draws any.
         is_network_given: the cluster is in a network of the user's, without an external one.
         neighbour: another cluster with the same spec in the management cluster ``b``, which has a manager of its own.
     """
@@ -34,6 +35,7 @@ class Shape:
     server: Json | None = None
     cluster: Json | None = None
     machines: int = 0
+    workers: int = 0
     neighbour: bool = False
     is_network_given: bool = False
 

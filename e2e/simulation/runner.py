@@ -15,7 +15,7 @@ import os
 import select
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -49,6 +49,8 @@ class Outcome:
         invariant: which was broken; empty: all held.
         seconds: how long it took, in seconds of this machine's processor.
         simulated_s: how long it took in the simulation.
+        costs: requests to OpenStack and writes to Kubernetes until everything was created, in ten idle minutes, and
+            for the deletion.
     """
 
     plan: Plan
@@ -59,6 +61,7 @@ class Outcome:
     seconds: float = 0.0
     simulated_s: float = 0.0
     requests: int = 0
+    costs: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     lines: tuple[str, ...] = field(default=(), repr=False)
 
 
@@ -137,6 +140,7 @@ def play(plan: Plan, *, is_verbose: bool = False) -> Outcome:
         time.process_time() - began_s,
         scheduler.now_s,
         story.network.requests,
+        story.costs,
         tuple(scheduler.lines),
     )
 

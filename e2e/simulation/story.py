@@ -63,6 +63,8 @@ class Story:
         )
         self.extra: list[Replica] = []
         self.takeovers = 0
+        self.costs: dict[str, tuple[int, int]] = {}
+        """Requests to OpenStack, and writes to Kubernetes, by phase; leases and Events are left out."""
         self.history: list[str] = []
         self.is_calm = False
         self.is_deleting = False
@@ -117,8 +119,8 @@ class Story:
             self.apply_server(shape.server)
         if shape.cluster is not None:
             self.apply_cluster(self.home, "c", cidr="10.6.0.0/24")
-            for number in range(shape.machines):
-                self.apply_machine(f"m{number}")
+            for name in self._machine_names():
+                self.apply_machine(name)
 
     def apply_server(self, spec: Json) -> None:
         """Apply an OpenStackServer."""
@@ -138,11 +140,16 @@ class Story:
         endpoint.server.create(CLUSTER, objects.cluster(name))
         endpoint.server.create(OPENSTACK_CLUSTER, objects.openstack_cluster(name, spec=spec))
 
+    def _machine_names(self) -> list[str]:
+        shape = self.plan.shape
+        workers = [f"w{number}" for number in range(shape.workers)]
+        return [f"m{number}" for number in range(shape.machines)] + workers if shape.cluster is not None else []
+
     def apply_machine(self, name: str) -> None:
-        """Apply a Machine with its OpenStackMachine."""
-        server = self.place.server
-        made = server.create(MACHINE, objects.machine(name, "c", is_control_plane=True))
-        infra = objects.openstack_machine(name, "c", is_control_plane=True, owner=made)
+        """Apply a Machine with its OpenStackMachine; those whose name begins with ``m`` are of the control plane."""
+        server, is_control_plane = self.place.server, name.startswith("m")
+        made = server.create(MACHINE, objects.machine(name, "c", is_control_plane=is_control_plane))
+        infra = objects.openstack_machine(name, "c", is_control_plane=is_control_plane, owner=made)
         server.create(OPENSTACK_MACHINE, infra)
 
     def _disturb(self) -> None:
@@ -185,6 +192,7 @@ class Story:
         if not self.simulation.run(READY_S, lambda: judge.fault(self) is None):
             self.truth.broken("not-recovered", judge.fault(self) or "")
         self.simulation.run(AFTERMATH_S)
+        self.costs["created"] = self.network.requests, self._writes
         self.truth.check_roles()
         self.truth.check_users()
         if fault := judge.fault(self):
@@ -199,16 +207,19 @@ class Story:
         requests, writes = self.network.requests, self._writes
         self.simulation.run(IDLE_S)
         asked, wrote = self.network.requests - requests, self._writes - writes
+        self.costs["idle"] = asked, wrote
         if asked > IDLE_REQUESTS * len(self.endpoints()):
             self.truth.broken("too-many-requests", f"{asked} requests in ten idle minutes")
         if wrote > IDLE_WRITES:
             self.truth.broken("too-many-writes", f"{wrote} writes to Kubernetes in ten idle minutes")
 
     def _delete(self) -> None:
+        requests, writes = self.network.requests, self._writes
         self.delete_all()
         if not self.simulation.run(DELETED_S, self._is_gone):
             self.truth.broken("not-deleted", judge.left_objects(self))
         self.simulation.run(AFTERMATH_S)
+        self.costs["deleted"] = self.network.requests - requests, self._writes - writes
         self.truth.check_nothing_left()
         self.truth.check_users()
 
@@ -326,10 +337,7 @@ class Story:
 
     def recreate(self) -> None:
         """Delete what users applied, but for the cluster, and apply it again when it is gone."""
-        names_ = (
-            [f"m{number}" for number in range(self.plan.shape.machines)] if self.plan.shape.cluster is not None else []
-        )
-        places.recreate(self, names_)
+        places.recreate(self, self._machine_names())
 
     def delete_all(self) -> None:
         """Delete everything that users applied, as they do."""
