@@ -114,12 +114,15 @@ class Observed:
 
     # -- what is there ----------------------------------------------------------------------------------------------
 
-    def find(self, kind: str, role: str, *, upstream: Upstream | None = None) -> Body | None:
+    def find(
+        self, kind: str, role: str, *, upstream: Upstream | None = None, upstream_id: str | None = None
+    ) -> Body | None:
         """Return the resource of a role, or None when it is proven that there is none.
 
         Args:
             upstream: tells an unstamped resource that the Go provider made for this role; used only for an object that
                 was taken over from it.
+            upstream_id: the one that the Go provider's status names: it is taken where several fit.
 
         Raises:
             NotYetObserved: that is not known yet; the observer wakes the object when it is.
@@ -138,7 +141,7 @@ class Observed:
         if len(stamped) > (1 if found else 0):
             found = self.duplicates.converge(KINDS[kind], role, stamped, found)
         if found is None and not self._is_known_absent(kind, role):
-            found = self._adopted(kind, upstream) if self._is_taken_over and upstream else None
+            found = self._adopted(kind, upstream, upstream_id) if self._is_taken_over and upstream else None
         if found is None:
             self._observer.untrack(kind, self._key)
             return None
@@ -382,10 +385,11 @@ class Observed:
     def _pending(self, kind: str) -> list[Pending]:
         return [pending for pending in self._ledger.pending.values() if pending.kind == kind]
 
-    def _adopted(self, kind: str, upstream: Upstream) -> Body | None:
+    def _adopted(self, kind: str, upstream: Upstream, upstream_id: str | None) -> Body | None:
         items = self._observer.snapshot(kind).items.values()
         fitting = [item for item in items if not item.is_deleted and upstream(item.body)]
         unstamped = [item.body for item in fitting if item.stamp is None]
+        unstamped = [body for body in unstamped if body["id"] == upstream_id] or unstamped
         if len(unstamped) > 1:
             ids = ", ".join(sorted(body["id"] for body in unstamped))
             raise AmbiguousMatchError(f"{len(unstamped)} {kind}s could be the one of the Go provider: {ids}")

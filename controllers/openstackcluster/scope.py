@@ -134,8 +134,9 @@ class ClusterScope:
     def find(self, kind: str, role: str) -> Resource | None:
         """Return the resource of a role, or None when it is proven that there is none."""
         mark = self._adoptable().get(role)
+        reported_id = upstream.reported_ids(self.cluster).get(role)
         try:
-            return self.observed.find(kind, role, upstream=mark.fits if mark else None)
+            return self.observed.find(kind, role, upstream=mark.fits if mark else None, upstream_id=reported_id)
         except (NotFoundError, UnsupportedByCloudError):
             if self._may_have(kind):
                 raise

@@ -358,6 +358,8 @@ def take_over(story: Story, namesake: str, *, is_deleted: bool) -> None:
     ours = [(kind, obj) for kind, obj in story.ours() if kind in MOVED]
     if not ours or any(obj["metadata"].get("deletionTimestamp") for _, obj in ours):
         return
+    if story.truth.has_duplicates():
+        return  # without stamps nobody could tell any more which of them is whose
     # All of them: where the Go provider works no manager of ours runs.
     for replica in (story.manager, *story.extra):
         replica.kill()

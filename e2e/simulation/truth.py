@@ -248,6 +248,10 @@ class Truth:
                 self.broken("two-of-a-role", f"{seen[place]} and {resource}")
             seen[place] = resource
 
+    def has_duplicates(self) -> bool:
+        """Return whether there are two of any role at present."""
+        return any(r.is_there() and any(twin.is_there() for twin in self.twins(r)) for r in self.resources.values())
+
     def check_nothing_left(self) -> None:
         """Nothing is left of a lineage whose object is gone."""
         gone = {id(lineage) for lineage in self.lineages.values() if lineage.is_gone and not lineage.is_lost}

@@ -63,6 +63,20 @@ def test_the_first_run_adopts_everything_and_changes_nothing(world: World) -> No
     assert world.record("fip-api") in world.made()["floatingips"]
 
 
+def test_of_two_groups_of_one_name_the_one_is_adopted_that_the_status_names(world: World) -> None:
+    made_by_the_go_provider(world)
+    named_id = world.status()["controlPlaneSecurityGroup"]["id"]
+    name = world.made()["security_groups"][named_id]["name"]
+    world.member.make("/network/v2.0/security-groups", "security_group", name=name)
+    world.cloud.counter.reset()
+
+    world.settle(for_s=120)
+
+    assert world.is_ready(), world.message("Ready")
+    assert world.record("group-controlplane") == named_id
+    assert writes(world) == []
+
+
 def test_a_restart_in_the_middle_of_it_makes_nothing_twice(world: World) -> None:
     made_by_the_go_provider(world)
     before = world.counts()
