@@ -201,7 +201,7 @@ class Store:
 
     def _put(self, key: Key, obj: Mapping[str, Any]) -> bool:
         old = self._objects[key.kind].get(key[1:])
-        if obj["metadata"]["uid"] in self._tombstones or (old and version_of(old) >= version_of(obj)):
+        if obj["metadata"]["uid"] in self._tombstones or (old and not _is_newer(obj, old)):
             return False
         self._newest[key.kind] = max(self._newest[key.kind], version_of(obj))
         if old:
@@ -273,6 +273,19 @@ def _discard(index: dict[Any, set[Any]], at: object, member: object) -> None:
 
 def _owner_uids(obj: Mapping[str, Any]) -> list[str]:
     return [owner["uid"] for owner in obj["metadata"].get("ownerReferences") or ()]
+
+
+def _is_newer(obj: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Return whether an object tells more than what is known.
+
+    The same version with other contents was written after etcd was restored to an older state, or is served anew.
+    """
+    return version_of(obj) > version_of(old) or (version_of(obj) == version_of(old) and _told(obj) != _told(old))
+
+
+def _told(obj: Mapping[str, Any]) -> Object:
+    """Return an object without what depends on how it was asked for."""
+    return {name: value for name, value in _without_bookkeeping(obj).items() if name not in ("apiVersion", "kind")}
 
 
 def _is_finished(obj: Mapping[str, Any]) -> bool:

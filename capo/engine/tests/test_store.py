@@ -43,6 +43,20 @@ def test_an_older_or_equal_version_is_no_news() -> None:
     assert found["metadata"]["resourceVersion"] == "10"
 
 
+def test_an_equal_version_with_other_contents_is_news_as_after_a_restored_etcd() -> None:
+    store = Store()
+    known = an_object("a", uid="u", version=10)
+    store.apply(OPENSTACK_SERVER, "ADDED", known)
+    managed = {**known, "metadata": {**known["metadata"], "managedFields": [{"manager": "capo"}]}}
+
+    assert store.apply(OPENSTACK_SERVER, "MODIFIED", managed) is None
+    assert store.apply(OPENSTACK_SERVER, None, {**known, "status": {"ready": True}}) == key("a")
+
+    found = store.get(*key("a"))
+    assert found is not None
+    assert found["status"] == {"ready": True}
+
+
 def test_an_object_made_anew_under_an_old_name_replaces_it() -> None:
     store = Store()
     store.apply(OPENSTACK_SERVER, "ADDED", an_object("a", uid="old", version=5))
