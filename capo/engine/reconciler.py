@@ -177,7 +177,7 @@ class Reconciler(Generic[S]):
             self.tools,
             started_s,
             is_newborn=is_newborn,
-            is_history_lost=has_lost_history and not is_newborn,
+            is_history_lost=self._seen.has_lost_history(key, writer.obj, is_lost=has_lost_history and not is_newborn),
             is_taken_over=is_taken_over,
             deletion_s=deletion_s,
         )

@@ -166,7 +166,9 @@ def test_a_path_beside_the_bundle_is_ignored_and_the_bundle_used() -> None:
 @pytest.mark.parametrize("value", [b"null", b"~", b"Null", b"''", b""], ids=repr)
 @pytest.mark.parametrize("name", ["cacert", "cert", "key"])
 def test_a_file_that_is_null_is_none(name: str, value: bytes) -> None:
-    text = b"clouds: {one: " + str({"auth": AUTH}).encode().rstrip(b"}") + b"}, " + name.encode() + b": " + value + b"}}"
+    text = (
+        b"clouds: {one: " + str({"auth": AUTH}).encode().rstrip(b"}") + b"}, " + name.encode() + b": " + value + b"}}"
+    )
 
     assert identity.parse(text, "one", b"\n").cacert is None
 
