@@ -49,7 +49,7 @@ def come_up(site: Site, *machines: str, for_s: float = 300.0) -> None:
 def pool_of(site: Site, balancer_id: str) -> dict[str, Any]:
     listed = site.stage.member.ask("GET", f"{LBAAS}/pools")["pools"]
     (found,) = (pool for pool in listed if balancer_id in {each["id"] for each in pool["loadbalancers"]})
-    return found
+    return dict(found)
 
 
 @pytest.mark.parametrize("has_status", [True, False], ids=["load balancer in the status", "names alone"])
