@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from capo.controllers.openstackserver.tests.world import KIND, made, place, shown
@@ -55,7 +57,8 @@ def test_it_is_asked_rarely_whatever_the_number_of_servers(stage: Stage) -> None
 @pytest.mark.usefixtures("old_nova")
 @pytest.mark.parametrize("is_resolved", [False, True], ids=["nothing made", "ports made"])
 def test_a_server_that_was_never_made_is_deleted_after_a_restart(stage: Stage, is_resolved: bool) -> None:
-    place(stage, **({"flavor": None, "flavorID": "1"} if is_resolved else {}))
+    spec: dict[str, Any] = {"flavor": None, "flavorID": "1"} if is_resolved else {}
+    place(stage, **spec)
     stage.settle(for_s=300)
     stage.start()
 
