@@ -1,7 +1,8 @@
 """identityRef -> an authenticated cloud; the one place that reads credentials.
 
 A Secret is read with ``get`` alone and kept until the next resync or until the cloud refuses what it says; nothing of
-it is logged. Source of the rules: behaviour reference, cluster.md 1.3 and machines.md 0.4.
+it is logged. Whether an OpenStackClusterIdentity admits the namespace is read each time: access that was taken away
+counts at the next pass. Source of the rules: behaviour reference, cluster.md 1.3 and machines.md 0.4.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import binascii
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from capo.engine.protocol import Clock
 from capo.errors import IdentityError
@@ -29,9 +30,17 @@ CACERT_KEY: Final = "cacert"
 NEVER_S: Final = float("-inf")
 
 
+class _Source(NamedTuple):
+    """The Secret that an identityRef leads to."""
+
+    namespace: str
+    name: str
+
+
 @dataclass(frozen=True)
 class _Read:
     credentials: Credentials
+    source: _Source
     read_s: float
 
 
@@ -52,11 +61,11 @@ class Identities:
         Raises:
             IdentityError: Secret, key, cloud name or permission is missing; the message says which.
         """
-        place = _place(ref, namespace)
+        place, source = _place(ref, namespace), self._source(ref, namespace)
         with self._lock:
             known = self._known.get(place)
-        if known is None or self._clock.now() - known.read_s > self._max_age_s:
-            known = self._renewed(place, known, _Read(self._read(ref, namespace), self._clock.now()))
+        if known is None or known.source != source or self._clock.now() - known.read_s > self._max_age_s:
+            known = self._renewed(place, known, self._read(ref, source))
         return self._clouds.get(known.credentials)
 
     def _renewed(self, place: _Place, old: _Read | None, new: _Read) -> _Read:
@@ -94,19 +103,19 @@ class Identities:
             IdentityError: Secret, key, cloud name or permission is missing; the message says which.
         """
         if self.slot(ref, namespace) is None:
-            read = _Read(self._read(ref, namespace), self._clock.now())
+            read = self._read(ref, self._source(ref, namespace))
             with self._lock:
                 self._known.setdefault(_place(ref, namespace), read)
 
-    def _read(self, ref: Ref, namespace: str) -> Credentials:
+    def _source(self, ref: Ref, namespace: str) -> _Source:
         kind = ref.get("type") or "Secret"
         if kind == "Secret":
-            return self._of_secret(ref, namespace, ref["name"])
+            return _Source(namespace, ref["name"])
         if kind == "ClusterIdentity":
-            return self._of_cluster_identity(ref, namespace)
+            return self._source_of_cluster_identity(ref, namespace)
         raise IdentityError(f"identityRef.type {kind!r} is neither Secret nor ClusterIdentity")
 
-    def _of_cluster_identity(self, ref: Ref, namespace: str) -> Credentials:
+    def _source_of_cluster_identity(self, ref: Ref, namespace: str) -> _Source:
         found = self._kube.get(OPENSTACK_CLUSTER_IDENTITY, "", ref["name"])
         if found is None:
             raise IdentityError(f"OpenStackClusterIdentity {ref['name']} does not exist")
@@ -117,20 +126,21 @@ class Identities:
                 " its spec.namespaceSelector does not match the labels of the namespace"
             )
         secret = found["spec"]["secretRef"]
-        return self._of_secret(ref, secret["namespace"], secret["name"])
+        return _Source(secret["namespace"], secret["name"])
 
     def _labels(self, namespace: str) -> Mapping[str, str]:
         found = self._kube.get(NAMESPACE, "", namespace)
         return (found or {}).get("metadata", {}).get("labels") or {}
 
-    def _of_secret(self, ref: Ref, namespace: str, name: str) -> Credentials:
-        secret = self._kube.get(SECRET, namespace, name)
+    def _read(self, ref: Ref, source: _Source) -> _Read:
+        secret = self._kube.get(SECRET, source.namespace, source.name)
         if secret is None:
-            raise IdentityError(f"Secret {namespace}/{name} does not exist")
+            raise IdentityError(f"Secret {source.namespace}/{source.name} does not exist")
         clouds = _decoded(secret, CLOUDS_KEY)
         if clouds is None:
-            raise IdentityError(f"Secret {namespace}/{name} has no key {CLOUDS_KEY}")
-        return identity.parse(clouds, ref["cloudName"], _decoded(secret, CACERT_KEY), ref.get("region"))
+            raise IdentityError(f"Secret {source.namespace}/{source.name} has no key {CLOUDS_KEY}")
+        found = identity.parse(clouds, ref["cloudName"], _decoded(secret, CACERT_KEY), ref.get("region"))
+        return _Read(found, source, self._clock.now())
 
 
 def _place(ref: Ref, namespace: str) -> _Place:

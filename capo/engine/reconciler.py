@@ -177,7 +177,7 @@ class Reconciler(Generic[S]):
             self.tools,
             started_s,
             is_newborn=is_newborn,
-            is_history_lost=has_lost_history and not is_newborn,
+            is_history_lost=self._seen.has_lost_history(key, writer.obj, is_lost=has_lost_history and not is_newborn),
             is_taken_over=is_taken_over,
             deletion_s=deletion_s,
         )
@@ -220,15 +220,8 @@ class Reconciler(Generic[S]):
         error = self._named(writer.obj, error)
         failures = self._auth_failures[key] = self._auth_failures.get(key, 0) + 1
         self.subject.forget_credentials(writer.obj)
-        is_ours = isinstance(error, OwnerIdCopiedError)
-        shown = Condition(
-            conditions.READY if is_ours else AUTHENTICATED,
-            "False",
-            error.reason if is_ours else AUTHENTICATION_FAILED,
-            error.sentence,
-        )
-        ready = Condition(conditions.READY, "False", shown.reason, error.sentence)
-        if self._show(writer, [*gate, shown, ready]):
+        shown = _of_refusal(error, is_deleting=bool(writer.obj["metadata"].get("deletionTimestamp")))
+        if self._show(writer, [*gate, *shown]):
             self.tools.events.emit(writer.obj, "Warning", error.reason, error.sentence)
         self._tell_way_out(writer)
         return Result(requeue_after_s=pause_s(error, failures))
@@ -385,6 +378,20 @@ class Reconciler(Generic[S]):
             }
         )
         return writer.obj is not before
+
+
+def _of_refusal(error: CapoError, *, is_deleting: bool) -> list[Condition]:
+    """Return the conditions of a pass that could not begin; pure.
+
+    An outage says nothing of the credentials: what was known of them stays.
+    """
+    if isinstance(error, IdentityError | NotAuthorizedError):
+        types = (AUTHENTICATED, conditions.READY)
+        return [Condition(type_, "False", AUTHENTICATION_FAILED, error.sentence) for type_ in types]
+    if isinstance(error, OwnerIdCopiedError):
+        return [Condition(conditions.READY, "False", error.reason, error.sentence)]
+    text = f"Deleting: {error.sentence}" if is_deleting else error.sentence
+    return [Condition(conditions.READY, "False", "OpenStackError", text)]
 
 
 def _finalizers(obj: Mapping[str, Any]) -> list[str]:

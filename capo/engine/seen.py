@@ -17,6 +17,7 @@ class _Sight:
     uid: str
     pending: Mapping[str, Pending] = field(default_factory=dict)
     deletion_s: float | None = None
+    is_history_lost: bool = False
 
 
 @dataclass
@@ -44,6 +45,12 @@ class Seen:
         if sight.deletion_s is None:
             sight.deletion_s = now_s
         return sight.deletion_s
+
+    def has_lost_history(self, key: Key, obj: Object, *, is_lost: bool) -> bool:
+        """Tell whether an object ever came without its history; what this process writes does not bring it back."""
+        sight = self._of(key, obj)
+        sight.is_history_lost |= is_lost
+        return sight.is_history_lost
 
     def forget(self, key: Key) -> None:
         """The object is gone."""

@@ -54,7 +54,8 @@ class Turn:
         pinned: status fields that must be stored before anything is made from them, such as resolved references;
             a step fills it, the next write of the pass carries it.
         is_newborn: the owner id was made in this pass: nothing in the cloud can carry it yet.
-        is_history_lost: the object has an owner id and no status of ours, as after a move: what was begun is not known.
+        is_history_lost: the object came with an owner id and without a status of ours, as after a move: what was
+            begun is not known.
         is_taken_over: the finalizer was there and our annotation was not: another provider made its resources.
         started_s: when the pass began, steady seconds.
         deletion_s: when this process first saw that the object's deletion was asked for, steady seconds.

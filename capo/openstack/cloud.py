@@ -268,7 +268,9 @@ class Cloud:
 
     def _send(self, service: str, method: str, path: str, **extras: Unpack[_Extras]) -> requests.Response:
         kind = f"{service} {'reads' if method == 'GET' else 'writes'}"  # a read that is admitted says nothing of writes
+        version = f"{service} microversion"
         self._refusals.check(kind)
+        self._refusals.check(version)
         url = f"{self._endpoint(service)}{path}"
         if method != "GET":
             self.fence()
@@ -289,6 +291,8 @@ class Cloud:
         if response.status_code == 401:
             raise self._noted(kind, faults.of_response(service, response))
         self._refusals.accepted(kind)
+        if response.status_code == 406 and extras.get("microversion"):
+            raise self._noted(version, faults.of_response(service, response))
         if response.status_code >= 400:
             raise faults.of_response(service, response)
         if response.status_code >= 300:

@@ -22,6 +22,7 @@ from keystoneauth1 import exceptions as sdk
 
 from capo import errors
 from capo.errors import CapoError
+from capo.openstack import microversions
 
 _MAX_MESSAGE: Final = 600
 _MAX_PAGE: Final = 4096
@@ -279,8 +280,8 @@ def of_response(service: str, response: requests.Response) -> CapoError:
     retry_after_s = _retry_after_s(response)
     if status == 503 and retry_after_s is not None:
         return errors.RateLimitedError(message, retry_after_s=retry_after_s, request_id=request_id)
-    if status in (404, 410) and (unproven := _unproven(service, response, message, request_id)):
-        return unproven
+    if found := _particular(service, response, message, request_id):
+        return found
     for row in TABLE:
         if row.fits(service, status, words.text):
             if row.error is errors.RateLimitedError:
@@ -290,6 +291,14 @@ def of_response(service: str, response: requests.Response) -> CapoError:
     if status < 500:
         return errors.InvalidSpecError(message, request_id=request_id, status=status)
     return _unanswered(response, message, request_id=request_id)
+
+
+def _particular(service: str, response: requests.Response, message: str, request_id: str | None) -> CapoError | None:
+    """Return the error of an answer whose status does not say enough; None leaves it to the table."""
+    if response.status_code == 406:
+        return microversions.refusal(service, message, request_id=request_id)
+    is_absent = response.status_code in (404, 410)
+    return _unproven(service, response, message, request_id) if is_absent else None
 
 
 def _unproven(service: str, response: requests.Response, message: str, request_id: str | None) -> CapoError | None:

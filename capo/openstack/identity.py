@@ -46,7 +46,11 @@ _OLD_NAMES: Final[Mapping[str, str]] = {
     "tenant_name": "project_name",
     "user_name": "username",
 }
-_REFUSED: Final = ("cacert", "cert", "key")
+_FILES: Final[Mapping[str, str]] = {
+    "cacert": "put the bundle into the Secret's key cacert, beside which the path is ignored",
+    "cert": "client files are not read",
+    "key": "client files are not read",
+}
 _INTERFACES: Final = ("public", "internal", "admin")
 _TRUE: Final = ("true", "yes", "on", "y", "1")
 _FALSE: Final = ("false", "no", "off", "n", "0")
@@ -167,7 +171,7 @@ def parse(clouds_yaml: bytes, cloud_name: str, cacert: bytes | None = None, regi
     """Return the credentials of one entry.
 
     Args:
-        cacert: PEM bundle beside the entry, None when there is none.
+        cacert: PEM bundle beside the entry, which counts in place of a path in it; None when there is none.
         region: overrides the entry's own.
 
     Raises:
@@ -175,10 +179,8 @@ def parse(clouds_yaml: bytes, cloud_name: str, cacert: bytes | None = None, regi
     """
     entry = _entry(clouds_yaml, cloud_name)
     where = f"clouds.yaml: cloud {cloud_name!r}"
-    for name in _REFUSED:
-        if entry.get(name):
-            hint = "put the bundle into the Secret's key cacert" if name == "cacert" else "client files are not read"
-            raise IdentityError(f"{where}: {name} is a path of a file, which is not allowed; {hint}")
+    bundle = _bundle(cacert)
+    _refuse_files(entry, where, has_bundle=bundle is not None)
     if "://" in str(entry.get("profile", "")):
         raise IdentityError(f"{where}: profile is a URL, which is not fetched; write its values into the entry")
     reduced = {
@@ -188,7 +190,19 @@ def parse(clouds_yaml: bytes, cloud_name: str, cacert: bytes | None = None, regi
         "region_name": _text(entry, "region_name", where) or None,
         "verify": _boolean(entry, "verify", where),
     }
-    return Credentials(json.dumps(reduced, sort_keys=True), _bundle(cacert), region or None)
+    return Credentials(json.dumps(reduced, sort_keys=True), bundle, region or None)
+
+
+def _refuse_files(entry: Mapping[str, Any], where: str, *, has_bundle: bool) -> None:
+    """Refuse paths of files: a tenant could point them at what the manager can read.
+
+    ``cacert`` is ignored where the Secret has the bundle itself: the Go provider's script writes both.
+    """
+    for name, hint in _FILES.items():
+        if name == "cacert" and has_bundle:
+            continue
+        if _text(entry, name, where).lower() not in ("", "null"):
+            raise IdentityError(f"{where}: {name} is a path of a file, which is not allowed; {hint}")
 
 
 def _entry(clouds_yaml: bytes, cloud_name: str) -> Mapping[str, Any]:

@@ -17,7 +17,8 @@ Body = Mapping[str, Any]
 
 NOVA: Final = "2.69"
 """Microversion of all Compute calls: tags in the create (2.52), multi-attach volumes (2.60), and servers of a cell that
-is down are listed with the status UNKNOWN instead of being left out (2.69)."""
+is down are listed with the status UNKNOWN instead of being left out (2.69). An older Nova is refused, see
+``microversions.py``."""
 CINDER: Final = "3.27"
 """Microversion of all Block Storage calls: Pike; bodies have what is needed since 3.0."""
 

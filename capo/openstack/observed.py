@@ -265,7 +265,7 @@ class Observed:
 
     def doubt(self, kind: str, resource_id: str) -> None:
         """Note that a change may or may not have taken effect: the resource is looked at before it is used again."""
-        self._observer.doubt(kind, resource_id)
+        self._observer.doubt(kind, resource_id, self._owner_id)
 
     def failed(self, kind: str, resource_id: str, error: CapoError) -> None:
         """Note that a change failed; it is in doubt, unless nobody looked at it: the token was no good, or too many."""
@@ -436,13 +436,17 @@ class Observed:
 
     def _unsettled_s(self, kind: str) -> float:
         """Return the time before which a list cannot prove absence: ``unproven_s``, or something was in doubt then."""
-        return max(self._owners.unproven_s(self._owner_id, kind), self._observer.doubted_s(kind))
+        return max(self._owners.unproven_s(self._owner_id, kind), self._doubted_s(kind))
+
+    def _doubted_s(self, kind: str) -> float:
+        """Return when something was doubted that may be this owner's; the doubts of others are no business of his."""
+        return self._observer.doubted_s(kind, self._owner_id, may_adopt=self._is_taken_over)
 
     def _expect_current(self, kind: str) -> None:
         """Have what is known of this owner's resources of a kind complete and newer than its last write."""
         wrote_s = self._unsettled_s(kind)
         pending = self._pending(kind)
-        is_certain = self._observer.began_s(kind) >= self._observer.doubted_s(kind)
+        is_certain = self._observer.began_s(kind) >= self._doubted_s(kind)
         if self._owners.was_born_here(self._owner_id) and not self._is_taken_over and not pending and is_certain:
             ids = [record.id for record in self._ledger.of_kind(kind)]
             items = [self._observer.item(kind, id_) for id_ in ids]

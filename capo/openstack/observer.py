@@ -170,10 +170,16 @@ class Observer:
             self._shelves[kind].forget(resource_id, self._now())
             self._claims.pop((kind, resource_id), None)
 
-    def doubt(self, kind: str, resource_id: str) -> None:
-        """Trust what is known of a resource no longer."""
+    def doubt(self, kind: str, resource_id: str, owner_id: str | None = None) -> None:
+        """Trust what is known of a resource no longer.
+
+        Args:
+            owner_id: who asks; if it carries no stamp it may be his, or of those who claim it.
+        """
         with self._lock:
-            self._shelves[kind].doubt(resource_id, self._now())
+            owners = self.owners.with_key(self._claims.get((kind, resource_id)))
+            owners |= {owner_id} if owner_id else set()
+            self._shelves[kind].doubt(resource_id, self._now(), owners)
 
     def end(self, kind: str, resource_id: str) -> None:
         """Note that the cloud accepted a deletion."""
@@ -196,10 +202,10 @@ class Observer:
             since_s = self._shelves[kind].in_doubt_since_s(resource_id)
             return None if since_s is None or self._shelves[kind].full_began_s > since_s else since_s
 
-    def doubted_s(self, kind: str) -> float:
-        """Return when a resource of a kind was doubted last."""
+    def doubted_s(self, kind: str, owner_id: str, *, may_adopt: bool = False) -> float:
+        """Return when a resource of a kind was doubted last that may be an owner's, or that it may adopt."""
         with self._lock:
-            return self._shelves[kind].doubted_s
+            return self._shelves[kind].doubted_s(owner_id, may_adopt=may_adopt)
 
     def snapshot(self, kind: str) -> Snapshot:
         """Return what is known of a kind."""

@@ -80,6 +80,11 @@ class Owners:
         with self._lock:
             return {known.key for known in self._owners.values()}
 
+    def with_key(self, key: Hashable) -> set[str]:
+        """Return the owners that have a key."""
+        with self._lock:
+            return {owner_id for owner_id, known in self._owners.items() if known.key == key}
+
     def key_of(self, owner_id: str) -> Hashable | None:
         """Return the key of an owner, None when it is not known."""
         with self._lock:

@@ -1,7 +1,8 @@
 """Logins that failed lately: nobody tries the same credentials again at once, however many objects use them.
 
 Keystone locks users out after a few wrong passwords, and one that does not answer holds up each who asks. A Secret
-that was mended has other credentials and so another cloud, which knows of no refusal.
+that was mended has other credentials and so another cloud, which knows of no refusal. A service that is too old for the
+microversion of all calls is asked as rarely.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from capo.errors import CapoError, NotAuthorizedError
+from capo.errors import CapoError, NotAuthorizedError, UnsupportedByCloudError
 
 REFUSED_S: Final = (30.0, 120.0)
 UNANSWERED_S: Final = (5.0, 60.0)
@@ -43,7 +44,8 @@ class Refusals:
 
     def note(self, service: str, error: CapoError) -> None:
         """Note a refusal; the pause until the next try grows with each."""
-        first_s, longest_s = REFUSED_S if isinstance(error, NotAuthorizedError) else UNANSWERED_S
+        is_lasting = isinstance(error, NotAuthorizedError | UnsupportedByCloudError)
+        first_s, longest_s = REFUSED_S if is_lasting else UNANSWERED_S
         before = self._by_service.get(service)
         pause_s = min(longest_s, max(first_s, 2 * before.pause_s if before else 0.0))
         self._by_service[service] = _Refusal(error, pause_s, self._now() + pause_s)

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from capo.names import Stamp
@@ -69,6 +69,29 @@ class Snapshot:
     unreadable: int
 
 
+@dataclass(frozen=True)
+class Doubt:
+    """Why a resource may be here or not.
+
+    Args:
+        at_s: since when.
+        owners: those whose it is, as its stamp says, else those whose it may be; empty when nobody knows.
+        is_stamped: the stamp said so.
+    """
+
+    at_s: float
+    owners: frozenset[str] = frozenset()
+    is_stamped: bool = False
+
+    def concerns(self, owner_id: str, *, may_adopt: bool) -> bool:
+        """Return whether it may be a resource of this owner that a list does not show.
+
+        Args:
+            may_adopt: the owner adopts what carries no stamp.
+        """
+        return not self.owners or owner_id in self.owners or (may_adopt and not self.is_stamped)
+
+
 @dataclass
 class Shelf:
     """The resources of one kind."""
@@ -81,7 +104,7 @@ class Shelf:
     """When the last complete list began, also one of changes."""
     _by_owner: dict[str, set[str]] = field(default_factory=dict)
     _gone: dict[str, float] = field(default_factory=dict)
-    _doubted: dict[str, float] = field(default_factory=dict)
+    _doubted: dict[str, Doubt] = field(default_factory=dict)
     _ending: dict[str, float] = field(default_factory=dict)
     _unreadable: set[str] = field(default_factory=set)
 
@@ -112,10 +135,22 @@ class Shelf:
         self._drop(resource_id)
         self._gone[resource_id] = now_s
 
-    def doubt(self, resource_id: str, now_s: float) -> None:
-        """Trust what is known of a resource no longer; it is neither here nor gone, and older lists do not tell."""
+    def doubt(self, resource_id: str, now_s: float, owners: Collection[str] = ()) -> None:
+        """Trust what is known of a resource no longer; it is neither here nor gone, and older lists do not tell.
+
+        Args:
+            owners: those whose it may be if it carries no stamp.
+        """
+        item, before = self.items.get(resource_id), self._doubted.get(resource_id)
         self._drop(resource_id)
-        self._doubted[resource_id] = now_s
+        if item is not None and item.stamp is not None:
+            doubt = Doubt(now_s, frozenset({item.stamp.owner}), is_stamped=True)
+        elif item is None and before is not None:
+            known = before.owners if before.is_stamped or not before.owners else before.owners.union(owners)
+            doubt = replace(before, at_s=now_s, owners=known)
+        else:
+            doubt = Doubt(now_s, frozenset(owners))
+        self._doubted[resource_id] = doubt
 
     def end(self, resource_id: str, now_s: float) -> None:
         """Note that the cloud accepted a deletion: a complete list that begins later and lacks it proves the end."""
@@ -127,12 +162,13 @@ class Shelf:
 
     def in_doubt_since_s(self, resource_id: str) -> float | None:
         """Return since when a resource is in doubt, None if it is not."""
-        return self._doubted.get(resource_id)
+        doubt = self._doubted.get(resource_id)
+        return doubt.at_s if doubt else None
 
-    @property
-    def doubted_s(self) -> float:
-        """When something was doubted last: a list that began before tells no absence of it."""
-        return max(self._doubted.values(), default=NEVER_S)
+    def doubted_s(self, owner_id: str, *, may_adopt: bool) -> float:
+        """Return when something that may be an owner's was doubted: a list that began before tells no absence of it."""
+        concerning = (each for each in self._doubted.values() if each.concerns(owner_id, may_adopt=may_adopt))
+        return max((each.at_s for each in concerning), default=NEVER_S)
 
     def take_all(self, bodies: Iterable[Body], began_s: float) -> set[str]:
         """Take a complete list of everything; return the ids of what changed, appeared or vanished."""
@@ -146,13 +182,14 @@ class Shelf:
                 if self._ending.get(id_, began_s) < began_s:
                     self._gone[id_] = began_s
         # What was in doubt is known to be absent by now: that is news for its owner.
-        doubted = {id_ for id_, at_s in self._doubted.items() if self.full_began_s <= at_s < began_s}
+        doubted = {id_ for id_, doubt in self._doubted.items() if self.full_began_s <= doubt.at_s < began_s}
         changed |= doubted - listed.keys()
         unnamed = {id_ for id_, body in listed.items() if is_partial(self.kind.name, body)}
         self._unreadable = unnamed - before.keys()
         self.full_began_s = self.seen_s = began_s
         self._gone = _recent(self._gone, began_s)
-        self._doubted = _recent(self._doubted, began_s)
+        kept = _recent({id_: doubt.at_s for id_, doubt in self._doubted.items()}, began_s)
+        self._doubted = {id_: self._doubted[id_] for id_ in kept}
         self._ending = _recent(self._ending, began_s)
         return changed
 
@@ -170,9 +207,8 @@ class Shelf:
         changed: set[str] = set()
         for id_, body in listed.items():
             old = self.items.get(id_)
-            newer_s = max(
-                self._gone.get(id_, NEVER_S), self._doubted.get(id_, NEVER_S), old.as_of_s if old else NEVER_S
-            )
+            doubted_s = self.in_doubt_since_s(id_) or NEVER_S
+            newer_s = max(self._gone.get(id_, NEVER_S), doubted_s, old.as_of_s if old else NEVER_S)
             is_nobodys = old is None and (body.get("status") == DELETED or is_partial(self.kind.name, body))
             if newer_s >= began_s or is_nobodys:
                 continue

@@ -277,8 +277,34 @@ def remove_load_balancer(scope: ClusterScope) -> Outcome:
 
 
 def _may_be_there(scope: ClusterScope) -> bool:
-    """Tell whether there may be a load balancer: a cloud without Octavia cannot even be asked for them."""
-    return bool(scope.turn.ledger.of_kind("load_balancer")) or scope.cloud.offers("load-balancer")
+    """Tell whether there may be a load balancer; Octavia is not asked about one that there cannot be (ADR 0001).
+
+    The spec decides only that it is asked: a cluster whose spec names none never gets one.
+    """
+    if _is_noted(scope):
+        return True
+    may_have_been = endpoint.load_balancer(scope.cluster.spec) is not None or scope.turn.is_taken_over
+    return (may_have_been or _is_history_unknown(scope)) and scope.cloud.offers("load-balancer")
+
+
+def _is_noted(scope: ClusterScope) -> bool:
+    """Tell whether records, intents or the status name a load balancer."""
+    ledger = scope.turn.ledger
+    kinds = {each.kind for each in ledger.records.values()} | {each.kind for each in ledger.pending.values()}
+    return not kinds.isdisjoint(("load_balancer", *CHILDREN)) or scope.known_load_balancer is not None
+
+
+def _is_history_unknown(scope: ClusterScope) -> bool:
+    """Tell whether the object came without a status, and none but that of this deletion was written since.
+
+    A cluster without a load balancer has its condition only while a deletion has yet to prove that there is none.
+    """
+    status_fields = scope.turn.obj.get("status") or {}
+    is_shown = any(value for name, value in status_fields.items() if name not in ("conditions", "resources"))
+    if is_shown or scope.turn.ledger.has_entries:
+        return False
+    was_asked = conditions.find(status_fields.get("conditions") or (), CONDITION) is not None
+    return scope.turn.is_history_lost or was_asked
 
 
 def _without_left_behind(scope: ClusterScope) -> Outcome:

@@ -7,7 +7,7 @@ What it is reached by belongs to the OpenStackCluster, which records pools and f
 from __future__ import annotations
 
 from capo.api.v1beta2 import OpenStackCluster
-from capo.controllers.openstackmachine import floating, members
+from capo.controllers.openstackmachine import floating, given_pools, members
 from capo.controllers.openstackmachine.child import INFRASTRUCTURE
 from capo.controllers.openstackmachine.scope import MachineScope
 from capo.engine.steps import Done, NotNeeded, Outcome, Wait
@@ -33,11 +33,12 @@ def remove(scope: MachineScope) -> Outcome:
     infra = scope.infra
     if infra is None or not scope.is_control_plane:
         return NotNeeded()
-    if (scope.owners.cluster or scope.owners.infra or {})["metadata"].get("deletionTimestamp"):
-        return NotNeeded()  # load balancer and floating IP go with the cluster
+    is_cluster_going = (scope.owners.cluster or scope.owners.infra or {})["metadata"].get("deletionTimestamp")
+    if is_cluster_going and not given_pools.are_given(scope):
+        return NotNeeded()  # load balancer and floating IP go with the cluster; those of others may stay
     if has_load_balancer(infra):
         return members.remove(scope, infra)
-    if has_floating_ip(infra):
+    if has_floating_ip(infra) and not is_cluster_going:
         floating.hand_over(scope, infra)
     return NotNeeded()
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from capo import names
 from capo.api.v1beta2 import OpenStackCluster
-from capo.controllers.openstackmachine import pools, ports, siblings, turns
+from capo.controllers.openstackmachine import given_pools, pools, ports, siblings, turns
 from capo.controllers.openstackmachine.child import INFRASTRUCTURE, was_provisioned
 from capo.controllers.openstackmachine.ports import Place
 from capo.controllers.openstackmachine.scope import MachineScope
@@ -35,19 +35,33 @@ def role_of(port: int) -> str:
     return f"member-{port}"
 
 
-def pool_ids(scope: MachineScope, api_port_list: list[int]) -> dict[int, str]:
-    """Return the ids of the pools that the OpenStackCluster recorded, by port."""
+def pool_ids(scope: MachineScope, infra: OpenStackCluster, api_port_list: list[int]) -> dict[int, str] | Wait:
+    """Return the ids of the pools by port: those that the OpenStackCluster recorded, or that others made for it.
+
+    Raises:
+        CapoError: others did, and they are not told for certain.
+        NotYetObserved: that is not known yet.
+    """
     ledger = Ledger.read((scope.owners.infra or {}).get("status"))
     found = {port: ledger.id_of(pools.role(port)) for port in api_port_list}
-    return {port: pool_id for port, pool_id in found.items() if pool_id}
+    known = {port: pool_id for port, pool_id in found.items() if pool_id}
+    missing = [port for port in api_port_list if port not in known]
+    if not missing:
+        return known
+    if not given_pools.are_given(scope):
+        return Wait(INFRASTRUCTURE, "the load balancer of the cluster has no pool for every port yet")
+    given = given_pools.to_join(scope, infra, pools.named(scope, missing))
+    return given if isinstance(given, Wait) else {**known, **given}
 
 
 def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
     """Have one member for this machine in each pool."""
     wanted_ports = pools.api_ports(infra)
-    known = pool_ids(scope, wanted_ports)
-    if not wanted_ports or len(known) < len(wanted_ports):
-        return Wait(INFRASTRUCTURE, "the load balancer of the cluster has no pool for every port yet")
+    if not wanted_ports:
+        return Wait(INFRASTRUCTURE, "the control plane endpoint of the cluster is not known yet")
+    known = pool_ids(scope, infra, wanted_ports)
+    if isinstance(known, Wait):
+        return known
     for port, pool_id in known.items():
         if not _is_known(scope, port, pool_id):
             outcome = _ensure_one(scope, infra, port, pool_id)
@@ -74,14 +88,16 @@ def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id
     if wait := turns.busy(scope):
         return wait
     place, role = ports.of_machine(scope, infra), role_of(port)
-    listed = load_balancer.members(scope.cloud, pool_id)
-    if dead := dead_member(listed, role, siblings.owners(scope)):
+    listed, is_given = _listed(scope, pool_id), given_pools.are_given(scope)
+    if not is_given and (dead := dead_member(listed, role, siblings.owners(scope))):
         # Its machine went without it, as when somebody removed the finalizer.
         _leave(scope, pool_id, dead)
         return Wait("Building", "a member without a machine leaves the pool", BUSY_S)
     found = mine(listed, scope.stamp(role), address=place.address)
     if found is None:
-        candidates = [Candidate(scope.name, scope.stamp(role), place), *_missing(scope, infra, port, listed)]
+        # One change for all of them would replace the whole list, in which others may be changing something, too.
+        others = () if is_given else _missing(scope, infra, port, listed)
+        candidates = [Candidate(scope.name, scope.stamp(role), place), *others]
         missing = [wanted_member(scope, infra, port, each) for each in candidates]
         return Create(KIND, (role,), lambda: {role: _created(scope, pool_id, listed, missing)})
     if found["address"] != place.address or found["provisioning_status"] == "PENDING_DELETE":
@@ -90,6 +106,14 @@ def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id
     scope.turn.ledger.record(KIND, role, found["id"])
     scope.saw_member(pool_id, found["id"])
     return Done()
+
+
+def _listed(scope: MachineScope, pool_id: str) -> list[dict[str, Any]]:
+    try:
+        return load_balancer.members(scope.cloud, pool_id)
+    except NotFoundError:
+        scope.observed.doubt(pools.KIND, pool_id)  # another one of the name may have come for it
+        raise
 
 
 def _missing(scope: MachineScope, infra: OpenStackCluster, port: int, listed: Sequence[Body]) -> Iterator[Candidate]:

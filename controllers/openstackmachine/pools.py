@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from capo import names
 from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import references, rules
+from capo.controllers.openstackmachine import given_pools
 from capo.engine import conditions
 from capo.engine.steps import Wait
 from capo.ledger import Ledger, Record
@@ -64,6 +65,11 @@ def resource_name(scope: MachineScope) -> str:
     return names.cluster_resource_name(scope.namespace, cluster)
 
 
+def named(scope: MachineScope, api_port_list: Collection[int]) -> dict[str, int]:
+    """Return the ports by the names that the Go provider gives to their pools."""
+    return {names.load_balancer_child(resource_name(scope), port): port for port in api_port_list}
+
+
 def to_leave(scope: MachineScope, infra: OpenStackCluster, *, may_be_member: bool) -> list[Record] | Wait:
     """Return the pools in which the machine may be a member, or the wait for their record.
 
@@ -76,6 +82,8 @@ def to_leave(scope: MachineScope, infra: OpenStackCluster, *, may_be_member: boo
     obj = scope.owners.infra or {}
     recorded = Ledger.read(obj.get("status")).of_kind(KIND)
     missing = set(api_ports(infra)) - {int(record.role.removeprefix("pool-")) for record in recorded}
+    if missing and may_be_member and given_pools.are_given(scope):
+        return [*recorded, *given_pools.to_leave(scope, infra, named(scope, missing))]
     if not missing or not may_be_member or not is_record_due(obj):
         return recorded
     known = infra.status.api_server_managed_load_balancer
@@ -105,7 +113,7 @@ def is_record_due(infra: Object) -> bool:
 
 def _of_balancer(scope: MachineScope, balancer_id: str, api_port_list: Collection[int]) -> list[Record]:
     """Return the pools of a load balancer that have the names of the Go provider."""
-    ports = {names.load_balancer_child(resource_name(scope), port): port for port in api_port_list}
+    ports = named(scope, api_port_list)
 
     def fits(body: Mapping[str, Any]) -> bool:
         parents = {parent["id"] for parent in body.get("loadbalancers") or ()}

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+from capo.controllers.openstackmachine import given_pools, pools
 from capo.controllers.openstackmachine.scope import MachineScope
 from capo.engine.steps import Wait
 from capo.errors import CapoError, LoadBalancerFailedError, NotFoundError
@@ -56,9 +57,18 @@ def taken(scope: MachineScope) -> Iterator[None]:
 
 
 def _balancer(scope: MachineScope) -> dict[str, Any] | None:
-    reported = scope.infra.status.api_server_managed_load_balancer if scope.infra else None
-    balancer_id = Ledger.read((scope.owners.infra or {}).get("status")).id_of(ROLE) or (reported and reported.id)
+    balancer_id = _balancer_id(scope)
     try:
         return dict(scope.observed.get(KIND, balancer_id)) if balancer_id else None
     except NotFoundError:
         return None
+
+
+def _balancer_id(scope: MachineScope) -> str | None:
+    """Return the load balancer that the OpenStackCluster recorded, the one that is reported, or that of the pools."""
+    infra = scope.infra
+    reported = infra.status.api_server_managed_load_balancer if infra else None
+    known = Ledger.read((scope.owners.infra or {}).get("status")).id_of(ROLE) or (reported and reported.id)
+    if known or infra is None or not given_pools.are_given(scope):
+        return known or None
+    return given_pools.balancer_id(scope, infra, pools.named(scope, pools.api_ports(infra)))

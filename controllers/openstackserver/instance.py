@@ -11,7 +11,7 @@ from capo.controllers.openstackserver import drift, nova_faults, resolve, traces
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
 from capo.controllers.openstackserver.userdata import user_data
 from capo.engine.steps import Create, Done, Outcome, Resource, Wait
-from capo.errors import BlockedError, CapoError, ServerFailedError, ServerRebuiltError
+from capo.errors import BlockedError, CapoError, ServerFailedError, ServerRebuiltError, UnsupportedByCloudError
 from capo.openstack import server, volume
 from capo.openstack.server import WantedServer
 
@@ -177,7 +177,7 @@ def remove_server(scope: ServerScope) -> Outcome:
     if scope.turn.is_taken_over:
         upstream.record(scope)  # what was attached cannot be told any more once the server is gone
         return Wait("Deleting", "what belongs to the server is recorded before it is deleted", after_s=0.0)
-    left = [body for body in scope.observed.owned("server") if body.get("status") != "DELETED"]
+    left = _left(scope)
     failures = [failure for body in left if (failure := _ask_for_deletion(scope, body))]
     if failures:
         raise failures[0]
@@ -187,6 +187,17 @@ def remove_server(scope: ServerScope) -> Outcome:
     scope.observed.poll("server")
     fault = f"; its fault: {_fault_words(left[0])}" if left[0].get("status") == "ERROR" else ""
     return Wait("Deleting", f"server {left[0]['id']} is being deleted{fault}")
+
+
+def _left(scope: ServerScope) -> list[Resource]:
+    """Return the servers that are still there; a Nova that is too old is not asked about one that there never was."""
+    try:
+        return [body for body in scope.observed.owned("server") if body.get("status") != "DELETED"]
+    except UnsupportedByCloudError:
+        pending = {each.kind for each in scope.turn.ledger.pending.values()}
+        if scope.known_server_id or "server" in pending or scope.turn.is_history_lost:
+            raise
+        return []
 
 
 def _ask_for_deletion(scope: ServerScope, body: Resource) -> BlockedError | None:

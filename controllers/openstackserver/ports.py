@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
 from capo.api.v1beta2.port import ResolvedPortSpec
+from capo.controllers import attempts
 from capo.controllers.openstackserver import drift, upstream, wanted
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role, trunk_role
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Resource
-from capo.errors import CapoError
+from capo.errors import CapoError, NotYetObserved
 from capo.openstack import extension, port, trunk
 from capo.openstack.trunk import WantedTrunk
 
@@ -27,8 +29,7 @@ def ensure_ports(scope: ServerScope) -> Outcome:
     if missing:
         roles = tuple(map(port_role, missing))
         return Create("port", roles, lambda: _created_ports(scope, missing))
-    for index, body in found.items():
-        _tag(scope, "port", body, index)
+    attempts.try_each(found, lambda index: _tag(scope, "port", found[index], index))
     return Done("; ".join(_changes(scope, found)))
 
 
@@ -62,25 +63,34 @@ def _tag(scope: ServerScope, kind: str, body: Resource | None, index: int) -> No
 
 
 def remove_ports(scope: ServerScope) -> Outcome:
-    """Have no port of ours left."""
-    for body in scope.observed.owned("port"):
-        port.delete(scope.cloud, body["id"])
-        scope.observed.forget("port", body["id"])
+    """Have no port of ours left; one that cannot be deleted holds up no other."""
+    _delete_ports(scope, kept=())
     return Done()
+
+
+def _delete_ports(scope: ServerScope, *, kept: Collection[str]) -> None:
+    attempts.try_each(
+        (body["id"] for body in scope.observed.owned("port") if body["id"] not in kept),
+        lambda port_id: _delete_port(scope, port_id),
+    )
+
+
+def _delete_port(scope: ServerScope, port_id: str) -> None:
+    port.delete(scope.cloud, port_id)
+    scope.observed.forget("port", port_id)
 
 
 def ensure_trunks(scope: ServerScope) -> Outcome:
     """Have a trunk on every port that asks for one."""
     resolved = scope.resolved
     wishes = {index: each for index, each in enumerate(resolved.ports) if each.trunk} if resolved else {}
-    missing = []
+    found: dict[int, Resource | None] = {}
     for index, wish in wishes.items():
-        found = upstream.find(scope, "trunk", trunk_role(index))
-        if found is None and scope.known_server_id is None:
+        found[index] = upstream.find(scope, "trunk", trunk_role(index))
+        if found[index] is None and scope.known_server_id is None:
             return Create("trunk", (trunk_role(index),), partial(_created_trunk, scope, index, wish))
-        missing += [trunk_role(index)] if found is None else []
-        _tag(scope, "trunk", found, index)
-    if missing:
+    attempts.try_each(found, lambda index: _tag(scope, "trunk", found[index], index))
+    if missing := [trunk_role(index) for index, body in found.items() if body is None]:
         return Done(f"gone behind the server's back: {', '.join(missing)}; a running server gets no new trunk")
     return Done() if wishes else NotNeeded()
 
@@ -93,10 +103,23 @@ def _created_trunk(scope: ServerScope, index: int, wish: ResolvedPortSpec) -> di
 
 
 def remove_trunks(scope: ServerScope) -> Outcome:
-    """Have no trunk of ours left; subports are detached, their ports stay with whoever made them."""
-    for body in scope.observed.owned("trunk") if _has_trunks(scope) else ():
-        trunk.delete(scope.cloud, body["id"])
-        scope.observed.forget("trunk", body["id"])
+    """Have no trunk of ours left; subports are detached, their ports stay with whoever made them.
+
+    The step of the ports waits for all trunks: where one is stuck, the ports of no trunk are deleted here.
+    """
+    left = {body["id"]: body["port_id"] for body in scope.observed.owned("trunk")} if _has_trunks(scope) else {}
+
+    def delete(trunk_id: str) -> None:
+        trunk.delete(scope.cloud, trunk_id)
+        scope.observed.forget("trunk", trunk_id)
+        del left[trunk_id]
+
+    try:
+        attempts.try_each(tuple(left), delete)
+    except CapoError:
+        with contextlib.suppress(CapoError, NotYetObserved):  # their own step tells of them
+            _delete_ports(scope, kept=set(left.values()))
+        raise
     return Done()
 
 

@@ -12,10 +12,11 @@ import yaml
 from capo.controllers.identity import Identities
 from capo.engine.tests.fake_kube import FakeClock, FakeKube
 from capo.errors import IdentityError
-from capo.kube.kinds import SECRET
+from capo.kube.kinds import NAMESPACE, OPENSTACK_CLUSTER_IDENTITY, SECRET
 from capo.openstack.cloud import Clouds
 
 REF = {"name": "cloud", "cloudName": "here"}
+SHARED = {"type": "ClusterIdentity", "name": "shared", "cloudName": "here"}
 
 
 @dataclass
@@ -109,3 +110,67 @@ def test_a_budget_is_not_known_as_long_as_the_secret_is_missing(world: World) ->
         world.identities.locate(REF, "default")
 
     assert world.identities.slot(REF, "default") is None
+
+
+@pytest.fixture
+def shared(world: World) -> World:
+    """A world in which the namespace ``team`` is admitted by an OpenStackClusterIdentity."""
+    world.put_secret("old")
+    spec = {
+        "secretRef": {"name": "cloud", "namespace": "default"},
+        "namespaceSelector": {"matchLabels": {"may": "use"}},
+    }
+    world.kube.put(OPENSTACK_CLUSTER_IDENTITY, {"metadata": {"name": "shared", "namespace": ""}, "spec": spec})
+    label(world, "use")
+    return world
+
+
+def label(world: World, value: str) -> None:
+    world.kube.put(NAMESPACE, {"metadata": {"name": "team", "namespace": "", "labels": {"may": value}}})
+
+
+def test_access_that_the_namespace_loses_counts_at_once(shared: World) -> None:
+    shared.identities.cloud(SHARED, "team")
+
+    label(shared, "not")
+
+    with pytest.raises(IdentityError, match="does not admit namespace team"):
+        shared.identities.cloud(SHARED, "team")
+
+
+def test_access_that_the_identity_takes_away_counts_at_once(shared: World) -> None:
+    shared.identities.cloud(SHARED, "team")
+
+    selector = {"namespaceSelector": {"matchLabels": {"may": "never"}}}
+    shared.kube.edit(OPENSTACK_CLUSTER_IDENTITY, "", "shared", {"spec": selector})
+
+    with pytest.raises(IdentityError, match="does not admit namespace team"):
+        shared.identities.cloud(SHARED, "team")
+
+
+def test_an_identity_that_is_deleted_admits_nobody_any_more(shared: World) -> None:
+    shared.identities.cloud(SHARED, "team")
+
+    shared.kube.delete(OPENSTACK_CLUSTER_IDENTITY, "", "shared")
+
+    with pytest.raises(IdentityError, match="OpenStackClusterIdentity shared does not exist"):
+        shared.identities.cloud(SHARED, "team")
+
+
+def test_access_that_is_given_back_needs_no_other_cloud(shared: World) -> None:
+    first = shared.identities.cloud(SHARED, "team")
+    label(shared, "not")
+    with pytest.raises(IdentityError):
+        shared.identities.cloud(SHARED, "team")
+    label(shared, "use")
+
+    assert shared.identities.cloud(SHARED, "team") is first
+
+
+def test_another_secret_of_the_identity_counts_at_once(shared: World) -> None:
+    first = shared.identities.cloud(SHARED, "team")
+    shared.put_secret("new", name="other")
+
+    shared.kube.edit(OPENSTACK_CLUSTER_IDENTITY, "", "shared", {"spec": {"secretRef": {"name": "other"}}})
+
+    assert shared.identities.cloud(SHARED, "team") is not first

@@ -38,6 +38,7 @@ def octavia(message: str) -> dict[str, Any]:
 
 GROUP_GONE = "Security group 1 not found for project 2."
 NETWORK = "Network 1111 could not be found."
+OLD = errors.UnsupportedByCloudError
 REFUSALS = [
     ("compute", 400, nova("Invalid key_name provided."), errors.KeyPairNotFoundError),
     ("compute", 400, nova("Flavor 1 could not be found."), errors.FlavorNotFoundError),
@@ -58,6 +59,8 @@ REFUSALS = [
     ("compute", 403, nova("Policy doesn't allow os_compute_api", "forbidden"), errors.ForbiddenError),
     ("compute", 404, nova("Instance 1 could not be found.", "itemNotFound"), errors.NotFoundError),
     ("compute", 406, {"errors": [{"title": "Version 2.999 is not supported"}]}, errors.UnsupportedByCloudError),
+    ("compute", 406, nova("Version 2.69 is not supported by the API. Minimum is 2.1 and maximum is 2.65."), OLD),
+    ("volume", 406, nova("Version 3.27 is not supported by the API. Minimum is 3.0 and maximum is 3.15."), OLD),
     ("volume", 413, nova("VolumeSizeExceedsAvailableQuota: quota", "overLimit"), errors.QuotaExceededError),
     ("volume", 400, nova("Availability zone 'mars' is invalid."), errors.NotFoundError),
     ("volume", 404, nova("Volume type with name mars could not be found.", "itemNotFound"), errors.NotFoundError),

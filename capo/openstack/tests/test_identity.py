@@ -157,6 +157,33 @@ def test_a_bundle_of_certificates_is_taken() -> None:
     assert identity.parse(clouds(), "one", pem).cacert == pem.decode()
 
 
+def test_a_path_beside_the_bundle_is_ignored_and_the_bundle_used() -> None:
+    pem = bundle()
+
+    assert identity.parse(clouds(cacert="/home/me/ca.crt"), "one", pem).cacert == pem.decode()
+
+
+@pytest.mark.parametrize("value", [b"null", b"~", b"Null", b"''", b""], ids=repr)
+@pytest.mark.parametrize("name", ["cacert", "cert", "key"])
+def test_a_file_that_is_null_is_none(name: str, value: bytes) -> None:
+    text = (
+        b"clouds: {one: " + str({"auth": AUTH}).encode().rstrip(b"}") + b"}, " + name.encode() + b": " + value + b"}}"
+    )
+
+    assert identity.parse(text, "one", b"\n").cacert is None
+
+
+def test_a_blank_bundle_beside_a_path_does_not_stand_in_for_it() -> None:
+    with pytest.raises(IdentityError, match="put the bundle into the Secret's key cacert"):
+        identity.parse(clouds(cacert="/etc/ssl/x"), "one", b"\n")
+
+
+@pytest.mark.parametrize("name", ["cert", "key"])
+def test_client_files_are_refused_also_beside_a_bundle(name: str) -> None:
+    with pytest.raises(IdentityError, match=f"{name} is a path"):
+        identity.parse(clouds(**{name: "/etc/ssl/x"}), "one", bundle())
+
+
 def test_an_empty_bundle_is_none() -> None:
     assert identity.parse(clouds(), "one", b" \n").cacert is None
 

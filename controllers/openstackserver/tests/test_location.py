@@ -338,3 +338,27 @@ def test_a_location_that_was_proven_outlasts_what_proved_it(stage: Stage, is_ren
     stage.start()
     stage.settle(for_s=60)
     assert not stage.exists(KIND, "s")
+
+
+@pytest.mark.parametrize("deletes", [False, True])
+def test_an_outage_while_the_location_is_proven_is_not_shown_as_refused_credentials(
+    stage: Stage, deletes: bool
+) -> None:
+    settled(stage)
+    forget_location(stage)
+    stage.start()
+    for service in ("compute", "network", "volume"):
+        stage.fault(match={"service": service}, effect={"status": 503})
+    if deletes:
+        stage.delete(KIND, "s")
+    stage.settle(for_s=120)
+
+    assert shown(stage, "OpenStackAuthenticationSucceeded") == ("True", "Ready")
+    assert shown(stage, "Ready") == ("False", "OpenStackError")
+    message = stage.condition(KIND, "s", "Ready")["message"]
+    assert message.startswith("Deleting: CloudUnavailable" if deletes else "CloudUnavailable")
+
+    stage.mend()
+    stage.settle(for_s=300)
+    assert stage.exists(KIND, "s") is not deletes
+    assert made(stage) == ({} if deletes else WHOLE)

@@ -1,0 +1,120 @@
+"""Whom a doubt concerns: the owner of what is in doubt wants a later list, others do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo.errors import NotYetObserved
+from capo.ledger import Ledger
+from capo.openstack.observed import Observed
+from capo.openstack.tests.builders import OTHER, OWNER, FakeCloud, find_after_list, observed, port
+
+
+def other(cloud: FakeCloud, ledger: Ledger | None = None, **more: Any) -> Observed:
+    return observed(cloud, ledger, owner_id=OTHER, key="other", **more)
+
+
+def listed(cloud: FakeCloud, *bodies: dict[str, Any]) -> None:
+    """Have both owners known, and the ports listed after that."""
+    cloud.put("port", *bodies)
+    other(cloud)
+    find_after_list(cloud, Ledger(), "port", "port-9")
+    cloud.clock.advance(1)
+
+
+def wants_a_list(sight: Observed) -> bool:
+    try:
+        assert sight.find("port", "port-9") is None
+        assert [body for body in sight.owned("port") if body["id"] == "none"] == []
+    except NotYetObserved:
+        return True
+    return False
+
+
+def test_what_carries_the_stamp_of_one_delays_no_other(cloud: FakeCloud) -> None:
+    listed(cloud, port("p1", owner=OTHER))
+
+    other(cloud).doubt("port", "p1")
+
+    assert not wants_a_list(observed(cloud))
+    assert wants_a_list(other(cloud))
+
+
+def test_the_stamp_decides_whose_it_is_and_not_who_asks(cloud: FakeCloud) -> None:
+    listed(cloud, port("p1", owner=OTHER))
+
+    observed(cloud).doubt("port", "p1")
+
+    assert not wants_a_list(observed(cloud))
+    assert wants_a_list(other(cloud))
+
+
+def test_a_deletion_that_is_answered_by_404_concerns_the_owner_of_the_stamp(cloud: FakeCloud) -> None:
+    listed(cloud, port("p1", owner=OTHER))
+
+    cloud.observer.doubt("port", "p1")  # as the cloud does, which does not know whose it is
+
+    assert not wants_a_list(observed(cloud))
+    assert wants_a_list(other(cloud))
+
+
+def test_what_is_doubted_again_is_still_that_of_its_owner(cloud: FakeCloud) -> None:
+    listed(cloud, port("p1", owner=OTHER))
+    other(cloud).doubt("port", "p1")
+
+    for _ in range(2):
+        observed(cloud).doubt("port", "p1")
+        cloud.observer.doubt("port", "p1")
+
+    assert not wants_a_list(observed(cloud))
+    assert wants_a_list(other(cloud))
+
+
+def test_what_carries_no_stamp_concerns_those_who_ask_and_those_who_recorded_it(cloud: FakeCloud) -> None:
+    mine = Ledger()
+    mine.record("port", "port-0", "p1")
+    listed(cloud, port("p1", None))
+    observed(cloud, mine).find("port", "port-0")
+
+    cloud.observer.doubt("port", "p1")
+    assert wants_a_list(observed(cloud))
+    assert not wants_a_list(other(cloud))
+
+    cloud.run()
+    cloud.clock.advance(1)
+    other(cloud).doubt("port", "p1")
+    assert wants_a_list(observed(cloud))
+    assert wants_a_list(other(cloud))
+
+
+def test_what_carries_no_stamp_concerns_those_who_may_adopt_it(cloud: FakeCloud) -> None:
+    listed(cloud, port("p1", None))
+
+    other(cloud).doubt("port", "p1")
+
+    assert not wants_a_list(observed(cloud))
+    assert wants_a_list(observed(cloud, is_taken_over=True))
+
+
+def test_what_nobody_knows_concerns_everybody(cloud: FakeCloud) -> None:
+    listed(cloud)
+
+    cloud.observer.doubt("port", "unknown")
+
+    assert wants_a_list(observed(cloud))
+    assert wants_a_list(other(cloud))
+
+
+@pytest.mark.parametrize("owner", [OWNER, OTHER])
+def test_a_later_list_settles_it_for_all(cloud: FakeCloud, owner: str) -> None:
+    listed(cloud, port("p1", owner=owner))
+    observed(cloud).doubt("port", "p1")
+    wants_a_list(observed(cloud))
+    wants_a_list(other(cloud))
+
+    cloud.run()
+
+    assert not wants_a_list(observed(cloud))
+    assert not wants_a_list(other(cloud))

@@ -1,0 +1,173 @@
+"""Clusters that are deleted where Octavia does not answer: only those that may have a load balancer wait for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from capo.controllers.openstackcluster.tests.test_takeover import made_by_the_go_provider
+from capo.controllers.openstackcluster.tests.world import BALANCER, GROUPS, MANAGED, World
+from capo.kube.kinds import OPENSTACK_CLUSTER
+from capo.simulator import keystone
+
+REFUSALS = [
+    pytest.param({"status": 403, "message": "Policy does not allow this request to be performed."}, id="403"),
+    pytest.param({"status": 401, "message": "The request you have made requires authentication."}, id="401"),
+    pytest.param({"status": 503}, id="503"),
+]
+WITHOUT_BALANCER: dict[str, Any] = {**MANAGED, **GROUPS}
+
+
+def octavia_answers(world: World, effect: dict[str, Any]) -> None:
+    world.fault(match={"service": "load-balancer"}, effect=effect)
+
+
+def of_octavia(world: World) -> list[str]:
+    return [request for request in world.requests() if "/lbaas/" in request]
+
+
+def without_octavia(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = keystone.catalog
+    monkeypatch.setattr(
+        keystone, "catalog", lambda *all_: [each for each in whole(*all_) if each["type"] != "load-balancer"]
+    )
+
+
+def is_deleted(world: World) -> bool:
+    world.remove()
+    world.settle(for_s=900)
+    return world.is_gone()
+
+
+@pytest.mark.parametrize("effect", REFUSALS)
+def test_a_cluster_without_load_balancer_is_deleted_after_a_restart(world: World, effect: dict[str, Any]) -> None:
+    octavia_answers(world, effect)
+    world.up(**WITHOUT_BALANCER)
+    world.start()
+
+    assert is_deleted(world)
+    assert world.made() == {}
+    assert of_octavia(world) == []
+
+
+@pytest.mark.parametrize("effect", REFUSALS)
+def test_a_cluster_that_made_nothing_is_deleted_after_a_restart(world: World, effect: dict[str, Any]) -> None:
+    octavia_answers(world, effect)
+    network = world.network()
+    world.up(network={"id": network["id"]}, apiServer={"enableFloatingIP": False, "fixedIP": "10.9.0.9"})
+    world.start()
+
+    assert is_deleted(world)
+    assert of_octavia(world) == []
+
+
+@pytest.mark.parametrize("effect", REFUSALS)
+def test_a_cluster_whose_network_never_came_is_deleted_after_a_restart(world: World, effect: dict[str, Any]) -> None:
+    octavia_answers(world, effect)
+    world.up(network={"filter": {"name": "nowhere"}})
+    world.start()
+
+    assert is_deleted(world)
+
+
+@pytest.mark.parametrize("effect", REFUSALS)
+def test_a_recorded_load_balancer_waits_for_octavia(world: World, effect: dict[str, Any]) -> None:
+    world.up(**MANAGED, **BALANCER)
+    octavia_answers(world, effect)
+    world.start()
+
+    assert not is_deleted(world)
+
+    world.mend()
+    world.settle(for_s=900)
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+def test_a_load_balancer_that_only_the_spec_names_is_looked_for(world: World) -> None:
+    world.up(**MANAGED, **BALANCER)
+    octavia_answers(world, {"status": 403})
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"resources": None, "apiServerManagedLoadBalancer": None}})
+    world.start()
+
+    assert not is_deleted(world)
+    assert len(world.made()["loadbalancers"]) == 1
+
+
+def test_a_load_balancer_that_only_the_status_names_is_looked_for(world: World) -> None:
+    world.up(**MANAGED, **BALANCER)
+    octavia_answers(world, {"status": 403})
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": {"apiServer": None}, "status": {"resources": None}})
+    world.start()
+
+    assert not is_deleted(world)
+
+
+def test_a_create_that_was_not_answered_is_looked_for(world: World) -> None:
+    pending = [{"kind": "load_balancer", "role": "lb-api", "since": "2026-01-01T00:00:00Z"}]
+    world.up(**WITHOUT_BALANCER)
+    octavia_answers(world, {"status": 403})
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"resources": {"pending": pending}}})
+    world.start()
+
+    assert not is_deleted(world)
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["one process", "restarted"])
+def test_a_cluster_that_came_without_its_history_is_only_deleted_with_proof(
+    world: World, *, is_restarted: bool
+) -> None:
+    world.up(**MANAGED, **BALANCER)
+    octavia_answers(world, {"status": 403})
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": {"apiServer": None}, "status": None})
+    world.start()
+
+    assert not is_deleted(world)
+    if is_restarted:
+        world.start()
+        world.settle(for_s=900)
+    assert not world.is_gone()
+    assert len(world.made()["loadbalancers"]) == 1
+
+    world.mend()
+    world.settle(for_s=900)
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+def test_a_cluster_that_is_being_taken_over_is_only_deleted_with_proof(world: World) -> None:
+    made_by_the_go_provider(world, WITHOUT_BALANCER)
+    octavia_answers(world, {"status": 403})
+
+    assert not is_deleted(world)
+
+    world.mend()
+    world.settle(for_s=900)
+    assert world.is_gone()
+
+
+def test_a_cluster_that_was_taken_over_without_load_balancer_is_deleted(world: World) -> None:
+    made_by_the_go_provider(world, WITHOUT_BALANCER)
+    octavia_answers(world, {"status": 403})
+    world.settle(for_s=300)
+    world.start()
+
+    assert is_deleted(world)
+    assert world.made() == {}
+
+
+def test_a_recorded_load_balancer_waits_for_octavia_to_come_back_to_the_catalogue(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.up(**MANAGED, **BALANCER)
+    with monkeypatch.context() as patched:
+        without_octavia(patched)
+        world.start()
+        assert not is_deleted(world)
+
+    world.start()
+    world.settle(for_s=900)
+    assert world.is_gone()
+    assert world.made() == {}

@@ -1,0 +1,136 @@
+"""The pools of an API load balancer that somebody else manages: nobody records them, so they are found by name.
+
+The OpenStackCluster is managed from outside and is not reconciled here. Only the machine's own member in such a pool is
+created and deleted; members of others may be anybody's. Source: behaviour reference, machines.md 2.7 and 2.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from capo import names
+from capo.api.v1beta2 import OpenStackCluster
+from capo.contract import rules
+from capo.engine.steps import Wait
+from capo.errors import AmbiguousMatchError, ForeignResourceError
+from capo.kube.kinds import OPENSTACK_CLUSTER
+from capo.ledger import Record
+from capo.openstack.kinds import POOL
+
+if TYPE_CHECKING:
+    from capo.controllers.openstackmachine.scope import MachineScope
+
+Body = Mapping[str, Any]
+
+KIND: Final = "pool"
+MEMBER: Final = "member"
+WAITING: Final = "WaitingForClusterInfrastructure"
+LOOK_S: Final = 30.0
+"""How often pools that do not exist yet are listed, once for all machines of the project."""
+
+
+def are_given(scope: MachineScope) -> bool:
+    """Tell whether the cluster is managed from outside, so that nobody records its pools."""
+    return scope.owners.infra is not None and rules.is_externally_managed(scope.owners.infra)
+
+
+def to_join(scope: MachineScope, infra: OpenStackCluster, wanted: Mapping[str, int]) -> dict[int, str] | Wait:
+    """Return the ids of the pools by port, or the wait for those that do not exist yet.
+
+    Args:
+        wanted: port by name of the pool.
+
+    Raises:
+        NotYetObserved: the pools are being listed.
+        AmbiguousMatchError: several have one name.
+        ForeignResourceError: the one of the name is that of another OpenStackCluster.
+    """
+    found = _fitting(scope, infra, wanted, max_age_s=None)
+    if wanted.keys() - {body["name"] for body in found}:
+        found = _fitting(scope, infra, wanted, max_age_s=LOOK_S)
+    if missing := wanted.keys() - {body["name"] for body in found}:
+        text = f"waiting for the pools {', '.join(sorted(missing))} of the load balancer, which is managed from outside"
+        return Wait(WAITING, text, after_s=LOOK_S)
+    _refuse_doubtful(scope, infra, found)
+    return {wanted[body["name"]]: body["id"] for body in found}
+
+
+def to_leave(scope: MachineScope, infra: OpenStackCluster, wanted: Mapping[str, int]) -> list[Record]:
+    """Return the pools in which the machine may be a member, also of a name that several have.
+
+    Raises:
+        NotYetObserved: the pools are being listed.
+    """
+    members = {record.id: int(record.role.removeprefix("member-")) for record in scope.turn.ledger.of_kind(MEMBER)}
+
+    def port_of(body: Body) -> int | None:
+        own = next((members[each["id"]] for each in body.get("members") or () if each["id"] in members), None)
+        return own or (wanted.get(body["name"]) if _is_in_balancer(infra, body) else None)
+
+    found = scope.observed.matching(KIND, lambda body: port_of(body) is not None)
+    if wanted.keys() - {body["name"] for body in found}:
+        found = scope.observed.matching(KIND, lambda body: port_of(body) is not None, max_age_s=LOOK_S)
+    return [Record(KIND, f"pool-{port_of(body)}", body["id"]) for body in found if not _other_owner(scope, infra, body)]
+
+
+def balancer_id(scope: MachineScope, infra: OpenStackCluster, wanted: Collection[str]) -> str | None:
+    """Return the load balancer of the pools as far as they are known; nothing is asked."""
+    found = scope.observed.seen(KIND, lambda body: body.get("name") in wanted and _is_in_balancer(infra, body))
+    return next((parent for body in found for parent in sorted(_parents(body))), None)
+
+
+def _fitting(
+    scope: MachineScope, infra: OpenStackCluster, wanted: Collection[str], *, max_age_s: float | None
+) -> list[dict[str, Any]]:
+    def fits(body: Body) -> bool:
+        return body.get("name") in wanted and _is_in_balancer(infra, body)
+
+    return [dict(body) for body in scope.observed.matching(KIND, fits, max_age_s=max_age_s)]
+
+
+def _is_in_balancer(infra: OpenStackCluster, body: Body) -> bool:
+    """Tell whether a pool is in the load balancer that the status names; any will do if it names none."""
+    known_id = _reported_id(infra)
+    return known_id is None or known_id in _parents(body)
+
+
+def _parents(body: Body) -> set[str]:
+    return {parent["id"] for parent in body.get("loadbalancers") or ()}
+
+
+def _reported_id(infra: OpenStackCluster) -> str | None:
+    known = infra.status.api_server_managed_load_balancer
+    return (known.id or None) if known else None
+
+
+def _refuse_doubtful(scope: MachineScope, infra: OpenStackCluster, found: list[dict[str, Any]]) -> None:
+    named = [body["name"] for body in found]
+    for body in found:
+        if named.count(body["name"]) > 1:
+            ids = ", ".join(sorted(each["id"] for each in found if each["name"] == body["name"]))
+            raise AmbiguousMatchError(
+                f"several pools are named {body['name']}: {ids}",
+                next_step="Name the load balancer in status.apiServerManagedLoadBalancer.id, or rename the others.",
+            )
+        if owner := _other_owner(scope, infra, body):
+            raise ForeignResourceError(
+                f"pool {body['name']} carries the stamp of owner {owner}, which is another OpenStackCluster",
+                resource=f"pool {body['id']}",
+                next_step="If it is the right one, name its load balancer in status.apiServerManagedLoadBalancer.id.",
+            )
+
+
+def _other_owner(scope: MachineScope, infra: OpenStackCluster, body: Body) -> str | None:
+    """Return the owner in a pool's stamp if it is another OpenStackCluster's, and the status does not vouch for it."""
+    stamp = POOL.stamp_of(body)
+    is_vouched_for = stamp is None or _reported_id(infra) is not None or stamp.owner == _owner_of(scope)
+    return None if is_vouched_for or stamp is None else stamp.owner
+
+
+def _owner_of(scope: MachineScope) -> str | None:
+    """Return the owner id of the OpenStackCluster from the time when it was managed here; None without one."""
+    metadata = (scope.owners.infra or {"metadata": {}})["metadata"]
+    annotation = (metadata.get("annotations") or {}).get(names.OWNER_ID_ANNOTATION, "")
+    place = {"namespace": metadata.get("namespace", ""), "name": metadata.get("name", "")}
+    return names.owner_of(annotation, kind=OPENSTACK_CLUSTER.kind, **place)
