@@ -159,7 +159,8 @@ def _watched_subnets(cloud: Cloud) -> Iterator[tuple[str, str]]:
 
 
 def _monitor_ports(cloud: Cloud) -> list[Json]:
-    return [port for port in cloud.table("network", "ports").values() if port["device_owner"] == MONITOR_OWNER]
+    """Return the ports for health checks that are in use; one that was left behind is nobody's business."""
+    return [port for port in cloud.table("network", "ports").values() if "_is_watching" in port]
 
 
 def _make_monitor_port(cloud: Cloud, project_id: str, subnet_id: str) -> None:
@@ -175,4 +176,4 @@ def _make_monitor_port(cloud: Cloud, project_id: str, subnet_id: str) -> None:
         "device_owner": MONITOR_OWNER,
         "device_id": name,
     }
-    internal.create_port(cloud, project_id, body)
+    internal.create_port(cloud, project_id, body)["_is_watching"] = True
