@@ -13,7 +13,7 @@ import base64
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from capo.controllers.identity import Identities
@@ -166,6 +166,12 @@ class Stage:
         made: Object = self.member.make_network(cidr=cidr)[0]
         self.cloud.counter.reset()
         return made
+
+    def use_ovn(self, *, default: str = "ovn", release: str = "2026.2") -> None:
+        """Have Octavia offer the provider ovn, of a release of OpenStack, and have a default provider."""
+        names = ("amphora", "octavia", "ovn")
+        config = replace(self.cloud.config, lb_providers=names, lb_default_provider=default, lb_ovn_release=release)
+        self.cloud.config = config
 
     # -- time -------------------------------------------------------------------------------------------------------
 

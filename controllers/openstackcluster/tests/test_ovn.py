@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.tests.test_takeover import made_by_the_go_provider
+from capo.controllers.openstackcluster.tests import test_creation, test_deletion, test_takeover
 from capo.controllers.openstackcluster.tests.test_vip_ports import OCTAVIA, limit_listeners, own_network
 from capo.controllers.openstackcluster.tests.test_weak_points import place
-from capo.controllers.openstackcluster.tests.world import BALANCER, FULL, GROUPS, MANAGED, World
+from capo.controllers.openstackcluster.tests.world import BALANCER, COUNTS_OF_FULL, FULL, GROUPS, MANAGED, World
+from capo.controllers.tests.stage import killed_at_write
 
 RESYNC_S = 600.0
 MORE: dict[str, Any] = {"apiServer": {"managedLoadBalancer": {"enabled": True, "additionalPorts": [9345]}}}
 CIDRS: dict[str, Any] = {"apiServer": {"managedLoadBalancer": {"allowedCIDRs": ["192.0.2.0/24"]}}}
-ALL = ("amphora", "octavia", "ovn")
-
-
-def offer(world: World, *, default: str = "ovn", release: str = "2026.2") -> None:
-    """Have the cloud offer OVN."""
-    config = dataclasses.replace(
-        world.cloud.config, lb_providers=ALL, lb_default_provider=default, lb_ovn_release=release
-    )
-    world.cloud.config = config
 
 
 def vip_ports(world: World) -> list[dict[str, Any]]:
@@ -36,7 +28,7 @@ def posts(world: World, what: str) -> int:
 
 @pytest.mark.parametrize("release", ["2026.2", "2023.1", "2021.1"])
 def test_a_cluster_that_names_no_provider_comes_up_on_ovn(world: World, release: str) -> None:
-    offer(world, release=release)
+    world.use_ovn(release=release)
 
     world.up(**{**FULL, **MORE}, for_s=120)
 
@@ -49,7 +41,7 @@ def test_a_cluster_that_names_no_provider_comes_up_on_ovn(world: World, release:
 
 
 def test_a_second_cluster_in_the_same_cloud_is_not_refused(world: World) -> None:
-    offer(world)
+    world.use_ovn()
     world.up(**MANAGED, **BALANCER)
     world.cloud.counter.reset()
 
@@ -61,7 +53,7 @@ def test_a_second_cluster_in_the_same_cloud_is_not_refused(world: World) -> None
 
 
 def test_the_default_provider_decides_also_where_ovn_is_one_of_several(world: World) -> None:
-    offer(world, default="amphora")
+    world.use_ovn(default="amphora")
 
     world.up(**MANAGED, **BALANCER)
 
@@ -72,7 +64,7 @@ def test_the_default_provider_decides_also_where_ovn_is_one_of_several(world: Wo
 
 @pytest.mark.parametrize("provider", ["amphora", "ovn"])
 def test_the_provider_of_the_spec_wins_and_takes_one_call(world: World, provider: str) -> None:
-    offer(world, default="ovn" if provider == "amphora" else "amphora")
+    world.use_ovn(default="ovn" if provider == "amphora" else "amphora")
 
     world.up(**MANAGED, apiServer={"managedLoadBalancer": {"provider": provider}})
 
@@ -83,7 +75,7 @@ def test_the_provider_of_the_spec_wins_and_takes_one_call(world: World, provider
 
 
 def test_the_vip_port_of_a_refused_create_goes_at_the_next_resync(world: World) -> None:
-    offer(world)
+    world.use_ovn()
     world.up(**MANAGED, **BALANCER)
     assert len(vip_ports(world)) == 2
 
@@ -96,11 +88,10 @@ def test_the_vip_port_of_a_refused_create_goes_at_the_next_resync(world: World) 
 
 
 def test_a_refused_create_does_not_keep_the_address_of_the_vip(world: World) -> None:
-    offer(world)
+    world.use_ovn()
+    server = {"managedLoadBalancer": {}, "enableFloatingIP": False, "fixedIP": "10.6.0.50"}
 
-    world.up(
-        **MANAGED, apiServer={"managedLoadBalancer": {}, "enableFloatingIP": False, "fixedIP": "10.6.0.50"}, for_s=900
-    )
+    world.up(**MANAGED, apiServer=server, for_s=180)
 
     assert world.is_ready(), world.message("Ready")
     assert world.one("loadbalancers")["vip_address"] == "10.6.0.50"
@@ -108,7 +99,7 @@ def test_a_refused_create_does_not_keep_the_address_of_the_vip(world: World) -> 
 
 @pytest.mark.parametrize("kind", ["loadbalancers", "listeners", "pools", "healthmonitors"])
 def test_a_restart_after_each_create_continues_in_the_same_way(world: World, kind: str) -> None:
-    offer(world)
+    world.use_ovn()
     world.place(**MANAGED, **MORE)
     world.settle(for_s=60, until=lambda: bool(world.made().get(kind)))
 
@@ -124,7 +115,7 @@ def test_a_restart_after_each_create_continues_in_the_same_way(world: World, kin
 @pytest.mark.parametrize("release", ["2026.2", "2025.1"])
 @pytest.mark.parametrize("after_s", [5.0, 300.0])
 def test_a_cluster_on_ovn_leaves_nothing_behind(world: World, after_s: float, release: str) -> None:
-    offer(world, release=release)
+    world.use_ovn(release=release)
     world.up(**MANAGED, **BALANCER, **GROUPS, for_s=after_s)
 
     world.remove()
@@ -135,7 +126,7 @@ def test_a_cluster_on_ovn_leaves_nothing_behind(world: World, after_s: float, re
 
 
 def test_a_load_balancer_in_a_zone_that_ovn_does_not_have_is_refused_in_its_words(world: World) -> None:
-    offer(world)
+    world.use_ovn()
 
     world.up(**MANAGED, apiServer={"managedLoadBalancer": {"availabilityZone": "az1"}}, for_s=300)
 
@@ -145,7 +136,7 @@ def test_a_load_balancer_in_a_zone_that_ovn_does_not_have_is_refused_in_its_word
 
 
 def test_numbers_of_a_monitor_are_kept_on_ovn(world: World) -> None:
-    offer(world)
+    world.use_ovn()
     world.up(**MANAGED, **BALANCER)
 
     world.change(apiServer={"managedLoadBalancer": {"monitor": {"delay": 30}}})
@@ -155,11 +146,76 @@ def test_numbers_of_a_monitor_are_kept_on_ovn(world: World) -> None:
     assert world.is_ready()
 
 
+OCTAVIAS_GROUP = 1
+
+
+def whole_then_gone(world: World) -> None:
+    world.settle(for_s=600)
+    assert world.is_ready(), world.message("Ready")
+    counts = {**COUNTS_OF_FULL, "security_groups": COUNTS_OF_FULL["security_groups"] - OCTAVIAS_GROUP}
+    assert world.counts() == counts
+    world.remove()
+    world.settle(for_s=600)
+    assert world.is_gone(), world.message("Ready")
+    assert world.made() == {}
+
+
+@pytest.mark.parametrize("number", range(6, 27, 2))
+def test_a_manager_that_dies_before_a_write_to_kubernetes_is_taken_over(world: World, number: int) -> None:
+    world.use_ovn()
+    world.place(**FULL)
+    with killed_at_write(world, number):
+        world.settle(for_s=60)
+
+    world.start()
+
+    whole_then_gone(world)
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        pytest.param({"cut": "before"}, id="call lost"),
+        pytest.param({"cut": "after"}, id="answer lost"),
+        pytest.param({"late": 20}, id="late"),
+        pytest.param({"status": 500}, id="error"),
+    ],
+)
+@pytest.mark.parametrize("number", range(1, 6), ids=["whole", "bare", "listener", "pool", "monitor"])
+def test_a_write_to_octavia_that_goes_wrong_once_is_made_good(
+    world: World, number: int, effect: dict[str, Any]
+) -> None:
+    world.use_ovn()
+    world.place(**FULL)
+    world.fault(match={"service": "load-balancer", "method": "POST", "nth": number}, effect=effect)
+
+    whole_then_gone(world)
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        pytest.param(test_creation.test_pools_are_recorded_for_the_machines, id="pools"),
+        pytest.param(test_creation.test_without_external_network_the_vip_is_the_endpoint, id="no external network"),
+        pytest.param(test_creation.test_the_load_balancer_may_stand_in_another_network, id="another network"),
+        pytest.param(test_deletion.test_deletion_takes_few_requests, id="deletion"),
+        pytest.param(test_deletion.test_deletion_finds_by_stamp_what_no_status_records_w26, id="deletion by stamp"),
+        pytest.param(test_deletion.test_a_busy_load_balancer_is_waited_for, id="busy"),
+        pytest.param(test_takeover.test_the_first_run_adopts_everything_and_changes_nothing, id="takeover"),
+        pytest.param(test_takeover.test_a_restart_in_the_middle_of_it_makes_nothing_twice, id="takeover, restart"),
+    ],
+)
+def test_what_holds_with_amphora_holds_with_ovn(world: World, story: Callable[[World], None]) -> None:
+    world.use_ovn()
+
+    story(world)
+
+
 # -- allowed CIDRs --------------------------------------------------------------------------------------------------
 
 
 def test_a_new_load_balancer_that_cannot_enforce_allowed_cidrs_opens_no_port(world: World) -> None:
-    offer(world)
+    world.use_ovn()
 
     world.up(**MANAGED, **CIDRS, for_s=120)
 
@@ -172,7 +228,7 @@ def test_a_new_load_balancer_that_cannot_enforce_allowed_cidrs_opens_no_port(wor
 
 
 def test_nothing_is_made_on_ovn_that_the_spec_names_with_allowed_cidrs(world: World) -> None:
-    offer(world)
+    world.use_ovn()
 
     world.up(**MANAGED, apiServer={"managedLoadBalancer": {"provider": "ovn", "allowedCIDRs": ["192.0.2.0/24"]}})
 
@@ -182,8 +238,8 @@ def test_nothing_is_made_on_ovn_that_the_spec_names_with_allowed_cidrs(world: Wo
 
 def taken_over_with_cidrs(world: World) -> None:
     """Have a cluster of the Go provider, which ignores allowed CIDRs on OVN."""
-    offer(world)
-    made_by_the_go_provider(world, {**MANAGED, **GROUPS, **BALANCER})
+    world.use_ovn()
+    test_takeover.made_by_the_go_provider(world, {**MANAGED, **GROUPS, **BALANCER})
     world.change(**CIDRS)
 
 
@@ -193,9 +249,7 @@ def test_a_takeover_with_allowed_cidrs_that_ovn_cannot_enforce_ends_and_then_say
 
     world.settle(for_s=300)
 
-    assert [
-        world.record(role) for role in ("lb-api", "listener-6443", "pool-6443", "fip-api") if not world.record(role)
-    ] == []
+    assert all(map(world.record, ("lb-api", "listener-6443", "pool-6443", "monitor-6443", "fip-api")))
     assert world.status()["initialization"]["provisioned"]
     assert world.counts() == before
     assert [r for r in world.requests() if "/lbaas/" in r and not r.startswith("GET")] == []
@@ -240,7 +294,7 @@ def test_a_pool_that_is_missing_after_a_takeover_is_made_before_the_report(world
 
 @pytest.mark.parametrize("release", ["2026.2", "2025.1"], ids=["marked", "known by name"])
 def test_refused_attempts_do_not_pile_up_vip_ports_of_ovn(world: World, release: str) -> None:
-    offer(world, release=release)
+    world.use_ovn(release=release)
     limit_listeners(world, 0)
 
     world.up(**MANAGED, apiServer={"managedLoadBalancer": {"provider": "ovn"}}, for_s=1800)
@@ -256,7 +310,7 @@ def test_refused_attempts_do_not_pile_up_vip_ports_of_ovn(world: World, release:
 @pytest.mark.parametrize("release", ["2026.2", "2025.1"], ids=["marked", "known by name"])
 @pytest.mark.parametrize("is_managed", [True, False], ids=["managed network", "network that stays"])
 def test_vip_ports_that_ovn_left_go_with_the_cluster(world: World, is_managed: bool, release: str) -> None:
-    offer(world, release=release)
+    world.use_ovn(release=release)
     limit_listeners(world, 0)
     server = {"apiServer": {"managedLoadBalancer": {"provider": "ovn"}}}
     world.up(**(MANAGED if is_managed else own_network(world)), **server, for_s=200)
@@ -285,7 +339,7 @@ UUID = "0b3ddd3d-33bd-4b8e-9a3c-0f8a0e5b3c11"
     ],
 )
 def test_ports_that_only_look_like_those_of_ovn_stay(world: World, values: dict[str, Any]) -> None:
-    offer(world, release="2025.1")
+    world.use_ovn(release="2025.1")
     network = own_network(world)
     limit_listeners(world, 0)
     world.up(**network, apiServer={"managedLoadBalancer": {"provider": "ovn"}}, for_s=200)
@@ -301,7 +355,7 @@ def test_ports_that_only_look_like_those_of_ovn_stay(world: World, values: dict[
 
 @pytest.mark.parametrize("release", ["2026.2", "2025.1"], ids=["marked", "known by name"])
 def test_the_vip_port_of_another_owners_living_load_balancer_stays(world: World, release: str) -> None:
-    offer(world, release=release)
+    world.use_ovn(release=release)
     network = own_network(world)
     limit_listeners(world, 0)
     world.up(**network, apiServer={"managedLoadBalancer": {"provider": "ovn"}}, for_s=200)
@@ -318,7 +372,7 @@ def test_the_vip_port_of_another_owners_living_load_balancer_stays(world: World,
 
 @pytest.mark.parametrize("is_alive", [True, False], ids=["another load balancer of OVN", "none"])
 def test_a_port_for_health_checks_that_ovn_left_goes_with_the_network(world: World, is_alive: bool) -> None:
-    offer(world)
+    world.use_ovn()
     elsewhere = world.network()
     world.up(**MANAGED, **BALANCER)
     name = f"ovn-lb-hm-{world.one('subnets')['id']}"
