@@ -195,6 +195,16 @@ def check_providers(config: Config) -> None:
         raise ValueError(f"lb_default_provider {config.lb_default_provider} is not among lb_providers")
 
 
+def offer(cloud: Cloud, *, default: str, release: str | None = None) -> None:
+    """Enable all providers, one of which is the default; OVN's may be of another release."""
+    cloud.config = dataclasses.replace(
+        cloud.config,
+        lb_providers=tuple(PROVIDERS),
+        lb_default_provider=default,
+        lb_ovn_release=release or cloud.config.lb_ovn_release,
+    )
+
+
 @service.tweak("providers")
 def choose_providers(cloud: Cloud, order: Json) -> Json:
     """Enable other providers: `{"enabled": [...], "default": name, "ovn_release": "2026.2"}`, each optional."""

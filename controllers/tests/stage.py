@@ -13,7 +13,7 @@ import base64
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo.controllers.identity import Identities
@@ -27,6 +27,7 @@ from capo.openstack.cloud import Cloud, Clouds
 from capo.openstack.identity import Credentials
 from capo.openstack.observer import Observer
 from capo.settings import Settings
+from capo.simulator import octavia
 from capo.simulator.cloud import Cloud as SimulatedCloud
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client, everything
@@ -169,9 +170,7 @@ class Stage:
 
     def use_ovn(self, *, default: str = "ovn", release: str = "2026.2") -> None:
         """Have Octavia offer the provider ovn, of a release of OpenStack, and have a default provider."""
-        names = ("amphora", "octavia", "ovn")
-        config = replace(self.cloud.config, lb_providers=names, lb_default_provider=default, lb_ovn_release=release)
-        self.cloud.config = config
+        octavia.offer(self.cloud, default=default, release=release)
 
     # -- time -------------------------------------------------------------------------------------------------------
 
