@@ -178,16 +178,20 @@ def _monitor_id(pool: Resource) -> str | None:
 def _create_monitor(
     scope: ClusterScope, balancer: Resource, pool: Resource, role: str, wanted: WantedHealthMonitor
 ) -> Outcome | None:
-    """Give the pool its monitor; a provider that has none is left alone.
+    """Give the pool its monitor; a provider that has none is left alone for a day.
 
     No intent is needed: a pool has one monitor at most, so a second is refused and the first is found by its stamp.
     """
+    refused = f"health monitor of {pool['id']}"
+    if scope.was_refused(refused):
+        return None
     if balancer["provisioning_status"] != ACTIVE:
         return _busy(scope, balancer)
     scope.observed.wrote("health_monitor")
     try:
         made = load_balancer.create_health_monitor(scope.cloud, pool["id"], wanted)
     except UnsupportedByCloudError as error:
+        scope.note_refusal(refused)
         scope.tell(
             "SkippedCreateMonitor", f"The pool stays without health monitor: {error.message}", severity="Warning"
         )

@@ -215,9 +215,9 @@ def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Resource:
         if not wanted.listeners:
             raise
         scope.note_refusal(scope.uid)
-        if wanted.provider is None:
-            scope.note_refusal(scope.region_key)
         made = load_balancer.create(scope.cloud, replace(wanted, listeners=()))
+        if wanted.provider is None:  # now it is certain that the children were refused
+            scope.note_refusal(scope.region_key)
     children.learn(scope, made)
     return made
 

@@ -13,7 +13,7 @@ from capo.api.v1beta2.openstackcluster import LoadBalancer as LoadBalancerStatus
 from capo.contract import references
 from capo.contract.clusters import Endpoint
 from capo.controllers.openstackcluster import roles, upstream
-from capo.controllers.openstackcluster.memory import Memory
+from capo.controllers.openstackcluster.memory import FORGOTTEN_S, Memory
 from capo.engine import conditions
 from capo.engine.turn import Turn
 from capo.errors import BlockedError, InvalidSpecError, NotFoundError, UnsupportedByCloudError
@@ -77,7 +77,7 @@ class ClusterScope:
         owner: Cluster API's Cluster; None when it is gone, which only a deletion may find.
         zones: when the availability zones of each object were last looked at.
         balancers: when the children of each load balancer were last found to be as wanted.
-        refusals: objects and regions whose load balancer was refused with its children.
+        refusals: what Octavia refused lately: load balancers with their children, health monitors.
     """
 
     turn: Turn
@@ -230,12 +230,12 @@ class ClusterScope:
         return f"{self.cloud.credentials.auth_host} {self.cloud.region}"
 
     def note_refusal(self, of: str) -> None:
-        """Note that Octavia refused to create a load balancer with its children, for an object or in a region."""
+        """Note that Octavia refused children: with their load balancer of an object or in a region, or a monitor."""
         self.refusals.note(of, wanted=True, now_s=self.turn.started_s)
 
     def was_refused(self, of: str) -> bool:
-        """Tell whether that was noted."""
-        return self.refusals.is_fresh(of, wanted=True, now_s=self.turn.started_s, max_age_s=float("inf"))
+        """Tell whether that was noted within the last day by this process."""
+        return self.refusals.is_fresh(of, wanted=True, now_s=self.turn.started_s, max_age_s=FORGOTTEN_S)
 
     def tell(self, reason: str, text: str, *, severity: str = "Normal") -> None:
         """Emit an Event on the object."""

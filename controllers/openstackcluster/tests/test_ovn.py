@@ -135,6 +135,20 @@ def test_a_load_balancer_in_a_zone_that_ovn_does_not_have_is_refused_in_its_word
     assert vip_ports(world) == []
 
 
+def test_an_ovn_without_health_monitors_is_asked_once_for_each_pool(world: World) -> None:
+    world.use_ovn(release="2021.1")
+    world.up(**MANAGED, **MORE)
+
+    for _ in range(3):
+        world.settle(for_s=RESYNC_S)
+        world.resync()
+    world.settle(for_s=60)
+
+    assert world.is_ready()
+    assert posts(world, "healthmonitors") == 2
+    assert world.events.reasons().count("SkippedCreateMonitor") == 2
+
+
 def test_numbers_of_a_monitor_are_kept_on_ovn(world: World) -> None:
     world.use_ovn()
     world.up(**MANAGED, **BALANCER)
