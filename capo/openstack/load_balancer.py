@@ -16,6 +16,9 @@ from capo.names import Stamp
 from capo.openstack.cloud import Body, Cloud
 
 PROTOCOL: Final = "TCP"
+ROUND_ROBIN: Final = "ROUND_ROBIN"
+SOURCE_IP_PORT: Final = "SOURCE_IP_PORT"
+"""The algorithm that every provider takes; OVN takes no other."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class WantedMember:
     """One server behind a pool.
 
     Args:
-        subnet_id: where its address is, None when that is the VIP's.
+        subnet_id: where its address is; None for the VIP's, which not every provider looks up.
     """
 
     name: str
@@ -56,7 +59,7 @@ class WantedPool:
 
     stamp: Stamp
     name: str
-    algorithm: str = "ROUND_ROBIN"
+    algorithm: str = ROUND_ROBIN
     tags: Sequence[str] = ()
     monitor: WantedHealthMonitor | None = None
 
@@ -82,6 +85,7 @@ class WantedLoadBalancer:
     """A load balancer to be made, whole.
 
     Args:
+        listeners: empty for one whose children follow.
         vip_subnet_id: None lets Octavia choose one of the network.
         vip_address: None lets Neutron choose.
         provider: None is the cloud's default.
@@ -178,13 +182,13 @@ def add_members(
     """Add members to a pool in one change; others stay.
 
     Args:
-        beside: the members that are there: an Octavia that does not know ``additive_only`` deletes what is left out.
+        beside: the members that are there: an Octavia that does not know ``additive_only`` deletes what is left out,
+            and OVN refuses a batch if one of them lacks its subnet.
 
     Raises:
         ConflictError: the load balancer is busy.
     """
-    kept = [{"address": member["address"], "protocol_port": member["protocol_port"]} for member in beside]
-    body = {"members": [*kept, *map(_member, wanted)]}
+    body = {"members": [*map(_kept_member, beside), *map(_member, wanted)]}
     cloud.put("load-balancer", f"/lbaas/pools/{pool_id}/members", json=body, params={"additive_only": "true"})
 
 
@@ -232,7 +236,7 @@ def request(wanted: WantedLoadBalancer) -> Body:
             "description": wanted.description,
             "vip_network_id": wanted.vip_network_id,
             "tags": _tags(wanted.stamp, wanted.tags),
-            "listeners": [_listener_with_pool(each) for each in wanted.listeners],
+            **({"listeners": [_listener_with_pool(each) for each in wanted.listeners]} if wanted.listeners else {}),
             **{name: value for name, value in optional.items() if value},
         }
     }
@@ -288,6 +292,12 @@ def _member(wanted: WantedMember) -> Body:
         **({"subnet_id": wanted.subnet_id} if wanted.subnet_id else {}),
         **({"tags": tags} if tags else {}),
     }
+
+
+def _kept_member(found: Mapping[str, Any]) -> Body:
+    """Return a member that exists as a batch repeats it."""
+    fields = ("address", "protocol_port", "subnet_id")
+    return {name: found[name] for name in fields if found.get(name) is not None}
 
 
 def listener_difference(wanted: WantedListener, found: Mapping[str, Any]) -> Body:

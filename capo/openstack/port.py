@@ -71,9 +71,9 @@ def create(cloud: Cloud, wanted: WantedPort) -> Body:
     return create_all(cloud, [wanted])[0]
 
 
-def of_device_owner(cloud: Cloud, network_id: str, device_owner: str) -> Listing:
-    """Return the project's ports in a network that were created for one kind of device, as they are now."""
-    params = {"network_id": network_id, "device_owner": device_owner, "project_id": cloud.project_id}
+def in_network(cloud: Cloud, network_id: str) -> Listing:
+    """Return the project's ports in a network as they are now."""
+    params = {"network_id": network_id, "project_id": cloud.project_id}
     return cloud.listing("network", "/ports", "ports", params=params)
 
 

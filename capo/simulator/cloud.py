@@ -50,13 +50,22 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What a cloud is made with."""
+    """What a cloud is made with.
+
+    Args:
+        lb_providers: Octavia's providers that are enabled: `amphora`, its alias `octavia`, `ovn`.
+        lb_default_provider: The one that a load balancer has which names none.
+        lb_ovn_release: The release of OpenStack whose OVN provider this is; older ones refuse or mark other things.
+    """
 
     region: str = "RegionOne"
     zones: tuple[str, ...] = ("az1", "az2")
     member_password: str = "capi-password"  # noqa: S105 - of a cloud that lives in memory on loopback
     admin_password: str = "admin-password"  # noqa: S105
     external_cidr: str = "127.64.0.0/16"
+    lb_providers: tuple[str, ...] = ("amphora", "octavia")
+    lb_default_provider: str = "amphora"
+    lb_ovn_release: str = "2026.2"
 
 
 class Table(dict[str, Json]):

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import yaml
 
+from capo.simulator import octavia
 from capo.simulator.cloud import Cloud, Config, Timings
 from capo.simulator.keystone import project_named
 from capo.simulator.routing import Json
@@ -36,11 +37,15 @@ def read(path: Path | None) -> Json:
 def make_cloud(document: Json) -> Cloud:
     """Return a cloud, not seeded yet, as the document says."""
     settings = dict(document.get("cloud", {}))
-    if "zones" in settings:
-        settings["zones"] = tuple(settings["zones"])
-    return Cloud(
-        config=_build(Config, "cloud", settings), timings=_build(Timings, "timings", document.get("timings", {}))
-    )
+    for name in ("zones", "lb_providers"):
+        if name in settings:
+            settings[name] = tuple(settings[name])
+    config = _build(Config, "cloud", settings)
+    try:
+        octavia.check_providers(config)
+    except ValueError as error:
+        raise BadConfigurationError(str(error)) from error
+    return Cloud(config=config, timings=_build(Timings, "timings", document.get("timings", {})))
 
 
 def apply(document: Json, cloud: Cloud) -> None:

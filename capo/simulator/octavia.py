@@ -6,12 +6,13 @@ The routes of load balancers and their parts are in `octavia_balancers`, `octavi
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Final
 
 from multidict import CIMultiDict
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Config
 from capo.simulator.keystone import project_named
 from capo.simulator.routing import (
     INTERNAL,
@@ -64,7 +65,8 @@ VERSIONS: Final = (
     ("v2.29", "2024-10-15T00:00:00Z"),
     ("v2.30", "2025-02-26T00:00:00Z"),
 )
-PROVIDERS: Final = {"amphora": "Amphora provider", "octavia": "Alias of amphora"}
+# The providers that the simulator has, with what Octavia shows of them; which are enabled is configured.
+PROVIDERS: Final = {"amphora": "Amphora provider", "octavia": "Alias of amphora", "ovn": "Octavia OVN driver."}
 QUOTAS: Final = ("load_balancer", "listener", "member", "pool", "health_monitor", "l7policy", "l7rule")
 # Quotas that have an older name beside their own.
 OLD_NAMES: Final = {"load_balancer": "loadbalancer", "health_monitor": "healthmonitor"}
@@ -175,8 +177,49 @@ async def get_version(_: Request) -> Response:
 
 
 @route("GET", "/providers")
-async def list_providers(_: Request) -> Response:
-    return Response(200, {"providers": [{"name": name, "description": text} for name, text in PROVIDERS.items()]})
+async def list_providers(request: Request) -> Response:
+    enabled = request.cloud.config.lb_providers
+    return Response(200, {"providers": [{"name": name, "description": PROVIDERS[name]} for name in enabled]})
+
+
+def check_providers(config: Config) -> None:
+    """Refuse a configuration with providers that the simulator has not, or whose default is not enabled.
+
+    Raises:
+        ValueError: It is one.
+    """
+    unknown = sorted(set(config.lb_providers) - set(PROVIDERS))
+    if unknown:
+        raise ValueError(f"lb_providers has {', '.join(unknown)}; known are {', '.join(PROVIDERS)}")
+    if config.lb_default_provider not in config.lb_providers:
+        raise ValueError(f"lb_default_provider {config.lb_default_provider} is not among lb_providers")
+
+
+def offer(cloud: Cloud, *, default: str, release: str | None = None) -> None:
+    """Enable all providers, one of which is the default; OVN's may be of another release."""
+    cloud.config = dataclasses.replace(
+        cloud.config,
+        lb_providers=tuple(PROVIDERS),
+        lb_default_provider=default,
+        lb_ovn_release=release or cloud.config.lb_ovn_release,
+    )
+
+
+@service.tweak("providers")
+def choose_providers(cloud: Cloud, order: Json) -> Json:
+    """Enable other providers: `{"enabled": [...], "default": name, "ovn_release": "2026.2"}`, each optional."""
+    given = {
+        "lb_providers": tuple(order.get("enabled", cloud.config.lb_providers)),
+        "lb_default_provider": order.get("default", cloud.config.lb_default_provider),
+        "lb_ovn_release": str(order.get("ovn_release", cloud.config.lb_ovn_release)),
+    }
+    config = dataclasses.replace(cloud.config, **given)
+    try:
+        check_providers(config)
+    except ValueError as error:
+        raise bad(str(error)) from error
+    cloud.config = config
+    return {"enabled": list(config.lb_providers), "default": config.lb_default_provider}
 
 
 def check_quota(cloud: Cloud, project_id: str, resource: str, more: int = 1) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.simulator import octavia_network, octavia_view
+from capo.simulator import octavia_drivers, octavia_network, octavia_view
 from capo.simulator.cloud import Cloud
-from capo.simulator.octavia import PROVIDERS, bad, check_quota, forbidden, invalid, is_admin, route
+from capo.simulator.octavia import bad, check_quota, forbidden, invalid, is_admin, route
 from capo.simulator.octavia_list import answer, chosen, known_of
 from capo.simulator.octavia_listeners import check_cidrs, check_free
 from capo.simulator.octavia_state import (
@@ -26,6 +26,7 @@ from capo.simulator.routing import Json, Request, Response
 ARGUMENT: Final = "load_balancer"
 KEY: Final = "loadbalancer"
 FILTERS: Final = known_of(BALANCER)
+KINDS: Final = ("listeners", "pools", "healthmonitors", "members")
 UNNAMED_POOL: Final = "Pools must be named when creating a fully populated loadbalancer."
 NO_VIP: Final = "VIP must contain one of: vip_port_id, vip_network_id, vip_subnet_id."
 
@@ -70,6 +71,7 @@ async def create_balancer(request: Request) -> Response:
     balancer = _make(request, values)
     made = parts.make(request, balancer)
     cloud = request.cloud
+    _check_parts(cloud, balancer, made)
     for kind, resource in [("loadbalancers", balancer), *made]:
         table(cloud, kind)[resource["id"]] = resource
     change(
@@ -77,10 +79,16 @@ async def create_balancer(request: Request) -> Response:
         balancer,
         [(resource, "PENDING_CREATE") for _, resource in made],
         seconds=cloud.timings.lb_create_s,
-        finish=lambda: octavia_network.plug(cloud, balancer),
+        finish=lambda: _connect(cloud, balancer),
         status="PENDING_CREATE",
     )
     return Response(201, {KEY: octavia_view.full_balancer(cloud, balancer)})
+
+
+def _connect(cloud: Cloud, balancer: Json) -> None:
+    driver = octavia_drivers.of(balancer)
+    driver.plug(cloud, balancer)
+    driver.watch(cloud)
 
 
 def _check_project(request: Request, given: Json) -> None:
@@ -91,18 +99,18 @@ def _check_project(request: Request, given: Json) -> None:
 
 def _check_choice(cloud: Cloud, values: Json) -> None:
     """Refuse a provider, flavor or zone that is not offered."""
-    values["provider"] = values["provider"] or "amphora"
-    if values["provider"] not in PROVIDERS:
+    flavor = table(cloud, "flavors").get(values["flavor_id"]) if values["flavor_id"] is not None else None
+    if values["flavor_id"] is not None and flavor is None:
+        raise invalid("Invalid flavor_id.")
+    values["provider"] = values["provider"] or (flavor and flavor["_provider"]) or cloud.config.lb_default_provider
+    if values["provider"] not in cloud.config.lb_providers:
         raise bad(f"Provider '{values['provider']}' is not enabled.")
-    if values["flavor_id"] is not None:
-        flavor = table(cloud, "flavors").get(values["flavor_id"])
-        if flavor is None:
-            raise invalid("Invalid flavor_id.")
-        if flavor["_provider"] != values["provider"]:
-            raise bad(f"Flavor '{flavor['id']}' is not compatible with provider '{values['provider']}'")
+    if flavor is not None and flavor["_provider"] != values["provider"]:
+        raise bad(f"Flavor '{flavor['id']}' is not compatible with provider '{values['provider']}'")
     zone = values["availability_zone"]
     if zone is not None and zone not in table(cloud, "availability_zones"):
         raise invalid("Invalid availability zone.")
+    octavia_drivers.of(values).check_balancer(values)
 
 
 def _make(request: Request, values: Json) -> Json:
@@ -117,6 +125,21 @@ def _make(request: Request, values: Json) -> Json:
         "_group_id": None,
         "_amphora_port_id": None,
     }
+
+
+def _check_parts(cloud: Cloud, balancer: Json, made: list[tuple[str, Json]]) -> None:
+    """Have the provider look at the parts: listeners first, as it comes upon them."""
+    driver = octavia_drivers.of(balancer)
+    by_kind = {kind: [part for each, part in made if each == kind] for kind in KINDS}
+    for listener in by_kind["listeners"]:
+        driver.check_listener(cloud, listener)
+    for pool in by_kind["pools"]:
+        driver.check_pool(cloud, pool)
+    for monitor in by_kind["healthmonitors"]:
+        driver.check_monitor(cloud, monitor)
+    # A member without subnet gets the VIP's here.
+    members = [{**each, "subnet_id": each["subnet_id"] or balancer["vip_subnet_id"]} for each in by_kind["members"]]
+    driver.check_members(cloud, balancer, members, "creation")
 
 
 class _Parts:
@@ -224,6 +247,7 @@ async def fail_over(request: Request) -> Response:
     if not is_admin(request):
         raise forbidden()
     check_mutable(balancer, "Load Balancer", balancer["id"])
+    octavia_drivers.of(balancer).check_failover()
     change(request.cloud, balancer, [], seconds=request.cloud.timings.lb_update_s)
     return Response(202)
 
@@ -251,5 +275,7 @@ def _drop(cloud: Cloud, balancer: Json) -> None:
         drop_pool(cloud, pool["id"])
     for listener in listeners_of(cloud, balancer["id"]):
         del table(cloud, "listeners")[listener["id"]]
-    octavia_network.unplug(cloud, balancer)
+    driver = octavia_drivers.of(balancer)
+    driver.unplug(cloud, balancer)
     del table(cloud, "loadbalancers")[balancer["id"]]
+    driver.watch(cloud)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Final
 
-from capo.simulator import octavia_network, octavia_view
+from capo.simulator import octavia_drivers, octavia_view
 from capo.simulator.cloud import Cloud
 from capo.simulator.octavia import check_quota, invalid, route
 from capo.simulator.octavia_list import answer, chosen, known_of
@@ -93,6 +93,7 @@ async def create_listener(request: Request) -> Response:
     check_cidrs(balancer, values["allowed_cidrs"])
     check_mutable(balancer, TITLE, balancer["id"])
     check_free(listeners_of(cloud, balancer["id"]), values)
+    octavia_drivers.of(balancer).check_listener(cloud, values)
     listener = new(cloud, values, balancer["project_id"])
     table(cloud, "listeners")[listener["id"]] = listener
     change(
@@ -100,7 +101,7 @@ async def create_listener(request: Request) -> Response:
         balancer,
         [(listener, "PENDING_CREATE")],
         seconds=cloud.timings.lb_update_s,
-        finish=lambda: octavia_network.open_ports(cloud, balancer),
+        finish=lambda: octavia_drivers.of(balancer).open_ports(cloud, balancer),
     )
     return Response(201, {KEY: octavia_view.listener(cloud, listener)})
 
@@ -114,13 +115,14 @@ async def put_listener(request: Request) -> Response:
     _check_pool(request, changes.get("default_pool_id"))
     check_cidrs(balancer, changes.get("allowed_cidrs"))
     check_mutable(balancer, TITLE, balancer["id"])
+    octavia_drivers.of(balancer).check_listener(cloud, changes)
     listener |= changes
     change(
         cloud,
         balancer,
         [(listener, "PENDING_UPDATE")],
         seconds=cloud.timings.lb_update_s,
-        finish=lambda: octavia_network.open_ports(cloud, balancer),
+        finish=lambda: octavia_drivers.of(balancer).open_ports(cloud, balancer),
     )
     return Response(200, {KEY: octavia_view.listener(cloud, listener)})
 
@@ -147,4 +149,4 @@ async def delete_listener(request: Request) -> Response:
 
 def _drop(cloud: Cloud, balancer: Json, listener: Json) -> None:
     del table(cloud, "listeners")[listener["id"]]
-    octavia_network.open_ports(cloud, balancer)
+    octavia_drivers.of(balancer).open_ports(cloud, balancer)

@@ -6,7 +6,8 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Final
 
-from capo.simulator import octavia_network, octavia_view
+from capo.simulator import octavia_drivers, octavia_network, octavia_view
+from capo.simulator.cloud import Cloud
 from capo.simulator.octavia import WEB, bad, check_quota, forbidden, invalid, is_admin, route
 from capo.simulator.octavia_list import answer, chosen, known_of
 from capo.simulator.octavia_state import (
@@ -73,9 +74,11 @@ def _change(request: Request, pool: Json, members: list[tuple[Json, str]]) -> No
         for member, status in members:
             if status == "PENDING_DELETE":
                 del table(cloud, "members")[member["id"]]
+        octavia_drivers.of(balancer).watch(cloud)
 
+    balancer = balancer_of(cloud, pool)
     parts = [*around_pool(cloud, pool), *members]
-    change(cloud, balancer_of(cloud, pool), parts, seconds=cloud.timings.lb_update_s, finish=finish)
+    change(cloud, balancer, parts, seconds=cloud.timings.lb_update_s, finish=finish)
 
 
 @route("GET", PATH)
@@ -102,6 +105,7 @@ async def create_member(request: Request) -> Response:
     check_mutable(balancer_of(cloud, pool), TITLE, pool["id"])
     if any(_key(other) == _key(member) for other in members_of(cloud, pool["id"])):
         raise _taken(_key(member))
+    _check(cloud, pool, [member], "creation")
     table(cloud, "members")[member["id"]] = member
     _change(request, pool, [(member, "PENDING_CREATE")])
     return Response(201, {KEY: octavia_view.member(cloud, member)})
@@ -124,6 +128,7 @@ async def delete_member(request: Request) -> Response:
     pool = _pool(request)
     member = _member(request, pool)
     check_mutable(balancer_of(request.cloud, pool), TITLE, pool["id"])
+    _check(request.cloud, pool, [member], "deletion")
     _change(request, pool, [(member, "PENDING_DELETE")])
     return Response(204)
 
@@ -143,6 +148,8 @@ async def put_members(request: Request) -> Response:
     if fresh:
         check_quota(cloud, request.project_id, "member", len(fresh))
     check_mutable(balancer_of(cloud, pool), TITLE, pool["id"])
+    # Those that are there are looked at as the batch has them, not as they are.
+    _check(cloud, pool, [values for values, _ in wanted], "batch update")
     members = [(member, "PENDING_CREATE") for member in fresh]
     for member in fresh:
         table(cloud, "members")[member["id"]] = member
@@ -155,6 +162,11 @@ async def put_members(request: Request) -> Response:
         members += [(member, "PENDING_DELETE") for key, member in have.items() if key not in keys]
     _change(request, pool, members)
     return Response(202)
+
+
+def _check(cloud: Cloud, pool: Json, members: list[Json], action: str) -> None:
+    balancer = balancer_of(cloud, pool)
+    octavia_drivers.of(balancer).check_members(cloud, balancer, members, action)
 
 
 def _refuse_twice(keys: list[tuple[str, int]], have: Mapping[tuple[str, int], Json]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.simulator import octavia_view
+from capo.simulator import octavia_drivers, octavia_view
 from capo.simulator.octavia import bad, check_quota, route
 from capo.simulator.octavia_list import answer, chosen, known_of
 from capo.simulator.octavia_state import (
@@ -48,6 +48,7 @@ async def create_monitor(request: Request) -> Response:
     check_mutable(balancer_of(cloud, pool), TITLE, pool["id"])
     if monitor_of(cloud, pool["id"]) is not None:
         raise Fault(409, "This pool already has a health monitor")
+    octavia_drivers.of(balancer_of(cloud, pool)).check_monitor(cloud, values)
     monitor = new(cloud, values, pool["project_id"])
     table(cloud, "healthmonitors")[monitor["id"]] = monitor
     _change(request, pool, monitor, "PENDING_CREATE")
@@ -94,6 +95,8 @@ def _change(request: Request, pool: Json, monitor: Json, status: str) -> None:
     def finish() -> None:
         if status == "PENDING_DELETE":
             del table(cloud, "healthmonitors")[monitor["id"]]
+        octavia_drivers.of(balancer).watch(cloud)
 
+    balancer = balancer_of(cloud, pool)
     parts = [*around_pool(cloud, pool), (monitor, status)]
-    change(cloud, balancer_of(cloud, pool), parts, seconds=cloud.timings.lb_update_s, finish=finish)
+    change(cloud, balancer, parts, seconds=cloud.timings.lb_update_s, finish=finish)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.simulator import octavia_view
+from capo.simulator import octavia_drivers, octavia_view
 from capo.simulator.octavia import check_quota, invalid, route
 from capo.simulator.octavia_list import answer, chosen, known_of
 from capo.simulator.octavia_state import (
@@ -55,6 +55,7 @@ async def create_pool(request: Request) -> Response:
         raise Fault(409, "This listener already has a default pool")
     check_quota(cloud, request.project_id, "pool")
     check_mutable(balancer, TITLE, balancer["id"])
+    octavia_drivers.of(balancer).check_pool(cloud, values)
     pool = new(cloud, values, balancer["project_id"])
     table(cloud, "pools")[pool["id"]] = pool
     parts = [(pool, "PENDING_CREATE")]
@@ -81,6 +82,7 @@ async def put_pool(request: Request) -> Response:
     cloud, pool = request.cloud, find(request, "pools", request.match["id"])
     balancer = balancer_of(cloud, pool)
     check_mutable(balancer, TITLE, balancer["id"])
+    octavia_drivers.of(balancer).check_pool(cloud, changes)
     pool |= changes
     _change(request, pool, "PENDING_UPDATE")
     return Response(200, {KEY: octavia_view.pool(cloud, pool)})
@@ -97,10 +99,12 @@ async def delete_pool(request: Request) -> Response:
 
 def _change(request: Request, pool: Json, status: str) -> None:
     cloud = request.cloud
+    balancer = balancer_of(cloud, pool)
     parts = [(pool, status), *((listener, "PENDING_UPDATE") for listener in listeners_with(cloud, pool["id"]))]
 
     def finish() -> None:
         if status == "PENDING_DELETE":
             drop_pool(cloud, pool["id"])
+            octavia_drivers.of(balancer).watch(cloud)
 
-    change(cloud, balancer_of(cloud, pool), parts, seconds=cloud.timings.lb_update_s, finish=finish)
+    change(cloud, balancer, parts, seconds=cloud.timings.lb_update_s, finish=finish)

@@ -13,11 +13,12 @@ from typing import Final
 from capo import names
 from capo.api.v1beta2.loadbalancer import APIServerLoadBalancer
 from capo.controllers.openstackcluster import roles
+from capo.errors import InvalidSpecError
 from capo.names import Stamp
-from capo.openstack.load_balancer import WantedHealthMonitor, WantedListener, WantedPool
+from capo.openstack.load_balancer import SOURCE_IP_PORT, WantedHealthMonitor, WantedListener, WantedPool
 
 OVN: Final = "ovn"
-"""The provider that knows one algorithm and no allowed CIDRs."""
+"""The provider that refuses the usual algorithm and cannot enforce allowed CIDRs."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def listener(
     pool = WantedPool(
         stamp=Stamp(cluster.owner, roles.pool(port)),
         name=name,
-        algorithm="SOURCE_IP_PORT" if provider == OVN else "ROUND_ROBIN",
+        algorithm=SOURCE_IP_PORT if provider == OVN else "ROUND_ROBIN",
         tags=cluster.tags,
         monitor=_monitor(spec, Stamp(cluster.owner, roles.monitor(port)), name),
     )
@@ -72,6 +73,14 @@ def _monitor(spec: APIServerLoadBalancer, stamp: Stamp, name: str) -> WantedHeal
         timeout_s=(wanted and wanted.timeout) or 5,
         max_retries=(wanted and wanted.max_retries) or 5,
         max_retries_down=(wanted and wanted.max_retries_down) or 3,
+    )
+
+
+def not_enforced(effect: str) -> InvalidSpecError:
+    """Return the error of allowed CIDRs that OVN cannot enforce."""
+    return InvalidSpecError(
+        f"spec.apiServer.managedLoadBalancer.allowedCIDRs are not enforced: Octavia's provider ovn cannot; {effect}",
+        next_step="Remove them, or create the cluster with another provider.",
     )
 
 

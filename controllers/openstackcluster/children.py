@@ -7,6 +7,7 @@ reference, cluster.md 2.10 and W13: the links between the children are kept, not
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from capo.controllers.openstackcluster import roles
@@ -15,7 +16,7 @@ from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create, Outcome, Wait
 from capo.errors import UnsupportedByCloudError
 from capo.openstack import load_balancer
-from capo.openstack.load_balancer import WantedHealthMonitor, WantedListener
+from capo.openstack.load_balancer import SOURCE_IP_PORT, WantedHealthMonitor, WantedListener, WantedPool
 
 CHILDREN: Final = ("listener", "pool", "health_monitor")
 ACTIVE: Final = "ACTIVE"
@@ -81,6 +82,11 @@ def converge(scope: ClusterScope, balancer: Resource, wanted: WantedListener) ->
     return _converge_monitor(scope, balancer, pool, wanted)
 
 
+def has_listener(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> bool:
+    """Tell whether a load balancer has the listener of a port."""
+    return _find_listener(scope, balancer, wanted) is not None
+
+
 def _find_listener(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> Resource | None:
     def is_it(body: Resource) -> bool:
         parents = {parent["id"] for parent in body.get("loadbalancers") or ()}
@@ -125,13 +131,23 @@ def _create_pool(scope: ClusterScope, balancer: Resource, listener: Resource, wa
     role = roles.pool(wanted.port)
 
     def call() -> dict[str, Resource]:
-        made = load_balancer.create_pool(scope.cloud, listener["id"], wanted.pool)
+        made = _pool_made(scope, listener["id"], wanted.pool)
         scope.observed.learn("listener", {**listener, "default_pool_id": made["id"]})
         learn(scope, {"pools": [made]})
         _mark_busy(scope, balancer)
         return {role: made}
 
     return _when_free(scope, balancer, Create("pool", (role,), call))
+
+
+def _pool_made(scope: ClusterScope, listener_id: str, wanted: WantedPool) -> Resource:
+    """Create a pool, with the algorithm of OVN where a provider refuses the usual one."""
+    try:
+        return load_balancer.create_pool(scope.cloud, listener_id, wanted)
+    except UnsupportedByCloudError:
+        if wanted.algorithm == SOURCE_IP_PORT:
+            raise
+        return load_balancer.create_pool(scope.cloud, listener_id, replace(wanted, algorithm=SOURCE_IP_PORT))
 
 
 def _converge_monitor(
@@ -162,16 +178,20 @@ def _monitor_id(pool: Resource) -> str | None:
 def _create_monitor(
     scope: ClusterScope, balancer: Resource, pool: Resource, role: str, wanted: WantedHealthMonitor
 ) -> Outcome | None:
-    """Give the pool its monitor; a provider that has none is left alone.
+    """Give the pool its monitor; a provider that has none is left alone for a day.
 
     No intent is needed: a pool has one monitor at most, so a second is refused and the first is found by its stamp.
     """
+    refused = f"health monitor of {pool['id']}"
+    if scope.was_refused(refused):
+        return None
     if balancer["provisioning_status"] != ACTIVE:
         return _busy(scope, balancer)
     scope.observed.wrote("health_monitor")
     try:
         made = load_balancer.create_health_monitor(scope.cloud, pool["id"], wanted)
     except UnsupportedByCloudError as error:
+        scope.note_refusal(refused)
         scope.tell(
             "SkippedCreateMonitor", f"The pool stays without health monitor: {error.message}", severity="Warning"
         )

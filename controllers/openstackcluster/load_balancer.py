@@ -3,6 +3,9 @@
 Source: behaviour reference, cluster.md 2.7, 2.10, W7, W13, W16, W22. What it consists of is decided in
 ``balancer.py``, who may connect in ``allowed_cidrs.py``. Octavia refuses a change while another one is under way, so
 there is one at a time.
+
+OVN takes other pools than other providers, and which provider is the cloud's default is not told. So a load balancer
+that is refused with its children is created without them; they follow once Octavia shows its provider.
 """
 
 from __future__ import annotations
@@ -26,14 +29,19 @@ from capo.controllers.openstackcluster import (
     vip_ports,
 )
 from capo.controllers.openstackcluster.allowed_cidrs import Allowed
-from capo.controllers.openstackcluster.balancer import OVN
+from capo.controllers.openstackcluster.balancer import OVN, not_enforced
 from capo.controllers.openstackcluster.changes import doubting
 from capo.controllers.openstackcluster.children import CHILDREN
 from capo.controllers.openstackcluster.roles import LOAD_BALANCER
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine import conditions
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
-from capo.errors import ConflictError, InvalidSpecError, LoadBalancerFailedError, UnsupportedByCloudError
+from capo.errors import (
+    CapoError,
+    ConflictError,
+    LoadBalancerFailedError,
+    UnsupportedByCloudError,
+)
 from capo.openstack import load_balancer, network, subnet
 from capo.openstack.load_balancer import WantedListener, WantedLoadBalancer
 
@@ -121,14 +129,16 @@ def _wanted(scope: ClusterScope, spec: APIServerLoadBalancer) -> WantedLoadBalan
     if vip_address is None and not has_floating_ip and (host := endpoint.host_name(scope.cluster.spec)):
         vip_address = balancer.address_in(dns.address_of(host), vip_subnet.cidr if vip_subnet else None)
     version = balancer.ip_version(vip_address or (vip_subnet.cidr if vip_subnet else None))
-    cidrs = _allowed(scope, spec, provider, version).cidrs
+    if spec.allowed_cidrs and provider == OVN:
+        raise not_enforced("load balancer is not created")
+    cidrs = _allowed(scope, spec, version).cidrs
     return WantedLoadBalancer(
         stamp=scope.stamp(LOAD_BALANCER),
         name=names.load_balancer(scope.resource_name),
         description=scope.description,
         vip_network_id=vip_network.id,
         vip_subnet_id=vip_subnet.id if vip_subnet else None,
-        listeners=tuple(_listeners(scope, spec, provider, cidrs)),
+        listeners=() if _would_be_refused(scope, provider) else tuple(_listeners(scope, spec, provider, cidrs)),
         vip_address=vip_address,
         provider=provider,
         flavor_id=_offered_flavor(scope, spec.flavor),
@@ -146,6 +156,14 @@ def _offered_provider(scope: ClusterScope, wanted: str | None) -> str | None:
     return None
 
 
+def _would_be_refused(scope: ClusterScope, provider: str | None) -> bool:
+    """Tell whether this load balancer was refused with its children, or one in this cloud that named no provider.
+
+    Each refusal leaves a VIP port behind, so that the address may be taken.
+    """
+    return scope.was_refused(scope.uid) or (provider is None and scope.was_refused(scope.region_key))
+
+
 def _offered_flavor(scope: ClusterScope, wanted: str | None) -> str | None:
     """Return the id of the flavor if the cloud offers it, else None for its default."""
     found = load_balancer.flavor_id(scope.cloud, wanted) if wanted else None
@@ -155,10 +173,8 @@ def _offered_flavor(scope: ClusterScope, wanted: str | None) -> str | None:
     return found
 
 
-def _allowed(scope: ClusterScope, spec: APIServerLoadBalancer, provider: str | None, version: int) -> Allowed:
+def _allowed(scope: ClusterScope, spec: APIServerLoadBalancer, version: int) -> Allowed:
     """Return who may connect: whom the user names, and subnets, router and bastion of the cluster itself."""
-    if spec.allowed_cidrs and provider == OVN:
-        raise InvalidSpecError("spec.apiServer.managedLoadBalancer.allowedCIDRs: the provider ovn cannot enforce them")
     router = scope.found.router or scope.cluster.status.router
     own = [each.cidr for each in scope.found.subnets]
     own += router.ips if router else ()
@@ -190,15 +206,18 @@ def _listeners(
 
 
 def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Resource:
-    """Make the load balancer, without health monitors where the provider has none."""
+    """Create the load balancer, without children where the provider does not take all of them."""
     for kind in CHILDREN:
         scope.observed.wrote(kind)
     try:
         made = load_balancer.create(scope.cloud, wanted)
-    except UnsupportedByCloudError as error:
-        bare = tuple(replace(each, pool=replace(each.pool, monitor=None)) for each in wanted.listeners)
-        made = load_balancer.create(scope.cloud, replace(wanted, listeners=bare))
-        scope.tell("SkippedCreateMonitor", f"Made without health monitors: {error.message}", severity="Warning")
+    except UnsupportedByCloudError:
+        if not wanted.listeners:
+            raise
+        scope.note_refusal(scope.uid)
+        made = load_balancer.create(scope.cloud, replace(wanted, listeners=()))
+        if wanted.provider is None:  # now it is certain that the children were refused
+            scope.note_refusal(scope.region_key)
     children.learn(scope, made)
     return made
 
@@ -208,17 +227,20 @@ def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Resource:
 
 def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Resource) -> Outcome:
     """Have the children as the spec wants them; one whole look at them is enough until the next resync."""
-    allowed = _allowed(scope, spec, found.get("provider"), balancer.ip_version(found["vip_address"]))
+    is_enforced = not spec.allowed_cidrs or found.get("provider") != OVN
+    allowed = _allowed(scope, spec, balancer.ip_version(found["vip_address"])) if is_enforced else Allowed(())
+    scope.found.not_enforced = None if is_enforced else not_enforced("everyone may connect")
     scope.found.allowed_cidrs = allowed.cidrs
     note = f"allowed CIDRs of another IP version than the VIP: {', '.join(allowed.dropped)}" if allowed.dropped else ""
     wanted = tuple(_listeners(scope, spec, found.get("provider"), allowed.cidrs))
     is_complete = scope.known_load_balancer is not None and _are_listed(scope, found)
     if is_complete and scope.is_unchanged(scope.balancers, wanted):
         return Done(note)
-    if spec.allowed_cidrs and _bastion_addresses(scope) is None:
+    if spec.allowed_cidrs and is_enforced and _bastion_addresses(scope) is None:
         # Without them it would be cut off from the API server until they are known.
         return Wait(BUILDING, "waiting for the addresses of the bastion, which are among the allowed CIDRs")
     if is_complete and scope.is_unchanged(scope.balancers, wanted, max_age_s=float("inf")):
+        _tidy(scope)
         children.look_anew(scope)
     scope.balancers.forget(scope.uid)  # an edit that is taken back before its change is through must be noticed
     step = _converge(scope, found, wanted)
@@ -228,7 +250,34 @@ def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Re
     return _meanwhile(scope, step) if is_complete else step
 
 
+def _tidy(scope: ClusterScope) -> None:
+    """Delete the VIP port of a create that was refused before this one; it holds up nothing if that fails."""
+    if scope.found.vip_network is None or not scope.was_refused(scope.uid):
+        return
+    try:
+        young = vip_ports.delete(scope, vip_ports.left_behind(scope, scope.found.vip_network[0].id))
+    except CapoError:
+        return  # the next resync tries again
+    if young is None:
+        scope.refusals.forget(scope.uid)
+
+
 def _converge(scope: ClusterScope, found: Resource, wanted: Sequence[WantedListener]) -> Outcome | None:
+    """Return the next step towards the children; None when all are as wanted.
+
+    Raises:
+        InvalidSpecError: a listener is missing that would admit everyone although the spec restricts who may connect.
+    """
+    closed = [each for each in wanted if scope.found.not_enforced and not children.has_listener(scope, found, each)]
+    if step := _converge_all(scope, found, [each for each in wanted if each not in closed]):
+        return step
+    if closed:
+        ports = ", ".join(str(each.port) for each in closed)
+        raise not_enforced(f"no listener is created for port {ports} of load balancer {found['name']}")
+    return None
+
+
+def _converge_all(scope: ClusterScope, found: Resource, wanted: Sequence[WantedListener]) -> Outcome | None:
     try:
         for each in wanted:
             if step := children.converge(scope, found, each):

@@ -13,10 +13,10 @@ from capo.api.v1beta2.openstackcluster import LoadBalancer as LoadBalancerStatus
 from capo.contract import references
 from capo.contract.clusters import Endpoint
 from capo.controllers.openstackcluster import roles, upstream
-from capo.controllers.openstackcluster.memory import Memory
+from capo.controllers.openstackcluster.memory import FORGOTTEN_S, Memory
 from capo.engine import conditions
 from capo.engine.turn import Turn
-from capo.errors import BlockedError, NotFoundError, UnsupportedByCloudError
+from capo.errors import BlockedError, InvalidSpecError, NotFoundError, UnsupportedByCloudError
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.names import Stamp
 from capo.openstack import extension
@@ -42,6 +42,7 @@ class Found:
         load_balancer: the load balancer as Octavia tells it; None when there is none.
         vip_network: network and subnet of the VIP.
         allowed_cidrs: CIDRs of every listener; empty admits everyone.
+        not_enforced: the spec restricts who may connect, and the load balancer's provider cannot; else None.
         floating_ip: address of the endpoint's floating IP, None without one.
         endpoint: the endpoint to write down.
         failure_domains: ``status.failureDomains``.
@@ -56,6 +57,7 @@ class Found:
     load_balancer: Resource | None = None
     vip_network: tuple[NetworkStatus, tuple[Subnet, ...]] | None = None
     allowed_cidrs: tuple[str, ...] = ()
+    not_enforced: InvalidSpecError | None = None
     floating_ip: str | None = None
     endpoint: Endpoint | None = None
     failure_domains: list[dict[str, Any]] | None = None
@@ -75,6 +77,7 @@ class ClusterScope:
         owner: Cluster API's Cluster; None when it is gone, which only a deletion may find.
         zones: when the availability zones of each object were last looked at.
         balancers: when the children of each load balancer were last found to be as wanted.
+        refusals: what Octavia refused lately: load balancers with their children, health monitors.
     """
 
     turn: Turn
@@ -84,6 +87,7 @@ class ClusterScope:
     observed: Observed
     zones: Memory
     balancers: Memory
+    refusals: Memory
     found: Found = field(default_factory=Found)
 
     @property
@@ -220,6 +224,19 @@ class ClusterScope:
         """Tell whether the same was found to be in place lately, by default since the last resync."""
         limit_s = self.turn.tools.sync_period_s if max_age_s is None else max_age_s
         return memory.is_fresh(self.uid, wanted, now_s=self.turn.started_s, max_age_s=limit_s)
+
+    @property
+    def region_key(self) -> str:
+        """Which region of which cloud the object is in; needs no request."""
+        return f"{self.cloud.credentials.auth_host} {self.cloud.region}"
+
+    def note_refusal(self, of: str) -> None:
+        """Note that Octavia refused children: with their load balancer of an object or in a region, or a monitor."""
+        self.refusals.note(of, wanted=True, now_s=self.turn.started_s)
+
+    def was_refused(self, of: str) -> bool:
+        """Tell whether that was noted within the last day by this process."""
+        return self.refusals.is_fresh(of, wanted=True, now_s=self.turn.started_s, max_age_s=FORGOTTEN_S)
 
     def tell(self, reason: str, text: str, *, severity: str = "Normal") -> None:
         """Emit an Event on the object."""

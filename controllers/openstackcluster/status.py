@@ -108,6 +108,17 @@ def shown(cluster: OpenStackCluster, ledger: Ledger, results: Results) -> list[C
     ]
 
 
+def not_enforced(found: Found, results: Results) -> list[Condition]:
+    """Report allowed CIDRs that do nothing. The load balancer serves all the same, so its step holds nothing up."""
+    error = found.not_enforced
+    if error is None or not is_done(results["LoadBalancerReady"]):
+        return []
+    shown = [Condition("LoadBalancerReady", "False", error.reason, error.sentence)]
+    if all(is_done(results[step]) for step in BEFORE_PROVISIONED):
+        shown.append(Condition(conditions.READY, "False", "OpenStackError", f"LoadBalancerReady: {error.sentence}"))
+    return shown
+
+
 def _network_failure(cluster: OpenStackCluster, ledger: Ledger, result: Result) -> list[Condition]:
     """Name what failed: an existing network, the network to be made, or its subnet."""
     if not isinstance(result, Failed):

@@ -39,7 +39,7 @@ class ClusterSubject(IdentifiedSubject):
 
     def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
         super().__init__(identities, concurrency=concurrency)
-        self._zones, self._balancers = Memory(), Memory()
+        self._zones, self._balancers, self._refusals = Memory(), Memory(), Memory()
 
     def gate(self, obj: Object, tools: Tools) -> Gate:
         """Stop without a trace while others manage the infrastructure; stop while nobody owns the object, and paused.
@@ -59,7 +59,16 @@ class ClusterSubject(IdentifiedSubject):
         cloud, sight = self._opened(turn)
         cluster = OpenStackCluster.model_validate(turn.obj)
         owner = owner_of(turn.obj, turn.tools)
-        return ClusterScope(turn, cluster, owner, cloud, sight, zones=self._zones, balancers=self._balancers)
+        return ClusterScope(
+            turn,
+            cluster,
+            owner,
+            cloud,
+            sight,
+            zones=self._zones,
+            balancers=self._balancers,
+            refusals=self._refusals,
+        )
 
     def common_name(self, obj: Object) -> str:
         """Return ``<namespace>-<Cluster name>``."""
@@ -89,7 +98,7 @@ class ClusterSubject(IdentifiedSubject):
             return Report(conditions=[pausing.NOT_PAUSED], dropped=dropped)
         found, cluster = scope.found, scope.cluster
         taken, unique = ([], []) if scope.turn.is_taken_over else namesakes.told(scope.observed, scope.marks())
-        shown = [*status.shown(cluster, scope.turn.ledger, results), *taken]
+        shown = [*status.not_enforced(found, results), *status.shown(cluster, scope.turn.ledger, results), *taken]
         return Report(
             status=status.of_pass(found, cluster, results),
             spec=status.spec(found, cluster, results),

@@ -3,15 +3,22 @@
 Such a port keeps its network from being deleted, and each attempt adds one. It is taken for one of ours when it came
 after the object, in the network of our VIP, and its load balancer does not exist. A port may be older than its load
 balancer is visible, so a young one is left alone for the time being.
+
+OVN makes one more in each subnet with members that it watches. It belongs to no single load balancer, so it is left
+behind for certain only in a network of our own, while the project has no load balancer of OVN at all.
+
+Source: openstack/ovn-octavia-provider, ``common/constants.py`` and ``helper.py``.
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+import uuid
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from capo.controllers.openstackcluster.balancer import OVN
 from capo.controllers.openstackcluster.roles import NETWORK
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Wait
@@ -19,8 +26,10 @@ from capo.openstack import load_balancer, port
 
 YOUNG_S: Final = 60.0
 """Octavia shows a load balancer once its request is through, which takes seconds."""
-OWNER: Final = "Octavia"
+OWNERS: Final = ("Octavia", "ovn-lb:vip")
 _DEVICE: Final = "lb-"
+_OVN_NAME: Final = "ovn-lb-vip-"
+_OVN_MONITOR: Final = "ovn-lb-hm:distributed"
 
 
 @dataclass(frozen=True)
@@ -41,27 +50,52 @@ def left_behind(scope: ClusterScope, network_id: str) -> list[LeftBehind]:
     Raises:
         CapoError: Octavia cannot be asked; nothing is known of any port then.
     """
-    listing = port.of_device_owner(scope.cloud, network_id, OWNER)
+    listing = port.in_network(scope.cloud, network_id)
     # In a network of our own it is in the way, whoever's it was; dates of two clocks are compared for others alone.
     is_own = network_id == scope.turn.ledger.id_of(NETWORK)
     candidates = [body for body in listing.items if _may_be_left_behind(scope, body, is_own=is_own)]
     if not candidates:
         return []
     living = [body for body in load_balancer.list_all(scope.cloud) if body["provisioning_status"] != "DELETED"]
-    used = {body["id"] for body in living} | {body["vip_port_id"] for body in living}
-    loose = [body for body in candidates if not used & {_device(body), body["id"]}]
+    loose = [body for body in candidates if not _is_used(body, living)]
     return [LeftBehind(body, scope.cloud.ages.age_s("network", body["id"], body["created_at"])) for body in loose]
 
 
 def _may_be_left_behind(scope: ClusterScope, body: Resource, *, is_own: bool) -> bool:
-    if not (body.get("device_id") or "").startswith(_DEVICE) or not body.get("created_at"):
+    if not body.get("created_at"):
+        return False
+    if _is_monitors(body):
+        return is_own
+    if load_balancer_id(body) is None:
         return False
     return is_own or _born_s(body) >= _seconds(scope.turn.obj["metadata"]["creationTimestamp"])
 
 
-def _device(body: Resource) -> str:
-    """Return the id of the load balancer that a port was created for."""
-    return str(body["device_id"]).removeprefix(_DEVICE)
+def load_balancer_id(body: Resource) -> str | None:
+    """Return the id of the load balancer that a VIP port was created for; None for any other port; pure."""
+    owner, device, name = (body.get(field) or "" for field in ("device_owner", "device_id", "name"))
+    if owner in OWNERS and device.startswith(_DEVICE):
+        return str(device.removeprefix(_DEVICE))
+    # Before 2026.2 OVN's driver set neither owner nor device. Whoever else uses such a port sets one of them.
+    id_ = str(name.removeprefix(_OVN_NAME))
+    return id_ if not owner and not device and id_ != name and _is_uuid(id_) else None
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False
+
+
+def _is_monitors(body: Resource) -> bool:
+    return body.get("device_owner") == _OVN_MONITOR
+
+
+def _is_used(body: Resource, living: Iterable[Resource]) -> bool:
+    if _is_monitors(body):
+        return any(each.get("provider") == OVN for each in living)
+    return any(body["id"] == each["vip_port_id"] or load_balancer_id(body) == each["id"] for each in living)
 
 
 def delete(scope: ClusterScope, found: Sequence[LeftBehind]) -> Wait | None:
@@ -70,7 +104,7 @@ def delete(scope: ClusterScope, found: Sequence[LeftBehind]) -> Wait | None:
     for body in (each.body for each in found if each.age_s >= YOUNG_S):
         port.delete(scope.cloud, body["id"])
         scope.observed.forget("port", body["id"])
-        text = f"Deleted port {body['id']}, which Octavia left behind when it refused a load balancer"
+        text = f"Deleted port {body['id']}, which Octavia left behind without its load balancer"
         scope.tell("SuccessfulDeletePort", text)
     if not young:
         return None

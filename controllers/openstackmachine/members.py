@@ -176,22 +176,18 @@ class Candidate:
 
 
 def wanted_member(scope: MachineScope, infra: OpenStackCluster, port: int, candidate: Candidate) -> WantedMember:
-    """Return the member of a machine behind one port."""
+    """Return the member of a machine behind one port.
+
+    It names its subnet even if that is the VIP's: OVN does not always look it up, and nobody objects.
+    """
     return WantedMember(
         stamp=candidate.stamp,
         name=names.member(pools.resource_name(scope), port, candidate.machine),
         address=candidate.place.address,
         port=port,
-        subnet_id=candidate.place.subnet_id if is_elsewhere(infra) else None,
+        subnet_id=candidate.place.subnet_id,
         tags=tuple(infra.spec.tags),
     )
-
-
-def is_elsewhere(infra: OpenStackCluster) -> bool:
-    """Tell whether the load balancer is on another network, so that it must be told the subnet of its members; pure."""
-    balancer, network = infra.status.api_server_managed_load_balancer, infra.status.network
-    its_network = balancer.load_balancer_network if balancer else None
-    return its_network is not None and network is not None and its_network.id != network.id
 
 
 def _created(scope: MachineScope, pool_id: str, listed: Sequence[Body], missing: Sequence[WantedMember]) -> Body:

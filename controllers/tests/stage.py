@@ -27,6 +27,7 @@ from capo.openstack.cloud import Cloud, Clouds
 from capo.openstack.identity import Credentials
 from capo.openstack.observer import Observer
 from capo.settings import Settings
+from capo.simulator import octavia
 from capo.simulator.cloud import Cloud as SimulatedCloud
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client, everything
@@ -166,6 +167,10 @@ class Stage:
         made: Object = self.member.make_network(cidr=cidr)[0]
         self.cloud.counter.reset()
         return made
+
+    def use_ovn(self, *, default: str = "ovn", release: str = "2026.2") -> None:
+        """Have Octavia offer the provider ovn, of a release of OpenStack, and have a default provider."""
+        octavia.offer(self.cloud, default=default, release=release)
 
     # -- time -------------------------------------------------------------------------------------------------------
 

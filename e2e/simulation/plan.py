@@ -29,6 +29,7 @@ class Shape:
         machines: how many control plane machines it has.
         workers: how many others; no seed draws any.
         is_network_given: the cluster is in a network of the user's, without an external one.
+        octavia: the cloud's default provider of load balancers, which no spec names.
         neighbour: another cluster with the same spec in the management cluster ``b``, which has a manager of its own.
     """
 
@@ -38,6 +39,7 @@ class Shape:
     workers: int = 0
     neighbour: bool = False
     is_network_given: bool = False
+    octavia: str = "amphora"
 
 
 @dataclass(frozen=True)
@@ -121,7 +123,7 @@ Draw = Callable[[random.Random, Shape], Operation | None]
 def draw(seed: str, features: Mapping[str, Draw]) -> Plan:
     """Return the plan of a seed, with operations of some of these features."""
     source = random.Random(f"plan {seed}")
-    shape = _shape(source)
+    shape = dataclasses.replace(_shape(source), octavia=_octavia(seed))
     chosen = source.sample(sorted(features), k=min(len(features), source.choice((1, 1, 2, 2, 3, 4))))
     operations: list[Operation] = []
     for _ in range(source.choice((1, 2, 2, 3, 4, 6)) if chosen else 0):
@@ -153,6 +155,11 @@ def _shape(source: random.Random) -> Shape:
         spec["apiServer"]["enableFloatingIP"] = False
         spec.pop("bastion", None)
     return Shape(cluster=spec, machines=machines, neighbour=neighbour, is_network_given=is_given)
+
+
+def _octavia(seed: str) -> str:
+    # Out of a stream of its own, so that the rest of a seed is what it was before OVN was simulated.
+    return "ovn" if random.Random(f"octavia {seed}").random() < 0.25 else "amphora"
 
 
 def _server(source: random.Random) -> Json:

@@ -19,6 +19,7 @@ from capo.kube.kinds import (
     Key,
     Kind,
 )
+from capo.simulator import octavia
 from e2e.simulation import adversary, judge, objects, places
 from e2e.simulation.apiclient import Endpoint, Line, Written
 from e2e.simulation.network import Disturbance, Sent
@@ -88,6 +89,7 @@ class Story:
 
     def _set_up(self) -> None:
         simulation, tuning = self.simulation, self.plan.tuning
+        octavia.offer(simulation.cloud, default=self.plan.shape.octavia)
         self.home = simulation.add_management("a")
         self._tune(self.home)
         self.user = simulation.user

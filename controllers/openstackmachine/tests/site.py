@@ -34,11 +34,11 @@ class Site:
         ]
         self.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": {"resources": {"records": entries}}})
 
-    def balance(self, *more_ports: int) -> None:
+    def balance(self, *more_ports: int, **of_pools: Any) -> None:
         """Have a load balancer with pools for the API port and others."""
         wanted = {"managedLoadBalancer": {"enabled": True, "additionalPorts": list(more_ports)}}
         self.stage.edit(OPENSTACK_CLUSTER, "infra", {"spec": {"apiServer": wanted}})
-        pool = {"protocol": "TCP", "lb_algorithm": "ROUND_ROBIN"}
+        pool = {"protocol": "TCP", "lb_algorithm": "ROUND_ROBIN", **of_pools}
         listeners = [
             {"protocol": "TCP", "protocol_port": port, "default_pool": {**pool, "name": f"pool-{port}"}}
             for port in (6443, *more_ports)
