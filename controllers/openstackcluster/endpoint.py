@@ -64,6 +64,20 @@ def ports(spec: OpenStackClusterSpec) -> tuple[int, ...]:
     return tuple(dict.fromkeys((api_port(spec), *(balancer.additional_ports if balancer else ()))))
 
 
+def open_ports(spec: OpenStackClusterSpec, *, is_inherited: bool) -> tuple[int, ...]:
+    """Return the ports on which a control plane machine is asked for the API, each once.
+
+    Args:
+        is_inherited: another provider created the cluster.
+    """
+    first = api_port(spec)
+    if load_balancer(spec) is None:
+        # Whatever stands at the endpoint may forward to the port on which kube-apiserver listens: nobody tells which.
+        return tuple(dict.fromkeys((first, api_server(spec).port or DEFAULT_PORT, DEFAULT_PORT)))
+    # Members of our load balancers have the port of the endpoint; the Go provider opens the default one in any case.
+    return tuple(dict.fromkeys((first, DEFAULT_PORT))) if is_inherited else (first,)
+
+
 def wants_floating_ip(spec: OpenStackClusterSpec, *, has_external_network: bool) -> bool:
     """Tell whether the endpoint gets a floating IP: allowed by the spec, and there is a network to take it from."""
     return has_external_network and api_server(spec).enable_floating_ip is not False

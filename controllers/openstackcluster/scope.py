@@ -117,6 +117,11 @@ class ClusterScope:
         return bool(self.cluster.spec.managed_subnets)
 
     @property
+    def is_inherited(self) -> bool:
+        """Tell whether another provider created the cluster, however long ago."""
+        return self.turn.is_taken_over or names.ADOPTED_ANNOTATION in self.cluster.metadata.annotations
+
+    @property
     def known_load_balancer(self) -> LoadBalancerStatus | None:
         """What an earlier pass wrote down of the load balancer."""
         return self.cluster.status.api_server_managed_load_balancer

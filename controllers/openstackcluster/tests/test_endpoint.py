@@ -76,6 +76,31 @@ def test_ports_of_the_api_server(fields: dict[str, Any], expected: tuple[int, ..
 
 
 @pytest.mark.parametrize(
+    ("fields", "is_inherited", "expected"),
+    [
+        pytest.param({}, False, (6443,), id="default"),
+        pytest.param(
+            {"controlPlaneEndpoint": GIVEN}, False, (443, 6443), id="the endpoint is in front of the machines"
+        ),
+        pytest.param({"apiServer": {"port": 443}}, False, (443, 6443), id="the machines forward the port"),
+        pytest.param({"apiServer": {"port": 6443}}, True, (6443,), id="each once"),
+        pytest.param(
+            {"apiServer": {"port": 8443}, "controlPlaneEndpoint": GIVEN},
+            False,
+            (443, 8443, 6443),
+            id="all that is named",
+        ),
+        pytest.param({"apiServer": {**LB, "port": 443}}, False, (443,), id="members of a load balancer have its port"),
+        pytest.param({"apiServer": {**LB, "port": 443}}, True, (443, 6443), id="the Go provider opened the default"),
+    ],
+)
+def test_ports_that_are_open_on_control_plane_machines(
+    fields: dict[str, Any], is_inherited: bool, expected: tuple[int, ...]
+) -> None:
+    assert endpoint.open_ports(spec(**fields), is_inherited=is_inherited) == expected
+
+
+@pytest.mark.parametrize(
     ("fields", "expected"),
     [
         pytest.param({}, None, id="any"),
