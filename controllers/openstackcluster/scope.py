@@ -13,6 +13,7 @@ from capo.api.v1beta2.openstackcluster import LoadBalancer as LoadBalancerStatus
 from capo.contract import references
 from capo.contract.clusters import Endpoint
 from capo.controllers.openstackcluster import roles, upstream
+from capo.controllers.openstackcluster.dns import Resolver
 from capo.controllers.openstackcluster.memory import Memory
 from capo.engine import conditions
 from capo.engine.turn import Turn
@@ -72,9 +73,11 @@ class ClusterScope:
     """The object, its owner, its cloud and what is known of it.
 
     Args:
+        cluster: the object; its spec has the endpoint of the Cluster, where its own says nothing else.
         owner: Cluster API's Cluster; None when it is gone, which only a deletion may find.
         zones: when the availability zones of each object were last looked at.
         balancers: when the children of each load balancer were last found to be as wanted.
+        resolver: asks DNS.
     """
 
     turn: Turn
@@ -84,6 +87,7 @@ class ClusterScope:
     observed: Observed
     zones: Memory
     balancers: Memory
+    resolver: Resolver
     found: Found = field(default_factory=Found)
 
     @property
