@@ -22,6 +22,7 @@
     │   ├── NoValidHostError, PortFailedError    why a server is in ERROR, as are some of the others
     │   ├── VolumeFailedError          Cinder's error states
     │   ├── LoadBalancerFailedError    Octavia's ERROR
+    │   ├── WriteRefusedError          the API server, a webhook or a policy refuses a write of ours
     │   └── BlockedError               something of somebody else's is in the way of a deletion
     └── TerminalError                  the spec must change: looked at again when it does, and at each resync
         ├── InvalidSpecError           the spec contradicts itself or the cloud refuses it as malformed (400)
@@ -329,6 +330,13 @@ class BlockedError(RetryableError):
 
     reason = "DeletionBlocked"
     advice = "Remove what is named."
+
+
+class WriteRefusedError(RetryableError):
+    """The API server refuses to store what a pass found out: a rule of the definition, a webhook or a policy."""
+
+    reason = "WriteRefused"
+    advice = "Correct the object, or the webhook or policy that the message names."
 
 
 class TerminalError(CapoError):

@@ -104,7 +104,7 @@ class OpenStackClusterSpec(Model):
     change, but for some of its fields."""
     disable_api_server_floating_ip: bool | None = None
     """Whether the endpoint gets no floating IP; `apiServer.enableFloatingIP`, inverted, in v1beta2. Default: false.
-    Cannot change."""
+    Cannot change once `controlPlaneEndpoint` has a host."""
     api_server_floating_ip: str | None = None
     """Floating IP address of the endpoint, made if it does not exist; `apiServer.floatingIP` in v1beta2. Default: a
     new one. May change only to the one that the load balancer has."""

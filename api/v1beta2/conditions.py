@@ -95,7 +95,13 @@ class Reason(StrEnum):
     """Load balancer, floating IP or endpoint could not be set up."""
 
     WAITING_FOR_CONTROL_PLANE_ENDPOINT = "WaitingForControlPlaneEndpoint"
-    """Ours: nothing tells the endpoint; somebody has to fill in that of the Cluster."""
+    """Ours: no endpoint is configured; somebody has to fill in that of the Cluster."""
+    WAITING_FOR_EXTERNAL_NETWORK = "WaitingForExternalNetwork"
+    """Ours: the floating IP of the endpoint cannot be created, because the project sees no external network."""
+    RESOLVING_ENDPOINT = "ResolvingEndpoint"
+    """Ours: DNS does not say yet which address the name of the endpoint has, or that it has none."""
+    WRITE_REFUSED = "WriteRefused"
+    """Ours: the API server, a webhook or a policy refuses a write of the provider; the message is its answer."""
 
     WAITING_FOR_CLUSTER_INFRASTRUCTURE = "WaitingForClusterInfrastructure"
     """Machine waits until the infrastructure of its cluster is provisioned."""

@@ -77,6 +77,6 @@ class APIServer(Model):
     """Floating IP address of the endpoint; made if it does not exist. Default: a new one. May change only to the one
     that the load balancer has."""
     enable_floating_ip: bool | None = None
-    """Whether the endpoint gets a floating IP. Default: true. Cannot change."""
+    """Whether the endpoint gets a floating IP. Default: true. Cannot change once `controlPlaneEndpoint` has a host."""
     managed_load_balancer: APIServerLoadBalancer | None = None
     """Load balancer in front of the API servers. Default: none. Cannot change, but for some of its fields."""

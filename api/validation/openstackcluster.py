@@ -26,6 +26,7 @@ ADVICE: Final = (
     ("controlPlaneEndpoint", "an endpoint that is set stays"),
     ("apiServer.port", "it can be set once, while it is not set and enableFloatingIP is false"),
     ("apiServer.fixedIP", "it can be set once, while it is not set and enableFloatingIP is false"),
+    ("apiServer.enableFloatingIP", "it may change until controlPlaneEndpoint has a host"),
     ("apiServer.floatingIP", "it may change only to the address that the load balancer has in status"),
     ("apiServer.managedLoadBalancer", "of the load balancer, allowedCIDRs and monitor alone may change"),
     ("network", "it may change only to the id that it has in status"),
@@ -126,6 +127,8 @@ def _api_server(old: Json, new: Json, status: Json) -> Json | None:
     """Some addresses may be set later, and the load balancer may be tuned."""
     before, after = inside(old, "apiServer"), inside(new, "apiServer")
     merged = dict(before)
+    if not inside(old, "controlPlaneEndpoint", "host"):
+        merged = taken(merged, after, "enableFloatingIP")
     if before.get("enableFloatingIP") is False:
         late = [name for name in ("port", "fixedIP") if before.get(name) in (None, "")]
         merged |= {name: after[name] for name in late if name in after}

@@ -6,13 +6,15 @@ What is particular to a kind is in its :class:`capo.engine.turn.Subject`; this i
 
 from __future__ import annotations
 
+import contextlib
+import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from capo import names
-from capo.engine import abandoning, conditions
+from capo.engine import abandoning, conditions, refused_writes
 from capo.engine.backoff import Backoff, Guard, pause_s
 from capo.engine.conditions import Condition
 from capo.engine.contest import Contest
@@ -35,6 +37,7 @@ from capo.engine.turn import Proceed, Release, Report, Scope, Stop, Subject, Too
 from capo.engine.worker import Result
 from capo.engine.writer import Superseded, Writer, difference
 from capo.errors import CapoError, IdentityError, NotAuthorizedError, NotYetObserved, OwnerIdCopiedError
+from capo.kube.errors import KubeError
 from capo.kube.kinds import Key
 from capo.ledger import Ledger
 
@@ -90,6 +93,9 @@ class Reconciler(Generic[S]):
         except Superseded as gone:
             log.info("Object went away during a pass", extra={"key": str(key), "why": str(gone)})
             return Result()
+        except KubeError as error:
+            self._show_refusal(writer, error)
+            raise
         if writer.is_released:
             self._forget(key)  # nothing wakes an object that went away with our own write
             return Result()
@@ -231,12 +237,15 @@ class Reconciler(Generic[S]):
         guard = self._backoff.guard_of(turn.key, writer.obj)
         walked = walk_forward(self.subject.plan, scope, create=protocol.carry_out, guard=guard)
         results = self._all_named(writer.obj, walked)
-        due_s = self._backoff.note(turn.key, writer.as_seen(), results, guard)
         report = self.subject.report(scope, results)
         held_s = None
         self._note_waiting(turn)
-        if not _only_looks(turn, writer, results):
-            writer.spec(report.spec)
+        is_silent = _only_looks(turn, writer, results)
+        if not is_silent and (undone := _spec_not_written(writer, report)):
+            results = {**results, report.spec_step: undone}
+            report = self.subject.report(scope, results)
+        due_s = self._backoff.note(turn.key, writer.as_seen(), results, guard)
+        if not is_silent:
             held_s = self._write(turn, writer, results, report)
         if turn.is_taken_over and self.subject.is_recorded(scope, results):
             self._settle_takeover(turn, writer)
@@ -364,6 +373,16 @@ class Reconciler(Generic[S]):
             text = f"Created {create.kind} {body.get('name') or role} with id {body['id']}"
             self.tools.events.emit(obj, "Normal", f"SuccessfulCreate{what}", text)
 
+    def _show_refusal(self, writer: Writer, error: KubeError) -> None:
+        """Show why a pass ends early. What was ready stays so: it was not found to be otherwise."""
+        if not refused_writes.is_one(error):
+            return
+        shown = refused_writes.condition(error)
+        self.tools.events.emit(writer.obj, "Warning", shown.reason, shown.message)
+        if not conditions.is_true((writer.obj.get("status") or {}).get("conditions") or (), conditions.READY):
+            with contextlib.suppress(KubeError, Superseded):
+                self._show(writer, [shown])
+
     def _show(self, writer: Writer, shown: Any) -> bool:
         """Write conditions alone; tell whether anything changed."""
         if not shown:
@@ -427,6 +446,18 @@ def _keep_location(turn: Turn, writer: Writer) -> None:
         return
     if location != Ledger.read(writer.obj.get("status")).location:
         writer.status(lambda _: {"resources": {"location": location.to_status()}})
+
+
+def _spec_not_written(writer: Writer, report: Report) -> Failed | Unseen | None:
+    """Write the fields of spec; return how the step ended that they are of if they are not there."""
+    if not report.spec:
+        return None
+    try:
+        return None if writer.spec(report.spec) else Unseen()
+    except KubeError as error:
+        if not refused_writes.is_one(error):
+            raise
+        return refused_writes.failure(error, f"spec {json.dumps(report.spec)}")
 
 
 def _only_looks(turn: Turn, writer: Writer, results: Results) -> bool:

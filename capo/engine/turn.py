@@ -129,6 +129,7 @@ class Report:
     Args:
         status: merge patch of status; None values remove a field.
         spec: merge patch of spec, written before the status: provider ID and control plane endpoint alone.
+        spec_step: condition type of the step whose result the spec is; it is not done if that cannot be written.
         conditions: over those of the steps.
         dropped: condition types that no longer apply.
         after_s: look again after so many seconds at the latest.
@@ -137,6 +138,7 @@ class Report:
 
     status: Mapping[str, Any] = field(default_factory=dict)
     spec: Mapping[str, Any] = field(default_factory=dict)
+    spec_step: str = ""
     conditions: Sequence[Condition] = ()
     dropped: Sequence[str] = ()
     after_s: float | None = None

@@ -112,9 +112,18 @@ class Writer:
         self.is_released = True
         self._write(patch, subresource=None)
 
-    def spec(self, wanted: Mapping[str, Any]) -> None:
-        """Write fields of spec that the contract gives to us (SSA-3)."""
-        self._write(lambda obj: _wrapped("spec", difference(obj.get("spec") or {}, wanted)), subresource=None)
+    def spec(self, wanted: Mapping[str, Any]) -> bool:
+        """Write fields of spec that the contract gives to us (SSA-3), unless somebody edited the object meanwhile.
+
+        Returns:
+            Whether the spec has them now. An edit may have given other ones: the next pass decides with it.
+        """
+
+        def patch(obj: Mapping[str, Any]) -> dict[str, Any] | None:
+            return None if self.is_outdated else _wrapped("spec", difference(obj.get("spec") or {}, wanted))
+
+        self._write(patch, subresource=None)
+        return not (self.is_outdated and difference(self.obj.get("spec") or {}, wanted))
 
     def ledger(self, ledger: Ledger, pinned: Mapping[str, Any]) -> None:
         """Store the ledger and what is pinned with it, in the middle of a pass."""

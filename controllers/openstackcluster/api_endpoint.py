@@ -5,11 +5,9 @@ Source: behaviour reference, cluster.md 5.1; which row of the table holds is dec
 
 from __future__ import annotations
 
-from functools import partial
-from typing import assert_never
+from dataclasses import replace
+from typing import Final, assert_never
 
-from capo.contract import clusters
-from capo.contract.clusters import Endpoint
 from capo.controllers.openstackcluster import dns, endpoint, floating_ips
 from capo.controllers.openstackcluster.endpoint import Way
 from capo.controllers.openstackcluster.floating_ips import Wish
@@ -17,35 +15,44 @@ from capo.controllers.openstackcluster.roles import API_FLOATING_IP
 from capo.controllers.openstackcluster.scope import ClusterScope
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 
+CONDITION: Final = "APIEndpointReady"
+LOOKED_FOR_S: Final = 60.0
+"""How often an external network is looked for that is not there."""
+
 
 def ensure_endpoint(scope: ClusterScope) -> Outcome:
     """Know the endpoint, and have its floating IP."""
     spec = scope.cluster.spec
     has_external = scope.found.external_network is not None
-    of_cluster = clusters.endpoint(scope.owner) if scope.owner else None
-    way = endpoint.way(spec, has_external_network=has_external, of_cluster=of_cluster)
+    way = endpoint.way(spec, has_external_network=has_external)
     match way:
         case Way.LOAD_BALANCER:
-            return _of_load_balancer(scope, has_external)
+            return _of_load_balancer(scope)
         case Way.GIVEN:
-            is_theirs = scope.turn.is_taken_over and endpoint.wants_floating_ip(spec, has_external_network=has_external)
+            is_theirs = scope.turn.is_taken_over and has_external and endpoint.wants_floating_ip(spec)
             if is_theirs or scope.turn.ledger.knows(API_FLOATING_IP):
                 _record_floating_ip(scope)
-            return Done()
-        case Way.CLUSTER:
-            scope.found.endpoint = of_cluster
-            return Done("the endpoint is that of the Cluster")
+            return _at(scope, endpoint.given_host(spec) or "")
         case Way.FLOATING_IP:
             return _of_floating_ip(scope, Wish(API_FLOATING_IP, address=endpoint.demanded_address(spec)))
         case Way.FIXED_IP:
             return _at(scope, endpoint.api_server(spec).fixed_ip or "")
         case Way.AWAITED:
-            return Wait(
-                "WaitingForControlPlaneEndpoint",
-                "nothing in the spec tells the endpoint: somebody has to set spec.controlPlaneEndpoint of the Cluster",
-            )
+            return _awaited(scope)
         case _:
             assert_never(way)
+
+
+def _awaited(scope: ClusterScope) -> Wait:
+    """Wait for somebody who knows the endpoint."""
+    text = "no control plane endpoint configured: set spec.controlPlaneEndpoint of the Cluster"
+    if not endpoint.wants_floating_ip(scope.cluster.spec):
+        return Wait("WaitingForControlPlaneEndpoint", text)
+    more = f"{text}, or make an external network visible to the project for a floating IP, {_LOOKED_FOR}"
+    return Wait("WaitingForControlPlaneEndpoint", more, LOOKED_FOR_S)
+
+
+_LOOKED_FOR: Final = f"which is looked for every {LOOKED_FOR_S:.0f} s"
 
 
 def _record_floating_ip(scope: ClusterScope) -> None:
@@ -60,32 +67,71 @@ def _record_floating_ip(scope: ClusterScope) -> None:
 
 
 def _at(scope: ClusterScope, host: str) -> Outcome:
-    scope.found.endpoint = Endpoint(host, endpoint.api_port(scope.cluster.spec))
+    scope.found.endpoint = endpoint.completed(scope.cluster.spec, host)
     return Done()
 
 
-def _of_load_balancer(scope: ClusterScope, has_external: bool) -> Outcome:
+def _of_load_balancer(scope: ClusterScope) -> Outcome:
     spec, body = scope.cluster.spec, scope.found.load_balancer
     if body is None:
         raise AssertionError("the load balancer is known: the step needs it")
-    if not endpoint.wants_floating_ip(spec, has_external_network=has_external):
-        return _at(scope, body["vip_address"])
-    host = endpoint.host_name(spec)
-    wish = Wish(
-        API_FLOATING_IP,
-        port_id=body["vip_port_id"],
-        address=endpoint.demanded_address(spec),
-        hint=partial(dns.address_of, host) if host else None,
-    )
+    vip = body["vip_address"]
+    if _is_vip(scope, vip):
+        return _at(scope, vip)
+    name = endpoint.host_name(spec)
+    address = endpoint.demanded_address(spec)
+    wish = Wish(API_FLOATING_IP, body["vip_port_id"], address, takes_any_at_port=name is not None)
+    if name and not address and floating_ips.existing(scope, wish) is None:
+        return _of_name(scope, wish, name=name, vip=vip)
     return _of_floating_ip(scope, wish)
 
 
+def _is_vip(scope: ClusterScope, vip: str) -> bool:
+    """Tell whether the VIP is the endpoint, and no floating IP is asked for beside it."""
+    spec = scope.cluster.spec
+    if not endpoint.wants_floating_ip(spec):
+        return True
+    can_have_other = endpoint.api_server(spec).floating_ip and scope.found.external_network
+    return endpoint.literal_host(spec) == vip and not can_have_other
+
+
+def _of_name(scope: ClusterScope, wish: Wish, *, name: str, vip: str) -> Outcome:
+    """Have the floating IP that DNS knows under the name, or a new one; none if the name stands for the VIP."""
+    known = scope.known_load_balancer
+    if known and known.ip == known.internal_ip == vip:
+        return _at(scope, vip)  # it did before: DNS need not be up for a cluster that lives
+    found = dns.addresses(scope.resolver, name, now_s=scope.turn.tools.clock.now())
+    if isinstance(found, Wait):
+        return found
+    return _at(scope, vip) if vip in found else _of_floating_ip(scope, replace(wish, candidates=found))
+
+
 def _of_floating_ip(scope: ClusterScope, wish: Wish) -> Outcome:
+    if scope.found.external_network is None and not _is_in_place(scope, wish):
+        return _await_external_network(scope)
     found = floating_ips.ensure(scope, wish)
     if isinstance(found, Create):
         return found
     scope.found.floating_ip = found["floating_ip_address"]
     return _at(scope, found["floating_ip_address"])
+
+
+def _is_in_place(scope: ClusterScope, wish: Wish) -> bool:
+    """Tell whether the floating IP leads where it should: none is led anywhere without a router to its network."""
+    found = floating_ips.existing(scope, wish)
+    return found is not None and bool(wish.port_id) and found.get("port_id") == wish.port_id
+
+
+def _await_external_network(scope: ClusterScope) -> Wait:
+    """Wait: the endpoint cannot change once it is written, so nothing takes the place of the floating IP."""
+    instead = (
+        "the virtual IP of the load balancer" if endpoint.load_balancer(scope.cluster.spec) else "another endpoint"
+    )
+    text = (
+        "the project sees no external network to take the floating IP of the control plane endpoint from: share one "
+        f"with it, {_LOOKED_FOR}, or set spec.apiServer.enableFloatingIP to false for {instead}"
+    )
+    return Wait("WaitingForExternalNetwork", text, LOOKED_FOR_S)
 
 
 def remove_endpoint(scope: ClusterScope) -> Outcome:

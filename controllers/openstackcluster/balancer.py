@@ -84,13 +84,6 @@ def not_enforced(effect: str) -> InvalidSpecError:
     )
 
 
-def address_in(address: str | None, cidr: str | None) -> str | None:
-    """Return an address that lies in a subnet; None for one that does not, or for no address."""
-    if not address or not cidr:
-        return None
-    return address if ipaddress.ip_address(address) in ipaddress.ip_network(cidr, strict=False) else None
-
-
 def ip_version(address_or_cidr: str | None) -> int:
     """Return the IP version of an address or CIDR, 4 when neither is known."""
     return ipaddress.ip_network(address_or_cidr, strict=False).version if address_or_cidr else 4

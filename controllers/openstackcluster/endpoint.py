@@ -1,17 +1,18 @@
 """Where the API server is reached: which way leads to the endpoint, on which port, by which floating IP; pure.
 
-Source: behaviour reference, cluster.md 5.1 (rows 1 to 5), W9, W20, and provider contract IC-2 to IC-4. An endpoint
-that is complete is never changed, whoever wrote it.
+Source: behaviour reference, cluster.md 5.1 (rows 1 to 5), W9, W20, and provider contract IC-2 to IC-4. What is
+given of an endpoint, here or in Cluster API's Cluster, is never changed, whoever wrote it; the rest is filled in.
 """
 
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
 from capo.api.v1beta2 import OpenStackClusterSpec
-from capo.api.v1beta2.loadbalancer import APIServer, APIServerLoadBalancer
+from capo.api.v1beta2.loadbalancer import APIEndpoint, APIServer, APIServerLoadBalancer
 from capo.contract.clusters import Endpoint
 
 DEFAULT_PORT: Final = 6443
@@ -24,9 +25,7 @@ class Way(Enum):
     LOAD_BALANCER = "load balancer"
     """The floating IP of the load balancer, else its VIP."""
     GIVEN = "given"
-    """The endpoint is complete and there is no load balancer: nothing is asked of the cloud."""
-    CLUSTER = "Cluster"
-    """Somebody else filled in the endpoint of Cluster API's Cluster."""
+    """The host is given, here or in the Cluster, and there is no load balancer: nothing is asked of the cloud."""
     FLOATING_IP = "floating IP"
     """A floating IP, which a control plane machine will carry."""
     FIXED_IP = "fixed IP"
@@ -35,10 +34,35 @@ class Way(Enum):
     """Nothing tells: somebody has to fill in the endpoint of Cluster API's Cluster."""
 
 
-def of_spec(spec: OpenStackClusterSpec) -> Endpoint | None:
-    """Return the endpoint of the spec; None unless host and port are set."""
-    found = spec.control_plane_endpoint
-    return Endpoint(found.host, found.port) if found and found.host and found.port else None
+def with_cluster(spec: OpenStackClusterSpec, of_cluster: Endpoint | None) -> OpenStackClusterSpec:
+    """Return the spec with the endpoint of Cluster API's Cluster, where its own says nothing else.
+
+    Args:
+        of_cluster: None unless it is complete.
+    """
+    host, port = given_host(spec), given_port(spec)
+    if of_cluster is None or host not in (None, of_cluster.host) or port not in (None, of_cluster.port):
+        return spec
+    return spec.model_copy(update={"control_plane_endpoint": APIEndpoint(host=of_cluster.host, port=of_cluster.port)})
+
+
+def given_host(spec: OpenStackClusterSpec) -> str | None:
+    """Return the host of the endpoint if it is set."""
+    return (spec.control_plane_endpoint.host if spec.control_plane_endpoint else None) or None
+
+
+def given_port(spec: OpenStackClusterSpec) -> int | None:
+    """Return the port of the endpoint if it is set."""
+    return (spec.control_plane_endpoint.port if spec.control_plane_endpoint else None) or None
+
+
+def completed(spec: OpenStackClusterSpec, host: str) -> Endpoint:
+    """Return the endpoint to write: what the spec gives of it is kept.
+
+    Args:
+        host: taken where the spec gives none.
+    """
+    return Endpoint(given_host(spec) or host, api_port(spec))
 
 
 def api_server(spec: OpenStackClusterSpec) -> APIServer:
@@ -53,9 +77,8 @@ def load_balancer(spec: OpenStackClusterSpec) -> APIServerLoadBalancer | None:
 
 
 def api_port(spec: OpenStackClusterSpec) -> int:
-    """Return the port of the API server: that of the endpoint, once it is complete, goes before the wish."""
-    given = of_spec(spec)
-    return given.port if given else api_server(spec).port or DEFAULT_PORT
+    """Return the port of the API server: that of the endpoint goes before the wish."""
+    return given_port(spec) or api_server(spec).port or DEFAULT_PORT
 
 
 def ports(spec: OpenStackClusterSpec) -> tuple[int, ...]:
@@ -64,47 +87,82 @@ def ports(spec: OpenStackClusterSpec) -> tuple[int, ...]:
     return tuple(dict.fromkeys((api_port(spec), *(balancer.additional_ports if balancer else ()))))
 
 
-def wants_floating_ip(spec: OpenStackClusterSpec, *, has_external_network: bool) -> bool:
-    """Tell whether the endpoint gets a floating IP: allowed by the spec, and there is a network to take it from."""
-    return has_external_network and api_server(spec).enable_floating_ip is not False
-
-
-def way(spec: OpenStackClusterSpec, *, has_external_network: bool, of_cluster: Endpoint | None) -> Way:
-    """Return the first row of the table that holds.
+def open_ports(spec: OpenStackClusterSpec, *, is_inherited: bool) -> tuple[int, ...]:
+    """Return the ports on which a control plane machine is asked for the API, each once.
 
     Args:
-        of_cluster: the endpoint of Cluster API's Cluster, None unless it is complete.
+        is_inherited: another provider created the cluster.
     """
+    first = api_port(spec)
+    if load_balancer(spec) is None:
+        # Whatever stands at the endpoint may forward to the port on which kube-apiserver listens: nobody tells which.
+        return tuple(dict.fromkeys((first, api_server(spec).port or DEFAULT_PORT, DEFAULT_PORT)))
+    # Members of our load balancers have the port of the endpoint; the Go provider opens the default one in any case.
+    return tuple(dict.fromkeys((first, DEFAULT_PORT))) if is_inherited else (first,)
+
+
+def wants_floating_ip(spec: OpenStackClusterSpec) -> bool:
+    """Tell whether the spec lets the endpoint have a floating IP."""
+    return api_server(spec).enable_floating_ip is not False and spec.enable_external_network is not False
+
+
+def way(spec: OpenStackClusterSpec, *, has_external_network: bool) -> Way:
+    """Return the first row of the table that holds."""
     if load_balancer(spec):
         return Way.LOAD_BALANCER
-    if of_spec(spec):
+    if given_host(spec):
         return Way.GIVEN
-    if of_cluster:
-        return Way.CLUSTER
-    if wants_floating_ip(spec, has_external_network=has_external_network):
+    if wants_floating_ip(spec) and (has_external_network or _asks_for_floating_ip(spec)):
         return Way.FLOATING_IP
     return Way.FIXED_IP if api_server(spec).fixed_ip else Way.AWAITED
 
 
+def _asks_for_floating_ip(spec: OpenStackClusterSpec) -> bool:
+    """Tell whether the user wrote the floating IP down, so that nothing else can be the endpoint."""
+    return bool(api_server(spec).floating_ip or api_server(spec).enable_floating_ip)
+
+
 def demanded_address(spec: OpenStackClusterSpec) -> str | None:
     """Return the floating IP address that it must be: the one the spec names, or the one already written down."""
-    return api_server(spec).floating_ip or _literal_host(spec)
+    return api_server(spec).floating_ip or literal_host(spec)
 
 
-def wanted_vip_address(spec: OpenStackClusterSpec, *, known: str | None, has_floating_ip: bool) -> str | None:
-    """Return the address that the VIP must have; None leaves it to Neutron.
+def wanted_vip_address(spec: OpenStackClusterSpec, *, known: str | None, cidr: str | None) -> str | None:
+    """Return the address that the VIP must have; None leaves it to DNS, or to Neutron.
 
     Args:
         known: the VIP of an earlier load balancer: one that is made again keeps it.
+        cidr: of the subnet that the VIP is in, None if that is not known.
     """
-    host = None if has_floating_ip else _literal_host(spec)
-    return known or api_server(spec).fixed_ip or host
+    host = literal_host(spec)
+    is_vip = not wants_floating_ip(spec) or address_in([host] if host else [], cidr) is not None
+    return known or api_server(spec).fixed_ip or (host if is_vip else None)
+
+
+def name_of_vip(spec: OpenStackClusterSpec) -> str | None:
+    """Return the name whose address the VIP has if that lies in its subnet; None where a floating IP is named."""
+    is_named = wants_floating_ip(spec) and api_server(spec).floating_ip
+    return None if is_named else host_name(spec)
+
+
+def address_in(addresses: Iterable[str], cidr: str | None) -> str | None:
+    """Return the first address that lies in a subnet; None without one."""
+    if not cidr:
+        return None
+    subnet = ipaddress.ip_network(cidr, strict=False)
+    return next((each for each in addresses if ipaddress.ip_address(each) in subnet), None)
 
 
 def host_name(spec: OpenStackClusterSpec) -> str | None:
-    """Return the host of the endpoint if it is a name, which DNS may know; None for an address or no endpoint."""
-    given = of_spec(spec)
-    return given.host if given and not is_address(given.host) else None
+    """Return the host of the endpoint if it is a name, which DNS may know; None for an address or no host."""
+    host = given_host(spec)
+    return host if host and not is_address(host) else None
+
+
+def literal_host(spec: OpenStackClusterSpec) -> str | None:
+    """Return the host of the endpoint if it is an IP address."""
+    host = given_host(spec)
+    return host if host and is_address(host) else None
 
 
 def is_address(host: str) -> bool:
@@ -114,8 +172,3 @@ def is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _literal_host(spec: OpenStackClusterSpec) -> str | None:
-    given = of_spec(spec)
-    return given.host if given and is_address(given.host) else None

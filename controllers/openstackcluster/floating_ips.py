@@ -6,7 +6,7 @@ cluster; one that the user names and that exists carries none and stays.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from capo.controllers.openstackcluster.changes import doubting, tagged
@@ -25,13 +25,20 @@ class Wish:
         role: of the one that is made.
         port_id: what it leads to; None leaves that to others.
         address: what it must be; None for any.
-        hint: returns an address that is taken if there is such a floating IP; asked only when one must be chosen.
+        takes_any_at_port: one that leads to the port already is taken, whatever its address.
+        candidates: addresses of which the first is taken that is a floating IP and leads nowhere.
     """
 
     role: str
     port_id: str | None = None
     address: str | None = None
-    hint: Callable[[], str | None] | None = None
+    takes_any_at_port: bool = False
+    candidates: Sequence[str] = ()
+
+
+def existing(scope: ClusterScope, wish: Wish) -> Resource | None:
+    """Return the floating IP that a wish is for, if there is one."""
+    return scope.find("floating_ip", wish.role) or _given(scope, wish)
 
 
 def ensure(scope: ClusterScope, wish: Wish) -> Resource | Create:
@@ -58,17 +65,14 @@ def ensure(scope: ClusterScope, wish: Wish) -> Resource | Create:
 
 
 def _given(scope: ClusterScope, wish: Wish) -> Resource | None:
-    """Return the floating IP of the user: the one with the address, else the one at the port, else the hinted one."""
+    """Return the floating IP of the user: the one with the address, else the one at the port, else a candidate."""
     if wish.address is not None:
         return by_address(scope, wish.address)
-    if wish.hint is None:
-        return None
-    attached = at_port(scope, wish.port_id) if wish.port_id else []
+    attached = at_port(scope, wish.port_id) if wish.takes_any_at_port and wish.port_id else []
     if attached:
         return attached[0]
-    hinted = wish.hint()
-    found = by_address(scope, hinted) if hinted else None
-    return found if found is not None and not found.get("port_id") else None
+    found = (by_address(scope, address) for address in wish.candidates)
+    return next((body for body in found if body is not None and not body.get("port_id")), None)
 
 
 def by_address(scope: ClusterScope, address: str) -> Resource | None:

@@ -59,6 +59,8 @@ def ensure_load_balancer(scope: ClusterScope) -> Outcome:
     if found is None:
         _remove_left_behind(scope)
         wanted = _wanted(scope, spec)
+        if isinstance(wanted, Wait):
+            return wanted
         return Create("load_balancer", (LOAD_BALANCER,), lambda: {LOAD_BALANCER: _create(scope, wanted)})
     children.record(scope, found)
     scope.found.load_balancer = found
@@ -115,19 +117,15 @@ def _primary_first(scope: ClusterScope) -> tuple[Subnet, ...]:
 # -- making it ------------------------------------------------------------------------------------------------------
 
 
-def _wanted(scope: ClusterScope, spec: APIServerLoadBalancer) -> WantedLoadBalancer:
+def _wanted(scope: ClusterScope, spec: APIServerLoadBalancer) -> WantedLoadBalancer | Wait:
     if scope.found.vip_network is None:
         raise AssertionError("network and subnet of the VIP are known by now")
     vip_network, subnets = scope.found.vip_network
     provider = _offered_provider(scope, spec.provider)
     vip_subnet = subnets[0] if subnets else None
-    has_floating_ip = endpoint.wants_floating_ip(
-        scope.cluster.spec, has_external_network=scope.found.external_network is not None
-    )
-    known = scope.known_load_balancer.internal_ip if scope.known_load_balancer else None
-    vip_address = endpoint.wanted_vip_address(scope.cluster.spec, known=known, has_floating_ip=has_floating_ip)
-    if vip_address is None and not has_floating_ip and (host := endpoint.host_name(scope.cluster.spec)):
-        vip_address = balancer.address_in(dns.address_of(host), vip_subnet.cidr if vip_subnet else None)
+    vip_address = _vip_address(scope, vip_subnet.cidr if vip_subnet else None)
+    if isinstance(vip_address, Wait):
+        return vip_address
     version = balancer.ip_version(vip_address or (vip_subnet.cidr if vip_subnet else None))
     if spec.allowed_cidrs and provider == OVN:
         raise not_enforced("load balancer is not created")
@@ -145,6 +143,17 @@ def _wanted(scope: ClusterScope, spec: APIServerLoadBalancer) -> WantedLoadBalan
         availability_zone=spec.availability_zone,
         tags=scope.cluster.spec.tags,
     )
+
+
+def _vip_address(scope: ClusterScope, cidr: str | None) -> str | Wait | None:
+    """Return the address that the VIP must have, None for any; the wait for DNS where the endpoint is a name."""
+    spec, known = scope.cluster.spec, scope.known_load_balancer
+    address = endpoint.wanted_vip_address(spec, known=known.internal_ip if known else None, cidr=cidr)
+    name = endpoint.name_of_vip(spec)
+    if address is not None or name is None:
+        return address
+    found = dns.addresses(scope.resolver, name, now_s=scope.turn.tools.clock.now())
+    return found if isinstance(found, Wait) else endpoint.address_in(found, cidr)
 
 
 def _offered_provider(scope: ClusterScope, wanted: str | None) -> str | None:

@@ -34,8 +34,9 @@ def _external_network(scope: ClusterScope) -> NetworkStatus | None:
     spec = scope.cluster.spec
     if spec.enable_external_network is False:
         return None
-    if scope.is_settled(CONDITION):
-        return scope.cluster.status.external_network
+    known = scope.cluster.status.external_network
+    if known is not None and scope.is_settled(CONDITION):
+        return known  # that there is none may change at any time, and is looked at in each pass
     found = network.external(scope.cloud, spec.external_network)
     return status.network(found) if found else None
 

@@ -31,13 +31,13 @@ class Surroundings:
 
     Args:
         group_ids: ids of the managed groups by suffix; the bastion's only while the bastion is enabled.
-        api_port: port of the API server.
+        api_ports: ports of the API server.
         additional_ports: more ports of the load balancer.
         subnet_cidrs: CIDRs of the cluster's subnets; they tell the IP versions in use.
     """
 
     group_ids: Mapping[str, str]
-    api_port: int
+    api_ports: Sequence[int]
     additional_ports: Sequence[int]
     subnet_cidrs: Sequence[str]
 
@@ -115,9 +115,10 @@ def _ingress(
 
 def _control_plane(spec: ManagedSecurityGroups, around: Surroundings) -> Iterator[Rule]:
     yield from _egress()
-    yield from _ingress(around, "Kubernetes API", around.api_port)
+    for port in around.api_ports:
+        yield from _ingress(around, "Kubernetes API", port)
     for port in around.additional_ports:
-        if port != around.api_port:
+        if port not in around.api_ports:
             yield from _ingress(around, "Additional port", port)
     if not spec.allow_all_in_cluster_traffic:
         yield from _ingress(around, "Etcd", _ETCD, of=CONTROL_PLANE)

@@ -13,6 +13,7 @@ from capo.api.v1beta2.openstackcluster import LoadBalancer as LoadBalancerStatus
 from capo.contract import references
 from capo.contract.clusters import Endpoint
 from capo.controllers.openstackcluster import roles, upstream
+from capo.controllers.openstackcluster.dns import Resolver
 from capo.controllers.openstackcluster.memory import FORGOTTEN_S, Memory
 from capo.engine import conditions
 from capo.engine.turn import Turn
@@ -74,10 +75,12 @@ class ClusterScope:
     """The object, its owner, its cloud and what is known of it.
 
     Args:
+        cluster: the object; its spec has the endpoint of the Cluster, where its own says nothing else.
         owner: Cluster API's Cluster; None when it is gone, which only a deletion may find.
         zones: when the availability zones of each object were last looked at.
         balancers: when the children of each load balancer were last found to be as wanted.
         refusals: what Octavia refused lately: load balancers with their children, health monitors.
+        resolver: asks DNS.
     """
 
     turn: Turn
@@ -88,6 +91,7 @@ class ClusterScope:
     zones: Memory
     balancers: Memory
     refusals: Memory
+    resolver: Resolver
     found: Found = field(default_factory=Found)
 
     @property
@@ -119,6 +123,11 @@ class ClusterScope:
     def is_network_managed(self) -> bool:
         """Tell whether the network is made here, as opposed to one that exists."""
         return bool(self.cluster.spec.managed_subnets)
+
+    @property
+    def is_inherited(self) -> bool:
+        """Tell whether another provider created the cluster, however long ago."""
+        return self.turn.is_taken_over or names.ADOPTED_ANNOTATION in self.cluster.metadata.annotations
 
     @property
     def known_load_balancer(self) -> LoadBalancerStatus | None:

@@ -53,11 +53,11 @@ def _created(scope: ClusterScope, suffixes: Iterable[str]) -> dict[str, Resource
 
 def surroundings(scope: ClusterScope, groups: dict[str, Resource]) -> Surroundings:
     """Return what the rules of the cluster refer to."""
-    first, *more = endpoint.ports(scope.cluster.spec)
+    spec = scope.cluster.spec
     return Surroundings(
         group_ids={suffix: body["id"] for suffix, body in groups.items()},
-        api_port=first,
-        additional_ports=more,
+        api_ports=endpoint.open_ports(spec, is_inherited=scope.is_inherited),
+        additional_ports=endpoint.ports(spec)[1:],
         subnet_cidrs=[each.cidr for each in scope.found.subnets],
     )
 

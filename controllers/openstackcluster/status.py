@@ -91,9 +91,9 @@ def _was_provisioned(cluster: OpenStackCluster) -> bool:
     return cluster.status.initialization is not None and cluster.status.initialization.provisioned
 
 
-def spec(found: Found, cluster: OpenStackCluster, results: Results) -> Fields:
-    """Return the endpoint if it is new; a complete one is never changed (IC-4)."""
-    if found.endpoint is None or endpoint.of_spec(cluster.spec) or not is_done(results["APIEndpointReady"]):
+def spec(found: Found, results: Results) -> Fields:
+    """Return the endpoint, with what was given of it (IC-4)."""
+    if found.endpoint is None or not is_done(results["APIEndpointReady"]):
         return {}
     return {"controlPlaneEndpoint": {"host": found.endpoint.host, "port": found.endpoint.port}}
 

@@ -7,11 +7,12 @@ from typing import Any, Final
 
 from capo import names
 from capo.api.v1beta2 import OpenStackCluster
-from capo.contract import references, rules
+from capo.contract import clusters, references, rules
 from capo.controllers import namesakes, pausing
 from capo.controllers.identified import IdentifiedSubject
 from capo.controllers.identity import Identities
-from capo.controllers.openstackcluster import status, upstream
+from capo.controllers.openstackcluster import api_endpoint, endpoint, status, upstream
+from capo.controllers.openstackcluster.dns import Resolver
 from capo.controllers.openstackcluster.memory import Memory
 from capo.controllers.openstackcluster.roles import BASTION_FLOATING_IP
 from capo.controllers.openstackcluster.routes import ROUTES
@@ -40,6 +41,7 @@ class ClusterSubject(IdentifiedSubject):
     def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
         super().__init__(identities, concurrency=concurrency)
         self._zones, self._balancers, self._refusals = Memory(), Memory(), Memory()
+        self._resolver = Resolver()
 
     def gate(self, obj: Object, tools: Tools) -> Gate:
         """Stop without a trace while others manage the infrastructure; stop while nobody owns the object, and paused.
@@ -57,8 +59,8 @@ class ClusterSubject(IdentifiedSubject):
     def open(self, turn: Turn) -> ClusterScope:
         """Return the scope of a pass."""
         cloud, sight = self._opened(turn)
-        cluster = OpenStackCluster.model_validate(turn.obj)
         owner = owner_of(turn.obj, turn.tools)
+        cluster = _with_endpoint(OpenStackCluster.model_validate(turn.obj), owner)
         return ClusterScope(
             turn,
             cluster,
@@ -68,6 +70,7 @@ class ClusterSubject(IdentifiedSubject):
             zones=self._zones,
             balancers=self._balancers,
             refusals=self._refusals,
+            resolver=self._resolver,
         )
 
     def common_name(self, obj: Object) -> str:
@@ -101,11 +104,18 @@ class ClusterSubject(IdentifiedSubject):
         shown = [*status.not_enforced(found, results), *status.shown(cluster, scope.turn.ledger, results), *taken]
         return Report(
             status=status.of_pass(found, cluster, results),
-            spec=status.spec(found, cluster, results),
+            spec=status.spec(found, results),
+            spec_step=api_endpoint.CONDITION,
             conditions=[*shown, pausing.NOT_PAUSED],
             dropped=[*dropped, *unique],
             after_s=SOON_S if status.has_bastion_moved(found, cluster, results) else None,
         )
+
+
+def _with_endpoint(cluster: OpenStackCluster, owner: Object | None) -> OpenStackCluster:
+    """Return an OpenStackCluster with what its Cluster tells of the endpoint."""
+    of_cluster = clusters.endpoint(owner) if owner else None
+    return cluster.model_copy(update={"spec": endpoint.with_cluster(cluster.spec, of_cluster)})
 
 
 def owner_of(obj: Object, tools: Tools) -> Object | None:

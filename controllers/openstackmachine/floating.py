@@ -29,8 +29,9 @@ ROLE: Final = "fip-api"
 def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
     """Have the floating IP on this machine, or on another one that lives."""
     found = _find(scope, infra)
-    if found is None and infra.spec.control_plane_endpoint:
-        return Done(f"no floating IP of the project has the address {infra.spec.control_plane_endpoint.host}")
+    given = infra.spec.control_plane_endpoint
+    if found is None and given and given.host:
+        return Done(f"no floating IP of the project has the address {given.host}")
     if found is None:
         return Wait(INFRASTRUCTURE, "the floating IP of the cluster is not there")
     others = siblings.of(scope)

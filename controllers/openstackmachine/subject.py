@@ -82,6 +82,7 @@ class MachineSubject:
         return Report(
             status=status.of_server(scope.machine, server),
             spec=status.provider_id(scope.machine, server),
+            spec_step=INSTANCE,
             conditions=[*status.kept_ready(scope.machine, results[INGRESS]), *conditions],
         )
 

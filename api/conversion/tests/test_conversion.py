@@ -10,6 +10,7 @@ import pytest
 from capo.api import conversion
 from capo.api.conversion import NEWER, OLDER, ConversionError
 from capo.api.conversion.stash import ANNOTATION
+from capo.api.validation import faults_of_update
 
 Json = dict[str, Any]
 
@@ -167,6 +168,26 @@ def test_an_empty_endpoint_is_none() -> None:
 
     assert there["spec"] == {}
     assert conversion.convert(there, OLDER) == older
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param({"host": "api.example.org", "port": 0}, id="a host"),
+        pytest.param({"host": "", "port": 8443}, id="a port"),
+    ],
+)
+def test_an_endpoint_that_was_given_in_part_may_be_completed_whatever_version_gave_it(given: dict[str, Any]) -> None:
+    older = an("OpenStackCluster", OLDER, {"identityRef": IDENTITY, "controlPlaneEndpoint": given})
+    stored = conversion.convert(older, NEWER)
+    parts = {name: value for name, value in given.items() if value}
+    full = {"host": "192.0.2.3", "port": 6443, **parts}
+
+    filled = {**stored, "spec": {**stored["spec"], "controlPlaneEndpoint": full}}
+
+    assert stored["spec"]["controlPlaneEndpoint"] == parts
+    assert faults_of_update("OpenStackCluster", stored, filled, is_dry_run=False) == []
+    assert conversion.convert(filled, OLDER)["spec"]["controlPlaneEndpoint"] == full
 
 
 STATUS_OLD = {

@@ -77,6 +77,16 @@ PERMITTED = [
         PRIVATE | {"apiServer": {"enableFloatingIP": False, "port": 443, "fixedIP": "10.6.0.5"}},
         id="address is set late",
     ),
+    pytest.param(
+        {"apiServer": {"managedLoadBalancer": {}}},
+        {"apiServer": {"managedLoadBalancer": {}, "enableFloatingIP": False}},
+        id="no floating IP, before there is an endpoint",
+    ),
+    pytest.param(
+        {"controlPlaneEndpoint": {"port": 443}, "apiServer": {"enableFloatingIP": False}},
+        {"controlPlaneEndpoint": {"port": 443}, "apiServer": {"enableFloatingIP": True}},
+        id="a floating IP, before the endpoint has a host",
+    ),
     pytest.param({}, {"apiServer": {"floatingIP": "192.0.2.7"}}, id="floating IP of the load balancer"),
     pytest.param(
         {"apiServer": {"managedLoadBalancer": {"enabled": True, "allowedCIDRs": ["10.0.0.0/8"]}}},
@@ -166,6 +176,12 @@ REFUSED = [
         {"apiServer": {"enableFloatingIP": True, "fixedIP": "10.6.0.5"}},
         "spec.apiServer.fixedIP",
         "while it is not set and enableFloatingIP is false",
+    ),
+    pytest.param(
+        {"controlPlaneEndpoint": {"host": "a"}, "apiServer": {"port": 443}},
+        {"controlPlaneEndpoint": {"host": "a"}, "apiServer": {"port": 443, "enableFloatingIP": False}},
+        "spec.apiServer.enableFloatingIP",
+        "it may change until controlPlaneEndpoint has a host",
     ),
     pytest.param(
         {"apiServer": {"floatingIP": "192.0.2.1"}},

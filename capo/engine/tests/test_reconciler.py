@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -12,7 +12,8 @@ from capo.engine.steps import Done, Outcome, Plan, Results, Step, Wait
 from capo.engine.tests.toy import KEY, ToyScope, ToySubject, World, ensure, remove
 from capo.engine.turn import Report, Stop
 from capo.errors import IdentityError, InvalidSpecError, NotAuthorizedError, NotYetObserved, QuotaExceededError
-from capo.kube.kinds import Key
+from capo.kube.errors import Denied, Invalid, KubeError
+from capo.kube.kinds import Key, Kind
 
 
 def test_a_resource_is_made_recorded_and_shown_in_four_writes(world: World) -> None:
@@ -82,6 +83,104 @@ def test_the_spec_is_written_before_the_status_that_speaks_of_it(world: World) -
     verbs = [verb for verb, *_ in world.kube.writes]
     assert verbs.index("patch/status") < len(verbs) - 1
     assert verbs[-2:] == ["patch", "patch/status"]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(Invalid("spec.size: cannot change", status=422), id="a rule"),
+        pytest.param(Denied("admission webhook denied the request", status=403), id="a policy"),
+        pytest.param(KubeError("failed calling webhook", status=500), id="a webhook that is down"),
+    ],
+)
+def test_a_spec_that_the_api_server_refuses_is_told_and_tried_again(world: World, error: KubeError) -> None:
+    is_refused = True
+
+    def refuse(body: Mapping[str, Any]) -> None:
+        if is_refused and "spec" in body:
+            raise error
+
+    refuse_patches(world, refuse)
+    result = world.reconcile()
+
+    assert result.error is None
+    assert result.requeue_after_s is not None
+    assert world.condition("ThingReady")["reason"] == "WriteRefused"
+    assert f'spec {{"size": 1}}: {error}' in world.condition("Ready")["message"]
+    assert world.obj["status"]["ready"] is False
+    is_refused = False
+    world.clock.advance(result.requeue_after_s)
+    world.reconcile()
+
+    assert world.condition("Ready")["status"] == "True"
+    assert world.obj["spec"]["size"] == 1
+    assert world.cloud.calls == 1
+
+
+@pytest.mark.parametrize("status", [None, 401, 404, 410, 429, 503])
+def test_a_spec_that_is_not_refused_but_not_written_ends_the_pass(world: World, status: int | None) -> None:
+    def fail(body: Mapping[str, Any]) -> None:
+        if "spec" in body:
+            raise KubeError("not now", status=status)
+
+    refuse_patches(world, fail)
+
+    with pytest.raises(KubeError):
+        world.reconcile()
+    assert "WriteRefused" not in str(world.obj["status"])
+
+
+def test_a_spec_that_somebody_edits_during_a_pass_is_left_to_the_next_one(world: World) -> None:
+    def edit(body: Mapping[str, Any]) -> None:
+        if "spec" in body and "size" not in (world.obj.get("spec") or {}):
+            world.kube.edit(*KEY, {"spec": {"size": 7}})
+
+    refuse_patches(world, edit)
+    result = world.reconcile()
+
+    assert result.requeue_after_s == 0
+    assert world.obj["spec"]["size"] == 7
+    assert world.obj["status"].get("ready") is not True
+
+
+def test_a_status_that_the_api_server_refuses_is_told_in_a_condition(world: World) -> None:
+    def refuse(body: Mapping[str, Any]) -> None:
+        if "resources" in body.get("status", {}):
+            raise Invalid("status.resources: unknown field", status=422)
+
+    refuse_patches(world, refuse)
+    with pytest.raises(Invalid):
+        world.reconcile()
+
+    assert world.condition("Ready")["reason"] == "WriteRefused"
+    assert "status.resources: unknown field" in world.condition("Ready")["message"]
+    assert world.cloud.calls == 0
+
+
+def test_what_was_ready_stays_so_when_a_write_is_refused(world: World) -> None:
+    world.reconcile()
+    world.cloud.things.clear()
+
+    def refuse(_body: Mapping[str, Any]) -> None:
+        raise Denied("a policy is broken", status=403)
+
+    refuse_patches(world, refuse)
+    with pytest.raises(Denied):
+        world.reconcile()
+
+    assert world.condition("Ready")["status"] == "True"
+    assert "WriteRefused" in world.events.seen
+
+
+def refuse_patches(world: World, check: Callable[[Mapping[str, Any]], None]) -> None:
+    """Have each patch looked at first; what is raised is its answer."""
+    real = world.kube.patch
+
+    def patch(kind: Kind, namespace: str, name: str, body: Mapping[str, Any], **kw: Any) -> dict[str, Any]:
+        check(body)
+        return real(kind, namespace, name, body, **kw)
+
+    world.kube.patch = patch  # type: ignore[method-assign]
 
 
 def test_an_object_whose_credentials_never_worked_carries_no_finalizer(world: World) -> None:

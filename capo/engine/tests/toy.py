@@ -105,7 +105,8 @@ class ToySubject:
 
     def report(self, scope: ToyScope, results: Results) -> Report:
         is_done = isinstance(results["ThingReady"], Done)
-        return Report(status={"ready": is_done}, spec={"size": 1} if is_done and not scope.turn.is_deleting else {})
+        spec = {"size": 1} if is_done and not scope.turn.is_deleting else {}
+        return Report(status={"ready": is_done}, spec=spec, spec_step="ThingReady")
 
     def credentials(self, obj: Mapping[str, Any], tools: Tools) -> str:
         return "Secret default/x, cloud 'toy'"

@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from capo.controllers.openstackcluster import dns
 from capo.controllers.openstackcluster.tests.world import World
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     made = World()
+    monkeypatch.setattr(dns, "lookup", lambda _host: made.dns)
+    monkeypatch.setattr(dns, "in_thread", lambda work: work())
     with made:
         yield made

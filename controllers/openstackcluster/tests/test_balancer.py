@@ -51,22 +51,3 @@ def test_numbers_of_the_monitor(monitor: dict[str, int] | None, expected: tuple[
 )
 def test_ovn_knows_one_algorithm(provider: str | None, expected: str) -> None:
     assert listener(provider=provider).pool.algorithm == expected
-
-
-@pytest.mark.parametrize(
-    ("address", "cidr", "expected"),
-    [
-        pytest.param("10.6.0.9", "10.6.0.0/24", "10.6.0.9", id="inside"),
-        pytest.param("192.0.2.9", "10.6.0.0/24", None, id="outside"),
-        pytest.param("2001:db8::1", "10.6.0.0/24", None, id="another version"),
-        pytest.param(None, "10.6.0.0/24", None, id="no address"),
-        pytest.param("10.6.0.9", None, None, id="no subnet"),
-    ],
-)
-def test_an_address_counts_in_its_subnet_only(address: str | None, cidr: str | None, expected: str | None) -> None:
-    assert balancer.address_in(address, cidr) == expected
-
-
-@pytest.mark.parametrize(("text", "expected"), [("10.6.0.9", 4), ("2001:db8::/64", 6), (None, 4)])
-def test_ip_version_of_what_is_known(text: str | None, expected: int) -> None:
-    assert balancer.ip_version(text) == expected

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from capo import names
+from capo.controllers.openstackcluster.dns import Answer
 from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
 from capo.controllers.openstackcluster.tests.world import (
     BALANCER,
@@ -185,8 +184,7 @@ def test_an_endpoint_that_the_user_gives_is_kept_and_nothing_is_asked(world: Wor
     assert "floatingips" not in world.made()
 
 
-def test_a_host_name_stays_the_endpoint_of_a_load_balancer_w9(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("capo.controllers.openstackcluster.dns.address_of", lambda _host: None)
+def test_a_host_name_stays_the_endpoint_of_a_load_balancer_w9(world: World) -> None:
     given = {"host": "api.example.org", "port": 8443}
     world.up(**MANAGED, **BALANCER, controlPlaneEndpoint=given)
 
@@ -196,10 +194,10 @@ def test_a_host_name_stays_the_endpoint_of_a_load_balancer_w9(world: World, monk
     assert world.one("floatingips")["port_id"] == world.one("loadbalancers")["vip_port_id"]
 
 
-def test_the_floating_ip_that_dns_knows_is_taken_if_it_is_free(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_floating_ip_that_dns_knows_is_taken_if_it_is_free(world: World) -> None:
     (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
     free = world.member.make("/network/v2.0/floatingips", "floatingip", floating_network_id=external["id"])
-    monkeypatch.setattr("capo.controllers.openstackcluster.dns.address_of", lambda _host: free["floating_ip_address"])
+    world.dns = Answer(("2001:db8::7", free["floating_ip_address"]))
     world.up(**MANAGED, **BALANCER, controlPlaneEndpoint={"host": "api.example.org", "port": 6443})
 
     assert world.is_ready()

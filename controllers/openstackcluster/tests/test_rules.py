@@ -18,9 +18,13 @@ WITH_BASTION = {**IDS, BASTION: "ba"}
 
 
 def around(
-    ids: Mapping[str, str] = IDS, *, port: int = 6443, more: Iterable[int] = (), cidrs: Any = ("10.6.0.0/24",)
+    ids: Mapping[str, str] = IDS,
+    *,
+    ports: Iterable[int] = (6443,),
+    more: Iterable[int] = (),
+    cidrs: Any = ("10.6.0.0/24",),
 ) -> Surroundings:
-    return Surroundings(group_ids=ids, api_port=port, additional_ports=tuple(more), subnet_cidrs=tuple(cidrs))
+    return Surroundings(group_ids=ids, api_ports=tuple(ports), additional_ports=tuple(more), subnet_cidrs=tuple(cidrs))
 
 
 def lines(wanted: Iterable[Rule]) -> set[str]:
@@ -94,10 +98,11 @@ def test_without_bastion_there_is_no_group_and_no_ssh() -> None:
 
 
 def test_the_ports_that_are_served_are_open_w19() -> None:
-    found = of(CONTROL_PLANE, where=around(port=443, more=[9443, 443]))
+    found = of(CONTROL_PLANE, where=around(ports=[443, 6443], more=[9443, 443]))
 
     assert {line for line in found if "everyone" in line} - EGRESS == {
         "Kubernetes API IPv4 tcp 443-443 everyone",
+        "Kubernetes API IPv4 tcp 6443-6443 everyone",
         "Additional port IPv4 tcp 9443-9443 everyone",
     }
 

@@ -89,6 +89,47 @@ def test_a_restart_in_the_middle_of_it_makes_nothing_twice(world: World) -> None
     assert world.counts() == before
 
 
+OUTSIDE: dict[str, Any] = {**WITHOUT_BALANCER, "controlPlaneEndpoint": {"host": "api.example.org", "port": 443}}
+OTHER_PORT: dict[str, Any] = {**WITHOUT_BALANCER, "apiServer": {"port": 443}}
+BALANCED: dict[str, Any] = {**WITHOUT_BALANCER, "apiServer": {"port": 443, "managedLoadBalancer": {}}}
+
+
+@pytest.mark.parametrize(
+    "spec", [OUTSIDE, OTHER_PORT, BALANCED], ids=["endpoint from outside", "other port", "load balancer"]
+)
+def test_the_port_that_the_go_provider_opens_stays_open_whatever_the_endpoint_is(
+    world: World, spec: dict[str, Any]
+) -> None:
+    made_by_the_go_provider(world, spec)
+    open_api_port_as_the_go_provider_does(world)
+    (rule,) = api_rules(world)
+
+    world.settle(for_s=120)
+    world.start()
+    world.settle(for_s=120)
+
+    assert world.is_ready(), world.message("Ready")
+    assert api_rules(world)[rule]["port_range_min"] == 6443
+    assert {each["port_range_min"] for each in api_rules(world).values()} == {443, 6443}
+    assert not [write for write in writes(world) if write.startswith("DELETE")]
+
+
+def open_api_port_as_the_go_provider_does(world: World) -> None:
+    """Have port 6443 open for the API and nothing else: the Go provider opens it whatever the endpoint says."""
+    (group,) = (g for g in world.made()["security_groups"].values() if g["name"].endswith("-controlplane"))
+    for rule_id in api_rules(world):
+        world.member.ask("DELETE", f"/network/v2.0/security-group-rules/{rule_id}")
+    port = {"protocol": "tcp", "port_range_min": 6443, "port_range_max": 6443, "description": "Kubernetes API"}
+    rule = {"security_group_id": group["id"], "direction": "ingress", "ethertype": "IPv4", **port}
+    world.member.make("/network/v2.0/security-group-rules", "security_group_rule", **rule)
+    world.cloud.counter.reset()
+
+
+def api_rules(world: World) -> dict[str, dict[str, Any]]:
+    rules = world.made()["security_group_rules"]
+    return {id_: rule for id_, rule in rules.items() if rule["description"] == "Kubernetes API"}
+
+
 @pytest.mark.parametrize("spec", [SPEC, WITHOUT_BALANCER], ids=["load balancer", "floating IP alone"])
 @pytest.mark.parametrize("is_adopted", [True, False], ids=["after a first run", "at once"])
 def test_what_it_made_goes_with_the_cluster(world: World, is_adopted: bool, spec: dict[str, Any]) -> None:

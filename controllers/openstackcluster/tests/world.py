@@ -8,6 +8,7 @@ from typing import Any
 import requests
 
 from capo import names
+from capo.controllers.openstackcluster.dns import Answer
 from capo.controllers.openstackcluster.subject import ClusterSubject
 from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME, OWNER
 from capo.controllers.openstackserver.subject import ServerSubject
@@ -44,12 +45,17 @@ BALANCER_PATH = "/load-balancer/v2/lbaas"
 
 
 class World(Stage):
-    """One manager with the controllers of clusters and servers."""
+    """One manager with the controllers of clusters and servers.
+
+    Attributes:
+        dns: what DNS says of every name; by default that it does not exist.
+    """
 
     def __init__(self) -> None:
         super().__init__(ClusterSubject, ServerSubject)
         self.before: dict[str, dict[str, Any]] = {}
         self._sessions: list[requests.Session] = []
+        self.dns = Answer()
         self.put_secret()
 
     def __exit__(self, *_: object) -> None:
@@ -147,6 +153,16 @@ class World(Stage):
             for kind, items in now.items()
         }
         return {kind: items for kind, items in found.items() if items}
+
+    def external(self) -> dict[str, Any]:
+        """Return the external network."""
+        (found,) = (network for network in self.inventory()["networks"].values() if network["name"] == "public")
+        return dict(found)
+
+    def show_external(self, *, is_visible: bool) -> None:
+        """Have the project see an external network, or none."""
+        body = {"network": {"router:external": is_visible}}
+        self.admin().ask("PUT", f"/network/v2.0/networks/{self.external()['id']}", body)
 
     def admin(self) -> Client:
         """Return the cloud's admin, who ends with the test."""
