@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -219,7 +220,7 @@ def _comparable(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _comparable(each) for name, each in value.items() if name not in VOLATILE}
     if isinstance(value, list):
-        return sorted((_comparable(each) for each in value), key=repr)
+        return sorted((_comparable(each) for each in value), key=lambda each: json.dumps(each, sort_keys=True))
     return value
 
 
