@@ -126,6 +126,14 @@ class RealCloud:
             for body in self._listed(kind):
                 if kind.stamp_of(body):
                     self._remove_stamp(kind, body)
+        for pool in self._listed(kinds.POOL):
+            for member in self._members(pool["id"]):
+                wait_until("no load balancer is being changed", self._balancers_are_active)
+                path, tags = (
+                    f"/lbaas/pools/{pool['id']}/members/{member['id']}",
+                    go_provider.without_stamp(member)["tags"],
+                )
+                self._tenant.cloud.put("load-balancer", path, json={"member": {"tags": tags}})
 
     def _listed(self, kind: ResourceKind) -> list[Json]:
         params = kind.list_params(self._tenant.project_id)
