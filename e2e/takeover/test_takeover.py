@@ -15,6 +15,7 @@ import pytest
 
 from capo.local import installed
 from capo.local.testing import in_etcd
+from capo.simulator.testing import Inventory
 from capo.version import VERSION
 from e2e.takeover import go_provider
 from e2e.takeover.cloud import CloudUnderTest
@@ -85,9 +86,9 @@ def taken(place: World, ids: dict[str, set[str]]) -> World:
     return place
 
 
-def described(place: World, kind: str) -> dict[str, str]:
+def described(made: Inventory, kind: str) -> dict[str, str]:
     """Return the descriptions of what was made of a kind, by name."""
-    return {body.get("name") or body["id"]: body.get("description") or "" for body in place.made()[kind].values()}
+    return {body.get("name") or body["id"]: body.get("description") or "" for body in made[kind].values()}
 
 
 def test_nothing_of_ours_is_left_in_the_cloud_or_in_kubernetes(place: World) -> None:
@@ -100,30 +101,31 @@ def test_nothing_of_ours_is_left_in_the_cloud_or_in_kubernetes(place: World) -> 
 
 
 def test_what_is_in_the_cloud_is_named_as_the_go_provider_names_it(place: World) -> None:
+    made = place.made()
     machine = {path.split("/")[-1] for path in place.ours() if "/openstackmachines/" in path}
     worker = next(name for name in machine if "-md-0-" in name)
     control_plane = next(name for name in machine if "control-plane" in name)
 
-    assert set(described(place, "network/networks")) == {f"k8s-clusterapi-cluster-{CRN}"}
-    assert described(place, "network/subnets") == {f"k8s-clusterapi-cluster-{CRN}": CREATED_BY}
-    assert described(place, "network/routers") == {f"k8s-clusterapi-cluster-{CRN}": CREATED_BY}
-    groups = {name: text for name, text in described(place, "network/security_groups").items() if name[:3] != "lb-"}
+    assert set(described(made, "network/networks")) == {f"k8s-clusterapi-cluster-{CRN}"}
+    assert described(made, "network/subnets") == {f"k8s-clusterapi-cluster-{CRN}": CREATED_BY}
+    assert described(made, "network/routers") == {f"k8s-clusterapi-cluster-{CRN}": CREATED_BY}
+    groups = {name: text for name, text in described(made, "network/security_groups").items() if name[:3] != "lb-"}
     assert groups == {  # those of balancers are Octavia's own
         f"k8s-cluster-{CRN}-secgroup-{role}": "Cluster API managed group"
         for role in ("controlplane", "worker", "bastion")
     }
-    assert described(place, "load-balancer/loadbalancers") == {BALANCER: CREATED_BY}
+    assert described(made, "load-balancer/loadbalancers") == {BALANCER: CREATED_BY}
     for kind in ("load-balancer/listeners", "load-balancer/pools", "load-balancer/healthmonitors"):
-        assert set(described(place, kind)) == {f"{BALANCER}-6443"}
-    assert set(described(place, "load-balancer/members")) == {f"{BALANCER}-6443-{control_plane}"}
-    assert set(described(place, "network/floatingips").values()) == {CREATED_BY}
-    assert set(described(place, "compute/servers")) == {worker, control_plane, f"{CLUSTER}-bastion"}
-    assert set(described(place, "volume/volumes")) == {f"{worker}-root", f"{worker}-data"}
-    assert set(described(place, "network/trunks")) == {f"{worker}-storage"}
+        assert set(described(made, kind)) == {f"{BALANCER}-6443"}
+    assert set(described(made, "load-balancer/members")) == {f"{BALANCER}-6443-{control_plane}"}
+    assert set(described(made, "network/floatingips").values()) == {CREATED_BY}
+    assert set(described(made, "compute/servers")) == {worker, control_plane, f"{CLUSTER}-bastion"}
+    assert set(described(made, "volume/volumes")) == {f"{worker}-root", f"{worker}-data"}
+    assert set(described(made, "network/trunks")) == {f"{worker}-storage"}
     names = {f"{worker}-0", f"{worker}-storage", f"{control_plane}-0", f"{CLUSTER}-bastion-0"}
-    assert names <= set(described(place, "network/ports"))
+    assert names <= set(described(made, "network/ports"))
     by_cluster = f"Created by cluster-api-provider-openstack cluster {CLUSTER}"
-    assert {described(place, "network/ports")[name] for name in names} == {by_cluster}
+    assert {described(made, "network/ports")[name] for name in names} == {by_cluster}
 
 
 def test_objects_are_stored_in_both_versions(place: World) -> None:
