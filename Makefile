@@ -14,7 +14,7 @@ CLOUD ?= simulator
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build test test-full check format rig-up rig-down crash crash-sample upgrade upgrade-sample simulation openstack-up openstack-down contract servers contract-record e2e-kind bench demo demo-end release changelog
+.PHONY: help venv build test test-full check format rig-up rig-down crash crash-sample upgrade upgrade-sample simulation openstack-up openstack-down contract servers takeover contract-record e2e-kind bench demo demo-end release changelog
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -97,6 +97,9 @@ contract: $(STAMP) $(if $(filter lab,$(CLOUD)),$(if $(OS_CLIENT_CONFIG_FILE),,op
 
 servers: build $(if $(filter lab,$(CLOUD)),openstack-up) ## every field of a server, and what others do to one (CLOUD=lab: on the real services)
 	$(BIN)/pytest e2e/servers -m "$(if $(filter lab,$(CLOUD)),lab,not lab)"
+
+takeover: build $(if $(filter lab,$(CLOUD)),openstack-up) ## take a cluster over from the Go provider, move one there and back (CLOUD=lab: on the real services)
+	$(BIN)/pytest e2e/takeover -m "$(if $(filter lab,$(CLOUD)),lab,not lab)"
 
 contract-record: $(STAMP) openstack-up ## write down anew what the real services answer
 	$(BIN)/pytest e2e/contract -m lab --record

@@ -127,7 +127,11 @@ def inventory(simulator: Simulator) -> Inventory:
 
     A project's default group comes with its first request, whoever makes it, and stays.
     """
-    found = everything(simulator)
+    return without_default_groups(everything(simulator))
+
+
+def without_default_groups(found: Inventory) -> Inventory:
+    """Return an inventory without each project's default group and its rules; pure."""
     groups = found.get("network/security_groups", {})
     default = {id_ for id_, group in groups.items() if group["name"] == "default"}
     return {

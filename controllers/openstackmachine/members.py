@@ -89,15 +89,18 @@ def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id
         return wait
     place, role = ports.of_machine(scope, infra), role_of(port)
     listed, is_given = _listed(scope, pool_id), given_pools.are_given(scope)
-    if not is_given and (dead := dead_member(listed, role, siblings.owners(scope))):
+    # A change for all of them would replace the whole list, in which others may be changing something, too.
+    others = [] if is_given else list(_living_others(scope, infra, port))
+    living_at = {place.address, *(each.place.address for each in others)}
+    if not is_given and (dead := dead_member(listed, role, siblings.owners(scope), living_at=living_at)):
         # Its machine went without it, as when somebody removed the finalizer.
         _leave(scope, pool_id, dead)
         return Wait("Building", "a member without a machine leaves the pool", BUSY_S)
     found = mine(listed, scope.stamp(role), address=place.address)
     if found is None:
-        # One change for all of them would replace the whole list, in which others may be changing something, too.
-        others = () if is_given else _missing(scope, infra, port, listed)
-        candidates = [Candidate(scope.name, scope.stamp(role), place), *others]
+        # One change instead of one for each.
+        absent = [each for each in others if mine(listed, each.stamp, address=each.place.address) is None]
+        candidates = [Candidate(scope.name, scope.stamp(role), place), *absent]
         missing = [wanted_member(scope, infra, port, each) for each in candidates]
         return Create(KIND, (role,), lambda: {role: _created(scope, pool_id, listed, missing)})
     if found["address"] != place.address or found["provisioning_status"] == "PENDING_DELETE":
@@ -116,28 +119,30 @@ def _listed(scope: MachineScope, pool_id: str) -> list[dict[str, Any]]:
         raise
 
 
-def _missing(scope: MachineScope, infra: OpenStackCluster, port: int, listed: Sequence[Body]) -> Iterator[Candidate]:
-    """Yield the others of the control plane that are missing in the pool, too: one change instead of one for each."""
+def _living_others(scope: MachineScope, infra: OpenStackCluster, port: int) -> Iterator[Candidate]:
+    """Yield the other living machines of the control plane, as they are to be in the pool of a port."""
     network_id = infra.status.network.id if infra.status.network else ""
     for each in siblings.of(scope):
         port_id = ports.port_id_on(each.server, network_id)
-        if not (each.is_living and each.owner and port_id):
-            continue
-        place = ports.place_of(scope.observed.get("port", port_id))
-        stamp = Stamp(each.owner, role_of(port))
-        if mine(listed, stamp, address=place.address) is None:
-            yield Candidate(each.name, stamp, place)
+        if each.is_living and each.owner and port_id:
+            place = ports.place_of(scope.observed.get("port", port_id))
+            yield Candidate(each.name, Stamp(each.owner, role_of(port)), place)
 
 
-def dead_member(listed: Iterable[Body], role: str, owners: Collection[str] | None) -> Body | None:
+def dead_member(
+    listed: Iterable[Body], role: str, owners: Collection[str] | None, *, living_at: Collection[str] = ()
+) -> Body | None:
     """Return a member that was made for a machine which does not exist any more; pure.
 
     Args:
         owners: owner ids of all machines of the cluster; None when one is not known, so that nobody can tell.
+        living_at: addresses of living machines. A member there serves one, whose owner id may have been another.
     """
     if owners is None:
         return None
     for member in listed:
+        if member.get("address") in living_at:
+            continue
         stamps = [stamp for tag in member.get("tags") or () if (stamp := names.stamp_in(tag)) and stamp.role == role]
         if stamps and not any(stamp.owner in owners for stamp in stamps):
             return member
@@ -232,10 +237,11 @@ def _leave_pool(scope: MachineScope, pool: Record) -> Wait | None:
     port = pool.role.removeprefix("pool-")
     role, name = f"member-{port}", names.member(pools.resource_name(scope), int(port), scope.name)
     try:
-        found = mine(load_balancer.members(scope.cloud, pool.id), scope.stamp(role), name=name)
+        listed = load_balancer.members(scope.cloud, pool.id)
     except NotFoundError:  # the pool is gone
         scope.turn.ledger.drop(role)
         return None
+    found = mine(listed, scope.stamp(role), name=name) or _recorded_of_nobody(scope, listed, role)
     if found is None and (left_s := _window_left_s(scope, role)) > 0:
         return Wait("Deleting", "a member whose create was not answered may still come", left_s)
     if found is None:
@@ -243,6 +249,12 @@ def _leave_pool(scope: MachineScope, pool: Record) -> Wait | None:
         return None
     _leave(scope, pool.id, found)
     return Wait("Deleting", f"member {found['id']} is leaving", BUSY_S)
+
+
+def _recorded_of_nobody(scope: MachineScope, listed: Sequence[Body], role: str) -> Body | None:
+    """Return the recorded member, adopted by its address, if its stamp belongs to no machine."""
+    member_id = scope.turn.ledger.id_of(role)
+    return dead_member([each for each in listed if each["id"] == member_id], role, siblings.owners(scope))
 
 
 def _window_left_s(scope: MachineScope, role: str) -> float:

@@ -141,7 +141,7 @@ def unstamp(simulator: Simulator, *, project: str | None = None) -> None:
     def change() -> None:
         for body in bodies(simulator):
             if project is None or project in (body.get("project_id"), body.get("tenant_id")):
-                _unstamp(body)
+                without_stamp(body)
 
     simulator.call(change)
 
@@ -153,7 +153,8 @@ def bodies(simulator: Simulator) -> Iterator[Json]:
             yield from simulator.cloud.table(service, kind).values()
 
 
-def _unstamp(body: Json) -> None:
+def without_stamp(body: Json) -> Json:
+    """Return a resource without a stamp of ours; it is changed."""
     if stamp := names.stamp_in(str(body.get("description") or "")):
         body["description"] = body["description"].removesuffix(f"[{stamp}]").rstrip()
     if isinstance(body.get("tags"), list):
@@ -161,3 +162,4 @@ def _unstamp(body: Json) -> None:
     for key in ("metadata", "volume_metadata"):
         if isinstance(body.get(key), dict):
             body[key].pop(names.VOLUME_STAMP_KEY, None)
+    return body

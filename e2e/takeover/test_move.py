@@ -1,6 +1,7 @@
-"""A cluster is moved by ``clusterctl move`` to another management cluster: nothing is built anew, and all goes with it.
+"""A cluster is moved by ``clusterctl move`` to another management cluster and back: nothing is built anew.
 
-The tests of this file follow one another on one cluster.
+The tests of this file follow one another on one cluster. On the real services a second one is beside it in the project,
+of the same name, in another namespace of the source, where it stays.
 """
 
 from __future__ import annotations
@@ -10,16 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from e2e.takeover.world import CLUSTER, NAMESPACE, RECORDED, World, is_known, world
+from e2e.takeover.cloud import CloudUnderTest
+from e2e.takeover.world import CLUSTER, NAMESPACE, RECORDED, SECOND_NAMESPACE, World, is_known, world
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def source(rigs_folder: Path) -> Iterator[World]:
+def source(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[World]:
     """Yield a management cluster with a cluster that is up."""
-    with world(rigs_folder, "move-source") as made:
+    with world(rigs_folder, "move-source", cloud) as made:
         made.install()
+        if cloud.has_second_cluster:
+            made.make_second_cluster()
         made.make_cluster()
         yield made
 
@@ -33,15 +37,31 @@ def ids(source: World) -> dict[str, set[str]]:
 @pytest.fixture(scope="module")
 def target(source: World, ids: dict[str, set[str]], rigs_folder: Path) -> Iterator[World]:
     """Yield another management cluster, to which the cluster was moved."""
-    with world(rigs_folder, "move-target", simulator=source.simulator) as made:
+    with world(rigs_folder, "move-target", source.cloud) as made:
         made.before = source.before
         made.install()
         assert ids
-        source.count_anew()
-        source.clusterctl("move", f"--namespace={NAMESPACE}", f"--to-kubeconfig={made.rig.kubeconfig}")
-        # What stands in for workload clusters dropped this one when the source's machines vanished.
-        made.rig.restart("workload")
+        with source.counted("move there"):
+            move(source, made)
         yield made
+
+
+@pytest.fixture(scope="module")
+def returned(source: World, target: World) -> World:
+    """Return the source after the cluster was moved back."""
+    with target.counted("move back"):
+        move(target, source)
+    return source
+
+
+def move(origin: World, destination: World) -> None:
+    """Move the cluster, and wait until everything of it is known where it came to."""
+    origin.clusterctl("move", f"--namespace={NAMESPACE}", f"--to-kubeconfig={destination.rig.kubeconfig}")
+    # What stands in for workload clusters dropped this one when the origin's machines vanished.
+    destination.rig.restart("workload")
+    destination.until("every object is known", lambda: all(map(is_known, destination.reconciled().values())))
+    destination.until_running(workers=1)
+    destination.stay_idle()
 
 
 def test_the_source_forgets_the_cluster_and_the_cloud_keeps_it(
@@ -52,11 +72,9 @@ def test_the_source_forgets_the_cluster_and_the_cloud_keeps_it(
 
 
 def test_the_target_knows_everything_and_builds_or_changes_nothing(target: World, ids: dict[str, set[str]]) -> None:
-    target.until("every object is known", lambda: all(map(is_known, target.reconciled().values())))
-    target.until_running(workers=1)
-
     assert target.writes() == []
     assert target.ids() == ids
+    assert target.changed_strangers() == []
 
 
 def test_what_the_target_knows_is_recorded_by_its_id(target: World, ids: dict[str, set[str]]) -> None:
@@ -69,8 +87,21 @@ def test_describe_shows_the_cluster_available(target: World) -> None:
     assert f"OpenStackCluster {NAMESPACE}/{CLUSTER}" in text
 
 
-def test_deletion_leaves_nothing(target: World) -> None:
-    target.objects.delete("clusters", CLUSTER)
+def test_moved_back_everything_is_known_again_and_nothing_is_built_or_changed(
+    returned: World, target: World, ids: dict[str, set[str]]
+) -> None:
+    assert target.reconciled() == {}
+    assert returned.writes() == []
+    assert returned.ids() == ids
+    assert returned.changed_strangers() == []
+    assert set().union(*(ids[kind] for kind in RECORDED)) <= returned.recorded()
 
-    target.until("everything is gone", target.is_gone)
-    assert target.made() == {}
+
+def test_deletion_leaves_nothing_of_the_first_cluster_and_all_of_the_second(returned: World) -> None:
+    with returned.counted("deletion after the moves"):
+        returned.objects.delete("clusters", CLUSTER)
+        returned.until("everything is gone", returned.is_gone)
+    returned.until("nothing is left in the cloud", lambda: not returned.made())
+    assert returned.changed_strangers() == []
+    if returned.cloud.has_second_cluster:
+        returned.until_running(workers=1, namespace=SECOND_NAMESPACE)

@@ -1,6 +1,7 @@
 """A cluster of the Go provider's is taken over: nothing is built anew, and everything goes when it is deleted.
 
-The tests of this file follow one another on one cluster.
+The tests of this file follow one another on one cluster. On the real services a second one is beside it in the project,
+of the same name, made by the Go provider as well, and known to another management cluster alone: nothing touches it.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import pytest
 
 from capo.local import installed
 from capo.local.testing import in_etcd
+from capo.simulator.testing import Inventory
 from capo.version import VERSION
 from e2e.takeover import go_provider
+from e2e.takeover.cloud import CloudUnderTest
 from e2e.takeover.world import CLUSTER, NAMESPACE, RECORDED, World, is_known, world
 
 pytestmark = [
@@ -33,10 +36,12 @@ OLD_KINDS = ("openstackmachines", "openstackmachinetemplates")
 
 
 @pytest.fixture(scope="module")
-def place(rigs_folder: Path) -> Iterator[World]:
+def place(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[World]:
     """Yield a management cluster whose cluster was made by the Go provider, which has just ended."""
-    with world(rigs_folder, "takeover") as made:
+    with world(rigs_folder, "takeover", cloud) as made:
         made.install(go_provider.VERSION)
+        if cloud.has_second_cluster:
+            made.make_second_cluster()
         made.make_cluster()
         hand_to_the_go_provider(made)
         yield made
@@ -48,6 +53,8 @@ def hand_to_the_go_provider(place: World) -> None:
     rig.stop(installed.MANAGER)
     go_provider.lead(rig)
     installed.start(rig)  # for conversion: it waits for the lease
+    if place.cloud.has_second_cluster:
+        place.forget_second_cluster()
     go_provider.install_definitions(rig, storage=go_provider.OLD)
     for path in place.ours():
         if path.split("/")[6] in OLD_KINDS:
@@ -56,7 +63,8 @@ def hand_to_the_go_provider(place: World) -> None:
     for path in place.ours():
         if path.split("/")[6] not in OLD_KINDS:
             go_provider.wait_stored_as(rig, path, path.split("/")[3])
-    go_provider.unstamp(place.simulator)
+    place.cloud.unstamp()
+    place.look_at_strangers_again()
     go_provider.end(rig)
     rig.stop(installed.MANAGER)
 
@@ -71,20 +79,20 @@ def ids(place: World) -> dict[str, set[str]]:
 def taken(place: World, ids: dict[str, set[str]]) -> World:
     """Return the management cluster after clusterctl upgraded it to this provider and all objects are known."""
     assert ids
-    place.count_anew()
-    installed.upgrade(place.clusterctl)
-    installed.start(place.rig)
-    place.until("every object is taken over", lambda: all(map(is_known, place.reconciled().values())))
+    with place.counted("takeover"):
+        installed.upgrade(place.clusterctl)
+        installed.start(place.rig)
+        place.until("every object is taken over", lambda: all(map(is_known, place.reconciled().values())))
     return place
 
 
-def described(place: World, kind: str) -> dict[str, str]:
+def described(made: Inventory, kind: str) -> dict[str, str]:
     """Return the descriptions of what was made of a kind, by name."""
-    return {body.get("name") or body["id"]: body.get("description") or "" for body in place.made()[kind].values()}
+    return {body.get("name") or body["id"]: body.get("description") or "" for body in made[kind].values()}
 
 
 def test_nothing_of_ours_is_left_in_the_cloud_or_in_kubernetes(place: World) -> None:
-    cloud = json.dumps(place.made(), default=str)
+    cloud = json.dumps([place.made(), place.strangers()], default=str)
     objects = json.dumps([{**o, "metadata": {**o["metadata"], "managedFields": []}} for o in place.ours().values()])
 
     assert "capo:" not in cloud
@@ -93,30 +101,31 @@ def test_nothing_of_ours_is_left_in_the_cloud_or_in_kubernetes(place: World) -> 
 
 
 def test_what_is_in_the_cloud_is_named_as_the_go_provider_names_it(place: World) -> None:
+    made = place.made()
     machine = {path.split("/")[-1] for path in place.ours() if "/openstackmachines/" in path}
     worker = next(name for name in machine if "-md-0-" in name)
     control_plane = next(name for name in machine if "control-plane" in name)
 
-    assert set(described(place, "network/networks")) == {f"k8s-clusterapi-cluster-{CRN}"}
-    assert described(place, "network/subnets") == {f"k8s-clusterapi-cluster-{CRN}": CREATED_BY}
-    assert described(place, "network/routers") == {f"k8s-clusterapi-cluster-{CRN}": CREATED_BY}
-    groups = {name: text for name, text in described(place, "network/security_groups").items() if name[:3] != "lb-"}
+    assert set(described(made, "network/networks")) == {f"k8s-clusterapi-cluster-{CRN}"}
+    assert described(made, "network/subnets") == {f"k8s-clusterapi-cluster-{CRN}": CREATED_BY}
+    assert described(made, "network/routers") == {f"k8s-clusterapi-cluster-{CRN}": CREATED_BY}
+    groups = {name: text for name, text in described(made, "network/security_groups").items() if name[:3] != "lb-"}
     assert groups == {  # those of balancers are Octavia's own
         f"k8s-cluster-{CRN}-secgroup-{role}": "Cluster API managed group"
         for role in ("controlplane", "worker", "bastion")
     }
-    assert described(place, "load-balancer/loadbalancers") == {BALANCER: CREATED_BY}
+    assert described(made, "load-balancer/loadbalancers") == {BALANCER: CREATED_BY}
     for kind in ("load-balancer/listeners", "load-balancer/pools", "load-balancer/healthmonitors"):
-        assert set(described(place, kind)) == {f"{BALANCER}-6443"}
-    assert set(described(place, "load-balancer/members")) == {f"{BALANCER}-6443-{control_plane}"}
-    assert set(described(place, "network/floatingips").values()) == {CREATED_BY}
-    assert set(described(place, "compute/servers")) == {worker, control_plane, f"{CLUSTER}-bastion"}
-    assert set(described(place, "volume/volumes")) == {f"{worker}-root", f"{worker}-data"}
-    assert set(described(place, "network/trunks")) == {f"{worker}-storage"}
+        assert set(described(made, kind)) == {f"{BALANCER}-6443"}
+    assert set(described(made, "load-balancer/members")) == {f"{BALANCER}-6443-{control_plane}"}
+    assert set(described(made, "network/floatingips").values()) == {CREATED_BY}
+    assert set(described(made, "compute/servers")) == {worker, control_plane, f"{CLUSTER}-bastion"}
+    assert set(described(made, "volume/volumes")) == {f"{worker}-root", f"{worker}-data"}
+    assert set(described(made, "network/trunks")) == {f"{worker}-storage"}
     names = {f"{worker}-0", f"{worker}-storage", f"{control_plane}-0", f"{CLUSTER}-bastion-0"}
-    assert names <= set(described(place, "network/ports"))
+    assert names <= set(described(made, "network/ports"))
     by_cluster = f"Created by cluster-api-provider-openstack cluster {CLUSTER}"
-    assert {described(place, "network/ports")[name] for name in names} == {by_cluster}
+    assert {described(made, "network/ports")[name] for name in names} == {by_cluster}
 
 
 def test_objects_are_stored_in_both_versions(place: World) -> None:
@@ -137,6 +146,9 @@ def test_everything_is_known_and_nothing_is_built_or_changed(taken: World, ids: 
     assert taken.writes() == []
     assert taken.ids() == ids
     taken.until_running(workers=1)
+    taken.stay_idle()
+    assert taken.writes() == []
+    assert taken.changed_strangers() == []
 
 
 def test_what_is_known_is_recorded_by_its_id(taken: World, ids: dict[str, set[str]]) -> None:
@@ -183,10 +195,11 @@ def test_an_edit_of_the_bastion_replaces_the_server_that_the_go_provider_made(
 
 
 def test_deletion_leaves_nothing(taken: World) -> None:
-    taken.objects.delete("clusters", CLUSTER)
-
-    taken.until("everything is gone", taken.is_gone)
-    assert taken.made() == {}
+    with taken.counted("deletion after the takeover"):
+        taken.objects.delete("clusters", CLUSTER)
+        taken.until("everything is gone", taken.is_gone)
+    taken.until("nothing is left in the cloud", lambda: not taken.made())
+    assert taken.changed_strangers() == []
 
 
 def test_the_inventory_says_which_version_is_installed(taken: World) -> None:

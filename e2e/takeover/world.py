@@ -1,31 +1,35 @@
-"""A rig with a cluster of real Cluster API managers on a simulated cloud, and what becomes of it."""
+"""A rig with a cluster of real Cluster API managers on a cloud, and what becomes of it."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from capo import names
 from capo.kube.kinds import OURS
-from capo.local import installed
+from capo.local import installed, manifests
 from capo.local.clusterctl import Clusterctl
-from capo.local.demo import clouds, story, watch
-from capo.local.demo.objects import Objects
+from capo.local.demo import story, watch
+from capo.local.demo.counting import by_service, is_write
+from capo.local.demo.objects import LIVING, Objects
 from capo.local.rig import Rig
 from capo.local.testing import session_folder
-from capo.simulator.simulator import Simulator
-from capo.simulator.testing import Inventory, inventory, more_than
+from capo.simulator.testing import Inventory, more_than
 from capo.version import VERSION
 from e2e.manager import wait_until
+from e2e.takeover.cloud import CloudUnderTest
 
 Json = dict[str, Any]
 
 NAMESPACE = "teams"
 CLUSTER = "shop"
-LIMIT_S = 300.0
+SECOND_NAMESPACE = "others"
+"""Where the second cluster of a cloud is. It has the first one's name, so its bastion and some of its ports do, too."""
 RECORDED = ("compute/servers", "volume/volumes", "network/trunks", "network/floatingips", "load-balancer/loadbalancers")
 """Kinds of which all that is made is recorded by its id."""
 WORKER_SPEC = {
@@ -35,6 +39,10 @@ WORKER_SPEC = {
     "ports": [{}, {"nameSuffix": "storage", "trunk": True}],
 }
 """What a worker has beside the default template: volumes, tags, a second port with a trunk."""
+VOLATILE = ("operating_status",)
+"""Fields of resources that change without a request of the provider."""
+COSTS: Final[list[str]] = []
+"""What parts of the tests cost, for the summary."""
 
 
 @dataclass
@@ -46,7 +54,7 @@ class World:
     """
 
     clusterctl: Clusterctl
-    simulator: Simulator
+    cloud: CloudUnderTest
     before: Inventory = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -56,50 +64,56 @@ class World:
     # -- Kubernetes -------------------------------------------------------------------------------------------------
 
     def install(self, version: str = VERSION) -> None:
-        """Have a version installed by clusterctl, its manager running, and a namespace for the cluster."""
+        """Have a version installed by clusterctl, its manager running, and namespaces for clusters."""
         self.clusterctl.prepare()
         self.clusterctl.prepare(version=version)
         installed.install(self.clusterctl, version)
         installed.start(self.rig)
-        self.rig.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}])
+        self.rig.apply([manifests.namespace(name) for name in (NAMESPACE, SECOND_NAMESPACE)])
 
-    def make_cluster(self) -> None:
+    def make_cluster(self, namespace: str = NAMESPACE) -> None:
         """Have a cluster with load balancer and bastion, one control plane machine and one worker Running."""
-        self.apply_cluster()
-        self.until_running(workers=1)
+        self.apply_cluster(namespace)
+        self.until_running(workers=1, namespace=namespace)
 
-    def apply_cluster(self) -> None:
+    def make_second_cluster(self) -> None:
+        """Create a cluster of the same name in the second namespace; it counts as having been there before."""
+        self.make_cluster(SECOND_NAMESPACE)
+        self.before = self.cloud.inventory()
+
+    def apply_cluster(self, namespace: str = NAMESPACE) -> None:
         """Apply that cluster."""
         variables = self.clusterctl.variables
-        manifests = self.clusterctl.cluster(CLUSTER, namespace=NAMESPACE, kubernetes=variables["KUBERNETES_VERSION"])
-        for obj in manifests:
+        wanted = self.clusterctl.cluster(CLUSTER, namespace=namespace, kubernetes=variables["KUBERNETES_VERSION"])
+        for obj in wanted:
             if obj["kind"] == "OpenStackMachineTemplate" and obj["metadata"]["name"].endswith("md-0"):
                 obj["spec"]["template"]["spec"] |= WORKER_SPEC
-        self.rig.apply(story.with_bastion(manifests, variables))
+        self.rig.apply(story.with_bastion(wanted, variables))
 
-    def until_running(self, *, workers: int) -> None:
+    def until_running(self, *, workers: int, namespace: str = NAMESPACE) -> None:
         """Wait until the machines are Running and the bastion is reachable."""
+        objects = Objects(self.rig.api, namespace)
 
         def lacks() -> str:
             self.rig.check()
-            seen = self.objects.look()
+            seen = objects.look()
             return watch.lacks_machines(seen, control_planes=1, workers=workers) or watch.lacks_bastion(seen, CLUSTER)
 
         self.until("the cluster is up", lambda: not lacks())
 
-    def until(self, what: str, reached: Any, *, limit_s: float = LIMIT_S) -> None:
+    def until(self, what: str, reached: Any) -> None:
         """Wait for something; what the objects say is in the error."""
         try:
-            wait_until(what, reached, limit_s=limit_s, every_s=0.5)
+            wait_until(what, reached, limit_s=self.cloud.limit_s, every_s=0.5)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{watch.why(self.objects.look())}") from error
 
-    def ours(self) -> dict[str, Json]:
+    def ours(self, namespace: str = NAMESPACE) -> dict[str, Json]:
         """Return every object of our kinds by its path, in the version that is stored."""
         found = {}
         for kind in OURS:
             base = f"/apis/{kind.group}/{kind.version}"
-            where = f"{base}/namespaces/{NAMESPACE}/{kind.plural}" if kind.is_namespaced else f"{base}/{kind.plural}"
+            where = f"{base}/namespaces/{namespace}/{kind.plural}" if kind.is_namespaced else f"{base}/{kind.plural}"
             for obj in self.rig.api.get(where)["items"]:
                 found[f"{where}/{obj['metadata']['name']}"] = obj
         return found
@@ -117,24 +131,69 @@ class World:
         """Tell whether the Cluster and all objects that had resources are gone."""
         return self.objects.find("clusters", CLUSTER) is None and not self.reconciled()
 
+    def forget_second_cluster(self) -> None:
+        """Delete the second cluster's objects and keep what is in the cloud; no manager of ours may be the leader."""
+        objects = Objects(self.rig.api, SECOND_NAMESPACE)
+        objects.delete("clusters", CLUSTER)
+
+        def is_forgotten() -> bool:
+            for path, obj in self.ours(SECOND_NAMESPACE).items():
+                if "deletionTimestamp" in obj["metadata"]:
+                    self.rig.api.patch(path, {"metadata": {"finalizers": None}})
+            return not any(objects.list(plural) for plural in LIVING)
+
+        self.until("the second cluster is forgotten", is_forgotten)
+
     # -- OpenStack --------------------------------------------------------------------------------------------------
 
     def made(self) -> Inventory:
         """Return what there is more in the cloud than before, by kind and id."""
-        return more_than(self.before, inventory(self.simulator))
+        return more_than(self.before, self.cloud.inventory())
 
     def ids(self) -> dict[str, set[str]]:
         """Return the ids of what was made, by kind."""
         return {kind: set(items) for kind, items in self.made().items()}
 
-    def count_anew(self) -> None:
-        """Forget the requests so far."""
-        self.simulator.call(self.simulator.cloud.counter.reset)
+    def look_at_strangers_again(self) -> None:
+        """Have what was there from the start count as it is now."""
+        self.before = self.strangers()
+
+    def strangers(self) -> Inventory:
+        """Return what was there from the start as it is now."""
+        now = self.cloud.inventory()
+        return {kind: {i: now[kind][i] for i in items if i in now.get(kind, {})} for kind, items in self.before.items()}
+
+    def changed_strangers(self) -> list[str]:
+        """Return what was there from the start and is gone or another now."""
+        now = self.strangers()
+        return [
+            f"{kind} {id_}: {_difference(body, now[kind].get(id_))}"
+            for kind, items in self.before.items()
+            for id_, body in items.items()
+            if _difference(body, now[kind].get(id_))
+        ]
+
+    def stay_idle(self) -> None:
+        """Wait for what the provider might do a while after it has found everything."""
+        time.sleep(self.cloud.idle_s)
 
     def writes(self) -> list[str]:
-        """Return what was asked of the cloud that changes something."""
-        calls = self.simulator.call(lambda: list(self.simulator.cloud.counter.calls))
-        return [f"{call.method} {call.path}" for call in calls if call.write_number]
+        """Return the provider's requests since they were counted anew that change something."""
+        sent = self.cloud.requests().elements()
+        return [f"{request} of {service}" for service, request in sent if is_write(service, request)]
+
+    @contextlib.contextmanager
+    def counted(self, what: str) -> Iterator[None]:
+        """Count requests anew, and note for the summary what a block took and how many requests were sent in it."""
+        self.cloud.count_anew()
+        began_s = time.monotonic()
+        yield
+        took_s, tally = time.monotonic() - began_s, self.cloud.requests()
+        services = ", ".join(f"{service} {count}" for service, count in by_service(tally).items())
+        COSTS.append(
+            f"{what} ({self.cloud.name}): {took_s:.0f} s, {tally.total()} requests ({services}), "
+            f"{len(self.writes())} of them writes"
+        )
 
 
 def is_known(obj: Json) -> bool:
@@ -147,19 +206,35 @@ def is_known(obj: Json) -> bool:
     return is_ours and is_ready
 
 
+def _difference(before: Json, now: Json | None) -> str:
+    """Return the fields that differ, empty when none does."""
+    if now is None:
+        return "is gone"
+    old, new = _comparable(before), _comparable(now)
+    fields = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+    return ", ".join(f"{name}: {old.get(name)} -> {new.get(name)}" for name in fields)
+
+
+def _comparable(value: Any) -> Any:
+    """Return a value without volatile fields, and with its lists in one order: services answer them in any."""
+    if isinstance(value, dict):
+        return {name: _comparable(each) for name, each in value.items() if name not in VOLATILE}
+    if isinstance(value, list):
+        return sorted((_comparable(each) for each in value), key=lambda each: json.dumps(each, sort_keys=True))
+    return value
+
+
 @contextlib.contextmanager
-def world(rigs_folder: Path, name: str, *, simulator: Simulator | None = None) -> Iterator[World]:
-    """Yield a rig that is up, with clusterctl and a cloud.
+def world(rigs_folder: Path, name: str, cloud: CloudUnderTest) -> Iterator[World]:
+    """Yield a rig that is up, with clusterctl.
 
     Args:
         rigs_folder: where rigs of tests are.
         name: of the rig.
-        simulator: a cloud that is there already.
+        cloud: where its clusters are.
     """
     rig = Rig(session_folder(rigs_folder, name), say=print)
     with contextlib.ExitStack() as stack:
-        cloud = simulator or stack.enter_context(Simulator.start())
         stack.callback(rig.down, wipe=True)
         rig.up()
-        site = clouds.simulated(cloud.clouds_yaml, cloud.url)
-        yield World(Clusterctl(rig, rig.layout.root / "clusterctl", site.variables), cloud, inventory(cloud))
+        yield World(Clusterctl(rig, rig.layout.root / "clusterctl", cloud.variables), cloud, cloud.inventory())

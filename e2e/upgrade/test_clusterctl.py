@@ -14,6 +14,8 @@ import pytest
 from capo.local import clusterctl as ctl
 from capo.local import installed
 from capo.local.testing import in_etcd
+from e2e.contract import targets
+from e2e.takeover.cloud import SimulatedCloud, running
 from e2e.takeover.world import CLUSTER, NAMESPACE, World, is_known, world
 from e2e.upgrade.installation import Installation, Version
 from e2e.upgrade.world import duplicates
@@ -30,7 +32,7 @@ NEXT: Final = "1.0.99"
 def place(rigs_folder: Path, installations: dict[Version, Installation]) -> Iterator[World]:
     """A management cluster with the released version."""
     released = installations["released"]
-    with world(rigs_folder, "upgrade") as made:
+    with running(targets.SIMULATOR) as cloud, world(rigs_folder, "upgrade", cloud) as made:
         made.clusterctl.prepare()
         made.clusterctl.prepare(version=NEXT)
         released.lay_out_release(made.clusterctl.repository)
@@ -42,7 +44,9 @@ def place(rigs_folder: Path, installations: dict[Version, Installation]) -> Iter
 
 def deletions(place: World) -> list[str]:
     """Return the requests since the last count that deleted something in the cloud."""
-    calls = place.simulator.call(lambda: list(place.simulator.cloud.counter.calls))
+    assert isinstance(place.cloud, SimulatedCloud)
+    simulator = place.cloud.simulator
+    calls = simulator.call(lambda: list(simulator.cloud.counter.calls))
     return [f"{call.method} {call.path}" for call in calls if call.deleted]
 
 

@@ -159,10 +159,10 @@ def test_the_member_of_a_machine_that_is_no_more_leaves_with_the_next_one_that_j
 
 
 def tagged(*owners: str) -> list[dict[str, Any]]:
-    return [{"id": owner, "tags": [f"capo:{owner}:member-6443"]} for owner in owners]
+    return [{"id": owner, "address": f"at {owner}", "tags": [f"capo:{owner}:member-6443"]} for owner in owners]
 
 
-ME, OTHER, DEAD = "a" * 13, "b" * 13, "c" * 13
+ME, OTHER, DEAD, HOME = "a" * 13, "b" * 13, "c" * 13, "d" * 13
 
 
 @pytest.mark.parametrize(
@@ -172,10 +172,11 @@ ME, OTHER, DEAD = "a" * 13, "b" * 13, "c" * 13
         pytest.param(tagged(ME, DEAD), {ME, OTHER}, DEAD, id="one whose machine is gone"),
         pytest.param(tagged(ME, DEAD), None, None, id="an owner id is not known, so nobody can tell"),
         pytest.param([{"id": "x", "tags": []}], {ME}, None, id="no stamp: not ours"),
+        pytest.param(tagged(HOME), {ME, OTHER}, None, id="at the address of a living machine"),
         pytest.param([{"id": "x", "tags": [f"capo:{DEAD}:member-1"]}], {ME}, None, id="of another port"),
     ],
 )
 def test_a_member_is_dead_when_its_stamp_belongs_to_no_machine(listed: Any, owners: Any, dead: str | None) -> None:
-    found = members.dead_member(listed, "member-6443", owners)
+    found = members.dead_member(listed, "member-6443", owners, living_at={f"at {HOME}"})
 
     assert (found["id"] if found else None) == dead

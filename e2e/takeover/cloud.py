@@ -1,0 +1,193 @@
+"""The clouds of these tests: the simulator, and a project of its own on the real services of ``e2e/openstack-lab``."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Protocol
+
+from capo import names
+from capo.local.demo import clouds
+from capo.local.demo.counting import LogCounter, Tally
+from capo.local.demo.inventory import LISTINGS, entries
+from capo.local.demo.openstack import CloudError, OpenStack
+from capo.openstack import kinds
+from capo.openstack.cloud import Cloud
+from capo.openstack.kinds import KINDS, NOVA, ResourceKind
+from capo.simulator.simulator import Simulator
+from capo.simulator.testing import Inventory, inventory, without_default_groups
+from e2e.contract import sweep, targets, tenancy
+from e2e.contract.wire import Wire
+from e2e.crash.ground import KEY_PAIR, PUBLIC_KEY
+from e2e.manager import wait_until
+from e2e.takeover import go_provider
+
+Json = dict[str, Any]
+
+
+class CloudUnderTest(Protocol):
+    """A cloud in which nobody else is, or a project of one.
+
+    Args:
+        limit_s: how long a cluster may take.
+        idle_s: how long it is watched whether something is done to a cluster that is up.
+        has_second_cluster: a second cluster is beside the one that is taken over or moved.
+        variables: of the cluster template.
+    """
+
+    name: str
+    limit_s: float
+    idle_s: float
+    has_second_cluster: bool
+    variables: Mapping[str, str]
+
+    def inventory(self) -> Inventory:
+        """Return every resource by kind and id, the default security group with its rules left out."""
+
+    def unstamp(self) -> None:
+        """Remove our stamps from every resource."""
+
+    def count_anew(self) -> None:
+        """Forget the requests so far."""
+
+    def requests(self) -> Tally:
+        """Return the provider's requests since then."""
+
+
+class SimulatedCloud:
+    """The simulator."""
+
+    name = targets.SIMULATOR
+    limit_s = 300.0
+    idle_s = 0.0
+    has_second_cluster = False
+
+    def __init__(self, simulator: Simulator) -> None:
+        self.simulator = simulator
+        self.variables: Mapping[str, str] = clouds.simulated(simulator.clouds_yaml, simulator.url).variables
+
+    def inventory(self) -> Inventory:
+        """Return every resource."""
+        return inventory(self.simulator)
+
+    def unstamp(self) -> None:
+        """Remove our stamps."""
+        go_provider.unstamp(self.simulator)
+
+    def count_anew(self) -> None:
+        """Forget the requests so far."""
+        self.simulator.call(self.simulator.cloud.counter.reset)
+
+    def requests(self) -> Tally:
+        """Return the requests since then."""
+        calls = self.simulator.call(lambda: list(self.simulator.cloud.counter.calls))
+        return Counter((call.service, f"{call.method} {call.path}") for call in calls)
+
+
+class RealCloud:
+    """A project on the real services. No other provider may use them meanwhile: requests are counted by user agent."""
+
+    name = targets.LAB
+    limit_s = 900.0
+    idle_s = 90.0
+    has_second_cluster = True
+
+    def __init__(self, tenant: tenancy.Tenant) -> None:
+        self._tenant = tenant
+        # Its user agent is not the provider's, so looking is not counted.
+        self._reader = OpenStack(tenant.entry)
+        self._counter = LogCounter(targets.lab_folder() / "log", clouds.PROVIDER_AGENT)
+        self._forgotten: Tally = Counter()
+        self.variables: Mapping[str, str] = clouds.variables(self._reader, tenant.entry)
+
+    def inventory(self) -> Inventory:
+        """Return every resource."""
+        found: Inventory = {}
+        for listing in LISTINGS:
+            bodies = [body.get("keypair", body) for body in entries(self._reader, listing)]
+            found[f"{listing.service}/{listing.key}"] = {body.get("id") or body["name"]: body for body in bodies}
+        members = [body for pool_id in found["load-balancer/pools"] for body in self._members(pool_id)]
+        found["load-balancer/members"] = {body["id"]: body for body in members}
+        return without_default_groups(found)
+
+    def _members(self, pool_id: str) -> list[Json]:
+        try:
+            return list(self._reader.list("load-balancer", f"/lbaas/pools/{pool_id}/members", "members"))
+        except CloudError as error:
+            if ": 404 " in str(error):  # the pool was deleted after it had been listed
+                return []
+            raise
+
+    def unstamp(self) -> None:
+        """Remove our stamps."""
+        for kind in KINDS.values():
+            for body in self._listed(kind):
+                if kind.stamp_of(body):
+                    self._remove_stamp(kind, body)
+        for pool in self._listed(kinds.POOL):
+            for member in self._members(pool["id"]):
+                wait_until("no load balancer is being changed", self._balancers_are_active)
+                path, tags = (
+                    f"/lbaas/pools/{pool['id']}/members/{member['id']}",
+                    go_provider.without_stamp(member)["tags"],
+                )
+                self._tenant.cloud.put("load-balancer", path, json={"member": {"tags": tags}})
+
+    def _listed(self, kind: ResourceKind) -> list[Json]:
+        params = kind.list_params(self._tenant.project_id)
+        found: list[Json] = self._tenant.cloud.list_all(
+            kind.service, kind.list_path, kind.key, params=params, microversion=kind.microversion
+        )
+        return found
+
+    def _remove_stamp(self, kind: ResourceKind, body: Json) -> None:
+        cloud, path = self._tenant.cloud, kind.path(body["id"])
+        if kind.stamp_place == kinds.METADATA:
+            cloud.delete(kind.service, f"{path}/metadata/{names.VOLUME_STAMP_KEY}", microversion=kind.microversion)
+        elif kind is kinds.SERVER:
+            tags = go_provider.without_stamp(body)["tags"]
+            cloud.put(kind.service, f"{path}/tags", json={"tags": tags}, microversion=kind.microversion)
+        else:
+            if kind.service == "load-balancer":
+                wait_until("no load balancer is being changed", self._balancers_are_active)
+            change = {kind.stamp_place: go_provider.without_stamp(body)[kind.stamp_place]}
+            cloud.put(kind.service, path, json={kind.body_key: change})
+
+    def _balancers_are_active(self) -> bool:
+        return {body["provisioning_status"] for body in self._listed(kinds.LOAD_BALANCER)} <= {"ACTIVE"}
+
+    def count_anew(self) -> None:
+        """Forget the requests so far."""
+        self._forgotten = self._counter.tally()
+
+    def requests(self) -> Tally:
+        """Return the requests since then."""
+        return self._counter.tally() - self._forgotten
+
+
+@contextlib.contextmanager
+def running(name: str) -> Iterator[CloudUnderTest]:
+    """Yield a cloud; nothing is left of a project on the real services."""
+    if name == targets.SIMULATOR:
+        with Simulator.start() as simulator:
+            yield SimulatedCloud(simulator)
+        return
+    with targets.running(name) as target:
+        admin = tenancy.cloud_of(Wire(target.auth_url, []), tenancy.credentials_of(target.admin))
+        with _tenant(target, admin) as tenant:
+            yield RealCloud(tenant)
+
+
+@contextlib.contextmanager
+def _tenant(target: targets.Target, admin: Cloud) -> Iterator[tenancy.Tenant]:
+    """Yield a project with one user who has a key pair."""
+    tenant = tenancy.make(Wire(target.auth_url, []), target, admin, f"takeover-{secrets.token_hex(3)}")
+    try:
+        key: Final = {"name": KEY_PAIR, "public_key": PUBLIC_KEY, "type": "ssh"}
+        tenant.cloud.post("compute", "/os-keypairs", json={"keypair": key}, microversion=NOVA)
+        yield tenant
+    finally:
+        sweep.empty(tenant.cloud, admin, tenant.project_id, every_s=target.every_s)
+        tenancy.remove(admin, tenant)
