@@ -243,13 +243,13 @@ def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Re
     note = f"allowed CIDRs of another IP version than the VIP: {', '.join(allowed.dropped)}" if allowed.dropped else ""
     wanted = tuple(_listeners(scope, spec, found.get("provider"), allowed.cidrs))
     is_complete = scope.known_load_balancer is not None and _are_listed(scope, found)
+    _tidy(scope, is_complete=is_complete)
     if is_complete and scope.is_unchanged(scope.balancers, wanted):
         return Done(note)
     if spec.allowed_cidrs and is_enforced and _bastion_addresses(scope) is None:
         # Without them it would be cut off from the API server until they are known.
         return Wait(BUILDING, "waiting for the addresses of the bastion, which are among the allowed CIDRs")
     if is_complete and scope.is_unchanged(scope.balancers, wanted, max_age_s=float("inf")):
-        _tidy(scope)
         children.look_anew(scope)
     scope.balancers.forget(scope.uid)  # an edit that is taken back before its change is through must be noticed
     step = _converge(scope, found, wanted)
@@ -259,16 +259,20 @@ def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Re
     return _meanwhile(scope, step) if is_complete else step
 
 
-def _tidy(scope: ClusterScope) -> None:
-    """Delete the VIP port of a create that was refused before this one; it holds up nothing if that fails."""
+def _tidy(scope: ClusterScope, *, is_complete: bool) -> None:
+    """Delete the VIP port of a create that was refused before this one, once it is old enough; nothing waits for it."""
     if scope.found.vip_network is None or not scope.was_refused(scope.uid):
+        return
+    scope.found.look_again_s = vip_ports.YOUNG_S
+    if not is_complete or scope.was_refused(scope.uid, within_s=vip_ports.YOUNG_S):
         return
     try:
         young = vip_ports.delete(scope, vip_ports.left_behind(scope, scope.found.vip_network[0].id))
     except CapoError:
-        return  # the next resync tries again
+        return
     if young is None:
         scope.refusals.forget(scope.uid)
+        scope.found.look_again_s = None
 
 
 def _converge(scope: ClusterScope, found: Resource, wanted: Sequence[WantedListener]) -> Outcome | None:

@@ -44,6 +44,7 @@ class Found:
         vip_network: network and subnet of the VIP.
         allowed_cidrs: CIDRs of every listener; empty admits everyone.
         not_enforced: the spec restricts who may connect, and the load balancer's provider cannot; else None.
+        look_again_s: when something of the load balancer has to be looked at again although its step is done.
         floating_ip: address of the endpoint's floating IP, None without one.
         endpoint: the endpoint to write down.
         failure_domains: ``status.failureDomains``.
@@ -59,6 +60,7 @@ class Found:
     vip_network: tuple[NetworkStatus, tuple[Subnet, ...]] | None = None
     allowed_cidrs: tuple[str, ...] = ()
     not_enforced: InvalidSpecError | None = None
+    look_again_s: float | None = None
     floating_ip: str | None = None
     endpoint: Endpoint | None = None
     failure_domains: list[dict[str, Any]] | None = None
@@ -243,9 +245,9 @@ class ClusterScope:
         """Note that Octavia refused children: with their load balancer of an object or in a region, or a monitor."""
         self.refusals.note(of, wanted=True, now_s=self.turn.started_s)
 
-    def was_refused(self, of: str) -> bool:
-        """Tell whether that was noted within the last day by this process."""
-        return self.refusals.is_fresh(of, wanted=True, now_s=self.turn.started_s, max_age_s=FORGOTTEN_S)
+    def was_refused(self, of: str, *, within_s: float = FORGOTTEN_S) -> bool:
+        """Tell whether that was noted lately by this process."""
+        return self.refusals.is_fresh(of, wanted=True, now_s=self.turn.started_s, max_age_s=within_s)
 
     def tell(self, reason: str, text: str, *, severity: str = "Normal") -> None:
         """Emit an Event on the object."""

@@ -108,7 +108,7 @@ class ClusterSubject(IdentifiedSubject):
             spec_step=api_endpoint.CONDITION,
             conditions=[*shown, pausing.NOT_PAUSED],
             dropped=[*dropped, *unique],
-            after_s=SOON_S if status.has_bastion_moved(found, cluster, results) else None,
+            after_s=SOON_S if status.has_bastion_moved(found, cluster, results) else found.look_again_s,
         )
 
 

@@ -74,14 +74,13 @@ def test_the_provider_of_the_spec_wins_and_takes_one_call(world: World, provider
     assert (posts(world, "loadbalancers"), posts(world, "listeners")) == (1, 0)
 
 
-def test_the_vip_port_of_a_refused_create_goes_at_the_next_resync(world: World) -> None:
+def test_the_vip_port_of_a_refused_create_goes_after_a_minute(world: World) -> None:
     world.use_ovn()
-    world.up(**MANAGED, **BALANCER)
+    world.up(**MANAGED, **BALANCER, for_s=40)
     assert len(vip_ports(world)) == 2
+    assert world.is_ready()
 
-    world.settle(for_s=RESYNC_S)
-    world.resync()
-    world.settle(for_s=60)
+    world.settle(for_s=120)
 
     assert [p["id"] for p in vip_ports(world)] == [world.one("loadbalancers")["vip_port_id"]]
     assert world.is_ready()
