@@ -79,7 +79,7 @@ class Reason(StrEnum):
     """Ours: condition was written through v1beta1 without a reason."""
 
     OPENSTACK_AUTHENTICATION_FAILED = "OpenStackAuthenticationFailed"
-    """Credentials could not be found, or Keystone refused them."""
+    """Credentials could not be found, may not be used, or Keystone refused them; an outage is an OpenStackError."""
     OPENSTACK_ERROR = "OpenStackError"
     """A request to OpenStack failed; the message begins with the error's own name."""
 
