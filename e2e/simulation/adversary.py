@@ -159,6 +159,17 @@ def _quota(story: Story, wanted: Json) -> None:
     story.refuse_balancers(wanted["for_s"])
 
 
+def _dns_values(source: random.Random, shape: Shape) -> Json | None:
+    if "host" not in (shape.cluster or {}).get("controlPlaneEndpoint", {}):
+        return None
+    return {"for_s": round(_span(source), 1), "gives_up_s": source.choice((0.0, 5.0, 40.0))}
+
+
+@feature("dns-away", _drawn("dns-away", _dns_values))
+def _dns_away(story: Story, wanted: Json) -> None:
+    story.break_dns(**wanted)
+
+
 # -- processes --------------------------------------------------------------------------------------------------------
 
 

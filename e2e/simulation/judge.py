@@ -64,7 +64,14 @@ def _not_in_force(story: Story, lineage: Lineage, obj: Object) -> str | None:
     zones = status.get("failureDomains") or []
     if any(bool(zone.get("controlPlane")) != wants_zones for zone in zones):
         return f"controlPlaneOmitAvailabilityZone is not in force: {zones}"
-    return _bastion(story, lineage, spec) or _load_balancer(story, lineage, spec)
+    return _endpoint(story, spec) or _bastion(story, lineage, spec) or _load_balancer(story, lineage, spec)
+
+
+def _endpoint(story: Story, spec: Object) -> str | None:
+    given = (story.plan.shape.cluster or {}).get("controlPlaneEndpoint", {})
+    found = spec.get("controlPlaneEndpoint") or {}
+    is_kept = found.items() >= given.items() and found.keys() == {"host", "port"}
+    return None if is_kept else f"the endpoint is {found}, given was {given}"
 
 
 def _bastion(story: Story, lineage: Lineage, spec: Object) -> str | None:

@@ -123,7 +123,8 @@ Draw = Callable[[random.Random, Shape], Operation | None]
 def draw(seed: str, features: Mapping[str, Draw]) -> Plan:
     """Return the plan of a seed, with operations of some of these features."""
     source = random.Random(f"plan {seed}")
-    shape = dataclasses.replace(_shape(source), octavia=_octavia(seed))
+    shape = _with_endpoint(_shape(source), random.Random(f"endpoint {seed}"))
+    shape = dataclasses.replace(shape, octavia=_octavia(seed))
     chosen = source.sample(sorted(features), k=min(len(features), source.choice((1, 1, 2, 2, 3, 4))))
     operations: list[Operation] = []
     for _ in range(source.choice((1, 2, 2, 3, 4, 6)) if chosen else 0):
@@ -160,6 +161,15 @@ def _shape(source: random.Random) -> Shape:
 def _octavia(seed: str) -> str:
     # Out of a stream of its own, so that the rest of a seed is what it was before OVN was simulated.
     return "ovn" if random.Random(f"octavia {seed}").random() < 0.25 else "amphora"
+
+
+def _with_endpoint(shape: Shape, source: random.Random) -> Shape:
+    """Return a shape in which clusters have an endpoint, or a part of one; its own source moves no other draw."""
+    if shape.cluster is None or source.random() < 0.7:
+        return shape
+    name = {"host": "api.example.org"}
+    given = source.choice((name, {**name, "port": 443}, {"port": 8443}))
+    return dataclasses.replace(shape, cluster={**shape.cluster, "controlPlaneEndpoint": given})
 
 
 def _server(source: random.Random) -> Json:

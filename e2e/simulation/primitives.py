@@ -31,6 +31,7 @@ class _Now:
 
     scheduler: Scheduler | None = None
     entropy: random.Random = random.Random(0)
+    dns_gives_up_s: float | None = None
 
 
 def scheduler() -> Scheduler:
@@ -43,6 +44,7 @@ def begin(new: Scheduler, seed: str) -> None:
     """Simulate from now on: clocks, random numbers and threads are those of this scheduler."""
     _Now.scheduler = new
     _Now.entropy = random.Random(f"entropy {seed}")
+    _Now.dns_gives_up_s = None
     random.seed(f"program {seed}")
 
 
@@ -71,7 +73,15 @@ def _monotonic_ns() -> int:
     return int(_monotonic() * 1e9)
 
 
+def set_dns(gives_up_s: float | None) -> None:
+    """Have lookups of names give up after so many seconds; None: DNS answers at once that no name exists."""
+    _Now.dns_gives_up_s = gives_up_s
+
+
 def _no_names(host: object, *_: object, **__: object) -> NoReturn:
+    if _Now.dns_gives_up_s is not None:
+        _sleep(_Now.dns_gives_up_s)
+        raise socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution")
     raise socket.gaierror(socket.EAI_NONAME, f"{host!r} is not known")
 
 

@@ -20,7 +20,7 @@ from capo.kube.kinds import (
     Kind,
 )
 from capo.simulator import octavia
-from e2e.simulation import adversary, judge, objects, places
+from e2e.simulation import adversary, judge, objects, places, primitives
 from e2e.simulation.apiclient import Endpoint, Line, Written
 from e2e.simulation.network import Disturbance, Sent
 from e2e.simulation.objects import NAMESPACE
@@ -292,6 +292,11 @@ class Story:
         from capo.simulator import nova_servers
 
         nova_servers.set_cell(self.simulation.cloud, {"down": is_down})
+
+    def break_dns(self, for_s: float, gives_up_s: float) -> None:
+        """Have DNS answer nothing for a while, each lookup after some time."""
+        primitives.set_dns(gives_up_s)
+        self.take_back(for_s, lambda: primitives.set_dns(None))
 
     def kill(self, down_s: float) -> None:
         """Kill the manager; it is started again after a while."""
