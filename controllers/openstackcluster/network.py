@@ -16,7 +16,7 @@ from capo.controllers.openstackcluster.changes import doubting, tagged
 from capo.controllers.openstackcluster.roles import NETWORK, SUBNET
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create, Done, NotNeeded, Outcome
-from capo.errors import ConflictError, InvalidSpecError
+from capo.errors import CapoError, ConflictError, InvalidSpecError
 from capo.openstack import network, subnet
 from capo.openstack.network import WantedNetwork
 from capo.openstack.subnet import WantedSubnet
@@ -37,7 +37,12 @@ def _external_network(scope: ClusterScope) -> NetworkStatus | None:
     known = scope.cluster.status.external_network
     if known is not None and scope.is_settled(CONDITION):
         return known  # that there is none may change at any time, and is looked at in each pass
-    found = network.external(scope.cloud, spec.external_network)
+    try:
+        found = network.external(scope.cloud, spec.external_network)
+    except CapoError:
+        if scope.is_settled(CONDITION) and scope.cluster.status.initialization:
+            return None  # a cluster that lives without one goes on so when the look fails, or shows several
+        raise
     return status.network(found) if found else None
 
 

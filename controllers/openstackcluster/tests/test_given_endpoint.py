@@ -122,6 +122,27 @@ def test_a_cluster_whose_vip_became_the_endpoint_gets_no_floating_ip_when_an_ext
     assert "floatingips" not in world.made()
 
 
+@pytest.mark.parametrize("what", ["several", "an outage"])
+def test_a_cluster_that_lives_without_external_network_goes_on_whatever_is_seen_later(world: World, what: str) -> None:
+    network = world.network()
+    world.show_external(is_visible=False)
+    server = {"enableFloatingIP": False, "fixedIP": "10.9.0.9"}
+    world.up(network={"id": network["id"]}, apiServer=server)
+    assert world.is_ready(), world.message("Ready")
+
+    if what == "several":
+        world.show_external(is_visible=True)
+        more = {"name": "more", "router:external": True}
+        world.admin().make("/network/v2.0/networks", "network", **more)
+    else:
+        world.fault(match={"service": "network"}, effect={"status": 503})
+    world.resync()
+    world.settle(for_s=60)
+
+    assert world.is_ready(), world.message("Ready")
+    assert "externalNetwork" not in world.status()
+
+
 def test_a_floating_ip_that_is_there_serves_when_the_external_network_is_not_seen_any_more(world: World) -> None:
     world.up(**MANAGED, **BALANCER)
     before = endpoint(world), world.status()["apiServerManagedLoadBalancer"]["ip"]
