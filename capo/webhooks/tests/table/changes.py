@@ -17,6 +17,7 @@ ALWAYS: Final = (ADD, CHANGE, REMOVE)
 MAY: Final[dict[str, dict[str, dict[str, tuple[str, ...]]]]] = {
     "OpenStackCluster": {
         "spec": {
+            "apiServer": ALWAYS,  # of which the table sets enableFloatingIP alone
             "bastion": ALWAYS,
             "controlPlaneAvailabilityZones": ALWAYS,
             "controlPlaneEndpoint": (ADD,),
@@ -25,7 +26,7 @@ MAY: Final[dict[str, dict[str, dict[str, tuple[str, ...]]]]] = {
             "managedSecurityGroups": (ADD, CHANGE),
             "primarySubnet": ALWAYS,
         },
-        "spec.apiServer": {},
+        "spec.apiServer": {"enableFloatingIP": ALWAYS},
         "spec.apiServer.managedLoadBalancer": {"allowedCIDRs": ALWAYS, "monitor": ALWAYS},
         "spec.managedSecurityGroups": {
             "allowAllInClusterTraffic": ALWAYS,
@@ -60,6 +61,8 @@ OTHERWISE: Final = {
     "OpenStackServer": "a server is never changed: make a new OpenStackServer",
 }
 ONCE: Final = "it can be set once, while it is not set and enableFloatingIP is false"
+UNTIL_HOST: Final = "it may change until controlPlaneEndpoint has a host"
+"""Of ``enableFloatingIP``, which the table changes in a cluster without endpoint alone."""
 ADVICE: Final = {
     "spec.apiServer.fixedIP": ONCE,
     "spec.apiServer.floatingIP": "it may change only to the address that the load balancer has in status",
