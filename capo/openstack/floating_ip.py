@@ -47,6 +47,13 @@ def get(cloud: Cloud, floating_ip_id: str) -> Body:
     return body
 
 
+def of_address(cloud: Cloud, address: str) -> Body | None:
+    """Return the project's floating IP with an address as it is now; None without one."""
+    params = {"floating_ip_address": address, "project_id": cloud.project_id}
+    found = cloud.list_all("network", "/floatingips", "floatingips", params=params)
+    return next((body for body in found if body["floating_ip_address"] == address), None)
+
+
 def associate(cloud: Cloud, floating_ip_id: str, *, port_id: str, fixed_ip: str | None = None) -> Body:
     """Have a floating IP lead to a port, wherever it led to before; return it."""
     target = {"port_id": port_id, **({"fixed_ip_address": fixed_ip} if fixed_ip else {})}

@@ -77,6 +77,16 @@ def in_network(cloud: Cloud, network_id: str) -> Listing:
     return cloud.listing("network", "/ports", "ports", params=params)
 
 
+def get(cloud: Cloud, port_id: str) -> Body:
+    """Return a port as it is now.
+
+    Raises:
+        NotFoundError: it does not exist.
+    """
+    body: Body = cloud.get("network", f"/ports/{port_id}")["port"]
+    return body
+
+
 def update(cloud: Cloud, port_id: str, changes: Mapping[str, Any]) -> Body:
     """Change fields of a port; return it."""
     port: Body = cloud.put("network", f"/ports/{port_id}", json={"port": dict(changes)})["port"]

@@ -5,6 +5,7 @@ Source: behaviour reference, cluster.md 5.1; which row of the table holds is dec
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from typing import Final, assert_never
 
@@ -12,8 +13,11 @@ from capo.controllers.openstackcluster import dns, endpoint, floating_ips
 from capo.controllers.openstackcluster.endpoint import Way
 from capo.controllers.openstackcluster.floating_ips import Wish
 from capo.controllers.openstackcluster.roles import API_FLOATING_IP
-from capo.controllers.openstackcluster.scope import ClusterScope
+from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
+from capo.errors import CapoError
+
+log = logging.getLogger(__name__)
 
 CONDITION: Final = "APIEndpointReady"
 LOOKED_FOR_S: Final = 60.0
@@ -135,8 +139,30 @@ def _await_external_network(scope: ClusterScope) -> Wait:
 
 
 def remove_endpoint(scope: ClusterScope) -> Outcome:
-    """Have no floating IP of ours left but those that the user claims; these lead to nothing once their port goes."""
+    """Have no floating IP of ours left but those that the user claims; these lead to nothing any more."""
     for body in scope.owned("floating_ip"):
         if not floating_ips.is_kept(scope, body):
             floating_ips.release(scope, body)
+    for body in _at_load_balancer(scope):
+        _detach(scope, body)
     return NotNeeded()
+
+
+def _at_load_balancer(scope: ClusterScope) -> list[Resource]:
+    """Return the floating IPs that lead to a load balancer of ours, as far as Octavia shows it."""
+    if not scope.turn.ledger.of_kind("load_balancer"):
+        return []
+    try:
+        balancers = scope.owned("load_balancer")
+    except CapoError:
+        return []  # the step that deletes it reports that
+    return [found for body in balancers for found in floating_ips.at_port(scope, body["vip_port_id"])]
+
+
+def _detach(scope: ClusterScope, body: Resource) -> None:
+    """Have a floating IP lead to nothing: as long as it leads to the VIP, the router cannot be disconnected."""
+    try:
+        floating_ips.dissociate(scope, body)
+    except CapoError as error:
+        # It is not worth a wait: it leads to nothing once the load balancer is gone.
+        log.info("Floating IP stays associated", extra={"id": body["id"], "err": error.sentence})

@@ -16,6 +16,7 @@ ROUTER_INTERFACES: Final = (
     "network:router_interface_distributed",
     "network:ha_router_replicated_interface",
 )
+_NEXT_STEPS: Final = {"floating IP": "Delete what the floating IP leads to, or dissociate it."}
 _OF_NETWORK: Final = ("network:dhcp", "network:distributed", "network:router_centralized_snat")
 """Neutron's own ports, which go with the network or the router."""
 
@@ -38,7 +39,12 @@ def error(what: str, blockers: Sequence[Resource], describe: str, refusal: Confl
     more = len(blockers) - len(named)
     listed = "; ".join(named) + (f"; and {more} more" if more else "")
     in_use = f"still in use by {listed}" if listed else "still in use"
-    return BlockedError(f"{in_use}: {refusal.message}", resource=what, request_id=refusal.request_id)
+    return BlockedError(
+        f"{in_use}: {refusal.message}",
+        resource=what,
+        request_id=refusal.request_id,
+        next_step=_NEXT_STEPS.get(describe),
+    )
 
 
 def of_port(port: Resource) -> str:

@@ -78,7 +78,16 @@ def _given(scope: ClusterScope, wish: Wish) -> Resource | None:
 def by_address(scope: ClusterScope, address: str) -> Resource | None:
     """Return the floating IP of an address, whoever it belongs to; None without one."""
     found = scope.observed.matching("floating_ip", lambda body: body["floating_ip_address"] == address)
-    return found[0] if found else None
+    return found[0] if found else _looked_up(scope, address)
+
+
+def _looked_up(scope: ClusterScope, address: str) -> Resource | None:
+    """Ask the cloud for a floating IP that no list shows."""
+    # Users name a floating IP right after they created it, and lists are minutes old.
+    body = floating_ip.of_address(scope.cloud, address)
+    if body is not None:
+        scope.observed.learn("floating_ip", body)
+    return body
 
 
 def at_port(scope: ClusterScope, port_id: str) -> list[Resource]:

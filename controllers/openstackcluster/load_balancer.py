@@ -37,9 +37,11 @@ from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine import conditions
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import (
+    AmbiguousMatchError,
     CapoError,
     ConflictError,
     LoadBalancerFailedError,
+    NetworkNotFoundError,
     UnsupportedByCloudError,
 )
 from capo.openstack import load_balancer, network, subnet
@@ -371,7 +373,22 @@ def _is_history_unknown(scope: ClusterScope) -> bool:
 
 def _without_left_behind(scope: ClusterScope) -> Outcome:
     """Have no VIP port left behind in a network that stays; the step of a managed network looks at its own."""
-    network_status = scope.cluster.status.network
-    if scope.is_network_managed or network_status is None or endpoint.load_balancer(scope.cluster.spec) is None:
+    spec = endpoint.load_balancer(scope.cluster.spec)
+    network_id = _vip_network_id(scope, spec) if spec else None
+    if network_id is None:
         return NotNeeded()
-    return vip_ports.delete(scope, vip_ports.left_behind(scope, network_status.id)) or NotNeeded()
+    return vip_ports.delete(scope, vip_ports.left_behind(scope, network_id)) or NotNeeded()
+
+
+def _vip_network_id(scope: ClusterScope, spec: APIServerLoadBalancer) -> str | None:
+    """Return the id of the VIP's network unless it is the cluster's own; None also if it is gone or not to be told."""
+    known = scope.known_load_balancer.load_balancer_network if scope.known_load_balancer else None
+    if spec.network is None:
+        network_status = scope.cluster.status.network
+        return None if scope.is_network_managed or network_status is None else network_status.id
+    if known:
+        return known.id
+    try:
+        return str(network.resolve(scope.cloud, spec.network)["id"])
+    except (NetworkNotFoundError, AmbiguousMatchError):
+        return None

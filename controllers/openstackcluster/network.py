@@ -1,4 +1,4 @@
-"""External network, network and subnets: made from ``managedSubnets``, or looked up once for a spec that names them.
+"""External network, network and subnets: made from ``managedSubnets``, or looked up for a spec that names them.
 
 Source: behaviour reference, cluster.md 2.2 to 2.4 and 2.6.
 """
@@ -11,7 +11,7 @@ from typing import Final
 from capo import names
 from capo.api.v1beta2.network import NetworkParam
 from capo.api.v1beta2.openstackcluster import NetworkStatus
-from capo.controllers.openstackcluster import blockers, status, vip_ports
+from capo.controllers.openstackcluster import blockers, existing, leaked_ports, status, vip_ports
 from capo.controllers.openstackcluster.changes import doubting, tagged
 from capo.controllers.openstackcluster.roles import NETWORK, SUBNET
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
@@ -22,6 +22,7 @@ from capo.openstack.network import WantedNetwork
 from capo.openstack.subnet import WantedSubnet
 
 CONDITION: Final = "NetworkReady"
+EXTERNAL_NETWORK: Final = "external network"
 
 
 def ensure_network(scope: ClusterScope) -> Outcome:
@@ -35,15 +36,28 @@ def _external_network(scope: ClusterScope) -> NetworkStatus | None:
     if spec.enable_external_network is False:
         return None
     known = scope.cluster.status.external_network
-    if known is not None and scope.is_settled(CONDITION):
-        return known  # that there is none may change at any time, and is looked at in each pass
+    if scope.is_settled(CONDITION) and (known or _is_absence_seen(scope)):
+        return known
+    # That there is none is looked at again with every resync: one may have come, or the Go provider's status was cut
+    # short by an API server that refused it.
+    found = _find_external(scope)
+    shown = status.network(found) if found else None
+    scope.note_seen(EXTERNAL_NETWORK, shown)
+    return shown
+
+
+def _is_absence_seen(scope: ClusterScope) -> bool:
+    """Return whether this process looked for an external network lately, in vain, and nothing waits for one."""
+    return scope.is_settled("APIEndpointReady") and scope.is_seen(EXTERNAL_NETWORK, None)
+
+
+def _find_external(scope: ClusterScope) -> Resource | None:
     try:
-        found = network.external(scope.cloud, spec.external_network)
+        return network.external(scope.cloud, scope.cluster.spec.external_network)
     except CapoError:
         if scope.is_settled(CONDITION) and scope.cluster.status.initialization:
             return None  # a cluster that lives without one goes on so when the look fails, or shows several
         raise
-    return status.network(found) if found else None
 
 
 def _ensure_managed(scope: ClusterScope) -> Outcome:
@@ -97,7 +111,8 @@ def wanted_subnet(scope: ClusterScope, network_id: str) -> WantedSubnet:
 def _resolve_existing(scope: ClusterScope) -> Outcome:
     known = scope.cluster.status.network
     if scope.is_settled(CONDITION) and known:
-        scope.found.network, scope.found.subnets = known, known.subnets
+        found = existing.network_as_it_is(scope, known)
+        scope.found.network, scope.found.subnets = found, found.subnets
         return Done(_all_used(scope))
     spec, network_id = scope.cluster.spec, None
     if spec.network:
@@ -147,6 +162,8 @@ def _delete_network(scope: ClusterScope, network_id: str) -> Outcome | None:
         if left_behind := vip_ports.left_behind(scope, network_id):
             return vip_ports.delete(scope, left_behind) or _delete_network(scope, network_id)
         ports = scope.observed.matching("port", partial(_is_in, network_id))
+        if leaked_ports.delete(scope, ports):
+            return _delete_network(scope, network_id)
         scope.observed.wrote("port")  # what is known of them is not all: the next attempt looks anew
         raise blockers.error(f"network {network_id}", blockers.in_network(ports), "port", error) from error
     return None

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from capo import names
 from capo.api.v1beta2.network import RouterParam
-from capo.controllers.openstackcluster import blockers, status
+from capo.controllers.openstackcluster import blockers, existing, status
 from capo.controllers.openstackcluster.changes import doubting, tagged
 from capo.controllers.openstackcluster.roles import ROUTER, ROUTER_INTERFACE
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
-from capo.engine.steps import Create, Done, NotNeeded, Outcome
+from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import AmbiguousMatchError, ConflictError, RouterNotFoundError
 from capo.openstack import router, subnet
 from capo.openstack.router import WantedRouter
@@ -31,7 +31,7 @@ def ensure_router(scope: ClusterScope) -> Outcome:
         return _look_up(scope, given) if given else NotNeeded()
     if scope.found.external_network is None:
         return Done("no external network: the cluster has no router")
-    found = router.resolve(scope.cloud, given) if given else scope.find("router", ROUTER)
+    found = existing.given_router(scope, given) if given else scope.find("router", ROUTER)
     if found is None:
         return Create("router", (ROUTER,), lambda: {ROUTER: router.create(scope.cloud, wanted_router(scope))})
     if not given:
@@ -45,8 +45,13 @@ def ensure_router(scope: ClusterScope) -> Outcome:
 
 def _look_up(scope: ClusterScope, given: RouterParam) -> Outcome:
     known = scope.cluster.status.router
-    is_known = known is not None and scope.is_settled(CONDITION)
-    scope.found.router = known if is_known else status.router(router.resolve(scope.cloud, given))
+    if known is not None and scope.is_settled(CONDITION):
+        if scope.is_seen(existing.ROUTER, known):
+            scope.found.router = known
+            return Done()
+        scope.list_anew("router")
+    scope.found.router = status.router(existing.given_router(scope, given))
+    scope.note_seen(existing.ROUTER, scope.found.router)
     return Done()
 
 
@@ -132,68 +137,86 @@ def _port_of(answer: Mapping[str, Any], router_id: str) -> dict[str, Any]:
 
 def _connects(port: Resource, router_id: str, subnet_id: str) -> bool:
     is_interface = port.get("device_id") == router_id and port.get("device_owner") in blockers.ROUTER_INTERFACES
-    return is_interface and subnet_id in {ip["subnet_id"] for ip in port.get("fixed_ips") or ()}
+    return is_interface and subnet_id in _subnets(port)
 
 
 def remove_router(scope: ClusterScope) -> Outcome:
     """Have the subnet disconnected and no router of ours left; a router that the spec names stays."""
     routers = scope.owned("router")
-    given_id = _given_id(scope)
-    if not routers and not given_id and scope.turn.ledger.id_of(ROUTER_INTERFACE) is None:
+    given = scope.cluster.spec.router if scope.is_network_managed else None
+    if not routers and not given and scope.turn.ledger.id_of(ROUTER_INTERFACE) is None:
         return NotNeeded()
-    for port in _interfaces(scope, {body["id"] for body in routers}, given_id):
-        _disconnect(scope, port)
+    for port in _interfaces(scope, {body["id"] for body in routers}, given):
+        if wait := _disconnect(scope, port):
+            return wait
     for body in routers:
-        try:
-            router.delete(scope.cloud, body["id"])
-        except ConflictError as error:
-            ports = scope.observed.matching("port", partial(_belongs, body["id"]))
-            scope.observed.wrote("port")  # an interface may be there still: the next attempt looks anew
-            raise blockers.error(f"router {body['id']}", blockers.in_network(ports), "port", error) from error
-        scope.observed.forget("router", body["id"])
-        scope.tell("SuccessfulDeleteRouter", f"Deleted router {body.get('name')} with id {body['id']}")
+        _delete(scope, body)
     return NotNeeded()
+
+
+def _delete(scope: ClusterScope, body: Resource) -> None:
+    try:
+        router.delete(scope.cloud, body["id"])
+    except ConflictError as error:
+        ports = scope.observed.matching("port", partial(_belongs, body["id"]))
+        scope.observed.wrote("port")  # an interface may be there still: the next attempt looks anew
+        raise blockers.error(f"router {body['id']}", blockers.in_network(ports), "port", error) from error
+    scope.observed.forget("router", body["id"])
+    scope.tell("SuccessfulDeleteRouter", f"Deleted router {body.get('name')} with id {body['id']}")
 
 
 def _belongs(router_id: str, port: Resource) -> bool:
     return port.get("device_id") == router_id
 
 
-def _given_id(scope: ClusterScope) -> str | None:
-    """Return the id of the router that the spec names if its connection is not recorded; None without one.
+def _interfaces(scope: ClusterScope, router_ids: set[str], given: RouterParam | None) -> list[Resource]:
+    """Return the port that was recorded, all that connect routers of ours, and the given router's in our subnets.
 
-    A pass that died after it had connected the subnet, or a move, leaves a connection that nothing tells: it carries no
-    stamp, and neither does its router.
+    The given router may have been connected anew, by somebody else or by a pass that died: its port carries no stamp.
     """
-    given = scope.cluster.spec.router
-    if given is None or not scope.is_network_managed or scope.turn.ledger.id_of(ROUTER_INTERFACE):
-        return None
-    try:
-        return str(router.resolve(scope.cloud, given)["id"])
-    except (RouterNotFoundError, AmbiguousMatchError):
-        return None
-
-
-def _interfaces(scope: ClusterScope, router_ids: set[str], given_id: str | None) -> list[Resource]:
-    """Return the port that was recorded, all that connect routers of ours, and the given router's in our subnets."""
     recorded = scope.turn.ledger.id_of(ROUTER_INTERFACE)
-    subnet_ids = {body["id"] for body in scope.owned("subnet")} if given_id else set()
+    subnet_ids = {body["id"] for body in scope.owned("subnet")} if given else set()
 
-    def is_ours(port: Resource) -> bool:
-        if port["id"] == recorded or port.get("device_id") in router_ids:
-            return port.get("device_owner") in blockers.ROUTER_INTERFACES
-        return given_id is not None and any(_connects(port, given_id, subnet_id) for subnet_id in subnet_ids)
+    def is_interface(port: Resource) -> bool:
+        is_near = port["id"] == recorded or port.get("device_id") in router_ids or bool(_subnets(port) & subnet_ids)
+        return is_near and port.get("device_owner") in blockers.ROUTER_INTERFACES
 
-    return scope.observed.matching("port", is_ours)
+    found = scope.observed.matching("port", is_interface)
+    known = router_ids | {port["device_id"] for port in found if port["id"] == recorded}
+    if given and any(port["device_id"] not in known for port in found):
+        known |= _given_ids(scope, given)
+    return [port for port in found if port["device_id"] in known]
 
 
-def _disconnect(scope: ClusterScope, port: Resource) -> None:
+def _given_ids(scope: ClusterScope, given: RouterParam) -> set[str]:
+    """Return the id of the router that the spec names: that which was found first, and that which is found now."""
+    known = scope.cluster.status.router
+    ids = {known.id} if known else set()
+    try:
+        return ids | {str(existing.given_router(scope, given)["id"])}
+    except (RouterNotFoundError, AmbiguousMatchError):
+        return ids
+
+
+def _subnets(port: Resource) -> set[str]:
+    return {ip["subnet_id"] for ip in port.get("fixed_ips") or ()}
+
+
+def _disconnect(scope: ClusterScope, port: Resource) -> Wait | None:
+    """Disconnect the subnets of a port; return what is to be waited for first, None when they are disconnected.
+
+    Raises:
+        BlockedError: floating IPs lead through the router to what is not ours.
+    """
     router_id = port["device_id"]
     for fixed_ip in port.get("fixed_ips") or ():
         try:
             router.remove_interface(scope.cloud, router_id, fixed_ip["subnet_id"])
         except ConflictError as error:
+            if balancers := scope.turn.ledger.of_kind("load_balancer"):
+                return Wait("Deleting", f"waiting for load balancer {balancers[0].id} to be deleted")
             left = scope.observed.matching("floating_ip", lambda body: body.get("router_id") == router_id)
             scope.observed.wrote("floating_ip")  # what is known of them is not all: the next attempt looks anew
             raise blockers.error(f"router {router_id}", left, "floating IP", error) from error
     scope.observed.forget("port", port["id"])
+    return None

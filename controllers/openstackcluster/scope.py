@@ -83,6 +83,7 @@ class ClusterScope:
         balancers: when the children of each load balancer were last found to be as wanted.
         refusals: what Octavia refused lately: load balancers with their children, health monitors.
         resolver: asks DNS.
+        looks: when what others own was last looked at, by object and by what it is.
     """
 
     turn: Turn
@@ -94,6 +95,7 @@ class ClusterScope:
     balancers: Memory
     refusals: Memory
     resolver: Resolver
+    looks: Memory
     found: Found = field(default_factory=Found)
 
     @property
@@ -248,6 +250,23 @@ class ClusterScope:
     def was_refused(self, of: str, *, within_s: float = FORGOTTEN_S) -> bool:
         """Tell whether that was noted lately by this process."""
         return self.refusals.is_fresh(of, wanted=True, now_s=self.turn.started_s, max_age_s=within_s)
+
+    def is_seen(self, what: str, known: Any) -> bool:
+        """Return whether this process saw, since the last resync, that something others own is as the status says."""
+        limit_s = self.turn.tools.sync_period_s / 2  # no resync is later than the last one by less
+        return self.looks.is_fresh(f"{self.uid} {what}", known, now_s=self.turn.started_s, max_age_s=limit_s)
+
+    def note_seen(self, what: str, found: Any) -> None:
+        """Note how something that others own is, which suffices until the next resync once the status says so."""
+        self.looks.note(f"{self.uid} {what}", found, now_s=self.turn.started_s)
+
+    def list_anew(self, kind: str) -> None:
+        """Have a list of a kind that is not older than the last resync.
+
+        Raises:
+            NotYetObserved: there is none yet.
+        """
+        self.observed.matching(kind, lambda _body: False, max_age_s=self.turn.tools.sync_period_s / 2)
 
     def tell(self, reason: str, text: str, *, severity: str = "Normal") -> None:
         """Emit an Event on the object."""

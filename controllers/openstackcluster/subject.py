@@ -42,6 +42,7 @@ class ClusterSubject(IdentifiedSubject):
         super().__init__(identities, concurrency=concurrency)
         self._zones, self._balancers, self._refusals = Memory(), Memory(), Memory()
         self._resolver = Resolver()
+        self._looks = Memory()
 
     def gate(self, obj: Object, tools: Tools) -> Gate:
         """Stop without a trace while others manage the infrastructure; stop while nobody owns the object, and paused.
@@ -71,6 +72,7 @@ class ClusterSubject(IdentifiedSubject):
             balancers=self._balancers,
             refusals=self._refusals,
             resolver=self._resolver,
+            looks=self._looks,
         )
 
     def common_name(self, obj: Object) -> str:

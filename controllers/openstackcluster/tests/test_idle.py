@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
-from capo.controllers.openstackcluster.tests.world import FULL, World
+from typing import Any
+
+import pytest
+
+from capo.controllers.openstackcluster.tests import given
+from capo.controllers.openstackcluster.tests.world import BALANCER, BASTION, FULL, GROUPS, World
 
 WINDOW_S = 600.0
 BUDGET = 18
 
 
-def test_a_full_cluster_at_rest_takes_at_most_eighteen_requests_in_ten_minutes_w29(world: World) -> None:
-    world.up(**FULL)
+def given_network(world: World) -> dict[str, Any]:
+    """Return the spec of a cluster that has everything but a network and a router of its own."""
+    network, router = world.network(), given.router(world)
+    (subnet_id,) = (i for i, s in world.inventory()["subnets"].items() if s["network_id"] == network["id"])
+    given.connect(world, router["id"], subnet_id)
+    where = {"network": {"id": network["id"]}, "router": {"filter": {"name": "mine"}}}
+    return {**where, **BALANCER, **GROUPS, **BASTION}
+
+
+@pytest.mark.parametrize("has_own_network", [True, False], ids=["own network", "existing network"])
+def test_a_full_cluster_at_rest_takes_at_most_eighteen_requests_in_ten_minutes_w29(
+    world: World, has_own_network: bool
+) -> None:
+    world.up(**(FULL if has_own_network else given_network(world)))
     world.settle(for_s=WINDOW_S)
     costs = []
 

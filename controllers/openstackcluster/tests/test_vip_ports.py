@@ -65,6 +65,26 @@ def test_a_cluster_whose_load_balancer_was_refused_leaves_nothing_behind(
     assert world.made() == {}
 
 
+@pytest.mark.parametrize("by_filter", [False, True], ids=["by id", "by filter"])
+@pytest.mark.parametrize("spec", [MANAGED, {}], ids=["managed network", "existing network"])
+def test_a_refused_load_balancer_in_another_network_leaves_no_vip_port(
+    world: World, spec: dict[str, Any], by_filter: bool
+) -> None:
+    other = world.member.make("/network/v2.0/networks", "network", name="vips")
+    world.member.make("/network/v2.0/subnets", "subnet", network_id=other["id"], cidr="10.19.0.0/24", ip_version=4)
+    limit_listeners(world, 0)
+    where = {"filter": {"name": "vips"}} if by_filter else {"id": other["id"]}
+    balancer = {"apiServer": {"managedLoadBalancer": {"network": where}, "enableFloatingIP": False}}
+    world.up(**(spec or {"network": {"id": world.network()["id"]}}), **balancer, for_s=1800)
+    assert vip_ports(world)
+
+    world.remove()
+    world.settle(for_s=600)
+
+    assert world.is_gone()
+    assert vip_ports(world) == []
+
+
 @pytest.mark.parametrize("is_alive", [True, False], ids=["with its load balancer", "older than the cluster"])
 def test_vip_ports_of_others_are_left_alone(world: World, is_alive: bool) -> None:
     network = own_network(world)

@@ -1,0 +1,78 @@
+"""Network, subnets and router that exist and are not ours: looked at once per resync, out of the shared lists.
+
+They are known by the ids that were found first: others may rename them, and give them more subnets or other addresses.
+What a list of the project does not show belongs to another project, or is gone: then the cloud is asked for the id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from capo.api.v1beta2.network import NetworkParam, RouterParam, SubnetParam
+from capo.api.v1beta2.openstackcluster import NetworkStatusWithSubnets, Subnet
+from capo.controllers.openstackcluster import status
+from capo.controllers.openstackcluster.scope import ClusterScope, Resource
+from capo.errors import RouterNotFoundError
+from capo.openstack import network, router, subnet
+
+NETWORK: Final = "network"
+ROUTER: Final = "router"
+
+
+def network_as_it_is(scope: ClusterScope, known: NetworkStatusWithSubnets) -> NetworkStatusWithSubnets:
+    """Return a network that was found earlier, with the subnets of it that the cluster uses.
+
+    Raises:
+        NetworkNotFoundError: it is gone.
+        SubnetNotFoundError: one that the spec names is gone, or it has none.
+        NotYetObserved: they are being listed.
+    """
+    if scope.is_seen(NETWORK, known):
+        return known
+    scope.list_anew("network")
+    body = network.resolve(scope.cloud, NetworkParam(id=known.id))
+    shown = status.network(body)
+    found = NetworkStatusWithSubnets(**dict(shown), subnets=_subnets(scope, body, known))
+    scope.note_seen(NETWORK, found)
+    return found
+
+
+def _subnets(scope: ClusterScope, body: Resource, known: NetworkStatusWithSubnets) -> tuple[Subnet, ...]:
+    """Return the subnets that the cluster uses; they are asked for only if the network shows other ones than before."""
+    there, used = set(body.get("subnets") or ()), {each.id for each in known.subnets}
+    if used == there or (scope.cluster.spec.subnets and used <= there):
+        return known.subnets
+    scope.list_anew("subnet")
+    found = _named(scope, known) if scope.cluster.spec.subnets else _all(scope, there, known)
+    return tuple(map(status.subnet, found))
+
+
+def _named(scope: ClusterScope, known: NetworkStatusWithSubnets) -> list[Resource]:
+    return [subnet.resolve(scope.cloud, SubnetParam(id=each.id), network_id=known.id) for each in known.subnets]
+
+
+def _all(scope: ClusterScope, there: Collection[str], known: NetworkStatusWithSubnets) -> list[Resource]:
+    """Return all subnets of a network: those that are known first, because the order has a meaning."""
+    listed = scope.observed.seen("subnet", lambda each: each["network_id"] == known.id)
+    # The subnets of another project's network are in no list of ours.
+    is_complete = listed and {each["id"] for each in listed} == there
+    found = listed if is_complete else subnet.of_network(scope.cloud, known.id)
+    places = {each.id: place for place, each in enumerate(known.subnets)}
+    return sorted(found, key=lambda each: (places.get(each["id"], len(places)), each["id"]))
+
+
+def given_router(scope: ClusterScope, given: RouterParam) -> Resource:
+    """Return the router that the spec names; one that was found by a filter is known by its id from then on.
+
+    Raises:
+        RouterNotFoundError: there is none.
+        AmbiguousMatchError: the filter matches several.
+    """
+    known = scope.cluster.status.router
+    if given.id or known is None:
+        return router.resolve(scope.cloud, given)
+    try:
+        return router.resolve(scope.cloud, RouterParam(id=known.id))
+    except RouterNotFoundError:
+        return router.resolve(scope.cloud, given)

@@ -1,0 +1,77 @@
+"""Ports of machines that the Go provider left in a network of its own, which they keep from being deleted.
+
+It deletes them by the beginning of their name. Here they go only if nothing speaks against it: the network is ours and
+is being deleted, the Go provider created the cluster, the port has no device and no owner's stamp, nothing leads to it,
+it is named and described as the Go provider does, and no OpenStackServer has that name. Everything else in the network
+is named in the condition.
+Source: behaviour reference, cluster.md 4 (step 6), W18, and machines.md 1.1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from capo import names
+from capo.controllers.openstackcluster import floating_ips
+from capo.controllers.openstackcluster.scope import ClusterScope, Resource
+from capo.errors import ConflictError, NotFoundError
+from capo.kube.kinds import OPENSTACK_SERVER
+from capo.openstack import port
+
+
+def is_leaked(body: Resource, *, namespace: str, cluster_name: str) -> bool:
+    """Tell whether the Go provider created a port for a machine or the bastion, and no server has it; pure.
+
+    The port of a machine is ``<machine>-<number>``, or ends with a suffix that the user chose. A suffix may be
+    anything, so it needs the description, too. The bastion's once began with the namespace.
+    """
+    if body.get("device_id") or body.get("device_owner") or body.get("trunk_details"):
+        return False
+    name, description = body.get("name") or "", body.get("description") or ""
+    own = (names.created_by(cluster_name), names.created_by(names.cluster_resource_name(namespace, cluster_name)))
+    scheme = rf"(?:{re.escape(namespace)}-)?{re.escape(cluster_name)}-[a-z0-9][a-z0-9.-]*-"
+    ending = r"\S+" if description in own else r"[0-9]{1,3}"
+    return description in ("", *own) and re.fullmatch(scheme + ending, name) is not None
+
+
+def delete(scope: ClusterScope, ports: Iterable[Resource]) -> bool:
+    """Delete the ports that the Go provider left; tell whether there were any.
+
+    Args:
+        ports: those of a network that is ours and is being deleted.
+    """
+    if not scope.is_inherited:
+        return False
+    gone = [body for body in ports if _is_ours(scope, body) and _delete(scope, body)]
+    return bool(gone)
+
+
+def _is_ours(scope: ClusterScope, body: Resource) -> bool:
+    is_leaked_here = is_leaked(body, namespace=scope.namespace, cluster_name=scope.cluster_name)
+    return is_leaked_here and not (_has_server(scope, body) or floating_ips.at_port(scope, body["id"]))
+
+
+def _has_server(scope: ClusterScope, body: Resource) -> bool:
+    """Tell whether there is an OpenStackServer, of any namespace, whose port it may be."""
+    servers = scope.turn.tools.store.list(OPENSTACK_SERVER)
+    return any(str(body["name"]).startswith(f"{server['metadata']['name']}-") for server in servers)
+
+
+def _delete(scope: ClusterScope, listed: Resource) -> bool:
+    """Delete a port unless a read shows that it was put to use since the list."""
+    try:
+        body = port.get(scope.cloud, listed["id"])
+    except NotFoundError:
+        scope.observed.doubt("port", listed["id"])  # a list that begins later has to confirm it
+        return False
+    scope.observed.learn("port", body)
+    if not _is_ours(scope, body):
+        return False
+    try:
+        port.delete(scope.cloud, body["id"])
+    except ConflictError:
+        return False
+    scope.observed.forget("port", body["id"])
+    scope.tell("SuccessfulDeletePort", f"Deleted port {body['name']} with id {body['id']}, which no server had")
+    return True

@@ -1,0 +1,203 @@
+"""Floating IPs and routers of the user: found as soon as they exist, known when they change, and left behind intact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from capo.controllers.openstackcluster.tests import given
+from capo.controllers.openstackcluster.tests.test_weak_points import place
+from capo.controllers.openstackcluster.tests.world import BALANCER, BASTION, FULL, GROUPS, MANAGED, World
+
+FLOATING_IPS = "GET /v2.0/floatingips"
+
+
+def attached(world: World, floating_ip: dict[str, Any]) -> str | None:
+    found: str | None = world.inventory()["floatingips"][floating_ip["id"]]["port_id"]
+    return found
+
+
+# -- floating IPs that were made a moment ago -------------------------------------------------------------------------
+
+
+def test_a_bastion_gets_a_floating_ip_that_was_created_a_moment_before_it_was_named(world: World) -> None:
+    world.up(**MANAGED, **GROUPS, **BASTION, for_s=100)
+    mine = given.floating_ip(world)
+
+    world.change(bastion={"floatingIP": mine["floating_ip_address"]})
+    world.settle(for_s=30)
+
+    assert world.shown("BastionReady") == ("True", "Ready"), world.message("BastionReady")
+    assert world.status()["bastion"]["floatingIP"] == mine["floating_ip_address"]
+
+
+@pytest.mark.parametrize("how", ["named", "endpoint"])
+def test_a_cluster_takes_a_floating_ip_that_is_newer_than_the_list_of_them(world: World, how: str) -> None:
+    world.before = world.inventory()
+    place(world, namespace="a", name="one", cluster_name="one", **MANAGED)
+    world.settle(for_s=60)
+    mine = given.floating_ip(world)["floating_ip_address"]
+    world.events.seen.clear()
+    spec: dict[str, Any] = {"apiServer": {"floatingIP": mine}}
+    if how == "endpoint":
+        spec = {**BALANCER, "controlPlaneEndpoint": {"host": mine, "port": 6443}}
+
+    place(world, namespace="b", name="two", cluster_name="two", **MANAGED, **spec)
+    world.settle(for_s=60)
+
+    assert not [event for event in world.events.seen if event[0] == "Warning"]
+    assert [body["floating_ip_address"] for body in world.made()["floatingips"].values()].count(mine) == 1
+
+
+def test_a_floating_ip_that_a_dns_name_leads_to_is_taken_if_it_was_created_a_moment_ago(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.before = world.inventory()
+    place(world, namespace="a", name="one", cluster_name="one", **MANAGED)
+    world.settle(for_s=60)
+    mine = given.floating_ip(world)
+    address = mine["floating_ip_address"]
+    monkeypatch.setattr("capo.controllers.openstackcluster.dns.address_of", lambda _host: address)
+
+    endpoint = {"host": "api.example.org", "port": 6443}
+    place(world, namespace="b", name="two", cluster_name="two", **MANAGED, **BALANCER, controlPlaneEndpoint=endpoint)
+    world.settle(for_s=60)
+
+    assert attached(world, mine)
+    assert len(world.made()["floatingips"]) == 2
+
+
+def test_a_floating_ip_that_is_known_is_not_looked_up_again(world: World) -> None:
+    mine = given.floating_ip(world)
+    world.up(**MANAGED, apiServer={"managedLoadBalancer": {}, "floatingIP": mine["floating_ip_address"]})
+    world.cloud.counter.reset()
+
+    given.after_resyncs(world, 3)
+
+    assert world.is_ready()
+    assert world.requests().count(FLOATING_IPS) <= 3
+
+
+# -- floating IPs of the user go free first ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
+@pytest.mark.parametrize("may_detach", [True, False], ids=["allowed", "refused"])
+def test_a_floating_ip_of_the_user_is_detached_and_the_user_is_asked_for_nothing(
+    world: World, may_detach: bool, is_restarted: bool
+) -> None:
+    world.cloud.timings.lb_delete_s = 30.0
+    mine = given.floating_ip(world)
+    world.up(**MANAGED, apiServer={"managedLoadBalancer": {}, "floatingIP": mine["floating_ip_address"]})
+    assert attached(world, mine)
+    if not may_detach:
+        match = {"method": "PUT", "path": "/v2.0/floatingips/*"}
+        world.fault(match=match, effect={"status": 403, "message": "Policy doesn't allow"})
+    if is_restarted:
+        world.start()
+    world.events.seen.clear()
+
+    world.remove()
+    world.settle(for_s=10)
+    while_it_goes = [world.message(kind) for kind in ("RouterReady", "NetworkReady", "Ready")]
+    is_free = attached(world, mine) is None
+    world.settle(for_s=300)
+
+    assert is_free is may_detach
+    assert not [text for text in while_it_goes if "DeletionBlocked" in text]
+    assert "DeletionBlocked" not in world.events.reasons()
+    assert world.is_gone()
+    assert world.made() == {}
+    assert mine["id"] in world.inventory()["floatingips"]
+    assert attached(world, mine) is None
+
+
+def test_a_floating_ip_of_a_server_of_others_keeps_it_and_is_named(world: World) -> None:
+    world.up(**MANAGED)
+    values = {"network_id": world.one("networks")["id"], "name": "theirs"}
+    port = world.member.make(f"{given.NETWORK_PATH}/ports", "port", **values)
+    theirs = given.floating_ip(world, port_id=port["id"])
+
+    world.remove()
+    world.settle(for_s=600)
+
+    assert not world.is_gone()
+    assert theirs["floating_ip_address"] in world.message("RouterReady")
+    assert "or dissociate it" in world.message("RouterReady")
+    assert attached(world, theirs) == port["id"]
+
+
+# -- given routers ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_noticed", [False, True], ids=["at once", "after a resync"])
+def test_a_given_router_that_was_connected_anew_does_not_block_the_deletion(world: World, is_noticed: bool) -> None:
+    mine = given.router(world)
+    world.up(**MANAGED, router={"id": mine["id"]})
+    subnet_id = world.one("subnets")["id"]
+    given.disconnect(world, mine["id"], subnet_id)
+    given.connect(world, mine["id"], subnet_id)
+    if is_noticed:
+        given.after_resyncs(world, 3)
+
+    world.remove()
+    world.settle(for_s=600)
+
+    assert world.is_gone()
+    assert world.made() == {}
+    assert mine["id"] in world.inventory()["routers"]
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["goes on", "deletion"])
+@pytest.mark.parametrize("has_restarted", [False, True], ids=["the same process", "the next process"])
+def test_a_router_that_a_filter_found_and_that_was_renamed_blocks_nothing(
+    world: World, has_restarted: bool, is_deleted: bool
+) -> None:
+    mine = given.router(world)
+    world.up(**MANAGED, router={"filter": {"name": "mine"}})
+    subnet_id = world.one("subnets")["id"]
+    given.rename(world, "router", mine["id"], "renamed")
+    if has_restarted:
+        world.start()
+    if not is_deleted:
+        given.after_resyncs(world, 3)
+        assert world.is_ready(), world.message("Ready")
+        assert world.status()["router"] == {**world.status()["router"], "id": mine["id"], "name": "renamed"}
+        given.disconnect(world, mine["id"], subnet_id)
+        given.connect(world, mine["id"], subnet_id)
+
+    world.remove()
+    world.settle(for_s=600)
+
+    assert world.is_gone()
+    assert world.made() == {}
+    assert mine["id"] in world.inventory()["routers"]
+
+
+def test_another_router_of_the_user_is_not_disconnected_and_is_named(world: World) -> None:
+    mine = given.router(world)
+    world.up(**MANAGED, router={"id": mine["id"]})
+    other = given.router(world, "vpn")
+    values = {"network_id": world.one("networks")["id"]}
+    port = world.member.make(f"{given.NETWORK_PATH}/ports", "port", **values)
+    path = f"{given.NETWORK_PATH}/routers/{other['id']}/add_router_interface"
+    world.member.ask("PUT", path, {"port_id": port["id"]})
+
+    world.remove()
+    world.settle(for_s=600)
+
+    assert port["id"] in world.inventory()["ports"]
+    assert other["id"] in world.message("NetworkReady")
+
+
+def test_a_deletion_with_a_given_router_takes_few_requests(world: World) -> None:
+    mine = given.router(world)
+    world.up(**FULL, router={"id": mine["id"]})
+    world.cloud.counter.reset()
+
+    world.remove()
+    world.settle(for_s=120)
+
+    assert world.is_gone()
+    assert len(world.requests()) <= 31, world.requests()
