@@ -25,7 +25,8 @@
     │   ├── WriteRefusedError          the API server, a webhook or a policy refuses a write of ours
     │   └── BlockedError               something of somebody else's is in the way of a deletion
     └── TerminalError                  the spec must change: looked at again when it does, and at each resync
-        ├── InvalidSpecError           the spec contradicts itself or the cloud refuses it as malformed (400)
+        ├── InvalidSpecError           the spec contradicts itself or the cloud refuses it as malformed (400);
+        │                              of a cluster: InvalidClusterSpecError
         ├── UnsupportedFieldError      the spec uses a field that this version does not handle yet
         └── OwnerIdCopiedError         the owner id belongs to another object: nothing is touched
 
@@ -350,6 +351,23 @@ class InvalidSpecError(TerminalError):
 
     reason = "InvalidMachineSpec"
     advice = "Correct the field that the message names."
+
+
+class InvalidClusterSpecError(InvalidSpecError):
+    """The spec of a cluster contradicts itself, or the cloud refuses it as malformed."""
+
+    reason = "InvalidClusterSpec"
+
+    @classmethod
+    def of(cls, error: InvalidSpecError) -> InvalidClusterSpecError:
+        """Return a fault that was found in the spec of a cluster."""
+        return cls(
+            error.message,
+            request_id=error.request_id,
+            status=error.status,
+            resource=error.resource,
+            next_step=error.next_step,
+        )
 
 
 class UnsupportedFieldError(TerminalError):

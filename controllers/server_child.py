@@ -14,6 +14,8 @@ from capo.kube.kinds import OPENSTACK_SERVER
 Object = Mapping[str, Any]
 
 DELETING: Final = "Deleting"
+_PREREQUISITES: Final = ("DependenciesResolved", "AddressClaimed")
+"""Steps of an OpenStackServer that wait for other controllers and for people."""
 _SPEAKERS: Final = ("InstanceReady", READY)
 
 
@@ -45,6 +47,17 @@ def said(server: Object, speakers: Sequence[str] = _SPEAKERS) -> Wait | None:
         condition = find(shown, type_)
         if condition and condition["status"] != "True":
             return Wait(condition["reason"], condition.get("message", ""), status=condition["status"])
+    return None
+
+
+def waits_for_others(server: Object) -> Wait | None:
+    """Return what an OpenStackServer waits for before its server can be created: an image, an address; None: nothing.
+
+    That is worth a write of its owner: people look there, and can do something about it.
+    """
+    for step in _PREREQUISITES:
+        if told := said(server, (step,)):
+            return Wait(told.reason, f"{step}: {told.message}", status=told.status)
     return None
 
 

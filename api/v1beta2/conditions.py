@@ -130,7 +130,9 @@ class Reason(StrEnum):
     LOAD_BALANCER_MEMBER_ERROR = "LoadBalancerMemberError"
     """Machine could not be added to or taken from the load balancer."""
     INVALID_MACHINE_SPEC = "InvalidMachineSpec"
-    """Spec contradicts itself, or the cloud refuses it as malformed."""
+    """Spec of a machine or server contradicts itself, or the cloud refuses it as malformed."""
+    INVALID_CLUSTER_SPEC = "InvalidClusterSpec"
+    """Ours: spec of a cluster contradicts itself, or the cloud refuses it as malformed."""
 
     MAX_IPS_REACHED = "MaxIPsReached"
     """Pool has handed out as many addresses as it may."""

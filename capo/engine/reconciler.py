@@ -37,7 +37,7 @@ from capo.engine.turn import Proceed, Release, Report, Scope, Stop, Subject, Too
 from capo.engine.worker import Result
 from capo.engine.writer import Superseded, Writer, difference
 from capo.errors import CapoError, IdentityError, NotAuthorizedError, NotYetObserved, OwnerIdCopiedError
-from capo.kube.errors import KubeError
+from capo.kube.errors import Denied, Invalid, KubeError
 from capo.kube.kinds import Key
 from capo.ledger import Ledger
 
@@ -264,6 +264,7 @@ class Reconciler(Generic[S]):
             turn.ledger, now_s=self.tools.clock.now(), window_s=self.tools.ambiguous_window_s
         )
         if all_done(results) and left_s <= 0:
+            self._show_end(turn, writer)
             writer.release()
             return Result()
         report = self.subject.report(scope, results)
@@ -282,6 +283,28 @@ class Reconciler(Generic[S]):
         noted_s = self._waiting_due_s(turn)
         after_s = _soonest(report.after_s, window_s, noted_s, speaks_s, held_s)
         return Result(requeue_after_s=_soonest(due_s, after_s, *_waits(results)))
+
+    def _show_end(self, turn: Turn, writer: Writer) -> None:
+        """Store that nothing is left in the cloud, if finalizers of others keep the object."""
+        others = [name for name in _finalizers(writer.obj) if name != names.finalizer(turn.key.kind.kind)]
+        if not others:
+            return
+        text = f"all cloud resources are deleted; waiting for other finalizers: {', '.join(sorted(others))}"
+        ready = Condition(conditions.READY, "False", "Deleting", text)
+        now_s = self.tools.clock.wall()
+
+        def wanted(status: Mapping[str, Any]) -> Mapping[str, Any]:
+            merged = conditions.merged(
+                status.get("conditions") or (),
+                [ready],
+                dropped=self.subject.plan.needs,
+                now_s=now_s,
+                generation=writer.generation,
+            )
+            return {"conditions": merged, **({"resources": Ledger().to_status()} if "resources" in status else {})}
+
+        with contextlib.suppress(Invalid, Denied):  # a status that cannot be stored does not keep the object
+            writer.status(wanted)
 
     def _note_waiting(self, turn: Turn) -> bool:
         now_s, window_s = self.tools.clock.now(), self.tools.ambiguous_window_s

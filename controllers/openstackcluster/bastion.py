@@ -152,7 +152,7 @@ def _replaced(scope: ClusterScope, outcome: Outcome) -> Outcome:
     why = bastion_server.cause_of(_shown(scope))
     if why is None or not isinstance(outcome, Wait) or outcome.reason != "InstanceNotReady":
         return outcome
-    return bastion_server.replacing(why, 2, f"OpenStackServer {scope.bastion_name} is on the way")
+    return bastion_server.replacing(why, 2, outcome.message)
 
 
 def _keep(scope: ClusterScope, child: Object) -> Outcome:

@@ -205,14 +205,16 @@ def former_address(cluster: OpenStackCluster) -> str | None:
 def waits_for(child: OpenStackServer) -> Wait | None:
     """Return what keeps a bastion from being up; None when it is up.
 
-    Trouble is told in the words of its OpenStackServer; progress is not, each word would be a write.
+    Trouble, and what is waited for beside the cloud, is told in the words of its OpenStackServer; progress is not, each
+    word would be a write.
     """
     if child.status.instance_state == "ACTIVE" and child.status.ready:
         return None
     told = server_child.said(child.to_dict())
     if told and told.reason not in _ON_THE_WAY:
         return told
-    return Wait("InstanceNotReady", f"OpenStackServer {child.metadata.name} is on the way")
+    on_the_way = Wait("InstanceNotReady", f"OpenStackServer {child.metadata.name} is on the way")
+    return server_child.waits_for_others(child.to_dict()) or on_the_way
 
 
 # -- a replacement, from its cause to its end -----------------------------------------------------------------------

@@ -6,7 +6,9 @@ first line. Router, load balancer and security groups need the network alone, so
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final, TypeVar
 
 from capo.controllers.openstackcluster.api_endpoint import ensure_endpoint, remove_endpoint
 from capo.controllers.openstackcluster.bastion import ensure_bastion, remove_bastion
@@ -15,53 +17,79 @@ from capo.controllers.openstackcluster.load_balancer import ensure_load_balancer
 from capo.controllers.openstackcluster.machines import await_machines_gone, leave_machines
 from capo.controllers.openstackcluster.network import ensure_network, remove_network
 from capo.controllers.openstackcluster.router import ensure_router, remove_router
+from capo.controllers.openstackcluster.scope import ClusterScope
 from capo.controllers.openstackcluster.security_groups import ensure_security_groups, remove_security_groups
-from capo.engine.steps import Plan, Step, nothing
+from capo.engine.steps import Create, Outcome, Plan, Step, nothing
+from capo.errors import InvalidClusterSpecError, InvalidSpecError
+
+T = TypeVar("T")
+
+
+def of_cluster(ensure: Callable[[ClusterScope], Outcome]) -> Callable[[ClusterScope], Outcome]:
+    """Return a step whose faults of the spec are named as those of a cluster: the layers below serve servers, too."""
+
+    def step(scope: ClusterScope) -> Outcome:
+        outcome = _named(lambda: ensure(scope))
+        return replace(outcome, call=_later(outcome.call)) if isinstance(outcome, Create) else outcome
+
+    return step
+
+
+def _later(call: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[str, Any]]:
+    return lambda: _named(call)
+
+
+def _named(function: Callable[[], T]) -> T:
+    try:
+        return function()
+    except InvalidSpecError as error:
+        raise InvalidClusterSpecError.of(error) from error
+
 
 STEPS: Final = (
     Step(
         "NetworkReady",
-        ensure=ensure_network,
+        ensure=of_cluster(ensure_network),
         remove=remove_network,
         failure_reason="NetworkCreateFailed",
     ),
     Step(
         "RouterReady",
-        ensure=ensure_router,
+        ensure=of_cluster(ensure_router),
         remove=remove_router,
         needs=("NetworkReady",),
         failure_reason="RouterCreateFailed",
     ),
     Step(
         "LoadBalancerReady",
-        ensure=ensure_load_balancer,
+        ensure=of_cluster(ensure_load_balancer),
         remove=remove_load_balancer,
         needs=("NetworkReady",),
     ),
     Step(
         "SecurityGroupsReady",
-        ensure=ensure_security_groups,
+        ensure=of_cluster(ensure_security_groups),
         remove=remove_security_groups,
         needs=("NetworkReady",),
         failure_reason="SecurityGroupCreateFailed",
     ),
     Step(
         "APIEndpointReady",
-        ensure=ensure_endpoint,
+        ensure=of_cluster(ensure_endpoint),
         remove=remove_endpoint,
         needs=("NetworkReady", "RouterReady", "LoadBalancerReady"),
         failure_reason="APIEndpointConfigFailed",
     ),
     Step(
         "FailureDomainsReady",
-        ensure=ensure_failure_domains,
+        ensure=of_cluster(ensure_failure_domains),
         remove=nothing,
         needs=(),
         is_vital=False,
     ),
     Step(
         "BastionReady",
-        ensure=ensure_bastion,
+        ensure=of_cluster(ensure_bastion),
         remove=remove_bastion,
         needs=("NetworkReady", "RouterReady", "SecurityGroupsReady"),
         is_vital=False,

@@ -196,7 +196,8 @@ def wanted(scope: MachineScope, spec: Mapping[str, Any]) -> dict[str, Any]:
 def state(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
     """Return what the state of an OpenStackServer means for its machine (machines.md 2.6); pure.
 
-    What goes on as it should is told in one sentence from beginning to end: each other one would be a write.
+    What goes on as it should is told in one sentence from beginning to end: each other one would be a write. What it
+    waits for before that is told in its own words.
 
     Args:
         was_provisioned: the machine had a server once.
@@ -204,7 +205,9 @@ def state(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
     said = server_child.said(server.to_dict())
     match server.status.instance_state:
         case None | "" | "BUILD":
-            return said if said and said.reason != NOT_READY else _on_its_way(server.metadata.name)
+            if said and said.reason != NOT_READY:
+                return said
+            return server_child.waits_for_others(server.to_dict()) or _on_its_way(server.metadata.name)
         case "ACTIVE":
             return _of_active(server, was_provisioned=was_provisioned)
         case "ERROR":

@@ -94,6 +94,11 @@ PERMITTED = [
         id="load balancer is tuned",
     ),
     pytest.param({"tags": []}, {}, id="an empty list is none"),
+    pytest.param(
+        {"apiServer": {"managedLoadBalancer": {}}},
+        {"apiServer": {"managedLoadBalancer": {"enabled": True}}},
+        id="a default of the definitions is written out",
+    ),
     pytest.param({}, {"apiServer": {}}, id="an API server that says nothing"),
 ]
 
@@ -110,6 +115,15 @@ REFUSED = [
         {"router": {"id": OTHER_ID}}, {}, "spec.router", f'Forbidden: cannot be removed, was {{"id": "{OTHER_ID}"}}'
     ),
     pytest.param({}, {"enableExternalNetwork": True}, "spec.enableExternalNetwork", "Forbidden: cannot be added"),
+    # What the controllers assume is not in the definitions; the Go provider refuses it, too.
+    pytest.param({}, {"apiServer": {"enableFloatingIP": True}}, "spec.apiServer", "Forbidden: cannot be added"),
+    pytest.param({}, {"apiServer": {"port": 6443}}, "spec.apiServer", "Forbidden: cannot be added"),
+    pytest.param(
+        {"managedNetwork": {"mtu": 1}},
+        {"managedNetwork": {"mtu": 1, "enablePortSecurity": True}},
+        "spec.managedNetwork.enablePortSecurity",
+        "Forbidden: cannot be added",
+    ),
     pytest.param({}, {"externalNetwork": {"id": OTHER_ID}}, "spec.externalNetwork", "Forbidden: cannot be added"),
     pytest.param(
         {},

@@ -298,3 +298,54 @@ def test_a_deletion_that_only_looks_writes_nothing(world: World) -> None:
 
     assert world.kube.writes == []
     assert result.requeue_after_s is None
+
+
+JANITOR = "example.org/janitor"
+
+
+def with_janitor() -> World:
+    world = World()
+    world.kube.edit(*KEY, {"metadata": {"finalizers": [JANITOR]}})
+    world.reconcile()
+    assert world.obj["status"]["resources"]["records"]
+    return world
+
+
+def test_the_last_status_of_an_object_that_finalizers_of_others_keep_says_that_nothing_is_left() -> None:
+    world = with_janitor()
+
+    world.delete()
+    world.reconcile()
+
+    assert world.cloud.things == {}
+    assert world.obj["metadata"]["finalizers"] == [JANITOR]
+    assert world.obj["status"]["resources"]["records"] == world.obj["status"]["resources"]["pending"] == []
+    assert "ThingReady" not in {condition["type"] for condition in world.obj["status"]["conditions"]}
+    assert world.condition("Ready")["reason"] == "Deleting"
+    assert JANITOR in world.condition("Ready")["message"]
+
+
+def test_an_object_that_nobody_else_keeps_goes_in_one_write() -> None:
+    world = World()
+    world.reconcile()
+    world.delete()
+    world.kube.writes.clear()
+
+    world.reconcile()
+
+    assert len(world.kube.writes) == 1
+    assert world.kube.get(*KEY) is None
+
+
+def test_a_last_status_that_cannot_be_stored_keeps_no_object() -> None:
+    world = with_janitor()
+    world.delete()
+
+    def refuse(verb: str, key: Any, body: Any) -> None:
+        if "status" in verb:
+            raise Invalid("status.something: not like this")
+
+    world.kube.before_write = refuse
+    world.reconcile()
+
+    assert world.obj["metadata"]["finalizers"] == [JANITOR]

@@ -34,6 +34,23 @@ def pooled(world: World) -> dict[str, Any]:
     return made
 
 
+def test_what_a_bastion_waits_for_is_told_by_the_cluster(world: World) -> None:
+    world.up(**MANAGED, **GROUPS, bastion={"enabled": True, **OF_POOL})
+
+    assert world.shown("BastionReady") == ("False", "WaitingForIPAMProvider")
+    assert "OpenStackFloatingIPPool pool has not allocated an address yet" in world.message("BastionReady")
+
+
+def test_what_a_bastion_waits_for_is_told_while_it_is_replaced(world: World) -> None:
+    world.up(**MANAGED, **GROUPS, **BASTION)
+
+    world.change(bastion={"spec": {"image": {"filter": None, "imageRef": {"name": "soon"}}}})
+    world.settle(for_s=120)
+
+    assert world.shown("BastionReady") == ("False", "Replacing")
+    assert "Image default/soon (openstack.k-orc.cloud)" in world.message("BastionReady")
+
+
 def test_the_address_of_a_pool_takes_the_place_of_ours_and_stays_when_the_bastion_goes_w10(
     world: World, pooled: dict[str, Any]
 ) -> None:
@@ -73,7 +90,7 @@ def test_two_wishes_for_an_address_are_refused_and_nothing_is_moved(world: World
     world.change(bastion={"floatingIP": "198.51.100.9"})
     world.settle(for_s=60)
 
-    assert world.shown("BastionReady") == ("False", "InvalidMachineSpec")
+    assert world.shown("BastionReady") == ("False", "InvalidClusterSpec")
     assert "floatingIPPoolRef" in world.message("BastionReady")
     assert world.inventory()["floatingips"][pooled["id"]]["port_id"]
     assert world.is_ready()

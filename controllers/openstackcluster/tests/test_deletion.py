@@ -354,3 +354,18 @@ def test_credentials_that_are_refused_are_told_and_mended_within_fifteen_seconds
     world.settle(for_s=15)
 
     assert world.is_ready()
+
+
+def test_what_is_left_of_a_cluster_that_finalizers_of_others_keep_names_nothing_that_is_gone(world: World) -> None:
+    world.up(**FULL)
+    finalizers = [*world.osc()["metadata"]["finalizers"], "example.org/janitor"]
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"finalizers": finalizers}})
+
+    world.remove()
+    world.settle(for_s=300)
+
+    assert world.made() == {}
+    assert world.osc()["metadata"]["finalizers"] == ["example.org/janitor"]
+    assert world.status()["resources"]["records"] == []
+    assert not [c for c in world.status()["conditions"] if "must go first" in c["message"]]
+    assert "example.org/janitor" in world.message("Ready")

@@ -159,6 +159,20 @@ def test_nothing_is_written_when_nothing_changed_ssa_6() -> None:
     assert world.kube.writes == before
 
 
+NOT_READY = {"type": "InstanceReady", "status": "False", "reason": "InstanceNotReady", "message": "waits"}
+NO_IMAGE = {
+    "type": "DependenciesResolved",
+    "status": "False",
+    "reason": "InstanceNotReady",
+    "message": "Image default/ubuntu (openstack.k-orc.cloud) does not exist",
+}
+NO_CLAIM = {
+    "type": "AddressClaimed",
+    "status": "False",
+    "reason": "WaitingForIPAMProvider",
+    "message": "OpenStackFloatingIPPool pool has not allocated an address yet",
+}
+NO_VOLUME = {"type": "VolumesReady", "status": "False", "reason": "VolumeNotReady", "message": "volume v is creating"}
 NOVA = {"type": "InstanceReady", "status": "False", "reason": "NoValidHost", "message": "No valid host was found."}
 
 
@@ -174,6 +188,19 @@ NOVA = {"type": "InstanceReady", "status": "False", "reason": "NoValidHost", "me
             id="its summary",
         ),
         pytest.param({"instanceState": "BUILD"}, ("False", "InstanceNotReady"), "on its way", id="building"),
+        pytest.param(
+            {"conditions": [NOT_READY, NO_IMAGE]},
+            ("False", "InstanceNotReady"),
+            "DependenciesResolved: Image default/ubuntu (openstack.k-orc.cloud) does not exist",
+            id="no image",
+        ),
+        pytest.param(
+            {"conditions": [NOT_READY, {**NO_IMAGE, "status": "True"}, NO_CLAIM]},
+            ("False", "WaitingForIPAMProvider"),
+            "AddressClaimed: OpenStackFloatingIPPool pool has not allocated an address yet",
+            id="no address",
+        ),
+        pytest.param({"conditions": [NOT_READY, NO_VOLUME]}, ("False", "InstanceNotReady"), "on its way", id="volume"),
         pytest.param(
             {"instanceState": "ERROR", "conditions": [NOVA]},
             ("False", "InstanceStateError"),
