@@ -301,7 +301,8 @@ class Reconciler(Generic[S]):
                 now_s=now_s,
                 generation=writer.generation,
             )
-            return {"conditions": merged, **({"resources": Ledger().to_status()} if "resources" in status else {})}
+            nothing = {**dict.fromkeys(status.get("resources") or {}), **Ledger().to_status()}
+            return {"conditions": merged, **({"resources": nothing} if "resources" in status else {})}
 
         with contextlib.suppress(Invalid, Denied):  # a status that cannot be stored does not keep the object
             writer.status(wanted)

@@ -149,14 +149,23 @@ def remove_endpoint(scope: ClusterScope) -> Outcome:
 
 
 def _at_load_balancer(scope: ClusterScope) -> list[Resource]:
-    """Return the floating IPs that lead to a load balancer of ours, as far as Octavia shows it."""
+    """Return the floating IPs of the spec that lead to a load balancer of ours, as far as Octavia shows it."""
     if not scope.turn.ledger.of_kind("load_balancer"):
         return []
     try:
         balancers = scope.owned("load_balancer")
     except CapoError:
         return []  # the step that deletes it reports that
-    return [found for body in balancers for found in floating_ips.at_port(scope, body["vip_port_id"])]
+    port_ids = [body["vip_port_id"] for body in balancers if body.get("vip_port_id")]
+    there = (found for port_id in port_ids for found in floating_ips.at_port(scope, port_id))
+    return [found for found in there if _is_lent(scope, found)]
+
+
+def _is_lent(scope: ClusterScope, body: Resource) -> bool:
+    """Return whether a floating IP is that of the endpoint. Others lead there by a hand that nobody asked for."""
+    known = scope.known_load_balancer
+    addresses = (endpoint.demanded_address(scope.cluster.spec), known.ip if known else None)
+    return body["floating_ip_address"] in addresses
 
 
 def _detach(scope: ClusterScope, body: Resource) -> None:

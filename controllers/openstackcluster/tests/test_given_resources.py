@@ -113,6 +113,36 @@ def test_a_floating_ip_of_the_user_is_detached_and_the_user_is_asked_for_nothing
     assert attached(world, mine) is None
 
 
+def test_a_floating_ip_that_somebody_put_at_the_load_balancer_is_waited_for_and_not_written(world: World) -> None:
+    world.cloud.timings.lb_delete_s = 30.0
+    world.up(**MANAGED, apiServer={"managedLoadBalancer": {}, "enableFloatingIP": False})
+    theirs = given.floating_ip(world, port_id=world.one("loadbalancers")["vip_port_id"])
+    world.cloud.counter.reset()
+
+    world.remove()
+    world.settle(for_s=10)
+    while_it_goes = world.message("RouterReady")
+    world.settle(for_s=300)
+
+    assert while_it_goes.startswith("waiting for load balancer ")
+    assert world.is_gone()
+    assert theirs["id"] in world.inventory()["floatingips"]
+    assert not [request for request in world.requests() if request.startswith("PUT /v2.0/floatingips")]
+
+
+def test_a_floating_ip_that_leads_nowhere_is_left_alone_when_a_load_balancer_has_no_port(world: World) -> None:
+    given.floating_ip(world)
+    world.up(**MANAGED, **BALANCER)
+    world.set_state("loadbalancers", world.one("loadbalancers")["id"], vip_port_id=None)
+    world.start()
+    world.cloud.counter.reset()
+
+    world.remove()
+    world.settle(for_s=60)
+
+    assert not [request for request in world.requests() if request.startswith("PUT /v2.0/floatingips")]
+
+
 def test_a_floating_ip_of_a_server_of_others_keeps_it_and_is_named(world: World) -> None:
     world.up(**MANAGED)
     values = {"network_id": world.one("networks")["id"], "name": "theirs"}
