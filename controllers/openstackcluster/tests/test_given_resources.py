@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from capo.controllers.openstackcluster.dns import Answer
 from capo.controllers.openstackcluster.tests import given
 from capo.controllers.openstackcluster.tests.test_weak_points import place
 from capo.controllers.openstackcluster.tests.world import BALANCER, BASTION, FULL, GROUPS, MANAGED, World
@@ -50,15 +51,13 @@ def test_a_cluster_takes_a_floating_ip_that_is_newer_than_the_list_of_them(world
     assert [body["floating_ip_address"] for body in world.made()["floatingips"].values()].count(mine) == 1
 
 
-def test_a_floating_ip_that_a_dns_name_leads_to_is_taken_if_it_was_created_a_moment_ago(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_floating_ip_that_a_dns_name_leads_to_is_taken_if_it_was_created_a_moment_ago(world: World) -> None:
     world.before = world.inventory()
     place(world, namespace="a", name="one", cluster_name="one", **MANAGED)
     world.settle(for_s=60)
     mine = given.floating_ip(world)
     address = mine["floating_ip_address"]
-    monkeypatch.setattr("capo.controllers.openstackcluster.dns.address_of", lambda _host: address)
+    world.dns = Answer((address,))
 
     endpoint = {"host": "api.example.org", "port": 6443}
     place(world, namespace="b", name="two", cluster_name="two", **MANAGED, **BALANCER, controlPlaneEndpoint=endpoint)
