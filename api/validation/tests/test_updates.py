@@ -116,7 +116,12 @@ REFUSED = [
     ),
     pytest.param({}, {"enableExternalNetwork": True}, "spec.enableExternalNetwork", "Forbidden: cannot be added"),
     # What the controllers assume is not in the definitions; the Go provider refuses it, too.
-    pytest.param({}, {"apiServer": {"enableFloatingIP": True}}, "spec.apiServer", "Forbidden: cannot be added"),
+    pytest.param(
+        {"controlPlaneEndpoint": {"host": "a", "port": 1}},
+        {"controlPlaneEndpoint": {"host": "a", "port": 1}, "apiServer": {"enableFloatingIP": True}},
+        "spec.apiServer",
+        "Forbidden: cannot be added",
+    ),
     pytest.param({}, {"apiServer": {"port": 6443}}, "spec.apiServer", "Forbidden: cannot be added"),
     pytest.param(
         {"managedNetwork": {"mtu": 1}},
