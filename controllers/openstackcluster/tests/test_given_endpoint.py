@@ -138,6 +138,8 @@ def test_a_cluster_that_lives_without_external_network_goes_on_whatever_is_seen_
         world.fault(match={"service": "network"}, effect={"status": 503})
     world.resync()
     world.settle(for_s=60)
+    world.mend()
+    world.settle(for_s=120)
 
     assert world.is_ready(), world.message("Ready")
     assert "externalNetwork" not in world.status()
