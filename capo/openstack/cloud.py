@@ -268,7 +268,7 @@ class Cloud:
 
     def _send(self, service: str, method: str, path: str, **extras: Unpack[_Extras]) -> requests.Response:
         kind = f"{service} {'reads' if method == 'GET' else 'writes'}"  # a read that is admitted says nothing of writes
-        version = f"{service} microversion"
+        version = f"{service} {extras.get('microversion')}"
         self._refusals.check(kind)
         self._refusals.check(version)
         url = f"{self._endpoint(service)}{path}"
