@@ -53,8 +53,14 @@ def allocated(scope: ServerScope) -> str | Wait:
         )
     if not _is_ours(scope, claim):
         return _of_foreign(scope, claim)
-    pool = claim["spec"]["poolRef"]
-    return _address_of(scope, claim) or _wait(f"{pool['kind']} {pool['name']} has not allocated an address yet")
+    return _address_of(scope, claim) or _wait(f"{_named_pool(claim)} has not allocated an address yet")
+
+
+def _named_pool(claim: Mapping[str, Any]) -> str:
+    """Return what a claim calls its pool; the API group of another provider's is named, too."""
+    ref = claim["spec"]["poolRef"]
+    where = f" of {ref['apiGroup']}" if ref.get("apiGroup") not in (None, names.GROUP) else ""
+    return f"{ref['kind']} {ref['name']}{where}"
 
 
 def remove(scope: ServerScope) -> Outcome:
