@@ -13,7 +13,7 @@ from typing import Final
 from capo import names
 from capo.api.v1beta2.loadbalancer import APIServerLoadBalancer
 from capo.controllers.openstackcluster import roles
-from capo.errors import InvalidSpecError
+from capo.errors import InvalidClusterSpecError
 from capo.names import Stamp
 from capo.openstack.load_balancer import SOURCE_IP_PORT, WantedHealthMonitor, WantedListener, WantedPool
 
@@ -76,9 +76,9 @@ def _monitor(spec: APIServerLoadBalancer, stamp: Stamp, name: str) -> WantedHeal
     )
 
 
-def not_enforced(effect: str) -> InvalidSpecError:
+def not_enforced(effect: str) -> InvalidClusterSpecError:
     """Return the error of allowed CIDRs that OVN cannot enforce."""
-    return InvalidSpecError(
+    return InvalidClusterSpecError(
         f"spec.apiServer.managedLoadBalancer.allowedCIDRs are not enforced: Octavia's provider ovn cannot; {effect}",
         next_step="Remove them, or create the cluster with another provider.",
     )

@@ -268,6 +268,7 @@ def test_a_takeover_with_allowed_cidrs_that_ovn_cannot_enforce_ends_and_then_say
     assert [r for r in world.requests() if "/lbaas/" in r and not r.startswith("GET")] == []
     assert world.shown("LoadBalancerReady")[0] == "False"
     assert world.shown("APIEndpointReady") == ("True", "Ready")
+    assert world.shown("LoadBalancerReady") == ("False", "InvalidClusterSpec")
     assert "allowedCIDRs are not enforced" in world.message("LoadBalancerReady")
     assert "allowedCIDRs are not enforced" in world.message("Ready")
     assert "allowedCIDRs" not in world.status()["apiServerManagedLoadBalancer"]
