@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from capo import names
-from capo.engine import abandoning, conditions, refused_writes
+from capo.engine import abandoning, conditions, overall, refused_writes
 from capo.engine.backoff import Backoff, Guard, pause_s
 from capo.engine.conditions import Condition
 from capo.engine.contest import Contest
@@ -23,8 +23,6 @@ from capo.engine.seen import Seen
 from capo.engine.steps import (
     Create,
     Failed,
-    Held,
-    Plan,
     Results,
     Unseen,
     Wait,
@@ -43,9 +41,6 @@ from capo.ledger import Ledger
 
 log = logging.getLogger(__name__)
 S = TypeVar("S", bound=Scope)
-
-AUTHENTICATED = "OpenStackAuthenticationSucceeded"
-AUTHENTICATION_FAILED = "OpenStackAuthenticationFailed"
 
 
 class Reconciler(Generic[S]):
@@ -226,7 +221,7 @@ class Reconciler(Generic[S]):
         error = self._named(writer.obj, error)
         failures = self._auth_failures[key] = self._auth_failures.get(key, 0) + 1
         self.subject.forget_credentials(writer.obj)
-        shown = _of_refusal(error, is_deleting=bool(writer.obj["metadata"].get("deletionTimestamp")))
+        shown = overall.of_refusal(error, is_deleting=bool(writer.obj["metadata"].get("deletionTimestamp")))
         if self._show(writer, [*gate, *shown]):
             self.tools.events.emit(writer.obj, "Warning", error.reason, error.sentence)
         self._tell_way_out(writer)
@@ -354,9 +349,9 @@ class Reconciler(Generic[S]):
             is_trifling: a change of the records alone is not worth a write.
         """
         plan, deleting = self.subject.plan, turn.is_deleting
-        ready = _deleting_summary(plan, results) if deleting else conditions.summary(plan, results)
+        ready = overall.deleting(plan, results) if deleting else conditions.summary(plan, results)
         steps = conditions.of_removal(plan, results) if deleting else conditions.of_results(plan, results)
-        shown = [*_authentication(results), *steps, *([ready] if ready else []), *report.conditions]
+        shown = [*overall.authentication(results), *steps, *([ready] if ready else []), *report.conditions]
         now_s = self.tools.clock.wall()
 
         def wanted(status: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -423,20 +418,6 @@ class Reconciler(Generic[S]):
         return writer.obj is not before
 
 
-def _of_refusal(error: CapoError, *, is_deleting: bool) -> list[Condition]:
-    """Return the conditions of a pass that could not begin; pure.
-
-    An outage says nothing of the credentials: what was known of them stays.
-    """
-    if isinstance(error, IdentityError | NotAuthorizedError):
-        types = (AUTHENTICATED, conditions.READY)
-        return [Condition(type_, "False", AUTHENTICATION_FAILED, error.sentence) for type_ in types]
-    if isinstance(error, OwnerIdCopiedError):
-        return [Condition(conditions.READY, "False", error.reason, error.sentence)]
-    text = f"Deleting: {error.sentence}" if is_deleting else error.sentence
-    return [Condition(conditions.READY, "False", "OpenStackError", text)]
-
-
 def _finalizers(obj: Mapping[str, Any]) -> list[str]:
     return obj["metadata"].get("finalizers") or []
 
@@ -495,28 +476,6 @@ def _only_looks(turn: Turn, writer: Writer, results: Results) -> bool:
     saved.location = turn.ledger.location  # proven again in the next pass, without a request
     is_saved = turn.ledger == saved
     return is_looking and not is_telling and is_saved
-
-
-def _authentication(results: Results) -> list[Condition]:
-    """The credentials worked if any step got an answer; they did not if one was refused."""
-    for result in results.values():
-        if isinstance(result, Failed) and isinstance(result.error, NotAuthorizedError):
-            return [Condition(AUTHENTICATED, "False", AUTHENTICATION_FAILED, result.error.sentence)]
-    has_answer = any(not isinstance(result, Held | Unseen) for result in results.values())
-    return [Condition(AUTHENTICATED, "True", "Ready")] if has_answer else []
-
-
-def _deleting_summary(plan: Plan[S], results: Results) -> Condition | None:
-    """Return ``Ready`` of an object that goes away; None when the pass found out nothing new."""
-    for step in reversed(plan.steps):
-        result = results[step.condition]
-        if isinstance(result, Failed):
-            return Condition(conditions.READY, "False", "OpenStackError", f"Deleting: {result.error.sentence}")
-        if isinstance(result, Wait):
-            return Condition(conditions.READY, "False", "Deleting", f"{step.condition}: {result.message}")
-    if all_done(results):
-        return Condition(conditions.READY, "False", "Deleting", "a create whose answer was lost may still take effect")
-    return None
 
 
 def _waits(results: Results) -> list[float | None]:
