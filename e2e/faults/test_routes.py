@@ -96,9 +96,14 @@ def troubles(scene: Scene, stage: Theatre, fault: Fault) -> Iterator[str]:
     for call in calls:
         minutes[int((datetime.datetime.fromisoformat(call["at"]) - began).total_seconds() // 60)].append(call)
     for minute, asked in minutes.items():
-        idle = [call for call in asked if call["fault"]] if minute <= 0 or any(map(is_progress, asked)) else asked
-        if len(idle) > PER_MINUTE * scene.objects:
-            yield f"{len(idle)} requests in minute {minute}"
+        if minute <= 0 or any(map(is_progress, asked)):
+            # Each of several resources is tried, whatever becomes of the others.
+            paths = collections.Counter(call["path"] for call in asked if call["fault"])
+            count = max(paths.values(), default=0)
+        else:
+            count = len(asked)
+        if count > PER_MINUTE * scene.objects:
+            yield f"{count} requests in minute {minute}"
     said = stage.messages()
     if not is_over(scene, stage) and not any(word in message for word in fault.says for message in said):
         yield f"no condition names the fault: {said}"
