@@ -37,13 +37,14 @@ test-full: export CONVERSION_OBJECTS = 10000
 test-full: export MISOPERATION = all
 test-full: test ## the same with every wrong value, and 10,000 random objects of each kind and version converted there and back
 
-check: $(STAMP) ## what has to hold before a commit: format, lint, types, layers, generated files
+check: $(STAMP) ## what has to hold before a commit: format, lint, types, layers, generated files, no known vulnerability, no secret
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy -p capo
 	$(BIN)/lint-imports
 	$(BIN)/capo crds --check
 	$(BIN)/towncrier build --draft --version next >/dev/null
+	$(BIN)/python -m e2e.audit
 
 format: $(STAMP) ## format the code
 	$(BIN)/ruff format .

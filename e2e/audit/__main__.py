@@ -1,0 +1,119 @@
+"""Audits the installed packages and the committed files; ends with 1 when something is wrong.
+
+Advisories come from the package index or from where ``--advisories`` says. An index without advisories (a mirror often
+has none) is no finding: what could not be looked up is counted in the output, and refused with ``ADVISORIES=required``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+BASELINE: Final = ".secrets.baseline"
+"""Findings of detect-secrets that a person looked at: passwords of simulators, digests, examples."""
+LIMIT_S: Final = 600.0
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What is known of the installed packages.
+
+    Args:
+        findings: a line for each known vulnerability.
+        known: how many packages were looked up.
+        unknown: of how many the index had no advisories.
+    """
+
+    findings: Sequence[str]
+    known: int
+    unknown: int
+
+    @classmethod
+    def of(cls, report: Any) -> Self:
+        """Return what a JSON report of pip-audit says."""
+        packages = [each for each in report["dependencies"] if "editable" not in each.get("skip_reason", "")]
+        looked_up = [each for each in packages if "vulns" in each]
+        findings = [_finding(package, fault) for package in looked_up for fault in package["vulns"]]
+        return cls(findings, len(looked_up), len(packages) - len(looked_up))
+
+
+def _finding(package: Any, fault: Any) -> str:
+    mended = ", ".join(fault["fix_versions"]) or "no version yet"
+    return f"{package['name']} {package['version']}: {fault['id']}, mended in {mended}"
+
+
+def _command(name: str) -> str:
+    return str(Path(sys.executable).parent / name)
+
+
+def vulnerabilities(advisories: str | None) -> Advice:
+    """Look up every installed package; blocks.
+
+    Args:
+        advisories: address of a service that answers as OSV does; None: the package index.
+
+    Raises:
+        RuntimeError: pip-audit ended without a report; the message has its last line.
+    """
+    source = ["--vulnerability-service", "osv", "--osv-url", advisories] if advisories else []
+    command = [_command("pip-audit"), "--local", "--skip-editable", "--progress-spinner", "off", "--format", "json"]
+    ended = subprocess.run([*command, *source], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    try:
+        return Advice.of(json.loads(ended.stdout))
+    except ValueError:
+        last = ended.stderr.strip().splitlines()[-1:] or ["nothing was printed"]
+        raise RuntimeError(f"pip-audit ended with {ended.returncode}: {last[0]}") from None
+
+
+def unlisted_secrets(root: Path) -> str:
+    """Return what looks like a secret in the committed files and is not in the baseline; empty if nothing does."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True)
+    files = [name for name in listed.stdout.split("\0") if name and name != BASELINE and (root / name).is_file()]
+    hook = [_command("detect-secrets-hook"), "--baseline", BASELINE]
+    ended = subprocess.run([*hook, *files], cwd=root, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    return "" if ended.returncode == 0 else f"{ended.stdout}{ended.stderr}".strip()
+
+
+def _audit_packages(advisories: str | None, *, is_required: bool) -> bool:
+    try:
+        advice = vulnerabilities(advisories)
+    except RuntimeError as error:
+        print(f"packages: not looked up: {error}")
+        return not is_required
+    for finding in advice.findings:
+        print(f"packages: {finding}")
+    without = f"; the index has no advisories for the other {advice.unknown}" if advice.unknown else ""
+    print(f"packages: {len(advice.findings)} known vulnerabilities in {advice.known} that were looked up{without}")
+    return not advice.findings and not (is_required and advice.unknown)
+
+
+def _audit_files(root: Path) -> bool:
+    if found := unlisted_secrets(root):
+        print(found)
+        print(f"files: a false alarm is added with `detect-secrets scan --baseline {BASELINE}`, after a look at it")
+        return False
+    print(f"files: no secret that is not known in {BASELINE}")
+    return True
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Audit both; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m e2e.audit", description=__doc__)
+    parser.add_argument("--advisories", help="address of an advisory service such as OSV (default: the package index)")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the checkout whose files are scanned")
+    options = parser.parse_args(arguments)
+    is_required = os.environ.get("ADVISORIES") == "required"
+    results = [_audit_packages(options.advisories, is_required=is_required), _audit_files(options.root)]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
