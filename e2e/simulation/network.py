@@ -107,6 +107,7 @@ class Network:
     Args:
         watch: called after each request that reached a service, with its answer.
         follow: called when a request was sent, with "SEND ", and when it took effect.
+        creates_under_way: how many creates were sent and will take effect later.
     """
 
     def __init__(self, scheduler: Scheduler, seed: str) -> None:
@@ -116,6 +117,7 @@ class Network:
         self.watch: Watcher = lambda _sent, _reply: None
         self.follow: Callable[[str, Sent], None] = lambda _moment, _sent: None
         self.requests = 0
+        self.creates_under_way = 0
         self.latency_s = 0.02
         self._random = random.Random(f"network {seed}")
 
@@ -207,7 +209,7 @@ class _Answer:
         """Send the request on its way, with what goes wrong on it."""
         there_s = self._network.pause_s()
         if struck is None:
-            self._later(there_s, lambda: self._arrive(self._response))
+            self._reach(there_s, lambda: self._arrive(self._response))
         elif struck.kind in _PAGES:
             status, page, headers = _PAGES[struck.kind]
             self._later(there_s, lambda: self._settle(self._page(status, page, headers)))
@@ -216,7 +218,7 @@ class _Answer:
 
     def slow(self, _there_s: float, seconds: float, _limit_s: float) -> None:
         """The request is a long time under way."""
-        self._later(seconds, lambda: self._arrive(self._response))
+        self._reach(seconds, lambda: self._arrive(self._response))
 
     def refused(self, there_s: float, _seconds: float, _limit_s: float) -> None:
         """Nobody listens."""
@@ -228,22 +230,22 @@ class _Answer:
 
     def cut_after(self, there_s: float, _seconds: float, _limit_s: float) -> None:
         """The connection ends before the answer comes."""
-        self._later(there_s, lambda: self._arrive(lambda _reply: _cut()))
+        self._reach(there_s, lambda: self._arrive(lambda _reply: _cut()))
 
     def tls_after(self, there_s: float, _seconds: float, _limit_s: float) -> None:
         """TLS breaks after the service has the request."""
-        self._later(there_s, lambda: self._arrive(lambda _reply: _tls()))
+        self._reach(there_s, lambda: self._arrive(lambda _reply: _tls()))
 
     def late(self, there_s: float, seconds: float, limit_s: float) -> None:
         """The connection ends, and the request takes effect after that."""
-        self._later(there_s + seconds, lambda: self._network.take_effect(self._sent))
+        self._reach(there_s + seconds, lambda: self._network.take_effect(self._sent))
         self._later(min(limit_s, 1.0), lambda: self._settle(_cut()))
 
     def again(self, there_s: float, seconds: float, _limit_s: float) -> None:
         """A proxy sends the request once more."""
         repeat = dataclasses.replace(self._sent, is_repeat=True)
-        self._later(there_s + seconds, lambda: self._network.take_effect(repeat))
-        self._later(there_s, lambda: self._arrive(self._response))
+        self._reach(there_s + seconds, lambda: self._network.take_effect(repeat))
+        self._reach(there_s, lambda: self._arrive(self._response))
 
     def hang(self, _there_s: float, _seconds: float, limit_s: float) -> None:
         """Nothing comes back."""
@@ -259,6 +261,17 @@ class _Answer:
 
     def _later(self, seconds: float, callback: Callable[[], None]) -> None:
         self._network.scheduler.after(seconds, callback)
+
+    def _reach(self, seconds: float, callback: Callable[[], object]) -> None:
+        """Call back at the moment at which the request takes effect; until then it is under way."""
+        network, creates = self._network, int(self._sent.is_create)
+        network.creates_under_way += creates
+
+        def reach() -> None:
+            network.creates_under_way -= creates
+            callback()
+
+        self._later(seconds, reach)
 
     def _arrive(self, result: Callable[[Reply], requests.Response | Exception]) -> None:
         """Take effect, and have the answer arrive a moment later."""

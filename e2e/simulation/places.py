@@ -353,19 +353,40 @@ def claim_by_status(story: Story) -> None:
 
 
 def take_over(story: Story, namesake: str, *, is_deleted: bool) -> None:
-    """Remove what is ours alone from objects and cloud, as the Go provider leaves them, and start the manager."""
-    server = story.home.server
-    ours = [(kind, obj) for kind, obj in story.ours() if kind in MOVED]
-    if not ours or any(obj["metadata"].get("deletionTimestamp") for _, obj in ours):
+    """End the manager, hand everything to the Go provider and start the manager again, if that can be."""
+    if _may_take_over(story):
+        _take_over_when_landed(story, namesake, is_deleted=is_deleted)
+
+
+def _may_take_over(story: Story) -> bool:
+    ours = [obj for kind, obj in story.ours() if kind in MOVED]
+    if not ours or any(obj["metadata"].get("deletionTimestamp") for obj in ours):
+        return False
+    # Without stamps nobody could tell any more which of several is whose.
+    return not story.truth.has_duplicates()
+
+
+def _take_over_when_landed(story: Story, namesake: str, *, is_deleted: bool) -> None:
+    """Hand over once no create of ours is under way: what lands later has a stamp, which the Go provider never made."""
+    if story.is_calm:
         return
-    if story.truth.has_duplicates():
-        return  # without stamps nobody could tell any more which of them is whose
     # All of them: where the Go provider works no manager of ours runs.
     for replica in (story.manager, *story.extra):
         replica.kill()
+    if story.network.creates_under_way:
+        story.scheduler.after(1.0, lambda: _take_over_when_landed(story, namesake, is_deleted=is_deleted))
+        return
+    if _may_take_over(story):
+        _hand_to_the_go_provider(story, namesake, is_deleted=is_deleted)
+    story.scheduler.after(1.0, lambda: None if story.manager.is_running else story.manager.start())
+
+
+def _hand_to_the_go_provider(story: Story, namesake: str, *, is_deleted: bool) -> None:
+    """Remove what is ours alone from objects and cloud, as the Go provider leaves them."""
+    server = story.home.server
     story.takeovers += 1
     _unstamp(story)
-    for kind, obj in ours:
+    for kind, obj in [(kind, obj) for kind, obj in story.ours() if kind in MOVED]:
         server.put(kind, {**obj, "status": as_the_go_provider_has_it(obj.get("status"))}, subresource="status")
         annotations = {names.OWNER_ID_ANNOTATION: None, names.TAKEN_OVER_ANNOTATION: None}
         server.patch(kind, NAMESPACE, obj["metadata"]["name"], {"metadata": {"annotations": annotations}})
@@ -374,7 +395,6 @@ def take_over(story: Story, namesake: str, *, is_deleted: bool) -> None:
         user.make(f"/volume/v3/{user.project_id}/volumes", "volume", name=namesake, size=1)
     if is_deleted:
         story.delete_all()
-    story.scheduler.after(1.0, lambda: None if story.manager.is_running else story.manager.start())
 
 
 def as_the_go_provider_has_it(status: Object | None) -> Object:
