@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ from capo.engine.tests.toy import KEY, ToyScope, ToySubject, World, ensure, remo
 from capo.engine.turn import Report, Stop
 from capo.errors import IdentityError, InvalidSpecError, NotAuthorizedError, NotYetObserved, QuotaExceededError
 from capo.kube.errors import Denied, Invalid, KubeError
-from capo.kube.kinds import Key, Kind
+from capo.kube.kinds import Key
 
 
 def test_a_resource_is_made_recorded_and_shown_in_four_writes(world: World) -> None:
@@ -96,11 +96,11 @@ def test_the_spec_is_written_before_the_status_that_speaks_of_it(world: World) -
 def test_a_spec_that_the_api_server_refuses_is_told_and_tried_again(world: World, error: KubeError) -> None:
     is_refused = True
 
-    def refuse(body: Mapping[str, Any]) -> None:
+    def refuse(_verb: str, _key: Key, body: Mapping[str, Any]) -> None:
         if is_refused and "spec" in body:
             raise error
 
-    refuse_patches(world, refuse)
+    world.kube.before_write = refuse
     result = world.reconcile()
 
     assert result.error is None
@@ -119,11 +119,11 @@ def test_a_spec_that_the_api_server_refuses_is_told_and_tried_again(world: World
 
 @pytest.mark.parametrize("status", [None, 401, 404, 410, 429, 503])
 def test_a_spec_that_is_not_refused_but_not_written_ends_the_pass(world: World, status: int | None) -> None:
-    def fail(body: Mapping[str, Any]) -> None:
+    def fail(_verb: str, _key: Key, body: Mapping[str, Any]) -> None:
         if "spec" in body:
             raise KubeError("not now", status=status)
 
-    refuse_patches(world, fail)
+    world.kube.before_write = fail
 
     with pytest.raises(KubeError):
         world.reconcile()
@@ -131,11 +131,11 @@ def test_a_spec_that_is_not_refused_but_not_written_ends_the_pass(world: World, 
 
 
 def test_a_spec_that_somebody_edits_during_a_pass_is_left_to_the_next_one(world: World) -> None:
-    def edit(body: Mapping[str, Any]) -> None:
+    def edit(_verb: str, _key: Key, body: Mapping[str, Any]) -> None:
         if "spec" in body and "size" not in (world.obj.get("spec") or {}):
             world.kube.edit(*KEY, {"spec": {"size": 7}})
 
-    refuse_patches(world, edit)
+    world.kube.before_write = edit
     result = world.reconcile()
 
     assert result.requeue_after_s == 0
@@ -144,11 +144,11 @@ def test_a_spec_that_somebody_edits_during_a_pass_is_left_to_the_next_one(world:
 
 
 def test_a_status_that_the_api_server_refuses_is_told_in_a_condition(world: World) -> None:
-    def refuse(body: Mapping[str, Any]) -> None:
+    def refuse(_verb: str, _key: Key, body: Mapping[str, Any]) -> None:
         if "resources" in body.get("status", {}):
             raise Invalid("status.resources: unknown field", status=422)
 
-    refuse_patches(world, refuse)
+    world.kube.before_write = refuse
     with pytest.raises(Invalid):
         world.reconcile()
 
@@ -161,26 +161,15 @@ def test_what_was_ready_stays_so_when_a_write_is_refused(world: World) -> None:
     world.reconcile()
     world.cloud.things.clear()
 
-    def refuse(_body: Mapping[str, Any]) -> None:
+    def refuse(*_: object) -> None:
         raise Denied("a policy is broken", status=403)
 
-    refuse_patches(world, refuse)
+    world.kube.before_write = refuse
     with pytest.raises(Denied):
         world.reconcile()
 
     assert world.condition("Ready")["status"] == "True"
     assert "WriteRefused" in world.events.seen
-
-
-def refuse_patches(world: World, check: Callable[[Mapping[str, Any]], None]) -> None:
-    """Have each patch looked at first; what is raised is its answer."""
-    real = world.kube.patch
-
-    def patch(kind: Kind, namespace: str, name: str, body: Mapping[str, Any], **kw: Any) -> dict[str, Any]:
-        check(body)
-        return real(kind, namespace, name, body, **kw)
-
-    world.kube.patch = patch  # type: ignore[method-assign]
 
 
 def test_an_object_whose_credentials_never_worked_carries_no_finalizer(world: World) -> None:
