@@ -9,20 +9,15 @@ from capo.controllers.openstackcluster.tests.world import World
 NETWORK_PATH = "/network/v2.0"
 
 
-def external_network(world: World) -> dict[str, Any]:
-    (found,) = (network for network in world.inventory()["networks"].values() if network["name"] == "public")
-    return found
-
-
 def floating_ip(world: World, **values: Any) -> dict[str, Any]:
     """Create a floating IP as a user would."""
-    values["floating_network_id"] = external_network(world)["id"]
+    values["floating_network_id"] = world.external()["id"]
     return dict(world.member.make(f"{NETWORK_PATH}/floatingips", "floatingip", **values))
 
 
 def router(world: World, name: str = "mine") -> dict[str, Any]:
     """Create a router with a gateway as a user would."""
-    gateway = {"network_id": external_network(world)["id"]}
+    gateway = {"network_id": world.external()["id"]}
     return dict(world.member.make(f"{NETWORK_PATH}/routers", "router", name=name, external_gateway_info=gateway))
 
 
@@ -37,13 +32,6 @@ def connect(world: World, router_id: str, subnet_id: str) -> None:
 
 def disconnect(world: World, router_id: str, subnet_id: str) -> None:
     world.member.ask("PUT", f"{NETWORK_PATH}/routers/{router_id}/remove_router_interface", {"subnet_id": subnet_id})
-
-
-def set_external(world: World, *, is_external: bool) -> None:
-    """Have the cloud's admin show the external network as one, or not."""
-    (found,) = (network for network in world.inventory()["networks"].values() if network["name"] == "public")
-    body = {"network": {"router:external": is_external}}
-    world.admin().ask("PUT", f"{NETWORK_PATH}/networks/{found['id']}", body)
 
 
 def after_resyncs(world: World, count: int = 1) -> None:

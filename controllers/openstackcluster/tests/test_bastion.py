@@ -9,6 +9,7 @@ import pytest
 
 from capo import names
 from capo.controllers.openstackcluster import bastion_hash
+from capo.controllers.openstackcluster.tests import given
 from capo.controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, FULL, GROUPS, MANAGED, SERVER, World
 from capo.kube.kinds import OPENSTACK_SERVER, SECRET, Key
 
@@ -183,16 +184,8 @@ def test_a_bastion_comes_back_when_it_is_enabled_again(world: World) -> None:
     assert world.counts()["servers"] == 1
 
 
-def user_floating_ip(world: World) -> dict[str, Any]:
-    (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
-    made: dict[str, Any] = world.member.make(
-        "/network/v2.0/floatingips", "floatingip", floating_network_id=external["id"]
-    )
-    return made
-
-
 def test_a_floating_ip_of_the_user_is_used_and_kept_w10(world: World) -> None:
-    mine = user_floating_ip(world)
+    mine = given.floating_ip(world)
     bastion = {**BASTION["bastion"], "floatingIP": mine["floating_ip_address"]}
     world.up(**MANAGED, **GROUPS, bastion=bastion)
     assert world.status()["bastion"]["floatingIP"] == mine["floating_ip_address"]
@@ -207,7 +200,7 @@ def test_a_floating_ip_of_the_user_is_used_and_kept_w10(world: World) -> None:
 
 def wearing_an_unnamed_one(world: World) -> dict[str, Any]:
     """Have a bastion wear a floating IP of the user that the spec does not name any more; return it."""
-    mine = user_floating_ip(world)
+    mine = given.floating_ip(world)
     world.up(**MANAGED, **GROUPS, bastion={**BASTION["bastion"], "floatingIP": mine["floating_ip_address"]})
     world.change(bastion={"floatingIP": None})
     world.settle(for_s=60)
@@ -261,7 +254,7 @@ def test_a_floating_ip_that_its_user_took_off_a_bastion_is_not_put_on_again(worl
 
 
 def test_a_floating_ip_that_is_named_later_takes_the_place_of_ours_w10(world: World) -> None:
-    mine = user_floating_ip(world)
+    mine = given.floating_ip(world)
     world.up(**WITH)
     old = server(world)
 
@@ -276,7 +269,7 @@ def test_a_floating_ip_that_is_named_later_takes_the_place_of_ours_w10(world: Wo
 
 @pytest.mark.parametrize("is_taken", [True, False], ids=["leads elsewhere", "does not exist"])
 def test_an_address_that_cannot_be_had_takes_nothing_away_w21(world: World, is_taken: bool) -> None:
-    mine = user_floating_ip(world)
+    mine = given.floating_ip(world)
     world.up(**WITH)
     ours = own_address(world)
     wanted = mine["floating_ip_address"] if is_taken else "198.51.100.250"
@@ -300,7 +293,7 @@ def test_an_address_that_cannot_be_had_takes_nothing_away_w21(world: World, is_t
 
 
 def test_a_floating_ip_that_is_named_instead_of_another_one_of_the_user_is_moved_over(world: World) -> None:
-    first, second = user_floating_ip(world), user_floating_ip(world)
+    first, second = given.floating_ip(world), given.floating_ip(world)
     bastion = {**BASTION["bastion"], "floatingIP": first["floating_ip_address"]}
     world.up(**MANAGED, **GROUPS, bastion=bastion)
 

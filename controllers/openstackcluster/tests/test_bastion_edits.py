@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from capo.controllers.openstackcluster.tests import given
 from capo.controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, GROUPS, MANAGED, SERVER, World
 
 WITH: dict[str, Any] = {**MANAGED, **GROUPS, **BASTION}
@@ -26,12 +27,7 @@ class Site:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
-        values = {"floating_network_id": external["id"]}
-        self.theirs = [
-            world.member.make("/network/v2.0/floatingips", "floatingip", **values)["floating_ip_address"]
-            for _ in range(2)
-        ]
+        self.theirs = [given.floating_ip(world)["floating_ip_address"] for _ in range(2)]
         self.most = 0
 
     def edit(self, **fields: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from capo import names
+from capo.controllers.openstackcluster.tests import given
 from capo.controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, GROUPS, MANAGED, SERVER, World
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
 
@@ -27,11 +28,7 @@ def serve(world: World, address: str) -> None:
 @pytest.fixture
 def pooled(world: World) -> dict[str, Any]:
     """A floating IP that the pool has."""
-    (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
-    made: dict[str, Any] = world.member.make(
-        "/network/v2.0/floatingips", "floatingip", floating_network_id=external["id"]
-    )
-    return made
+    return given.floating_ip(world)
 
 
 def test_what_a_bastion_waits_for_is_told_by_the_cluster(world: World) -> None:

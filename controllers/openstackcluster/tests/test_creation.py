@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from capo import names
 from capo.controllers.openstackcluster.dns import Answer
+from capo.controllers.openstackcluster.tests import given
 from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
 from capo.controllers.openstackcluster.tests.world import (
     BALANCER,
@@ -132,7 +131,7 @@ def test_options_of_network_and_subnet_reach_neutron(world: World) -> None:
 
 
 def test_router_gets_the_addresses_that_it_is_told_to_have(world: World) -> None:
-    (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
+    external = world.external()
     (subnet_id,) = (i for i, s in world.inventory()["subnets"].items() if s["network_id"] == external["id"])
     subnet = {"id": subnet_id}
     admin = {"name": "cloud", "cloudName": "sim-admin"}
@@ -145,7 +144,7 @@ def test_router_gets_the_addresses_that_it_is_told_to_have(world: World) -> None
 
 
 def test_gateway_addresses_that_the_policy_refuses_are_told(world: World) -> None:
-    (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
+    external = world.external()
     (subnet_id,) = (i for i, s in world.inventory()["subnets"].items() if s["network_id"] == external["id"])
     router = {"externalIPs": [{"fixedIP": "127.64.9.9", "subnet": {"id": subnet_id}}]}
 
@@ -195,8 +194,7 @@ def test_a_host_name_stays_the_endpoint_of_a_load_balancer_w9(world: World) -> N
 
 
 def test_the_floating_ip_that_dns_knows_is_taken_if_it_is_free(world: World) -> None:
-    (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
-    free = world.member.make("/network/v2.0/floatingips", "floatingip", floating_network_id=external["id"])
+    free = given.floating_ip(world)
     world.dns = Answer(("2001:db8::7", free["floating_ip_address"]))
     world.up(**MANAGED, **BALANCER, controlPlaneEndpoint={"host": "api.example.org", "port": 6443})
 
@@ -206,16 +204,8 @@ def test_the_floating_ip_that_dns_knows_is_taken_if_it_is_free(world: World) -> 
     assert world.status()["apiServerManagedLoadBalancer"]["ip"] == free["floating_ip_address"]
 
 
-def user_floating_ip(world: World, **values: Any) -> dict[str, Any]:
-    (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
-    made: dict[str, Any] = world.member.make(
-        "/network/v2.0/floatingips", "floatingip", floating_network_id=external["id"], **values
-    )
-    return made
-
-
 def test_a_floating_ip_of_the_user_is_used_and_survives_the_cluster(world: World) -> None:
-    mine = user_floating_ip(world)
+    mine = given.floating_ip(world)
     world.up(**MANAGED, apiServer={"managedLoadBalancer": {}, "floatingIP": mine["floating_ip_address"]})
     assert world.is_ready()
     assert world.osc()["spec"]["controlPlaneEndpoint"]["host"] == mine["floating_ip_address"]
@@ -229,7 +219,7 @@ def test_a_floating_ip_of_the_user_is_used_and_survives_the_cluster(world: World
 
 
 def test_a_floating_ip_of_the_user_that_leads_elsewhere_is_not_taken_w21(world: World) -> None:
-    mine = user_floating_ip(world)
+    mine = given.floating_ip(world)
     world.place(**MANAGED, apiServer={"managedLoadBalancer": {}, "floatingIP": mine["floating_ip_address"]})
     world.settle(for_s=60, until=lambda: "loadbalancers" in world.made())
     network = world.one("networks")
@@ -292,9 +282,7 @@ def test_existing_network_and_subnets_are_found_by_filter(world: World) -> None:
 
 
 def test_a_router_that_the_spec_names_is_connected_and_disconnected_but_never_deleted(world: World) -> None:
-    (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
-    gateway = {"network_id": external["id"]}
-    mine = world.member.make("/network/v2.0/routers", "router", name="mine", external_gateway_info=gateway)
+    mine = given.router(world)
     world.up(**MANAGED, router={"id": mine["id"]})
     assert world.is_ready()
     assert world.status()["router"]["id"] == mine["id"]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from capo import names
+from capo.controllers.openstackcluster.tests import given
 from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
 from capo.controllers.openstackcluster.tests.world import BALANCER, FULL, GROUPS, MANAGED, World
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, Key
-from capo.simulator import keystone
 
 NETWORK_PATH = "/network/v2.0"
 
@@ -135,10 +135,8 @@ def test_a_port_of_somebody_else_is_named_and_waited_for_ic_13_w23(world: World)
 def test_a_floating_ip_of_a_workload_is_named_and_waited_for(world: World) -> None:
     world.up(**MANAGED)
     network = world.one("networks")
-    (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
     port = world.member.make(f"{NETWORK_PATH}/ports", "port", network_id=network["id"])
-    values = {"floating_network_id": external["id"], "port_id": port["id"]}
-    theirs = world.member.make(f"{NETWORK_PATH}/floatingips", "floatingip", **values)
+    theirs = given.floating_ip(world, port_id=port["id"])
 
     world.remove()
 
@@ -222,23 +220,6 @@ def test_a_load_balancer_whose_deletion_was_not_answered_is_looked_at_before_it_
 
     assert world.is_gone()
     assert len([asked for asked in world.requests() if asked.startswith("DELETE /v2/lbaas")]) == 1
-
-
-def test_a_cloud_without_octavia_does_not_hold_up_a_deletion(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def without_octavia(*arguments: Any) -> list[dict[str, Any]]:
-        return [entry for entry in whole(*arguments) if entry["type"] != "load-balancer"]
-
-    whole = keystone.catalog
-    monkeypatch.setattr(keystone, "catalog", without_octavia)
-    world.up(**MANAGED, **GROUPS)
-    assert world.is_ready()
-    world.start()
-
-    world.remove()
-    world.settle(for_s=120)
-
-    assert world.is_gone()
-    assert world.made() == {}
 
 
 @pytest.mark.parametrize("has_routers", [False, True], ids=["without routers", "whose proxy lost its way"])

@@ -34,7 +34,7 @@ def test_a_cluster_whose_status_was_cut_short_keeps_its_router_and_goes_whole(wo
     assert world.is_ready(), world.message("Ready")
     assert writes(world) == []
     assert world.counts() == before
-    assert world.status()["externalNetwork"]["id"] == given.external_network(world)["id"]
+    assert world.status()["externalNetwork"]["id"] == world.external()["id"]
     assert world.record("router") in world.made()["routers"]
     world.remove()
     world.settle(for_s=600)
@@ -46,17 +46,17 @@ def test_a_cluster_whose_status_was_cut_short_keeps_its_router_and_goes_whole(wo
 def test_an_external_network_that_appears_later_is_seen_and_the_endpoint_stays(
     world: World, spec: dict[str, Any]
 ) -> None:
-    given.set_external(world, is_external=False)
+    world.show_external(is_visible=False)
     world.up(**{**spec, "apiServer": {**spec.get("apiServer", {}), "enableFloatingIP": False, "fixedIP": "10.6.0.9"}})
     endpoint = world.osc()["spec"]["controlPlaneEndpoint"]
     assert world.is_ready(), world.message("Ready")
     assert "externalNetwork" not in world.status()
 
-    given.set_external(world, is_external=True)
+    world.show_external(is_visible=True)
     given.after_resyncs(world)
 
     assert world.is_ready(), world.message("Ready")
-    assert world.status()["externalNetwork"]["id"] == given.external_network(world)["id"]
+    assert world.status()["externalNetwork"]["id"] == world.external()["id"]
     assert world.status()["router"]["id"] == world.one("routers")["id"]
     assert world.osc()["spec"]["controlPlaneEndpoint"] == endpoint
     world.remove()
@@ -68,13 +68,13 @@ def test_an_external_network_that_appears_later_is_seen_and_the_endpoint_stays(
 def test_a_cluster_with_its_endpoint_at_the_vip_gets_no_floating_ip_when_an_external_network_appears(
     world: World,
 ) -> None:
-    given.set_external(world, is_external=False)
+    world.show_external(is_visible=False)
     world.up(**MANAGED, **BALANCER)
     endpoint = {"host": world.one("loadbalancers")["vip_address"], "port": 6443}
     world.change(controlPlaneEndpoint=endpoint)
     world.settle(for_s=60)
 
-    given.set_external(world, is_external=True)
+    world.show_external(is_visible=True)
     given.after_resyncs(world, 2)
     world.change(controlPlaneAvailabilityZones=["az1"])
     world.settle(for_s=120)
@@ -85,9 +85,9 @@ def test_a_cluster_with_its_endpoint_at_the_vip_gets_no_floating_ip_when_an_exte
 
 
 def test_several_external_networks_that_appear_later_do_not_disturb_a_cluster_that_has_none(world: World) -> None:
-    given.set_external(world, is_external=False)
+    world.show_external(is_visible=False)
     world.up(**INTERNAL)
-    given.set_external(world, is_external=True)
+    world.show_external(is_visible=True)
     world.admin().make(f"{given.NETWORK_PATH}/networks", "network", name="more", **{"router:external": True})
 
     given.after_resyncs(world, 2)
@@ -96,7 +96,7 @@ def test_several_external_networks_that_appear_later_do_not_disturb_a_cluster_th
 
 
 def test_that_there_is_no_external_network_costs_one_request_per_resync(world: World) -> None:
-    given.set_external(world, is_external=False)
+    world.show_external(is_visible=False)
     world.up(**INTERNAL)
     given.after_resyncs(world)
     world.cloud.counter.reset()

@@ -9,6 +9,7 @@ import pytest
 
 from capo.api.validation import faults_of_update
 from capo.controllers.openstackcluster.dns import Answer
+from capo.controllers.openstackcluster.tests.given import floating_ip
 from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
 from capo.controllers.openstackcluster.tests.world import BALANCER, MANAGED, World
 from capo.kube.errors import Denied, Invalid, KubeError
@@ -17,14 +18,6 @@ from capo.kube.kinds import OPENSTACK_CLUSTER, Key
 NAME = {"host": "api.example.org", "port": 6443}
 VIP_ONLY = {"managedLoadBalancer": {}, "enableFloatingIP": False}
 NO_ANSWER = Answer(trouble="Temporary failure in name resolution")
-
-
-def floating_ip(world: World) -> dict[str, Any]:
-    """Return a floating IP of the user."""
-    made: dict[str, Any] = world.member.make(
-        "/network/v2.0/floatingips", "floatingip", floating_network_id=world.external()["id"]
-    )
-    return made
 
 
 def endpoint(world: World) -> Any:

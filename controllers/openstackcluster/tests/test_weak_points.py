@@ -203,7 +203,7 @@ def test_an_address_of_the_bastions_own_is_kept_on_the_network_of_the_cluster_w1
 
 
 def test_a_router_with_addresses_of_its_own_is_written_once_w14(world: World) -> None:
-    (external,) = (n for n in world.inventory()["networks"].values() if n["name"] == "public")
+    external = world.external()
     (subnet_id,) = (i for i, s in world.inventory()["subnets"].items() if s["network_id"] == external["id"])
     router = {"externalIPs": [{"fixedIP": "127.64.9.9", "subnet": {"id": subnet_id}}]}
     admin = {"name": "cloud", "cloudName": "sim-admin"}

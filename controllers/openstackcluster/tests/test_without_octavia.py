@@ -41,6 +41,19 @@ def is_deleted(world: World) -> bool:
     return world.is_gone()
 
 
+def test_a_cloud_without_octavia_does_not_hold_up_a_deletion(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_octavia(monkeypatch)
+    world.up(**MANAGED, **GROUPS)
+    assert world.is_ready()
+    world.start()
+
+    world.remove()
+    world.settle(for_s=120)
+
+    assert world.is_gone()
+    assert world.made() == {}
+
+
 @pytest.mark.parametrize("effect", REFUSALS)
 def test_a_cluster_without_load_balancer_is_deleted_after_a_restart(world: World, effect: dict[str, Any]) -> None:
     octavia_answers(world, effect)
