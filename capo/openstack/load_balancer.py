@@ -311,6 +311,11 @@ def health_monitor_difference(wanted: WantedHealthMonitor, found: Mapping[str, A
     return {name: value for name, value in _monitor_numbers(wanted).items() if found.get(name) != value}
 
 
+def parent_ids(child: Mapping[str, Any]) -> set[str]:
+    """Return the ids of the load balancers that a listener or a pool is in."""
+    return {parent["id"] for parent in child.get("loadbalancers") or ()}
+
+
 def children(body: Mapping[str, Any]) -> Iterator[tuple[str, Body]]:
     """Yield kind and body of each child in the answer of a create, as far as the answer has them whole."""
     for listener in body.get("listeners") or ():

@@ -15,7 +15,7 @@ from capo.api.v1beta2.loadbalancer import APIServerLoadBalancer
 from capo.controllers.openstackcluster import roles
 from capo.errors import InvalidClusterSpecError
 from capo.names import Stamp
-from capo.openstack.load_balancer import SOURCE_IP_PORT, WantedHealthMonitor, WantedListener, WantedPool
+from capo.openstack.load_balancer import ROUND_ROBIN, SOURCE_IP_PORT, WantedHealthMonitor, WantedListener, WantedPool
 
 OVN: Final = "ovn"
 """The provider that refuses the usual algorithm and cannot enforce allowed CIDRs."""
@@ -49,7 +49,7 @@ def listener(
     pool = WantedPool(
         stamp=Stamp(cluster.owner, roles.pool(port)),
         name=name,
-        algorithm=SOURCE_IP_PORT if provider == OVN else "ROUND_ROBIN",
+        algorithm=SOURCE_IP_PORT if provider == OVN else ROUND_ROBIN,
         tags=cluster.tags,
         monitor=_monitor(spec, Stamp(cluster.owner, roles.monitor(port)), name),
     )

@@ -89,8 +89,7 @@ def has_listener(scope: ClusterScope, balancer: Resource, wanted: WantedListener
 
 def _find_listener(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> Resource | None:
     def is_it(body: Resource) -> bool:
-        parents = {parent["id"] for parent in body.get("loadbalancers") or ()}
-        return body.get("protocol_port") == wanted.port and balancer["id"] in parents
+        return body.get("protocol_port") == wanted.port and balancer["id"] in load_balancer.parent_ids(body)
 
     return _find(scope, "listener", roles.listener(wanted.port), is_it)
 

@@ -16,6 +16,7 @@ from capo.engine.steps import Wait
 from capo.errors import AmbiguousMatchError, ForeignResourceError
 from capo.kube.kinds import OPENSTACK_CLUSTER
 from capo.ledger import Record
+from capo.openstack import load_balancer
 from capo.openstack.kinds import POOL
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def to_leave(scope: MachineScope, infra: OpenStackCluster, wanted: Mapping[str, 
 def balancer_id(scope: MachineScope, infra: OpenStackCluster, wanted: Collection[str]) -> str | None:
     """Return the load balancer of the pools as far as they are known; nothing is asked."""
     found = scope.observed.seen(KIND, lambda body: body.get("name") in wanted and _is_in_balancer(infra, body))
-    return next((parent for body in found for parent in sorted(_parents(body))), None)
+    return next((parent for body in found for parent in sorted(load_balancer.parent_ids(body))), None)
 
 
 def _fitting(
@@ -92,11 +93,7 @@ def _fitting(
 def _is_in_balancer(infra: OpenStackCluster, body: Body) -> bool:
     """Tell whether a pool is in the load balancer that the status names; any will do if it names none."""
     known_id = _reported_id(infra)
-    return known_id is None or known_id in _parents(body)
-
-
-def _parents(body: Body) -> set[str]:
-    return {parent["id"] for parent in body.get("loadbalancers") or ()}
+    return known_id is None or known_id in load_balancer.parent_ids(body)
 
 
 def _reported_id(infra: OpenStackCluster) -> str | None:

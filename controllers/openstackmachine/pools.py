@@ -18,6 +18,7 @@ from capo.controllers.openstackmachine import given_pools
 from capo.engine import conditions
 from capo.engine.steps import Wait
 from capo.ledger import Ledger, Record
+from capo.openstack import load_balancer
 
 if TYPE_CHECKING:
     from capo.controllers.openstackmachine.scope import MachineScope
@@ -116,8 +117,7 @@ def _of_balancer(scope: MachineScope, balancer_id: str, api_port_list: Collectio
     ports = named(scope, api_port_list)
 
     def fits(body: Mapping[str, Any]) -> bool:
-        parents = {parent["id"] for parent in body.get("loadbalancers") or ()}
-        return body.get("name") in ports and balancer_id in parents
+        return body.get("name") in ports and balancer_id in load_balancer.parent_ids(body)
 
     return [Record(KIND, role(ports[body["name"]]), body["id"]) for body in scope.observed.matching(KIND, fits)]
 

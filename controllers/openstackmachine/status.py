@@ -6,7 +6,7 @@ Source: behaviour reference, machines.md 2.6, and provider contract IM-1 to IM-6
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from capo import names
 from capo.api.meta import Condition as ShownCondition
@@ -14,10 +14,9 @@ from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackMachine
 from capo.controllers.openstackmachine.child import DELETED
 from capo.controllers.openstackmachine.steps import INSTANCE
+from capo.engine import overall
 from capo.engine.conditions import READY, Condition
 from capo.engine.steps import Failed, Result, Wait
-
-AUTHENTICATED: Final = "OpenStackAuthenticationSucceeded"
 
 
 def of_server(machine: OpenStackMachine, server: OpenStackServer) -> dict[str, Any]:
@@ -70,4 +69,4 @@ def refused_credentials(conditions: Sequence[ShownCondition]) -> list[Condition]
 
 
 def _is_refusal(condition: ShownCondition) -> bool:
-    return condition.type == AUTHENTICATED and condition.status == "False"
+    return condition.type == overall.AUTHENTICATED and condition.status == "False"
