@@ -82,7 +82,7 @@ def _remove_left_behind(scope: ClusterScope) -> None:
     shown = conditions.find((scope.turn.obj.get("status") or {}).get("conditions") or (), CONDITION)
     was_refused = shown is not None and shown["status"] == "False" and shown["reason"] != BUILDING
     if was_refused and scope.found.vip_network:
-        vip_ports.delete(scope, vip_ports.left_behind(scope, scope.found.vip_network[0].id))
+        vip_ports.delete_in(scope, scope.found.vip_network[0].id)
 
 
 def _await(scope: ClusterScope, found: Resource, message: str) -> Wait:
@@ -269,7 +269,7 @@ def _tidy(scope: ClusterScope, *, is_complete: bool) -> None:
     if not is_complete or scope.was_refused(scope.uid, within_s=vip_ports.YOUNG_S):
         return
     try:
-        young = vip_ports.delete(scope, vip_ports.left_behind(scope, scope.found.vip_network[0].id))
+        young = vip_ports.delete_in(scope, scope.found.vip_network[0].id)
     except CapoError:
         return
     if young is None:
@@ -377,7 +377,7 @@ def _without_left_behind(scope: ClusterScope) -> Outcome:
     network_id = _vip_network_id(scope, spec) if spec else None
     if network_id is None:
         return NotNeeded()
-    return vip_ports.delete(scope, vip_ports.left_behind(scope, network_id)) or NotNeeded()
+    return vip_ports.delete_in(scope, network_id) or NotNeeded()
 
 
 def _vip_network_id(scope: ClusterScope, spec: APIServerLoadBalancer) -> str | None:

@@ -5,7 +5,6 @@ Source: behaviour reference, cluster.md 2.2 to 2.4 and 2.6.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final
 
 from capo import names
@@ -17,7 +16,7 @@ from capo.controllers.openstackcluster.roles import NETWORK, SUBNET
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create, Done, NotNeeded, Outcome
 from capo.errors import CapoError, ConflictError, InvalidSpecError
-from capo.openstack import network, subnet
+from capo.openstack import network, port, subnet
 from capo.openstack.network import WantedNetwork
 from capo.openstack.subnet import WantedSubnet
 
@@ -146,10 +145,6 @@ def _existing_subnets(scope: ClusterScope, network_id: str | None) -> list[Resou
     return list(subnet.of_network(scope.cloud, network_id))
 
 
-def _is_in(network_id: str, port: Resource) -> bool:
-    return bool(port["network_id"] == network_id)
-
-
 def _delete_network(scope: ClusterScope, network_id: str) -> Outcome | None:
     """Delete a network; return what is to be waited for first, None when it is gone.
 
@@ -159,12 +154,13 @@ def _delete_network(scope: ClusterScope, network_id: str) -> Outcome | None:
     try:
         network.delete(scope.cloud, network_id)
     except ConflictError as error:
-        if left_behind := vip_ports.left_behind(scope, network_id):
+        # Read here instead of out of the shared list: that would be too old, and another pass would delete once more.
+        ports = port.in_network(scope.cloud, network_id).items
+        if left_behind := vip_ports.left_behind(scope, ports):
             return vip_ports.delete(scope, left_behind) or _delete_network(scope, network_id)
-        ports = scope.observed.matching("port", partial(_is_in, network_id))
         if leaked_ports.delete(scope, ports):
             return _delete_network(scope, network_id)
-        scope.observed.wrote("port")  # what is known of them is not all: the next attempt looks anew
+        scope.observed.wrote("port")  # an interface may be among them that no list shows: the router's step looks anew
         raise blockers.error(f"network {network_id}", blockers.in_network(ports), "port", error) from error
     return None
 

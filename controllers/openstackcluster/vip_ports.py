@@ -44,16 +44,16 @@ class LeftBehind:
     age_s: float
 
 
-def left_behind(scope: ClusterScope, network_id: str) -> list[LeftBehind]:
-    """Return the ports in a network that Octavia left behind: no load balancer of a list made after them has them.
+def left_behind(scope: ClusterScope, ports: Iterable[Resource]) -> list[LeftBehind]:
+    """Return the ports that Octavia left behind: no load balancer of a list made after them has them.
+
+    Args:
+        ports: those of a network as they are now.
 
     Raises:
         CapoError: Octavia cannot be asked; nothing is known of any port then.
     """
-    listing = port.in_network(scope.cloud, network_id)
-    # In a network of our own it is in the way, whoever's it was; dates of two clocks are compared for others alone.
-    is_own = network_id == scope.turn.ledger.id_of(NETWORK)
-    candidates = [body for body in listing.items if _may_be_left_behind(scope, body, is_own=is_own)]
+    candidates = [body for body in ports if _may_be_left_behind(scope, body)]
     if not candidates:
         return []
     living = [body for body in load_balancer.list_all(scope.cloud) if body["provisioning_status"] != "DELETED"]
@@ -61,9 +61,11 @@ def left_behind(scope: ClusterScope, network_id: str) -> list[LeftBehind]:
     return [LeftBehind(body, scope.cloud.ages.age_s("network", body["id"], body["created_at"])) for body in loose]
 
 
-def _may_be_left_behind(scope: ClusterScope, body: Resource, *, is_own: bool) -> bool:
+def _may_be_left_behind(scope: ClusterScope, body: Resource) -> bool:
     if not body.get("created_at"):
         return False
+    # In a network of our own it is in the way, whoever's it was; dates of two clocks are compared for others alone.
+    is_own = bool(body["network_id"] == scope.turn.ledger.id_of(NETWORK))
     if _is_monitors(body):
         return is_own
     if load_balancer_id(body) is None:
@@ -96,6 +98,15 @@ def _is_used(body: Resource, living: Iterable[Resource]) -> bool:
     if _is_monitors(body):
         return any(each.get("provider") == OVN for each in living)
     return any(body["id"] == each["vip_port_id"] or load_balancer_id(body) == each["id"] for each in living)
+
+
+def delete_in(scope: ClusterScope, network_id: str) -> Wait | None:
+    """Delete what Octavia left behind in a network; return the wait for ports that are too young to tell.
+
+    Raises:
+        CapoError: Neutron or Octavia cannot be asked.
+    """
+    return delete(scope, left_behind(scope, port.in_network(scope.cloud, network_id).items))
 
 
 def delete(scope: ClusterScope, found: Sequence[LeftBehind]) -> Wait | None:

@@ -132,6 +132,22 @@ def test_a_port_of_somebody_else_is_named_and_waited_for_ic_13_w23(world: World)
     assert world.made() == {}
 
 
+def test_a_network_that_stays_blocked_is_tried_every_two_minutes_with_two_requests(world: World) -> None:
+    world.up(**MANAGED)
+    network = world.one("networks")
+    world.member.make(f"{NETWORK_PATH}/ports", "port", network_id=network["id"], name="theirs")
+    world.remove()
+    world.settle(for_s=300)
+    world.cloud.counter.reset()
+
+    world.settle(for_s=600)
+
+    asked = world.requests()
+    assert 0 < asked.count(f"DELETE /v2.0/networks/{network['id']}") <= 6, asked
+    assert len(asked) <= 2 * 6, asked
+    assert "'theirs'" in world.message("Ready")
+
+
 def test_a_floating_ip_of_a_workload_is_named_and_waited_for(world: World) -> None:
     world.up(**MANAGED)
     network = world.one("networks")
