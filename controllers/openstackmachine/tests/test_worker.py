@@ -332,7 +332,7 @@ def test_namesake_of_another_owner_is_not_touched_w_14() -> None:
     world.kube.put(OPENSTACK_SERVER, {"metadata": {"name": "worker", "namespace": NAMESPACE}, "spec": {"a": 1}})
 
     world.run()
-    world.edit(OPENSTACK_MACHINE, "worker", {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    world.delete()
     world.run()
 
     assert world.server()["spec"] == {"a": 1}
@@ -360,7 +360,7 @@ def test_owner_reference_that_was_lost_comes_back_own_3() -> None:
 def test_server_without_owner_reference_is_not_left_behind() -> None:
     world = World()
     lose_owner(world)
-    delete(world)
+    world.delete()
 
     world.run()
 
@@ -432,85 +432,3 @@ def test_paused_object_shows_that_and_nothing_else_happens_pau_2(kind: Any, name
 
     assert world.condition("Paused") == ("True", "Paused")
     assert world.kube.writes == [("patch/status", "OpenStackMachine", "worker")]
-
-
-def delete(world: World) -> None:
-    world.edit(OPENSTACK_MACHINE, "worker", {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
-
-
-def test_deletion_waits_until_the_server_is_gone_con_5() -> None:
-    world = World()
-    world.run()
-    delete(world)
-
-    world.run()
-
-    assert world.server()["metadata"]["deletionTimestamp"]
-    assert world.condition(READY) == ("False", "Deleting")
-    del world.kube.objects[Key(OPENSTACK_SERVER, NAMESPACE, "worker")]
-    world.run()
-    assert world.get(OPENSTACK_MACHINE, "worker") is None
-
-
-def test_server_is_asked_to_go_only_once() -> None:
-    world = World()
-    world.run()
-    delete(world)
-
-    world.run()
-    world.run()
-
-    assert world.kube.writes.count(("delete", "OpenStackServer", "worker")) == 1
-
-
-@pytest.mark.parametrize(
-    "missing",
-    [
-        pytest.param([Key(OPENSTACK_CLUSTER, NAMESPACE, "infra")], id="OpenStackCluster"),
-        pytest.param([Key(MACHINE, NAMESPACE, "worker")], id="Machine"),
-        pytest.param(
-            [
-                Key(CLUSTER, NAMESPACE, "demo"),
-                Key(MACHINE, NAMESPACE, "worker"),
-                Key(OPENSTACK_CLUSTER, NAMESPACE, "infra"),
-            ],
-            id="everything",
-        ),
-    ],
-)
-def test_deletion_needs_none_of_the_owners_w_15_w_17(missing: list[Key]) -> None:
-    world = World()
-    world.run()
-    for key in missing:
-        del world.kube.objects[key]
-    delete(world)
-
-    world.run()
-    del world.kube.objects[Key(OPENSTACK_SERVER, NAMESPACE, "worker")]
-    world.run()
-
-    assert world.get(OPENSTACK_MACHINE, "worker") is None
-
-
-def test_deletion_of_one_that_never_had_a_server_is_done_at_once() -> None:
-    world = World()
-    world.edit(MACHINE, "worker", {"spec": {"bootstrap": {"dataSecretName": None}}})
-    world.run()
-    delete(world)
-
-    world.run()
-
-    assert world.get(OPENSTACK_MACHINE, "worker") is None
-
-
-def test_deletion_finds_a_server_that_the_store_does_not_know() -> None:
-    world = World()
-    world.run()
-    delete(world)
-    world.sync()
-    world.store.apply(OPENSTACK_SERVER, "DELETED", world.server())
-
-    world.reconciler.reconcile(Key(OPENSTACK_MACHINE, NAMESPACE, "worker"))
-
-    assert world.obj()["metadata"]["finalizers"] == [FINALIZER]
-    assert world.server()["metadata"]["deletionTimestamp"]

@@ -80,6 +80,10 @@ class World:
         """Merge patch an object as somebody else would."""
         self.kube.edit(kind, NAMESPACE, name, patch)
 
+    def delete(self) -> None:
+        """Ask for the deletion of the OpenStackMachine."""
+        self.edit(OPENSTACK_MACHINE, self.machine, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+
     def get(self, kind: Kind, name: str) -> dict[str, Any] | None:
         """Return an object as the API server has it."""
         return self.kube.get(kind, NAMESPACE, name)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import base64
-import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Final
 
 from capo.kube import client
 from capo.kube.events import EVENT
@@ -18,88 +16,24 @@ from capo.kube.kinds import (
     OPENSTACK_MACHINE,
     OPENSTACK_SERVER,
     SECRET,
-    Kind,
+)
+from e2e.simulation.tests.masks import masked
+from e2e.simulation.tests.play import (
+    APPLY,
+    IDENTITY,
+    JSON,
+    JSON_PATCH,
+    MACHINE_SPEC,
+    MERGE,
+    SERVER_SPEC,
+    SPEC,
+    Json,
+    Play,
+    Server,
 )
 
-Json = dict[str, Any]
-
-MERGE: Final = "application/merge-patch+json"
-APPLY: Final = "application/apply-patch+yaml"
-JSON: Final = "application/json"
-JSON_PATCH: Final = "application/json-patch+json"
-IDENTITY: Final = {"type": "Secret", "name": "credentials", "cloudName": "openstack"}
-SPEC: Final[Json] = {"identityRef": IDENTITY, "controlPlaneAvailabilityZones": ["a"]}
-SERVER_SPEC: Final[Json] = {
-    "identityRef": IDENTITY,
-    "flavor": "small",
-    "image": {"filter": {"name": "ubuntu"}},
-    "ports": [{"network": {"filter": {"name": "net"}}}],
-    "sshKeyName": "",
-}
-MACHINE_SPEC: Final[Json] = {
-    "identityRef": IDENTITY,
-    "flavor": {"filter": {"name": "small"}},
-    "image": {"filter": {"name": "ubuntu"}},
-}
 KINDS: Final = (EVENT, SECRET, LEASE, OPENSTACK_SERVER, OPENSTACK_MACHINE, OPENSTACK_CLUSTER)
 """Those that scenarios write, whose events are compared."""
-
-
-class Server(Protocol):
-    """What a scenario is played on."""
-
-    def send(self, method: str, path: str, query: Mapping[str, str], content_type: str, body: Any) -> tuple[int, Any]:
-        """Return status and parsed body of an answer, text where it is no JSON."""
-
-    def events(self, kind: Kind, namespace: str, version: int) -> list[tuple[str, Json]]:
-        """Return what happened since a version: types and objects."""
-
-
-@dataclass
-class Play:
-    """One scenario on one server, and what came of it."""
-
-    server: Server
-    namespace: str
-    answers: list[Json] = field(default_factory=list)
-
-    def ask(
-        self, method: str, path: str, body: Any = None, type_: str = JSON, query: Mapping[str, str] | None = None
-    ) -> Any:
-        """Send a request and note the answer."""
-        wanted = {"fieldManager": "capo"} if method in ("POST", "PUT", "PATCH") else {}
-        if type_ == APPLY:
-            wanted["force"] = "true"
-        status, answer = self.server.send(method, path, {**wanted, **(query or {})}, type_, body)
-        self.answers.append({"request": f"{method} {path}", "status": status, "answer": answer})
-        return answer
-
-    def path(self, kind: Kind, name: str = "") -> str:
-        return client.path(kind, self.namespace, name or None)
-
-    def create(self, kind: Kind, name: str, content: Json, **metadata: Any) -> Any:
-        known = {"name": name, "namespace": self.namespace, **metadata}
-        obj = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": known, **content}
-        return self.ask("POST", self.path(kind), obj)
-
-    def cluster(self, name: str = "s", **metadata: Any) -> Any:
-        return self.create(OPENSTACK_CLUSTER, name, {"spec": SPEC}, **metadata)
-
-    def server_object(self, name: str, spec: Json = SERVER_SPEC) -> Any:
-        return self.create(OPENSTACK_SERVER, name, {"spec": spec})
-
-    def patch(self, kind: Kind, name: str, body: Any, sub: str = "", type_: str = MERGE) -> Any:
-        return self.ask("PATCH", self.path(kind, name) + (f"/{sub}" if sub else ""), body, type_)
-
-    def put(self, kind: Kind, obj: Json, sub: str = "") -> Any:
-        return self.ask("PUT", self.path(kind, obj["metadata"]["name"]) + (f"/{sub}" if sub else ""), obj)
-
-    def get(self, kind: Kind, name: str) -> Any:
-        return self.ask("GET", self.path(kind, name))
-
-    def delete(self, kind: Kind, name: str, **options: Any) -> Any:
-        return self.ask("DELETE", self.path(kind, name), {"apiVersion": "v1", "kind": "DeleteOptions", **options})
-
 
 Scenario = Callable[[Play], None]
 S: Final = OPENSTACK_CLUSTER
@@ -512,79 +446,3 @@ def played(server: Server, name: str) -> Json:
     begin = int(made["metadata"]["resourceVersion"])
     events = {kind.kind: [list(event) for event in server.events(kind, namespace, begin)] for kind in KINDS}
     return masked({"answers": play.answers, "events": {kind: found for kind, found in events.items() if found}})
-
-
-def masked(record: Json) -> Json:
-    """Return a record with versions by their rank, uids by their order, and no times or bookkeeping."""
-    versions = sorted({int(value) for value in _values(record, "resourceVersion") if value})
-    ranks = {str(version): f"v{rank}" for rank, version in enumerate(versions, 1)}
-    uids: dict[str, str] = {}
-    for uid in _values(record, "uid"):
-        uids.setdefault(uid, f"uid-{len(uids) + 1}")
-    masks = _Masks(ranks, {uid: mask for uid, mask in uids.items() if uid})
-    result: Json = masks.value(record)
-    return result
-
-
-@dataclass(frozen=True)
-class _Masks:
-    ranks: Mapping[str, str]
-    uids: Mapping[str, str]
-
-    def value(self, value: Any, name: str = "") -> Any:
-        if isinstance(value, dict):
-            return self.mapping(value)
-        if isinstance(value, list):
-            return [self.value(one) for one in value]
-        if name.endswith("Timestamp"):
-            return "a time"
-        if name == "resourceVersion":
-            return self.ranks.get(value, value)
-        return self.text(value) if isinstance(value, str) else value
-
-    def mapping(self, value: Json) -> Json:
-        kept: Json = {name: one for name, one in value.items() if name not in ("managedFields", "selfLink")}
-        if isinstance(kept.get("items"), list) and isinstance(kept.get("metadata"), dict):
-            listed = {name: self.value(one, name) for name, one in kept["metadata"].items()}
-            listed |= {name: name for name in ("resourceVersion", "continue") if name in listed}
-            kept["metadata"] = listed
-        if kept.get("kind") == "Status" and "message" in kept:
-            kept = _plain(kept)
-        return {name: self.value(one, name) for name, one in sorted(kept.items())}
-
-    def text(self, text: str) -> str:
-        for uid, mask in self.uids.items():
-            text = text.replace(uid, mask)
-        return re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d( \+0000 UTC|Z)", "a time", text)
-
-
-def _plain(status: Json) -> Json:
-    """Return a refusal without what depends on Go's parser, and its causes in order and once each.
-
-    The real server notes some of them twice, in no order that is of use to anybody.
-    """
-    message = re.sub(
-        r"(unrecognized \([^)]*\)|error decoding patch|invalid continue token): .*", r"\1", status["message"]
-    )
-    message = re.sub(r"in record \(\d+\)", "in record", message)
-    details = status.get("details") or {}
-    causes = {(cause["field"], cause["message"]): cause for cause in details.get("causes") or ()}
-    if not causes:
-        return {**status, "message": message}
-    if len(causes) > 1:
-        message = message.partition(": [")[0]
-    return {**status, "message": message, "details": {**details, "causes": [causes[key] for key in sorted(causes)]}}
-
-
-def _values(value: Any, wanted: str) -> Iterator[Any]:
-    if isinstance(value, dict):
-        if isinstance(value.get("items"), list):
-            value = {name: one for name, one in value.items() if name != "metadata"}
-        for name, one in value.items():
-            if name == wanted:
-                yield one
-            else:
-                yield from _values(one, wanted)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _values(one, wanted)

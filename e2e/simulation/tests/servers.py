@@ -15,7 +15,7 @@ from capo.kube.kinds import Kind
 from capo.local.rig import Rig
 from e2e.simulation.apiserver import ApiServer
 from e2e.simulation.registry import Admit
-from e2e.simulation.tests.scenarios import Json
+from e2e.simulation.tests.play import Json
 
 NOW_S: Final = 1_800_000_000.0
 

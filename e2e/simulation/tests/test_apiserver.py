@@ -30,7 +30,7 @@ from e2e.simulation.apiserver import ApiServer, Event, default_kinds
 from e2e.simulation.kinds import traits
 from e2e.simulation.kubernetes import URL, ClientPool
 from e2e.simulation.schema import Node
-from e2e.simulation.tests.scenarios import MACHINE_SPEC, SERVER_SPEC, SPEC
+from e2e.simulation.tests.play import MACHINE_SPEC, SERVER_SPEC, SPEC
 from e2e.simulation.tests.servers import new_server
 
 PLACE = "default"

@@ -13,7 +13,7 @@ from capo.kube import client
 from capo.kube.kinds import NAMESPACE, SECRET
 from capo.local.rig import Rig
 from capo.local.testing import session_folder
-from e2e.simulation.tests.scenarios import JSON, MERGE, Json, Server
+from e2e.simulation.tests.play import JSON, MERGE, Json, Server
 from e2e.simulation.tests.servers import Real, Simulated, new_server, session_of
 
 HELD: Final = "example.org/held"

@@ -22,7 +22,8 @@ from capo.webhooks.supervisor import Webhooks
 from capo.webhooks.tests.clients import until
 from e2e.simulation.admission import Admission
 from e2e.simulation.tests import scenarios
-from e2e.simulation.tests.scenarios import MERGE, SCENARIOS, Json
+from e2e.simulation.tests.play import MERGE, Json, Play
+from e2e.simulation.tests.scenarios import SCENARIOS
 from e2e.simulation.tests.servers import Real, Simulated, new_server, session_of
 
 TRUTH: Final = Path(__file__).parent / "truth.json"
@@ -51,7 +52,7 @@ def real(api_server: Rig) -> Iterator[Real]:
 
 def _is_validating(real: Real) -> bool:
     """Return whether the API server asks the webhooks, which it does some time after it has their configuration."""
-    play = scenarios.Play(real, "default")
+    play = Play(real, "default")
     play.server_object("probe")
     path = play.path(OPENSTACK_SERVER, "probe")
     status, _ = real.send("PATCH", path, {}, MERGE, {"spec": {"flavor": "big"}})

@@ -1,0 +1,90 @@
+"""Deletions of a worker's OpenStackMachine: they need Kubernetes alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from capo import names
+from capo.controllers.openstackmachine.tests.world import NAMESPACE, World
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key
+
+READY = "Ready"
+FINALIZER = names.finalizer("OpenStackMachine")
+
+
+def test_deletion_waits_until_the_server_is_gone_con_5() -> None:
+    world = World()
+    world.run()
+    world.delete()
+
+    world.run()
+
+    assert world.server()["metadata"]["deletionTimestamp"]
+    assert world.condition(READY) == ("False", "Deleting")
+    del world.kube.objects[Key(OPENSTACK_SERVER, NAMESPACE, "worker")]
+    world.run()
+    assert world.get(OPENSTACK_MACHINE, "worker") is None
+
+
+def test_server_is_asked_to_go_only_once() -> None:
+    world = World()
+    world.run()
+    world.delete()
+
+    world.run()
+    world.run()
+
+    assert world.kube.writes.count(("delete", "OpenStackServer", "worker")) == 1
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        pytest.param([Key(OPENSTACK_CLUSTER, NAMESPACE, "infra")], id="OpenStackCluster"),
+        pytest.param([Key(MACHINE, NAMESPACE, "worker")], id="Machine"),
+        pytest.param(
+            [
+                Key(CLUSTER, NAMESPACE, "demo"),
+                Key(MACHINE, NAMESPACE, "worker"),
+                Key(OPENSTACK_CLUSTER, NAMESPACE, "infra"),
+            ],
+            id="everything",
+        ),
+    ],
+)
+def test_deletion_needs_none_of_the_owners_w_15_w_17(missing: list[Key]) -> None:
+    world = World()
+    world.run()
+    for key in missing:
+        del world.kube.objects[key]
+    world.delete()
+
+    world.run()
+    del world.kube.objects[Key(OPENSTACK_SERVER, NAMESPACE, "worker")]
+    world.run()
+
+    assert world.get(OPENSTACK_MACHINE, "worker") is None
+
+
+def test_deletion_of_one_that_never_had_a_server_is_done_at_once() -> None:
+    world = World()
+    world.edit(MACHINE, "worker", {"spec": {"bootstrap": {"dataSecretName": None}}})
+    world.run()
+    world.delete()
+
+    world.run()
+
+    assert world.get(OPENSTACK_MACHINE, "worker") is None
+
+
+def test_deletion_finds_a_server_that_the_store_does_not_know() -> None:
+    world = World()
+    world.run()
+    world.delete()
+    world.sync()
+    world.store.apply(OPENSTACK_SERVER, "DELETED", world.server())
+
+    world.reconciler.reconcile(Key(OPENSTACK_MACHINE, NAMESPACE, "worker"))
+
+    assert world.obj()["metadata"]["finalizers"] == [FINALIZER]
+    assert world.server()["metadata"]["deletionTimestamp"]
