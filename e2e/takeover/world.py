@@ -175,6 +175,7 @@ class World:
 
     def stay_idle(self) -> None:
         """Wait for what the provider might do a while after it has found everything."""
+        # That nothing more comes is no state to wait for: lists after a takeover begin up to a minute later.
         time.sleep(self.cloud.idle_s)
 
     def writes(self) -> list[str]:
