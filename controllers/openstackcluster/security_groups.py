@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from functools import partial
 
 from capo import names
+from capo.controllers import attempts
 from capo.controllers.openstackcluster import bastion_server, blockers, endpoint, roles, rules
 from capo.controllers.openstackcluster.changes import doubting, tagged
 from capo.controllers.openstackcluster.rules import BASTION, CONTROL_PLANE, WORKER, Surroundings
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create, Done, NotNeeded, Outcome
-from capo.errors import ConflictError
+from capo.errors import CapoError, ConflictError
 from capo.openstack import security_group
 from capo.openstack.security_group import Rule, WantedSecurityGroup
 
@@ -96,14 +97,21 @@ def _uses(group_id: str, port: Resource) -> bool:
 
 
 def remove_security_groups(scope: ClusterScope) -> Outcome:
-    """Have no group of ours left."""
-    for body in scope.owned("security_group"):
-        try:
-            security_group.delete(scope.cloud, body["id"])
-        except ConflictError as error:
-            users = scope.observed.matching("port", partial(_uses, body["id"]))
-            scope.observed.wrote("port")  # what is known of them is not all: the next attempt looks anew
-            raise blockers.error(f"security group {body['id']}", users, "port", error) from error
-        scope.observed.forget("security_group", body["id"])
-        scope.tell("SuccessfulDeleteSecurityGroup", f"Deleted group {body.get('name')} with id {body['id']}")
+    """Have no group of ours left; one that cannot be deleted holds up no other."""
+    groups = scope.owned("security_group")
+    try:
+        attempts.try_each(groups, partial(_delete, scope))
+    except CapoError:
+        scope.observed.wrote("port")  # what is known of them is not all: the next attempt looks anew
+        raise
     return NotNeeded()
+
+
+def _delete(scope: ClusterScope, body: Resource) -> None:
+    try:
+        security_group.delete(scope.cloud, body["id"])
+    except ConflictError as error:
+        users = scope.observed.matching("port", partial(_uses, body["id"]))
+        raise blockers.error(f"security group {body['id']}", users, "port", error) from error
+    scope.observed.forget("security_group", body["id"])
+    scope.tell("SuccessfulDeleteSecurityGroup", f"Deleted group {body.get('name')} with id {body['id']}")

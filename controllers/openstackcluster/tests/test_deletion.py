@@ -9,7 +9,7 @@ import pytest
 from capo import names
 from capo.controllers.openstackcluster.tests import given
 from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from capo.controllers.openstackcluster.tests.world import BALANCER, FULL, GROUPS, MANAGED, World
+from capo.controllers.openstackcluster.tests.world import BALANCER, BASTION, FULL, GROUPS, MANAGED, World
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, Key
 
 NETWORK_PATH = "/network/v2.0"
@@ -193,6 +193,43 @@ def test_a_group_in_use_is_named_with_its_port(world: World) -> None:
     world.member.ask("DELETE", f"{NETWORK_PATH}/ports/{port['id']}")
     world.settle(for_s=300)
     assert world.is_gone()
+
+
+def test_all_groups_in_use_are_named_and_the_others_are_deleted(world: World) -> None:
+    other = world.network()
+    world.up(**MANAGED, **GROUPS, **BASTION)
+    name = "k8s-cluster-default-kube-secgroup-{}".format
+    theirs = []
+    for suffix in ("controlplane", "worker"):
+        group = world.one("security_groups", name=name(suffix))
+        values = {"network_id": other["id"], "security_groups": [group["id"]], "name": f"of-{suffix}"}
+        theirs.append(world.member.make(f"{NETWORK_PATH}/ports", "port", **values))
+
+    world.remove()
+
+    message = blocked(world)
+    assert all(f"port {port['id']} '{port['name']}'" in message for port in theirs), message
+    assert {each["name"] for each in world.made()["security_groups"].values()} == {name("controlplane"), name("worker")}
+    for port in theirs:
+        world.member.ask("DELETE", f"{NETWORK_PATH}/ports/{port['id']}")
+    world.settle(for_s=300)
+    assert world.is_gone()
+    assert world.made() == {}
+
+
+def test_a_group_that_cannot_be_deleted_holds_up_no_other_whatever_the_reason(world: World) -> None:
+    world.up(**MANAGED, **GROUPS)
+    match = {"service": "network", "method": "DELETE", "path": "/v2.0/security-groups/*", "nth": 1}
+    world.fault(match=match, effect={"status": 403, "message": "rule:delete_security_group is disallowed by policy"})
+
+    world.remove()
+    world.settle(for_s=60, until=lambda: "disallowed by policy" in world.message("Ready"))
+
+    assert "disallowed by policy" in world.message("Ready")
+    assert len(world.made()["security_groups"]) == 1
+    world.settle(for_s=300)
+    assert world.is_gone()
+    assert world.made() == {}
 
 
 def test_what_is_gone_already_holds_up_nothing_own_8(world: World) -> None:
