@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -286,16 +286,9 @@ class Reconciler(Generic[S]):
             return
         text = f"all cloud resources are deleted; waiting for other finalizers: {', '.join(sorted(others))}"
         ready = Condition(conditions.READY, "False", "Deleting", text)
-        now_s = self.tools.clock.wall()
 
         def wanted(status: Mapping[str, Any]) -> Mapping[str, Any]:
-            merged = conditions.merged(
-                status.get("conditions") or (),
-                [ready],
-                dropped=self.subject.plan.needs,
-                now_s=now_s,
-                generation=writer.generation,
-            )
+            merged = self._merged(writer, status, [ready], dropped=self.subject.plan.needs)
             nothing = {**dict.fromkeys(status.get("resources") or {}), **Ledger().to_status()}
             return {"conditions": merged, **({"resources": nothing} if "resources" in status else {})}
 
@@ -352,16 +345,9 @@ class Reconciler(Generic[S]):
         ready = overall.deleting(plan, results) if deleting else conditions.summary(plan, results)
         steps = conditions.of_removal(plan, results) if deleting else conditions.of_results(plan, results)
         shown = [*overall.authentication(results), *steps, *([ready] if ready else []), *report.conditions]
-        now_s = self.tools.clock.wall()
 
         def wanted(status: Mapping[str, Any]) -> Mapping[str, Any]:
-            merged = conditions.merged(
-                status.get("conditions") or (),
-                shown,
-                dropped=report.dropped,
-                now_s=now_s,
-                generation=writer.generation,
-            )
+            merged = self._merged(writer, status, shown, dropped=report.dropped)
             own = {**turn.pinned, **report.status, "conditions": merged}
             resources = {**own.pop("resources", {}), **turn.ledger.to_status()}
             is_blank = not any(resources.values()) and "resources" not in status
@@ -407,15 +393,17 @@ class Reconciler(Generic[S]):
         if not shown:
             return False
         before = writer.obj
-        now_s = self.tools.clock.wall()
-        writer.status(
-            lambda status: {
-                "conditions": conditions.merged(
-                    status.get("conditions") or (), shown, dropped=(), now_s=now_s, generation=writer.generation
-                )
-            }
-        )
+        writer.status(lambda status: {"conditions": self._merged(writer, status, shown)})
         return writer.obj is not before
+
+    def _merged(
+        self, writer: Writer, status: Mapping[str, Any], shown: Iterable[Condition], *, dropped: Iterable[str] = ()
+    ) -> list[dict[str, Any]]:
+        """Return the conditions of a status with those that are shown now."""
+        now_s, generation = self.tools.clock.wall(), writer.generation
+        return conditions.merged(
+            status.get("conditions") or (), shown, dropped=dropped, now_s=now_s, generation=generation
+        )
 
 
 def _finalizers(obj: Mapping[str, Any]) -> list[str]:
