@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from capo import names
+from capo.controllers.tests import stamps
 from capo.kube.errors import KubeError
 from capo.kube.kinds import (
     CLUSTER,
@@ -407,9 +408,4 @@ def _unstamp(story: Story) -> None:
         if service == "identity":
             continue
         for body in table.values():
-            if stamp := names.stamp_in(str(body.get("description") or "")):
-                body["description"] = body["description"].removesuffix(f"[{stamp}]").rstrip()
-            if isinstance(body.get("tags"), list):
-                body["tags"] = [tag for tag in body["tags"] if not str(tag).startswith("capo:")]
-            if isinstance(body.get("metadata"), dict):
-                body["metadata"].pop(names.VOLUME_STAMP_KEY, None)
+            stamps.remove(body)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
 from capo import names
+from capo.controllers.tests import stamps
 from capo.local.demo import clouds
 from capo.local.demo.counting import LogCounter, Tally
 from capo.local.demo.inventory import LISTINGS, entries
@@ -129,11 +130,9 @@ class RealCloud:
         for pool in self._listed(kinds.POOL):
             for member in self._members(pool["id"]):
                 wait_until("no load balancer is being changed", self._balancers_are_active)
-                path, tags = (
-                    f"/lbaas/pools/{pool['id']}/members/{member['id']}",
-                    go_provider.without_stamp(member)["tags"],
-                )
-                self._tenant.cloud.put("load-balancer", path, json={"member": {"tags": tags}})
+                path = f"/lbaas/pools/{pool['id']}/members/{member['id']}"
+                change = {"member": {"tags": stamps.remove(member)["tags"]}}
+                self._tenant.cloud.put("load-balancer", path, json=change)
 
     def _listed(self, kind: ResourceKind) -> list[Json]:
         params = kind.list_params(self._tenant.project_id)
@@ -147,12 +146,12 @@ class RealCloud:
         if kind.stamp_place == kinds.METADATA:
             cloud.delete(kind.service, f"{path}/metadata/{names.VOLUME_STAMP_KEY}", microversion=kind.microversion)
         elif kind is kinds.SERVER:
-            tags = go_provider.without_stamp(body)["tags"]
+            tags = stamps.remove(body)["tags"]
             cloud.put(kind.service, f"{path}/tags", json={"tags": tags}, microversion=kind.microversion)
         else:
             if kind.service == "load-balancer":
                 wait_until("no load balancer is being changed", self._balancers_are_active)
-            change = {kind.stamp_place: go_provider.without_stamp(body)[kind.stamp_place]}
+            change = {kind.stamp_place: stamps.remove(body)[kind.stamp_place]}
             cloud.put(kind.service, path, json={kind.body_key: change})
 
     def _balancers_are_active(self) -> bool:

@@ -8,13 +8,13 @@ stored in v1beta1, because they were last written by one of its older versions.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
 from typing import Any, Final
 
 import yaml
 
 from capo import components, names
 from capo.components import release
+from capo.controllers.tests import stamps
 from capo.engine.migration import OBSERVED_GENERATION
 from capo.local.rig import Rig
 from capo.local.testing import in_etcd
@@ -139,27 +139,8 @@ def unstamp(simulator: Simulator, *, project: str | None = None) -> None:
     """Have no stamp of ours on anything in the cloud, or in one of its projects."""
 
     def change() -> None:
-        for body in bodies(simulator):
+        for body in stamps.bodies(simulator.cloud):
             if project is None or project in (body.get("project_id"), body.get("tenant_id")):
-                without_stamp(body)
+                stamps.remove(body)
 
     simulator.call(change)
-
-
-def bodies(simulator: Simulator) -> Iterator[Json]:
-    """Yield every resource of the cloud, as its services hold it."""
-    for service, kinds in simulator.cloud.inventory().items():
-        for kind in kinds:
-            yield from simulator.cloud.table(service, kind).values()
-
-
-def without_stamp(body: Json) -> Json:
-    """Return a resource without a stamp of ours; it is changed."""
-    if stamp := names.stamp_in(str(body.get("description") or "")):
-        body["description"] = body["description"].removesuffix(f"[{stamp}]").rstrip()
-    if isinstance(body.get("tags"), list):
-        body["tags"] = [tag for tag in body["tags"] if not str(tag).startswith("capo:")]
-    for key in ("metadata", "volume_metadata"):
-        if isinstance(body.get(key), dict):
-            body[key].pop(names.VOLUME_STAMP_KEY, None)
-    return body

@@ -7,8 +7,7 @@ import contextlib
 import pytest
 
 from capo.controllers.openstackcluster.tests.world import BASTION_NAME, COUNTS_OF_FULL, FULL, GROUPS, MANAGED, World
-from capo.controllers.openstackserver.tests.test_takeover import unstamp
-from capo.controllers.tests import elsewhere
+from capo.controllers.tests import elsewhere, stamps
 from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_SERVER
 
 
@@ -103,7 +102,7 @@ def test_what_the_status_of_the_go_provider_names_does_not_count_as_vanished_els
     world.up(for_s=120, **MANAGED, **GROUPS)
     counts = world.counts()
     world.edit(OPENSTACK_CLUSTER, "kube", {"metadata": {"annotations": None}, "status": {"resources": None}})
-    unstamp(world)
+    stamps.remove_all(world.cloud)
     with elsewhere.other_region(world) as entry:
         elsewhere.put_credentials(world, entry)
         if deletes:

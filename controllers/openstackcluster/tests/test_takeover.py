@@ -9,6 +9,7 @@ import pytest
 from capo import names
 from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
 from capo.controllers.openstackcluster.tests.world import BALANCER, BASTION, BASTION_NAME, GROUPS, MANAGED, World
+from capo.controllers.tests import stamps
 from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_SERVER
 
 SPEC: dict[str, Any] = {**MANAGED, **BALANCER, **GROUPS}
@@ -18,7 +19,7 @@ WITHOUT_BALANCER: dict[str, Any] = {**MANAGED, **GROUPS}
 def made_by_the_go_provider(world: World, spec: dict[str, Any] = SPEC) -> None:
     """Have a cluster as the Go provider leaves it: same names and descriptions, nothing of ours."""
     world.up(**spec)
-    world.simulator.call(lambda: strip(world))
+    world.simulator.call(lambda: stamps.remove_all(world.cloud))
     gone = {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}, "status": {"resources": None}}
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, gone)
     world.start()
@@ -34,16 +35,6 @@ def made_with_bastion(world: World) -> None:
     plain = {field: owner[field] for field in ("apiVersion", "kind", "name", "uid")}
     metadata = {"annotations": gone, "ownerReferences": [plain]}
     world.edit(OPENSTACK_SERVER, BASTION_NAME, {"metadata": metadata, "status": resources})
-
-
-def strip(world: World) -> None:
-    for service, kinds in world.cloud.inventory().items():
-        for kind in kinds:
-            for body in world.cloud.table(service, kind).values():
-                if stamp := names.stamp_in(body.get("description") or ""):
-                    body["description"] = body["description"].removesuffix(f"[{stamp}]").rstrip()
-                if isinstance(body.get("tags"), list):
-                    body["tags"] = [tag for tag in body["tags"] if not tag.startswith("capo:")]
 
 
 def writes(world: World) -> list[str]:

@@ -11,6 +11,7 @@ from capo import names
 from capo.controllers.openstackmachine.subject import MachineSubject
 from capo.controllers.openstackmachine.tests import world
 from capo.controllers.openstackserver.subject import ServerSubject
+from capo.controllers.tests import stamps
 from capo.controllers.tests.stage import NAMESPACE, Stage
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Key
 
@@ -53,10 +54,9 @@ def age(stage: Stage) -> None:
 
 def unstamp(stage: Stage) -> None:
     for body in stage.cloud.table("network", "ports").values():
-        if stamp := names.stamp_in(body.get("description") or ""):
-            body["description"] = body["description"].removesuffix(f"[{stamp}]").rstrip()
+        stamps.remove(body)
     for body in stage.cloud.table("compute", "servers").values():
-        body["tags"] = [tag for tag in body["tags"] if not tag.startswith("capo:")]
+        stamps.remove(body)
 
 
 def server_ids(stage: Stage) -> set[str]:

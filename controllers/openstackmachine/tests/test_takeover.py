@@ -9,6 +9,7 @@ import pytest
 
 from capo import names
 from capo.controllers.openstackmachine.tests.site import Site
+from capo.controllers.tests import stamps
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER
 
 NAMES = ("one", "two")
@@ -52,18 +53,7 @@ def hand_back(site: Site) -> None:
         site.stage.edit(OPENSTACK_SERVER, name, {"metadata": {"ownerReferences": [plain]}})
         addresses = {"status": {"addresses": None}}
         site.stage.edit(OPENSTACK_SERVER, name, addresses)  # the Go provider never writes them
-    site.stage.simulator.call(lambda: strip(site))
-
-
-def strip(site: Site) -> None:
-    """Take all stamps away, but not that of the floating IP, which is the cluster's."""
-    for service, kinds in site.stage.cloud.inventory().items():
-        for kind in kinds:
-            for body in site.stage.cloud.table(service, kind).values():
-                if kind != "floatingips" and (stamp := names.stamp_in(body.get("description") or "")):
-                    body["description"] = body["description"].removesuffix(f"[{stamp}]").rstrip()
-                if isinstance(body.get("tags"), list):
-                    body["tags"] = [tag for tag in body["tags"] if not tag.startswith("capo:")]
+    site.stage.simulator.call(lambda: stamps.remove_all(site.stage.cloud, but="floatingips"))  # that is the cluster's
 
 
 def stamp_members(site: Site) -> None:

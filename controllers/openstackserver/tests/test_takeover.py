@@ -8,6 +8,7 @@ import pytest
 
 from capo import names
 from capo.controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
+from capo.controllers.tests import stamps
 from capo.controllers.tests.stage import Stage, killed_at_write
 
 FULL: dict[str, Any] = {
@@ -46,7 +47,7 @@ def hand_over(stage: Stage, left: dict[str, Any], **spec: Any) -> None:
 
 def leave(stage: Stage, left: dict[str, Any]) -> None:
     """Have a server of ours as the Go provider leaves it, and the manager started."""
-    stage.simulator.call(lambda: unstamp(stage))
+    stage.simulator.call(lambda: stamps.remove_all(stage.cloud))
     stage.edit(KIND, "s", {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}, "status": left})
     stage.start()
     stage.cloud.counter.reset()
@@ -72,18 +73,6 @@ def records(stage: Stage) -> dict[str, str]:
     return {record["role"]: record["id"] for record in status(stage).get("resources", {}).get("records", ())}
 
 
-def unstamp(stage: Stage) -> None:
-    for service, kinds in stage.cloud.inventory().items():
-        for kind in kinds:
-            for body in stage.cloud.table(service, kind).values():
-                if stamp := names.stamp_in(body.get("description") or ""):
-                    body["description"] = body["description"].removesuffix(f"[{stamp}]").rstrip()
-                if isinstance(body.get("tags"), list):
-                    body["tags"] = [tag for tag in body["tags"] if not tag.startswith("capo:")]
-                if isinstance(body.get("metadata"), dict):
-                    body["metadata"].pop(names.VOLUME_STAMP_KEY, None)
-
-
 def writes(stage: Stage) -> list[str]:
     return [request for request in stage.requests() if not request.startswith("GET") and "/auth/" not in request]
 
@@ -106,7 +95,7 @@ def test_everything_is_recorded_and_nothing_is_changed(theirs: Stage) -> None:
 def test_a_server_whose_status_names_another_image_was_not_rebuilt(stage: Stage) -> None:
     place(stage)
     stage.settle(for_s=60)
-    stage.simulator.call(lambda: unstamp(stage))
+    stage.simulator.call(lambda: stamps.remove_all(stage.cloud))
     resolved = {**status(stage)["resolved"], "imageID": "11111111-1111-4111-8111-111111111111"}
     lost = {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}}
     stage.edit(KIND, "s", {**lost, "status": {**WITH_STATUS, "resolved": resolved}})
