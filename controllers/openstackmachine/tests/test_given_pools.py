@@ -26,6 +26,12 @@ def balancer(site: Site, *, pool: str = POOL, tags: tuple[str, ...] = ()) -> dic
     return made
 
 
+def delete_balancer(site: Site, made: dict[str, Any]) -> None:
+    """Have a load balancer gone with all its pools."""
+    site.stage.member.ask("DELETE", f"{LBAAS}/loadbalancers/{made['id']}?cascade=true")
+    site.stage.clock.advance(60)
+
+
 def given_to_others(site: Site, *, balancer_id: str | None = None) -> None:
     """Have the OpenStackCluster managed from outside, with a managed load balancer."""
     known = {"id": balancer_id, "name": "given"} if balancer_id else None
@@ -141,8 +147,7 @@ def test_a_pool_that_was_replaced_is_joined_again(site: Site) -> None:
     made = balancer(site)
     given_to_others(site)
     come_up(site, "one")
-    site.stage.member.ask("DELETE", f"{LBAAS}/loadbalancers/{made['id']}?cascade=true")
-    site.stage.clock.advance(60)
+    delete_balancer(site, made)
     balancer(site)
 
     site.stage.settle(for_s=1300)
@@ -186,8 +191,7 @@ def test_a_machine_goes_when_the_load_balancer_of_others_is_gone(site: Site) -> 
     made = balancer(site)
     given_to_others(site)
     come_up(site, "one")
-    site.stage.member.ask("DELETE", f"{LBAAS}/loadbalancers/{made['id']}?cascade=true")
-    site.stage.clock.advance(60)
+    delete_balancer(site, made)
 
     site.delete("one")
     site.stage.settle(for_s=300)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackserver.tests.world import KIND, made, place, shown
+from capo.controllers.openstackserver.tests.world import KIND, made, place, place_more, shown
 from capo.controllers.tests.stage import Stage
 from capo.simulator import nova
 from capo.simulator.routing import Microversions
@@ -17,9 +17,13 @@ SENTENCE = (
 )
 
 
+def age_nova(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nova.service, "microversions", Microversions("compute", nova.MINIMUM, ROCKY))
+
+
 @pytest.fixture
 def old_nova(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nova.service, "microversions", Microversions("compute", nova.MINIMUM, ROCKY))
+    age_nova(monkeypatch)
 
 
 def of_nova(stage: Stage) -> list[str]:
@@ -43,9 +47,7 @@ def test_it_is_refused_in_one_sentence_and_nothing_is_created(stage: Stage) -> N
 @pytest.mark.usefixtures("old_nova")
 def test_it_is_asked_rarely_whatever_the_number_of_servers(stage: Stage) -> None:
     place(stage)
-    spec = stage.get(KIND, "s")["spec"]
-    for number in range(10):
-        stage.put(KIND, {"metadata": {"name": f"s{number}"}, "spec": spec})
+    place_more(stage, 10)
     stage.settle(for_s=300)
     stage.cloud.counter.reset()
 
@@ -75,7 +77,7 @@ def test_a_server_that_was_made_waits_for_a_nova_that_can_tell_of_it(
     place(stage)
     stage.settle(for_s=60)
     with monkeypatch.context() as patched:
-        patched.setattr(nova.service, "microversions", Microversions("compute", nova.MINIMUM, ROCKY))
+        age_nova(patched)
         stage.start()
         stage.delete(KIND, "s")
         stage.settle(for_s=600)
@@ -90,7 +92,7 @@ def test_a_server_that_was_made_waits_for_a_nova_that_can_tell_of_it(
 
 def test_it_is_used_soon_after_it_was_upgraded(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(nova.service, "microversions", Microversions("compute", nova.MINIMUM, ROCKY))
+        age_nova(patched)
         place(stage)
         stage.settle(for_s=1200)
 

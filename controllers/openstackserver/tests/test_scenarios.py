@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackserver.tests.world import KIND, made, place, server, status
+from capo.controllers.openstackserver.tests.world import KIND, made, place, place_more, server, status
 from capo.controllers.tests.stage import Stage, killed_at_write
 from capo.kube.kinds import SECRET
 from capo.simulator.testing import Client
@@ -348,9 +348,7 @@ def test_no_pass_waits_for_a_slow_cloud(stage: Stage) -> None:
 def test_many_servers_at_once_share_their_lists(stage: Stage) -> None:
     """W-40: the lists of a scale-out grow with time, not with servers."""
     place(stage)
-    spec = stage.get(KIND, "s")["spec"]
-    for number in range(9):
-        stage.put(KIND, {"metadata": {"name": f"s{number}"}, "spec": spec})
+    place_more(stage, 9)
 
     stage.settle(for_s=60)
 

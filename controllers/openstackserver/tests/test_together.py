@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capo.controllers.openstackserver.tests.world import KIND, made, place, status
+from capo.controllers.openstackserver.tests.world import KIND, made, place, place_more, status
 from capo.controllers.tests.stage import Stage
 
 DISKS = [{"name": name, "sizeGiB": 1, "storage": {"type": "Volume"}} for name in ("etcd", "logs")]
@@ -38,9 +38,7 @@ def test_volumes_are_made_side_by_side_and_ports_do_not_wait_for_them(stage: Sta
 def test_servers_of_a_scale_out_are_built_at_the_same_time(stage: Stage) -> None:
     stage.cloud.timings.server_build_s = 60.0
     place(stage)
-    spec = stage.get(KIND, "s")["spec"]
-    for number in range(9):
-        stage.put(KIND, {"metadata": {"name": f"s{number}"}, "spec": spec})
+    place_more(stage, 9)
 
     stage.settle(for_s=10)
     assert made(stage) == {"servers": 10, "ports": 10}

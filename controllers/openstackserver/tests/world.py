@@ -30,6 +30,13 @@ def place(stage: Stage, *, metadata: Object | None = None, **spec: Any) -> Objec
     return network
 
 
+def place_more(stage: Stage, count: int) -> None:
+    """Place more servers like the first one."""
+    spec = stage.get(KIND, "s")["spec"]
+    for number in range(count):
+        stage.put(KIND, {"metadata": {"name": f"s{number}"}, "spec": spec})
+
+
 def made(stage: Stage) -> dict[str, int]:
     """Count what there is more than before."""
     before = stage.before  # type: ignore[attr-defined]
