@@ -20,6 +20,15 @@ VIP_ONLY = {"managedLoadBalancer": {}, "enableFloatingIP": False}
 NO_ANSWER = Answer(trouble="Temporary failure in name resolution")
 
 
+def live_without_dns(world: World) -> None:
+    """Have a restart, and a resync later, while DNS does not answer."""
+    world.dns = NO_ANSWER
+    world.start()
+    world.settle(for_s=1500)
+    world.resync()
+    world.settle(for_s=60)
+
+
 def endpoint(world: World) -> Any:
     return world.osc()["spec"].get("controlPlaneEndpoint")
 
@@ -89,11 +98,7 @@ def test_no_floating_ip_is_wanted_for_an_endpoint_that_is_the_vip(world: World, 
     assert world.is_ready(), world.message("Ready")
     assert world.one("loadbalancers")["vip_address"] == "10.6.0.50"
     assert "floatingips" not in world.made()
-    world.dns = NO_ANSWER
-    world.start()
-    world.settle(for_s=1500)
-    world.resync()
-    world.settle(for_s=60)
+    live_without_dns(world)
 
     assert world.is_ready(), world.message("Ready")
     assert "floatingips" not in world.made()
@@ -207,11 +212,7 @@ def test_a_cluster_that_lives_needs_no_dns(world: World, server: dict[str, Any])
     assert world.is_ready()
     before = world.counts()
 
-    world.dns = NO_ANSWER
-    world.start()
-    world.settle(for_s=1500)
-    world.resync()
-    world.settle(for_s=60)
+    live_without_dns(world)
 
     assert world.is_ready(), world.message("Ready")
     assert world.counts() == before
