@@ -10,8 +10,9 @@ import base64
 import hashlib
 import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 GROUP: Final = "infrastructure.cluster.x-k8s.io"
 OWNER_ID_ANNOTATION: Final = f"{GROUP}/owner-id"
@@ -65,6 +66,13 @@ def owner_of(annotation: str, *, kind: str, namespace: str, name: str) -> str | 
     """Return the 13 characters of the owner id, or None when the annotation was made for another object."""
     owner, _, check = annotation.partition(".")
     return owner if check == _check(kind, namespace, name) and re.fullmatch("[a-z2-7]{13}", owner) else None
+
+
+def owner_in(obj: Mapping[str, Any], *, kind: str) -> str | None:
+    """Return the owner id in the annotation of an object, None while it has none of its own."""
+    metadata = obj["metadata"]
+    annotation = (metadata.get("annotations") or {}).get(OWNER_ID_ANNOTATION, "")
+    return owner_of(annotation, kind=kind, namespace=metadata["namespace"], name=metadata["name"])
 
 
 def restored_owner_id(owner: str, kind: str, namespace: str, name: str) -> str:

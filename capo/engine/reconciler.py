@@ -208,12 +208,10 @@ class Reconciler(Generic[S]):
     def _other_with(self, key: Key, owner: str) -> str | None:
         """Return another object of the kind that has an owner id, in words; a copied annotation does not count."""
         for obj in self.tools.store.list(key.kind):
-            metadata = obj["metadata"]
-            place = {"namespace": metadata["namespace"], "name": metadata["name"]}
-            annotation = (metadata.get("annotations") or {}).get(names.OWNER_ID_ANNOTATION, "")
-            is_other = (metadata["namespace"], metadata["name"]) != (key.namespace, key.name)
-            if is_other and names.owner_of(annotation, kind=key.kind.kind, **place) == owner:
-                return f"{key.kind.kind} {metadata['namespace']}/{metadata['name']}"
+            namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
+            is_other = (namespace, name) != (key.namespace, key.name)
+            if is_other and names.owner_in(obj, kind=key.kind.kind) == owner:
+                return f"{key.kind.kind} {namespace}/{name}"
         return None
 
     def _refused(self, key: Key, writer: Writer, error: CapoError, gate: Sequence[Condition]) -> Result:

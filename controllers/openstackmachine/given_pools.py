@@ -121,13 +121,11 @@ def _refuse_doubtful(scope: MachineScope, infra: OpenStackCluster, found: list[d
 def _other_owner(scope: MachineScope, infra: OpenStackCluster, body: Body) -> str | None:
     """Return the owner in a pool's stamp if it is another OpenStackCluster's, and the status does not vouch for it."""
     stamp = POOL.stamp_of(body)
-    is_vouched_for = stamp is None or _reported_id(infra) is not None or stamp.owner == _owner_of(scope)
+    is_vouched_for = stamp is None or _reported_id(infra) is not None or stamp.owner == _former_owner(scope)
     return None if is_vouched_for or stamp is None else stamp.owner
 
 
-def _owner_of(scope: MachineScope) -> str | None:
+def _former_owner(scope: MachineScope) -> str | None:
     """Return the owner id of the OpenStackCluster from the time when it was managed here; None without one."""
-    metadata = (scope.owners.infra or {"metadata": {}})["metadata"]
-    annotation = (metadata.get("annotations") or {}).get(names.OWNER_ID_ANNOTATION, "")
-    place = {"namespace": metadata.get("namespace", ""), "name": metadata.get("name", "")}
-    return names.owner_of(annotation, kind=OPENSTACK_CLUSTER.kind, **place)
+    obj = scope.owners.infra
+    return names.owner_in(obj, kind=OPENSTACK_CLUSTER.kind) if obj else None

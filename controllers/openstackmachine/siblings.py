@@ -47,10 +47,7 @@ def owners(scope: MachineScope) -> set[str] | None:
 
 def owner_of(obj: Object) -> str | None:
     """Return the owner id of an OpenStackMachine, None while it has none of its own."""
-    metadata = obj["metadata"]
-    annotation = (metadata.get("annotations") or {}).get(names.OWNER_ID_ANNOTATION, "")
-    kind = OPENSTACK_MACHINE.kind
-    return names.owner_of(annotation, kind=kind, namespace=metadata["namespace"], name=metadata["name"])
+    return names.owner_in(obj, kind=OPENSTACK_MACHINE.kind)
 
 
 def port_ids(server: OpenStackServer | None) -> list[str]:
