@@ -162,6 +162,10 @@ class Stage:
         """Return all requests that the manager made, as ``METHOD path``."""
         return [f"{call['method']} {call['path']}" for call in self.cloud.counter.log()]
 
+    def writes(self) -> list[str]:
+        """Return the requests of the manager that change something; logins aside."""
+        return [request for request in self.requests() if not request.startswith("GET") and "/auth/" not in request]
+
     def network(self, cidr: str = "10.9.0.0/24") -> Object:
         """Make a network with a subnet, as a user would; its requests are not counted."""
         made: Object = self.member.make_network(cidr=cidr)[0]

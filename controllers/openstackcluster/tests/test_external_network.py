@@ -8,7 +8,7 @@ import pytest
 
 from capo.controllers.openstackcluster.tests import given
 from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from capo.controllers.openstackcluster.tests.test_takeover import made_by_the_go_provider, writes
+from capo.controllers.openstackcluster.tests.test_takeover import made_by_the_go_provider
 from capo.controllers.openstackcluster.tests.world import BALANCER, GROUPS, MANAGED, World
 from capo.kube.kinds import OPENSTACK_CLUSTER
 
@@ -32,7 +32,7 @@ def test_a_cluster_whose_status_was_cut_short_keeps_its_router_and_goes_whole(wo
         world.settle(for_s=200)
 
     assert world.is_ready(), world.message("Ready")
-    assert writes(world) == []
+    assert world.writes() == []
     assert world.counts() == before
     assert world.status()["externalNetwork"]["id"] == world.external()["id"]
     assert world.record("router") in world.made()["routers"]

@@ -59,16 +59,12 @@ def moved(world: World) -> dict[str, str]:
     return {record["role"]: record["id"] for record in made["status"]["resources"]["records"]}
 
 
-def writes(world: World) -> list[str]:
-    return [asked for asked in world.requests() if not asked.startswith("GET") and "/auth/" not in asked]
-
-
 def test_a_cluster_that_is_moved_in_is_found_again_and_nothing_is_written(world: World, moved: dict[str, str]) -> None:
     world.settle(for_s=180)
     world.resync()
     world.settle(for_s=60)
 
-    assert writes(world) == []
+    assert world.writes() == []
     records = {r["role"]: r["id"] for r in world.get(OPENSTACK_CLUSTER, TWO)["status"]["resources"]["records"]}
     assert records == {role: id_ for role, id_ in moved.items() if role in records}
     assert {"network", "subnet", "router", "lb-api", "fip-api"} <= records.keys()

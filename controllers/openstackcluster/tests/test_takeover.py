@@ -37,10 +37,6 @@ def made_with_bastion(world: World) -> None:
     world.edit(OPENSTACK_SERVER, BASTION_NAME, {"metadata": metadata, "status": resources})
 
 
-def writes(world: World) -> list[str]:
-    return [r for r in world.requests() if not r.startswith("GET") and "/auth/" not in r]
-
-
 def test_the_first_run_adopts_everything_and_changes_nothing(world: World) -> None:
     made_by_the_go_provider(world)
     before = world.counts()
@@ -48,7 +44,7 @@ def test_the_first_run_adopts_everything_and_changes_nothing(world: World) -> No
     world.settle(for_s=120)
 
     assert world.is_ready(), world.message("Ready")
-    assert writes(world) == []
+    assert world.writes() == []
     assert world.counts() == before
     assert world.record("pool-6443") in world.made()["pools"]
     assert world.record("fip-api") in world.made()["floatingips"]
@@ -65,7 +61,7 @@ def test_of_two_groups_of_one_name_the_one_is_adopted_that_the_status_names(worl
 
     assert world.is_ready(), world.message("Ready")
     assert world.record("group-controlplane") == named_id
-    assert writes(world) == []
+    assert world.writes() == []
 
 
 def test_a_restart_in_the_middle_of_it_makes_nothing_twice(world: World) -> None:
@@ -102,7 +98,7 @@ def test_the_port_that_the_go_provider_opens_stays_open_whatever_the_endpoint_is
     assert world.is_ready(), world.message("Ready")
     assert api_rules(world)[rule]["port_range_min"] == 6443
     assert {each["port_range_min"] for each in api_rules(world).values()} == {443, 6443}
-    assert not [write for write in writes(world) if write.startswith("DELETE")]
+    assert not [write for write in world.writes() if write.startswith("DELETE")]
 
 
 def open_api_port_as_the_go_provider_does(world: World) -> None:
@@ -207,7 +203,7 @@ def test_its_bastion_is_adopted_with_its_address_and_not_rebuilt(world: World) -
     world.resync()
     world.settle(for_s=60)
 
-    assert writes(world) == []
+    assert world.writes() == []
     assert world.made().keys() == before.keys()
     assert {kind: set(items) for kind, items in world.made().items()} == {k: set(i) for k, i in before.items()}
     assert world.status()["bastion"] == shown
@@ -253,7 +249,7 @@ def test_a_cluster_that_was_moved_without_its_status_is_known_and_nothing_is_cha
     world.settle(for_s=120)
 
     assert world.is_ready(), world.message("Ready")
-    assert writes(world) == []
+    assert world.writes() == []
     assert world.counts() == before
     assert {r["role"]: r["id"] for r in world.status()["resources"]["records"]} == {r["role"]: r["id"] for r in records}
 
@@ -263,14 +259,14 @@ def test_a_cluster_that_was_taken_over_and_is_moved_later_is_adopted_again_and_n
     world.settle(for_s=120)
     before, records = world.counts(), world.status()["resources"]["records"]
     assert names.TAKEN_OVER_ANNOTATION not in world.osc()["metadata"]["annotations"]
-    assert writes(world) == []
+    assert world.writes() == []
 
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"uid": "moved"}, "status": None})
     world.start()
     world.settle(for_s=300)
 
     assert world.is_ready(), world.message("Ready")
-    assert writes(world) == []
+    assert world.writes() == []
     assert world.counts() == before
     assert world.status()["resources"]["records"] == records
     assert names.TAKEN_OVER_ANNOTATION not in world.osc()["metadata"]["annotations"]

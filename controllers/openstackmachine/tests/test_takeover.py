@@ -72,10 +72,6 @@ def ids(site: Site) -> dict[str, list[str]]:
     return {kind: sorted(body["id"] for body in site.all(kind)) for kind in WATCHED}
 
 
-def writes(site: Site) -> list[str]:
-    return [r for r in site.stage.requests() if not r.startswith("GET") and "/auth/" not in r]
-
-
 @pytest.mark.parametrize("has_balancer", [True, False], ids=["load balancer", "floating IP"])
 @pytest.mark.parametrize("blow", [move, hand_back], ids=["moved", "made by the Go provider"])
 def test_nothing_is_rebuilt_and_all_is_as_it_was(site: Site, blow: Callable[[Site], None], has_balancer: bool) -> None:
@@ -88,7 +84,7 @@ def test_nothing_is_rebuilt_and_all_is_as_it_was(site: Site, blow: Callable[[Sit
 
     site.stage.settle(for_s=1300)
 
-    assert writes(site) == []
+    assert site.stage.writes() == []
     assert ids(site) == before
     for name, provider_id in zip(NAMES, provider_ids, strict=True):
         machine: dict[str, Any] = site.stage.get(OPENSTACK_MACHINE, name)
@@ -109,7 +105,7 @@ def test_members_with_a_stamp_of_nobody_stay_at_living_machines_and_leave_with_t
 
     site.stage.settle(for_s=1300)
 
-    assert writes(site) == []
+    assert site.stage.writes() == []
     assert ids(site) == before
     kept = [site.address_of(name) for name in NAMES[1:]]
     site.delete(NAMES[0])

@@ -73,10 +73,6 @@ def records(stage: Stage) -> dict[str, str]:
     return {record["role"]: record["id"] for record in status(stage).get("resources", {}).get("records", ())}
 
 
-def writes(stage: Stage) -> list[str]:
-    return [request for request in stage.requests() if not request.startswith("GET") and "/auth/" not in request]
-
-
 def is_settled(stage: Stage) -> bool:
     annotations = stage.get(KIND, "s")["metadata"].get("annotations") or {}
     return names.OWNER_ID_ANNOTATION in annotations and names.TAKEN_OVER_ANNOTATION not in annotations
@@ -85,7 +81,7 @@ def is_settled(stage: Stage) -> bool:
 def test_everything_is_recorded_and_nothing_is_changed(theirs: Stage) -> None:
     theirs.settle(for_s=120)
 
-    assert writes(theirs) == []
+    assert theirs.writes() == []
     assert is_settled(theirs)
     assert status(theirs)["ready"] is True
     assert (records(theirs)["server"], records(theirs)["port-0"]) == (server(theirs)["id"], port(theirs)["id"])
@@ -187,7 +183,7 @@ def test_two_servers_of_the_name_are_an_error_that_names_both(stage: Stage) -> N
     message = stage.condition(KIND, "s", "Ready")["message"]
     assert all(server_id in message for server_id in stage.inventory()["servers"])
     assert twin in message
-    assert writes(stage) == []
+    assert stage.writes() == []
 
 
 @pytest.mark.parametrize("is_known", [True, False], ids=["after a first run", "at once"])
