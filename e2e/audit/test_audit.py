@@ -105,3 +105,19 @@ def test_a_committed_key_is_found_and_what_the_baseline_lists_is_not(checkout: P
     (checkout / "key.pem").write_text(f"-----BEGIN {kind}-----\nMIIEpAIBAAKCAQEA\n-----END {kind}-----\n")
     subprocess.run(["git", "add", "."], cwd=checkout, check=True)
     assert "key.pem" in audit.unlisted_secrets(checkout)
+    assert "key.pem" in audit.unlisted_secrets(checkout)  # what was found is found again
+
+
+def test_a_finding_of_the_baseline_may_move_to_another_line(checkout: Path) -> None:
+    (checkout / "moved.py").write_text('password = "correct-horse-battery"\n')
+    scan = [audit._command("detect-secrets"), "scan", "moved.py"]
+    baseline = subprocess.run(scan, cwd=checkout, capture_output=True, check=True).stdout
+    (checkout / audit.BASELINE).write_bytes(baseline)
+    subprocess.run(["git", "add", "."], cwd=checkout, check=True)
+    (checkout / "moved.py").write_text('\n\npassword = "correct-horse-battery"\n')
+
+    assert audit.unlisted_secrets(checkout) == ""
+    assert (checkout / audit.BASELINE).read_bytes() == baseline
+
+    (checkout / "moved.py").write_text('password = "another-horse-battery"\n')
+    assert "moved.py" in audit.unlisted_secrets(checkout)
