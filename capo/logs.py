@@ -26,6 +26,8 @@ _NOISY: Final = {
     "kopf": logging.ERROR,
     "asyncio": logging.WARNING,
     "urllib3": logging.WARNING,
+    # It quotes headers that it cannot read, which whoever answers at a tenant's end point wrote.
+    "urllib3.connection": logging.ERROR,
     "aiohttp.access": logging.WARNING,
 }
 

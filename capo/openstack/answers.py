@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 import requests
 
 from capo.errors import AmbiguousAnswerError, CapoError, CloudUnavailableError, IdentityError
-from capo.openstack import faults
+from capo.openstack import faults, foreign, resource_shapes
 
 Body = dict[str, Any]
 
@@ -17,7 +17,7 @@ Body = dict[str, Any]
 class Answer(dict[str, Any]):
     """The body of an answer; to read a field that it lacks is an error of the cloud, not of the program.
 
-    A proxy or a gateway may answer 200 with a body of its own: nothing is concluded from it.
+    A proxy or a gateway may answer 200 with a body of its own: nothing is concluded from it, and nothing of it quoted.
     """
 
     def __init__(self, fields: Mapping[str, Any], response: requests.Response) -> None:
@@ -40,26 +40,36 @@ class Answer(dict[str, Any]):
 
     def next_page(self, key: str) -> dict[str, str] | None:
         """Return the query of the next page: links of Nova, Neutron, Cinder, Octavia; Glance's ``next``."""
-        links = self.get(f"{key}_links") or self.get("links") or []
+        links = self.get(f"{key}_links") or self.get("links")
+        links = links if isinstance(links, list) else []
         hrefs = [link.get("href") for link in links if isinstance(link, dict) and link.get("rel") == "next"]
         href = hrefs[0] if hrefs else self.get("next")
-        return dict(parse_qsl(urlsplit(href).query)) if href else None
+        if not href:
+            return None
+        try:
+            return dict(parse_qsl(urlsplit(str(href)).query))
+        except ValueError as error:
+            raise _misunderstood(self.response, "the link to the next page is no URL") from error
 
 
 def read(response: requests.Response) -> Answer:
     """Return the body of an answer; an empty one has no fields.
 
     Raises:
-        CloudUnavailableError: the answer of a read is not JSON.
-        AmbiguousAnswerError: that of a write is not, so that it may or may not have taken effect.
+        CloudUnavailableError: the answer of a read is not JSON, or has resources that are not the service's.
+        AmbiguousAnswerError: that of a write is so, and it may or may not have taken effect.
     """
     if not response.content:
         return Answer({}, response)
     try:
         body = response.json()
-    except ValueError as error:
-        raise _misunderstood(response, f"the answer is not JSON: {response.text[:200]!r}") from error
-    return Answer(body if isinstance(body, dict) else {"items": body}, response)
+    except (ValueError, RecursionError):
+        # Without its cause, which quotes the answer.
+        raise _misunderstood(response, "the answer is not JSON") from None
+    fields = body if isinstance(body, dict) else {"items": body}
+    if strange := resource_shapes.strange_field(fields):
+        raise _misunderstood(response, f"the answer has a field {strange!r} that is not the service's")
+    return Answer(fields, response)
 
 
 def date_s(response: requests.Response) -> float | None:
@@ -69,12 +79,15 @@ def date_s(response: requests.Response) -> float | None:
 
 def misplaced(service: str, method: str, response: requests.Response) -> CapoError:
     """Return the error of a redirection: the end point is not the service's."""
-    where = response.headers.get("Location", "nowhere")
-    message = f"{service} answered a {method} with HTTP {response.status_code} to {where}"
-    return IdentityError(message, next_step="Correct the end point in the cloud's catalogue, or auth_url.")
+    foreign.note(service, response)
+    message = f"{service}: {foreign.origin(response.url)} answered a {method} with HTTP {response.status_code}"
+    step = "Redirections are not followed: correct the end point in the cloud's catalogue, or auth_url."
+    return IdentityError(message, next_step=step)
 
 
 def _misunderstood(response: requests.Response, text: str) -> CapoError:
     """Return the error of an answer that is not the service's: a proxy's page, or a body cut short."""
+    foreign.note("OpenStack", response)
     kind = CloudUnavailableError if response.request.method == "GET" else AmbiguousAnswerError
-    return kind(text, status=response.status_code)
+    where = f"{foreign.origin(response.url)}, {foreign.kind(response)}"
+    return kind(f"{text} (HTTP {response.status_code} of {where})", status=response.status_code)

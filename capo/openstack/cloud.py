@@ -18,11 +18,18 @@ import requests
 from keystoneauth1 import exceptions as sdk
 from keystoneauth1.session import Session
 
-from capo.errors import AmbiguousAnswerError, CapoError, CloudUnavailableError, IdentityError, NotFoundError
+from capo.errors import (
+    AmbiguousAnswerError,
+    CapoError,
+    CloudUnavailableError,
+    IdentityError,
+    NotFoundError,
+    UnsupportedByCloudError,
+)
 from capo.ledger import Location
-from capo.openstack import answers, faults
+from capo.openstack import answers, faults, foreign
 from capo.openstack.ages import Ages
-from capo.openstack.identity import Credentials
+from capo.openstack.identity import UNREADABLE, Credentials
 from capo.openstack.kinds import KINDS
 from capo.openstack.lookups import Lookups
 from capo.openstack.observer import Observer
@@ -38,6 +45,7 @@ Params = Mapping[str, Any]
 
 USER_AGENT: Final = f"cluster-api-provider-openstack/{VERSION}"
 MAX_PAGES: Final = 1000
+MAX_REGION: Final = 255
 RECENT_S: Final = 300.0
 """A cloud that was asked for within this time is in use, whether objects are registered or not."""
 MICROVERSION_NAMES: Final = {"compute": "compute", "volume": "volume"}
@@ -130,7 +138,7 @@ class Cloud:
         self.observer = Observer(self, clock.now, wake)
         self._auth = credentials.plugin(clock.now)
         self._session = Session(
-            auth=self._auth, session=http, user_agent=USER_AGENT, verify=credentials.verifies, redirect=3
+            auth=self._auth, session=http, user_agent=USER_AGENT, verify=credentials.verifies, redirect=False
         )
         self._endpoints: dict[str, str] = {}
         self._refusals = Refusals(clock.now)
@@ -246,7 +254,7 @@ class Cloud:
         try:
             answer = self.delete(service, path, **extras)
             if answer and not _DELETIONS_WITH_BODY & answer.keys():
-                raise AmbiguousAnswerError(f"{service} does not answer a deletion with {sorted(answer)[:5]}")
+                raise AmbiguousAnswerError(f"{service} does not answer a deletion with a body of this kind")
         except NotFoundError as error:
             try:
                 self.get(service, path, microversion=extras.get("microversion"))
@@ -291,10 +299,10 @@ class Cloud:
         if response.status_code == 401:
             raise self._noted(kind, faults.of_response(service, response))
         self._refusals.accepted(kind)
-        if response.status_code == 406 and extras.get("microversion"):
-            raise self._noted(version, faults.of_response(service, response))
         if response.status_code >= 400:
-            raise faults.of_response(service, response)
+            refusal = faults.of_response(service, response)
+            is_of_version = response.status_code == 406 and isinstance(refusal, UnsupportedByCloudError)
+            raise self._noted(version, refusal) if is_of_version and extras.get("microversion") else refusal
         if response.status_code >= 300:
             raise answers.misplaced(service, method, response)
         self.ages.note(service, response.headers.get("Date", ""))
@@ -319,9 +327,11 @@ class Cloud:
         return refusal
 
     def _login_error(self, error: Exception) -> CapoError:
-        if isinstance(error, sdk.NotFound | sdk.DiscoveryFailure | sdk.BadRequest | ValueError):
-            return IdentityError(f"identity: {error} (auth_url {self.credentials.entry['auth']['auth_url']})")
         found = faults.of_exception(error, method="GET", service="identity")
+        if isinstance(error, sdk.NotFound | sdk.DiscoveryFailure | sdk.BadRequest | ValueError):
+            where = foreign.address(self.credentials.entry["auth"]["auth_url"])
+            text = f"identity: {found.message.removeprefix('identity: ')} (auth_url {where})"
+            return IdentityError(text, request_id=found.request_id)
         return found if not isinstance(found, AmbiguousAnswerError) else CloudUnavailableError(found.message)
 
     def _endpoint(self, service: str) -> str:
@@ -337,6 +347,8 @@ class Cloud:
             where = f" in region {self.region}" if self.region else ""
             interface = self.credentials.interface
             raise IdentityError(f"the catalogue has no {interface} end point of the {service} service{where}")
+        if trouble := foreign.unusable(found):
+            raise IdentityError(f"the catalogue's end point of the {service} service {trouble}")
         url = found.rstrip("/")
         if wanted.version and not _VERSIONED.search(url):
             url += wanted.version.format(project_id=project_id)
@@ -345,7 +357,10 @@ class Cloud:
     def _catalogued_regions(self) -> str:
         """Return the region whose end points are used when the credentials name none; all of them if they differ."""
         found = (self._endpoint_data(service) for service in _HOLDING)
-        return ",".join(sorted({data.region_name for data in found if data is not None and data.region_name}))
+        regions = {data.region_name for data in found if data is not None and data.region_name}
+        if not all(isinstance(region, str) and len(region) <= MAX_REGION for region in regions):
+            raise IdentityError("the catalogue of the token has a region without a proper name")
+        return ",".join(sorted(regions))
 
     def _catalogued(self, service: str) -> str | None:
         """Return the end point of a service as the catalogue has it, None when it has none."""
@@ -365,6 +380,8 @@ class Cloud:
             return None
         except sdk.ClientException as error:
             raise faults.of_exception(error, method="GET", service="identity") from error
+        except UNREADABLE as error:
+            raise IdentityError("the catalogue of the token cannot be read") from error
 
 
 def _headers(service: str, microversion: str | None) -> dict[str, str]:

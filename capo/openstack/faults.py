@@ -6,15 +6,11 @@ fits decides. What an answer means for a write whose effect is unknown is decide
 
 from __future__ import annotations
 
-import contextlib
 import email.utils
-import enum
-import json
 import re
 import ssl
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, assert_never
+from typing import Final
 
 import requests
 import urllib3.exceptions
@@ -22,27 +18,11 @@ from keystoneauth1 import exceptions as sdk
 
 from capo import errors
 from capo.errors import CapoError
-from capo.openstack import microversions
+from capo.openstack import foreign, microversions
+from capo.openstack.error_shapes import Absence, Said, absence, is_image_page, said
 
 _MAX_MESSAGE: Final = 600
-_MAX_PAGE: Final = 4096
-_IMAGE_PAGE: Final = re.compile(r"No image found with ID|Failed to find image")
-"""Glance before Wallaby says so in HTML."""
-_WEBOB: Final = (frozenset({"code", "title", "message"}), "")
-_SHAPES: Final[Mapping[str, tuple[tuple[frozenset[str], str], ...]]] = {
-    "compute": ((frozenset({"code", "message"}), "itemNotFound"), _WEBOB),
-    "volume": ((frozenset({"code", "message"}), "itemNotFound"), _WEBOB),
-    "network": ((frozenset({"type", "message", "detail"}), "NeutronError"), _WEBOB),
-    "load-balancer": (
-        (frozenset({"faultcode", "faultstring"}), ""),
-        (frozenset({"code", "title", "description"}), ""),
-    ),
-    "identity": ((frozenset({"code", "message", "title"}), "error"),),
-    "image": (_WEBOB,),
-}
-"""By service: the fields of a fault, and the field of the body that holds it, empty for the body itself."""
-_UNROUTED: Final = "The resource could not be found."
-"""WebOb's own sentence, which each service uses for a path that it does not have."""
+_REQUEST_ID: Final = re.compile(r"(req-)?[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.I)
 UNDATED_S: Final = 30.0
 """The pause after an answer that asks to wait until a date and does not tell its own."""
 
@@ -183,109 +163,27 @@ TABLE: Final = (
 )
 
 
-@dataclass(frozen=True)
-class Said:
-    """What an error body says.
-
-    Args:
-        kind: the exception's class where the service tells it, as Neutron does; else empty.
-    """
-
-    message: str
-    kind: str = ""
-
-    @property
-    def text(self) -> str:
-        """What the table's expressions look at."""
-        return f"{self.kind}: {self.message}" if self.kind else self.message
-
-
-def said(body: str) -> Said:
-    """Return the service's words in an error body: JSON of any of the services, HTML, or plain text."""
-    data = _document(body)
-    if data is None:
-        return Said(_plain(body))
-    fault = data.get("NeutronError")
-    if isinstance(fault, dict):
-        words = " ".join(filter(None, (_string(fault, "message"), _string(fault, "detail"))))
-        return Said(words, _string(fault, "type"))
-    if plain := fault or data.get("faultstring"):
-        return Said(str(plain).strip())
-    for value in (*data.values(), data):
-        if isinstance(value, dict) and "message" in value:
-            return Said(_string(value, "message"))
-    return Said(_plain(body))
-
-
-def _document(body: str) -> dict[str, Any] | None:
-    """Return a body that is a JSON object, None for any other."""
-    with contextlib.suppress(ValueError):
-        data = json.loads(body)
-        return data if isinstance(data, dict) else None
-    return None
-
-
-class Absence(enum.Enum):
-    """What an answer with status 404 says."""
-
-    RESOURCE = "the service does not have the resource"
-    PATH = "the service does not have the path"
-    FOREIGN = "somebody else answered"
-
-
-def absence(service: str, body: str) -> Absence:
-    """Return what a body of status 404 says of a resource.
-
-    Proxies, ingresses and gateways answer 404 with pages of their own, and a service does so for a path that it does
-    not route: neither proves that a resource is gone (ADR 0001). The shapes are those of ``e2e/contract/recordings``.
-    """
-    data = _document(body)
-    if data is None:
-        is_glance = service == "image" and _IMAGE_PAGE.search(body[:_MAX_PAGE]) is not None
-        return Absence.RESOURCE if is_glance else Absence.FOREIGN
-    words = _words_of_absence(service, data)
-    if words is None:
-        return Absence.FOREIGN
-    return Absence.PATH if not words.strip() or words.startswith(_UNROUTED) else Absence.RESOURCE
-
-
-def _words_of_absence(service: str, data: Mapping[str, Any]) -> str | None:
-    """Return the service's words in a body that has one of its shapes; None for any other body."""
-    for keys, place in _SHAPES.get(service, ()):
-        fault = data.get(place) if place else data
-        if isinstance(fault, dict) and keys <= fault.keys():
-            found = next(fault[name] for name in ("faultstring", "description", "message") if name in fault)
-            return str(found) if "NotFound" in str(fault.get("type", "NotFound")) else ""
-    return None
-
-
-def _string(data: Mapping[str, Any], name: str) -> str:
-    return re.sub(r"\s*<br ?/?>\s*", " ", str(data.get(name) or "")).strip()
-
-
-def _plain(body: str) -> str:
-    without_tags = re.sub(r"<(style|script|title)\b.*?</\1>|<[^>]*>", " ", body, flags=re.DOTALL | re.IGNORECASE)
-    return " ".join(without_tags.split())
-
-
 def of_response(service: str, response: requests.Response) -> CapoError:
     """Return the error of an answer with a status of 400 or more.
 
     A write answered with 5xx may have taken effect, unless the service says that it did not look at it (503 with
-    Retry-After) or never will (501).
+    Retry-After) or never will (501). So may one whose answer is not the service's own, whatever its status.
     """
-    status, words = response.status_code, said(response.text)
-    message = _shortened(words.text or f"{service} answered HTTP {status} without a word")
-    request_id = _request_id(response)
-    retry_after_s = _retry_after_s(response)
-    if status == 503 and retry_after_s is not None:
-        return errors.RateLimitedError(message, retry_after_s=retry_after_s, request_id=request_id)
-    if found := _particular(service, response, message, request_id):
-        return found
+    words = said(service, response.status_code, response.content or b"")
+    if words is None:
+        return _of_foreign(service, response)
+    message, request_id = _message(service, response, words), _request_id(response)
+    found = _paused(response, message, request_id) or _particular(service, response, message, request_id)
+    return found or _tabled(service, response, words, request_id)
+
+
+def _tabled(service: str, response: requests.Response, words: Said, request_id: str | None) -> CapoError:
+    """Return what the table says of an answer."""
+    status, message = response.status_code, _message(service, response, words)
     for row in TABLE:
         if row.fits(service, status, words.text):
             if row.error is errors.RateLimitedError:
-                return errors.RateLimitedError(message, retry_after_s=retry_after_s, request_id=request_id)
+                return errors.RateLimitedError(message, retry_after_s=_retry_after_s(response), request_id=request_id)
             return row.error(message, request_id=request_id, status=status, next_step=row.next_step)
     message = f"{service} answered HTTP {status}: {message}"
     if status < 500:
@@ -293,27 +191,44 @@ def of_response(service: str, response: requests.Response) -> CapoError:
     return _unanswered(response, message, request_id=request_id)
 
 
+def _message(service: str, response: requests.Response, words: Said) -> str:
+    return _shortened(words.text or f"{service} answered HTTP {response.status_code} without a word")
+
+
+def _of_foreign(service: str, response: requests.Response) -> CapoError:
+    """Return the error of an answer that the service did not write; nothing of it is quoted.
+
+    A proxy may ask for a pause or for credentials in the service's place, and for no other thing: what it refuses is
+    no verdict on the spec, the policy, or the cloud's version.
+    """
+    foreign.note(service, response)
+    message, request_id = foreign.sentence(service, response), _request_id(response)
+    if paused := _paused(response, message, request_id):
+        return paused
+    if response.status_code == 401:
+        return errors.NotAuthorizedError(message, request_id=request_id, status=401)
+    if response.status_code in (404, 410) and is_image_page(service, response.content or b""):
+        return errors.NotFoundError("the service has no such image", request_id=request_id, status=response.status_code)
+    return _unanswered(response, message, request_id=request_id)
+
+
+def _paused(response: requests.Response, message: str, request_id: str | None) -> CapoError | None:
+    """Return the error of an answer that asks for a pause, whoever gave it; None for any other."""
+    status, pause_s = response.status_code, _retry_after_s(response)
+    if status == 429 or (status == 503 and pause_s is not None):
+        return errors.RateLimitedError(message, retry_after_s=pause_s, request_id=request_id)
+    return None
+
+
 def _particular(service: str, response: requests.Response, message: str, request_id: str | None) -> CapoError | None:
     """Return the error of an answer whose status does not say enough; None leaves it to the table."""
-    if response.status_code == 406:
+    status = response.status_code
+    if status == 406:
         return microversions.refusal(service, message, request_id=request_id)
-    is_absent = response.status_code in (404, 410)
-    return _unproven(service, response, message, request_id) if is_absent else None
-
-
-def _unproven(service: str, response: requests.Response, message: str, request_id: str | None) -> CapoError | None:
-    """Return the error of a 404 that proves no absence, None for one that does."""
-    match absence(service, response.text):
-        case Absence.RESOURCE:
-            return None
-        case Absence.PATH:
-            text = f"the {service} service has no such path: {message}"
-            return errors.UnsupportedByCloudError(text, request_id=request_id, status=response.status_code)
-        case Absence.FOREIGN:
-            text = f"HTTP {response.status_code} in a form that is not the {service} service's own: {message}"
-            return _unanswered(response, text, request_id=request_id)
-        case other:
-            assert_never(other)
+    if status in (404, 410) and absence(service, response.content, status) is Absence.PATH:
+        text = f"the {service} service has no such path: {message}"
+        return errors.UnsupportedByCloudError(text, request_id=request_id, status=status)
+    return None
 
 
 def _unanswered(response: requests.Response, message: str, *, request_id: str | None) -> CapoError:
@@ -331,8 +246,8 @@ def _shortened(message: str) -> str:
 
 
 def _request_id(response: requests.Response) -> str | None:
-    names = ("x-openstack-request-id", "x-compute-request-id")
-    return next((response.headers[name] for name in names if name in response.headers), None)
+    given = (response.headers.get(name, "") for name in ("x-openstack-request-id", "x-compute-request-id"))
+    return next((text for text in given if _REQUEST_ID.fullmatch(text)), None)
 
 
 def _retry_after_s(response: requests.Response) -> float | None:
@@ -357,11 +272,12 @@ def date_s(text: str) -> float | None:
 
 def of_exception(error: Exception, *, method: str, service: str) -> CapoError:
     """Return the error of a call that got no answer, or none that the SDK could use."""
-    message = _shortened(f"{service}: {error}")
-    if isinstance(error, sdk.SSLError) and (method in ("GET", "HEAD") or _is_untrusted(error)):
-        return errors.IdentityError(message, next_step="Put the cloud's CA bundle into the Secret's key cacert.")
     if isinstance(error, sdk.HttpError) and error.response is not None:
         return of_response(service, error.response)
+    foreign.note_failure(service, error)
+    message = f"{service}: {foreign.failure(error)}"
+    if isinstance(error, sdk.SSLError) and (method in ("GET", "HEAD") or _is_untrusted(error)):
+        return errors.IdentityError(message, next_step="Put the cloud's CA bundle into the Secret's key cacert.")
     if isinstance(error, sdk.Unauthorized | sdk.AuthorizationFailure | sdk.AuthPluginException):
         return errors.NotAuthorizedError(message)
     if method in ("GET", "HEAD") or was_never_sent(error):
@@ -372,7 +288,7 @@ def of_exception(error: Exception, *, method: str, service: str) -> CapoError:
 def was_never_sent(error: BaseException) -> bool:
     """Tell whether no connection came about, so that a write cannot have taken effect."""
     never = (requests.exceptions.ConnectTimeout, urllib3.exceptions.NewConnectionError)
-    return any(isinstance(cause, never) for cause in _causes(error))
+    return any(isinstance(cause, never) for cause in foreign.causes(error))
 
 
 def _is_untrusted(error: BaseException) -> bool:
@@ -380,18 +296,4 @@ def _is_untrusted(error: BaseException) -> bool:
 
     Any other failure of TLS may come after a write was received, as when the peer ends in the middle of an answer.
     """
-    return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in _causes(error))
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and all that led to it, also those that urllib3 and requests wrap as arguments."""
-    seen: set[int] = set()
-    waiting: list[BaseException] = [error]
-    while waiting:
-        current = waiting.pop()
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        yield current
-        linked = (current.__cause__, current.__context__, getattr(current, "reason", None), *current.args)
-        waiting += [each for each in linked if isinstance(each, BaseException)]
+    return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in foreign.causes(error))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -17,6 +18,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import yaml
+from keystoneauth1 import exceptions as sdk
 from keystoneauth1.access.access import STALE_TOKEN_DURATION, AccessInfo
 from keystoneauth1.identity import generic, v3
 from keystoneauth1.identity.base import BaseIdentityPlugin
@@ -51,6 +53,9 @@ _FILES: Final[Mapping[str, str]] = {
     "cert": "client files are not read",
     "key": "client files are not read",
 }
+UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""What the SDK raises over a token or a catalogue that Keystone did not write."""
+_PROJECT_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _INTERFACES: Final = ("public", "internal", "admin")
 _TRUE: Final = ("true", "yes", "on", "y", "1")
 _FALSE: Final = ("false", "no", "off", "n", "0")
@@ -129,11 +134,29 @@ def _counted(
     The SDK compares its end with the time of this machine: one that is an hour ahead has each request fetch a token.
     """
     began_s = now()
-    access = fetch(session, **more)
-    if access.issued is not None and access.expires is not None:
-        ends_s = began_s + (access.expires - access.issued).total_seconds()
-        access.will_expire_soon = lambda margin_s=STALE_TOKEN_DURATION: now() + margin_s > ends_s
+    # A session without credentials: the SDK asks once more with a token where 401 answers at auth_url, and to fetch
+    # that one it would wait for ever for the lock that it holds itself.
+    bare = Session(session=session.session, user_agent=session.user_agent, verify=session.verify, redirect=False)
+    try:
+        access = fetch(bare, **more)
+        _check(access)
+        if access.issued is not None and access.expires is not None:
+            ends_s = began_s + (access.expires - access.issued).total_seconds()
+            access.will_expire_soon = lambda margin_s=STALE_TOKEN_DURATION: now() + margin_s > ends_s
+    except UNREADABLE as error:
+        raise sdk.DiscoveryFailure("the answer is not a token of Keystone") from error
     return access
+
+
+def _check(access: AccessInfo) -> None:
+    """Do nothing if a token can be read.
+
+    Raises:
+        ValueError: the project is none; other faults of what somebody else wrote are those of the SDK.
+    """
+    access.service_catalog.normalize_catalog()
+    if access.project_id is not None and not _PROJECT_ID.fullmatch(access.project_id):
+        raise ValueError("the token's project has no id")
 
 
 def _password(auth_url: str, auth: dict[str, str]) -> BaseIdentityPlugin:

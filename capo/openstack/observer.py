@@ -304,7 +304,8 @@ class Observer:
             return self._failed(kind, error, began_s)
         except Exception as error:
             log.exception("List failed by a fault of the program", extra={"kind": kind})
-            return self._failed(kind, CloudUnavailableError(f"the list of {kind}s failed: {error}"), began_s)
+            text = f"the list of {kind}s failed by a fault of the program: {type(error).__name__}"
+            return self._failed(kind, CloudUnavailableError(text), began_s)
         with self._lock:
             shelf = self._shelves[kind]
             take = shelf.take_all if since_s is None else shelf.take_changes

@@ -1,0 +1,84 @@
+"""What a resource in a good answer must look like before any of its values is shown or compared; pure.
+
+A body that is not what was asked for may be anything that the manager reaches (see :mod:`capo.openstack.foreign`): it
+is refused as a whole, by the name of the first field that no service fills so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from capo.openstack.kinds import KINDS
+
+SINGLE: Final = frozenset(kind.body_key for kind in KINDS.values())
+"""Keys under which an answer has one resource with an id."""
+LISTS: Final = frozenset(kind.key for kind in KINDS.values())
+"""Keys under which an answer has resources with ids."""
+MAX_TEXT: Final = 1024
+"""Four times what services store of a name: databases have 255 characters for it."""
+
+_ID: Final = re.compile(r"[A-Za-z0-9_.: -]{1,255}")
+"""Flavors have ids that people choose, of these characters."""
+_WORD: Final = re.compile(r"[A-Za-z0-9_./ -]{0,64}")
+_ADDRESS: Final = re.compile(r"[0-9A-Fa-f.:/]{0,50}")
+
+
+def _matches(pattern: re.Pattern[str]) -> Callable[[Any], bool]:
+    return lambda value: value is None or (isinstance(value, str) and pattern.fullmatch(value) is not None)
+
+
+def _is_text(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and len(value) <= MAX_TEXT)
+
+
+def _is_fault(value: Any) -> bool:
+    if value is None:
+        return True
+    return isinstance(value, Mapping) and _is_text(value.get("message")) and isinstance(value.get("code", 0), int)
+
+
+def _is_texts(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(each, str) for each in value))
+
+
+def _is_mapping(value: Any) -> bool:
+    return value is None or isinstance(value, Mapping)
+
+
+_RULES: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "id": _matches(_ID),
+    **dict.fromkeys(("status", "provisioning_status", "operating_status"), _matches(_WORD)),
+    **dict.fromkeys(("OS-EXT-STS:task_state", "OS-EXT-STS:vm_state"), _matches(_WORD)),
+    **dict.fromkeys(("name", "description", "device_owner", "zoneName", "alias"), _is_text),
+    **dict.fromkeys(("device_id", "port_id", "network_id", "request_id"), _is_text),
+    **dict.fromkeys(("floating_ip_address", "fixed_ip_address", "vip_address"), _matches(_ADDRESS)),
+    "fault": _is_fault,
+    "tags": _is_texts,
+    "metadata": _is_mapping,
+}
+
+
+def strange_field(body: Mapping[str, Any]) -> str | None:
+    """Return what is in an answer as no service fills it, None when all is well."""
+    for key, value in body.items():
+        if key in SINGLE and not isinstance(value, Mapping):
+            return key
+        if strange := _strange_in(value, must_have_id=key in SINGLE | LISTS):
+            return strange
+    return None
+
+
+def _strange_in(value: Any, *, must_have_id: bool) -> str | None:
+    resources = [value] if isinstance(value, Mapping) else value if isinstance(value, list) else []
+    for resource in resources:
+        if isinstance(resource, Mapping) and (strange := _strange_of(resource, must_have_id=must_have_id)):
+            return strange
+    return None
+
+
+def _strange_of(resource: Mapping[str, Any], *, must_have_id: bool) -> str | None:
+    if must_have_id and not resource.get("id"):
+        return "id"
+    return next((name for name, fits in _RULES.items() if name in resource and not fits(resource[name])), None)
