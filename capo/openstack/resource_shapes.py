@@ -14,7 +14,7 @@ from capo.openstack.kinds import KINDS
 
 SINGLE: Final = frozenset(kind.body_key for kind in KINDS.values())
 """Keys under which an answer has one resource with an id."""
-LISTS: Final = frozenset(kind.key for kind in KINDS.values())
+LISTS: Final = frozenset(kind.key for kind in KINDS.values()) | {"flavors", "images"}
 """Keys under which an answer has resources with ids."""
 MAX_TEXT: Final = 1024
 """Four times what services store of a name: databases have 255 characters for it."""
@@ -33,6 +33,10 @@ def _is_text(value: Any) -> bool:
     return value is None or (isinstance(value, str) and len(value) <= MAX_TEXT)
 
 
+def _is_string(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
 def _is_fault(value: Any) -> bool:
     if value is None:
         return True
@@ -47,15 +51,22 @@ def _is_mapping(value: Any) -> bool:
     return value is None or isinstance(value, Mapping)
 
 
-_RULES: Final[Mapping[str, Callable[[Any], bool]]] = {
-    "id": _matches(_ID),
+_Rules = Mapping[str, Callable[[Any], bool]]
+_COMMON: Final[_Rules] = {
+    "id": lambda value: isinstance(value, int) or _matches(_ID)(value),  # a key pair's is a number
+    "name": _is_text,
     **dict.fromkeys(("status", "provisioning_status", "operating_status"), _matches(_WORD)),
-    **dict.fromkeys(("OS-EXT-STS:task_state", "OS-EXT-STS:vm_state"), _matches(_WORD)),
-    **dict.fromkeys(("name", "description", "device_owner", "zoneName", "alias"), _is_text),
-    **dict.fromkeys(("device_id", "port_id", "network_id", "request_id"), _is_text),
-    **dict.fromkeys(("floating_ip_address", "fixed_ip_address", "vip_address"), _matches(_ADDRESS)),
-    "fault": _is_fault,
     "tags": _is_texts,
+}
+_RULES: Final[_Rules] = {
+    **_COMMON,
+    **dict.fromkeys(("OS-EXT-STS:task_state", "OS-EXT-STS:vm_state"), _matches(_WORD)),
+    **dict.fromkeys(
+        ("device_owner", "device_id", "port_id", "network_id", "request_id", "zoneName", "alias"), _is_text
+    ),
+    **dict.fromkeys(("floating_ip_address", "fixed_ip_address", "vip_address"), _matches(_ADDRESS)),
+    "description": _is_string,  # a flavor's may have 64 KiB
+    "fault": _is_fault,
     "metadata": _is_mapping,
 }
 
@@ -65,20 +76,24 @@ def strange_field(body: Mapping[str, Any]) -> str | None:
     for key, value in body.items():
         if key in SINGLE and not isinstance(value, Mapping):
             return key
-        if strange := _strange_in(value, must_have_id=key in SINGLE | LISTS):
+        if strange := _strange_in(key, value):
             return strange
-    return None
+    return _strange_of(body, _COMMON) if "id" in body else None
 
 
-def _strange_in(value: Any, *, must_have_id: bool) -> str | None:
+def _strange_in(key: str, value: Any) -> str | None:
+    # People give images fields of any name.
+    rules, must_have_id = (_COMMON if key == "images" else _RULES), key in SINGLE | LISTS
     resources = [value] if isinstance(value, Mapping) else value if isinstance(value, list) else []
     for resource in resources:
-        if isinstance(resource, Mapping) and (strange := _strange_of(resource, must_have_id=must_have_id)):
+        if not isinstance(resource, Mapping):
+            continue
+        if must_have_id and not (isinstance(resource.get("id"), str) and resource["id"]):
+            return "id"
+        if strange := _strange_of(resource, rules):
             return strange
     return None
 
 
-def _strange_of(resource: Mapping[str, Any], *, must_have_id: bool) -> str | None:
-    if must_have_id and not resource.get("id"):
-        return "id"
-    return next((name for name, fits in _RULES.items() if name in resource and not fits(resource[name])), None)
+def _strange_of(resource: Mapping[str, Any], rules: _Rules) -> str | None:
+    return next((name for name, fits in rules.items() if name in resource and not fits(resource[name])), None)

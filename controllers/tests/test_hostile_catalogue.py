@@ -131,7 +131,8 @@ def default_log() -> Iterator[io.StringIO]:
 def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hostile]:
     monkeypatch.setattr(dns, "lookup", lambda _host: Answer())
     monkeypatch.setattr(dns, "in_thread", lambda work: work())
-    with Hostile() as made:
+    made = Hostile()
+    with made:
         made.put_secret()
         yield made
 
@@ -232,7 +233,7 @@ def test_what_a_proxy_refuses_is_an_outage_and_no_verdict_on_the_spec(stage: Hos
         page = {"status": status, "body": "<html>Blocked</html>", "headers": {"Content-Type": "text/html"}}
         stage.fault(match={"service": "compute", "method": method, "route": route}, effect=page)
     stage.settle(for_s=30)
-    message = stage.condition(OPENSTACK_SERVER, "s", "InstanceReady").get("message")
+    message = str(stage.condition(OPENSTACK_SERVER, "s", "InstanceReady").get("message"))
     stage.mend()
     stage.settle(for_s=600)
 

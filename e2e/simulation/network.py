@@ -26,10 +26,12 @@ from e2e.simulation import primitives
 from e2e.simulation.scheduler import Process, Scheduler
 
 HTML_404: Final = b"<html><head><title>404 Not Found</title></head><body>default backend - 404</body></html>"
+HTML_403: Final = b"<html><head><title>403 Forbidden</title></head><body>Blocked by the firewall</body></html>"
 HTML_503: Final = b"<html><body><h1>503 Service Unavailable</h1>No server is available.</body></html>"
 HTML_200: Final = b"<html><body><h1>It works!</h1></body></html>"
 _HTML: Final = {"Content-Type": "text/html"}
 _PAGES: Final[Mapping[str, tuple[int, bytes, Mapping[str, str]]]] = {
+    "403": (403, HTML_403, _HTML),
     "404": (404, HTML_404, _HTML),
     "503": (503, HTML_503, _HTML),
     "200": (200, HTML_200, _HTML),
