@@ -25,6 +25,7 @@ from capo.openstack.refusals import Refusals
 from capo.openstack.tests.builders import FakeClock
 
 MARK: Final = "hunter2zyx"
+HIDDEN: Final = "abc123"
 SERVICES: Final = ("compute", "network", "volume", "load-balancer", "image")
 Raw = Callable[[bytes], bytes]
 # The HTTP client leaves the socket of an answer that it cannot read to the garbage collector.
@@ -306,7 +307,7 @@ def test_keystones_redirection_is_not_followed_either(clouds: Clouds, keystone: 
 def test_who_runs_the_manager_sees_the_beginning_of_a_foreign_answer_in_the_log(
     clouds: Clouds, peer: Peer, keystone: Peer
 ) -> None:
-    page = f"<html>\n<b>{MARK}</b>\n" + '{"password": "abc123"}' + "x" * 5000
+    page = f"<html>\n<b>{MARK}</b>\n" + json.dumps({"password": HIDDEN}) + "x" * 5000
     peer.answer = lambda _request: http(502, page, "Content-Type: text/html")
 
     with logged(4) as log, pytest.raises(CloudUnavailableError) as raised:
@@ -314,7 +315,7 @@ def test_who_runs_the_manager_sees_the_beginning_of_a_foreign_answer_in_the_log(
 
     (line,) = (line for line in log.getvalue().splitlines() if "is not the service's own" in line)
     assert MARK in line
-    assert "abc123" not in line
+    assert HIDDEN not in line
     assert len(line) < 1000
     assert raised.value.message == (
         f"{peer.url} answered HTTP 502 in a form that is not the compute service's own (text/html, {len(page)} bytes)"
@@ -371,7 +372,7 @@ def test_of_a_content_type_only_a_known_one_is_named(given: str, shown: str) -> 
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
-        ("https://user:secret@nova.example:8774/v2.1/servers?x=y#z", "https://nova.example:8774"),
+        (f"https://user:{HIDDEN}@nova.example:8774/v2.1/servers?x=y#z", "https://nova.example:8774"),
         ("http://[::1]:80/", "http://[::1]:80"),
         ("http://a b/", "an end point that is no URL"),
         ("gopher://nova/", "an end point that is no URL"),
