@@ -7,6 +7,7 @@ The flags of the Go provider keep their names, defaults and spelling (contract r
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,20 @@ from capo import tls
 
 GATES: Final[Mapping[str, bool]] = {"PriorityQueue": True, "AutoScaleFromZero": False}
 _BETA: Final = frozenset({"PriorityQueue"})
+DENIED_NETWORKS: Final = (
+    "169.254.0.0/16",
+    "fe80::/10",
+    "fd00:ec2::254/128",
+    "100.100.100.200/32",
+    "168.63.129.16/32",
+    "192.0.0.192/32",
+    "0.0.0.0/8",
+    "::/128",
+    "224.0.0.0/4",
+    "ff00::/8",
+)
+"""Link-local addresses, the metadata services that public clouds have elsewhere, and what is no address of a host."""
+_UNITS_BYTES: Final = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 STORAGE_VERSION_MIGRATION: Final = "StorageVersionMigration"
 CLEANUP_MANAGED_FIELDS: Final = "CleanupManagedFields"
 MIGRATION_PHASES: Final = frozenset({STORAGE_VERSION_MIGRATION, CLEANUP_MANAGED_FIELDS})
@@ -76,6 +91,28 @@ def _at_least(least: int, most: int | None = None) -> Callable[[str], int]:
         return value
 
     return parse
+
+
+def size_bytes(text: str) -> int:
+    """Return the bytes of a size in the spelling of Kubernetes, such as ``32Mi``."""
+    number, unit = (text[:-2], text[-2:]) if text[-2:] in _UNITS_BYTES else (text, "")
+    if not number.isascii() or not number.isdecimal() or len(number) > 12:
+        raise ValueError("a size such as 512Ki, 32Mi or 1Gi")
+    return int(number) * _UNITS_BYTES[unit]
+
+
+def _response_size(text: str) -> int:
+    if (size := size_bytes(text)) < 2**20:
+        raise ValueError("a size of at least 1Mi")
+    return size
+
+
+def networks(text: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    """Return the networks of a list of CIDRs."""
+    try:
+        return tuple(ipaddress.ip_network(name) for name in _names(text))
+    except ValueError as error:
+        raise ValueError(f"CIDRs, separated by commas: {error}") from None
 
 
 def _number(text: str) -> float:
@@ -282,6 +319,25 @@ class Settings:
     )
     openstack_read_timeout_s: float = _duration(
         "openstack-read-timeout", "60s", "Limit between two packets of an OpenStack service's answer."
+    )
+    openstack_request_timeout_s: float = _duration(
+        "openstack-request-timeout",
+        "3m",
+        "Limit of a request to OpenStack, from its first byte to the end of its answer.",
+    )
+    openstack_max_response_bytes: int = _flag(
+        "openstack-max-response-size",
+        size_bytes("32Mi"),
+        _response_size,
+        "Size of an answer of OpenStack beyond which it is not read; a list of 1,000 servers or ports has 1Mi to 4Mi.",
+        shown="32Mi",
+    )
+    openstack_denied_networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = _flag(
+        "openstack-denied-networks",
+        networks(",".join(DENIED_NETWORKS)),
+        networks,
+        "Networks to which no connection to OpenStack is made, as CIDRs; empty: none.",
+        shown=",".join(DENIED_NETWORKS),
     )
     kube_context: str = field(default="", metadata={"env": "KUBECONTEXT", "text": "Context of the kubeconfig to use."})
     pod_namespace: str = field(

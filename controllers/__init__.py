@@ -25,14 +25,20 @@ def all_controllers(tools: Tools, wake: Callable[[Key], None]) -> tuple[Controll
     from capo.controllers.openstackserver.subject import ServerSubject
     from capo.engine.reconciler import Reconciler
     from capo.openstack.cloud import Clouds
-    from capo.openstack.transport import Limits
+    from capo.openstack.connections import Limits
 
     settings = tools.settings
     clouds = Clouds(
         tools.clock,
         cast("Callable[[Hashable], None]", wake),
         tools.kube.fence or (lambda: None),
-        Limits(connect_s=settings.openstack_connect_timeout_s, read_s=settings.openstack_read_timeout_s),
+        Limits(
+            connect_s=settings.openstack_connect_timeout_s,
+            read_s=settings.openstack_read_timeout_s,
+            total_s=settings.openstack_request_timeout_s,
+            max_bytes=settings.openstack_max_response_bytes,
+            denied=settings.openstack_denied_networks,
+        ),
         max_idle=settings.scope_cache_max_size,
         ca_certs=settings.ca_certs,
     )

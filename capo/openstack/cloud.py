@@ -6,6 +6,7 @@ the engine, and the observer's lists to :mod:`capo.openstack.observer`.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import re
 import threading
@@ -29,13 +30,14 @@ from capo.errors import (
 from capo.ledger import Location
 from capo.openstack import answers, faults, foreign
 from capo.openstack.ages import Ages
+from capo.openstack.connections import Limits
 from capo.openstack.identity import UNREADABLE, Credentials
 from capo.openstack.kinds import KINDS
 from capo.openstack.lookups import Lookups
 from capo.openstack.observer import Observer
 from capo.openstack.observer_pool import ObserverPool
 from capo.openstack.refusals import Refusals
-from capo.openstack.transport import HttpSessions, Limits
+from capo.openstack.transport import HttpSessions
 from capo.version import VERSION
 
 log = logging.getLogger(__name__)
@@ -48,6 +50,8 @@ MAX_PAGES: Final = 1000
 MAX_REGION: Final = 255
 RECENT_S: Final = 300.0
 """A cloud that was asked for within this time is in use, whether objects are registered or not."""
+CATALOGUE_S: Final = 60.0
+"""How old a catalogue is at least before a connection that fails makes us ask for another one."""
 MICROVERSION_NAMES: Final = {"compute": "compute", "volume": "volume"}
 
 
@@ -141,6 +145,8 @@ class Cloud:
             auth=self._auth, session=http, user_agent=USER_AGENT, verify=credentials.verifies, redirect=False
         )
         self._endpoints: dict[str, str] = {}
+        self._catalogue: Any = None
+        self._catalogue_s = clock.now()
         self._refusals = Refusals(clock.now)
         self._login = threading.Lock()
         self._regions: str | None = None
@@ -295,6 +301,8 @@ class Cloud:
         except sdk.Unauthorized as error:  # no answer of the service: its 401 led to a login, which was refused
             raise self._noted(_LOGIN, faults.of_exception(error, method=method, service="identity")) from error
         except sdk.ClientException as error:
+            if faults.was_never_sent(error):
+                self._renew_catalogue()
             raise faults.of_exception(error, method=method, service=service) from error
         if response.status_code == 401:
             raise self._noted(kind, faults.of_response(service, response))
@@ -327,6 +335,9 @@ class Cloud:
         return refusal
 
     def _login_error(self, error: Exception) -> CapoError:
+        response = getattr(error, "response", None)
+        if response is not None and 300 <= response.status_code < 400:
+            return answers.misplaced("identity", "POST", response)
         found = faults.of_exception(error, method="GET", service="identity")
         if isinstance(error, sdk.NotFound | sdk.DiscoveryFailure | sdk.BadRequest | ValueError):
             where = foreign.address(self.credentials.entry["auth"]["auth_url"])
@@ -337,9 +348,24 @@ class Cloud:
     def _endpoint(self, service: str) -> str:
         """Return the URL that a path is appended to; a token is fetched or renewed here, before any write is sent."""
         access = self._access()
+        if access is not self._catalogue:
+            self._catalogue, self._catalogue_s = access, self.clock.now()
+            self._endpoints = {}
         if service not in self._endpoints:
             self._endpoints[service] = self._found_endpoint(service, str(access.project_id))
         return self._endpoints[service]
+
+    def _renew_catalogue(self) -> None:
+        """Ask for another token with its catalogue, at most once a minute: the end point may have moved.
+
+        The token in use is kept if that fails: the other services still take it.
+        """
+        with self._login:
+            if self.clock.now() - self._catalogue_s < CATALOGUE_S:
+                return
+            self._catalogue_s = self.clock.now()
+            with contextlib.suppress(sdk.ClientException, ValueError):
+                self._auth.auth_ref = self._auth.get_auth_ref(self._session)
 
     def _found_endpoint(self, service: str, project_id: str) -> str:
         wanted, found = _SERVICES[service], self._catalogued(service)

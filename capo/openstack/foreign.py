@@ -23,6 +23,7 @@ import urllib3.exceptions
 from keystoneauth1 import exceptions as sdk
 
 from capo import logs
+from capo.openstack import connections
 
 log = logging.getLogger(__name__)
 
@@ -145,6 +146,13 @@ def _detail(cause: BaseException, found: list[BaseException]) -> str:
 
 
 _WORDS: Final[tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], str], ...]] = (
+    (
+        connections.AddressDeniedError,
+        "the address is in a network to which connections are denied (--openstack-denied-networks)",
+    ),
+    (connections.TunnelRefusedError, "the proxy does not lead there"),
+    (connections.ResponseTooLargeError, "the answer is larger than --openstack-max-response-size"),
+    (connections.MemoryShareError, "other large answers take the memory that there is for them"),
     (ssl.SSLCertVerificationError, "the certificate is not trusted"),
     (ssl.SSLError, "TLS failed"),
     (sdk.SSLError, "TLS failed"),

@@ -1,4 +1,4 @@
-"""HTTP sessions: TLS as the credentials want it, time limits on every call, no cookies, no environment, counted.
+"""HTTP sessions: TLS as the credentials want it, limits on every call, no cookies, no environment, counted.
 
 Clouds share a session and its connections only when they trust the same certificates in the same way.
 """
@@ -12,66 +12,37 @@ import ssl
 import threading
 import time
 import weakref
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import certifi
 import requests
-import requests.adapters
 import urllib3
 from urllib3.exceptions import InsecureRequestWarning
 
 from capo.openstack import metrics
+from capo.openstack.connections import BoundedAdapter, Limits, Shares
 from capo.openstack.identity import Credentials
 
 log = logging.getLogger(__name__)
 
-POOL_SIZE: Final = 64
+LARGE_AT_ONCE: Final = 3
+"""How many answers of the greatest size are in memory at once, each of another host."""
 _V6: Final = logging.INFO - 6
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Time limits of one call, in seconds: to connect, and between two packets of the answer."""
-
-    connect_s: float = 5.0
-    read_s: float = 30.0
-    write_s: float = 60.0
-
-    def of(self, method: str) -> tuple[float, float]:
-        """Return the two limits of a call."""
-        return (self.connect_s, self.read_s if method in ("GET", "HEAD") else self.write_s)
-
-
-class _Adapter(requests.adapters.HTTPAdapter):
-    """Connections that trust what an SSL context says and nothing else."""
-
-    def __init__(self, context: ssl.SSLContext) -> None:
-        self._context = context
-        super().__init__(pool_connections=POOL_SIZE, pool_maxsize=POOL_SIZE, max_retries=0)
-
-    def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **kwargs: Any) -> None:
-        super().init_poolmanager(connections, maxsize, block, ssl_context=self._context, **kwargs)
-
-    def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
-        """Leave trust to the context: the inherited method would add the certificates of a file."""
-        conn.cert_reqs = "CERT_REQUIRED" if verify else "CERT_NONE"
-        conn.ca_certs = conn.ca_cert_dir = None
 
 
 class HttpSession(requests.Session):
     """A requests session as OpenStack calls need it."""
 
-    def __init__(self, context: ssl.SSLContext, limits: Limits) -> None:
+    def __init__(self, context: ssl.SSLContext, limits: Limits, shares: Shares) -> None:
         super().__init__()
         self.trust_env = False
         self.verify = context.verify_mode == ssl.CERT_REQUIRED
         self.cookies.set_policy(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
         self._limits = limits
         for scheme in ("http://", "https://"):
-            self.mount(scheme, _Adapter(context))
+            self.mount(scheme, BoundedAdapter(context, limits, shares))
 
     def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
         """Send a request within its limits and count it."""
@@ -102,6 +73,7 @@ class HttpSessions:
 
     def __init__(self, limits: Limits, ca_certs: str = "") -> None:
         self._limits = limits
+        self._shares = Shares(LARGE_AT_ONCE * limits.max_bytes, limits.max_bytes)
         self._ca_certs = ca_certs
         self._lock = threading.Lock()
         self._sessions: weakref.WeakValueDictionary[tuple[str, bool], HttpSession] = weakref.WeakValueDictionary()
@@ -113,7 +85,7 @@ class HttpSessions:
         with self._lock:
             session = self._sessions.get(key)
             if session is None:
-                session = HttpSession(self._context(credentials), self._limits)
+                session = HttpSession(self._context(credentials), self._limits, self._shares)
                 self._sessions[key] = session
             return session
 

@@ -13,8 +13,8 @@ import yaml
 
 from capo.openstack import identity
 from capo.openstack.cloud import Body, Cloud
+from capo.openstack.connections import Limits
 from capo.openstack.identity import Credentials
-from capo.openstack.transport import Limits
 from e2e.contract.targets import Target
 from e2e.contract.wire import TappedSession, Wire
 

@@ -11,7 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import requests
 
-from capo.openstack.transport import HttpSession, Limits
+from capo.openstack.connections import Limits
+from capo.openstack.transport import HttpSession
 
 SERVICES: Final[Mapping[str, str]] = {
     "block-storage": "volume",

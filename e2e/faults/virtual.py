@@ -18,7 +18,8 @@ from capo.controllers.openstackserver.subject import ServerSubject
 from capo.controllers.tests.stage import Stage
 from capo.engine.tests.fake_kube import FakeKube
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
-from capo.openstack.transport import HttpSessions, Limits
+from capo.openstack.connections import Limits
+from capo.openstack.transport import HttpSessions
 
 Object = dict[str, Any]
 Counts = Mapping[str, int]

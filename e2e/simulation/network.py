@@ -333,7 +333,7 @@ def _tls() -> Exception:
 class Adapter(requests.adapters.BaseAdapter):
     """What a requests session sends by, in the place of real connections."""
 
-    def __init__(self, _context: object) -> None:
+    def __init__(self, *_: object) -> None:
         super().__init__()
 
     def send(self, request: requests.PreparedRequest, *_: Any, timeout: Any = None, **__: Any) -> requests.Response:  # type: ignore[override]
@@ -359,4 +359,4 @@ def begin(network: Network) -> None:
 
     assert primitives.scheduler() is network.scheduler
     _CURRENT.append(network)
-    transport._Adapter = Adapter  # type: ignore[misc,assignment]
+    transport.BoundedAdapter = Adapter  # type: ignore[misc,assignment]

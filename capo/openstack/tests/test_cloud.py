@@ -21,8 +21,8 @@ from capo.errors import (
 )
 from capo.openstack import identity
 from capo.openstack.cloud import Cloud, Clouds
+from capo.openstack.connections import Limits
 from capo.openstack.tests.builders import FakeClock
-from capo.openstack.transport import Limits
 from capo.simulator.keystone import change_password
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client

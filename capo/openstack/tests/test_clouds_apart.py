@@ -9,8 +9,8 @@ import pytest
 
 from capo.openstack import identity
 from capo.openstack.cloud import Clouds
+from capo.openstack.connections import Limits
 from capo.openstack.tests.builders import FakeClock
-from capo.openstack.transport import Limits
 
 ENTRY = b"""
 clouds:

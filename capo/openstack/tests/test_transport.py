@@ -24,8 +24,9 @@ from keystoneauth1.session import Session
 
 from capo.errors import AmbiguousAnswerError, IdentityError
 from capo.openstack import faults, metrics
+from capo.openstack.connections import Limits
 from capo.openstack.identity import Credentials
-from capo.openstack.transport import HttpSessions, Limits
+from capo.openstack.transport import HttpSessions
 
 NOW = datetime.datetime.now(tz=datetime.UTC)
 
