@@ -339,6 +339,14 @@ class Settings:
         "Networks to which no connection to OpenStack is made, as CIDRs; empty: none.",
         shown=",".join(DENIED_NETWORKS),
     )
+    openstack_uses_proxies: bool = _flag(
+        "openstack-use-proxies",
+        True,
+        _boolean,
+        "Reach OpenStack by the proxies of the environment.",
+        shown="true",
+        is_switch=True,
+    )
     kube_context: str = field(default="", metadata={"env": "KUBECONTEXT", "text": "Context of the kubeconfig to use."})
     pod_namespace: str = field(
         default="",

@@ -41,6 +41,7 @@ def all_controllers(tools: Tools, wake: Callable[[Key], None]) -> tuple[Controll
         ),
         max_idle=settings.scope_cache_max_size,
         ca_certs=settings.ca_certs,
+        uses_proxies=settings.openstack_uses_proxies,
     )
     tools.store.on_reset(clouds.distrust)
     tools.store.on_reset(tools.minted.clear)

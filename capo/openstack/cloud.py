@@ -426,6 +426,7 @@ class Clouds:
         fence: called before each write; raises when this process may not write any more.
         max_idle: how many clouds are kept that no object uses.
         ca_certs: PEM file for clouds without a bundle of their own; empty means the system's certificates.
+        uses_proxies: whether the proxies of the environment are used.
     """
 
     clock: Clock
@@ -434,9 +435,10 @@ class Clouds:
     limits: Limits = field(default_factory=Limits)
     max_idle: int = 10
     ca_certs: str = ""
+    uses_proxies: bool = False
 
     def __post_init__(self) -> None:
-        self._http = HttpSessions(self.limits, self.ca_certs)
+        self._http = HttpSessions(self.limits, self.ca_certs, uses_proxies=self.uses_proxies)
         self._pool = ObserverPool(self.clock.now)
         self._lock = threading.Lock()
         self._clouds: OrderedDict[str, Cloud] = OrderedDict()

@@ -86,6 +86,15 @@ def is_denied(address: str, denied: Sequence[Network]) -> bool:
     return any(found in network for network in denied)
 
 
+def is_address_in(host: str, networks: Sequence[Network]) -> bool:
+    """Return whether a host is given as an address, and one in these networks."""
+    try:
+        return is_denied(host.strip("[]"), networks)
+    except ValueError:
+        return False
+
+
+LOOPBACK: Final = (ipaddress.ip_network("127.0.0.0/8"), ipaddress.ip_network("::1/128"))
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -187,6 +196,14 @@ class _Guarded:
             raise AddressDeniedError(connection, denial(connection.host))
         return admitted
 
+    def _tunnel(self) -> None:
+        connection: Any = self
+        try:
+            super()._tunnel()  # type: ignore[misc]
+        except OSError as error:
+            # The proxy made no way to the service: what was to be sent has not been sent.
+            raise NewConnectionError(connection, f"the proxy refuses a tunnel: {error}") from error
+
     def getresponse(self) -> Any:
         """Return the answer; all of it is read within the call's time."""
         self.response_class = functools.partial(_TimedResponse, ends_s=_CALL.ends_s, packet_s=_CALL.packet_s)
@@ -196,6 +213,10 @@ class _Guarded:
 def denial(host: str) -> str:
     """Return why no connection is made to a host."""
     return f"{host} is in a network to which connections are denied (--openstack-denied-networks)"
+
+
+def _never_made(host: str) -> AddressDeniedError:
+    return AddressDeniedError(urllib3.connection.HTTPConnection(host, 80), denial(host))
 
 
 def _pools(denied: Sequence[Network]) -> dict[str, type]:
@@ -261,6 +282,13 @@ class BoundedAdapter(requests.adapters.HTTPAdapter):
         super().init_poolmanager(connections, maxsize, block, ssl_context=self._context, **kwargs)
         self.poolmanager.pool_classes_by_scheme = _pools(self._limits.denied)
 
+    def proxy_manager_for(self, proxy: str, **more: Any) -> Any:
+        """Return the connections by way of a proxy, which the administrator chose: it may be anywhere."""
+        manager = super().proxy_manager_for(proxy, ssl_context=self._context, **more)
+        if not proxy.lower().startswith("socks"):
+            manager.pool_classes_by_scheme = _pools(())
+        return manager
+
     def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
         """Leave trust to the context: the inherited method would add the certificates of a file."""
         conn.cert_reqs = "CERT_REQUIRED" if verify else "CERT_NONE"
@@ -272,6 +300,9 @@ class BoundedAdapter(requests.adapters.HTTPAdapter):
         Raises:
             requests.exceptions.RequestException: there is no answer, or none within the limits.
         """
+        host = urlsplit(str(request.url)).hostname or ""
+        if is_address_in(host, self._limits.denied):  # by a proxy it would be reached all the same
+            raise requests.exceptions.ConnectionError(_never_made(host))
         packet_s = timeout[1] if isinstance(timeout, tuple) else self._limits.read_s
         ends_s = time.monotonic() + self._limits.total_s
         with _ends_by(ends_s, packet_s):

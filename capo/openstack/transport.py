@@ -12,17 +12,19 @@ import ssl
 import threading
 import time
 import weakref
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import certifi
 import requests
+import requests.utils
 import urllib3
 from urllib3.exceptions import InsecureRequestWarning
 
 from capo.openstack import metrics
-from capo.openstack.connections import BoundedAdapter, Limits, Shares
+from capo.openstack.connections import LOOPBACK, BoundedAdapter, Limits, Shares, is_address_in
 from capo.openstack.identity import Credentials
 
 log = logging.getLogger(__name__)
@@ -32,21 +34,49 @@ LARGE_AT_ONCE: Final = 3
 _V6: Final = logging.INFO - 6
 
 
+Proxies = Mapping[str, str]
+
+
+def no_proxies(_url: str) -> Proxies:
+    """Return no proxy for any URL."""
+    return {}
+
+
+def proxies_of_environment(url: str) -> Proxies:
+    """Return the proxies that ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY`` name for a URL.
+
+    As with the Go provider, none is used for this machine itself. Source: golang.org/x/net/http/httpproxy.
+    """
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or is_address_in(host, LOOPBACK):
+        return {}
+    return requests.utils.get_environ_proxies(url)
+
+
 class HttpSession(requests.Session):
     """A requests session as OpenStack calls need it."""
 
-    def __init__(self, context: ssl.SSLContext, limits: Limits, shares: Shares) -> None:
+    def __init__(
+        self,
+        context: ssl.SSLContext,
+        limits: Limits,
+        shares: Shares,
+        *,
+        proxies_of: Callable[[str], Proxies] = no_proxies,
+    ) -> None:
         super().__init__()
+        # Else files that the environment names would count as well: .netrc and certificate bundles.
         self.trust_env = False
         self.verify = context.verify_mode == ssl.CERT_REQUIRED
         self.cookies.set_policy(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
-        self._limits = limits
+        self._limits, self._proxies_of = limits, proxies_of
         for scheme in ("http://", "https://"):
             self.mount(scheme, BoundedAdapter(context, limits, shares))
 
     def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
         """Send a request within its limits and count it."""
         kwargs.setdefault("timeout", self._limits.of(method))
+        kwargs.setdefault("proxies", self._proxies_of(str(url)))
         name = metrics.request_name(method, url)
         metrics.REQUESTS.labels(name).inc()
         began_s, status = time.perf_counter(), 0
@@ -69,10 +99,12 @@ class HttpSessions:
 
     Args:
         ca_certs: PEM file for end points without a bundle of their own; empty means the system's certificates.
+        uses_proxies: whether the proxies of the environment are used.
     """
 
-    def __init__(self, limits: Limits, ca_certs: str = "") -> None:
+    def __init__(self, limits: Limits, ca_certs: str = "", *, uses_proxies: bool = False) -> None:
         self._limits = limits
+        self._proxies_of = proxies_of_environment if uses_proxies else no_proxies
         self._shares = Shares(LARGE_AT_ONCE * limits.max_bytes, limits.max_bytes)
         self._ca_certs = ca_certs
         self._lock = threading.Lock()
@@ -85,7 +117,8 @@ class HttpSessions:
         with self._lock:
             session = self._sessions.get(key)
             if session is None:
-                session = HttpSession(self._context(credentials), self._limits, self._shares)
+                context = self._context(credentials)
+                session = HttpSession(context, self._limits, self._shares, proxies_of=self._proxies_of)
                 self._sessions[key] = session
             return session
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import http.server
 import ipaddress
@@ -245,3 +246,118 @@ def test_a_write_to_a_peer_that_is_not_trusted_was_not_sent(site: Site, sessions
         Session(session=session).request(site.url, "POST", json={}, authenticated=False)
 
     assert type(faults.of_exception(raised.value, method="POST", service="network")) is IdentityError
+
+
+@dataclass(frozen=True)
+class Proxy:
+    url: str
+    tunnels: list[str]
+
+
+@pytest.fixture
+def proxy(site: Site) -> Iterator[Proxy]:
+    """Yield a proxy that counts; whatever is asked for, it leads to the site."""
+    tunnels: list[str] = []
+    _, _, port = site.url.rstrip("/").rpartition(":")
+
+    class Tunnel(http.server.BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:
+            tunnels.append(self.path)
+            if "forbidden" in self.path:
+                self.send_error(403)
+                return
+            with socket.create_connection(("127.0.0.1", int(port))) as service:
+                self.send_response(200)
+                self.end_headers()
+                self._join(service)
+
+        def _join(self, service: socket.socket) -> None:
+            def carry(source: socket.socket, target: socket.socket) -> None:
+                with contextlib.suppress(OSError):
+                    while data := source.recv(65536):
+                        target.sendall(data)
+                    target.shutdown(socket.SHUT_WR)
+
+            back = threading.Thread(target=carry, args=(service, self.connection), daemon=True)
+            back.start()
+            carry(self.connection, service)
+            back.join()
+
+        def do_GET(self) -> None:
+            tunnels.append(self.path)
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Tunnel)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield Proxy(f"http://user:s3cret@127.0.0.1:{server.server_port}", tunnels)
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def behind(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> HttpSessions:
+    """Return sessions of a machine behind the proxy."""
+    for name in ("http_proxy", "https_proxy", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+    monkeypatch.setenv("HTTP_PROXY", proxy.url)
+    return HttpSessions(Limits(denied=(ipaddress.ip_network("169.254.0.0/16"),)), uses_proxies=True)
+
+
+def test_calls_go_by_the_proxy_of_the_environment(behind: HttpSessions, proxy: Proxy, site: Site) -> None:
+    with behind.of(credentials(verify="false")) as session:
+        assert session.get("https://keystone.example:5000/v3").status_code == 200
+        assert session.get("http://keystone.example:5000/v3").status_code == 200
+
+    assert proxy.tunnels == ["keystone.example:5000", "http://keystone.example:5000/v3"]
+
+
+def test_behind_a_proxy_the_service_is_trusted_by_its_bundle_alone(
+    behind: HttpSessions, proxy: Proxy, site: Site
+) -> None:
+    with behind.of(credentials()) as session, pytest.raises(requests.exceptions.SSLError):
+        session.get("https://10.1.1.1:5000/v3")
+    with (
+        behind.of(credentials(site.bundle)) as session,
+        pytest.raises(requests.exceptions.SSLError, match="IP address mismatch"),
+    ):
+        session.get("https://10.1.1.1:5000/v3")  # the authority is trusted, and its certificate is for another address
+
+
+@pytest.mark.parametrize("exempt", ["keystone.example", ".example", "*"])
+def test_what_no_proxy_names_is_reached_without(
+    behind: HttpSessions, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, exempt: str
+) -> None:
+    monkeypatch.setenv("NO_PROXY", exempt)
+    with behind.of(credentials()) as session, pytest.raises(requests.exceptions.ConnectionError):
+        session.get("http://keystone.example:5000/v3")
+
+    assert proxy.tunnels == []
+
+
+def test_this_machine_is_reached_without_a_proxy(behind: HttpSessions, proxy: Proxy, site: Site) -> None:
+    with behind.of(credentials(site.bundle)) as session:
+        assert session.get(site.url).status_code == 200
+
+    assert proxy.tunnels == []
+
+
+def test_a_denied_address_is_denied_behind_a_proxy_as_well(behind: HttpSessions, proxy: Proxy) -> None:
+    with behind.of(credentials()) as session, pytest.raises(requests.exceptions.ConnectionError) as caught:
+        session.get("http://169.254.169.254/latest/meta-data")
+
+    assert faults.was_never_sent(caught.value)
+    assert proxy.tunnels == []
+
+
+def test_a_write_that_a_proxy_does_not_let_through_was_not_sent(behind: HttpSessions) -> None:
+    with behind.of(credentials()) as session, pytest.raises(requests.exceptions.ConnectionError) as caught:
+        session.post("https://forbidden.example/v2.0/ports", json={})
+
+    assert faults.was_never_sent(caught.value)
+    assert "s3cret" not in str(caught.value)
