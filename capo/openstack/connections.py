@@ -45,6 +45,10 @@ class AddressDeniedError(NewConnectionError):
     """A host is in a network to which no connection is made; nothing was sent."""
 
 
+class TunnelRefusedError(NewConnectionError):
+    """A proxy makes no way to a service; nothing was sent to it."""
+
+
 class ResponseTooLargeError(requests.exceptions.RequestException):
     """An answer is larger than what is read; the request may have taken effect."""
 
@@ -176,10 +180,12 @@ class _Guarded:
                     source_address=connection.source_address,
                     socket_options=connection.socket_options,
                 )
-            except TimeoutError:
+            except TimeoutError as refusal:
                 error = ConnectTimeoutError(connection, f"no connection to {address} in {connection.timeout} s")
+                error.__cause__ = refusal
             except OSError as refusal:
                 error = NewConnectionError(connection, f"Failed to establish a new connection: {refusal}")
+                error.__cause__ = refusal
         raise error
 
     def _admitted(self) -> Sequence[str]:
@@ -201,8 +207,7 @@ class _Guarded:
         try:
             super()._tunnel()  # type: ignore[misc]
         except OSError as error:
-            # The proxy made no way to the service: what was to be sent has not been sent.
-            raise NewConnectionError(connection, f"the proxy refuses a tunnel: {error}") from error
+            raise TunnelRefusedError(connection, f"the proxy refuses a tunnel: {error}") from error
 
     def getresponse(self) -> Any:
         """Return the answer; all of it is read within the call's time."""
@@ -327,12 +332,12 @@ class BoundedAdapter(requests.adapters.HTTPAdapter):
         host = urlsplit(str(response.url)).netloc
         with self._shares.share(host, self._wanted(response), ends_s=ends_s):
             parts, size = [body], len(body)
-            for chunk in chunks:
-                size += len(chunk)
-                if size > self._limits.max_bytes:
-                    mib = self._limits.max_bytes / MIB
-                    raise ResponseTooLargeError(f"an answer of more than {mib:g} MiB (--openstack-max-response-size)")
+            while size <= self._limits.max_bytes and (chunk := next(chunks, None)) is not None:
                 parts.append(chunk)
+                size += len(chunk)
+            if size > self._limits.max_bytes:
+                mib = self._limits.max_bytes / MIB
+                raise ResponseTooLargeError(f"an answer of more than {mib:g} MiB (--openstack-max-response-size)")
             return b"".join(parts)
 
     def _wanted(self, response: requests.Response) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.server
+import ipaddress
 import threading
 import uuid
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import yaml
 from capo.errors import CloudUnavailableError, IdentityError
 from capo.openstack import identity
 from capo.openstack.cloud import CATALOGUE_S, Cloud, Clouds
+from capo.openstack.connections import Limits
 from capo.openstack.identity import Credentials
 from capo.openstack.tests.builders import FakeClock
 from capo.simulator.keystone import CATALOG, INTERFACES, service_id
@@ -184,3 +186,25 @@ def test_a_redirect_of_the_identity_service_is_not_followed(
         cloud = clouds.get(identity.parse(yaml.safe_dump({"clouds": {"c": entry}}).encode(), "c"))
         with pytest.raises(IdentityError, match=f"HTTP {status}|auth_url"):
             cloud.authenticate()
+
+
+def test_an_end_point_in_a_denied_network_is_told_without_a_connection(simulator: Simulator, clock: FakeClock) -> None:
+    limits = Limits(denied=(ipaddress.ip_network("127.0.0.2/32"),))
+    clouds = Clouds(clock, lambda _key: None, limits=limits)
+    move(simulator, "http://127.0.0.2:80")
+    with pytest.raises(CloudUnavailableError, match="openstack-denied-networks"):
+        networks(clouds.get(credentials(simulator, region_name="R")))
+    clouds.close()
+
+
+def test_an_answer_beyond_all_measure_is_an_error_that_names_the_setting(
+    simulator: Simulator, clock: FakeClock
+) -> None:
+    clouds = Clouds(clock, lambda _key: None, limits=Limits(max_bytes=20_000))
+    cloud = clouds.get(credentials(simulator))
+    cloud.authenticate()
+    for number in range(40):
+        cloud.post("network", "/networks", json={"network": {"name": str(number), "description": "x" * 250}})
+    with pytest.raises(CloudUnavailableError, match="openstack-max-response-size"):
+        networks(cloud)
+    clouds.close()

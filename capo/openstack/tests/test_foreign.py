@@ -297,7 +297,7 @@ def test_keystones_redirection_is_not_followed_either(clouds: Clouds, keystone: 
     elsewhere = Peer(lambda _request: token([]))
     keystone.answer = lambda _request: http(307, "", f"Location: {elsewhere.url}/{MARK}")
 
-    with pytest.raises(CloudUnavailableError):
+    with pytest.raises(IdentityError, match="HTTP 307"):
         opened(clouds, f"{keystone.url}/v3").authenticate()
     elsewhere.close()
 
