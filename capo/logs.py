@@ -11,12 +11,13 @@ import contextvars
 import datetime
 import json
 import logging
-import re
 import sys
 import threading
 import traceback
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TextIO
+
+from capo.redaction import MASK, is_confidential, redact
 
 _FIELDS: contextvars.ContextVar[Mapping[str, Any] | None] = contextvars.ContextVar("log_fields", default=None)
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -31,38 +32,9 @@ _NOISY: Final = {
     "aiohttp.access": logging.WARNING,
 }
 
-_QUOTED: Final = r"""(?P<q>\\{0,7}["'])"""
-_CONFIDENTIAL: Final = r"(?:\w*_)?(?:password|passwd|secret|token|user_?data|private_key)|adminPass|clouds\.yaml"
-_REDACTIONS: Final = (
-    (
-        re.compile(rf"{_QUOTED}({_CONFIDENTIAL})(?P=q)\s*:\s*(?P=q)(?:\\\\.|(?!(?P=q)).)*(?P=q)", re.I | re.S),
-        r"\g<q>\2\g<q>: \g<q>***\g<q>",
-    ),
-    (
-        re.compile(
-            r"((?:x-auth-token|x-subject-token|authorization)\s*[:=]\s*)(?:(?:bearer|basic)\s+)?[^\s,;\"'}]+", re.I
-        ),
-        r"\1***",
-    ),
-    (re.compile(r"\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.I), r"\1 ***"),
-    (re.compile(r"\bgAAAAA[A-Za-z0-9_-]{20,}={0,2}"), "***"),
-    (re.compile(r"\beyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*"), "***"),
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----", re.S), "***"),
-    (re.compile(r"(://[^/\s:@]+:)[^/\s@]+@"), r"\1***@"),
-    (re.compile(r"\b((?:password|application_credential_secret)\s*[:=]\s*)(?![\"'\\*])[^\s,;}]+", re.I), r"\1***"),
-)
-
-
 def verbosity(level: int) -> int:
     """Return the logging level of klog's ``V(level)``."""
     return logging.INFO - level
-
-
-def redact(text: str) -> str:
-    """Return the text without tokens, passwords, keys and user data."""
-    for pattern, replacement in _REDACTIONS:
-        text = pattern.sub(replacement, text)
-    return text
 
 
 @contextlib.contextmanager
@@ -165,5 +137,4 @@ def _redacted(value: Any) -> Any:
 
 
 def _secretless(name: str, value: Any) -> Any:
-    is_secret = re.fullmatch(_CONFIDENTIAL, name, re.I) and isinstance(value, str)
-    return "***" if is_secret else _redacted(value)
+    return MASK if is_confidential(name) and isinstance(value, str) else _redacted(value)

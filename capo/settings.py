@@ -38,7 +38,7 @@ CLEANUP_MANAGED_FIELDS: Final = "CleanupManagedFields"
 MIGRATION_PHASES: Final = frozenset({STORAGE_VERSION_MIGRATION, CLEANUP_MANAGED_FIELDS})
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _UNITS_S: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION: Final = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:ns|us|µs|ms|s|m|h))+")
+_DURATION: Final = re.compile(r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|ms|s|m|h))+")
 
 
 class SettingsError(Exception):

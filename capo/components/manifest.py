@@ -16,7 +16,7 @@ from capo.webhooks import configuration
 
 REPOSITORY: Final = "localhost/capo"
 """The image's name where none is given: one that was built here, for no registry is ours."""
-_CANONICAL: Final = re.compile(r"(localhost|[^/]*[.:][^/]*)/[a-z0-9./_-]+(:[\w.-]+)?(@sha256:[0-9a-f]{64})?")
+_CANONICAL: Final = re.compile(r"(localhost|[^/.:]*[.:][^/]*)/[a-z0-9./_-]+(:[\w.-]+)?(@sha256:[0-9a-f]{64})?")
 
 
 class BadImageError(Exception):

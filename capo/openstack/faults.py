@@ -9,6 +9,7 @@ from __future__ import annotations
 import email.utils
 import re
 import ssl
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +23,8 @@ from capo.openstack import foreign, microversions
 from capo.openstack.error_shapes import Absence, Said, absence, is_image_page, said
 
 _MAX_MESSAGE: Final = 600
+_MAX_DATE: Final = 64
+THEN: Final = " ... "
 _REQUEST_ID: Final = re.compile(r"(req-)?[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.I)
 UNDATED_S: Final = 30.0
 """The pause after an answer that asks to wait until a date and does not tell its own."""
@@ -36,7 +39,8 @@ class Row:
         error: what they become.
         source: where the rule comes from.
         service: the service that answers so; empty for any.
-        words: regular expression over ``<type>: <message>``; empty fits all.
+        words: regular expressions over ``<type>: <message>``, which fit one behind the other where `` ... `` stands
+            between them; empty fits all.
         next_step: overrides the error's advice.
     """
 
@@ -51,7 +55,22 @@ class Row:
         """Tell whether the row is about this answer."""
         if status not in self.statuses or self.service not in ("", service):
             return False
-        return re.search(self.words, text, re.IGNORECASE) is not None
+        return _has_in_order(self.words.split(THEN), text)
+
+
+def _has_in_order(expressions: Iterable[str], text: str) -> bool:
+    """Tell whether the expressions are found one behind the other.
+
+    Each is searched once. As one expression with ``.*`` in between, the rest of the text would be searched again for
+    every place where the first one fits.
+    """
+    at = 0
+    for expression in expressions:
+        found = re.compile(expression, re.IGNORECASE).search(text, at)
+        if found is None:
+            return False
+        at = found.end()
+    return True
 
 
 _ZONE_HELP: Final = "Name an availability zone that the cloud has and that is up."
@@ -105,11 +124,11 @@ TABLE: Final = (
         errors.NotFoundError,
         _NOVA_CREATE,
         "compute",
-        "availability zone .*(not available|not valid|invalid)",
+        "availability zone ... (not available|not valid|invalid)",
         _ZONE_HELP,
     ),
-    Row((400,), errors.ServerGroupNotFoundError, _NOVA_CREATE, "compute", "(server|instance) group .*not"),
-    Row((400,), errors.SecurityGroupNotFoundError, _NOVA_CREATE, "compute", r"Security group .* not found"),
+    Row((400,), errors.ServerGroupNotFoundError, _NOVA_CREATE, "compute", "(server|instance) group ... not"),
+    Row((400,), errors.SecurityGroupNotFoundError, _NOVA_CREATE, "compute", "Security group ... not found"),
     Row((400,), errors.NetworkNotFoundError, _NOVA_CREATE, "compute", r"Network \S+ could not be found"),
     Row((400,), errors.NotFoundError, _NOVA_CREATE, "compute", r"Port( id)? \S+ could not be found"),
     Row(
@@ -117,21 +136,36 @@ TABLE: Final = (
         errors.ConflictError,
         "nova/exception.py InvalidBDMVolume, InvalidVolume: the volume is not ready for it yet",
         "compute",
-        r"failed to get volume|Invalid volume|volume .*(status must be|not in an available state|is already)",
+        "(failed to get|Invalid) volume",
+    ),
+    Row(
+        (400,),
+        errors.ConflictError,
+        "nova/exception.py InvalidVolume",
+        "compute",
+        "volume ... (status must be|not in an available state|is already)",
     ),
     Row(
         (400,),
         errors.ImageNotFoundError,
         "Block Storage API",
         "volume",
-        "image .*(not be found|unable|not active)",
+        "image ... (not be found|unable|not active)",
     ),
     Row(
         (400, 404),
         errors.NotFoundError,
         "Block Storage API",
         "volume",
-        r"availability zone .* is invalid|volume[ _]type .*not",
+        "availability zone ... is invalid",
+        "Name a zone and a type that Cinder has.",
+    ),
+    Row(
+        (400, 404),
+        errors.NotFoundError,
+        "Block Storage API",
+        "volume",
+        "volume[ _]type ... not",
         "Name a zone and a type that Cinder has.",
     ),
     Row(
@@ -153,7 +187,7 @@ TABLE: Final = (
         errors.UnsupportedByCloudError,
         "octavia/common/exceptions.py ProviderUnsupportedOptionError, ProviderNotEnabled",
         "load-balancer",
-        "Provider .*(not support|not enabled)",
+        "Provider ... (not support|not enabled)",
     ),
     Row((406,), errors.UnsupportedByCloudError, "API microversions: the version is out of the cloud's range"),
     Row((501,), errors.UnsupportedByCloudError, "octavia/common/exceptions.py ProviderNotImplementedError"),
@@ -265,7 +299,7 @@ def _retry_after_s(response: requests.Response) -> float | None:
 def date_s(text: str) -> float | None:
     """Return an HTTP date in seconds since 1970, None when it is none."""
     try:
-        return email.utils.parsedate_to_datetime(text).timestamp()
+        return email.utils.parsedate_to_datetime(text[:_MAX_DATE]).timestamp()
     except (TypeError, ValueError, OverflowError):
         return None
 

@@ -83,6 +83,8 @@ class HttpSession(requests.Session):
         try:
             response = super().request(method, url, *args, **kwargs)
             status = response.status_code
+            # All services speak UTF-8. A codec of the answer's choice, or one that is guessed, may take hours.
+            response.encoding = "utf-8"
             return response
         finally:
             seconds = time.perf_counter() - began_s

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Final
 
 from capo import names
 from capo.controllers.openstackcluster import floating_ips
@@ -18,6 +19,10 @@ from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.errors import ConflictError, NotFoundError
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.openstack import port
+
+_NUMBERED: Final = re.compile("[a-z0-9][a-z0-9.-]*-[0-9]{1,3}")
+"""Name and number of a machine's port, without the cluster."""
+_SUFFIXED: Final = re.compile(r"[a-z0-9][a-z0-9.]*-\S+")
 
 
 def is_leaked(body: Resource, *, namespace: str, cluster_name: str) -> bool:
@@ -30,9 +35,11 @@ def is_leaked(body: Resource, *, namespace: str, cluster_name: str) -> bool:
         return False
     name, description = body.get("name") or "", body.get("description") or ""
     own = (names.created_by(cluster_name), names.created_by(names.cluster_resource_name(namespace, cluster_name)))
-    scheme = rf"(?:{re.escape(namespace)}-)?{re.escape(cluster_name)}-[a-z0-9][a-z0-9.-]*-"
-    ending = r"\S+" if description in own else r"[0-9]{1,3}"
-    return description in ("", *own) and re.fullmatch(scheme + ending, name) is not None
+    beginnings = (f"{cluster_name}-", f"{names.cluster_resource_name(namespace, cluster_name)}-")
+    rest = [name.removeprefix(beginning) for beginning in beginnings if name.startswith(beginning)]
+    if description in own:
+        return any(_SUFFIXED.fullmatch(each) for each in rest)
+    return description == "" and any(_NUMBERED.fullmatch(each) for each in rest)
 
 
 def delete(scope: ClusterScope, ports: Iterable[Resource]) -> bool:
