@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final
 
 from capo.api.model import Model
-from capo.api.schema import AtomicList, Column, Names, Required, Schema, Timestamp
+from capo.api.schema import AtomicList, Column, Names, ObjectName, Required, Schema, Timestamp
 
 CLUSTER_NAME_PATH: Final = r".metadata.labels.cluster\.x-k8s\.io/cluster-name"
 """Where a column finds the name of the cluster."""
@@ -120,7 +120,7 @@ class LocalObjectReference(Model):
 
     crd: ClassVar[Schema] = Schema(map_type="atomic")
 
-    name: Annotated[str, Schema(is_default_served=True)] = ""
+    name: Annotated[ObjectName, Schema(is_default_served=True)] = ""
     """Name of the Secret. Default: empty, which names none."""
 
 
@@ -129,11 +129,11 @@ class TypedLocalObjectReference(Model):
 
     crd: ClassVar[Schema] = Schema(map_type="atomic")
 
-    api_group: str | None = None
+    api_group: ObjectName | None = None
     """API group of the kind. Default: the group of this provider."""
-    kind: str
+    kind: Annotated[str, Schema(max_length=63)]
     """Kind of the object."""
-    name: str
+    name: ObjectName
     """Name of the object."""
 
 

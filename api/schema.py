@@ -100,6 +100,19 @@ Defaulted = Annotated[T, Schema(is_default_served=True)]
 
 NonEmpty = Annotated[str, Schema(min_length=1)]
 Tag = Annotated[str, Schema(min_length=1, pattern="^[^,]+$")]
+FoundTag = Annotated[Tag, Schema(max_length=255)]
+"""A tag of a resource in Neutron (60 characters before 2023)."""
+CloudText = Annotated[str, Schema(max_length=255)]
+"""A name, id or description of a resource in OpenStack, which all services keep in columns of this length."""
+CloudName = Annotated[NonEmpty, Schema(max_length=255)]
+Address = Annotated[str, Schema(max_length=64)]
+"""An IP address or CIDR, which Neutron keeps in 64 characters."""
+ObjectName = Annotated[str, Schema(max_length=253)]
+"""The name of a Kubernetes object: a DNS subdomain (RFC 1123)."""
+NonEmptyObjectName = Annotated[ObjectName, Schema(min_length=1)]
+NamespaceName = Annotated[str, Schema(max_length=63)]
+EntryName = Annotated[NonEmpty, Schema(max_length=1024)]
+"""A key in YAML: a simple one ends within 1024 characters (YAML 1.2, 7.4.2)."""
 Uuid = Annotated[str, Schema(format="uuid")]
 Ipv4 = Annotated[str, Schema(format="ipv4")]
 Timestamp = Annotated[str, Schema(format="date-time")]

@@ -43,6 +43,12 @@ MAX_RETRY_AFTER_S: Final = 300.0
 """A service that asks for a longer pause, by mistake or to be left alone for a day, is asked again after this one."""
 
 
+MAX_MESSAGE: Final = 8192
+"""Characters of an error's message: what a user, a tenant or a cloud wrote may be in it, as long as they like."""
+MAX_NAME: Final = 600
+"""Characters of what an error is about, and of a request's id."""
+
+
 class CapoError(Exception):
     """A fault with a reason for conditions and a next step for the user.
 
@@ -68,8 +74,8 @@ class CapoError(Exception):
         resource: str | None = None,
         next_step: str | None = None,
     ) -> None:
-        super().__init__(message)
-        self.message = message
+        self.message = _cut(message, MAX_MESSAGE)
+        super().__init__(self.message)
         self.request_id = request_id
         self.status = status
         self.resource = resource
@@ -84,8 +90,8 @@ class CapoError(Exception):
     @property
     def sentence(self) -> str:
         """The fault as conditions and events show it: reason, resource, the cloud's words, request id, next step."""
-        about = f" [{self.resource}]" if self.resource else ""
-        request = f" (request {self.request_id})" if self.request_id else ""
+        about = f" [{_cut(self.resource, MAX_NAME)}]" if self.resource else ""
+        request = f" (request {_cut(self.request_id, MAX_NAME)})" if self.request_id else ""
         return f"{self.reason}{about}: {self._words}{request}. {self.next_step} {self.retry}".rstrip()
 
     @property
@@ -93,6 +99,10 @@ class CapoError(Exception):
         """The message without the full stop that comes later, and without a reason that stands before it already."""
         words = self.message.removeprefix(f"{self.reason}: ").rstrip()
         return words if words.endswith("...") else words.rstrip(" .")
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 class RetryableError(CapoError):

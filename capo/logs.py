@@ -32,6 +32,7 @@ _NOISY: Final = {
     "aiohttp.access": logging.WARNING,
 }
 
+
 def verbosity(level: int) -> int:
     """Return the logging level of klog's ``V(level)``."""
     return logging.INFO - level

@@ -38,13 +38,18 @@ _START: Final = re.compile(
 _PEM_END: Final = re.compile(r"-----END [A-Z ]{0,40}PRIVATE KEY-----")
 _OPENING: Final = re.compile(rf"\s*(?i:[bru]{{0,2}})(?P<quote>{_QUOTE})")
 _BLANK: Final = re.compile(r"\s*")
+_IN_AUTHORITY: Final = re.compile(r"[^/\s]*")
+_IN_AUTHORIZATION: Final = re.compile(r"""[^\n"',;}]*""")
+_IN_HEADER: Final = re.compile(r"""[^\s,;"'}]*""")
+_IN_VALUE: Final = re.compile(r"[^\s,;}]*")
 _INDENT: Final = re.compile(r"""(?P<indent>[ \t]*(?:-[ \t]{1,8})?)["']?\w*""")
 _OPAQUE: Final = re.compile(r"[ \t]*(?:[|>]|[A-Za-z0-9+/=]{40})")
 """A block of YAML, or what may be base64."""
 _OFTEN_WORDS: Final = frozenset({"secret", "clouds.yaml"})
 """Names that sentences have before a colon; without quotes only opaque values of them are secret."""
 _CONFIDENTIAL: Final = re.compile(rf"(?i:(?:\w*_)?(?:{_NAMES})|{_HEADERS})")
-_TOKEN: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+/=-"
+_UNBROKEN: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+/=-"
+"""What tokens and passwords in URLs are written with."""
 _LOOK_BACK: Final = 128
 """Characters before a name in which its line must begin, for the line to count as YAML."""
 
@@ -72,7 +77,7 @@ def redact(text: str) -> str:
 
 def _cut(text: str) -> str:
     """Return the beginning of a text that is too long, without the token that may have lost its end."""
-    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT].rstrip(_TOKEN)
+    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT].rstrip(_UNBROKEN)
 
 
 def _secret(text: str, found: re.Match[str], *, is_cut: bool) -> _Span:
@@ -101,35 +106,34 @@ def _of_url(text: str, begin: int, *, is_cut: bool) -> _Span:
 def _of_name(text: str, found: re.Match[str]) -> _Span:
     """Return the value behind a name or header."""
     after = found.end()
-    is_pair = found["header"] and found["quote"]  # a header in a tuple
-    if found["separator"] == "," and not is_pair:
-        return after, after
-    if found["quote"] is None and _is_word(text, found):
+    if _is_word(text, found):
         return after, after
     if opening := _OPENING.match(text, after):
         return opening.end(), _closing(text, opening.end(), opening["quote"])
+    return _unquoted(text, found, after)
+
+
+def _unquoted(text: str, found: re.Match[str], after: int) -> _Span:
     begin = _end_of(_BLANK, text, after)
     if found["quote"] and text.startswith(("{", "["), begin):
         return after, after
     if found["separator"] == ":" and (indent := _indent(text, found.start())) is not None:
         return _of_yaml(text, after, indent)
-    if not found["header"]:
-        return begin, _end_of(_IN_VALUE, text, begin)
-    is_long = found["header"].lower() == "authorization"
-    return begin, _end_of(_IN_AUTHORIZATION if is_long else _IN_HEADER, text, begin)
+    run = _IN_VALUE
+    if found["header"]:
+        run = _IN_AUTHORIZATION if found["header"].lower() == "authorization" else _IN_HEADER
+    return begin, _end_of(run, text, begin)
 
 
 def _is_word(text: str, found: re.Match[str]) -> bool:
-    """Return whether a name is rather the word of a sentence."""
+    """Return whether a name has no value: it is the word of a sentence."""
+    if found["separator"] == ",":
+        return not (found["header"] and found["quote"])  # which may be a header in a tuple
+    if found["quote"]:
+        return False
     if str(found["name"]).lower() not in _OFTEN_WORDS or text.startswith("_", max(0, found.start() - 1)):
         return False
     return _OPAQUE.match(text, found.end()) is None
-
-
-_IN_AUTHORITY: Final = re.compile(r"[^/\s]*")
-_IN_AUTHORIZATION: Final = re.compile(r"""[^\n"',;}]*""")
-_IN_HEADER: Final = re.compile(r"""[^\s,;"'}]*""")
-_IN_VALUE: Final = re.compile(r"[^\s,;}]*")
 
 
 def _end_of(run: re.Pattern[str], text: str, begin: int) -> int:

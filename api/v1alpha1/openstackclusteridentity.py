@@ -6,15 +6,15 @@ from typing import ClassVar, Literal
 
 from capo.api.meta import KubernetesObject, LabelSelector
 from capo.api.model import Model
-from capo.api.schema import Names
+from capo.api.schema import Names, NamespaceName, ObjectName
 
 
 class OpenStackCredentialSecretReference(Model):
     """A Secret in any namespace."""
 
-    name: str
+    name: ObjectName
     """Name of the Secret."""
-    namespace: str
+    namespace: NamespaceName
     """Namespace of the Secret."""
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from capo.api.meta import Condition, KubernetesObject
 from capo.api.model import Model
-from capo.api.schema import Defaulted, Names
+from capo.api.schema import Address, Defaulted, Names
 from capo.api.v1beta2.identity import OpenStackIdentityReference
 from capo.api.v1beta2.network import NetworkParam
 from capo.api.v1beta2.openstackcluster import NetworkStatus
@@ -16,7 +16,7 @@ from capo.api.v1beta2.resources import ResourceLedger
 class OpenStackFloatingIPPoolSpec(Model):
     """The pool that is wanted."""
 
-    pre_allocated_floating_ips: tuple[str, ...] = ()
+    pre_allocated_floating_ips: tuple[Address, ...] = ()
     """Addresses of existing floating IPs, handed out first and never deleted. Default: none. May change at any time."""
     max_ips: int | None = None
     """How many addresses may be claimed at a time; -1 for no limit. Default: no limit. May change at any time."""

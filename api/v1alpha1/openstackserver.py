@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from capo.api.meta import Condition, KubernetesObject, LocalObjectReference, NodeAddress, TypedLocalObjectReference
 from capo.api.model import Model
-from capo.api.schema import Column, NamedList, Names, NonEmpty, Rule, Schema, SetList
+from capo.api.schema import CloudName, CloudText, Column, NamedList, Names, Rule, Schema, SetList
 from capo.api.v1beta2.identity import OpenStackIdentityReference
 from capo.api.v1beta2.network import SecurityGroupParam
 from capo.api.v1beta2.port import PortOpts, PortStatus, ResolvedPortSpec
@@ -30,15 +30,15 @@ class OpenStackServerSpec(Model):
 
     additional_block_devices: NamedList[AdditionalBlockDevice] = ()
     """More disks. Default: none. Cannot change."""
-    availability_zone: str | None = None
+    availability_zone: Annotated[str, Schema(max_length=256)] | None = None
     """Availability zone in Nova, and for volumes that take it from the machine. Default: Nova chooses.
     Cannot change."""
     config_drive: bool | None = None
     """Whether the guest gets a config drive. Default: no. Cannot change."""
-    flavor: NonEmpty | None = None
+    flavor: CloudName | None = None
     """Name of the Nova flavor; `flavorID` goes before it, and one of the two is needed. Default: none.
     Cannot change."""
-    flavor_id: NonEmpty | None = None
+    flavor_id: CloudName | None = None
     """Id of the Nova flavor. Default: `flavor` counts. Cannot change."""
     floating_ip_pool_ref: TypedLocalObjectReference | None = None
     """Pool that a floating IP is claimed from. Default: no floating IP. Cannot change."""
@@ -50,7 +50,7 @@ class OpenStackServerSpec(Model):
     """Ports of the server, in order; each names a network or a subnet. Cannot change."""
     root_volume: RootVolume | None = None
     """Volume to boot from. Default: the server boots from a local disk. Cannot change."""
-    ssh_key_name: str
+    ssh_key_name: CloudText
     """Nova key pair, which belongs to the user of the credentials; empty for none. Cannot change."""
     security_groups: tuple[SecurityGroupParam, ...] = ()
     """Security groups of ports that have none of their own. Default: the default group of the project.
@@ -59,7 +59,7 @@ class OpenStackServerSpec(Model):
     """Server group, for affinity or anti-affinity. Default: none. Cannot change."""
     server_metadata: Annotated[tuple[ServerMetadata, ...], Schema(list_type="map", map_keys=("key",))] = ()
     """Metadata that Nova hands to the guest. Default: none. Cannot change."""
-    tags: SetList[str] = ()
+    tags: SetList[CloudText] = ()
     """Tags of the server and its ports. Default: none. Cannot change."""
     trunk: bool | None = None
     """Whether each port that does not say otherwise becomes the parent of a trunk. Default: false. Cannot change."""

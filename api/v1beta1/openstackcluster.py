@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from capo.api.meta import CLUSTER_NAME_PATH, KubernetesObject
 from capo.api.model import Model
-from capo.api.schema import AtomicList, Column, Names, Required, Rule, Schema, SetList
+from capo.api.schema import Address, AtomicList, CloudText, Column, Names, Required, Rule, Schema, SetList
 from capo.api.v1beta1.conditions import Conditions
 from capo.api.v1beta1.identity import OpenStackIdentityReference
 from capo.api.v1beta1.loadbalancer import APIEndpoint, APIServerLoadBalancer
@@ -22,18 +22,18 @@ from capo.api.v1beta2.resources import ResourceLedger
 class AllocationPool(Model):
     """A range of addresses that Neutron may hand out."""
 
-    start: str
+    start: Address
     """First IP address of the range."""
-    end: str
+    end: Address
     """Last IP address of the range."""
 
 
 class SubnetSpec(Model):
     """A subnet to be made."""
 
-    cidr: str
+    cidr: Address
     """Address range in CIDR notation, IPv4 or IPv6. Cannot change."""
-    dns_nameservers: tuple[str, ...] = ()
+    dns_nameservers: tuple[Address, ...] = ()
     """IP addresses of the DNS servers that machines are told. Default: none. May change at any time."""
     allocation_pools: tuple[AllocationPool, ...] = ()
     """Ranges that Neutron may hand out. Default: the whole subnet. Cannot change."""
@@ -105,10 +105,10 @@ class OpenStackClusterSpec(Model):
     disable_api_server_floating_ip: bool | None = None
     """Whether the endpoint gets no floating IP; `apiServer.enableFloatingIP`, inverted, in v1beta2. Default: false.
     Cannot change once `controlPlaneEndpoint` has a host."""
-    api_server_floating_ip: str | None = None
+    api_server_floating_ip: Address | None = None
     """Floating IP address of the endpoint, made if it does not exist; `apiServer.floatingIP` in v1beta2. Default: a
     new one. May change only to the one that the load balancer has."""
-    api_server_fixed_ip: str | None = None
+    api_server_fixed_ip: Address | None = None
     """Fixed IP address of the endpoint: the virtual IP of the load balancer, or the endpoint itself when there is
     neither load balancer nor floating IP; `apiServer.fixedIP` in v1beta2. Default: Neutron chooses. Can be set once,
     when floating IPs are disabled."""
@@ -121,11 +121,11 @@ class OpenStackClusterSpec(Model):
     disable_port_security: bool | None = None
     """Whether the network that is made has no port security; `managedNetwork.enablePortSecurity`, inverted, in
     v1beta2. Default: false. Cannot change."""
-    tags: SetList[str] = ()
+    tags: SetList[CloudText] = ()
     """Tags of everything that is made for the cluster, servers included. Default: none. Cannot change."""
     control_plane_endpoint: APIEndpoint | None = None
     """Where the API server is reached. Default: worked out and written by the provider. Cannot change once set."""
-    control_plane_availability_zones: SetList[str] = ()
+    control_plane_availability_zones: SetList[CloudText] = ()
     """Availability zones of Nova for control plane machines. Default: all. May change at any time."""
     control_plane_omit_availability_zone: bool | None = None
     """Whether control plane machines are made without availability zone, so that Nova chooses; without effect when

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from capo.api.meta import CLUSTER_NAME_PATH, KubernetesObject, NodeAddress, TypedLocalObjectReference
 from capo.api.model import Model
-from capo.api.schema import Column, NamedList, Names, NonEmpty, Rule, Schema, SetList
+from capo.api.schema import CloudName, CloudText, Column, NamedList, Names, Rule, Schema, SetList
 from capo.api.v1beta1.conditions import Conditions
 from capo.api.v1beta1.identity import OpenStackIdentityReference
 from capo.api.v1beta1.port import PortOpts, PortStatus, ResolvedPortSpec
@@ -34,14 +34,14 @@ class OpenStackMachineSpec(Model):
     """`openstack://<region>/<server id>`; written by the provider when the server exists. The region is empty unless
     `identityRef` of this machine has one; in templates it must not be set. Default: none until then. May change at any
     time."""
-    flavor: NonEmpty | None = None
+    flavor: CloudName | None = None
     """Name of the Nova flavor, `flavor.filter.name` in v1beta2; `flavorID` goes before it, and one of the two is
     needed. Default: none. Cannot change."""
-    flavor_id: NonEmpty | None = None
+    flavor_id: CloudName | None = None
     """Id of the Nova flavor, `flavor.id` in v1beta2. Default: `flavor` counts. Cannot change."""
     image: ImageParam
     """Glance image; with `rootVolume`, the one that the volume is made from. Cannot change."""
-    ssh_key_name: str = ""
+    ssh_key_name: CloudText = ""
     """Nova key pair, which belongs to the user of the credentials. Default: none. Cannot change."""
     ports: tuple[PortOpts, ...] = ()
     """Ports of the server, in order. Default: one port on the network of the cluster. Cannot change, but for
@@ -50,7 +50,7 @@ class OpenStackMachineSpec(Model):
     """Security groups that every port gets besides its own. Default: none. Cannot change."""
     trunk: bool = False
     """Whether each port that does not say otherwise becomes the parent of a trunk. Default: false. Cannot change."""
-    tags: SetList[str] = ()
+    tags: SetList[CloudText] = ()
     """Tags of the server and its ports, followed by those of the cluster. Default: none. Cannot change."""
     server_metadata: Annotated[tuple[ServerMetadata, ...], Schema(list_type="map", map_keys=("key",))] = ()
     """Metadata that Nova hands to the guest. Default: none. Cannot change."""

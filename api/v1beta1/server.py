@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Annotated, ClassVar, Literal
 
 from capo.api.model import Model
-from capo.api.schema import Schema
+from capo.api.schema import CloudText, ObjectName, Schema
 from capo.api.v1beta2 import server as newer
 
 
 class ResourceReference(newer.ResourceReference):
     """An object of the OpenStack Resource Controller in the same namespace."""
 
-    name: str
+    name: ObjectName
     """Name of the object."""
 
 
@@ -53,7 +53,7 @@ class AdditionalBlockDevice(Model):
 
     crd: ClassVar[Schema] = newer.AdditionalBlockDevice.crd
 
-    name: str
+    name: CloudText
     """Name of the device: its tag in the guest's metadata, and the end of its volume's name. `root` is taken.
     Cannot change."""
     size_gib: Annotated[int, Schema(minimum=1)]

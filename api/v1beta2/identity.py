@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from capo.api.model import Model
-from capo.api.schema import Defaulted, NonEmpty, Rule, Schema
+from capo.api.schema import CloudText, Defaulted, EntryName, NonEmptyObjectName, Rule, Schema
 
 
 class OpenStackIdentityReference(Model):
@@ -27,10 +27,10 @@ class OpenStackIdentityReference(Model):
     type: Defaulted[Literal["Secret", "ClusterIdentity"]] = "Secret"
     """What `name` names: `Secret`, a Secret in the namespace of this object; `ClusterIdentity`, an
     OpenStackClusterIdentity, which must allow this namespace. Default: Secret. May change at any time."""
-    name: NonEmpty
+    name: NonEmptyObjectName
     """Name of the Secret or of the OpenStackClusterIdentity. May change at any time, to renew credentials."""
-    cloud_name: NonEmpty
+    cloud_name: EntryName
     """Name of the entry in clouds.yaml. May change at any time."""
-    region: str = ""
+    region: CloudText = ""
     """OpenStack region; goes before `region_name` of clouds.yaml, and into the provider ID when set on a machine.
     Default: what clouds.yaml says. Cannot change."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, ClassVar
 
 from capo.api.model import Model
-from capo.api.schema import ANY_OF, AtomicList, Defaulted, Int32, NaturalInt32, Schema, SetList
+from capo.api.schema import ANY_OF, Address, AtomicList, CloudText, Defaulted, Int32, NaturalInt32, Schema, SetList
 from capo.api.v1beta2.network import NetworkParam, SubnetParam
 
 
@@ -43,11 +43,11 @@ class APIServerLoadBalancer(Model):
     additional_ports: SetList[Int32] = ()
     """More TCP ports, each with listener, pool and members of its own, and opened in the security group of the control
     plane. Default: none. Cannot change."""
-    allowed_cidrs: SetList[str] = ()
+    allowed_cidrs: SetList[Address] = ()
     """IP addresses or CIDRs that may connect, of the IP version of the virtual IP; those of the cluster's subnets,
     router and bastion are added to them. The provider ovn cannot enforce them. Default: everyone may. May change at
     any time."""
-    provider: str | None = None
+    provider: CloudText | None = None
     """Octavia provider, such as amphora or ovn; an unknown one is replaced by the default with an event.
     Default: that of the cloud. Cannot change."""
     network: NetworkParam | None = None
@@ -55,9 +55,9 @@ class APIServerLoadBalancer(Model):
     subnets: AtomicList[SubnetParam] = ()
     """Subnets of `network` for the virtual IP, of the cluster's network when that is absent; the first one counts.
     Default: Octavia chooses in `network`, and in the cluster's network it is the first subnet. Cannot change."""
-    availability_zone: str | None = None
+    availability_zone: CloudText | None = None
     """Octavia's availability zone. Default: that of the cloud. Cannot change."""
-    flavor: str | None = None
+    flavor: CloudText | None = None
     """Name of an Octavia flavor; an unknown or disabled one is replaced by the default with an event.
     Default: that of the cloud. Cannot change."""
     monitor: APIServerLoadBalancerMonitor | None = None
@@ -70,10 +70,10 @@ class APIServer(Model):
     port: Annotated[int, Schema(minimum=0, maximum=65535)] | None = None
     """TCP port of the endpoint, used while `controlPlaneEndpoint` is not set. Default: 6443. Can be set once, when
     floating IPs are disabled."""
-    fixed_ip: str | None = None
+    fixed_ip: Address | None = None
     """Fixed IP address of the endpoint: the virtual IP of the load balancer, or the endpoint itself when there is
     neither load balancer nor floating IP. Default: Neutron chooses. Can be set once, when floating IPs are disabled."""
-    floating_ip: str | None = None
+    floating_ip: Address | None = None
     """Floating IP address of the endpoint; made if it does not exist. Default: a new one. May change only to the one
     that the load balancer has."""
     enable_floating_ip: bool | None = None

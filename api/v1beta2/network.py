@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from capo.api.model import Model
-from capo.api.schema import ANY_OF, ONE_OF, Int32, Schema, SetList, Tag, Uuid
+from capo.api.schema import ANY_OF, ONE_OF, CloudText, FoundTag, Int32, Schema, SetList, Tag, Uuid
 
 
 class NeutronFilter(Model):
@@ -13,15 +13,15 @@ class NeutronFilter(Model):
 
     crd: ClassVar[Schema] = ANY_OF
 
-    name: str = ""
+    name: CloudText = ""
     """Exact name. Default: any."""
-    description: str = ""
+    description: CloudText = ""
     """Exact description. Default: any."""
-    project_id: str = ""
+    project_id: CloudText = ""
     """Id of the owning project. Default: any that the credentials can see."""
-    tags: SetList[Tag] = ()
+    tags: SetList[FoundTag] = ()
     """Matches what carries all of these tags. Default: no tag is asked for."""
-    tags_any: SetList[Tag] = ()
+    tags_any: SetList[FoundTag] = ()
     """Matches what carries at least one of these tags. Default: no tag is asked for."""
     not_tags: SetList[Tag] = ()
     """Leaves out what carries all of these tags. Default: nothing is left out."""
@@ -49,13 +49,13 @@ class SubnetFilter(NeutronFilter):
 
     ip_version: Int32 = 0
     """IP version, 4 or 6. Default: both."""
-    gateway_ip: str = ""
+    gateway_ip: CloudText = ""
     """IP address of the gateway. Default: any."""
-    cidr: str = ""
+    cidr: CloudText = ""
     """Address range in CIDR notation. Default: any."""
-    ipv6_address_mode: str = ""
+    ipv6_address_mode: CloudText = ""
     """How IPv6 addresses are given: slaac, dhcpv6-stateful or dhcpv6-stateless. Default: any."""
-    ipv6_ra_mode: str = ""
+    ipv6_ra_mode: CloudText = ""
     """How routers advertise IPv6: slaac, dhcpv6-stateful or dhcpv6-stateless. Default: any."""
 
 
@@ -88,7 +88,7 @@ class RouterParam(Model):
 class SecurityGroupFilter(NeutronFilter):
     """A query for security groups; every field that is set must match."""
 
-    project_id: str = ""
+    project_id: CloudText = ""
     """Id of the owning project. Default: the project of the credentials."""
 
 

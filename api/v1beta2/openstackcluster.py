@@ -8,7 +8,9 @@ from typing import Annotated, ClassVar, Literal
 from capo.api.meta import CLUSTER_NAME_PATH, Conditions, KubernetesObject
 from capo.api.model import Model
 from capo.api.schema import (
+    Address,
     AtomicList,
+    CloudText,
     Column,
     Defaulted,
     Int32,
@@ -32,18 +34,18 @@ from capo.api.v1beta2.securitygroups import ManagedSecurityGroups
 class AllocationPool(Model):
     """A range of addresses that Neutron may hand out."""
 
-    start: NonEmpty
+    start: Annotated[Address, Schema(min_length=1)]
     """First IP address of the range."""
-    end: NonEmpty
+    end: Annotated[Address, Schema(min_length=1)]
     """Last IP address of the range."""
 
 
 class SubnetSpec(Model):
     """A subnet to be made."""
 
-    cidr: NonEmpty
+    cidr: Annotated[Address, Schema(min_length=1)]
     """Address range in CIDR notation, IPv4 or IPv6. Cannot change."""
-    dns_nameservers: AtomicList[str] = ()
+    dns_nameservers: AtomicList[Address] = ()
     """IP addresses of the DNS servers that machines are told. Default: none. May change at any time."""
     allocation_pools: AtomicList[AllocationPool] = ()
     """Ranges that Neutron may hand out. Default: the whole subnet. Cannot change."""
@@ -52,7 +54,7 @@ class SubnetSpec(Model):
 class ExternalRouterIPParam(Model):
     """One address of the router on the external network."""
 
-    fixed_ip: str = ""
+    fixed_ip: Address = ""
     """IP address. Default: Neutron chooses one in the subnet."""
     subnet: SubnetParam
     """Subnet of the external network."""
@@ -100,7 +102,7 @@ class Bastion(Model):
     spec: OpenStackMachineSpec | None = None
     """The server; the credentials are those of the cluster. Needed when enabled.
     Default: none. May change at any time: the bastion is replaced."""
-    availability_zone: str | None = None
+    availability_zone: CloudText | None = None
     """Availability zone in Nova. Default: Nova chooses. May change at any time: the bastion is replaced."""
     floating_ip: Ipv4 | None = None
     """Floating IP address, which stays when the bastion goes. Default: a new one, which goes with the bastion.
@@ -157,11 +159,11 @@ class OpenStackClusterSpec(Model):
     managed_security_groups: ManagedSecurityGroups | None = None
     """Security groups that are made for control plane, workers and bastion; an empty object asks for the default
     rules. Default: no groups are made. May be added later and change at any time, but not be removed."""
-    tags: SetList[str] = ()
+    tags: SetList[CloudText] = ()
     """Tags of everything that is made for the cluster, servers included. Default: none. Cannot change."""
     control_plane_endpoint: APIEndpoint | None = None
     """Where the API server is reached. Default: worked out and written by the provider. Cannot change once set."""
-    control_plane_availability_zones: SetList[str] = ()
+    control_plane_availability_zones: SetList[CloudText] = ()
     """Availability zones of Nova for control plane machines. Default: all. May change at any time."""
     control_plane_omit_availability_zone: bool | None = None
     """Whether control plane machines are made without availability zone, so that Nova chooses; without effect when

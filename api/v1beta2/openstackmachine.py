@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from capo.api.meta import CLUSTER_NAME_PATH, Conditions, KubernetesObject, NodeAddress, TypedLocalObjectReference
 from capo.api.model import Model
-from capo.api.schema import AtomicList, Column, NamedList, Names, Schema, SetList
+from capo.api.schema import AtomicList, CloudText, Column, NamedList, Names, Schema, SetList
 from capo.api.v1beta2.identity import OpenStackIdentityReference
 from capo.api.v1beta2.network import SecurityGroupParam
 from capo.api.v1beta2.port import PortOpts, ResolvedPortSpec
@@ -33,7 +33,7 @@ class OpenStackMachineSpec(Model):
     """Nova flavor, by id or by name. Cannot change."""
     image: ImageParam
     """Glance image; with `rootVolume`, the one that the volume is made from. Cannot change."""
-    ssh_key_name: str = ""
+    ssh_key_name: CloudText = ""
     """Nova key pair, which belongs to the user of the credentials. Default: none. Cannot change."""
     ports: AtomicList[PortOpts] = ()
     """Ports of the server, in order. Default: one port on the network of the cluster. Cannot change, but for
@@ -42,7 +42,7 @@ class OpenStackMachineSpec(Model):
     """Security groups that every port gets besides its own. Default: none. Cannot change."""
     trunk: bool = False
     """Whether each port that does not say otherwise becomes the parent of a trunk. Default: false. Cannot change."""
-    tags: SetList[str] = ()
+    tags: SetList[CloudText] = ()
     """Tags of the server and its ports, followed by those of the cluster. Default: none. Cannot change."""
     server_metadata: Annotated[tuple[ServerMetadata, ...], Schema(list_type="map", map_keys=("key",))] = ()
     """Metadata that Nova hands to the guest. Default: none. Cannot change."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from capo.api.model import Model
-from capo.api.schema import AtomicList, NamedList, NonEmpty, Required, Rule, Schema, SetList
+from capo.api.schema import Address, AtomicList, CloudText, NamedList, NonEmpty, Required, Rule, Schema, SetList
 from capo.api.v1beta2.network import NetworkParam, SecurityGroupParam, SubnetParam
 
 
@@ -14,7 +14,7 @@ class FixedIP(Model):
 
     subnet: SubnetParam | None = None
     """Subnet that the address is taken from. Default: any subnet of the network that fits `ipAddress`."""
-    ip_address: str | None = None
+    ip_address: Address | None = None
     """The IP address. Default: Neutron chooses one."""
 
 
@@ -92,7 +92,7 @@ class PortOpts(PortSettings):
     Cannot change."""
     description: str | None = None
     """Description of the port. Default: names the cluster. Cannot change."""
-    name_suffix: str | None = None
+    name_suffix: CloudText | None = None
     """What follows the name of the server and a hyphen in the name of the port. Default: the index of the port,
     from 0. Cannot change."""
     fixed_ips: AtomicList[FixedIP] = ()
@@ -101,7 +101,7 @@ class PortOpts(PortSettings):
     security_groups: AtomicList[SecurityGroupParam] = ()
     """Security groups of this port. Default: the managed group for the role of the machine, if groups are managed.
     Cannot change."""
-    tags: SetList[str] = ()
+    tags: SetList[CloudText] = ()
     """Tags of the port and its trunk besides those of the server. Default: none. Cannot change."""
     trunk: bool | None = None
     """Whether the port becomes the parent of a trunk. Default: as the server has it. Cannot change."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from capo.api.model import Model
-from capo.api.schema import Defaulted, Int32, NamedList, NonEmpty, Rule, Schema, SetList
+from capo.api.schema import CloudText, Defaulted, Int32, NamedList, NonEmpty, Rule, Schema, SetList
 
 
 class SecurityGroupRuleSpec(Model):
@@ -23,7 +23,7 @@ class SecurityGroupRuleSpec(Model):
 
     name: NonEmpty
     """Key of this entry in the list; not sent to OpenStack."""
-    description: str | None = None
+    description: CloudText | None = None
     """Description of the rule; a rule that exists in Neutron keeps the one that it has. Default: none."""
     direction: Literal["ingress", "egress"]
     """`ingress`, to the nodes, or `egress`, from the nodes."""
@@ -33,11 +33,11 @@ class SecurityGroupRuleSpec(Model):
     """First port, or ICMP type. Default: all."""
     port_range_max: Int32 | None = None
     """Last port, or ICMP code. Default: all."""
-    protocol: str | None = None
+    protocol: CloudText | None = None
     """Name of the protocol, such as tcp, udp or icmp, or its number. Default: all."""
-    remote_group_id: str | None = None
+    remote_group_id: CloudText | None = None
     """Id of the security group whose members the rule is about. Default: everyone."""
-    remote_ip_prefix: str | None = None
+    remote_ip_prefix: CloudText | None = None
     """CIDR that the rule is about. Default: everyone."""
     remote_managed_groups: SetList[Literal["bastion", "controlplane", "worker"]] = ()
     """Managed groups whose members the rule is about: bastion, controlplane, worker; one rule is made for each.

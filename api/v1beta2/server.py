@@ -8,9 +8,12 @@ from capo.api.model import Model
 from capo.api.schema import (
     ANY_OF,
     ONE_OF,
+    CloudName,
+    CloudText,
     Defaulted,
     Int32,
     NonEmpty,
+    NonEmptyObjectName,
     PositiveInt32,
     Rule,
     Schema,
@@ -24,7 +27,7 @@ class FlavorFilter(Model):
 
     crd: ClassVar[Schema] = ANY_OF
 
-    name: str | None = None
+    name: CloudText | None = None
     """Exact name of the flavor, which is needed. Default: none."""
 
 
@@ -33,7 +36,7 @@ class FlavorParam(Model):
 
     crd: ClassVar[Schema] = ONE_OF
 
-    id: str | None = None
+    id: CloudText | None = None
     """Id of the flavor, which need not be a UUID; either this or `filter` is set."""
     filter: FlavorFilter | None = None
     """Looks the flavor up by its name; either this or `id` is set."""
@@ -44,16 +47,16 @@ class ImageFilter(Model):
 
     crd: ClassVar[Schema] = ANY_OF
 
-    name: str | None = None
+    name: CloudText | None = None
     """Exact name of the image; an empty one is not asked for. Default: any."""
-    tags: SetList[str] = ()
+    tags: SetList[CloudText] = ()
     """Tags that the image must carry, all of them. Default: no tag is asked for."""
 
 
 class ResourceReference(Model):
     """An object of the OpenStack Resource Controller in the same namespace."""
 
-    name: NonEmpty
+    name: NonEmptyObjectName
     """Name of the object."""
 
 
@@ -95,7 +98,7 @@ class VolumeAvailabilityZone(Model):
     from_: Defaulted[Literal["Name", "Machine"]] = "Name"
     """Where the zone comes from: `Name`, the field `name`; `Machine`, the failure domain of the machine, none when it
     has none. Default: Name. Cannot change."""
-    name: Annotated[str, Schema(min_length=1, pattern="^[^ ]+$")] | None = None
+    name: Annotated[str, Schema(min_length=1, max_length=255, pattern="^[^ ]+$")] | None = None
     """Name of the zone, without spaces; needed with `Name`, forbidden with `Machine`.
     Default: none. Cannot change."""
 
@@ -103,7 +106,7 @@ class VolumeAvailabilityZone(Model):
 class BlockDeviceVolume(Model):
     """What a Cinder volume is made with."""
 
-    type: str = ""
+    type: CloudText = ""
     """Volume type. Default: that of the cloud. Cannot change."""
     availability_zone: VolumeAvailabilityZone | None = None
     """Availability zone of the volume. Default: Cinder chooses. Cannot change."""
@@ -131,7 +134,7 @@ class AdditionalBlockDevice(Model):
 
     crd: ClassVar[Schema] = Schema(rules=(Rule("self.name != 'root'", "root is the name of the disk to boot from"),))
 
-    name: NonEmpty
+    name: CloudName
     """Name of the device: its tag in the guest's metadata, and the end of its volume's name. `root` is taken.
     Cannot change."""
     size_gib: PositiveInt32
@@ -145,7 +148,7 @@ class ServerGroupFilter(Model):
 
     crd: ClassVar[Schema] = ANY_OF
 
-    name: str | None = None
+    name: CloudText | None = None
     """Exact name of the server group, which is needed. Default: none."""
 
 

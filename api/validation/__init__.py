@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from capo.api.validation import machines, openstackcluster, openstackclustertemplate, owner, warning
+from capo.api.validation import credentials, machines, openstackcluster, openstackclustertemplate, owner, warning
 from capo.api.validation.difference import Fault, Json
 
 __all__ = ["KINDS", "Fault", "faults_of_create", "faults_of_update", "warnings_of"]
@@ -33,7 +33,7 @@ _EXEMPT: Final = frozenset({"OpenStackClusterTemplate", "OpenStackMachineTemplat
 
 def faults_of_create(kind: str, new: Json) -> list[Fault]:
     """Return what an object may not be created with; nothing when it is fine."""
-    return owner.faults(kind, new, None)
+    return owner.faults(kind, new, None) or credentials.faults(kind, new, None)
 
 
 def faults_of_update(kind: str, old: Json, new: Json, *, is_dry_run: bool) -> list[Fault]:
@@ -52,7 +52,7 @@ def faults_of_update(kind: str, old: Json, new: Json, *, is_dry_run: bool) -> li
     annotations = (new.get("metadata") or {}).get("annotations") or {}
     if is_dry_run and kind in _EXEMPT and DRY_RUN in annotations:
         return []
-    return KINDS[kind](old, new)
+    return [*KINDS[kind](old, new), *credentials.faults(kind, new, old)]
 
 
 def warnings_of(kind: str, new: Json, *, old: Json | None = None) -> list[str]:

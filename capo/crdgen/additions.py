@@ -1,4 +1,4 @@
-"""What our schema has beyond the Go provider's: optional status fields, rules that it checks elsewhere, clearer rules.
+"""What our schema has beyond the Go provider's: optional status fields, rules that it checks elsewhere, lengths.
 
 Absence does no harm: another provider's CRDs prune the fields. ``docs/reference/additions.md`` tells users; a test
 compares both with the CRDs.
@@ -100,3 +100,92 @@ CLEARER: Final = (
         "Names field, old and new region; theirs ends in `no such key: region` when one is added or removed.",
     ),
 )
+
+
+class AddedLimit(NamedTuple):
+    """The most characters of texts that the Go provider does not limit.
+
+    Args:
+        places: ends of the paths that have it.
+    """
+
+    places: tuple[str, ...]
+    most: int
+    reason: str
+
+
+LIMITS: Final = (
+    AddedLimit(
+        ("identityRef.name", "secretRef.name", "userDataRef.name", "imageRef.name", "floatingIPPoolRef.name"),
+        253,
+        "Names of Kubernetes objects are DNS subdomains (RFC 1123).",
+    ),
+    AddedLimit(("floatingIPPoolRef.apiGroup",), 253, "API groups are DNS subdomains."),
+    AddedLimit(("secretRef.namespace", "floatingIPPoolRef.kind"), 63, "Namespaces and kinds are DNS labels."),
+    AddedLimit(("identityRef.cloudName",), 1024, "A simple key in YAML ends within 1024 characters (YAML 1.2, 7.4.2)."),
+    AddedLimit(("identityRef.region",), 255, "Identity API: ids of regions."),
+    AddedLimit(
+        ("filter.name", "filter.description", "filter.projectID", "filter.tags[]", "filter.tagsAny[]"),
+        255,
+        "Networking, Compute and Image API: no resource has more, so none is found.",
+    ),
+    AddedLimit(
+        ("filter.cidr", "filter.gatewayIP", "filter.ipv6AddressMode", "filter.ipv6RAMode"),
+        255,
+        "Networking API: no subnet has more, so none is found.",
+    ),
+    AddedLimit(("flavor.id", "spec.flavor", "spec.flavorID"), 255, "Compute API, Flavors: `name`, `flavorid`."),
+    AddedLimit(("spec.sshKeyName",), 255, "Compute API, Keypairs: `name`."),
+    AddedLimit(
+        ("spec.tags[]", "ports[].tags[]"),
+        255,
+        "Networking and Load Balancer API; Nova takes 60 characters, which the condition of a server says.",
+    ),
+    AddedLimit(
+        ("bastion.availabilityZone", "controlPlaneAvailabilityZones[]"),
+        255,
+        "Compute API, Create Server: `availability_zone`.",
+    ),
+    AddedLimit(("spec.availabilityZone",), 256, "Cluster API: failure domains, of which a server's zone is one."),
+    AddedLimit(
+        ("additionalBlockDevices[].name", "availabilityZone.name", "rootVolume.type", "volume.type"),
+        255,
+        "Block Storage API: names of volumes, zones and types.",
+    ),
+    AddedLimit(("ports[].nameSuffix",), 255, "Networking API: names of ports."),
+    AddedLimit(
+        (
+            "SecurityGroupRules[].description",
+            "SecurityGroupRules[].protocol",
+            "SecurityGroupRules[].remoteGroupID",
+            "SecurityGroupRules[].remoteIPPrefix",
+        ),
+        255,
+        "Networking API, Security group rules.",
+    ),
+    AddedLimit(
+        ("LoadBalancer.availabilityZone", "LoadBalancer.flavor", "LoadBalancer.provider"),
+        255,
+        "Load Balancer API: names of zones, flavors and providers.",
+    ),
+    AddedLimit(
+        (
+            "fixedIPs[].ipAddress",
+            "externalIPs[].fixedIP",
+            "externalRouterIPs[].fixedIP",
+            "apiServer.fixedIP",
+            "apiServer.floatingIP",
+            "apiServerFixedIP",
+            "apiServerFloatingIP",
+            "preAllocatedFloatingIPs[]",
+            "managedSubnets[].cidr",
+            "dnsNameservers[]",
+            "allocationPools[].start",
+            "allocationPools[].end",
+            "allowedCIDRs[]",
+        ),
+        64,
+        "Networking API: IP addresses and CIDRs.",
+    ),
+)
+"""An object that has more than this in one of the fields never had a server, cluster or pool that works."""

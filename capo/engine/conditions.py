@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from capo.engine.steps import Done, Failed, Held, NotNeeded, Plan, Result, Results, Unseen, Wait
+from capo.redaction import redact
 
 S = TypeVar("S")
 
@@ -99,7 +100,7 @@ def _stored(old: Mapping[str, Any] | None, new: Condition, now_s: float, generat
         "type": new.type,
         "status": new.status,
         "reason": new.reason,
-        "message": new.message[:MAX_MESSAGE],
+        "message": redact(new.message)[:MAX_MESSAGE],
         "observedGeneration": generation,
         "lastTransitionTime": timestamp(now_s),
     }

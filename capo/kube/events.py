@@ -17,10 +17,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from capo import logs
 from capo.kube.client import Kube
 from capo.kube.errors import Gone, KubeError
 from capo.kube.kinds import Kind
+from capo.redaction import redact
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class Events:
             "name": metadata["name"],
             "uid": metadata.get("uid", ""),
         }
-        note = _cut(logs.redact(message))
+        note = _cut(redact(message))
         happening = _Happening(regarding, type_, reason[:MAX_REASON], note, action, _now())
         try:
             self._started().put_nowait(happening)

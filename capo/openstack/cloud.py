@@ -322,7 +322,7 @@ class Cloud:
             self._refusals.check(_LOGIN)
             try:
                 access = self._auth.get_access(self._session)
-            except (sdk.ClientException, ValueError) as error:
+            except (sdk.ClientException, ValueError, RecursionError) as error:  # the last by JSON in JSON without end
                 raise self._noted(_LOGIN, self._login_error(error)) from error
             self._refusals.accepted(_LOGIN)
         if not access.project_id:
@@ -339,7 +339,7 @@ class Cloud:
         if response is not None and 300 <= response.status_code < 400:
             return answers.misplaced("identity", "POST", response)
         found = faults.of_exception(error, method="GET", service="identity")
-        if isinstance(error, sdk.NotFound | sdk.DiscoveryFailure | sdk.BadRequest | ValueError):
+        if isinstance(error, sdk.NotFound | sdk.DiscoveryFailure | sdk.BadRequest | ValueError | RecursionError):
             where = foreign.address(self.credentials.entry["auth"]["auth_url"])
             text = f"identity: {found.message.removeprefix('identity: ')} (auth_url {where})"
             return IdentityError(text, request_id=found.request_id)
@@ -364,7 +364,7 @@ class Cloud:
             if self.clock.now() - self._catalogue_s < CATALOGUE_S:
                 return
             self._catalogue_s = self.clock.now()
-            with contextlib.suppress(sdk.ClientException, ValueError):
+            with contextlib.suppress(sdk.ClientException, ValueError, RecursionError):
                 self._auth.auth_ref = self._auth.get_auth_ref(self._session)
 
     def _found_endpoint(self, service: str, project_id: str) -> str:

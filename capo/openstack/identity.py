@@ -57,6 +57,9 @@ UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, Recursi
 """What the SDK raises over a token or a catalogue that Keystone did not write."""
 _PROJECT_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _INTERFACES: Final = ("public", "internal", "admin")
+MAX_CLOUDS_YAML: Final = 2**18
+"""Bytes that are parsed, which takes seconds; one entry has some 500."""
+_MAX_NAMED: Final = 20
 _TRUE: Final = ("true", "yes", "on", "y", "1")
 _FALSE: Final = ("false", "no", "off", "n", "0")
 
@@ -204,7 +207,8 @@ def parse(clouds_yaml: bytes, cloud_name: str, cacert: bytes | None = None, regi
     where = f"clouds.yaml: cloud {cloud_name!r}"
     bundle = _bundle(cacert)
     _refuse_files(entry, where, has_bundle=bundle is not None)
-    if "://" in str(entry.get("profile", "")):
+    # A profile that is no text is not shown: with aliases, a kilobyte of YAML is a text without end.
+    if isinstance(profile := entry.get("profile"), str) and "://" in profile:
         raise IdentityError(f"{where}: profile is a URL, which is not fetched; write its values into the entry")
     reduced = {
         "auth_type": _auth_type(entry, where),
@@ -229,6 +233,8 @@ def _refuse_files(entry: Mapping[str, Any], where: str, *, has_bundle: bool) -> 
 
 
 def _entry(clouds_yaml: bytes, cloud_name: str) -> Mapping[str, Any]:
+    if len(clouds_yaml) > MAX_CLOUDS_YAML:
+        raise IdentityError(f"clouds.yaml has {len(clouds_yaml)} bytes; at most {MAX_CLOUDS_YAML} are read")
     try:
         # BaseLoader makes text of every scalar: a password of digits stays what was written.
         document = yaml.load(clouds_yaml, Loader=yaml.BaseLoader)  # noqa: S506 - it constructs no objects
@@ -240,12 +246,16 @@ def _entry(clouds_yaml: bytes, cloud_name: str) -> Mapping[str, Any]:
     if not isinstance(clouds, dict):
         raise IdentityError("clouds.yaml has no mapping `clouds`")
     if cloud_name not in clouds:
-        known = ", ".join(sorted(clouds)) or "none"
+        known = ", ".join(sorted(map(_shown, clouds))[:_MAX_NAMED]) or "none"
         raise IdentityError(f"clouds.yaml has no cloud {cloud_name!r}; it has: {known}")
     entry = clouds[cloud_name]
     if not isinstance(entry, dict):
         raise IdentityError(f"clouds.yaml: cloud {cloud_name!r} is not a mapping")
     return entry
+
+
+def _shown(name: object) -> str:
+    return str(name)[:253] if isinstance(name, str) else "?"
 
 
 def _text(values: Mapping[str, Any], name: str, where: str) -> str:

@@ -2,8 +2,9 @@
 
 Python's ``re`` backtracks. That costs more than a constant for each character of the text only if one stretch of it can
 be read in several ways: within one loop (exponential), or by two loops behind each other, or again from each place
-where a search begins (polynomial). Such a stretch is looked for in the automaton of the expression, as in Weideman et
-al., "Analyzing Matching Time Behavior of Backtracking Regular Expression Matchers by Using Ambiguity of NFA" (CIAA 2016).
+where a search begins (polynomial). Such a stretch is looked for in the automaton of the expression, as in
+Weideman et al., "Analyzing Matching Time Behavior of Backtracking Regular Expression Matchers by Using Ambiguity of
+NFA" (CIAA 2016).
 
 The answer errs to the strict side: assertions count as always true where that gives more ways, atomic groups as plain
 ones. Repetitions of up to ``SHORT`` times count as bounded, unless they are repeated themselves.
@@ -109,15 +110,12 @@ class _Automaton:
     def item(self, operation: Any, argument: Any, at: int, flags: int, *, is_repeated: bool) -> int:
         if operation in (sre.MAX_REPEAT, sre.MIN_REPEAT, sre.POSSESSIVE_REPEAT):
             return self.repeat(*argument, at=at, flags=flags, is_repeated=is_repeated)
-        if operation is sre.SUBPATTERN:
-            _, added, removed, inner = argument
+        if operation in (sre.SUBPATTERN, sre.ATOMIC_GROUP):
+            _, added, removed, inner = argument if operation is sre.SUBPATTERN else (None, 0, 0, argument)
             return self.sequence(inner, at, (flags | added) & ~removed, is_repeated=is_repeated)
-        if operation is sre.ATOMIC_GROUP:
-            return self.sequence(argument, at, flags, is_repeated=is_repeated)
-        if operation is sre.BRANCH:
-            return self.branches(argument[1], at, flags, is_repeated=is_repeated)
-        if operation is sre.GROUPREF_EXISTS:
-            return self.branches([argument[1], argument[2] or ()], at, flags, is_repeated=is_repeated)
+        if operation in (sre.BRANCH, sre.GROUPREF_EXISTS):
+            branches = argument[1] if operation is sre.BRANCH else [argument[1], argument[2] or ()]
+            return self.branches(branches, at, flags, is_repeated=is_repeated)
         if operation in (sre.AT, sre.ASSERT, sre.ASSERT_NOT):
             return self.assertion(operation, argument, at, flags)
         if operation is sre.GROUPREF:
@@ -170,7 +168,7 @@ class _Automaton:
         return after
 
     def _reachable(self, node: int) -> dict[int, int]:
-        """Return the steps that may be next, with the number of ways that lead there, of which two are as bad as ten."""
+        """Return the steps that may be next, with the number of ways that lead there: 1, or 2 for more."""
         found: dict[int, int] = {}
         for reached in self._ways(node, frozenset()):
             for step in self.reads.get(reached, ()):
@@ -293,7 +291,9 @@ def _near(items: Any) -> set[str]:
 def _takes(operation: Any, argument: Any, char: str, flags: int) -> bool:
     if flags & re.IGNORECASE:
         plain = flags & ~re.IGNORECASE
-        return any(_takes(operation, argument, each, plain) for each in (char, char.lower(), char.upper()) if len(each) == 1)
+        return any(
+            _takes(operation, argument, each, plain) for each in (char, char.lower(), char.upper()) if len(each) == 1
+        )
     if operation is sre.IN:
         is_negated = argument[0][0] is sre.NEGATE
         return any(_takes(kind, value, char, flags) for kind, value in argument[is_negated:]) != is_negated
@@ -305,5 +305,5 @@ def _takes(operation: Any, argument: Any, char: str, flags: int) -> bool:
         is_negated = argument in _NEGATED
         return _CATEGORIES[_NEGATED.get(argument, argument)](char) != is_negated
     if operation in (sre.LITERAL, sre.NOT_LITERAL):
-        return (ord(char) == argument) == (operation is sre.LITERAL)
+        return bool((ord(char) == argument) == (operation is sre.LITERAL))
     raise UnreadableError(str(operation))

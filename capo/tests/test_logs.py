@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from capo import logs
+from capo import logs, redaction
 
 log = logging.getLogger("capo.tests.logged")
 
@@ -122,7 +122,7 @@ SECRETS = [
 
 @pytest.mark.parametrize("text", SECRETS)
 def test_a_secret_in_a_text_is_struck_out(text: str) -> None:
-    assert "S3CRET" not in logs.redact(text)
+    assert "S3CRET" not in redaction.redact(text)
 
 
 @pytest.mark.usefixtures("restored")
@@ -159,4 +159,4 @@ def test_a_field_named_like_a_secret_is_struck_out_in_json() -> None:
     ],
 )
 def test_what_is_no_secret_stays_readable(text: str) -> None:
-    assert logs.redact(text) == text
+    assert redaction.redact(text) == text

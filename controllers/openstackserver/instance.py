@@ -15,6 +15,7 @@ from capo.errors import BlockedError, CapoError, ServerFailedError, ServerRebuil
 from capo.openstack import server, volume
 from capo.openstack.server import WantedServer
 
+_MAX_FAULT: Final = 600
 _DELETION: Final = "deletion"
 """What is noted of a server when Nova is asked to delete it: how, and which fault it had by then."""
 
@@ -144,7 +145,7 @@ def _failure(scope: ServerScope, found: Resource) -> ServerFailedError:
 def _fault_words(found: Resource) -> str:
     """Return Nova's fault of a server in ERROR with its code."""
     fault = found.get("fault") or {}
-    text = str(fault.get("message") or "the server is in state ERROR and Nova gives no fault")
+    text = str(fault.get("message") or "the server is in state ERROR and Nova gives no fault")[:_MAX_FAULT]
     return f"{text.rstrip(' .')} (fault code {fault['code']})" if fault.get("code") else text
 
 

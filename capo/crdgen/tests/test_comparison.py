@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from capo.crdgen import definitions
-from capo.crdgen.additions import ADDITIONS, CLEARER, RULES
+from capo.crdgen.additions import ADDITIONS, CLEARER, LIMITS, RULES
 from capo.crdgen.tests import comparison, compat
 from capo.crdgen.tests.comparison import Difference
 
@@ -99,7 +99,20 @@ def test_the_schema_is_the_go_providers_but_for_the_additions(definition: defini
 
 
 def is_known_rule(difference: Difference) -> bool:
-    return is_added_rule(difference) or is_clearer_rule(difference)
+    return is_added_rule(difference) or is_clearer_rule(difference) or limit_of(difference) is not None
+
+
+def limit_of(difference: Difference) -> str | None:
+    """Return the listed place that says why a text is limited; None where nothing says it."""
+    if difference.keyword != "maxLength" or difference.theirs is not None or not difference.path.startswith("spec."):
+        return None
+    listed = ((place, limit.most) for limit in LIMITS for place in limit.places)
+    return next((place for place, most in listed if is_at(difference.path, place) and difference.ours == most), None)
+
+
+def is_at(path: str, place: str) -> bool:
+    """Tell whether a path ends with these names; the first one may be the end of a name in CamelCase."""
+    return path.endswith(place) and (place[0].isupper() or path[: -len(place)][-1:] in ("", "."))
 
 
 def is_clearer_rule(difference: Difference) -> bool:
@@ -137,9 +150,38 @@ def test_every_rule_that_says_more_is_in_a_schema() -> None:
     assert {rule["message"] for d in found for rule in d.ours} == {rule.message for rule in CLEARER}
 
 
+@pytest.mark.compare
+def test_every_limit_that_is_listed_is_in_a_schema() -> None:
+    pairs = ((go_providers(d), definitions.manifest(d)) for d in definitions.DEFINITIONS)
+    found = {limit_of(d) for pair in pairs for d in comparison.differences(*pair)} - {None}
+
+    assert found == {place for limit in LIMITS for place in limit.places}
+
+
+@pytest.mark.parametrize(
+    ("path", "keyword", "theirs", "ours", "is_known"),
+    [
+        pytest.param("spec.identityRef.name", "maxLength", None, 253, True, id="as it is listed"),
+        pytest.param("spec.identityRef.name", "maxLength", None, 63, False, id="another length"),
+        pytest.param("spec.identityRef.name", "pattern", None, "a", False, id="another keyword"),
+        pytest.param("spec.identityRef.name", "maxLength", 300, 253, False, id="a limit of the Go provider"),
+        pytest.param(
+            "status.identityRef.name", "maxLength", None, 253, False, id="in the status, which must be writable"
+        ),
+        pytest.param("spec.surname", "maxLength", None, 253, False, id="a field that is not listed"),
+        pytest.param("spec.ports[].description", "maxLength", None, 255, False, id="a text that is cut to fit"),
+    ],
+)
+def test_a_limit_is_known_only_as_it_is_listed(
+    path: str, keyword: str, theirs: int | None, ours: int | str, is_known: bool
+) -> None:
+    assert (limit_of(Difference("v1", path, keyword, theirs, ours)) is not None) == is_known
+
+
 def test_the_page_lists_the_rules() -> None:
     rows = [f"| `{r.place}` | {r.message} | {r.instead_of} |" for r in RULES]
     rows += [f"| `{r.place}` | {r.message} | {r.reason} |" for r in CLEARER]
+    rows += [f"| {', '.join(f'`{place}`' for place in r.places)} | {r.most} | {r.reason} |" for r in LIMITS]
 
     assert [line for line in PAGE.read_text().splitlines() if line.startswith("| `")] == rows
 

@@ -124,3 +124,15 @@ def test_what_is_removed_is_not_shown_as_true() -> None:
     shown = conditions.of_removal(plan, {"GoneReady": Done(), "LeavingReady": Wait("Deleting", "on its way")})
 
     assert [(c.type, c.status, c.reason) for c in shown] == [("LeavingReady", "False", "Deleting")]
+
+
+def test_no_secret_and_no_text_without_end_is_in_a_condition() -> None:
+    wanted = [
+        Condition("A", "False", "Odd", 'refused: {"auth": {"password": "S3CRET"}} http://user:S3CRET@proxy'),
+        Condition("B", "False", "Odd", "word " * 100_000),
+    ]
+
+    a, b = conditions.merged([], wanted, dropped=(), now_s=0, generation=1)
+
+    assert a["message"] == 'refused: {"auth": {"password": "***"}} http://user:***@proxy'
+    assert len(b["message"]) <= conditions.MAX_MESSAGE

@@ -1,4 +1,5 @@
 import datetime
+import json
 from typing import Any
 
 import pytest
@@ -203,3 +204,42 @@ def test_the_fingerprint_covers_entry_bundle_and_region_and_nothing_else() -> No
 
 def test_secrets_do_not_show_when_credentials_are_printed() -> None:
     assert "geheim" not in repr(identity.parse(clouds(), "one"))
+
+
+def laughs(levels: int) -> str:
+    """Return YAML whose last anchor stands for ten to the power of ``levels`` words."""
+    lines = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, levels)]
+    return "\n".join(["a0: &a0 [x, x, x, x, x, x, x, x, x, x]", *lines, ""])
+
+
+@pytest.mark.parametrize("place", ["profile", "region_name", "auth", "verify", "cacert"])
+def test_aliases_that_stand_for_a_text_without_end_are_never_written_out(place: str) -> None:
+    text = f"{laughs(30)}clouds: {{one: {{auth: {json.dumps(AUTH)}}}}}".replace("{auth", f"{{{place}: *a29, auth", 1)
+    text = text.replace(", auth: {", ", later: {", 1) if place == "auth" else text
+
+    if place == "profile":
+        assert identity.parse(text.encode(), "one").verifies
+    else:
+        with pytest.raises(IdentityError) as caught:
+            identity.parse(text.encode(), "one")
+        assert len(str(caught.value)) < 200
+
+
+def test_a_file_that_takes_long_to_parse_is_refused() -> None:
+    with pytest.raises(IdentityError, match="at most 262144 are read"):
+        identity.parse(clouds() + b"#" * identity.MAX_CLOUDS_YAML, "one")
+
+
+@pytest.mark.parametrize("sign", ["[", "- ", "{a: ", "? ", "!a ", "&a ", "'", '"', "|\n", "%a\n", "a: ", "\t", "[\n"])
+def test_no_text_of_signs_is_a_fault_of_the_program(sign: str) -> None:
+    with pytest.raises(IdentityError):
+        identity.parse((sign * 10_000).encode(), "one")
+
+
+def test_a_cloud_that_is_missing_is_told_with_some_of_those_that_are_there() -> None:
+    text = yaml.safe_dump({"clouds": {f"{number:04}{'x' * 300}": {} for number in range(500)}}).encode()
+
+    with pytest.raises(IdentityError) as caught:
+        identity.parse(text, "one")
+
+    assert len(str(caught.value)) < 6000

@@ -124,3 +124,29 @@ def test_an_object_that_does_not_belong_here_is_a_bad_request(request_: Json, me
     assert refused["allowed"] is False
     assert refused["status"]["code"] == 400
     assert refused["status"]["message"] == message
+
+
+def test_of_thousands_of_faults_the_first_are_told() -> None:
+    subnets = [[{"filter": {"name": f"{side}{number}"}} for number in range(3000)] for side in "ab"]
+
+    refused = response(
+        operation="UPDATE",
+        name="demo",
+        oldObject=cluster({"subnets": subnets[0]}),
+        object=cluster({"subnets": subnets[1]}),
+    )
+
+    status = refused["status"]
+    assert len(status["details"]["causes"]) == admission.MOST
+    assert status["message"].endswith(f"and {3000 - admission.MOST} more]")
+
+
+def test_of_thousands_of_warnings_the_first_are_told() -> None:
+    cidrs = [f"nonsense-{number}" for number in range(3000)]
+
+    taken = response(
+        operation="CREATE", object=cluster({"apiServer": {"managedLoadBalancer": {"allowedCIDRs": cidrs}}})
+    )
+
+    assert len(taken["warnings"]) == admission.MOST + 1
+    assert taken["warnings"][-1] == f"and {3000 - admission.MOST} more"

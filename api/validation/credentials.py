@@ -1,0 +1,36 @@
+"""References to credentials that cannot exist: Kubernetes takes no Secret or OpenStackClusterIdentity of that name.
+
+Not looked at are templates, whose names a ClusterClass may replace, and bastions, whose references have no effect.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from capo.api.validation.difference import Fault, Json, inside, shown
+
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+"""Source: Kubernetes documentation, "Object Names and IDs" (RFC 1123)."""
+_LONGEST: Final = 253
+_PLACE: Final = ("spec", "identityRef", "name")
+_KINDS: Final = frozenset({"OpenStackCluster", "OpenStackMachine", "OpenStackServer"})
+
+
+def faults(kind: str, new: Json, old: Json | None) -> list[Fault]:
+    """Return what is wrong with a name that is new; nothing with one that was stored before.
+
+    Args:
+        old: the object as it is; None when it is created.
+    """
+    name = inside(new, *_PLACE)
+    if kind not in _KINDS or not isinstance(name, str) or _can_exist(name):
+        return []
+    if old is not None and inside(old, *_PLACE) == name:
+        return []
+    advice = "no object can have this name; names have lower case letters, digits, `-` and `.`, and at most 253 of them"
+    return [Fault(".".join(_PLACE), f"Invalid value: {shown(name)}: {advice}")]
+
+
+def _can_exist(name: str) -> bool:
+    return len(name) <= _LONGEST and _SUBDOMAIN.fullmatch(name) is not None
