@@ -280,13 +280,21 @@ def _auth(entry: Mapping[str, Any], where: str) -> dict[str, str]:
         raise IdentityError(f"{where} has no mapping `auth`")
     auth = {_OLD_NAMES.get(name, name): _text(given, name, f"{where}: auth") for name in given}
     auth_url = auth.get("auth_url", "").rstrip("/")
-    if not auth_url.startswith(("https://", "http://")):
+    if not auth_url.startswith(("https://", "http://")) or not _has_host(auth_url):
         raise IdentityError(f"{where}: auth.auth_url is missing or no http(s) URL")
     kind = _auth_type(entry, where)
     wanted = {name: auth[name] for name in _FIELDS[kind] if auth.get(name)}
     _default_domains(wanted, auth, kind)
     _complain(wanted, kind, where)
     return {"auth_url": auth_url, **wanted}
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets that are no IPv6 address, a port that is no number
+        return False
 
 
 def _default_domains(wanted: dict[str, str], auth: Mapping[str, str], kind: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,13 +56,19 @@ class Client:
         )
 
 
-@pytest.fixture(scope="module")
-def client(api_server: Rig) -> Iterator[Client]:
+@contextmanager
+def connected(rig: Rig) -> Iterator[Client]:
+    """Have a client with all rights."""
     with requests.Session() as session:
         session.trust_env = False
-        session.verify = str(api_server.layout.pki / "ca.crt")
-        session.cert = (str(api_server.layout.pki / "admin.crt"), str(api_server.layout.pki / "admin.key"))
-        made = Client(api_server, session)
+        session.verify = str(rig.layout.pki / "ca.crt")
+        session.cert = (str(rig.layout.pki / "admin.crt"), str(rig.layout.pki / "admin.key"))
+        yield Client(rig, session)
+
+
+@pytest.fixture(scope="module")
+def client(api_server: Rig) -> Iterator[Client]:
+    with connected(api_server) as made:
         for crd in files.load():
             answer = made.apply(crd)
             assert (answer.status_code, answer.headers.get("Warning")) in [(200, None), (201, None)], answer.text

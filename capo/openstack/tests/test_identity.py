@@ -243,3 +243,11 @@ def test_a_cloud_that_is_missing_is_told_with_some_of_those_that_are_there() -> 
         identity.parse(text, "one")
 
     assert len(str(caught.value)) < 6000
+
+
+@pytest.mark.parametrize(
+    "url", ["http://", "http://[", "https://[x]:5000", "http://a:b/v3", "http://a:99999", "https:///v3"]
+)
+def test_a_url_that_leads_nowhere_is_refused(url: str) -> None:
+    with pytest.raises(IdentityError, match="auth_url is missing or no http"):
+        identity.parse(clouds(auth={**AUTH, "auth_url": url}), "one")

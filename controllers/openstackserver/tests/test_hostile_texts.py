@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 import time
@@ -37,7 +38,7 @@ def nobody_held_up() -> Iterator[None]:
         over.set()
         thread.join()
     beats.append(time.monotonic())
-    assert max(later - earlier for earlier, later in zip(beats, beats[1:], strict=False)) < PATIENCE_S
+    assert max(later - earlier for earlier, later in itertools.pairwise(beats)) < PATIENCE_S
 
 
 @pytest.mark.parametrize(
@@ -113,6 +114,40 @@ def test_no_answer_of_an_identity_service_holds_up_a_thread(stage: Stage, body: 
     ready = stage.condition(KIND, "s", "Ready")
     assert ready["status"] == "False"
     assert len(ready["message"]) < 2000
+
+
+LONG: Final = "x" * 5000
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"flavor": LONG}, id="flavor"),
+        pytest.param({"image": {"filter": {"name": LONG}}}, id="image"),
+        pytest.param({"sshKeyName": LONG}, id="key pair"),
+        pytest.param({"tags": [LONG]}, id="tag"),
+        pytest.param({"availabilityZone": LONG}, id="zone"),
+        pytest.param({"securityGroups": [{"filter": {"name": LONG}}]}, id="security group"),
+        pytest.param({"serverGroup": {"filter": {"name": LONG}}}, id="server group"),
+        pytest.param({"userDataRef": {"name": LONG}}, id="user data"),
+        pytest.param({"ports": [{"network": {"filter": {"tags": [LONG], "name": LONG}}}]}, id="network"),
+        pytest.param({"identityRef": {"name": LONG, "cloudName": LONG, "region": LONG}}, id="credentials"),
+    ],
+)
+def test_a_text_that_was_stored_before_there_were_limits_is_a_condition_and_does_not_keep_the_object(
+    stage: Stage, spec: dict[str, Any]
+) -> None:
+    place(stage, **spec)
+
+    stage.settle(for_s=60)
+    ready = stage.condition(KIND, "s", "Ready")
+    stage.delete(KIND, "s")
+    stage.settle(for_s=600)
+
+    assert ready["status"] == "False"
+    assert len(ready["message"]) < 10_000
+    assert not stage.exists(KIND, "s")
+    assert made(stage) == {}
 
 
 def test_a_server_whose_fault_is_long_is_shown_with_its_beginning(stage: Stage) -> None:
