@@ -90,7 +90,7 @@ def _span(source: random.Random) -> float:
 def _disturbed(name: str, kind: str, *, writes: str = "", seconds: tuple[float, float] = (0.0, 0.0)) -> None:
     """Register a feature that disturbs requests to a service for a while."""
 
-    is_page = kind.isdigit()
+    is_page = kind.isdigit() or kind == "flood"
 
     def values(source: random.Random, _shape: Shape) -> Json:
         return {
@@ -117,6 +117,7 @@ _disturbed("error-503", "503")
 _disturbed("proxy-404", "404")
 _disturbed("proxy-200", "200")
 _disturbed("proxy-403", "403")
+_disturbed("proxy-flood", "flood")
 _disturbed("tls-after", "tls-after", writes="POST")
 _disturbed("create-late", "late", writes="POST", seconds=(0.5, WINDOW_SHARE_S))
 _disturbed("create-again", "again", writes="POST", seconds=(0.1, WINDOW_SHARE_S))
@@ -306,6 +307,11 @@ for _kind in ("user", "project", "region", "host"):
 @feature("tenant-annotation", _drawn("tenant-annotation", lambda source, _: {"copies_owner": source.random() < 0.4}))
 def _tenant(story: Story, wanted: Json) -> None:
     story.place_evil(copies_owner=wanted["copies_owner"])
+
+
+@feature("tenant-texts", _drawn("tenant-texts", lambda source, _: {"number": source.randrange(4)}))
+def _tenant_texts(story: Story, wanted: Json) -> None:
+    story.place_hostile_texts(wanted["number"])
 
 
 @feature("restore-status", _drawn("restore-status", lambda source, _: {"after_s": round(_span(source), 1)}))

@@ -29,12 +29,15 @@ HTML_404: Final = b"<html><head><title>404 Not Found</title></head><body>default
 HTML_403: Final = b"<html><head><title>403 Forbidden</title></head><body>Blocked by the firewall</body></html>"
 HTML_503: Final = b"<html><body><h1>503 Service Unavailable</h1>No server is available.</body></html>"
 HTML_200: Final = b"<html><body><h1>It works!</h1></body></html>"
+HTML_FLOOD: Final = b"<style " * 150_000
+"""A megabyte that is read again and again by whoever looks for the end of each element."""
 _HTML: Final = {"Content-Type": "text/html"}
 _PAGES: Final[Mapping[str, tuple[int, bytes, Mapping[str, str]]]] = {
     "403": (403, HTML_403, _HTML),
     "404": (404, HTML_404, _HTML),
     "503": (503, HTML_503, _HTML),
     "200": (200, HTML_200, _HTML),
+    "flood": (404, HTML_FLOOD, {"Content-Type": "text/html; charset=punycode"}),
     "429": (429, b"", {"Retry-After": "5"}),
 }
 """What a proxy answers in the place of a service."""

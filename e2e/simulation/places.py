@@ -331,6 +331,24 @@ def place_evil(story: Story, *, copies_owner: bool) -> None:
     story.scheduler.after(story.random.uniform(5.0, 60.0), lambda: _delete_if_there(story, "evil"))
 
 
+HOSTILE: Final = ('"password":"' + "\\" * 100, "eyJ-" * 60, "<style " * 36, '\\"token\\":\\"' * 18)
+
+
+def place_hostile_texts(story: Story, number: int) -> None:
+    """Apply an OpenStackServer whose credentials and filters have texts that took forever to search."""
+    server, text = story.home.server, HOSTILE[number]
+    if server.get(OPENSTACK_SERVER, NAMESPACE, "evil"):
+        return
+    filters = {"name": text, "description": text, "tags": [text.replace(",", "")]}
+    made = objects.server("evil", story.own_network["id"], spec={"ports": [{"network": {"filter": filters}}]})
+    if number % 2:
+        made["spec"]["identityRef"] = {**made["spec"]["identityRef"], "cloudName": text}
+    server.create(OPENSTACK_SERVER, made)
+    if lineage := story.truth.of(story.home, Key(OPENSTACK_SERVER, NAMESPACE, "evil")):
+        lineage.is_evil = True
+    story.scheduler.after(story.random.uniform(30.0, 120.0), lambda: _delete_if_there(story, "evil"))
+
+
 def _delete_if_there(story: Story, name: str) -> None:
     if story.home.server.get(OPENSTACK_SERVER, NAMESPACE, name):
         story.home.server.delete(OPENSTACK_SERVER, NAMESPACE, name)

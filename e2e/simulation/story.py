@@ -389,6 +389,10 @@ class Story:
         """Apply an object that claims what is another's."""
         places.place_evil(self, copies_owner=copies_owner)
 
+    def place_hostile_texts(self, number: int) -> None:
+        """Apply an object with texts that are slow to search."""
+        places.place_hostile_texts(self, number)
+
     def claim_by_status(self) -> None:
         """Apply an object whose status, written by hand, records what is another's."""
         places.claim_by_status(self)
