@@ -33,8 +33,8 @@ from urllib3.util.connection import create_connection
 POOL_SIZE: Final = 64
 MIB: Final = 2**20
 CHUNK: Final = 2**16
-ERROR_BYTES: Final = 2**16
-"""What is read of an answer with a status of 400 or more; the rest is dropped."""
+ERROR_BYTES: Final = 2**18
+"""What is read of an answer with a status of 400 or more: Nova repeats user data of 64 KiB that it refuses, escaped."""
 SMALL_BYTES: Final = MIB
 """An answer up to this size needs no share of the memory for large ones."""
 

@@ -22,7 +22,7 @@ import requests
 import urllib3.exceptions
 from keystoneauth1 import exceptions as sdk
 
-from capo import logs
+from capo import logs, redaction
 from capo.openstack import connections
 
 log = logging.getLogger(__name__)
@@ -111,7 +111,7 @@ def note_failure(service: str, error: BaseException) -> None:
 
 
 def _line(text: str) -> str:
-    return ascii(logs.redact(" ".join(text.split()))[:MAX_LOGGED])[1:-1]
+    return ascii(redaction.redact(" ".join(text.split()))[:MAX_LOGGED])[1:-1]
 
 
 def failure(error: BaseException) -> str:

@@ -132,7 +132,7 @@ def test_of_an_error_the_beginning_is_read() -> None:
     with hostile(answer("500 No", b"x" * MIB)) as server, session(Limits()) as http:
         response = http.get(server.url)
 
-    assert (response.status_code, response.content) == (500, b"x" * 65536)
+    assert (response.status_code, response.content) == (500, b"x" * 2**18)
 
 
 def test_a_large_answer_waits_for_the_memory_that_others_have() -> None:
