@@ -12,6 +12,7 @@ from capo.engine.turn import Tools, Turn
 from capo.ledger import Ledger
 from capo.openstack.cloud import Cloud
 from capo.openstack.observed import Observed
+from capo.shares import CloudKey
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +52,8 @@ class IdentifiedSubject:
         """Read the Secret anew at the next pass."""
         self._identities.forget(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
-    def slot(self, obj: Object, tools: Tools) -> str | None:
-        """Return the budget of the object's cloud."""
+    def slot(self, obj: Object, tools: Tools) -> CloudKey | None:
+        """Return the budgets of the object's cloud."""
         return self._identities.slot(obj["spec"].get("identityRef"), obj["metadata"]["namespace"])
 
     def locate(self, obj: Object, tools: Tools) -> None:

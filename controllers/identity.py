@@ -17,10 +17,12 @@ from typing import Any, Final, NamedTuple
 from capo.engine.protocol import Clock
 from capo.errors import IdentityError
 from capo.kube.client import Kube
+from capo.kube.errors import Conflict
 from capo.kube.kinds import NAMESPACE, OPENSTACK_CLUSTER_IDENTITY, SECRET
 from capo.openstack import identity
 from capo.openstack.cloud import Cloud, Clouds
 from capo.openstack.identity import Credentials
+from capo.shares import CloudKey
 
 Ref = Mapping[str, Any]
 _Place = tuple[str, str, str, str, str | None]
@@ -60,13 +62,14 @@ class Identities:
 
         Raises:
             IdentityError: Secret, key, cloud name or permission is missing; the message says which.
+            Conflict: the Secret leads to another cloud than before, whose budget the pass does not use.
         """
         place, source = _place(ref, namespace), self._source(ref, namespace)
         with self._lock:
             known = self._known.get(place)
         if known is None or known.source != source or self._clock.now() - known.read_s > self._max_age_s:
             known = self._renewed(place, known, self._read(ref, source))
-        return self._clouds.get(known.credentials)
+        return self._clouds.get(known.credentials, namespace)
 
     def _renewed(self, place: _Place, old: _Read | None, new: _Read) -> _Read:
         """Take what was read; a cloud of other credentials ends, and those that wait for its observer are woken."""
@@ -74,6 +77,9 @@ class Identities:
             self._known[place] = new
         if old and old.credentials.fingerprint != new.credentials.fingerprint:
             self._clouds.drop(old.credentials.fingerprint)
+        if old and old.credentials.site != new.credentials.site:
+            # Else a tenant could hang passes in another's budget, by a Secret that changes where it leads.
+            raise Conflict("the credentials lead to another cloud than before; reconciled again in its budget")
         return new
 
     def forget(self, ref: Ref, namespace: str) -> None:
@@ -90,11 +96,11 @@ class Identities:
         where = f"OpenStackClusterIdentity {ref['name']}" if is_shared else f"Secret {namespace}/{ref['name']}"
         return f"{where}, cloud {ref['cloudName']!r}"
 
-    def slot(self, ref: Ref | None, namespace: str) -> str | None:
-        """Return the name of the budget of requests that an identityRef uses: its cloud's; None: it was never read."""
+    def slot(self, ref: Ref | None, namespace: str) -> CloudKey | None:
+        """Return the budgets that requests of an identityRef use: its cloud's; None: it was never read."""
         with self._lock:
             known = self._known.get(_place(ref or {}, namespace))
-        return known.credentials.site if known else None
+        return self._clouds.key_of(known.credentials, namespace) if known else None
 
     def locate(self, ref: Ref, namespace: str) -> None:
         """Read what an identityRef says, unless it was read before; no cloud is asked.

@@ -29,7 +29,7 @@ from capo.engine.router import Router, business, cluster_of
 from capo.engine.store import Store
 from capo.engine.sweep import Sweep
 from capo.engine.turn import Tools
-from capo.engine.worker import Controller, Slots, Workers, lane_of
+from capo.engine.worker import Controller, Workers, lane_of
 from capo.kube.client import Kube, Timeouts
 from capo.kube.errors import KubeError
 from capo.kube.events import Events
@@ -199,7 +199,7 @@ class Manager:
         # In a thread: what controllers import takes seconds, and probes want an answer meanwhile.
         controllers = await threads.run(lambda: self.factory(tools, self._wake), name="controllers")
         queues = [(controller, self._queue(controller)) for controller in controllers]
-        workers = Workers(queues, settings.worker_threads, Slots(settings.cloud_concurrency))
+        workers = Workers(queues, settings.worker_threads, settings.cloud_concurrency)
         accepts = business(settings.namespace, settings.watch_filter)
         router = Router(self._store, queues, asyncio.get_running_loop(), accepts=accepts)
         self._workers, self._router = workers, router

@@ -1,8 +1,8 @@
 """Which objects want a pass: each at most once, one pass per object at a time, clusters and clouds in turn.
 
 The queue belongs to the main loop; other threads reach it through ``router.py``. It follows client-go's work queue
-(dirty, processing, delayed), plus lanes: a lane is the budget of a cloud, and a key whose lane is full does not stand
-in the way of others.
+(dirty, processing, delayed), plus lanes: a lane is the budgets that a pass uses, and a key whose budgets are used up
+does not stand in the way of others (``lanes.py``).
 """
 
 from __future__ import annotations
@@ -15,20 +15,26 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from capo.engine.backoff import pause_s
+from capo.engine.lanes import Lacking, Lanes
 from capo.errors import CapoError
 from capo.kube.errors import Conflict
 from capo.kube.kinds import Key
+from capo.shares import Lane, Path, Resource
 
 CONFLICT_S: Final = 0.2
 CONFLICT_CEILING_S: Final = 5.0
 JITTER: Final = 0.2
 
 
+def _nothing_lacks(_path: Path) -> Resource | None:
+    return None
+
+
 class Taken(NamedTuple):
-    """A key to work on, and the lane whose budget it uses."""
+    """A key to work on, and the lane whose budgets it uses."""
 
     key: Key
-    lane: str
+    lane: Lane
 
 
 class _Delayed(NamedTuple):
@@ -41,7 +47,7 @@ class WorkQueue:
     """The keys of one controller.
 
     Args:
-        lane: names the cloud budget that a key's pass uses.
+        lane: names the budgets that a key's pass uses.
         group: names whom a key belongs to (its cluster); groups take turns.
         clock: monotonic seconds.
         on_ready: called when a key may have become ready.
@@ -51,7 +57,7 @@ class WorkQueue:
     def __init__(
         self,
         *,
-        lane: Callable[[Key], str] = lambda _key: "",
+        lane: Callable[[Key], Lane] = lambda _key: Lane(),
         group: Callable[[Key], str] = lambda _key: "",
         clock: Callable[[], float] = time.monotonic,
         on_ready: Callable[[], None] = lambda: None,
@@ -61,7 +67,7 @@ class WorkQueue:
         self._dirty: set[Key] = set()
         self._active: dict[Key, set[str]] = {}
         self._own_versions: dict[Key, set[str]] = {}
-        self._ready: dict[str, dict[str, collections.deque[Key]]] = {}
+        self._ready = Lanes()
         self._delayed: list[_Delayed] = []
         self._due: dict[Key, _Delayed] = {}
         self._failures: collections.Counter[Key] = collections.Counter()
@@ -116,19 +122,21 @@ class WorkQueue:
         if key in self._active:
             self._own_versions.setdefault(key, set()).add(version)
 
-    def take(self, has_room: Callable[[str], bool] = lambda _lane: True) -> Taken | None:
+    def take(self, lacking: Lacking = _nothing_lacks) -> Taken | None:
         """Return the next key whose lane has room; it is active until :meth:`done`. None: there is none now."""
         self._ripen()
-        for lane in list(self._ready):
-            while lane in self._ready and has_room(lane):
-                key = self._pop(lane)
-                if self._lane(key) != lane:
-                    self._push(key)  # whose budget it uses became known, or changed, while it waited
-                    continue
-                self._dirty.discard(key)
-                self._active[key] = set()
-                return Taken(key, lane)
+        while found := self._ready.pop(lacking):
+            if self._lane(found.key) != found.lane:
+                self._push(found.key)  # whose budget it uses became known, or changed, while it waited
+                continue
+            self._dirty.discard(found.key)
+            self._active[found.key] = set()
+            return Taken(found.key, found.lane)
         return None
+
+    def freed(self, lane: Lane) -> None:
+        """Note that a pass ended, of whatever controller, which used the budgets of a lane."""
+        self._ready.freed(lane)
 
     def done(self, key: Key) -> None:
         """The pass of the key is over; changes that came meanwhile get another, but for those that it made itself."""
@@ -145,7 +153,7 @@ class WorkQueue:
 
     def depth(self) -> int:
         """Return how many keys are ready and wait for a pass."""
-        return sum(len(keys) for groups in self._ready.values() for keys in groups.values())
+        return len(self._ready)
 
     def _ripen(self) -> None:
         self._drop_stale()
@@ -158,18 +166,5 @@ class WorkQueue:
             heapq.heappop(self._delayed)
 
     def _push(self, key: Key) -> None:
-        groups = self._ready.setdefault(self._lane(key), {})
-        groups.setdefault(self._group(key), collections.deque()).append(key)
+        self._ready.push(self._lane(key), self._group(key), key)
         self._on_ready()
-
-    def _pop(self, lane: str) -> Key:
-        """Take the first key of the first group; lane and group go to the end of their rows."""
-        groups = self._ready.pop(lane)
-        group = next(iter(groups))
-        keys = groups.pop(group)
-        key = keys.popleft()
-        if keys:
-            groups[group] = keys
-        if groups:
-            self._ready[lane] = groups
-        return key

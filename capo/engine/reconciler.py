@@ -38,6 +38,7 @@ from capo.errors import CapoError, IdentityError, NotAuthorizedError, NotYetObse
 from capo.kube.errors import Denied, Invalid, KubeError
 from capo.kube.kinds import Key
 from capo.ledger import Ledger
+from capo.shares import CloudKey
 
 log = logging.getLogger(__name__)
 S = TypeVar("S", bound=Scope)
@@ -58,10 +59,10 @@ class Reconciler(Generic[S]):
         self._seen = Seen()
         self._auth_failures: dict[Key, int] = {}
 
-    def slot(self, key: Key) -> str | None:
-        """Return the budget that the pass of a key takes before it takes a thread; None: not known yet."""
+    def slot(self, key: Key) -> CloudKey | None:
+        """Return the budgets of the cloud that the pass of a key asks; None: not known yet."""
         obj = self.tools.store.get(*key)
-        return self.subject.slot(obj, self.tools) if obj else ""
+        return self.subject.slot(obj, self.tools) if obj else CloudKey()
 
     def locate(self, key: Key) -> bool:
         """Have the budget of a key known; tell whether it is. A pass tells why it cannot be."""

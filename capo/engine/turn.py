@@ -16,6 +16,7 @@ from capo.kube.events import Events
 from capo.kube.kinds import Key, Kind
 from capo.ledger import Ledger
 from capo.settings import Settings
+from capo.shares import CloudKey
 
 
 @dataclass(frozen=True)
@@ -204,8 +205,8 @@ class Subject(Protocol, Generic[S]):
     def forget_credentials(self, obj: Mapping[str, Any]) -> None:
         """Read the credentials anew at the next pass: the cloud refused them."""
 
-    def slot(self, obj: Mapping[str, Any], tools: Tools) -> str | None:
-        """Return the name of the cloud budget that the object's pass uses; None: not known yet. Quick, asks nobody."""
+    def slot(self, obj: Mapping[str, Any], tools: Tools) -> CloudKey | None:
+        """Return the budgets of the cloud that the object's pass asks; None: not known yet. Quick, asks nobody."""
 
     def locate(self, obj: Mapping[str, Any], tools: Tools) -> None:
         """Have it known which cloud budget the object's pass uses; reads the credentials, asks no cloud.

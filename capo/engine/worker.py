@@ -1,4 +1,4 @@
-"""Runs passes: takes keys from the queues of all controllers, a slot of their cloud, then a thread of one pool.
+"""Runs passes: takes keys from the queues of all controllers, and threads of one pool within the shares of a tenant.
 
 A pass is a plain function in a thread; it cannot be cancelled, so a key stays active until its thread is back.
 """
@@ -10,26 +10,27 @@ import collections
 import concurrent.futures
 import contextlib
 import contextvars
+import functools
 import logging
 import time
 import uuid
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from capo import logs
+from capo import logs, shares
 from capo.engine import metrics
 from capo.engine.queue import Taken, WorkQueue
 from capo.engine.store import Route
 from capo.errors import CapoError, TerminalError
 from capo.kube.errors import Conflict, KubeError
 from capo.kube.kinds import Key, Kind
+from capo.shares import CLOUD, CloudKey, Lane, Path, Resource, Shares
 
 log = logging.getLogger(__name__)
 
+THREADS: Final = 128
 CLOUD_SLOTS: Final = 10
-UNLOCATED: Final = "unlocated"
-"""The budget of passes that only find out which cloud their object is in: they ask none, so none can hang them."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ class Controller(Protocol):
     def routes(self) -> Sequence[Route]:
         """Return which other kinds wake its objects."""
 
-    def slot(self, key: Key) -> str | None:
-        """Return the name of the cloud budget that a pass uses; quick. None: the credentials were not read yet."""
+    def slot(self, key: Key) -> CloudKey | None:
+        """Return the budgets of the cloud that a pass asks; quick. None: the credentials were not read yet."""
 
     def locate(self, key: Key) -> bool:
         """Have the budget of a key known, without a call to a cloud; tell whether it is. Blocks."""
@@ -77,30 +78,30 @@ class Controller(Protocol):
 
 
 class Slots:
-    """How many passes run per cloud, over all controllers, and per cloud and controller."""
+    """How many passes run: shares of all threads, and per cloud and controller."""
 
-    def __init__(self, per_cloud: int = CLOUD_SLOTS) -> None:
-        self._per_cloud = per_cloud
-        self._of_cloud: collections.Counter[str] = collections.Counter()
+    def __init__(self, threads: int = THREADS, per_cloud: int = CLOUD_SLOTS) -> None:
+        self.shares = Shares(threads, per_cloud)
         self._of_controller: collections.Counter[tuple[str, str]] = collections.Counter()
 
-    def has_room(self, controller: Controller, lane: str) -> bool:
-        """Tell whether one more pass of the controller may begin in this cloud."""
-        is_free = not lane or self._of_cloud[lane] < self._per_cloud
-        return is_free and self._of_controller[controller.name, lane] < controller.concurrency
+    def lacking(self, controller: Controller, path: Path) -> Resource | None:
+        """Return the budget that a pass of the controller lacks in the last part of a path; None: it may begin."""
+        if len(path) == CLOUD and self._of_controller[controller.name, path[-1]] >= controller.concurrency:
+            return CLOUD, path[-1]
+        return self.shares.lacking(path)
 
-    def take(self, controller: Controller, lane: str) -> None:
+    def take(self, controller: Controller, lane: Lane) -> None:
         """Count a pass that begins."""
-        self._of_cloud[lane] += 1
-        self._of_controller[controller.name, lane] += 1
+        self.shares.begin(lane)
+        self._of_controller[controller.name, lane.cloud] += 1
 
-    def free(self, controller: Controller, lane: str) -> None:
+    def free(self, controller: Controller, lane: Lane) -> None:
         """Count a pass that ended."""
-        self._of_cloud[lane] -= 1
-        self._of_controller[controller.name, lane] -= 1
-        # Counters keep zeros: without this, every cloud ever seen stays.
-        self._of_cloud += collections.Counter()
-        self._of_controller += collections.Counter()
+        self.shares.end(lane)
+        used = controller.name, lane.cloud
+        self._of_controller[used] -= 1
+        if not self._of_controller[used]:  # counters keep zeros: every cloud ever seen would stay
+            del self._of_controller[used]
 
 
 @dataclass
@@ -110,13 +111,15 @@ class Workers:
     Args:
         queues: one per controller.
         threads: size of the pool, over all controllers and clouds.
+        per_cloud: passes at once in one cloud.
     """
 
     queues: Sequence[tuple[Controller, WorkQueue]]
-    threads: int = 64
-    slots: Slots = field(default_factory=Slots)
+    threads: int = THREADS
+    per_cloud: int = CLOUD_SLOTS
 
     def __post_init__(self) -> None:
+        self.slots = Slots(self.threads, self.per_cloud)
         self._pool = concurrent.futures.ThreadPoolExecutor(self.threads, thread_name_prefix="pass")
         self._wake = asyncio.Event()
         self._running: set[asyncio.Task[None]] = set()
@@ -161,12 +164,16 @@ class Workers:
             for controller, queue in self.queues:
                 if self._is_full():
                     return
-                taken = queue.take(lambda lane, c=controller: self.slots.has_room(c, lane))  # type: ignore[misc]
+                taken = queue.take(functools.partial(self.slots.lacking, controller))
                 if taken:
                     has_begun = True
                     self._begin(controller, queue, taken)
+        self._publish()
+
+    def _publish(self) -> None:
         for controller, queue in self.queues:
             metrics.DEPTH.labels(controller.name).set(queue.depth())
+        shares.publish("passes", self.slots.shares)
 
     def _begin(self, controller: Controller, queue: WorkQueue, taken: Taken) -> None:
         self.slots.take(controller, taken.lane)
@@ -192,6 +199,8 @@ class Workers:
             metrics.ACTIVE.labels(controller.name).dec()
             self.slots.free(controller, taken.lane)
             queue.done(taken.key)
+            for _, each in self.queues:  # budgets are those of all controllers
+                each.freed(taken.lane)
 
 
 def _settle(queue: WorkQueue, key: Key, result: Result) -> None:
@@ -207,15 +216,23 @@ def _settle(queue: WorkQueue, key: Key, result: Result) -> None:
         queue.add_after(key, result.requeue_after_s)
 
 
-def lane_of(controller: Controller, key: Key) -> str:
+def lane_of(controller: Controller, key: Key) -> Lane:
     """Return the lane in which a key waits for its pass."""
-    slot = controller.slot(key)
-    return UNLOCATED if slot is None else slot
+    cloud = controller.slot(key)
+    if cloud is None:
+        return _unlocated(key.namespace)
+    # What asks no cloud has a lane of its namespace: the concurrency of its controller counts there.
+    return Lane(key.namespace, cloud.address, cloud.name if cloud.name else f"none/{key.namespace}")
+
+
+def _unlocated(namespace: str) -> Lane:
+    """Return the lane of passes that only find out which cloud their object is in: they ask none."""
+    return Lane(namespace, f"unlocated/{namespace}", f"unlocated/{namespace}")
 
 
 def _run(controller: Controller, taken: Taken) -> Result:
     """Run a pass; one whose cloud is not known yet finds it out and begins again in that cloud's budget."""
-    if taken.lane == UNLOCATED and controller.locate(taken.key):
+    if taken.lane == _unlocated(taken.key.namespace) and controller.locate(taken.key):
         return Result(requeue_after_s=0.0)
     return controller.reconcile(taken.key)
 

@@ -29,15 +29,17 @@ from capo.errors import (
 )
 from capo.ledger import Location
 from capo.openstack import answers, faults, foreign
+from capo.openstack.addresses import Addresses
 from capo.openstack.ages import Ages
 from capo.openstack.connections import Limits
 from capo.openstack.identity import UNREADABLE, Credentials
 from capo.openstack.kinds import KINDS
 from capo.openstack.lookups import Lookups
 from capo.openstack.observer import Observer
-from capo.openstack.observer_pool import ObserverPool
+from capo.openstack.observer_pool import ObserverPool, Site
 from capo.openstack.refusals import Refusals
 from capo.openstack.transport import HttpSessions
+from capo.shares import CloudKey
 from capo.version import VERSION
 
 log = logging.getLogger(__name__)
@@ -439,13 +441,22 @@ class Clouds:
 
     def __post_init__(self) -> None:
         self._http = HttpSessions(self.limits, self.ca_certs, uses_proxies=self.uses_proxies)
-        self._pool = ObserverPool(self.clock.now)
+        self._addresses = Addresses(self.clock.now)
+        self._pool = ObserverPool(self.clock.now, self._addresses)
         self._lock = threading.Lock()
         self._clouds: OrderedDict[str, Cloud] = OrderedDict()
         self._taken_s: dict[str, float] = {}
 
-    def get(self, credentials: Credentials) -> Cloud:
-        """Return the cloud of these credentials; the same object as long as it is known."""
+    def key_of(self, credentials: Credentials, namespace: str) -> CloudKey:
+        """Return the budgets of a cloud, for an object of a namespace; never blocks."""
+        return CloudKey(credentials.site, self._addresses.of(credentials.host, namespace))
+
+    def get(self, credentials: Credentials, namespace: str = "") -> Cloud:
+        """Return the cloud of these credentials; the same object as long as it is known.
+
+        Args:
+            namespace: that of the object it is for, whose share of the threads its lists may use.
+        """
         with self._lock:
             cloud = self._clouds.get(credentials.fingerprint)
             if cloud is None:
@@ -456,6 +467,7 @@ class Clouds:
             evicted = self._evicted(keep=cloud)
         for old in evicted:
             old.close()
+        self._pool.serve(cloud.observer, namespace)
         return cloud
 
     def drop(self, fingerprint: str) -> None:
@@ -480,7 +492,7 @@ class Clouds:
     def _made(self, credentials: Credentials) -> Cloud:
         http = self._http.of(credentials)
         cloud = Cloud(credentials, http, clock=self.clock, wake=self.wake, fence=self.fence)
-        self._pool.add(cloud.observer, credentials.site)
+        self._pool.add(cloud.observer, Site(credentials.site, credentials.host))
         return cloud
 
     def _evicted(self, keep: Cloud) -> list[Cloud]:

@@ -25,6 +25,7 @@ from keystoneauth1.identity.base import BaseIdentityPlugin
 from keystoneauth1.session import Session
 
 from capo.errors import IdentityError
+from capo.openstack import addresses
 
 _PROJECT: Final = ("project_id", "project_name", "project_domain_id", "project_domain_name")
 _USER: Final = ("user_id", "username", "user_domain_id", "user_domain_name")
@@ -94,10 +95,15 @@ class Credentials:
         """The region whose end points are used; None takes the first in the catalogue."""
         return self.region or self.entry["region_name"]
 
-    @property
+    @cached_property
     def site(self) -> str:
-        """Where the cloud is: credentials of one site share its budget, whoever's they are."""
-        return f"{urlsplit(self.entry['auth']['auth_url']).netloc.lower()}/{self.region_name or ''}"
+        """The name of the cloud: credentials of one site share its budget, whoever's they are."""
+        return addresses.site_of(self.entry["auth"]["auth_url"], self.region_name)
+
+    @cached_property
+    def host(self) -> str:
+        """Host of the Identity service in one spelling."""
+        return addresses.host_of(self.entry["auth"]["auth_url"])
 
     @property
     def auth_host(self) -> str:
@@ -280,8 +286,9 @@ def _auth(entry: Mapping[str, Any], where: str) -> dict[str, str]:
         raise IdentityError(f"{where} has no mapping `auth`")
     auth = {_OLD_NAMES.get(name, name): _text(given, name, f"{where}: auth") for name in given}
     auth_url = auth.get("auth_url", "").rstrip("/")
-    if not auth_url.startswith(("https://", "http://")) or not _has_host(auth_url):
+    if not auth_url.startswith(("https://", "http://")):
         raise IdentityError(f"{where}: auth.auth_url is missing or no http(s) URL")
+    _check_host(auth_url, where)
     kind = _auth_type(entry, where)
     wanted = {name: auth[name] for name in _FIELDS[kind] if auth.get(name)}
     _default_domains(wanted, auth, kind)
@@ -289,12 +296,14 @@ def _auth(entry: Mapping[str, Any], where: str) -> dict[str, str]:
     return {"auth_url": auth_url, **wanted}
 
 
-def _has_host(url: str) -> bool:
+def _check_host(auth_url: str, where: str) -> None:
     try:
-        parts = urlsplit(url)
-        return bool(parts.hostname) and parts.port != 0
-    except ValueError:  # brackets that are no IPv6 address, a port that is no number
-        return False
+        url = urlsplit(auth_url)
+        is_good = bool(url.hostname) and (url.port is None or url.port > 0)
+    except ValueError:
+        is_good = False
+    if not is_good:
+        raise IdentityError(f"{where}: auth.auth_url has no host, or one that cannot be read")
 
 
 def _default_domains(wanted: dict[str, str], auth: Mapping[str, str], kind: str) -> None:

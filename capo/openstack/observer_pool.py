@@ -4,45 +4,84 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import Counter
+from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Final
 
+from capo import shares
+from capo.openstack.addresses import Addresses
 from capo.openstack.observer import Observer
+from capo.shares import Lane, Shares
 
 MAX_PER_SITE: Final = 8
 """Lists at once in one cloud, over all its projects: one that hangs leaves threads to the others."""
-MAX_THREADS: Final = 32
+MAX_THREADS: Final = 64
 LONGEST_WAIT_S: Final = 3600.0
+MAX_NAMESPACES: Final = 16
+
+
+@dataclass(frozen=True)
+class Site:
+    """The cloud that an observer lists.
+
+    Args:
+        name: the budget of the cloud.
+        host: of its Identity service, in one spelling.
+    """
+
+    name: str = ""
+    host: str = ""
+
+
+@dataclass
+class _Served:
+    """An observer's cloud, and the namespaces whose objects used it last: many may have the same credentials."""
+
+    site: Site
+    namespaces: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
 
 class ObserverPool:
     """Runs the lists of all observers: one thread that waits, a few that list."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
+    def __init__(self, now: Callable[[], float], addresses: Addresses | None = None) -> None:
         self._now = now
+        self._addresses = addresses or Addresses(now)
         self._condition = threading.Condition()
-        self._sites: dict[Observer, str] = {}
-        self._running: Counter[str] = Counter()
+        self._observers: dict[Observer, _Served] = {}
+        self._shares = Shares(MAX_THREADS, MAX_PER_SITE)
         self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="list")
         self._is_stopping = False
         self._has_news = False
         self._waiter: threading.Thread | None = None
 
-    def add(self, observer: Observer, site: str = "") -> None:
-        """Run an observer's lists from now on, until it is closed.
-
-        Args:
-            site: the cloud that is listed; no more than :data:`MAX_PER_SITE` lists run in one at once.
-        """
+    def add(self, observer: Observer, site: Site = Site()) -> None:  # noqa: B008 - it is frozen
+        """Run an observer's lists from now on, until it is closed."""
         observer.due_changed = self._notice
         with self._condition:
-            self._sites[observer] = site
+            self._observers[observer] = _Served(site)
             if self._waiter is None and not self._is_stopping:
                 self._waiter = threading.Thread(target=self._run, name="observer", daemon=True)
                 self._waiter.start()
         self._notice()
+
+    def serve(self, observer: Observer, namespace: str) -> None:
+        """Note that an object of a namespace uses an observer: its lists may use the namespace's share.
+
+        A list begins if one of them has room. So nobody can hold up the lists of others by using their credentials.
+        """
+        with self._condition:
+            if (served := self._observers.get(observer)) is None:
+                return
+            is_new = namespace not in served.namespaces
+            served.namespaces[namespace] = None
+            served.namespaces.move_to_end(namespace)
+            if len(served.namespaces) > MAX_NAMESPACES:
+                served.namespaces.popitem(last=False)
+        if is_new:
+            self._notice()
 
     def stop(self) -> None:
         """Begin no more lists; return when the waiting thread has ended."""
@@ -64,36 +103,54 @@ class ObserverPool:
             with self._condition:
                 if self._is_stopping:
                     return
-                self._sites = {observer: site for observer, site in self._sites.items() if not observer.is_closed}
-                sites = dict(self._sites)
+                self._observers = {each: served for each, served in self._observers.items() if not each.is_closed}
+                observers = list(self._observers)
                 self._has_news = False
-            for observer, site in sites.items():
-                self._begin(observer, site)
-            waiting = [observer.next_due_s() for observer, site in sites.items() if self._room(site)]
-            due_s = min(waiting, default=float("inf"))
+            due_s = min((self._begin(observer) for observer in observers), default=float("inf"))
             with self._condition:
                 if not self._has_news and not self._is_stopping:
                     self._condition.wait(min(LONGEST_WAIT_S, max(0.0, due_s - self._now())))
 
-    def _begin(self, observer: Observer, site: str) -> None:
-        """Begin what is due, as far as there is room; whoever had his turn goes to the end of the row."""
-        for kind in observer.due(self._room(site)):
-            with self._condition:
-                self._running[site] += 1
-                if observer in self._sites:
-                    self._sites[observer] = self._sites.pop(observer)
-            with contextlib.suppress(RuntimeError):  # the pool was shut down meanwhile
-                self._threads.submit(self._list, observer, site, kind)
+    def _begin(self, observer: Observer) -> float:
+        """Begin what is due, as far as there is room; return when something is due next.
 
-    def _room(self, site: str) -> int:
+        Whoever had his turn goes to the end of the row. What found no room is tried again when a thread is free.
+        """
+        while (due_s := observer.next_due_s()) <= self._now():
+            if (lane := self._lane(observer)) is None:
+                return float("inf")
+            for kind in observer.due(1):
+                self._submit(observer, lane, kind)
+        return due_s
+
+    def _submit(self, observer: Observer, lane: Lane, kind: str) -> None:
         with self._condition:
-            return MAX_PER_SITE - self._running[site]
+            self._shares.begin(lane)
+            shares.publish("lists", self._shares)
+            if observer in self._observers:
+                self._observers[observer] = self._observers.pop(observer)
+        with contextlib.suppress(RuntimeError):  # the pool was shut down meanwhile
+            self._threads.submit(self._list, observer, lane, kind)
 
-    def _list(self, observer: Observer, site: str, kind: str) -> None:
+    def _lane(self, observer: Observer) -> Lane | None:
+        """Return the lane of a namespace that an observer serves and that has room, None when none has."""
+        with self._condition:
+            if (served := self._observers.get(observer)) is None:
+                return None
+            site, namespaces = served.site, list(served.namespaces) or [""]
+        for namespace in reversed(namespaces):
+            address = self._addresses.of(site.host, namespace) if site.host else ""
+            lane = Lane(namespace, address, site.name)
+            with self._condition:
+                if not self._shares.lacks(lane):
+                    return lane
+        return None
+
+    def _list(self, observer: Observer, lane: Lane, kind: str) -> None:
         try:
             observer.run(kind)
         finally:
             with self._condition:
-                self._running[site] -= 1
-                self._running += Counter()  # else every site ever seen stays
+                self._shares.end(lane)
+                shares.publish("lists", self._shares)
             self._notice()

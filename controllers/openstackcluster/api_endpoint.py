@@ -104,7 +104,7 @@ def _of_name(scope: ClusterScope, wish: Wish, *, name: str, vip: str) -> Outcome
     known = scope.known_load_balancer
     if known and known.ip == known.internal_ip == vip:
         return _at(scope, vip)  # it did before: DNS need not be up for a cluster that lives
-    found = dns.addresses(scope.resolver, name, now_s=scope.turn.tools.clock.now())
+    found = dns.addresses(scope.resolver, name, namespace=scope.namespace, now_s=scope.turn.tools.clock.now())
     if isinstance(found, Wait):
         return found
     return _at(scope, vip) if vip in found else _of_floating_ip(scope, replace(wish, candidates=found))

@@ -154,7 +154,7 @@ def _vip_address(scope: ClusterScope, cidr: str | None) -> str | Wait | None:
     name = endpoint.name_of_vip(spec)
     if address is not None or name is None:
         return address
-    found = dns.addresses(scope.resolver, name, now_s=scope.turn.tools.clock.now())
+    found = dns.addresses(scope.resolver, name, namespace=scope.namespace, now_s=scope.turn.tools.clock.now())
     return found if isinstance(found, Wait) else endpoint.address_in(found, cidr)
 
 

@@ -19,6 +19,7 @@ from capo.engine.turn import Tools
 from capo.engine.worker import Result
 from capo.kube.errors import Conflict, Gone
 from capo.kube.kinds import IP_ADDRESS, OPENSTACK_FLOATING_IP_POOL, Key, Kind
+from capo.shares import CloudKey
 
 log = logging.getLogger(__name__)
 
@@ -122,9 +123,9 @@ class OrphanController:
     concurrency: int = 1
     routes: Sequence[Route] = ()
 
-    def slot(self, key: Key) -> str:
+    def slot(self, key: Key) -> CloudKey:
         """Return no budget: the cloud is not asked."""
-        return ""
+        return CloudKey()
 
     def locate(self, key: Key) -> bool:
         """Return True: the cloud is not asked."""

@@ -17,6 +17,7 @@ from capo.engine.turn import Gate, Release, Report, Scope, Stop, Tools, Turn
 from capo.errors import UnsupportedFieldError
 from capo.kube.kinds import IP_ADDRESS, OPENSTACK_FLOATING_IP_POOL
 from capo.ledger import Ledger
+from capo.shares import CloudKey
 
 Object = Mapping[str, Any]
 
@@ -81,9 +82,9 @@ class FloatingIPPoolSubject:
     def forget_credentials(self, obj: Object) -> None:
         """Nothing: none are kept."""
 
-    def slot(self, obj: Object, tools: Tools) -> str | None:
+    def slot(self, obj: Object, tools: Tools) -> CloudKey | None:
         """Return no budget: the cloud is not asked."""
-        return ""
+        return CloudKey()
 
     def locate(self, obj: Object, tools: Tools) -> None:
         """Nothing: the cloud is not asked."""

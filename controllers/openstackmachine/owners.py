@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from capo.contract import references
+from capo.contract import machines, references
 from capo.engine.store import Store
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER
 
@@ -26,6 +26,10 @@ class Owners:
     machine: Object | None
     cluster: Object | None
     infra: Object | None
+
+    def is_control_plane(self, obj: Object) -> bool:
+        """Return whether a machine serves the Kubernetes API (IM-16): its Machine or itself carries the label."""
+        return any(machines.is_control_plane(each) for each in (self.machine, obj) if each)
 
 
 def find(obj: Object, store: Store) -> Owners:

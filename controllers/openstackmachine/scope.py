@@ -14,7 +14,7 @@ from typing import Any
 
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachine
-from capo.contract import machines, references
+from capo.contract import references
 from capo.controllers import location
 from capo.controllers.openstackmachine.owners import Owners
 from capo.controllers.openstackmachine.pools import Patience
@@ -67,8 +67,7 @@ class MachineScope:
     @property
     def is_control_plane(self) -> bool:
         """Tell whether the machine serves the Kubernetes API (IM-16)."""
-        candidates = (self.owners.machine, self.turn.obj)
-        return any(machines.is_control_plane(obj) for obj in candidates if obj)
+        return self.owners.is_control_plane(self.turn.obj)
 
     @property
     def identity_ref(self) -> OpenStackIdentityReference | None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from capo.api.v1beta2 import OpenStackIdentityReference
-from capo.contract import machines
 from capo.controllers import pausing
 from capo.controllers.identified import observed_of
 from capo.controllers.identity import Identities
 from capo.controllers.openstackmachine import ingress, owners, status
+from capo.controllers.openstackmachine.owners import Owners
 from capo.controllers.openstackmachine.routes import ROUTES
 from capo.controllers.openstackmachine.scope import MachineScope, Memory
 from capo.controllers.openstackmachine.steps import INGRESS, INSTANCE, PLAN
@@ -20,6 +20,7 @@ from capo.engine.turn import Gate, Proceed, Report, Tools, Turn
 from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.ledger import Ledger
 from capo.openstack.cloud import Cloud
+from capo.shares import CloudKey
 
 Object = Mapping[str, Any]
 
@@ -88,7 +89,7 @@ class MachineSubject:
 
     def credentials(self, obj: Object, tools: Tools) -> str:
         """Return where the machine's credentials are: its own, else those of its cluster."""
-        ref = _identity_ref(obj, tools)
+        ref = _identity_ref(obj, owners.find(obj, tools.store))
         return self._identities.describe(ref, obj["metadata"]["namespace"]) if ref else "no identityRef"
 
     def forget_credentials(self, obj: Object) -> None:
@@ -99,22 +100,23 @@ class MachineSubject:
         if ref := obj["spec"].get("identityRef"):
             self._identities.forget(ref, obj["metadata"]["namespace"])
 
-    def slot(self, obj: Object, tools: Tools) -> str | None:
-        """Return the budget of the machine's cloud; workers' passes ask none, nor do those without credentials."""
-        if not machines.is_control_plane(obj):
-            return ""
-        ref = _identity_ref(obj, tools)
-        return self._identities.slot(ref, obj["metadata"]["namespace"]) if ref else ""
+    def slot(self, obj: Object, tools: Tools) -> CloudKey | None:
+        """Return the budgets of the machine's cloud; workers' passes ask none, nor do those without credentials."""
+        known = owners.find(obj, tools.store)
+        if not known.is_control_plane(obj):
+            return CloudKey()
+        ref = _identity_ref(obj, known)
+        return self._identities.slot(ref, obj["metadata"]["namespace"]) if ref else CloudKey()
 
     def locate(self, obj: Object, tools: Tools) -> None:
         """Read the credentials of a machine of the control plane."""
-        if ref := _identity_ref(obj, tools):
+        if ref := _identity_ref(obj, owners.find(obj, tools.store)):
             self._identities.locate(ref, obj["metadata"]["namespace"])
 
 
-def _identity_ref(obj: Object, tools: Tools) -> Mapping[str, Any] | None:
+def _identity_ref(obj: Object, known: Owners) -> Mapping[str, Any] | None:
     """Return the machine's own identityRef, else that of its cluster."""
-    infra = owners.find(obj, tools.store).infra or {"spec": {}}
+    infra = known.infra or {"spec": {}}
     ref: Mapping[str, Any] | None = obj["spec"].get("identityRef") or infra["spec"].get("identityRef")
     return ref
 

@@ -17,11 +17,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo.controllers.identity import Identities
+from capo.engine.queue import CONFLICT_S
 from capo.engine.reconciler import Reconciler
 from capo.engine.store import Store
 from capo.engine.tests.fake_kube import FakeClock, FakeKube
 from capo.engine.turn import Tools
 from capo.engine.worker import Result
+from capo.kube.errors import Conflict
 from capo.kube.kinds import SECRET, Key, Kind
 from capo.openstack.cloud import Cloud, Clouds
 from capo.openstack.identity import Credentials
@@ -209,7 +211,10 @@ class Stage:
         key = min(due, key=lambda key: (due[key], key.kind.kind, key.name))
         del self._due[key]
         controller = next(c for c in self.controllers if c.kind == key.kind)
-        result: Result = controller.reconcile(key)
+        try:
+            result: Result = controller.reconcile(key)
+        except Conflict:
+            result = Result(requeue_after_s=CONFLICT_S)
         if result.error:
             raise result.error
         if result.requeue_after_s is not None:

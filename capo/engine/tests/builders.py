@@ -11,6 +11,7 @@ from typing import Any
 from capo.engine.store import Route
 from capo.engine.worker import Result
 from capo.kube.kinds import OPENSTACK_SERVER, Key, Kind
+from capo.shares import CloudKey
 
 Object = dict[str, Any]
 _uids = itertools.count(1)
@@ -45,10 +46,12 @@ class FakeController:
         self._reconcile = reconcile
         self.slots: dict[str, str | None] = {}
         self.readable: dict[str, str] = {}
+        self.addresses: dict[str, str] = {}
         self.passes: list[Key] = []
 
-    def slot(self, key: Key) -> str | None:
-        return self.slots.get(key.name, "cloud")
+    def slot(self, key: Key) -> CloudKey | None:
+        name = self.slots.get(key.name, "cloud")
+        return None if name is None else CloudKey(name, self.addresses.get(name, f"address of {name}"))
 
     def locate(self, key: Key) -> bool:
         self.slots[key.name] = self.readable.get(key.name)

@@ -9,6 +9,15 @@ from capo.engine.tests.builders import FakeClock, key
 from capo.errors import CloudUnavailableError, ImageNotFoundError, RateLimitedError
 from capo.kube.errors import Conflict, KubeError
 from capo.kube.kinds import Key
+from capo.shares import CLOUD, Lane, Path, Resource
+
+
+FINE, HUNG, UNLOCATED = (Lane("default", name, name) for name in ("fine", "hung", "unlocated"))
+
+
+def hangs(path: Path) -> Resource | None:
+    """Say that there is no room in one cloud."""
+    return (CLOUD, "hung") if path == HUNG else None
 
 
 @pytest.fixture
@@ -183,33 +192,34 @@ def test_clusters_take_turns(clock: FakeClock) -> None:
 
 
 def test_a_cloud_without_room_does_not_stand_in_the_way(clock: FakeClock) -> None:
-    def cloud_of(of: Key) -> str:
-        return "hung" if of.name.startswith("h") else "fine"
+    def cloud_of(of: Key) -> Lane:
+        return HUNG if of.name.startswith("h") else FINE
 
     queue = WorkQueue(clock=clock, lane=cloud_of)
     for name in ("h1", "h2", "f1"):
         queue.add(key(name))
 
-    found = queue.take(lambda lane: lane != "hung")
+    found = queue.take(hangs)
 
     assert found is not None
-    assert (found.key.name, found.lane) == ("f1", "fine")
-    assert queue.take(lambda lane: lane != "hung") is None
+    assert (found.key.name, found.lane) == ("f1", FINE)
+    assert queue.take(hangs) is None
     assert queue.depth() == 2
 
 
 def test_a_key_whose_cloud_became_known_while_it_waited_waits_for_room_there(clock: FakeClock) -> None:
-    lanes = {"a": "unlocated", "b": "unlocated"}
+    lanes = {"a": UNLOCATED, "b": UNLOCATED}
     queue = WorkQueue(clock=clock, lane=lambda of: lanes[of.name])
     queue.add(key("a"))
     queue.add(key("b"))
-    lanes["a"] = "hung"
+    lanes["a"] = HUNG
 
-    found = queue.take(lambda lane: lane != "hung")
+    found = queue.take(hangs)
 
     assert found is not None
-    assert (found.key.name, found.lane) == ("b", "unlocated")
-    assert queue.take(lambda lane: lane != "hung") is None
+    assert (found.key.name, found.lane) == ("b", UNLOCATED)
+    assert queue.take(hangs) is None
+    queue.freed(HUNG)
     moved = queue.take()
     assert moved is not None
-    assert (moved.key.name, moved.lane) == ("a", "hung")
+    assert (moved.key.name, moved.lane) == ("a", HUNG)

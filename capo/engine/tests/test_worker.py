@@ -12,7 +12,7 @@ import pytest
 from capo.engine import metrics
 from capo.engine.queue import WorkQueue
 from capo.engine.tests.builders import FakeClock, FakeController, key
-from capo.engine.worker import Result, Slots, Workers, lane_of
+from capo.engine.worker import Result, Workers, lane_of
 from capo.errors import CloudUnavailableError, InvalidSpecError
 from capo.kube.errors import Conflict, KubeError
 from capo.kube.kinds import Key
@@ -181,7 +181,7 @@ def test_objects_whose_cloud_is_not_known_yet_find_it_out_before_they_can_hang_i
         gate.opened.set()
         await settled(lambda: len(controller.passes) == 31)
 
-    run(lambda: Workers([(controller, queue)], threads=12), scenario)
+    run(lambda: Workers([(controller, queue)], threads=24), scenario)
     assert gate.most == 10
 
 
@@ -211,11 +211,11 @@ def test_a_cloud_takes_so_many_passes_over_all_controllers() -> None:
         gate.opened.set()
         await settled(lambda: len(one.passes) + len(other.passes) == 10)
 
-    run(lambda: Workers(queues, slots=Slots(per_cloud=4)), scenario)
+    run(lambda: Workers(queues, per_cloud=4), scenario)
     assert gate.most == 4
 
 
-def test_a_controller_keeps_to_its_concurrency_and_all_to_the_pool() -> None:
+def test_a_controller_keeps_to_its_concurrency_and_all_of_a_namespace_to_half_of_the_pool() -> None:
     gate = Gate()
     small, big = FakeController(gate.pass_through, name="s", concurrency=1), FakeController(gate.pass_through, name="b")
     queues = [(small, queue_of(small)), (big, queue_of(big))]
@@ -229,7 +229,7 @@ def test_a_controller_keeps_to_its_concurrency_and_all_to_the_pool() -> None:
         gate.opened.set()
         await settled(lambda: len(small.passes) + len(big.passes) == 10)
 
-    run(lambda: Workers(queues, threads=3), scenario)
+    run(lambda: Workers(queues, threads=6), scenario)
     assert gate.most == 3
 
 

@@ -16,6 +16,7 @@ from capo.errors import AmbiguousAnswerError
 from capo.kube.kinds import OPENSTACK_SERVER, Key
 from capo.ledger import Ledger
 from capo.names import Stamp
+from capo.shares import CloudKey
 
 KIND = OPENSTACK_SERVER
 KEY = Key(KIND, "default", "a")
@@ -114,8 +115,8 @@ class ToySubject:
     def forget_credentials(self, obj: Mapping[str, Any]) -> None:
         self.forgotten += 1
 
-    def slot(self, obj: Mapping[str, Any], tools: Tools) -> str | None:
-        return "toy"
+    def slot(self, obj: Mapping[str, Any], tools: Tools) -> CloudKey | None:
+        return CloudKey("toy", "192.0.2.1")
 
     def locate(self, obj: Mapping[str, Any], tools: Tools) -> None:
         """It is known."""

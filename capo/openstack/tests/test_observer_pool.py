@@ -4,41 +4,113 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
+
+import pytest
 
 from capo.engine.tests.builders import eventually
 from capo.errors import CloudUnavailableError
 from capo.openstack.observer import Observer
-from capo.openstack.observer_pool import MAX_PER_SITE, ObserverPool
+from capo.openstack.observer_pool import MAX_PER_SITE, MAX_THREADS, ObserverPool, Site
 from capo.openstack.tests.builders import FakeClock, FakeCloud
 
 
-def test_a_cloud_that_hangs_leaves_threads_to_the_lists_of_others() -> None:
-    hangs, done = threading.Event(), threading.Event()
-    pool, busy = ObserverPool(time.time), list[object]()
+class Hanging:
+    """Clouds whose lists hang until the test ends."""
 
-    class Hung(FakeCloud):
-        def listing(self, *_: Any, **__: Any) -> Any:
-            busy.append(self)
-            hangs.wait(120)
-            raise CloudUnavailableError("no answer")
+    def __init__(self) -> None:
+        self.pool, self.busy, self.ended = ObserverPool(time.time), list[object](), threading.Event()
+        self.observers: list[Observer] = []
 
-    hung = [Observer(Hung(FakeClock()), time.time, lambda _key: None) for _ in range(20)]
-    for observer in hung:
-        pool.add(observer, "hung/RegionOne")
+    def add(self, site: Site, *namespaces: str) -> None:
+        """Have an observer of a cloud that hangs, with lists that are due."""
+        hangs = self
+
+        class Hung(FakeCloud):
+            def listing(self, *_: Any, **__: Any) -> Any:
+                hangs.busy.append(self)
+                hangs.ended.wait(120)
+                raise CloudUnavailableError("no answer")
+
+        observer = Observer(Hung(FakeClock()), time.time, lambda _key: None)
+        self._add(observer, site, namespaces)
         for kind in ("port", "server", "volume"):
             observer.demand(kind, "a")
-    fine = Observer(FakeCloud(FakeClock()), time.time, lambda _key: done.set())
-    pool.add(fine, "fine/RegionOne")
-    eventually(lambda: len(busy) == MAX_PER_SITE)
-    fine.demand("port", "a")
 
-    is_done = done.wait(60)
-    hangs.set()
-    for observer in (*hung, fine):
-        observer.close()
-    pool.stop()
-    assert is_done
+    def serves(self, site: Site, *namespaces: str) -> bool:
+        """Tell whether a list of a cloud that answers is made."""
+        done = threading.Event()
+        observer = Observer(FakeCloud(FakeClock()), time.time, lambda _key: done.set())
+        self._add(observer, site, namespaces)
+        observer.demand("port", "a")
+        return done.wait(60)
+
+    def _add(self, observer: Observer, site: Site, namespaces: tuple[str, ...]) -> None:
+        self.observers.append(observer)
+        self.pool.add(observer, site)
+        for namespace in namespaces:
+            self.pool.serve(observer, namespace)
+
+    def end(self) -> None:
+        self.ended.set()
+        for observer in self.observers:
+            observer.close()
+        self.pool.stop()
+
+
+@pytest.fixture
+def hanging() -> Iterator[Hanging]:
+    made = Hanging()
+    yield made
+    made.end()
+
+
+FINE = Site("fine:443/RegionOne", "192.0.2.2")
+
+
+def test_a_cloud_that_hangs_leaves_threads_to_the_lists_of_others(hanging: Hanging) -> None:
+    for _ in range(20):
+        hanging.add(Site("hung:443/RegionOne", "192.0.2.1"))
+    eventually(lambda: len(hanging.busy) == MAX_PER_SITE)
+
+    assert hanging.serves(FINE)
+    assert len(hanging.busy) == MAX_PER_SITE
+
+
+@pytest.mark.parametrize(
+    ("site", "most"),
+    [
+        pytest.param(lambda n: Site(f"evil:443/r{n}", "192.0.2.66"), 2 * MAX_PER_SITE, id="regions"),
+        pytest.param(lambda n: Site(f"h{n}:443/", f"10.0.0.{n}"), MAX_THREADS // 2 + MAX_THREADS // 16, id="hosts"),
+    ],
+)
+def test_clouds_that_a_tenant_invents_leave_threads_to_the_lists_of_others(
+    hanging: Hanging, site: Callable[[int], Site], most: int
+) -> None:
+    for number in range(70):
+        hanging.add(site(number), "evil")
+    eventually(lambda: len(hanging.busy) == most)
+
+    assert hanging.serves(FINE, "good")
+    assert len(hanging.busy) == most
+
+
+def test_two_namespaces_of_a_tenant_leave_threads_to_the_lists_of_others(hanging: Hanging) -> None:
+    for number in range(140):
+        hanging.add(Site(f"h{number}:443/", f"10.0.0.{number}"), f"evil-{number % 2}")
+    eventually(lambda: len(hanging.busy) > MAX_THREADS * 3 // 4 - 1)
+
+    assert hanging.serves(FINE, "good")
+    assert len(hanging.busy) < MAX_THREADS
+
+
+def test_credentials_that_a_tenant_shares_with_others_are_listed_for_the_others(hanging: Hanging) -> None:
+    for number in range(70):
+        hanging.add(Site(f"h{number}:443/", f"10.0.0.{number}"), "evil")
+    eventually(lambda: len(hanging.busy) == MAX_THREADS // 2 + MAX_THREADS // 16)
+
+    assert hanging.serves(FINE, "good", "evil")
 
 
 def test_a_list_that_found_no_room_begins_when_there_is_some() -> None:
@@ -47,7 +119,7 @@ def test_a_list_that_found_no_room_begins_when_there_is_some() -> None:
     clouds = [FakeCloud(FakeClock()) for _ in range(2 * MAX_PER_SITE)]
     observers = [Observer(cloud, time.time, woken.add) for cloud in clouds]
     for number, observer in enumerate(observers):
-        pool.add(observer, "one/RegionOne")
+        pool.add(observer, Site("one:443/RegionOne", "192.0.2.1"))
         observer.demand("port", str(number))
 
     eventually(lambda: len(woken) == len(observers))

@@ -13,6 +13,7 @@ from capo.engine.tests.fake_kube import FakeClock, FakeKube
 from capo.engine.turn import Tools
 from capo.engine.worker import Result
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key, Kind
+from capo.shares import CloudKey
 
 NAMESPACE = "default"
 LABELS = {names.CLUSTER_NAME_LABEL: "demo"}
@@ -39,8 +40,8 @@ class NoCloud:
         """Nothing is kept."""
 
     @staticmethod
-    def slot(ref: Mapping[str, Any] | None, namespace: str) -> str:
-        return "slot"
+    def slot(ref: Mapping[str, Any] | None, namespace: str) -> CloudKey:
+        return CloudKey("slot", "192.0.2.1")
 
 
 class Events:

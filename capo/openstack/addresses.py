@@ -1,0 +1,166 @@
+"""Which budgets a cloud's ``auth_url`` belongs to: the host as it is written, and where it resolves to.
+
+Nothing here blocks: an address is asked for in a thread (``lookup_threads.py``), and until it is known all such hosts
+of a namespace share one budget. An answer is used for budgets alone, never to connect: a name server may answer the
+next question otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import ipaddress
+import socket
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+from capo import shares
+from capo.openstack import lookup_threads
+from capo.openstack.lookup_threads import LookupThreads
+
+KEPT_S: Final = 300.0
+AGAIN_S: Final = 60.0
+"""How soon a name is looked up again that did not resolve."""
+MAX_NAMES: Final = 4096
+MAX_TEXT: Final = 300
+"""A name of DNS has 253 characters at most; longer text is told apart by its hash."""
+_IPV6_NETWORK: Final = 64
+"""Whoever has one address of IPv6 has all of a /64."""
+_NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+_PORTS: Final = {"https": 443, "http": 80}
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+def host_of(auth_url: str) -> str:
+    """Return the host of a URL in one spelling: lower case, no final dot, addresses as ``ipaddress`` writes them."""
+    with contextlib.suppress(ValueError):
+        host = (urlsplit(auth_url).hostname or "").rstrip(".")
+        literal = literal_of(host)
+        return str(literal) if literal else _short(host)
+    return _short(auth_url)
+
+
+def site_of(auth_url: str, region: str | None) -> str:
+    """Return the name of a cloud's budget: host and port in one spelling, and the region."""
+    try:
+        url = urlsplit(auth_url)
+        port = url.port or _PORTS.get(url.scheme, 0)
+    except ValueError:
+        port = 0
+    return f"{host_of(auth_url)}:{port}/{_short(region or '')}"
+
+
+def literal_of(host: str) -> Address | None:
+    """Return the address that a host is, in whatever notation ``getaddrinfo`` accepts; None: it is a name."""
+    try:
+        return _plain(ipaddress.ip_address(host.partition("%")[0]))
+    except ValueError:
+        pass
+    # inet_aton takes what follows a space for a comment, so that names of tenants would pass for addresses.
+    if not host or any(character.isspace() for character in host):
+        return None
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(host))
+    except (OSError, ValueError):
+        return None
+
+
+def network_of(address: str) -> str:
+    """Return the budget of an address."""
+    literal = literal_of(address)
+    if isinstance(literal, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((literal, _IPV6_NETWORK), strict=False))
+    return str(literal or address)
+
+
+def _plain(address: Address) -> Address:
+    """Return the address of IPv4 that one of IPv6 stands for."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else hashlib.sha256(text.encode(errors="replace")).hexdigest()
+
+
+def _canonical(found: tuple[str, ...]) -> str | None:
+    """Return one of several addresses, always the same of the same set, whatever their order."""
+    networks = {network_of(address) for address in found}
+    return min(networks, key=lambda text: (":" in text, text), default=None)
+
+
+@dataclass
+class _Known:
+    address: str | None
+    until_s: float
+
+
+@dataclass
+class Addresses:
+    """Where the hosts of clouds resolve to; thread safe, never blocks.
+
+    Args:
+        now: steady seconds.
+    """
+
+    now: Callable[[], float]
+    threads: LookupThreads = field(default_factory=LookupThreads)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _known: OrderedDict[str, _Known] = field(default_factory=OrderedDict)
+    _asked: set[str] = field(default_factory=set)
+
+    def of(self, host: str, namespace: str) -> str:
+        """Return the budget of a host's address; one of the namespace as long as the address is not known.
+
+        Args:
+            host: as :func:`host_of` returns it.
+        """
+        if literal_of(host):
+            return network_of(host)
+        with self._lock:
+            known = self._known.get(host)
+            is_old = known is None or self.now() >= known.until_s
+            is_to_be_asked = is_old and host not in self._asked
+            if is_to_be_asked:
+                self._asked.add(host)
+        if is_to_be_asked:
+            self._ask(host, namespace)
+        return (known.address if known else None) or shares.unresolved(namespace)
+
+    def _ask(self, host: str, namespace: str) -> None:
+        is_started = False
+        try:
+            is_started = self.threads.start(lambda: self._look_up(host), namespace)
+        except RuntimeError:
+            pass  # no more threads: asked again by the next pass
+        finally:
+            if not is_started:
+                with self._lock:
+                    self._asked.discard(host)
+
+    def _look_up(self, host: str) -> None:
+        address: str | None = None
+        try:
+            with contextlib.suppress(OSError, ValueError):
+                address = _canonical(lookup_threads.addresses_of(host))
+        finally:
+            self._settle(host, address)
+
+    def _settle(self, host: str, address: str | None) -> None:
+        with self._lock:
+            self._asked.discard(host)
+            before = self._known.get(host)
+            # A name server that is away for a moment does not change where a cloud is.
+            kept = address or (before.address if before else None)
+            self._known[host] = _Known(kept, self.now() + (KEPT_S if address else AGAIN_S))
+            self._known.move_to_end(host)
+            while len(self._known) > MAX_NAMES:
+                self._known.popitem(last=False)
