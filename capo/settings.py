@@ -311,9 +311,14 @@ class Settings:
         "cloud-concurrency",
         10,
         _at_least(1),
-        "Passes at once per cloud (host of `auth_url`, and region), over all controllers.",
+        "Passes at once per cloud (host and port of `auth_url`, and region), over all controllers.",
     )
-    worker_threads: int = _flag("worker-threads", 64, _at_least(1), "Passes at once, over all controllers and clouds.")
+    worker_threads: int = _flag(
+        "worker-threads",
+        128,
+        _at_least(1),
+        "Passes at once, over all controllers and clouds; a namespace gets half of them, an address a quarter.",
+    )
     openstack_connect_timeout_s: float = _duration(
         "openstack-connect-timeout", "10s", "Limit of connecting to an OpenStack service."
     )

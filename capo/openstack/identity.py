@@ -57,9 +57,9 @@ _FILES: Final[Mapping[str, str]] = {
 UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """What the SDK raises over a token or a catalogue that Keystone did not write."""
 _PROJECT_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+MAX_CLOUDS_YAML: Final = 128 * 2**10
+"""Bytes that are parsed, which takes a second; one entry has some 500."""
 _INTERFACES: Final = ("public", "internal", "admin")
-MAX_CLOUDS_YAML: Final = 2**18
-"""Bytes that are parsed, which takes seconds; one entry has some 500."""
 _MAX_NAMED: Final = 20
 _TRUE: Final = ("true", "yes", "on", "y", "1")
 _FALSE: Final = ("false", "no", "off", "n", "0")
@@ -240,7 +240,8 @@ def _refuse_files(entry: Mapping[str, Any], where: str, *, has_bundle: bool) -> 
 
 def _entry(clouds_yaml: bytes, cloud_name: str) -> Mapping[str, Any]:
     if len(clouds_yaml) > MAX_CLOUDS_YAML:
-        raise IdentityError(f"clouds.yaml has {len(clouds_yaml)} bytes; at most {MAX_CLOUDS_YAML} are read")
+        # A Secret of 1 MiB takes ten seconds of computing, which all passes share.
+        raise IdentityError(f"clouds.yaml has more than {MAX_CLOUDS_YAML >> 10} KiB; keep the entries that are used")
     try:
         # BaseLoader makes text of every scalar: a password of digits stays what was written.
         document = yaml.load(clouds_yaml, Loader=yaml.BaseLoader)  # noqa: S506 - it constructs no objects

@@ -12,6 +12,7 @@ import yaml
 from capo.controllers.identity import Identities
 from capo.engine.tests.fake_kube import FakeClock, FakeKube
 from capo.errors import IdentityError
+from capo.kube.errors import Conflict
 from capo.kube.kinds import NAMESPACE, OPENSTACK_CLUSTER_IDENTITY, SECRET
 from capo.openstack.cloud import Clouds
 
@@ -29,8 +30,8 @@ class World:
         self.clouds = Clouds(self.clock, self.woken.append)
         self.identities = Identities(self.kube, self.clouds, self.clock, max_age_s=600)  # type: ignore[arg-type]
 
-    def put_secret(self, password: str, name: str = "cloud") -> None:
-        auth = {"auth_url": "http://127.0.0.1:1/v3", "username": "u", "password": password, "project_name": "p"}
+    def put_secret(self, password: str, name: str = "cloud", auth_url: str = "http://127.0.0.1:1/v3") -> None:
+        auth = {"auth_url": auth_url, "username": "u", "password": password, "project_name": "p"}
         text = yaml.safe_dump({"clouds": {"here": {"auth": auth}}})
         data = {"clouds.yaml": base64.b64encode(text.encode()).decode()}
         self.kube.put(SECRET, {"metadata": {"name": name, "namespace": "default"}, "data": data})
@@ -174,3 +175,39 @@ def test_another_secret_of_the_identity_counts_at_once(shared: World) -> None:
     shared.kube.edit(OPENSTACK_CLUSTER_IDENTITY, "", "shared", {"spec": {"secretRef": {"name": "other"}}})
 
     assert shared.identities.cloud(SHARED, "team") is not first
+
+
+@pytest.mark.parametrize(
+    "auth_url", ["https://[", "https://[x]/v3", "https://h:port/v3", "https://h:99999/v3", "https:///v3"]
+)
+def test_a_url_without_a_host_is_refused_before_anything_is_worked_out_from_it(world: World, auth_url: str) -> None:
+    world.put_secret("word", auth_url=auth_url)
+
+    with pytest.raises(IdentityError, match="auth.auth_url has no host, or one that cannot be read"):
+        world.identities.locate(REF, "default")
+
+    assert world.identities.slot(REF, "default") is None
+
+
+def test_a_secret_that_leads_to_another_cloud_ends_the_pass_which_uses_the_budget_of_the_old_one(world: World) -> None:
+    world.put_secret("word")
+    world.identities.cloud(REF, "default")
+    world.put_secret("word", auth_url="http://127.0.0.2:1/v3")
+    world.identities.forget(REF, "default")
+
+    with pytest.raises(Conflict, match="lead to another cloud"):
+        world.identities.cloud(REF, "default")
+
+    assert world.identities.slot(REF, "default") == ("127.0.0.2:1/", "127.0.0.2")
+    assert world.identities.cloud(REF, "default").credentials.host == "127.0.0.2"
+
+
+def test_spellings_of_a_cloud_share_its_budget(world: World) -> None:
+    slots = set()
+    for number, auth_url in enumerate(("http://127.0.0.1:80/v3", "http://u@127.1/v3", "http://[::ffff:127.0.0.1]/v3")):
+        world.put_secret("word", name=f"s{number}", auth_url=auth_url)
+        ref = {**REF, "name": f"s{number}"}
+        world.identities.locate(ref, "default")
+        slots.add(world.identities.slot(ref, "default"))
+
+    assert slots == {("127.0.0.1:80/", "127.0.0.1")}

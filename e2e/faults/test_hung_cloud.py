@@ -16,7 +16,7 @@ from e2e.faults.world import World
 pytestmark = pytest.mark.integration
 
 VICTIMS: Final = 70
-"""More than the manager has threads (``--worker-threads``), each with a request that is not answered."""
+"""More than a namespace gets threads (half of ``--worker-threads``), each with a request that is not answered."""
 IDENTITIES: Final = 10
 """Secrets that lead to the cloud that hangs: the limit is one of the cloud, not of each of them."""
 HANGS_S: Final = 55.0

@@ -58,7 +58,8 @@ def test_spellings_of_a_host_are_one_cloud(auth_url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["192.0.2.7", "3221225991", "0xC0000207", "0300.0.2.7", "192.0.519", "[::ffff:192.0.2.7]", "[64:ff9b::c000:207]"]
+    "host",
+    ["192.0.2.7", "3221225991", "0xC0000207", "0300.0.2.7", "192.0.519", "[::ffff:192.0.2.7]", "[64:ff9b::c000:207]"],
 )
 def test_notations_of_an_address_are_one_cloud(host: str) -> None:
     assert site_of(f"http://{host}/v3", None) == "192.0.2.7:80/"

@@ -117,6 +117,7 @@ def test_verification_can_be_switched_off(text: str) -> None:
         pytest.param(b"a: [", "one", "not YAML in line", id="no YAML"),
         pytest.param(b"\x80\x81", "one", "not YAML", id="no text"),
         pytest.param(b"[" * 100_000, "one", "not YAML", id="nested too deeply"),
+        pytest.param(clouds() + b"#" * 2**17, "one", "more than 128 KiB", id="too large to be parsed in a moment"),
         pytest.param(b"[]", "one", "no mapping `clouds`", id="no mapping"),
         pytest.param(clouds(), "three", "no cloud 'three'; it has: one, two", id="unknown cloud"),
         pytest.param(clouds(), "two", "no mapping `auth`", id="empty entry"),

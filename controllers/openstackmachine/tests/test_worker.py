@@ -432,3 +432,23 @@ def test_paused_object_shows_that_and_nothing_else_happens_pau_2(kind: Any, name
 
     assert world.condition("Paused") == ("True", "Paused")
     assert world.kube.writes == [("patch/status", "OpenStackMachine", "worker")]
+
+
+@pytest.mark.parametrize("labelled", [MACHINE, OPENSTACK_MACHINE])
+def test_a_machine_uses_the_budget_of_its_cloud_whichever_object_says_that_it_is_of_the_control_plane(
+    labelled: Any,
+) -> None:
+    world = World()
+    world.edit(labelled, "worker", {"metadata": {"labels": {names.CONTROL_PLANE_LABEL: ""}}})
+    world.sync()
+
+    slot = world.reconciler.slot(Key(OPENSTACK_MACHINE, NAMESPACE, "worker"))
+
+    assert slot == ("slot", "192.0.2.1")
+
+
+def test_a_worker_uses_the_budget_of_no_cloud() -> None:
+    world = World()
+    world.sync()
+
+    assert world.reconciler.slot(Key(OPENSTACK_MACHINE, NAMESPACE, "worker")) == ("", "")
