@@ -9,7 +9,7 @@ Source: ADR 0006. Used by the workers (passes) and by the observer pool (lists).
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from prometheus_client import Gauge
 
@@ -173,8 +173,8 @@ def _resources(lane: Lane) -> tuple[Resource, ...]:
     return (NAMESPACE, lane.namespace), (ADDRESS, lane.address), (CLOUD, lane.cloud)
 
 
-def _subtract(counter: Counter[Resource] | Counter[Path], name: tuple[int, str] | Path) -> None:
+def _subtract(counter: Counter[Any], name: Resource | Path) -> None:
     # A counter keeps zeros: without this, every name that a tenant ever invented stays.
-    counter[name] -= 1  # type: ignore[index]
-    if not counter[name]:  # type: ignore[index]
-        del counter[name]  # type: ignore[arg-type]
+    counter[name] -= 1
+    if not counter[name]:
+        del counter[name]

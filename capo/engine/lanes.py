@@ -1,9 +1,9 @@
-"""The keys that are ready, by the budgets that their passes use: namespaces take turns, then their addresses, clouds
-and clusters.
+"""The keys that are ready, by the budgets that their passes use.
 
-What lacks room is parked under the budget that it waits for, and comes back when a thread of that budget is free. So
-what a search costs depends on the number of threads, not on how many keys, clouds or namespaces wait: a namespace
-without room is passed over, and one without room has at least one thread.
+Namespaces take turns, then the addresses of a namespace, then clouds, then clusters. What lacks room is parked under
+the budget that it waits for, and comes back when a thread of that budget is free. So what a search costs depends on the
+number of threads, not on how many keys, clouds or namespaces wait: only namespaces without room are passed over, and
+each of those has a thread.
 """
 
 from __future__ import annotations

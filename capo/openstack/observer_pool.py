@@ -57,7 +57,7 @@ class ObserverPool:
         self._has_news = False
         self._waiter: threading.Thread | None = None
 
-    def add(self, observer: Observer, site: Site = Site()) -> None:  # noqa: B008 - it is frozen
+    def add(self, observer: Observer, site: Site = Site()) -> None:
         """Run an observer's lists from now on, until it is closed."""
         observer.due_changed = self._notice
         with self._condition:

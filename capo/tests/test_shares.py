@@ -17,9 +17,12 @@ def shares() -> Shares:
 
 def filled(shares: Shares, *lanes: Lane) -> int:
     """Begin in turn in each lane as long as one has room; return how many began."""
-    before = shares.running
-    while began := [lane for lane in lanes if not shares.lacks(lane) and shares.begin(lane) is None]:
-        assert began
+    before, last = shares.running, -1
+    while last != shares.running:
+        last = shares.running
+        for lane in lanes:
+            if not shares.lacks(lane):
+                shares.begin(lane)
     return shares.running - before
 
 

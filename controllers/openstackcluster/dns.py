@@ -2,7 +2,8 @@
 
 A pass never waits for DNS: it asks, and its object is reconciled again a second later. Each namespace has a few of the
 threads that do nothing else (``capo/openstack/lookup_threads.py``), so that one that hangs holds up no pass, and a
-namespace whose names hang holds up no other. No answer is kept for later: it chooses an address for the whole life of a cluster, which an old one must not.
+namespace whose names hang holds up no other. No answer is kept for later: it chooses an address for the whole life of
+a cluster, which an old one must not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which key is next: turns for namespaces, no room that is not used, and a search that does not grow with the tenants."""
+"""Which key is next: namespaces take turns, no room is left unused, and a search costs as much for many tenants."""
 
 from __future__ import annotations
 

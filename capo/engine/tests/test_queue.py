@@ -11,7 +11,6 @@ from capo.kube.errors import Conflict, KubeError
 from capo.kube.kinds import Key
 from capo.shares import CLOUD, Lane, Path, Resource
 
-
 FINE, HUNG, UNLOCATED = (Lane("default", name, name) for name in ("fine", "hung", "unlocated"))
 
 

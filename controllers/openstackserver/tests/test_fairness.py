@@ -48,10 +48,13 @@ class Management:
     def __init__(self) -> None:
         self.kube, self.store, clock = FakeKube(), Store(), SystemClock()
         self.tools = Tools(self.kube, self.store, Events(), clock, Settings())  # type: ignore[arg-type]
-        self.clouds = Clouds(clock, lambda key: self._wake(key))
+        self.clouds = Clouds(clock, self._woken)
         identities = Identities(self.kube, self.clouds, clock, max_age_s=600)  # type: ignore[arg-type]
         self._controller = Reconciler(ServerSubject(identities), self.tools)
         self._wake: Callable[[Key], None] = lambda _key: None
+
+    def _woken(self, key: Any) -> None:
+        self._wake(key)
 
     def add(self, namespace: str, name: str, **spec: Any) -> None:
         """Apply an OpenStackServer."""
