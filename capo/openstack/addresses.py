@@ -8,6 +8,7 @@ next question otherwise.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import ipaddress
 import socket
@@ -39,9 +40,8 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 def host_of(auth_url: str) -> str:
     """Return the host of a URL in one spelling: lower case, no final dot, addresses as ``ipaddress`` writes them."""
     with contextlib.suppress(ValueError):
-        host = (urlsplit(auth_url).hostname or "").rstrip(".")
-        literal = literal_of(host)
-        return str(literal) if literal else _short(host)
+        host = _short((urlsplit(auth_url).hostname or "").rstrip("."))
+        return str(literal_of(host) or host)
     return _short(auth_url)
 
 
@@ -55,6 +55,7 @@ def site_of(auth_url: str, region: str | None) -> str:
     return f"{host_of(auth_url)}:{port}/{_short(region or '')}"
 
 
+@functools.lru_cache(MAX_NAMES)
 def literal_of(host: str) -> Address | None:
     """Return the address that a host is, in whatever notation ``getaddrinfo`` accepts; None: it is a name."""
     try:
@@ -70,6 +71,7 @@ def literal_of(host: str) -> Address | None:
         return None
 
 
+@functools.lru_cache(MAX_NAMES)
 def network_of(address: str) -> str:
     """Return the budget of an address."""
     literal = literal_of(address)
