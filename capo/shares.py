@@ -146,11 +146,11 @@ class Shares:
         return free > 0 and used < self.per_namespace + self.spare
 
     def _is_reachable(self, path: Path) -> bool:
-        # Whoever has nothing running there gets a thread: else a tenant could use up the address of another's cloud
-        # by names of its own that resolve to it.
+        # A namespace has the threads of one cloud there in any case: else a tenant could use up the address of
+        # another's cloud, by names or ports of its own that lead to it.
         address = path[1]
         limit = self.per_cloud if address.startswith(UNRESOLVED) else self.per_address
-        return not address or self._used[ADDRESS, address] < limit or self._held[path] == 0
+        return not address or self._used[ADDRESS, address] < limit or self._held[path] < self.per_cloud
 
     def _lacking_of_cloud(self, path: Path) -> Resource | None:
         namespace, address, cloud = path

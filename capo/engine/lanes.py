@@ -65,7 +65,7 @@ class Lanes:
             if waiting := self._parked.get(resource):
                 self._freed[resource] = None
                 self._recalled(next(iter(waiting)))
-        for path in (lane[:ADDRESS], lane[:CLOUD]):  # it may lack room no more because it has nothing running itself
+        for path in (lane[:ADDRESS], lane[:CLOUD]):  # it may have room again because less of it runs itself
             if path in self._parked_under:
                 self._recalled(path)
 

@@ -63,10 +63,12 @@ def test_two_namespaces_do_not_multiply_what_an_address_uses(shares: Shares) -> 
     assert filled(shares, *lanes) == shares.per_address
 
 
-def test_names_that_a_tenant_points_at_anothers_address_leave_it_a_thread_in_each_namespace(shares: Shares) -> None:
+def test_names_and_ports_that_a_tenant_invents_at_the_address_of_anothers_cloud_take_nothing_from_it(
+    shares: Shares,
+) -> None:
     filled(shares, *(cloud(number, "evil", "192.0.2.1") for number in range(100)))
 
-    assert filled(shares, cloud(999, "good", "192.0.2.1")) == 1
+    assert filled(shares, cloud(999, "good", "192.0.2.1")) == PER_CLOUD
 
 
 def test_hosts_of_a_namespace_that_are_not_resolved_share_the_budget_of_one_cloud(shares: Shares) -> None:
