@@ -50,7 +50,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Names:
         "https://KEYSTONE.Example/v3",
         "https://keystone.example./v3",
         "https://keystone.example:443",
-        "https://user:word@keystone.example/other/path?x=1#y",
+        "https://user@keystone.example/other/path?x=1#y",
     ],
 )
 def test_spellings_of_a_host_are_one_cloud(auth_url: str) -> None:
