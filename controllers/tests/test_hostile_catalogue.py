@@ -25,6 +25,7 @@ from capo.controllers.openstackserver.subject import ServerSubject
 from capo.controllers.openstackserver.tests import world as servers
 from capo.controllers.tests.stage import Stage
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
+from capo.openstack import lookup_threads
 from capo.openstack.kinds import KINDS
 
 MARK: Final = "hunter2zyx"
@@ -130,7 +131,7 @@ def default_log() -> Iterator[io.StringIO]:
 @pytest.fixture
 def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hostile]:
     monkeypatch.setattr(dns, "lookup", lambda _host: Answer())
-    monkeypatch.setattr(dns, "in_thread", lambda work: work())
+    monkeypatch.setattr(lookup_threads, "in_thread", lambda work: work())
     made = Hostile()
     with made:
         made.put_secret()
