@@ -227,7 +227,7 @@ def test_aliases_that_stand_for_a_text_without_end_are_never_written_out(place: 
 
 
 def test_a_file_that_takes_long_to_parse_is_refused() -> None:
-    with pytest.raises(IdentityError, match="at most 262144 are read"):
+    with pytest.raises(IdentityError, match="more than 128 KiB"):
         identity.parse(clouds() + b"#" * identity.MAX_CLOUDS_YAML, "one")
 
 
@@ -250,5 +250,5 @@ def test_a_cloud_that_is_missing_is_told_with_some_of_those_that_are_there() -> 
     "url", ["http://", "http://[", "https://[x]:5000", "http://a:b/v3", "http://a:99999", "https:///v3"]
 )
 def test_a_url_that_leads_nowhere_is_refused(url: str) -> None:
-    with pytest.raises(IdentityError, match="auth_url is missing or no http"):
+    with pytest.raises(IdentityError, match="auth_url has no host"):
         identity.parse(clouds(auth={**AUTH, "auth_url": url}), "one")
