@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ MISSING: Final = object()
 """Stands for a value that is not there."""
 LONGEST: Final = 200
 """Characters of a value that a message shows."""
+MOST: Final = 50
+"""Faults, and warnings, that an answer lists: more of them help nobody, and each costs time and memory."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,18 @@ class Change:
 _FORBIDDEN: Final = "FieldValueForbidden"
 
 
+def faults_of(found: Iterator[Change], advice: Callable[[str], str]) -> list[Fault]:
+    """Return the refusals of changes; of very many the first ones, and that there are more.
+
+    Args:
+        advice: returns what would be right at a path.
+    """
+    faults = [change.fault(advice(change.path)) for change in itertools.islice(found, MOST)]
+    if next(found, None) is not None:
+        faults.append(Fault("spec", f"Forbidden: more fields cannot change; the first {MOST} are listed", _FORBIDDEN))
+    return faults
+
+
 def normal(model: type[Model], *specs: Any) -> tuple[Json, ...]:
     """Return specs without what means the same as absence: empty lists, defaults, empty text where it says nothing.
 
@@ -79,9 +94,8 @@ def changes(old: Any, new: Any, path: str, *, written: tuple[Any, Any] = (MISSIN
     """
     if isinstance(old, dict) and isinstance(new, dict):
         for name in sorted(old.keys() | new.keys()):
-            yield from changes(
-                old.get(name, MISSING), new.get(name, MISSING), f"{path}.{name}", written=_below(written, name)
-            )
+            below = f"{path}.{name[:LONGEST]}"
+            yield from changes(old.get(name, MISSING), new.get(name, MISSING), below, written=_below(written, name))
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         for index, pair in enumerate(zip(old, new, strict=True)):
             yield from changes(*pair, f"{path}[{index}]", written=_below(written, index))

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from capo.api.v1alpha1 import OpenStackServerSpec
 from capo.api.v1beta2 import OpenStackMachineSpec
-from capo.api.validation.difference import Fault, Json, changes, inside, normal, taken
+from capo.api.validation.difference import Fault, Json, changes, faults_of, inside, normal, taken
 
 REPLACE: Final = "a machine is never changed: change the template, and Cluster API replaces it"
 NEW_TEMPLATE: Final = (
@@ -21,7 +21,7 @@ def faults_of_machine(old: Json, new: Json) -> list[Fault]:
     written = old.get("spec"), new.get("spec")
     before, after = normal(OpenStackMachineSpec, *written)
     permitted = taken(with_pairs(before, after), after, "providerID", "identityRef")
-    return [change.fault(REPLACE) for change in changes(permitted, after, "spec", written=written)]
+    return faults_of(changes(permitted, after, "spec", written=written), lambda _path: REPLACE)
 
 
 def faults_of_template(old: Json, new: Json) -> list[Fault]:
@@ -29,7 +29,7 @@ def faults_of_template(old: Json, new: Json) -> list[Fault]:
     written = inside(old, "spec", "template", "spec"), inside(new, "spec", "template", "spec")
     before, after = normal(OpenStackMachineSpec, *written)
     found = changes(with_pairs(before, after), after, "spec.template.spec", written=written)
-    return [change.fault(NEW_TEMPLATE) for change in found]
+    return faults_of(found, lambda _path: NEW_TEMPLATE)
 
 
 def faults_of_server(old: Json, new: Json) -> list[Fault]:
@@ -37,7 +37,7 @@ def faults_of_server(old: Json, new: Json) -> list[Fault]:
     written = old.get("spec"), new.get("spec")
     before, after = normal(OpenStackServerSpec, *written)
     found = changes(taken(before, after, "identityRef"), after, "spec", written=written)
-    return [change.fault(NEW_SERVER) for change in found]
+    return faults_of(found, lambda _path: NEW_SERVER)
 
 
 def with_pairs(old: Json, new: Json) -> Json:

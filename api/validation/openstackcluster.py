@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from capo.api.v1beta2 import OpenStackClusterSpec
-from capo.api.validation.difference import Fault, Json, changes, inside, normal, taken
+from capo.api.validation.difference import Fault, Json, changes, faults_of, inside, normal, taken
 
 FREE: Final = (
     "primarySubnet",
@@ -40,7 +40,7 @@ def faults(old: Json, new: Json) -> list[Fault]:
     written = old.get("spec"), new.get("spec")
     before, after = map(_named, normal(OpenStackClusterSpec, *written))
     found = changes(permitted(before, after, inside(old, "status")), after, "spec", written=written)
-    return [change.fault(_advice(change.path)) for change in found]
+    return faults_of(found, _advice)
 
 
 def permitted(old: Json, new: Json, status: Json) -> Json:
@@ -108,18 +108,23 @@ def _subnets(old: Json, new: Json, status: Json) -> list[Json] | None:
     found = inside(status, "network").get("subnets") or []
     if not (before and after and found and len(before) == len(after) and old.get("network") and new.get("network")):
         return before
-    if all(_is_pinned(*pair, found) for pair in zip(before, after, strict=True)):
+    known = {(str(subnet.get("name")), str(subnet.get("id"))) for subnet in found}
+    if all(_is_pinned(*pair, known) for pair in zip(before, after, strict=True)):
         return list(after)
     return list(before)
 
 
-def _is_pinned(old: Json, new: Json, found: list[Json]) -> bool:
-    """Tell whether one subnet is named as before, or by the id of the one that its name stands for."""
+def _is_pinned(old: Json, new: Json, known: set[tuple[str, str]]) -> bool:
+    """Return whether one subnet is named as before, or by the id of the one that its name stands for.
+
+    Args:
+        known: name and id of each subnet of the network.
+    """
     name = inside(old, "filter").get("name", "")
     if "id" in new and "id" in old:
         return bool(new["id"] == old["id"])
     if "id" in new:
-        return any(subnet.get("name") == name and subnet.get("id") == new["id"] for subnet in found)
+        return (str(name), str(new["id"])) in known
     return "id" not in old and inside(new, "filter").get("name", "") == name
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from capo.api.v1beta2 import OpenStackClusterSpec
-from capo.api.validation.difference import Fault, Json, changes, inside, normal
+from capo.api.validation.difference import Fault, Json, changes, faults_of, inside, normal
 from capo.api.validation.machines import NEW_TEMPLATE
 
 
@@ -12,4 +12,4 @@ def faults(old: Json, new: Json) -> list[Fault]:
     written = inside(old, "spec", "template", "spec"), inside(new, "spec", "template", "spec")
     before, after = normal(OpenStackClusterSpec, *written)
     found = changes(before, after, "spec.template.spec", written=written)
-    return [change.fault(NEW_TEMPLATE) for change in found]
+    return faults_of(found, lambda _path: NEW_TEMPLATE)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from capo import names
-from capo.api.validation.difference import Fault, Json
+from capo.api.validation.difference import Fault, Json, shown
 
 FIELD = f"metadata.annotations[{names.OWNER_ID_ANNOTATION}]"
 
@@ -21,11 +21,12 @@ def faults(kind: str, new: Json, old: Json | None) -> list[Fault]:
     if found is None or found == before:
         return []
     if before is not None:
-        return [Fault(FIELD, f'Invalid value: "{found}": cannot change from "{before}": it names what was created')]
+        text = f"cannot change from {shown(before)}: it names what was created"
+        return [Fault(FIELD, f"Invalid value: {shown(found)}: {text}")]
     metadata = new.get("metadata") or {}
     place = {"kind": kind, "namespace": metadata.get("namespace") or "", "name": metadata.get("name") or ""}
     if names.owner_of(found, **place) is None:
-        text = f'Invalid value: "{found}": was made for another object; leave it out, the provider sets it'
+        text = f"Invalid value: {shown(found)}: was made for another object; leave it out, the provider sets it"
         return [Fault(FIELD, text)]
     return []
 

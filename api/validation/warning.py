@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from capo.api.validation.difference import Json, inside, shown
+from capo.api.validation.difference import MOST, Json, inside, shown
 
 Warnings = Iterator[str]
 
@@ -15,12 +16,16 @@ def of(kind: str, spec: Any) -> list[str]:
     """Return the warnings about the spec of a kind."""
     if not isinstance(spec, dict):
         return []
-    return list(_BY_KIND[kind](spec))
+    return _first(_BY_KIND[kind](spec))
 
 
 def of_edit(kind: str, old: Any, new: Any) -> list[str]:
     """Return the warnings about what an edit of a spec, which is allowed, does not do."""
-    return list(_address_pairs(kind, old, new)) if isinstance(old, dict) and isinstance(new, dict) else []
+    return _first(_address_pairs(kind, old, new)) if isinstance(old, dict) and isinstance(new, dict) else []
+
+
+def _first(found: Warnings) -> list[str]:
+    return list(itertools.islice(found, MOST))
 
 
 def _address_pairs(kind: str, old: Json, new: Json) -> Warnings:

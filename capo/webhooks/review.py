@@ -48,12 +48,17 @@ def name_of(obj: Any) -> str:
 
 def bad_request(message: str) -> Json:
     """Return the ``metav1.Status`` for a request that cannot be answered."""
+    return status(400, "BadRequest", message)
+
+
+def status(code: int, reason: str, message: str) -> Json:
+    """Return a ``metav1.Status`` that says why a request fails."""
     return {
         "apiVersion": "v1",
         "kind": "Status",
         "status": "Failure",
-        "reason": "BadRequest",
-        "code": 400,
+        "reason": reason,
+        "code": code,
         "message": message,
     }
 

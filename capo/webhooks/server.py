@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import resource
 import signal
 import socket
 import sys
@@ -17,9 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from aiohttp import web
-
-from capo import logs, tls
+from capo import listening, logs, tls
 from capo.webhooks.application import application
 from capo.webhooks.certificate import Certificate, CertificateError
 
@@ -27,6 +26,9 @@ log = logging.getLogger(__name__)
 
 REFRESH_S: Final = 1.0
 """Pause between two looks at the certificate's files."""
+MEMORY: Final = 384 * 2**20
+"""Bytes of data that this process may have. At the limit a request fails instead of the container, which the manager
+shares."""
 GRACE_S: Final = 2.0
 """How long requests may take that are under way when the process is told to end."""
 
@@ -71,16 +73,16 @@ async def serve(options: Options, listener: socket.socket, stopped: asyncio.Even
         if not complaint:
             break
         await _pause(stopped)
-    runner = web.AppRunner(application(), access_log=None, shutdown_timeout=GRACE_S)
-    await runner.setup()
+    if stopped.is_set():
+        return
+    server = listening.LimitedServer(application(), grace_s=GRACE_S)
+    await server.start(listener, certificate.context)
     try:
-        if not stopped.is_set():
-            await web.SockSite(runner, listener, ssl_context=certificate.context).start()
         while not stopped.is_set():
             await _pause(stopped)
             complaint = _refreshed(certificate, complaint)
     finally:
-        await runner.cleanup()
+        await server.cleanup()
 
 
 def _refreshed(certificate: Certificate, complaint: str) -> str:
@@ -117,11 +119,19 @@ async def _until_told(options: Options, listener: socket.socket) -> None:
     watching.cancel()
 
 
+def limit_memory(most: int) -> None:
+    """Let this process have so many bytes of data and no more; a lower limit that is there stays."""
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
+
+
 def main(arguments: Sequence[str]) -> int:
     """Serve on the socket whose number is the first argument, with the options that the second one says."""
     number, text = arguments
     options = Options.from_json(text)
     logs.set_up(verbosity_level=options.verbosity, layout=options.layout)
+    limit_memory(MEMORY)
     with socket.socket(fileno=int(number)) as listener:
         listener.setblocking(False)
         asyncio.run(_until_told(options, listener))

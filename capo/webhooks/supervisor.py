@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
+from capo import listening
 from capo.webhooks.certificate import NAMES
 from capo.webhooks.server import GRACE_S, Options
 
@@ -87,7 +88,7 @@ class Webhooks:
             return f"no certificate: {self.options.certificates} lacks {' and '.join(missing)}"
         try:
             if self._listener is None:
-                self._listener = listener(self.host, self.port)
+                self._listener = listening.listener(self.host, self.port)
                 self.port = self._listener.getsockname()[1]
             number = self._listener.fileno()
             self._process = subprocess.Popen(  # noqa: S603 - our own module
@@ -124,17 +125,3 @@ class Webhooks:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def listener(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on this address; an empty one means all, of both IP versions.
-
-    Raises:
-        OSError: the address is taken or not ours.
-    """
-    if host:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family)
-    if socket.has_dualstack_ipv6():
-        return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
-    return socket.create_server(("", port))

@@ -26,6 +26,7 @@ from typing import Any, Final
 
 import aiohttp
 
+from capo import listening
 from capo.local import pki
 from capo.webhooks import server, supervisor
 from capo.webhooks.application import CONVERT, admission_path
@@ -178,7 +179,7 @@ def busy(threads: int) -> Iterator[None]:
 @contextlib.contextmanager
 def in_this_process(folder: Path) -> Iterator[str]:
     """Serve from a thread of this process."""
-    listener = supervisor.listener("127.0.0.1", 0)
+    listener = listening.listener("127.0.0.1", 0)
     listener.setblocking(False)
     loop, stopped = asyncio.new_event_loop(), asyncio.Event()
     work = server.serve(server.Options(str(folder)), listener, stopped)

@@ -12,8 +12,9 @@ from typing import Any
 
 import requests
 
+from capo import listening
 from capo.local import pki
-from capo.webhooks import server, supervisor
+from capo.webhooks import server
 
 Json = dict[str, Any]
 
@@ -37,7 +38,7 @@ class Served:
 def serving(folder: Path, **options: Any) -> Iterator[Served]:
     """Serve with a certificate that is made here."""
     pki.create(folder)
-    listener = supervisor.listener("127.0.0.1", 0)
+    listener = listening.listener("127.0.0.1", 0)
     listener.setblocking(False)
     loop, stopped = asyncio.new_event_loop(), asyncio.Event()
     options_ = server.Options(str(folder / "webhook"), **options)

@@ -11,7 +11,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from capo.local import pki
-from capo.webhooks import application, server
+from capo.webhooks import application, bodies, server
 from capo.webhooks.tests.clients import until
 from capo.webhooks.tests.serving import Served, serving
 
@@ -118,7 +118,7 @@ def test_a_long_list_is_converted_in_order(served: Served) -> None:
 
 
 def test_a_request_beyond_all_measure_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(application, "MAX_BODY", 2**18)
+    monkeypatch.setattr(bodies, "CONVERSION", 2**18)
 
     async def ask() -> tuple[int, Json]:
         async with TestClient(TestServer(application.application())) as client:

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import requests
 
+from capo import listening
 from capo.local import pki
-from capo.webhooks import supervisor
 from capo.webhooks.server import Options
 from capo.webhooks.supervisor import Webhooks
 
@@ -107,6 +107,6 @@ def test_the_server_ends_when_the_manager_is_killed(tmp_path: Path) -> None:
 
 
 def test_all_addresses_are_listened_on_unless_one_is_named() -> None:
-    with supervisor.listener("", 0) as everywhere, supervisor.listener("127.0.0.1", 0) as here:
+    with listening.listener("", 0) as everywhere, listening.listener("127.0.0.1", 0) as here:
         assert everywhere.getsockname()[0] in ("::", "0.0.0.0")
         assert here.getsockname()[0] == "127.0.0.1"
