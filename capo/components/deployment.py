@@ -30,7 +30,8 @@ _HEALTH_PORT: Final = 9440
 _CONTROL_PLANE_TAINTS: Final = ("node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane")
 
 TOLERATIONS: Final = [{"key": key, "effect": "NoSchedule"} for key in _CONTROL_PLANE_TAINTS]
-RESOURCES: Final = {"requests": {"cpu": "100m", "memory": "256Mi"}}
+RESOURCES: Final = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "1Gi"}}
+"""For up to 5,000 machines; measured in ``docs/how-to/install.md``."""
 
 
 @dataclass(frozen=True)

@@ -6,53 +6,45 @@ Secure: each request's bearer token is proven by a TokenReview and allowed by a 
 from __future__ import annotations
 
 import asyncio
-import collections
 import datetime
-import hashlib
 import ipaddress
-import logging
 import socket
 import ssl
 import sys
 import tempfile
 import threading
-import time
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 import prometheus_client
 from aiohttp import web
-from aiohttp.typedefs import Handler, Middleware
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from capo import logs, tls
-from capo.kube.client import Kube
-from capo.kube.errors import KubeError
-from capo.kube.kinds import Kind
+from capo import listening, logs
+from capo import tls as tls_of_servers
+from capo.listening import LimitedServer, Limits
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from capo.engine.access import Access
 
-TOKEN_REVIEW: Final = Kind("authentication.k8s.io", "v1", "tokenreviews", "TokenReview", is_namespaced=False)
-ACCESS_REVIEW: Final = Kind(
-    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", is_namespaced=False
-)
-REMEMBER_S: Final = 60.0
-MAX_REMEMBERED: Final = 256
+LIMITS: Final = Limits(connections=64, idle_s=60.0, request_s=30.0)
+"""Of one server: Prometheus needs a connection or two, kubelet one for each probe."""
+MAX_BODY: Final = 1024
+"""Bytes: a verbosity is one digit."""
 VALIDITY: Final = datetime.timedelta(days=365)
 
 
 def application(access: Access | None = None) -> web.Application:
     """Return the routes; with an access check also those that are not for everybody."""
     if access is None:
-        app = web.Application()
+        app = web.Application(client_max_size=MAX_BODY)
         app.router.add_get("/metrics", _metrics)
         return app
-    app = web.Application(middlewares=[access.middleware()])
+    app = web.Application(middlewares=[access.middleware()], client_max_size=MAX_BODY)
     app.router.add_get("/metrics", _metrics)
     app.router.add_get("/debug/pprof/goroutine", _threads)
     app.router.add_put("/debug/flags/v", _set_verbosity)
@@ -82,66 +74,6 @@ async def _set_verbosity(request: web.Request) -> web.Response:
     return web.Response(text=f"successfully set the verbosity to {text}\n")
 
 
-@dataclass
-class Access:
-    """Decides who may read, by asking the API server; answers are remembered for a minute.
-
-    Args:
-        ask: runs a function that blocks in a thread.
-    """
-
-    kube: Kube
-    ask: Callable[[Callable[[], int]], Awaitable[int]]
-    clock: Callable[[], float] = time.monotonic
-    _known: collections.OrderedDict[tuple[str, str, str], tuple[int, float]] = field(
-        default_factory=collections.OrderedDict
-    )
-
-    def middleware(self) -> Middleware:
-        """Return what stands before each handler."""
-
-        @web.middleware
-        async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-            status = await self._status(request)
-            return await handler(request) if status == 200 else web.Response(status=status)
-
-        return check
-
-    async def _status(self, request: web.Request) -> int:
-        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not token:
-            return 401
-        verb = request.method.lower()
-        known = (hashlib.sha256(token.encode()).hexdigest(), verb, request.path)
-        status, until_s = self._known.get(known, (0, 0.0))
-        if self.clock() < until_s:
-            return status
-        status = await self.ask(lambda: self._review(token.strip(), verb, request.path))
-        if status != 500:
-            self._known[known] = (status, self.clock() + REMEMBER_S)
-            if len(self._known) > MAX_REMEMBERED:
-                self._known.popitem(last=False)
-        return status
-
-    def _review(self, token: str, verb: str, path: str) -> int:
-        try:
-            seen = self.kube.review(TOKEN_REVIEW, {"token": token})
-            if not seen.get("authenticated"):
-                return 401
-            user = seen.get("user") or {}
-            question = {
-                "user": user.get("username", ""),
-                "uid": user.get("uid", ""),
-                "groups": user.get("groups") or [],
-                "extra": user.get("extra") or {},
-                "nonResourceAttributes": {"path": path, "verb": verb},
-            }
-            return 200 if self.kube.review(ACCESS_REVIEW, question).get("allowed") else 403
-        except KubeError as error:
-            log.warning("Access to diagnostics could not be checked", extra={"err": str(error)})
-            return 500
-
-
 def self_signed(minimum: str, suites: Sequence[str] = ()) -> ssl.SSLContext:
     """Return a context with a certificate made now, for this host.
 
@@ -167,7 +99,7 @@ def self_signed(minimum: str, suites: Sequence[str] = ()) -> ssl.SSLContext:
     private = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    context = tls.server_context(minimum, suites)
+    context = tls_of_servers.server_context(minimum, suites)
     with tempfile.NamedTemporaryFile(suffix=".pem") as pem:  # ssl loads certificates from files only
         pem.write(private + certificate.public_bytes(serialization.Encoding.PEM))
         pem.flush()
@@ -175,23 +107,18 @@ def self_signed(minimum: str, suites: Sequence[str] = ()) -> ssl.SSLContext:
     return context
 
 
-async def serve(app: web.Application, address: str, *, tls: ssl.SSLContext | None = None) -> tuple[web.AppRunner, int]:
-    """Listen on ``host:port`` (``:port``: on all interfaces); return the server and its port.
+async def serve(app: web.Application, address: str, *, tls: ssl.SSLContext | None = None) -> LimitedServer:
+    """Listen on ``host:port`` (``:port``: on all interfaces); return the server, which knows its port.
 
     Raises:
         OSError: the address is taken or not ours.
     """
     host, _, port = address.rpartition(":")
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
-    await runner.setup()
-    try:
-        await web.TCPSite(runner, host.strip("[]") or None, int(port), ssl_context=tls).start()
-    except BaseException:
-        await runner.cleanup()
-        raise
-    return runner, runner.addresses[0][1]
+    server = LimitedServer(app, LIMITS)
+    await server.start(listening.listener(host.strip("[]"), int(port)), tls)
+    return server
 
 
-async def close(runners: list[web.AppRunner]) -> None:
+async def close(servers: Sequence[LimitedServer]) -> None:
     """Stop listening."""
-    await asyncio.gather(*(runner.cleanup() for runner in runners))
+    await asyncio.gather(*(server.cleanup() for server in servers))

@@ -20,6 +20,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from capo.engine import diagnostics, threads
+from capo.engine.access import Access
 from capo.engine.feed import Feed
 from capo.engine.health import Health
 from capo.engine.lease import Lease, Terms
@@ -34,6 +35,7 @@ from capo.kube.client import Kube, Timeouts
 from capo.kube.errors import KubeError
 from capo.kube.events import Events
 from capo.kube.kinds import Key, Kind
+from capo.listening import LimitedServer
 from capo.settings import MIGRATION_PHASES, Settings
 
 log = logging.getLogger(__name__)
@@ -89,7 +91,7 @@ class Manager:
     health: Health = field(default_factory=Health)
     ports: dict[str, int] = field(default_factory=dict)
     _store: Store = field(default_factory=Store)
-    _servers: list[web.AppRunner] = field(default_factory=list)
+    _servers: list[LimitedServer] = field(default_factory=list)
     _lease: Lease | None = None
     _feed: Feed | None = None
     _workers: Workers | None = None
@@ -127,7 +129,7 @@ class Manager:
         if settings.insecure_diagnostics:
             await self._listen("diagnostics", diagnostics.application(), settings.diagnostics_address)
             return
-        access = diagnostics.Access(self.kube, lambda question: threads.run(question, name="review"))
+        access = Access(self.kube, lambda question: threads.run(question, name="review"))
         await self._listen(
             "diagnostics",
             diagnostics.application(access),
@@ -139,12 +141,12 @@ class Manager:
         self, name: str, app: web.Application, address: str, *, tls: ssl.SSLContext | None = None
     ) -> None:
         try:
-            runner, port = await diagnostics.serve(app, address, tls=tls)
+            server = await diagnostics.serve(app, address, tls=tls)
         except OSError as error:
             raise StartError(f"cannot listen on {address} for {name}: {error.strerror or error}") from error
-        self._servers.append(runner)
-        self.ports[name] = port
-        log.info("Serving", extra={"what": name, "address": address, "port": port})
+        self._servers.append(server)
+        self.ports[name] = server.port
+        log.info("Serving", extra={"what": name, "address": address, "port": server.port})
 
     async def _lead(self) -> bool:
         """Wait until this replica may act; tell whether it may (the other case: it was stopped before)."""

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from capo import components
+from capo.engine import lease
 from capo.kube import kinds
 
 OURS = "infrastructure.cluster.x-k8s.io"
@@ -37,8 +38,8 @@ MAY = {
     (OURS, "openstackfloatingippools"): READ | {"patch"},
     (OURS, "openstackfloatingippools/status"): {"patch"},
     # Stored objects of any kind are rewritten when the version changes in which they are stored.
-    (OURS, "openstackclustertemplates"): {"get", "list", "patch"},
-    (OURS, "openstackmachinetemplates"): {"get", "list", "patch"},
+    (OURS, "openstackclustertemplates"): {"list", "patch"},
+    (OURS, "openstackmachinetemplates"): {"list", "patch"},
     (OURS, "openstackclusteridentities"): {"get", "list", "patch"},
     ("cluster.x-k8s.io", "clusters"): READ,
     ("cluster.x-k8s.io", "machines"): READ,
@@ -70,7 +71,24 @@ def test_the_manager_may_do_what_it_does_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("kind", [k for k in vars(kinds).values() if isinstance(k, kinds.Kind)], ids=str)
 def test_every_kind_that_the_code_knows_may_be_read_or_is_the_lease(kind: kinds.Kind) -> None:
-    assert "get" in verbs(kind.group, kind.plural) or kind == kinds.LEASE
+    assert {"get", "list"} & verbs(kind.group, kind.plural) or kind == kinds.LEASE
+
+
+def names(resource: str, *, kind: str = "ClusterRole") -> dict[str, set[str]]:
+    """Return the names to which each verb is limited."""
+    rules = [rule for rule in manifest(kind)["rules"] if resource in rule["resources"]]
+    return {verb: set(rule.get("resourceNames", ["*"])) for rule in rules for verb in rule["verbs"]}
+
+
+def test_definitions_other_than_ours_may_neither_be_read_nor_changed() -> None:
+    ours = {f"{kind.plural}.{kind.group}" for kind in kinds.OURS}
+
+    assert names("customresourcedefinitions") == {"get": ours, "patch": ours}
+    assert names("customresourcedefinitions/status") == {"patch": ours}
+
+
+def test_leases_other_than_ours_may_neither_be_read_nor_changed() -> None:
+    assert names("leases", kind="Role") == {"create": {"*"}, "get": {lease.NAME}, "update": {lease.NAME}}
 
 
 def test_secrets_may_be_read_one_at_a_time_only() -> None:
@@ -90,10 +108,10 @@ def test_no_rule_has_a_wildcard() -> None:
 
 
 def test_cluster_wide_objects_are_named_so_that_clusterctl_deletes_them() -> None:
-    names = {m["metadata"]["name"] for m in components.rbac() if "namespace" not in m["metadata"]}
+    found = {m["metadata"]["name"] for m in components.rbac() if "namespace" not in m["metadata"]}
 
-    assert names
-    assert all(name.startswith(f"{components.NAMESPACE}-") for name in names)
+    assert found
+    assert all(name.startswith(f"{components.NAMESPACE}-") for name in found)
 
 
 @pytest.mark.parametrize("kind", ["ClusterRoleBinding", "RoleBinding"])

@@ -19,7 +19,7 @@ from capo.kube import connection
 from capo.kube.client import Kube
 from capo.kube.errors import Conflict, Denied, Invalid
 from capo.kube.events import EVENT, Events
-from capo.kube.kinds import LEASE, NAMESPACE, OPENSTACK_SERVER, SECRET, Key
+from capo.kube.kinds import CRD, LEASE, NAMESPACE, OPENSTACK_SERVER, SECRET, Key
 from capo.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -63,6 +63,21 @@ def kube(account: str, admin: Kube) -> Iterator[Kube]:
 
 def a_server(name: str, **metadata: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": PLACE, **metadata}, "spec": SPEC}
+
+
+def test_definitions_of_ours_may_be_patched_and_no_others(kube: Kube) -> None:
+    note = {"metadata": {"annotations": {"example.com/note": "x"}}}
+    name = "openstackservers.infrastructure.cluster.x-k8s.io"
+
+    patched = kube.patch(CRD, "", name, note)
+    kube.patch(CRD, "", name, {"metadata": {"annotations": {"example.com/note": None}}})
+
+    assert patched["metadata"]["annotations"]["example.com/note"] == "x"
+    for subresource in (None, "status"):
+        with pytest.raises(Denied):
+            kube.patch(CRD, "", "clusters.cluster.x-k8s.io", note, subresource=subresource)
+    with pytest.raises(Denied):
+        kube.get(CRD, "", "clusters.cluster.x-k8s.io")
 
 
 def test_writes_have_the_answers_that_passes_rely_on(kube: Kube) -> None:
