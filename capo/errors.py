@@ -37,7 +37,7 @@ Source of the reasons: ``docs/reference/errors.md`` has an entry for each.
 from __future__ import annotations
 
 import copy
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final, Self, TypeVar
 
 MAX_RETRY_AFTER_S: Final = 300.0
 """A service that asks for a longer pause, by mistake or to be left alone for a day, is asked again after this one."""
@@ -103,6 +103,15 @@ class CapoError(Exception):
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]}..."
+
+
+E = TypeVar("E", bound=BaseException)
+
+
+def without_frames(error: E) -> E:
+    """Return an error fit to be kept: without frames and causes, which hold credentials and bodies of requests."""
+    error.__traceback__ = error.__cause__ = error.__context__ = None
+    return error
 
 
 class RetryableError(CapoError):

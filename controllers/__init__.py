@@ -17,7 +17,7 @@ def all_controllers(tools: Tools, wake: Callable[[Key], None]) -> tuple[Controll
     Args:
         wake: wakes an object whose resources in the cloud changed; called from any thread.
     """
-    from capo.controllers.identity import Identities
+    from capo.controllers.identity import Identities, used
     from capo.controllers.openstackcluster.subject import ClusterSubject
     from capo.controllers.openstackfloatingippool.addresses import OrphanController
     from capo.controllers.openstackfloatingippool.subject import FloatingIPPoolSubject
@@ -46,6 +46,7 @@ def all_controllers(tools: Tools, wake: Callable[[Key], None]) -> tuple[Controll
     tools.store.on_reset(clouds.distrust)
     tools.store.on_reset(tools.minted.clear)
     identities = Identities(tools.kube, clouds, tools.clock, max_age_s=settings.sync_period_s)
+    tools.housekeeping.append(lambda: identities.tidy(used(tools.store)))
     return (
         Reconciler(ClusterSubject(identities, concurrency=settings.cluster_concurrency), tools),
         Reconciler(MachineSubject(identities, concurrency=settings.machine_concurrency), tools),

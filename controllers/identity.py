@@ -10,23 +10,35 @@ from __future__ import annotations
 import base64
 import binascii
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from capo import caches
 from capo.engine.protocol import Clock
+from capo.engine.store import Store
 from capo.errors import IdentityError
 from capo.kube.client import Kube
 from capo.kube.errors import Conflict
-from capo.kube.kinds import NAMESPACE, OPENSTACK_CLUSTER_IDENTITY, SECRET
+from capo.kube.kinds import (
+    NAMESPACE,
+    OPENSTACK_CLUSTER,
+    OPENSTACK_CLUSTER_IDENTITY,
+    OPENSTACK_FLOATING_IP_POOL,
+    OPENSTACK_MACHINE,
+    OPENSTACK_SERVER,
+    SECRET,
+)
 from capo.openstack import identity
 from capo.openstack.cloud import Cloud, Clouds
 from capo.openstack.identity import Credentials
+from capo.openstack.observer_pool import Site
 from capo.shares import CloudKey
 
 Ref = Mapping[str, Any]
 _Place = tuple[str, str, str, str, str | None]
 
+_USERS: Final = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, OPENSTACK_FLOATING_IP_POOL)
 CLOUDS_KEY: Final = "clouds.yaml"
 CACERT_KEY: Final = "cacert"
 NEVER_S: Final = float("-inf")
@@ -46,6 +58,10 @@ class _Read:
     read_s: float
 
 
+def _site(credentials: Credentials) -> Site:
+    return Site(credentials.site, credentials.host)
+
+
 class Identities:
     """Turns identity references into clouds; shared by all controllers, thread safe."""
 
@@ -56,6 +72,10 @@ class Identities:
         self._max_age_s = max_age_s
         self._lock = threading.Lock()
         self._known: dict[_Place, _Read] = {}
+        self._sites: dict[_Place, Site] = {}
+        """Stays when the credentials go: which budget a pass uses is known without them."""
+        self._unused: set[_Place] = set()
+        caches.register("credentials", self, lambda identities: len(identities._known))
 
     def cloud(self, ref: Ref, namespace: str) -> Cloud:
         """Return the cloud that an identityRef of an object in a namespace means.
@@ -68,16 +88,22 @@ class Identities:
         with self._lock:
             known = self._known.get(place)
         if known is None or known.source != source or self._clock.now() - known.read_s > self._max_age_s:
-            known = self._renewed(place, known, self._read(ref, source))
+            try:
+                known = self._renewed(place, known, self._read(ref, source))
+            except IdentityError:
+                self._drop([place])  # the Secret is gone, or what it said
+                raise
         return self._clouds.get(known.credentials, namespace)
 
     def _renewed(self, place: _Place, old: _Read | None, new: _Read) -> _Read:
         """Take what was read; a cloud of other credentials ends, and those that wait for its observer are woken."""
+        site = _site(new.credentials)
         with self._lock:
             self._known[place] = new
+            former, self._sites[place] = self._sites.get(place), site
         if old and old.credentials.fingerprint != new.credentials.fingerprint:
             self._clouds.drop(old.credentials.fingerprint)
-        if old and old.credentials.site != new.credentials.site:
+        if former not in (None, site):
             # Else a tenant could hang passes in another's budget, by a Secret that changes where it leads.
             raise Conflict("the credentials lead to another cloud than before; reconciled again in its budget")
         return new
@@ -99,8 +125,8 @@ class Identities:
     def slot(self, ref: Ref | None, namespace: str) -> CloudKey | None:
         """Return the budgets that requests of an identityRef use: its cloud's; None: it was never read."""
         with self._lock:
-            known = self._known.get(_place(ref or {}, namespace))
-        return self._clouds.key_of(known.credentials, namespace) if known else None
+            site = self._sites.get(_place(ref or {}, namespace))
+        return self._clouds.key_of(site, namespace) if site else None
 
     def locate(self, ref: Ref, namespace: str) -> None:
         """Read what an identityRef says, unless it was read before; no cloud is asked.
@@ -111,7 +137,29 @@ class Identities:
         if self.slot(ref, namespace) is None:
             read = self._read(ref, self._source(ref, namespace))
             with self._lock:
-                self._known.setdefault(_place(ref, namespace), read)
+                known = self._known.setdefault(_place(ref, namespace), read)
+                self._sites.setdefault(_place(ref, namespace), _site(known.credentials))
+
+    def tidy(self, used: Collection[_Place]) -> None:
+        """Drop the credentials that no object used, neither now nor the last time, and their clouds.
+
+        Args:
+            used: where the credentials of all objects are, as :func:`used` returns it.
+        """
+        with self._lock:
+            unused = self._sites.keys() - set(used)
+            over, self._unused = unused & self._unused, unused
+            for place in over:
+                del self._sites[place]
+        caches.evicted("credentials", len(over))
+        self._drop(over)
+
+    def _drop(self, places: Iterable[_Place]) -> None:
+        with self._lock:
+            for place in places:
+                self._known.pop(place, None)
+            kept = {known.credentials.fingerprint for known in self._known.values()}
+        self._clouds.retain(kept)
 
     def _source(self, ref: Ref, namespace: str) -> _Source:
         kind = ref.get("type") or "Secret"
@@ -147,6 +195,13 @@ class Identities:
             raise IdentityError(f"Secret {source.namespace}/{source.name} has no key {CLOUDS_KEY}")
         found = identity.parse(clouds, ref["cloudName"], _decoded(secret, CACERT_KEY), ref.get("region"))
         return _Read(found, source, self._clock.now())
+
+
+def used(store: Store) -> set[_Place]:
+    """Return where the credentials of all objects are. A machine without its own uses those of its cluster."""
+    objects = (obj for kind in _USERS for obj in store.list(kind))
+    refs = (((obj.get("spec") or {}).get("identityRef"), obj["metadata"]["namespace"]) for obj in objects)
+    return {_place(ref, namespace) for ref, namespace in refs if ref}
 
 
 def _place(ref: Ref, namespace: str) -> _Place:

@@ -1,8 +1,8 @@
 """Who may read diagnostics: the API server decides, by a TokenReview and a SubjectAccessReview on the path.
 
 Whoever reaches the port may send tokens. So that a flood of invented ones costs the API server little, answers are
-cached, few reviews run at once, and each client, as all of them, may ask for so many in a time. Tokens that were accepted
-before are reviewed outside of that budget: a flood does not keep Prometheus out.
+cached, few reviews run at once, and each client, as all of them, may ask for so many in a time. Tokens that were
+accepted before are reviewed outside of that budget: a flood does not keep Prometheus out.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
+from capo import caches
 from capo.kube.client import Kube
 from capo.kube.errors import KubeError
 from capo.kube.kinds import Kind
@@ -72,6 +73,7 @@ class Cache:
         self._answers[question] = answer
         if len(self._answers) > self._most:
             self._answers.popitem(last=False)
+            caches.evicted("token_reviews")
 
     def drop(self, question: _Question) -> None:
         """Forget an answer."""
@@ -117,6 +119,7 @@ class Access:
         self._all = Bucket(IN_ALL, at_s=self.clock())
         self._places = asyncio.Semaphore(AT_ONCE)
         self._known_places = asyncio.Semaphore(AT_ONCE)
+        caches.register("token_reviews", self, lambda access: len(access.accepted) + len(access.refused))
 
     def middleware(self) -> Middleware:
         """Return what stands before each handler."""

@@ -17,6 +17,7 @@ from capo.errors import (
     ReferenceNotFoundError,
     ServerFailedError,
     TerminalError,
+    without_frames,
 )
 from capo.kube.kinds import Key
 
@@ -70,6 +71,9 @@ class Backoff:
     clock: Clock
     _failures: dict[Key, dict[str, _Failure]] = field(default_factory=dict)
 
+    def __len__(self) -> int:
+        return len(self._failures)
+
     def guard_of(self, key: Key, obj: Mapping[str, Any]) -> Guard:
         """Return the guard of one pass; an edit of the object ends every rest at once."""
         now_s = self.clock.now()
@@ -111,7 +115,7 @@ class Backoff:
         count = before.count + 1 if before and before.world == _world(obj) else 1
         pause = CEILING_S if isinstance(result.error, TerminalError) else pause_s(result.error, count)
         jitter = random.uniform(0.9, 1.1)  # noqa: S311 - spreads retries, no secret
-        return _Failure(result.error, count, self.clock.now() + pause * jitter, _world(obj))
+        return _Failure(without_frames(result.error), count, self.clock.now() + pause * jitter, _world(obj))
 
     def forget(self, key: Key) -> None:
         """The object is gone."""

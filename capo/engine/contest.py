@@ -53,6 +53,9 @@ class Contest:
     clock: Callable[[], float] = time.monotonic
     _sides: dict[Key, _Side] = field(default_factory=dict)
 
+    def __len__(self) -> int:
+        return len(self._sides)
+
     def wrote(self, key: Key, status: Status) -> None:
         """Note the status after a write of this process."""
         last = _fingerprint(status)

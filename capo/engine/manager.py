@@ -46,6 +46,7 @@ STOP_S: Final = 9.0
 """After so many of them the lease is not waited for any more; it gets what the rest leaves, and a second at least."""
 FIRST_RETRY_S: Final = 1.0
 MAX_RETRY_S: Final = 15.0
+HOUSEKEEPING_S: Final = 30.0
 GAP_S: Final = 2.0
 """How long after watches began anew everything is listed."""
 DEAD_WATCHES_S: Final = 180.0
@@ -171,7 +172,7 @@ class Manager:
         return acquired.is_set() and not self._stop.is_set()
 
     async def _act(self) -> None:
-        router, workers = await self._assemble()
+        tools, router, workers = await self._assemble()
         namespace, on_restored = self.settings.namespace, self._restart_watches
         sweep = Sweep(self.kube, self._store, router.kinds(), namespace=namespace, on_restored=on_restored)
         served = await self._primed(sweep)
@@ -189,13 +190,13 @@ class Manager:
             self._complete(sweep, listed),
             self._look_back(sweep, resumed, listed),
         )
-        await asyncio.gather(workers.run(), *looks, self._migrate())
+        await asyncio.gather(workers.run(), *looks, self._migrate(), keep_house(tools))
 
     def _restart_watches(self) -> None:
         if self._feed:
             self._feed.restart()
 
-    async def _assemble(self) -> tuple[Router, Workers]:
+    async def _assemble(self) -> tuple[Tools, Router, Workers]:
         settings = self.settings
         tools = Tools(self.kube, self._store, self._events, SystemClock(), settings)
         # In a thread: what controllers import takes seconds, and probes want an answer meanwhile.
@@ -205,7 +206,7 @@ class Manager:
         accepts = business(settings.namespace, settings.watch_filter)
         router = Router(self._store, queues, asyncio.get_running_loop(), accepts=accepts)
         self._workers, self._router = workers, router
-        return router, workers
+        return tools, router, workers
 
     def _queue(self, controller: Controller) -> WorkQueue:
         return WorkQueue(
@@ -330,6 +331,21 @@ class Manager:
             self.end_process(1)
         log.info("Stopping")
         self.stop()
+
+
+async def keep_house(tools: Tools, pause_s: float = HOUSEKEEPING_S) -> None:
+    """Have caches drop what nothing uses any more, again and again."""
+
+    def work() -> None:
+        for duty in tools.housekeeping:
+            try:
+                duty()
+            except Exception:
+                log.exception("Housekeeping failed")
+
+    while True:
+        await asyncio.sleep(pause_s)
+        await threads.run(work, name="housekeeping")
 
 
 def _setter(event: asyncio.Event) -> Callable[[], None]:

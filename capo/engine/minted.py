@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final
 
-from capo import names
+from capo import caches, names
 
 MOST: Final = 20_000
 """Objects whose first reconcile is awaited; of more, the oldest are forgotten, which costs each of them a list."""
@@ -23,6 +23,7 @@ class MintedOwners:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._of_uid: OrderedDict[str, str] = OrderedDict()
+        caches.register("minted_owners", self, lambda minted: len(minted._of_uid))
 
     def add(self, created: Mapping[str, Any]) -> None:
         """Note an object as the API server returned it from its creation."""
@@ -30,6 +31,7 @@ class MintedOwners:
             self._of_uid[created["metadata"]["uid"]] = created["metadata"]["annotations"][names.OWNER_ID_ANNOTATION]
             while len(self._of_uid) > MOST:
                 self._of_uid.popitem(last=False)
+                caches.evicted("minted_owners")
 
     def has(self, obj: Mapping[str, Any]) -> bool:
         """Return whether an object has the owner id that was noted for it."""

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from capo import caches
 from capo.engine.backoff import pause_s
 from capo.engine.lanes import Lacking, Lanes
 from capo.errors import CapoError
@@ -73,6 +74,7 @@ class WorkQueue:
         self._failures: collections.Counter[Key] = collections.Counter()
         self._conflicts: collections.Counter[Key] = collections.Counter()
         self._number = 0
+        caches.register("queue", self, lambda queue: len(queue._dirty) + len(queue._active) + len(queue._due))
 
     def add(self, key: Key, *, version: str | None = None) -> None:
         """Have a pass for the key as soon as possible, and after the one that is running.

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
-from capo import names
+from capo import caches, names
 from capo.engine import abandoning, conditions, overall, refused_writes
 from capo.engine.backoff import Backoff, Guard, pause_s
 from capo.engine.conditions import Condition
@@ -58,6 +58,10 @@ class Reconciler(Generic[S]):
         self._contest = Contest()
         self._seen = Seen()
         self._auth_failures: dict[Key, int] = {}
+        caches.register("passes", self, lambda self: self._remembered())
+
+    def _remembered(self) -> int:
+        return max(len(self._backoff), len(self._contest), len(self._seen), len(self._auth_failures))
 
     def slot(self, key: Key) -> CloudKey | None:
         """Return the budgets of the cloud that the pass of a key asks; None: not known yet."""

@@ -26,6 +26,9 @@ class Seen:
 
     _sights: dict[Key, _Sight] = field(default_factory=dict)
 
+    def __len__(self) -> int:
+        return len(self._sights)
+
     def ledger(self, key: Key, obj: Object, *, now_s: float, window_s: float) -> Ledger:
         """Return the ledger of an object's status; a pending create that is new to this process counts from now."""
         sight = self._of(key, obj)

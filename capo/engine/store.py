@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from capo import caches
 from capo.engine.history import Known, Mark, ident_of, version_of
 from capo.kube.client import Snapshot
 from capo.kube.kinds import Key, Kind
@@ -61,6 +62,8 @@ class Store:
         self._reset_listeners: list[Callable[[], None]] = []
         self._newest: dict[Kind, int] = collections.defaultdict(int)
         """The highest resource version of each kind that the API server ever showed."""
+        caches.register("objects", self, lambda store: sum(store.counts().values()))
+        caches.register("tombstones", self, lambda store: len(store._tombstones))
         self.on_suspicion: Callable[[], None] = lambda: None
         """Called by those to whom a read showed an object older than it was known: everything must be listed."""
 
@@ -217,6 +220,7 @@ class Store:
         self._newest[key.kind] = max(self._newest[key.kind], version_of(obj))
         if len(self._tombstones) > MAX_TOMBSTONES:
             self._tombstones.popitem(last=False)
+            caches.evicted("tombstones")
         old = self._objects[key.kind].get(key[1:])
         if old is None or old["metadata"]["uid"] != uid:
             return False

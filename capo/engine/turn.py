@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -25,6 +25,7 @@ class Tools:
 
     Args:
         minted: owner ids of objects that controllers create with one, as the OpenStackServer of a machine.
+        housekeeping: what is called about twice a minute, in a thread: caches drop there what nothing uses any more.
     """
 
     kube: Kube
@@ -33,6 +34,7 @@ class Tools:
     clock: Clock
     settings: Settings = field(default_factory=Settings)
     minted: MintedOwners = field(default_factory=MintedOwners)
+    housekeeping: list[Callable[[], None]] = field(default_factory=list)
 
     @property
     def ambiguous_window_s(self) -> float:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from capo import caches
 from capo.kube.client import Kube
 from capo.kube.errors import Gone, KubeError
 from capo.kube.kinds import Kind
@@ -82,6 +83,10 @@ class Events:
     _buckets: collections.OrderedDict[str, _Bucket] = field(default_factory=collections.OrderedDict)
     _thread: threading.Thread | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        caches.register("events", self, lambda events: max(len(events._series), len(events._buckets)))
+        caches.register("events_queued", self, lambda events: events._queue.qsize())
 
     def emit(
         self, obj: Mapping[str, Any], type_: str, reason: str, message: str, *, action: str = "Reconciling"
@@ -171,6 +176,7 @@ class Events:
         self._series[happening.identity] = _Series(name, 1, self.clock())
         if len(self._series) > MAX_SERIES:
             self._series.popitem(last=False)
+            caches.evicted("events")
 
     def _is_allowed(self, uid: str) -> bool:
         now_s = self.clock()

@@ -11,7 +11,7 @@ import logging
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypedDict, Unpack
 
@@ -19,6 +19,7 @@ import requests
 from keystoneauth1 import exceptions as sdk
 from keystoneauth1.session import Session
 
+from capo import caches
 from capo.errors import (
     AmbiguousAnswerError,
     CapoError,
@@ -446,10 +447,19 @@ class Clouds:
         self._lock = threading.Lock()
         self._clouds: OrderedDict[str, Cloud] = OrderedDict()
         self._taken_s: dict[str, float] = {}
+        caches.register("clouds", self, lambda clouds: len(clouds._clouds))
+        caches.register("cloud_lookups", self, lambda clouds: clouds._total(lambda cloud: len(cloud.lookups)))
+        caches.register("cloud_resources", self, lambda clouds: clouds._total(lambda cloud: cloud.observer.size()))
+        caches.register("cloud_owners", self, lambda clouds: clouds._total(lambda cloud: len(cloud.observer.owners)))
 
-    def key_of(self, credentials: Credentials, namespace: str) -> CloudKey:
+    def _total(self, size: Callable[[Cloud], int]) -> int:
+        with self._lock:
+            clouds = list(self._clouds.values())
+        return sum(map(size, clouds))
+
+    def key_of(self, site: Site, namespace: str) -> CloudKey:
         """Return the budgets of a cloud, for an object of a namespace; never blocks."""
-        return CloudKey(credentials.site, self._addresses.of(credentials.host, namespace))
+        return CloudKey(site.name, self._addresses.of(site.host, namespace))
 
     def get(self, credentials: Credentials, namespace: str = "") -> Cloud:
         """Return the cloud of these credentials; the same object as long as it is known.
@@ -477,6 +487,14 @@ class Clouds:
             self._taken_s.pop(fingerprint, None)
         if cloud:
             cloud.close()
+
+    def retain(self, fingerprints: Collection[str]) -> None:
+        """Drop every cloud but those of these credentials: nothing uses the others any more."""
+        with self._lock:
+            surplus = self._clouds.keys() - set(fingerprints)
+        for fingerprint in surplus:
+            self.drop(fingerprint)
+        caches.evicted("clouds", len(surplus))
 
     def distrust(self) -> None:
         """Prove each absence anew: the objects' records are older than what this process remembers of them."""
@@ -507,4 +525,5 @@ class Clouds:
         surplus = idle[: max(0, len(idle) - self.max_idle)]
         for cloud in surplus:
             del self._clouds[cloud.fingerprint], self._taken_s[cloud.fingerprint]
+        caches.evicted("clouds", len(surplus))
         return surplus

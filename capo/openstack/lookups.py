@@ -13,6 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from capo import caches
 from capo.errors import NotFoundError
 
 KEPT_S: Final = 60.0
@@ -34,6 +35,9 @@ class Lookups:
         self._now = now
         self._lock = threading.Lock()
         self._entries: dict[Hashable, _Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def get(self, key: Hashable, ask: Callable[[], Any]) -> Any:
         """Return the answer to a question, asked within the last minute or now."""
@@ -67,5 +71,7 @@ class Lookups:
         if len(self._entries) >= MAX_ENTRIES:
             now_s = self._now()
             old = [key for key, entry in self._entries.items() if now_s > entry.ends_s]
-            for key in old or list(self._entries)[:1]:
+            surplus = old or list(self._entries)[:1]
+            for key in surplus:
                 del self._entries[key]
+            caches.evicted("cloud_lookups", len(surplus))

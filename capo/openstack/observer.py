@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
-from capo.errors import CapoError, CloudUnavailableError, NotAuthorizedError, RateLimitedError
+from capo.errors import CapoError, CloudUnavailableError, NotAuthorizedError, RateLimitedError, without_frames
 from capo.openstack import balancer_marks
 from capo.openstack.kinds import KINDS, LOAD_BALANCER, SERVER
 from capo.openstack.owners import Owners
@@ -371,7 +371,7 @@ class Observer:
             if isinstance(error, RateLimitedError):
                 pause_s = max(pause_s, error.retry_after_s or 0.0)
             schedule.retry_s = self._now() + pause_s
-            self._errors[kind] = error
+            self._errors[kind] = without_frames(error)
             log.info("List failed", extra={"kind": kind, "err": error.sentence, "pause_s": pause_s})
             waiting = {key for key, (not_before_s, _) in schedule.demands.items() if not_before_s <= began_s}
             for key in waiting:
@@ -416,6 +416,11 @@ class Observer:
                 keys.add(known)
         return keys
 
+    def size(self) -> int:
+        """Return how many resources are known, in doubt, or known to be gone."""
+        with self._lock:
+            return sum(shelf.size() for shelf in self._shelves.values())
+
     def _expire(self) -> None:
         for owner_id in self.owners.expired():
             self.unregister(owner_id)
@@ -427,6 +432,7 @@ class Observer:
             keys = self.owners.keys()
         for key in keys:
             self._wake(key)
+        self.due_changed()
 
     @property
     def is_closed(self) -> bool:

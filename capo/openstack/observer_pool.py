@@ -99,17 +99,22 @@ class ObserverPool:
             self._condition.notify_all()
 
     def _run(self) -> None:
-        while True:
-            with self._condition:
-                if self._is_stopping:
-                    return
-                self._observers = {each: served for each, served in self._observers.items() if not each.is_closed}
-                observers = list(self._observers)
-                self._has_news = False
-            due_s = min((self._begin(observer) for observer in observers), default=float("inf"))
+        while not self._is_stopping:
+            due_s = self._look()
             with self._condition:
                 if not self._has_news and not self._is_stopping:
                     self._condition.wait(min(LONGEST_WAIT_S, max(0.0, due_s - self._now())))
+
+    def _look(self) -> float:
+        """Begin the lists that are due; return when the next one is.
+
+        While the thread waits, nothing of it refers to an observer: one that is closed goes away with its credentials.
+        """
+        with self._condition:
+            self._observers = {each: served for each, served in self._observers.items() if not each.is_closed}
+            observers = list(self._observers)
+            self._has_news = False
+        return min((self._begin(observer) for observer in observers), default=float("inf"))
 
     def _begin(self, observer: Observer) -> float:
         """Begin what is due, as far as there is room; return when something is due next.

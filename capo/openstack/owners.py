@@ -37,6 +37,9 @@ class Owners:
         self._lock = threading.RLock()
         self._owners: dict[str, _Owner] = {}
 
+    def __len__(self) -> int:
+        return len(self._owners)
+
     def register(
         self,
         owner_id: str,

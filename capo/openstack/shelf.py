@@ -120,6 +120,10 @@ class Shelf:
         """Return how current an item is: a list of changes that left it out confirmed it."""
         return max(item.as_of_s, self.seen_s)
 
+    def size(self) -> int:
+        """Return how many resources there is something to know of."""
+        return len(self.items) + len(self._gone) + len(self._doubted) + len(self._ending)
+
     def is_gone(self, resource_id: str) -> bool:
         """Tell whether a deletion was proven after everything that is on the shelf."""
         return resource_id in self._gone

@@ -13,6 +13,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Final
 
+from capo import caches
 from capo.engine.steps import Wait
 from capo.openstack import lookup_threads
 from capo.openstack.lookup_threads import LookupThreads
@@ -68,6 +69,9 @@ class Resolver:
     threads: LookupThreads = field(default_factory=LookupThreads)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _queries: dict[str, _Query] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        caches.register("dns", self, lambda resolver: len(resolver._queries))
 
     def ask(self, host: str, *, namespace: str, now_s: float) -> Answer | None:
         """Return what DNS says, None while it is being asked; never blocks.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import Any, Final
 
+from capo import caches
+
 FORGOTTEN_S: Final = 86400.0
 """An object of which nothing was noted for so long does not exist any more."""
 
@@ -15,6 +17,7 @@ class Memory:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._looks: dict[str, tuple[float, Any]] = {}
+        caches.register("clusters_in_place", self, lambda memory: len(memory._looks))
 
     def is_fresh(self, uid: str, wanted: Any, *, now_s: float, max_age_s: float) -> bool:
         """Tell whether the same was found to be in place not longer than ``max_age_s`` ago."""

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from capo import names
+from capo import caches, names
 from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import references, rules
 from capo.controllers.openstackmachine import given_pools
@@ -38,6 +38,7 @@ class Patience:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._since_s: dict[str, float] = {}
+        caches.register("machines_that_leave", self, lambda patience: len(patience._since_s))
 
     def left_s(self, uid: str, now_s: float) -> float:
         """Return for how many seconds more a machine waits; 0 when the wait is over."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from capo import caches
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachine
 from capo.contract import references
@@ -168,6 +169,7 @@ class SeenMembers:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seen_s: dict[tuple[str, str], float] = {}
+        caches.register("pool_members", self, lambda members: len(members._seen_s))
 
     def note(self, pool_id: str, member_id: str, *, now_s: float, kept_s: float) -> None:
         """Note that a member is in a pool now; forget what was seen longer ago than ``kept_s``."""

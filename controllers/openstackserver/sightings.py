@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from dataclasses import dataclass, replace
+from typing import Final
+
+from capo import caches
+
+MOST: Final = 20_000
+"""Servers; of one that is evicted the next change is not seen as one, which costs a sentence in a condition."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +33,17 @@ class Sightings:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._seen: dict[str, dict[str, Sighting]] = {}
+        self._seen: OrderedDict[str, dict[str, Sighting]] = OrderedDict()
+        caches.register("sightings", self, lambda sightings: len(sightings._seen))
 
     def note(self, server_id: str, field: str, value: str, *, now_s: float) -> Sighting:
         """Note a field's value; return it with the time of its last change, which later looks go on to return."""
         with self._lock:
             fields = self._seen.setdefault(server_id, {})
+            self._seen.move_to_end(server_id)
+            if len(self._seen) > MOST:
+                self._seen.popitem(last=False)
+                caches.evicted("sightings")
             before = fields.get(field)
             if before is None or before.value == value:
                 fields[field] = replace(before, is_news=False) if before else Sighting(value)
