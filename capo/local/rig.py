@@ -236,7 +236,7 @@ class Rig:
         """Have our manager's ServiceAccount with the roles that ship in force; return a kubeconfig with its token."""
         self.apply([manifests.namespace(shipped.NAMESPACE), *shipped.rbac()])
         user = f"system:serviceaccount:{shipped.NAMESPACE}:{shipped.SERVICE_ACCOUNT}"
-        self.api.wait_allowed(user, "update", "coordination.k8s.io", "leases", namespace=shipped.NAMESPACE)
+        self.api.wait_allowed(user, "create", "coordination.k8s.io", "leases", namespace=shipped.NAMESPACE)
         self.api.wait_allowed(user, "get", "", "secrets", namespace="default")
         return self.service_account_kubeconfig(shipped.NAMESPACE, shipped.SERVICE_ACCOUNT)
 

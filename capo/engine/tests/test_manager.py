@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
@@ -448,3 +449,22 @@ def test_a_read_of_an_older_state_has_everything_listed(api: FakeApiServer, monk
         await settled(lambda: len(api.requests) >= lists + 2)
 
     assert play(replica, scenario=scenario) == [0]
+
+
+def test_caches_are_tidied_again_and_again_also_if_one_cannot_be(caplog: pytest.LogCaptureFixture) -> None:
+    tidied: list[int] = []
+
+    def fails() -> None:
+        raise RuntimeError("a fault")
+
+    async def body() -> None:
+        tools: Any = SimpleNamespace(housekeeping=[fails, lambda: tidied.append(1)])
+        keeping = asyncio.create_task(manager.keep_house(tools, 0.001))
+        async with asyncio.timeout(30):
+            while len(tidied) < 2:  # noqa: ASYNC110 - a thread does it
+                await asyncio.sleep(0.001)
+        keeping.cancel()
+
+    asyncio.run(body())
+
+    assert "Housekeeping failed" in caplog.text

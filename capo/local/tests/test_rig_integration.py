@@ -109,8 +109,8 @@ QUESTIONS = {
     ("delete", "infrastructure.cluster.x-k8s.io", "openstackclusters", "default"): False,
     ("create", "infrastructure.cluster.x-k8s.io", "openstackmachines", "default"): False,
     ("create", "events.k8s.io", "events", "default"): True,
-    ("update", "coordination.k8s.io", "leases", shipped.NAMESPACE): True,
-    ("update", "coordination.k8s.io", "leases", "default"): False,
+    ("create", "coordination.k8s.io", "leases", shipped.NAMESPACE): True,
+    ("create", "coordination.k8s.io", "leases", "default"): False,
     ("get", "", "pods", "default"): False,
 }
 
