@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -177,3 +179,16 @@ def test_an_object_that_is_nested_too_deeply_is_a_bad_request() -> None:
     body = review.replace('"NEW"', texts[0]).replace('"OLD"', texts[1]).encode()
 
     assert posted(ADMISSION, body)[0] in (200, 400)
+
+
+def test_the_process_may_not_have_more_memory_than_its_share_of_the_container() -> None:
+    program = (
+        "from capo.webhooks import server\n"
+        "server.limit_memory(2**28)\n"
+        "try:\n    bytearray(2**29)\n"
+        "except MemoryError:\n    print('limited')\n"
+    )
+
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
+
+    assert found.stdout == "limited\n"
