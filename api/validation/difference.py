@@ -21,6 +21,7 @@ LONGEST: Final = 200
 """Characters of a value that a message shows."""
 MOST: Final = 50
 """Faults, and warnings, that an answer lists: more of them help nobody, and each costs time and memory."""
+MORE_WARNINGS: Final = f"spec: there are more warnings; the first {MOST} are listed"
 
 
 @dataclass(frozen=True)

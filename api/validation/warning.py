@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from capo.api.validation.difference import MOST, Json, inside, shown
+from capo.api.validation.difference import MORE_WARNINGS, MOST, Json, inside, shown
 
 Warnings = Iterator[str]
 
@@ -25,7 +25,9 @@ def of_edit(kind: str, old: Any, new: Any) -> list[str]:
 
 
 def _first(found: Warnings) -> list[str]:
-    return list(itertools.islice(found, MOST))
+    first = list(itertools.islice(found, MOST))
+    has_more = next(found, None) is not None
+    return [*first, MORE_WARNINGS] if has_more else first
 
 
 def _address_pairs(kind: str, old: Json, new: Json) -> Warnings:

@@ -20,10 +20,6 @@ VERSION_OF: Final = {kind: "v1alpha1" if kind == "OpenStackServer" else "v1beta2
 """The version in which each kind is looked at; the API server converts what was sent in another one."""
 
 
-MOST: Final = 50
-"""Faults and warnings that are told; a list may have thousands of entries, each with one."""
-
-
 class MisfitError(Exception):
     """An object is not what the path is for; the message says what it is."""
 
@@ -77,7 +73,7 @@ def _object(request: Json, field: str, kind: str) -> Json:
 
 
 def _allowed(warnings: list[str]) -> Json:
-    return {"allowed": True} | ({"warnings": _few(warnings)} if warnings else {})
+    return {"allowed": True} | ({"warnings": warnings} if warnings else {})
 
 
 def _refused(status: Json) -> Json:
@@ -86,9 +82,9 @@ def _refused(status: Json) -> Json:
 
 def _invalid(kind: str, name: str, faults: list[Fault]) -> Json:
     """Return the ``metav1.Status`` of an object that is invalid."""
-    texts = _few([f"{fault.field}: {fault.message}" for fault in faults])
+    texts = [f"{fault.field}: {fault.message}" for fault in faults]
     told = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    causes = [{"reason": fault.reason, "message": fault.message, "field": fault.field} for fault in faults[:MOST]]
+    causes = [{"reason": fault.reason, "message": fault.message, "field": fault.field} for fault in faults]
     return {
         "apiVersion": "v1",
         "kind": "Status",
@@ -98,8 +94,3 @@ def _invalid(kind: str, name: str, faults: list[Fault]) -> Json:
         "message": f'{kind}.{OUR_GROUP} "{name}" is invalid: {told}',
         "details": {"name": name, "group": OUR_GROUP, "kind": kind, "causes": causes},
     }
-
-
-def _few(texts: list[str]) -> list[str]:
-    """Return the first of many texts, and how many there are besides."""
-    return texts if len(texts) <= MOST else [*texts[:MOST], f"and {len(texts) - MOST} more"]

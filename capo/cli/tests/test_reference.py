@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client import REGISTRY
 
 import capo
-from capo import caches, settings
+from capo import caches, settings, shares
 from capo.engine import metrics as engine_metrics
 from capo.kube import client
 from capo.openstack import metrics as openstack_metrics
@@ -43,6 +43,7 @@ def test_each_metric_is_documented_with_its_labels_and_no_other_is() -> None:
     assert engine_metrics.DEPTH
     assert client.WRITES
     assert openstack_metrics.__name__
+    assert shares.USED
     documented = {name: row for name, row in rows("metrics.md").items() if row.count("|") == 5}
     known = {}
     collectors: list[Any] = list(REGISTRY._collector_to_names)
@@ -79,7 +80,9 @@ WITHOUT_A_METRIC = {
     "feed.py": {"_listed", "_sessions"},  # kinds
     "identity.py": {"_sites", "_unused"},  # as credentials
     "observer.py": {"_errors", "_cursors", "_listed_s", "_claims"},  # kinds; claims go with their owners
-    "observer_pool.py": {"_sites", "_running"},  # clouds
+    "lanes.py": {"_freed", "_groups", "_parked", "_parked_under"},  # objects that are ready, by lane
+    "lookup_threads.py": {"_running"},  # namespaces of the lookups that run: threads
+    "observer_pool.py": {"_observers"},  # clouds
     "queue.py": {"_own_versions", "_ready", "_failures", "_conflicts"},  # objects
     "access.py": {"_answers"},  # counted by its owner, as are the next two
     "lookups.py": {"_entries"},
@@ -87,7 +90,7 @@ WITHOUT_A_METRIC = {
     "refusals.py": {"_by_service"},  # services
     "store.py": {"_objects", "_owned", "_labelled", "_newest"},  # indexes of objects; kinds
     "sweep.py": {"_missing", "_behind", "_left_to_reset", "_is_stale"},  # kinds, and a flag
-    "worker.py": {"_of_cloud", "_of_controller", "_running"},  # threads
+    "worker.py": {"_running", "_of_controller"},  # threads
     "reconciler.py": {"_auth_failures"},  # counted as passes
 }
 """Tables that are bounded by something else, and by what."""

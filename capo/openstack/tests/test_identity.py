@@ -247,8 +247,16 @@ def test_a_cloud_that_is_missing_is_told_with_some_of_those_that_are_there() -> 
 
 
 @pytest.mark.parametrize(
-    "url", ["http://", "http://[", "https://[x]:5000", "http://a:b/v3", "http://a:99999", "https:///v3"]
+    ("url", "words"),
+    [
+        ("http://", "is missing or no http"),
+        ("http://[", "has no host"),
+        ("https://[x]:5000", "has no host"),
+        ("http://a:b/v3", "has no host"),
+        ("http://a:99999", "has no host"),
+        ("https:///v3", "has no host"),
+    ],
 )
-def test_a_url_that_leads_nowhere_is_refused(url: str) -> None:
-    with pytest.raises(IdentityError, match="auth_url has no host"):
+def test_a_url_that_leads_nowhere_is_refused(url: str, words: str) -> None:
+    with pytest.raises(IdentityError, match=f"auth_url {words}"):
         identity.parse(clouds(auth={**AUTH, "auth_url": url}), "one")
