@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 from capo import caches, names
-from capo.engine import abandoning, conditions, overall, refused_writes
+from capo.engine import abandoning, conditions, create_events, overall, refused_writes
 from capo.engine.backoff import Backoff, Guard, pause_s
 from capo.engine.conditions import Condition
 from capo.engine.contest import Contest
@@ -373,13 +373,11 @@ class Reconciler(Generic[S]):
     def _announce(
         self, obj: Mapping[str, Any], create: Create, outcome: Mapping[str, Mapping[str, Any]] | CapoError
     ) -> None:
-        what = "".join(part.capitalize() for part in create.kind.split("_"))
         if isinstance(outcome, CapoError):
-            self.tools.events.emit(obj, "Warning", f"FailedCreate{what}", outcome.sentence)
+            self.tools.events.emit(obj, "Warning", *create_events.failed(create.kind, outcome))
             return
         for role, body in outcome.items():
-            text = f"Created {create.kind} {body.get('name') or role} with id {body['id']}"
-            self.tools.events.emit(obj, "Normal", f"SuccessfulCreate{what}", text)
+            self.tools.events.emit(obj, "Normal", *create_events.succeeded(create.kind, role, body))
 
     def _show_refusal(self, writer: Writer, error: KubeError) -> None:
         """Show why a pass ends early. What was ready stays so: it was not found to be otherwise."""

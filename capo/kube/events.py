@@ -1,16 +1,15 @@
 """Events on objects: aggregated, limited, sent from a thread of their own, and never in the way of a pass.
 
-Written through events.k8s.io/v1; the API server shows the same objects in the core group.
+Written through events.k8s.io/v1, or through the core group where the role allows that one alone; the API server shows
+the same objects in both. What they look like is in ``event_objects.py``.
 """
 
 from __future__ import annotations
 
 import collections
-import datetime
 import logging
 import os
 import queue
-import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -18,20 +17,22 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo import caches
+from capo.kube import denials, event_objects
 from capo.kube.client import Kube
-from capo.kube.errors import Gone, KubeError
+from capo.kube.denials import Denials
+from capo.kube.errors import Conflict, Denied, Gone, KubeError
+from capo.kube.event_objects import CORE_EVENT, EVENT, Happening
 from capo.kube.kinds import Kind
 from capo.redaction import redact
 
 log = logging.getLogger(__name__)
 
-EVENT: Final = Kind("events.k8s.io", "v1", "events", "Event")
-CONTROLLER: Final = "capo-controller-manager"
-MAX_NOTE: Final = 1024
-MAX_REASON: Final = 128
+KINDS: Final = (EVENT, CORE_EVENT)
 MAX_QUEUED: Final = 10_000
 """A thousand machines that scale out at once have some six Events each, and one thread writes them one by one."""
 MAX_SERIES: Final = 4096
+MAX_NAMES: Final = 4
+"""So many names are tried for one Event: another process may have created one in the same nanosecond."""
 SERIES_S: Final = 360.0
 """The same happening within this time counts as one series (events.k8s.io ends a series after six minutes)."""
 BURST: Final = 25
@@ -39,22 +40,9 @@ REFILL_S: Final = 300.0
 """Per object: 25 Events at once, then one in five minutes; as client-go limits spam."""
 
 
-@dataclass(frozen=True)
-class _Happening:
-    regarding: Mapping[str, str]
-    type: str
-    reason: str
-    note: str
-    action: str
-    time: str
-
-    @property
-    def identity(self) -> tuple[str, str, str]:
-        return self.regarding["uid"], self.reason, self.note
-
-
 @dataclass
 class _Series:
+    kind: Kind
     name: str
     count: int
     last_s: float
@@ -73,18 +61,22 @@ class Events:
     Args:
         instance: names this process in each Event.
         clock: monotonic seconds.
+        wall_ns: nanoseconds since 1970, which Events show and are named by.
     """
 
     kube: Kube
     instance: str = field(default_factory=lambda: os.uname().nodename)
     clock: Callable[[], float] = time.monotonic
-    _queue: queue.Queue[_Happening | None] = field(default_factory=lambda: queue.Queue(MAX_QUEUED))
+    wall_ns: Callable[[], int] = time.time_ns
+    _queue: queue.Queue[Happening | None] = field(default_factory=lambda: queue.Queue(MAX_QUEUED))
     _series: collections.OrderedDict[tuple[str, str, str], _Series] = field(default_factory=collections.OrderedDict)
     _buckets: collections.OrderedDict[str, _Bucket] = field(default_factory=collections.OrderedDict)
     _thread: threading.Thread | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _last_ns: int = 0
 
     def __post_init__(self) -> None:
+        self._denials = Denials(self.clock)
         caches.register("events", self, lambda events: max(len(events._series), len(events._buckets)))
         caches.register("events_queued", self, lambda events: events._queue.qsize())
 
@@ -98,20 +90,19 @@ class Events:
             reason: CamelCase.
             message: a sentence; secrets in it are struck out.
         """
-        metadata = obj["metadata"]
-        regarding = {
-            "apiVersion": obj.get("apiVersion", ""),
-            "kind": obj.get("kind", ""),
-            "namespace": metadata.get("namespace", ""),
-            "name": metadata["name"],
-            "uid": metadata.get("uid", ""),
-        }
-        note = _cut(redact(message))
-        happening = _Happening(regarding, type_, reason[:MAX_REASON], note, action, _now())
+        happening = Happening(
+            regarding=event_objects.reference(obj),
+            type=type_,
+            reason=reason[: event_objects.MAX_REASON],
+            note=event_objects.cut(redact(message)),
+            action=action,
+            at_ns=self._begin(),
+            instance=self.instance,
+        )
         try:
-            self._started().put_nowait(happening)
+            self._queue.put_nowait(happening)
         except queue.Full:
-            log.warning("An Event is dropped: too many wait", extra={"reason": reason, "note": note})
+            log.warning("An Event is dropped: too many wait", extra={"reason": reason, "note": happening.note})
 
     def stop(self, timeout_s: float = 2.0) -> None:
         """Send what waits, as far as the time reaches, and end the thread."""
@@ -123,60 +114,98 @@ class Events:
             return
         self._thread.join(timeout_s)
 
-    def _started(self) -> queue.Queue[_Happening | None]:
+    def _begin(self) -> int:
+        """Start the thread if need be; return the time, later than any before: it names an Event."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="events", daemon=True)
                 self._thread.start()
-        return self._queue
+            self._last_ns = max(self.wall_ns(), self._last_ns + 1)
+            return self._last_ns
 
     def _run(self) -> None:
         while (happening := self._queue.get()) is not None:
             try:
                 self._send(happening)
             except KubeError as error:
-                log.warning("An Event could not be written", extra={"reason": happening.reason, "err": str(error)})
+                # client-go says nothing of a namespace that is being deleted either.
+                _log_loss(happening, error, logging.DEBUG if denials.is_terminating(error) else logging.WARNING)
             except Exception:
                 log.exception("An Event could not be written")
 
-    def _send(self, happening: _Happening) -> None:
+    def _send(self, happening: Happening) -> None:
         if not self._is_allowed(happening.regarding["uid"]):
             return
         series = self._series.get(happening.identity)
-        namespace = happening.regarding["namespace"] or "default"
         if series and self.clock() - series.last_s < SERIES_S:
             series.count += 1
             series.last_s = self.clock()
             self._series.move_to_end(happening.identity)
-            body = {"series": {"count": series.count, "lastObservedTime": happening.time}}
-            try:
-                self.kube.patch(EVENT, namespace, series.name, body)
-            except Gone:
-                pass
-            else:
+            if self._count(happening, series):
                 return
-        self._create(happening, namespace)
+        self._create(happening)
 
-    def _create(self, happening: _Happening, namespace: str) -> None:
-        name = f"{happening.regarding['name'][:230]}.{secrets.token_hex(8)}"
-        event = {
-            "apiVersion": EVENT.api_version,
-            "kind": EVENT.kind,
-            "metadata": {"name": name, "namespace": namespace},
-            "eventTime": happening.time,
-            "reportingController": CONTROLLER,
-            "reportingInstance": self.instance[:MAX_REASON],
-            "action": happening.action,
-            "reason": happening.reason,
-            "regarding": {key: value for key, value in happening.regarding.items() if value},
-            "note": happening.note,
-            "type": happening.type,
-        }
-        self.kube.create(EVENT, event)
-        self._series[happening.identity] = _Series(name, 1, self.clock())
+    def _count(self, happening: Happening, series: _Series) -> bool:
+        """Count a happening on the Event of its series; return False where that is gone or may not be changed."""
+        body = event_objects.repeated(series.kind, happening, series.count)
+        # events.k8s.io refuses changes of the core group's count; the core group takes both kinds of changes.
+        for kind in KINDS if series.kind == EVENT else (CORE_EVENT,):
+            if self._denials.is_denied("patch", kind, happening.namespace):
+                continue
+            try:
+                self.kube.patch(kind, happening.namespace, series.name, body)
+            except Gone:
+                return False
+            except Denied as error:
+                self._note_denial("patch", kind, happening, error)
+            else:
+                self._denials.forget("patch", kind, happening.namespace)
+                return True
+        return False
+
+    def _create(self, happening: Happening) -> None:
+        for attempt in range(MAX_NAMES):
+            try:
+                return self._create_named(happening, happening.at_ns + attempt)
+            except Conflict:
+                if attempt == MAX_NAMES - 1:
+                    raise
+
+    def _create_named(self, happening: Happening, at_ns: int) -> None:
+        is_news = False
+        for kind in self._denials.in_order("create", KINDS, happening.namespace):
+            body = event_objects.created(kind, happening, at_ns)
+            try:
+                self.kube.create(kind, body)
+            except Denied as error:
+                is_news |= self._note_denial("create", kind, happening, error)
+                denied = error
+            else:
+                self._denials.forget("create", kind, happening.namespace)
+                self._begin_series(happening, kind, body["metadata"]["name"])
+                return
+        _log_loss(happening, denied, logging.WARNING if is_news else logging.DEBUG)
+
+    def _begin_series(self, happening: Happening, kind: Kind, name: str) -> None:
+        self._series[happening.identity] = _Series(kind, name, 1, self.clock())
         if len(self._series) > MAX_SERIES:
             self._series.popitem(last=False)
             caches.evicted("events")
+
+    def _note_denial(self, verb: str, kind: Kind, happening: Happening, error: Denied) -> bool:
+        """Remember that the role does not allow this; return whether that is news.
+
+        Raises:
+            Denied: the role is not the cause.
+        """
+        if not denials.is_for_want_of_rights(error):
+            raise error
+        is_news = self._denials.note(verb, kind, happening.namespace)
+        if is_news:
+            text = "Events are refused in one API group; the other one is used where that is allowed"
+            about = {"group": kind.group or "core", "verb": verb, "namespace": happening.namespace, "err": str(error)}
+            log.info(text, extra=about)
+        return is_news
 
     def _is_allowed(self, uid: str) -> bool:
         now_s = self.clock()
@@ -192,10 +221,5 @@ class Events:
         return True
 
 
-def _cut(note: str) -> str:
-    data = note.encode()
-    return note if len(data) <= MAX_NOTE else data[: MAX_NOTE - 3].decode(errors="ignore") + "..."
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def _log_loss(happening: Happening, error: KubeError, level: int) -> None:
+    log.log(level, "An Event could not be written", extra={"reason": happening.reason, "err": str(error)})

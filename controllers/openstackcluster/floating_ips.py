@@ -108,7 +108,9 @@ def associated(scope: ClusterScope, body: Resource, port_id: str | None) -> Reso
     with doubting(scope, "floating_ip", body["id"]):
         changed = floating_ip.associate(scope.cloud, body["id"], port_id=port_id)
     scope.observed.learn("floating_ip", changed)
-    scope.tell("SuccessfulAssociateFloatingIP", f"Associated {body['floating_ip_address']} with port {port_id}")
+    scope.tell(
+        "SuccessfulAssociateFloatingIP", f"Associated floating IP {body['floating_ip_address']} with port {port_id}"
+    )
     return changed
 
 
@@ -143,7 +145,7 @@ def dissociate(scope: ClusterScope, body: Resource) -> None:
     with doubting(scope, "floating_ip", body["id"]):
         changed = floating_ip.dissociate(scope.cloud, body["id"])
     scope.observed.learn("floating_ip", changed)
-    scope.tell("SuccessfulDisassociateFloatingIP", f"Dissociated {body['floating_ip_address']}")
+    scope.tell("SuccessfulDisassociateFloatingIP", f"Disassociated floating IP {body['floating_ip_address']}")
 
 
 def release(scope: ClusterScope, body: Resource) -> None:

@@ -77,7 +77,8 @@ def _associate(scope: ServerScope, found: Resource, ports: list[Resource]) -> No
             scope.observed.doubt(KIND, found["id"])
             raise
         scope.observed.learn(KIND, changed)
-        _tell(scope, "Normal", "SuccessfulAssociateFloatingIP", f"{changed['floating_ip_address']} leads to {port_id}")
+        text = f"Associated floating IP {changed['floating_ip_address']} with port {port_id}"
+        _tell(scope, "Normal", "SuccessfulAssociateFloatingIP", text)
         return
     words = refusal.message if refusal else "no port of the server has an IPv4 address"
     failure = ConflictError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any, Final
 
-from capo.kube.events import EVENT
+from capo.kube.event_objects import EVENT
 from capo.kube.kinds import NAMESPACE, SECRET, Kind
 
 Object = dict[str, Any]

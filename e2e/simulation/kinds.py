@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import Final
 
-from capo.kube.events import EVENT
+from capo.kube.event_objects import EVENT
 from capo.kube.kinds import (
     CLUSTER,
     CRD,

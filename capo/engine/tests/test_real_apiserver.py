@@ -18,7 +18,8 @@ from capo.engine.worker import Result
 from capo.kube import connection
 from capo.kube.client import Kube
 from capo.kube.errors import Conflict, Denied, Invalid
-from capo.kube.events import EVENT, Events
+from capo.kube.event_objects import EVENT
+from capo.kube.events import Events
 from capo.kube.kinds import CRD, LEASE, NAMESPACE, OPENSTACK_SERVER, SECRET, Key
 from capo.settings import Settings
 

@@ -35,6 +35,8 @@ from capo.kube.kinds import (
 Object = dict[str, Any]
 KINDS = (CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, LEASE)
 EVENT = Kind("events.k8s.io", "v1", "events", "Event")
+CORE_EVENT = Kind("", "v1", "events", "Event")
+"""The same objects as of the other group; a test finds them there, with the fields as they were sent."""
 CRD = Kind("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", is_namespaced=False)
 BUILT_IN = (EVENT, CRD, NAMESPACE)
 """kopf waits for the last two to be served, although it reads neither."""
@@ -52,6 +54,8 @@ class FakeApiServer:
 
     Args:
         tls: certificate to serve HTTPS with; None serves HTTP.
+
+    ``forbids`` says of a method and path why it is answered by 403, the empty string if it is not.
     """
 
     def __init__(self, kinds: tuple[Kind, ...] = (*KINDS, *BUILT_IN), *, tls: ssl.SSLContext | None = None) -> None:
@@ -59,6 +63,7 @@ class FakeApiServer:
         self.requests: list[tuple[str, str]] = []
         self.fail_next: list[tuple[Callable[[str, str], bool], int]] = []
         self.hang: Callable[[str, str], bool] = lambda _method, _path: False
+        self.forbids: Callable[[str, str], str] = lambda _method, _path: ""
         self.token: str | None = None
         self.reviews: dict[str, Object] = {}
         self._lock = threading.RLock()
@@ -201,6 +206,8 @@ class FakeApiServer:
             return _status(401)
         while self.hang(method, path):  # noqa: ASYNC110 - tests change it from other threads
             await asyncio.sleep(0.02)
+        if why := self.forbids(method, path):
+            return _status(403, why)
         for switch in list(self.fail_next):
             if switch[0](method, path):
                 self.fail_next.remove(switch)
@@ -241,6 +248,8 @@ class FakeApiServer:
             namespace, rest = rest[1], rest[2:]
         if rest[0] in self.reviews:
             return web.json_response({"status": self.reviews[rest[0]]}, status=201)
+        if (group, version, rest[0]) == (CORE_EVENT.group, CORE_EVENT.version, CORE_EVENT.plural):
+            group = EVENT.group
         kind = next((k for k in self.kinds if (k.group, k.version, k.plural) == (group, version, rest[0])), None)
         if kind is None:
             return _status(404)
@@ -345,6 +354,7 @@ def _merged(old: Object, patch: Object) -> Object:
     return copy.deepcopy(new)
 
 
-def _status(code: int) -> web.Response:
-    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": f"told to say {code}"}
+def _status(code: int, message: str = "") -> web.Response:
+    message = message or f"told to say {code}"
+    body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message}
     return web.json_response(body, status=code)

@@ -14,6 +14,8 @@ from capo.kube.events import Events
 from capo.kube.kinds import Kind
 from capo.kube.tests.fake_apiserver import EVENT, FakeApiServer
 
+NOW_NS = 1_767_225_600_123_456_789
+"""A moment of 2026."""
 SERVER: dict[str, Any] = {
     "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",
     "kind": "OpenStackServer",
@@ -127,13 +129,69 @@ def test_secrets_are_struck_out_and_long_notes_are_cut(api: FakeApiServer) -> No
 
 
 def test_an_api_server_that_refuses_is_no_error_of_the_pass(api: FakeApiServer) -> None:
-    api.fail_next.append((lambda method, _path: method == "POST", 403))
+    api.fail_next.append((lambda method, _path: method == "POST", 422))
 
     def emit(events: Events) -> None:
         events.emit(SERVER, "Normal", "Lost", "first")
         events.emit(SERVER, "Normal", "Kept", "second")
 
     assert [event["reason"] for event in sent(api, emit)] == ["Kept"]
+
+
+def test_events_of_one_nanosecond_have_names_of_their_own_in_the_order_of_what_happened(api: FakeApiServer) -> None:
+    events = Events(Kube(api.connection()), clock=standing, wall_ns=lambda: NOW_NS)
+    for number in range(20):
+        events.emit(SERVER, "Normal", "Changed", f"change {number}")
+    events.stop(5)
+
+    by_name = sorted(api.all(EVENT), key=lambda event: str(event["metadata"]["name"]))
+    assert [event["note"] for event in by_name] == [f"change {number}" for number in range(20)]
+
+
+def test_events_keep_their_order_when_the_clock_is_set_back(api: FakeApiServer) -> None:
+    times = iter([NOW_NS, NOW_NS - 3600 * 10**9, NOW_NS + 1])
+    events = Events(Kube(api.connection()), clock=standing, wall_ns=lambda: next(times))
+    for number in range(3):
+        events.emit(SERVER, "Normal", "Changed", f"change {number}")
+    events.stop(5)
+
+    by_name = sorted(api.all(EVENT), key=lambda event: str(event["metadata"]["name"]))
+    assert [event["note"] for event in by_name] == ["change 0", "change 1", "change 2"]
+
+
+def test_threads_that_emit_at_once_lose_no_event(api: FakeApiServer) -> None:
+    events = Events(Kube(api.connection()), clock=standing, wall_ns=lambda: NOW_NS)
+
+    def emit(number: int) -> None:
+        for part in range(10):
+            about = {**SERVER, "metadata": {**SERVER["metadata"], "uid": f"{number}-{part}"}}
+            events.emit(about, "Normal", "Changed", "changed")
+
+    threads = [threading.Thread(target=emit, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    events.stop(10)
+
+    assert len({event["metadata"]["name"] for event in api.all(EVENT)}) == 80
+
+
+def test_a_name_that_another_process_took_does_not_lose_the_event(api: FakeApiServer) -> None:
+    for number in range(3):
+        events = Events(Kube(api.connection()), clock=standing, wall_ns=lambda: NOW_NS)
+        events.emit(SERVER, "Normal", "Changed", f"change {number}")
+        events.stop(5)
+
+    assert {event["note"] for event in api.all(EVENT)} == {"change 0", "change 1", "change 2"}
+
+
+def test_names_that_are_all_taken_end_the_attempts(api: FakeApiServer) -> None:
+    api.fail_next += [(lambda method, _path: method == "POST", 409)] * 10
+
+    sent(api, lambda e: e.emit(SERVER, "Normal", "Changed", "changed"))
+
+    assert [method for method, _ in api.requests].count("POST") == 4
 
 
 def test_objects_without_a_namespace_have_their_events_in_default(api: FakeApiServer) -> None:

@@ -29,6 +29,15 @@ def test_a_minimal_cluster_has_network_router_and_a_floating_ip_for_its_endpoint
     assert world.osc()["spec"]["controlPlaneEndpoint"] == {"host": address, "port": 6443}
 
 
+def test_events_name_the_address_of_each_floating_ip_as_the_go_provider_does(world: World) -> None:
+    world.up(**FULL)
+
+    made = world.made()["floatingips"].values()
+    told = {text for _, reason, text in world.events.seen if reason == "SuccessfulCreateFloatingIP"}
+    assert told == {f"Created floating IP {each['floating_ip_address']} with id {each['id']}" for each in made}
+    assert len(told) == 2  # of the endpoint and of the bastion
+
+
 def test_a_full_cluster_has_everything_that_its_spec_asks_for(world: World) -> None:
     world.up(**FULL)
 

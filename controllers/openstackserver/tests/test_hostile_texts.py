@@ -14,7 +14,8 @@ import pytest
 
 from capo.controllers.openstackserver.tests.world import KIND, made, place
 from capo.controllers.tests.stage import Stage
-from capo.kube.events import EVENT, Events
+from capo.kube.event_objects import EVENT
+from capo.kube.events import Events
 
 PATIENCE_S: Final = 20.0
 """Other threads have their turn after some milliseconds; it took hours."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from capo.kube import client
-from capo.kube.events import EVENT
+from capo.kube.event_objects import EVENT
 from capo.kube.kinds import (
     LEASE,
     NAMESPACE,

@@ -12,7 +12,7 @@ from capo.crdgen import files
 from capo.kube.client import Kube
 from capo.kube.connection import Connection
 from capo.kube.errors import Conflict, Denied, Expired, Gone, Invalid
-from capo.kube.events import EVENT
+from capo.kube.event_objects import EVENT
 from capo.kube.kinds import (
     CLUSTER,
     LEASE,

@@ -1,0 +1,62 @@
+"""Which writes this identity was refused, remembered for a while; for writes that can be made in another way."""
+
+from __future__ import annotations
+
+import collections
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from capo.kube.errors import Denied, KubeError
+from capo.kube.kinds import Kind
+
+REMEMBERED_S: Final = 600.0
+MAX_REMEMBERED: Final = 4096
+_FORBIDDEN: Final = 403
+_Key = tuple[str, str, str]
+
+
+@dataclass
+class Denials:
+    """Denials by verb, kind and namespace; a role may be bound in some namespaces only. Not thread-safe.
+
+    Args:
+        clock: monotonic seconds.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    _until: collections.OrderedDict[_Key, float] = field(default_factory=collections.OrderedDict)
+
+    def is_denied(self, verb: str, kind: Kind, namespace: str) -> bool:
+        """Return whether this was denied within the last ten minutes."""
+        return self.clock() < self._until.get((verb, kind.group, namespace), float("-inf"))
+
+    def in_order(self, verb: str, kinds: Sequence[Kind], namespace: str) -> list[Kind]:
+        """Return the kinds in the order in which to try them: denied ones last, else as they come."""
+        return sorted(kinds, key=lambda kind: self.is_denied(verb, kind, namespace))
+
+    def note(self, verb: str, kind: Kind, namespace: str) -> bool:
+        """Remember a denial; return whether it is the first since this was last allowed."""
+        key = verb, kind.group, namespace
+        is_first = key not in self._until
+        if not self.is_denied(verb, kind, namespace):
+            self._until[key] = self.clock() + REMEMBERED_S
+        self._until.move_to_end(key)
+        if len(self._until) > MAX_REMEMBERED:
+            self._until.popitem(last=False)
+        return is_first
+
+    def forget(self, verb: str, kind: Kind, namespace: str) -> None:
+        """Take into account that this was allowed."""
+        self._until.pop((verb, kind.group, namespace), None)
+
+
+def is_for_want_of_rights(error: KubeError) -> bool:
+    """Return whether the identity is known and may not do it; 401 says nothing of its rights."""
+    return isinstance(error, Denied) and error.status == _FORBIDDEN and not is_terminating(error)
+
+
+def is_terminating(error: KubeError) -> bool:
+    """Return whether nothing can be created because the namespace is being deleted: a 403 for everybody."""
+    return isinstance(error, Denied) and "because it is being terminated" in str(error)
