@@ -229,6 +229,7 @@ _line("api-slow", lambda source: {"latency_s": source.choice((0.3, 2.0))})
 _line("api-down", lambda _source: {"is_down": True})
 _line("api-lossy", lambda source: {"lost": source.choice((0.05, 0.3)), "refused": source.choice((0.0, 0.2))})
 _line("watch-late", lambda source: {"watch_s": source.choice((5.0, 30.0))})
+_line("events-denied", lambda source: {"denied": source.choice(("/events.k8s.io/", "/events"))})
 _line("watch-dropped", lambda source: {"dropped": source.choice((0.05, 0.5))})
 
 

@@ -23,6 +23,7 @@ from e2e.simulation.scheduler import Process, Scheduler, Task
 
 RECONNECT_S: Final = 1.0
 OUTAGE_STATUS: Final = 503
+DENIED_STATUS: Final = 403
 
 
 @dataclass(eq=False)
@@ -36,6 +37,7 @@ class Line:
         lost: with which probability an answer is lost after its request took effect.
         refused: with which probability a request is answered by 503 in the place of being carried out.
         dropped: with which probability a watch is cut after an event.
+        denied: writes to paths with this in them are answered by 403, as the role does not allow them; empty for none.
     """
 
     latency_s: float = 0.004
@@ -44,6 +46,7 @@ class Line:
     lost: float = 0.0
     refused: float = 0.0
     dropped: float = 0.0
+    denied: str = ""
 
 
 @dataclass(eq=False)
@@ -101,6 +104,9 @@ class KubeNetwork:
         if self.random.random() < line.refused:
             scheduler.sleep(self._pause_s(line))
             return _Reply(OUTAGE_STATUS, b'{"kind":"Status","message":"the server is overloaded","code":503}')
+        if line.denied and method != "GET" and line.denied in parts.path:
+            scheduler.sleep(self._pause_s(line))
+            return _Reply(DENIED_STATUS, b'{"kind":"Status","message":"the role does not allow it","code":403}')
         exchange = _Exchange(self, endpoint, task)
         query = dict(parse_qsl(parts.query, keep_blank_values=True))
         exchange.begin(method, unquote(parts.path), query, content_type, body or b"")

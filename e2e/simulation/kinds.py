@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import Final
 
-from capo.kube.event_objects import EVENT
+from capo.kube.event_objects import CORE_EVENT, EVENT
 from capo.kube.kinds import (
     CLUSTER,
     CRD,
@@ -35,15 +35,16 @@ DEFAULT: Final = (
     LEASE,
     CRD,
     EVENT,
+    CORE_EVENT,
 )
-"""Every kind that the manager reads or writes."""
+"""Every kind that the manager reads or writes; Events of the two groups are two kinds here."""
 
 _BUILT_IN_GROUPS: Final = frozenset(
     {"", "apps", "batch", "coordination.k8s.io", "events.k8s.io", "apiextensions.k8s.io", "policy", "autoscaling"}
 )
 _WITHOUT_STATUS: Final = (OPENSTACK_CLUSTER_IDENTITY, OPENSTACK_CLUSTER_TEMPLATE, IP_ADDRESS)
 _BUILT_IN_WITH_STATUS: Final = (NAMESPACE, CRD)
-_CREATED_BY_PUT: Final = (LEASE, EVENT)
+_CREATED_BY_PUT: Final = (LEASE, EVENT, CORE_EVENT)
 _NEEDS_VERSION: Final = (LEASE, CRD)
 
 
