@@ -17,9 +17,10 @@ EVICTIONS: Final = Counter(
     "capo_cache_evictions_total", "Entries that were evicted: there was no room, or nothing used them.", ("cache",)
 )
 
-_Size = Callable[[], int | None]
-_SIZES: Final[dict[str, list[_Size]]] = {}
+_Cache = tuple[weakref.ref[Any], Callable[[Any], int]]
+_CACHES: Final[dict[str, tuple[_Cache, ...]]] = {}
 _LOCK: Final = threading.Lock()
+"""Held while the table is changed, never while a size is asked for: that may take a lock whose holder registers."""
 
 T = TypeVar("T")
 
@@ -30,21 +31,15 @@ def register(name: str, owner: T, size: Callable[[T], int]) -> None:
     Args:
         size: must not refer to the owner.
     """
-    known = weakref.ref(owner)
-
-    def entries() -> int | None:
-        found = known()
-        return size(found) if found is not None else None
-
     with _LOCK:
-        sizes = _SIZES.setdefault(name, [])
-        sizes[:] = [*(each for each in sizes if each() is not None), entries]
+        living = (cache for cache in _CACHES.get(name, ()) if cache[0]() is not None)
+        _CACHES[name] = (*living, (weakref.ref(owner), size))
     ENTRIES.labels(name).set_function(lambda: _total(name))
 
 
 def names() -> set[str]:
     """Return the names of all caches that were ever registered."""
-    return set(_SIZES)
+    return set(_CACHES)
 
 
 def evicted(name: str, count: int = 1) -> None:
@@ -54,6 +49,5 @@ def evicted(name: str, count: int = 1) -> None:
 
 
 def _total(name: str) -> float:
-    with _LOCK:
-        sizes: list[Any] = [each() for each in _SIZES[name]]
-    return float(sum(filter(None, sizes)))
+    owners = ((known(), size) for known, size in _CACHES[name])
+    return float(sum(size(owner) for owner, size in owners if owner is not None))
