@@ -100,7 +100,8 @@ def _load_balancer(story: Story, lineage: Lineage, spec: Object) -> str | None:
             return f"allowedCIDRs are not in force: {listener.get('allowed_cidrs')}"
         if listener["id"] in own and not wanted and listener.get("allowed_cidrs"):
             return f"allowedCIDRs are still in force: {listener.get('allowed_cidrs')}"
-    return _members(story, lineage, own)
+    # Machines that are deleted with their Cluster leave their members to the load balancer's deletion.
+    return None if story.is_deleting else _members(story, lineage, own)
 
 
 def _is_control_plane(obj: Object) -> bool:
