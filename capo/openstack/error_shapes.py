@@ -33,7 +33,7 @@ _FAULT_NAMES: Final[Mapping[int, str]] = {
     501: "notImplemented",
     503: "serviceUnavailable",
 }
-"""Nova's and Cinder's; any other status is a ``computeFault``, in Cinder, too."""
+"""Nova's and Cinder's; any other status is a ``computeFault``, in Cinder, too, which knows fewer of them than Nova."""
 _UNROUTED: Final = "The resource could not be found."
 """WebOb's own sentence, which each service uses for a path that it does not have."""
 _PHRASE: Final = re.compile(r"[A-Za-z' -]{1,40}")
@@ -110,8 +110,9 @@ def _document(body: bytes) -> _Json | None:
 
 
 def _fault(data: _Json, status: int) -> Said | None:
-    """Nova and Cinder: one key that is named for the status, and in it the status once more."""
-    fault = data.get(_FAULT_NAMES.get(status, "computeFault"))
+    """Nova and Cinder: one key that is named for the status, for none, or for a rate limit; in it the status again."""
+    names = {_FAULT_NAMES.get(status), "computeFault", "overLimitFault"}
+    fault = next((value for name, value in data.items() if name in names), None)
     if len(data) != 1 or not isinstance(fault, dict) or not _is_code(fault.get("code"), status):
         return None
     return _spoken(fault.get("message"))

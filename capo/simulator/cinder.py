@@ -26,7 +26,18 @@ from capo.simulator.routing import (
     Service,
 )
 
-KINDS: Final = {400: "badRequest", 403: "forbidden", 404: "itemNotFound", 409: "conflictingRequest", 413: "overLimit"}
+KINDS: Final = {
+    400: "badRequest",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "itemNotFound",
+    405: "badMethod",
+    409: "conflictingRequest",
+    413: "overLimit",
+    415: "badMediaType",
+    501: "notImplemented",
+    503: "serviceUnavailable",
+}
 SERVER_ERROR: Final = "The server has either erred or is incapable of performing the requested operation."
 # Limits that Cinder has besides those of volumes, with what they are when nobody set them.
 DEFAULT_LIMITS: Final = {

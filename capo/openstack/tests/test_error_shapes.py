@@ -101,6 +101,16 @@ def test_a_shape_counts_for_its_own_service_and_for_refusals_alone() -> None:
             id="Cinder's quota",
         ),
         pytest.param(
+            "volume", 429, {"computeFault": {"code": 429, "message": "slower"}}, "slower", id="Cinder, which has no 429"
+        ),
+        pytest.param(
+            "volume",
+            413,
+            {"overLimitFault": {"code": 413, "message": "slower", "details": "d"}},
+            "slower",
+            id="Cinder's rate limit",
+        ),
+        pytest.param(
             "load-balancer",
             400,
             {"faultcode": "Client", "faultstring": "no", "debuginfo": "Traceback"},
