@@ -6,6 +6,7 @@ a user in a project are the user's note `_grants`.
 
 from __future__ import annotations
 
+import http.client
 import math
 import secrets
 import uuid
@@ -29,15 +30,6 @@ from capo.simulator.routing import (
 )
 
 DOMAIN: Final = {"id": "default", "name": "Default"}
-TITLES: Final = {
-    400: "Bad Request",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "Not Found",
-    409: "Conflict",
-    500: "Internal Server Error",
-    503: "Service Unavailable",
-}
 # Roles that a role brings with it.
 IMPLIED: Final = {"admin": ("manager", "member", "reader"), "member": ("reader",)}
 MALFORMED: Final = (
@@ -71,7 +63,11 @@ def render_fault(fault: Fault, request: Request) -> Response:
     message = fault.message
     if fault.kind == INTERNAL:
         message = "An unexpected error prevented the server from fulfilling your request."
-    error = {"code": fault.status, "message": message, "title": TITLES.get(fault.status, fault.kind)}
+    error = {
+        "code": fault.status,
+        "message": message,
+        "title": http.client.responses.get(fault.status, fault.kind),
+    }
     body = {"error": {**fault.extra, **error}}
     headers = dict(fault.headers)
     if fault.status == 401:
