@@ -235,7 +235,7 @@ def _pools(denied: Sequence[Network]) -> dict[str, type]:
     }
 
 
-class Shares:
+class AnswerMemory:
     """Memory for large answers that are being read, over all clouds; one host cannot take all of it.
 
     Args:
@@ -278,7 +278,7 @@ class BoundedAdapter(requests.adapters.HTTPAdapter):
         shares: memory for large answers, one for all adapters of a process.
     """
 
-    def __init__(self, context: ssl.SSLContext, limits: Limits, shares: Shares) -> None:
+    def __init__(self, context: ssl.SSLContext, limits: Limits, shares: AnswerMemory) -> None:
         self._context, self._limits, self._shares = context, limits, shares
         super().__init__(pool_connections=POOL_SIZE, pool_maxsize=POOL_SIZE, max_retries=0)
 

@@ -24,7 +24,7 @@ import urllib3
 from urllib3.exceptions import InsecureRequestWarning
 
 from capo.openstack import metrics
-from capo.openstack.connections import LOOPBACK, BoundedAdapter, Limits, Shares, is_address_in
+from capo.openstack.connections import LOOPBACK, AnswerMemory, BoundedAdapter, Limits, is_address_in
 from capo.openstack.identity import Credentials
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class HttpSession(requests.Session):
         self,
         context: ssl.SSLContext,
         limits: Limits,
-        shares: Shares,
+        shares: AnswerMemory,
         *,
         proxies_of: Callable[[str], Proxies] = no_proxies,
     ) -> None:
@@ -107,7 +107,7 @@ class HttpSessions:
     def __init__(self, limits: Limits, ca_certs: str = "", *, uses_proxies: bool = False) -> None:
         self._limits = limits
         self._proxies_of = proxies_of_environment if uses_proxies else no_proxies
-        self._shares = Shares(LARGE_AT_ONCE * limits.max_bytes, limits.max_bytes)
+        self._shares = AnswerMemory(LARGE_AT_ONCE * limits.max_bytes, limits.max_bytes)
         self._ca_certs = ca_certs
         self._lock = threading.Lock()
         self._sessions: weakref.WeakValueDictionary[tuple[str, bool], HttpSession] = weakref.WeakValueDictionary()

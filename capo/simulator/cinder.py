@@ -12,7 +12,7 @@ from multidict import CIMultiDict
 
 from capo.simulator import cinder_state
 from capo.simulator.cloud import Cloud, public
-from capo.simulator.error_page import NOT_FOUND, empty, error_page, redirect_to_slash
+from capo.simulator.error_page import FAULT_NAMES, NOT_FOUND, empty, error_page, redirect_to_slash
 from capo.simulator.routing import (
     METHOD_NOT_ALLOWED,
     MICROVERSION,
@@ -26,18 +26,6 @@ from capo.simulator.routing import (
     Service,
 )
 
-KINDS: Final = {
-    400: "badRequest",
-    401: "unauthorized",
-    403: "forbidden",
-    404: "itemNotFound",
-    405: "badMethod",
-    409: "conflictingRequest",
-    413: "overLimit",
-    415: "badMediaType",
-    501: "notImplemented",
-    503: "serviceUnavailable",
-}
 SERVER_ERROR: Final = "The server has either erred or is incapable of performing the requested operation."
 # Limits that Cinder has besides those of volumes, with what they are when nobody set them.
 DEFAULT_LIMITS: Final = {
@@ -63,7 +51,7 @@ def render_fault(fault: Fault, request: Request) -> Response:
     if fault.kind == MICROVERSION and fault.status == 406:
         headers["OpenStack-API-Version"] = request.headers["OpenStack-API-Version"]
         headers["Vary"] = "OpenStack-API-Version"
-    return Response(fault.status, {KINDS.get(fault.status, "computeFault"): body}, headers)
+    return Response(fault.status, {FAULT_NAMES.get(fault.status, "computeFault"): body}, headers)
 
 
 def decorate(request: Request, headers: CIMultiDict[str]) -> None:

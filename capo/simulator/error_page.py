@@ -7,6 +7,19 @@ from typing import Final
 
 from capo.simulator.routing import ROUTE_NOT_FOUND, Fault, Request, Response
 
+FAULT_NAMES: Final = {
+    400: "badRequest",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "itemNotFound",
+    405: "badMethod",
+    409: "conflictingRequest",
+    413: "overLimit",
+    415: "badMediaType",
+    501: "notImplemented",
+    503: "serviceUnavailable",
+}
+"""What Nova and Cinder call a fault of a status; Nova knows one more."""
 NOT_FOUND: Final = "The resource could not be found."
 UNVERIFIED: Final = (
     "This server could not verify that you are authorized to access the document you requested. Either you supplied "

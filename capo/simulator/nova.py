@@ -11,7 +11,7 @@ from typing import Final
 
 from multidict import CIMultiDict
 
-from capo.simulator.error_page import NOT_FOUND, error_page
+from capo.simulator.error_page import FAULT_NAMES, NOT_FOUND, error_page
 from capo.simulator.routing import (
     INTERNAL,
     METHOD_NOT_ALLOWED,
@@ -29,19 +29,7 @@ MINIMUM: Final = (2, 1)
 MAXIMUM: Final = (2, 104)
 NO_VERSION: Final = (0, 0)
 VARY: Final = "OpenStack-API-Version, X-OpenStack-Nova-API-Version"
-KINDS: Final = {
-    400: "badRequest",
-    401: "unauthorized",
-    403: "forbidden",
-    404: "itemNotFound",
-    405: "badMethod",
-    409: "conflictingRequest",
-    413: "overLimit",
-    415: "badMediaType",
-    429: "overLimit",
-    501: "notImplemented",
-    503: "serviceUnavailable",
-}
+KINDS: Final = FAULT_NAMES | {429: "overLimit"}
 UNEXPECTED: Final = (
     "Unexpected API Error. Please report this at http://bugs.launchpad.net/nova/ and attach the Nova API log if "
     "possible.\n<class '{kind}'>"

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import requests
 
-from capo.openstack.connections import Limits, Shares
+from capo.openstack.connections import AnswerMemory, Limits
 from capo.openstack.transport import HttpSession
 
 SERVICES: Final[Mapping[str, str]] = {
@@ -107,7 +107,7 @@ class TappedSession(HttpSession):
     """The provider's own session, with a wire to listen on."""
 
     def __init__(self, wire: Wire, limits: Limits) -> None:
-        super().__init__(ssl.create_default_context(), limits, Shares(limits.max_bytes, limits.max_bytes))
+        super().__init__(ssl.create_default_context(), limits, AnswerMemory(limits.max_bytes, limits.max_bytes))
         self._wire = wire
 
     def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:

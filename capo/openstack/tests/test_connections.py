@@ -16,10 +16,10 @@ import requests
 
 from capo.openstack.connections import (
     MIB,
+    AnswerMemory,
     Limits,
     MemoryShareError,
     ResponseTooLargeError,
-    Shares,
     is_denied,
 )
 from capo.openstack.faults import was_never_sent
@@ -136,7 +136,7 @@ def test_of_an_error_the_beginning_is_read() -> None:
 
 
 def test_a_large_answer_waits_for_the_memory_that_others_have() -> None:
-    shares = Shares(total=3, per_host=2)
+    shares = AnswerMemory(total=3, per_host=2)
     ends_s = time.monotonic() + 600
     with shares.share("a", 2, ends_s=ends_s):
         with pytest.raises(MemoryShareError), shares.share("a", 1, ends_s=time.monotonic()):
@@ -152,7 +152,7 @@ def test_a_large_answer_waits_for_the_memory_that_others_have() -> None:
     assert waits.is_set()
 
 
-def _enter(shares: Shares, ends_s: float, entered: threading.Event) -> None:
+def _enter(shares: AnswerMemory, ends_s: float, entered: threading.Event) -> None:
     with shares.share("c", 1, ends_s=ends_s):
         entered.set()
 
