@@ -24,7 +24,7 @@ def all_controllers(tools: Tools, wake: Callable[[Key], None]) -> tuple[Controll
     from capo.controllers.openstackmachine.subject import MachineSubject
     from capo.controllers.openstackserver.subject import ServerSubject
     from capo.engine.reconciler import Reconciler
-    from capo.openstack.cloud import Clouds
+    from capo.openstack.clouds import Clouds
     from capo.openstack.connections import Limits
 
     settings = tools.settings

@@ -30,7 +30,8 @@ from capo.kube.kinds import (
     SECRET,
 )
 from capo.openstack import identity
-from capo.openstack.cloud import Cloud, Clouds
+from capo.openstack.cloud import Cloud
+from capo.openstack.clouds import Clouds
 from capo.openstack.identity import Credentials
 from capo.openstack.observer_pool import Site
 from capo.shares import CloudKey

@@ -25,7 +25,8 @@ from capo.engine.turn import Tools
 from capo.engine.worker import Result
 from capo.kube.errors import Conflict
 from capo.kube.kinds import SECRET, Key, Kind
-from capo.openstack.cloud import Cloud, Clouds
+from capo.openstack.cloud import Cloud
+from capo.openstack.clouds import Clouds
 from capo.openstack.identity import Credentials
 from capo.openstack.observer import Observer
 from capo.settings import Settings

@@ -14,7 +14,7 @@ from capo.engine.tests.fake_kube import FakeClock, FakeKube
 from capo.errors import IdentityError
 from capo.kube.errors import Conflict
 from capo.kube.kinds import NAMESPACE, OPENSTACK_CLUSTER_IDENTITY, SECRET
-from capo.openstack.cloud import Clouds
+from capo.openstack.clouds import Clouds
 
 REF = {"name": "cloud", "cloudName": "here"}
 SHARED = {"type": "ClusterIdentity", "name": "shared", "cloudName": "here"}

@@ -16,7 +16,8 @@ from capo.openstack import (
     router,
     subnet,
 )
-from capo.openstack.cloud import Body, Cloud, Clouds
+from capo.openstack.cloud import Body, Cloud
+from capo.openstack.clouds import Clouds
 from capo.openstack.tests.builders import OWNER, FakeClock
 from capo.simulator.cloud import Cloud as SimulatedCloud
 from capo.simulator.simulator import Simulator

@@ -20,7 +20,8 @@ from capo.errors import (
     RateLimitedError,
 )
 from capo.openstack import identity
-from capo.openstack.cloud import Cloud, Clouds
+from capo.openstack.cloud import Cloud
+from capo.openstack.clouds import Clouds
 from capo.openstack.connections import Limits
 from capo.openstack.tests.builders import FakeClock
 from capo.simulator.keystone import change_password

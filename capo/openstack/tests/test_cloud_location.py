@@ -10,7 +10,8 @@ import yaml
 
 from capo.ledger import Location
 from capo.openstack import identity
-from capo.openstack.cloud import Cloud, Clouds
+from capo.openstack.cloud import Cloud
+from capo.openstack.clouds import Clouds
 from capo.openstack.tests.builders import FakeClock
 from capo.simulator import keystone
 from capo.simulator.keystone import catalog, service_id

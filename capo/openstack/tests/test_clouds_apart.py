@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from capo.openstack import identity
-from capo.openstack.cloud import Clouds
+from capo.openstack.clouds import Clouds
 from capo.openstack.connections import Limits
 from capo.openstack.tests.builders import FakeClock
 

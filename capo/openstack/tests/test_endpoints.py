@@ -15,7 +15,8 @@ import yaml
 
 from capo.errors import CloudUnavailableError, IdentityError
 from capo.openstack import identity
-from capo.openstack.cloud import CATALOGUE_S, Cloud, Clouds
+from capo.openstack.cloud import CATALOGUE_S, Cloud
+from capo.openstack.clouds import Clouds
 from capo.openstack.connections import Limits
 from capo.openstack.identity import Credentials
 from capo.openstack.tests.builders import FakeClock

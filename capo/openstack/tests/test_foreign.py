@@ -20,7 +20,8 @@ import yaml
 from capo import logs
 from capo.errors import AmbiguousAnswerError, CapoError, CloudUnavailableError, IdentityError, NotAuthorizedError
 from capo.openstack import foreign, identity
-from capo.openstack.cloud import Cloud, Clouds
+from capo.openstack.cloud import Cloud
+from capo.openstack.clouds import Clouds
 from capo.openstack.refusals import Refusals
 from capo.openstack.tests.builders import FakeClock
 

@@ -25,7 +25,7 @@ from capo.engine.tests.test_worker import settled
 from capo.engine.turn import Tools
 from capo.engine.worker import Workers, lane_of
 from capo.kube.kinds import OPENSTACK_SERVER, SECRET, Key
-from capo.openstack.cloud import Clouds
+from capo.openstack.clouds import Clouds
 from capo.settings import Settings
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
