@@ -9,11 +9,11 @@ from capo.api.model import Model
 from capo.api.schema import AtomicList, Column, Names, ObjectName, Required, Schema, Timestamp
 
 CLUSTER_NAME_PATH: Final = r".metadata.labels.cluster\.x-k8s\.io/cluster-name"
-"""Where a column finds the name of the cluster."""
+"""JSONPath of the cluster's name for printer columns."""
 
 
 class OwnerReference(Model):
-    """The object that this one belongs to and goes away with."""
+    """The owner of this object, with which it is deleted."""
 
     api_version: str
     """Group and version of the owner."""
@@ -30,7 +30,7 @@ class OwnerReference(Model):
 
 
 class ObjectMeta(Model):
-    """The part of ``metadata`` that controllers look at."""
+    """The part of ``metadata`` that controllers read."""
 
     name: str = ""
     """Name, unique in its namespace."""
@@ -39,7 +39,7 @@ class ObjectMeta(Model):
     namespace: str = ""
     """Namespace; empty for cluster-scoped kinds."""
     uid: str = ""
-    """Identity over time and space."""
+    """Unique identifier, never reused."""
     generation: int = 0
     """Counts changes of the spec."""
     resource_version: str = ""
@@ -49,17 +49,17 @@ class ObjectMeta(Model):
     annotations: Mapping[str, str] = {}
     """Annotations by key."""
     finalizers: tuple[str, ...] = ()
-    """What holds the object until it has cleaned up."""
+    """Identifiers that block the deletion until their controllers have cleaned up."""
     owner_references: tuple[OwnerReference, ...] = ()
-    """Objects that this one belongs to."""
+    """Objects that this one is deleted with."""
     creation_timestamp: str | None = None
     """When the object was created, RFC 3339."""
     deletion_timestamp: str | None = None
-    """When deletion was asked for, RFC 3339; None when it was not."""
+    """When deletion was requested, RFC 3339; None if it was not."""
 
 
 class KubernetesObject(Model):
-    """The root of a kind: how it is addressed and shown, and its metadata."""
+    """The root of a kind: names, columns and metadata."""
 
     names: ClassVar[Names]
     columns: ClassVar[tuple[Column, ...]] = ()
@@ -69,15 +69,15 @@ class KubernetesObject(Model):
     kind: str
     """Kind."""
     metadata: ObjectMeta = ObjectMeta()
-    """Name, labels, owners and the like."""
+    """Name, labels, owners and other metadata."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the object as JSON data, with ``apiVersion`` and ``kind`` whether they were given or not."""
+        """Return the object as JSON data, always with ``apiVersion`` and ``kind``."""
         return {"apiVersion": self.api_version, "kind": self.kind} | super().to_dict()
 
 
 class Condition(Model):
-    """One aspect of the object's state, in the shape that all of Kubernetes uses."""
+    """One aspect of the object's state, in the format of all Kubernetes conditions."""
 
     type: Annotated[
         str,
@@ -87,20 +87,20 @@ class Condition(Model):
             r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
         ),
     ]
-    """What the condition is about, CamelCase; unique in the list."""
+    """What the condition describes, CamelCase; unique in the list."""
     status: Annotated[str, Schema(enum=("True", "False", "Unknown"))]
     """True, False or Unknown."""
     observed_generation: Annotated[int, Schema(format="int64", minimum=0)] = 0
-    """metadata.generation that the condition speaks of; an older one means the spec has changed since."""
+    """metadata.generation that the condition refers to; an older one means the spec has changed since."""
     last_transition_time: Required[Timestamp] = ""
     """When the status last changed, RFC 3339, whole seconds."""
     reason: Annotated[
         str,
         Schema(is_required=True, min_length=1, max_length=1024, pattern="^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"),
     ] = ""
-    """Why, in one CamelCase word for programs; `Ready` when all is well."""
+    """Reason for the status, in one CamelCase word for programs; `Ready` if the status is as it should be."""
     message: Annotated[str, Schema(is_required=True, max_length=32768)] = ""
-    """Why, in a sentence for people; may be empty."""
+    """Message for users; may be empty."""
 
 
 Conditions = Annotated[tuple[Condition, ...], Schema(list_type="map", map_keys=("type",))]
@@ -121,7 +121,7 @@ class LocalObjectReference(Model):
     crd: ClassVar[Schema] = Schema(map_type="atomic")
 
     name: Annotated[ObjectName, Schema(is_default_served=True)] = ""
-    """Name of the Secret. Default: empty, which names none."""
+    """Name of the Secret. Default: empty, which refers to none."""
 
 
 class TypedLocalObjectReference(Model):
@@ -156,4 +156,4 @@ class LabelSelector(Model):
     match_expressions: AtomicList[LabelSelectorRequirement] = ()
     """Requirements with an operator. Default: none."""
     match_labels: Mapping[str, str] = {}
-    """Labels that must be there with exactly this value. Default: none is asked for."""
+    """Labels that must have exactly this value. Default: none."""

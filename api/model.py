@@ -1,4 +1,4 @@
-"""The base of all models: frozen, camelCase outside and snake_case inside, forgiving towards unknown fields."""
+"""The base of all models: frozen, camelCase outside and snake_case inside, accepts unknown fields."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def json_name(attribute: str) -> str:
 class Model(BaseModel):
     """A value of the API.
 
-    An attribute's docstring is its documentation in the CRD. Defaults that no marker serves are what absence means to
-    a reader: empty text, list or map, ``False`` or 0 where the Go provider does not tell absent from empty; None where
-    it does.
+    An attribute's docstring is its documentation in the CRD. Defaults that no marker serves are what absence means to a
+    reader: empty text, list or map, ``False`` or 0 where the Go provider does not distinguish absent from empty; None
+    where it does.
     """
 
     model_config = ConfigDict(

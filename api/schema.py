@@ -1,8 +1,8 @@
-"""Markers for what a CRD demands of a value beyond its Python type.
+"""Markers for constraints of a CRD beyond a value's Python type.
 
-A marker stands in ``Annotated`` beside the type, or in the class variable ``crd`` of a model. The API server enforces
-it; reading does not, so that an object stored under other rules (an older version, another provider) is always
-readable. ``capo.crdgen`` turns the markers into OpenAPI keywords.
+A marker is in ``Annotated`` beside the type, or in the class variable ``crd`` of a model. The API server enforces it;
+reading does not, so that an object stored under other rules (an older version, another provider) is always readable.
+``capo.crdgen`` turns the markers into OpenAPI keywords.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Rule:
-    """A CEL rule: ``expression`` must hold, else the API server answers ``message``.
+    """A CEL rule: ``expression`` must hold, otherwise the API server answers ``message``.
 
     Args:
-        told: CEL expression whose text is answered instead, with the values that are at fault.
-        field: the field that is named, below the value with the rule; empty: that value.
+        ``told``: CEL expression whose text is answered instead, with the invalid values.
+        field: the field that the answer names, below the value with the rule; empty: that value.
     """
 
     expression: str
@@ -37,7 +37,8 @@ class Schema:
         is_required: listed in ``required`` although the Python field has a default.
         is_default_served: the Python default is the CRD's ``default`` too, filled in by the API server.
         is_int_or_string: a Kubernetes quantity or port, written as number or text.
-        list_type: what server-side apply owns and which duplicates are refused: ``atomic``, ``set`` or ``map``.
+        list_type: how server-side apply merges the list and which duplicates are refused: ``atomic``, ``set`` or
+            ``map``.
         map_keys: the keys of a list of type ``map``.
         rules: CEL rules.
     """
@@ -85,7 +86,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Names:
-    """How a kind is addressed in paths and by ``kubectl``."""
+    """Names of a kind in paths and in ``kubectl``."""
 
     plural: str
     short: str | None = None
@@ -94,7 +95,7 @@ class Names:
 
 
 Required = Annotated[T, Schema(is_required=True)]
-"""Required by the API server, while reading puts up with its absence."""
+"""Required by the API server; reading accepts its absence."""
 Defaulted = Annotated[T, Schema(is_default_served=True)]
 """The API server fills in the Python default."""
 
@@ -103,10 +104,10 @@ Tag = Annotated[str, Schema(min_length=1, pattern="^[^,]+$")]
 FoundTag = Annotated[Tag, Schema(max_length=255)]
 """A tag of a resource in Neutron (60 characters before 2023)."""
 CloudText = Annotated[str, Schema(max_length=255)]
-"""A name, id or description of a resource in OpenStack, which all services keep in columns of this length."""
+"""A name, id or description of a resource in OpenStack; all services store it in columns of this length."""
 CloudName = Annotated[NonEmpty, Schema(max_length=255)]
 Address = Annotated[str, Schema(max_length=64)]
-"""An IP address or CIDR, which Neutron keeps in 64 characters."""
+"""An IP address or CIDR, which Neutron stores in 64 characters."""
 ObjectName = Annotated[str, Schema(max_length=253)]
 """The name of a Kubernetes object: a DNS subdomain (RFC 1123)."""
 NonEmptyObjectName = Annotated[ObjectName, Schema(min_length=1)]

@@ -1,6 +1,6 @@
-"""How many entries each cache of this process has: what grows with what tenants and clouds do is bounded, and counted.
+"""Registers the size of each cache of this process: caches that grow with tenants and clouds are bounded and measured.
 
-``docs/reference/metrics.md`` lists the caches with what bounds each; a test compares it with what is registered.
+``docs/reference/metrics.md`` lists the caches and the bound of each; a test compares it with what is registered.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ EVICTIONS: Final = Counter(
 _Cache = tuple[weakref.ref[Any], Callable[[Any], int]]
 _CACHES: Final[dict[str, tuple[_Cache, ...]]] = {}
 _LOCK: Final = threading.Lock()
-"""Held while the table is changed, never while a size is asked for: that may take a lock whose holder registers."""
+"""Held while the table is changed, never while a size is read: that may need a lock whose holder registers."""
 
 T = TypeVar("T")
 
 
 def register(name: str, owner: T, size: Callable[[T], int]) -> None:
-    """Show the size of a cache as a metric as long as its owner lives; caches of one name are added up.
+    """Export the size of a cache as a metric while its owner exists; caches of one name are added up.
 
     Args:
         size: must not refer to the owner.

@@ -1,8 +1,7 @@
-"""``status.resources``: what an object has made in the cloud, and what it was about to make.
+"""``status.resources``: what an object has created in the cloud, and what it was about to create.
 
-The ledger is the memory of the create protocol (``docs/adr/0001-ownership-and-create-protocol.md``): an entry in
-``pending`` is written before the create call, an entry in ``records`` after it. It holds ids only, no
-state of the cloud.
+The ledger persists the create protocol (``docs/adr/0001-ownership-and-create-protocol.md``): an entry in ``pending`` is
+written before the create call, an entry in ``records`` after it. It holds ids only, no state of the cloud.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 NOTED_S: Final = 10
-"""How much longer a create must have been waited for before that is worth a write."""
+"""Minimum growth of ``waited_s`` that is worth a write."""
 _ROUNDING_S: Final = 0.05
-"""So much later whole seconds are over for certain."""
+"""After so much longer whole seconds are over for certain."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +30,13 @@ class Record:
 
 @dataclass(frozen=True)
 class Pending:
-    """A create call whose id is not known.
+    """A create call whose id is unknown.
 
     Args:
-        since: when it was begun, or its answer was lost, as RFC 3339: for people. It is a date of the clock that some
-            process had, so no time is worked out from it.
-        waited_s: what the status says of how long no process was sending it. Each process adds its own time to it.
-        since_s: nobody sends it since then, in the steady seconds of this process, with ``waited_s`` counted in.
+        since: when it was sent, or its answer was lost, as RFC 3339: for users. It is a date of the clock that some
+            process had, so no time is computed from it.
+        waited_s: recorded seconds during which no process was sending it. Each process adds its own time to it.
+        since_s: no process sends it since then, in the steady seconds of this process, with ``waited_s`` counted in.
     """
 
     kind: str
@@ -52,9 +51,9 @@ class Location:
     """Where resources are. Source: ADR 0005.
 
     Args:
-        auth_host: host of the Identity service, with the port unless it is the scheme's own.
-        region: whose end points are used; empty when the catalogue names none, several joined by commas when the
-            credentials name none and the services are in different ones.
+        auth_host: host of the Identity service, with the port unless it is the scheme's default.
+        region: whose endpoints are used; empty if the catalogue names none, several joined by commas if the credentials
+            name none and the services are in different ones.
     """
 
     auth_host: str
@@ -62,21 +61,21 @@ class Location:
     region: str
 
     def __str__(self) -> str:
-        """Return the location as the annotation names it that accepts a move."""
+        """Return the location as the annotation that accepts a move spells it."""
         return f"{self.auth_host}/{self.project_id}/{self.region}"
 
     def to_status(self) -> dict[str, str]:
-        """Return the location as it stands in ``status.resources``."""
+        """Return the location as stored in ``status.resources``."""
         return {"authHost": self.auth_host, "projectID": self.project_id, "region": self.region}
 
 
 @dataclass
 class Ledger:
-    """The records of one object, as one pass sees and changes them.
+    """The records of one object, as one reconcile reads and changes them.
 
     Attributes:
-        location: where everything in ``records`` and ``pending`` is; None while that is not proven. It outlasts the
-            last of them, and then says nothing.
+        location: where everything in ``records`` and ``pending`` is; None if that is not proven. It is kept after the
+            last of them was removed, and has no meaning then.
     """
 
     records: dict[str, Record] = field(default_factory=dict)
@@ -92,13 +91,13 @@ class Ledger:
         window_s: float = math.inf,
         known: Mapping[str, Pending] = MappingProxyType({}),
     ) -> Ledger:
-        """Return the ledger that an object's status holds; empty when there is none.
+        """Return the ledger of an object's status; empty if there is none.
 
         Args:
-            now_s: steady seconds. A pending create that is not known was another process's, which died over it: until
-                now at the latest it may have sent it, unless that was waited for already.
-            window_s: no more counts as waited than this, so that a list of this process has to come after it.
-            known: what was pending at the end of this process's last pass over the object, by role.
+            now_s: steady seconds. A pending create that this process does not know was sent by another process, which
+                died before the answer: it may have been sent as late as now, less the wait that is recorded.
+            window_s: upper bound of the recorded wait that counts, so that a list of this process has to come after it.
+            known: what was pending at the end of this process's last reconcile of the object, by role.
         """
         resources = (status or {}).get("resources") or {}
         records = (Record(r["kind"], r["role"], r["id"]) for r in resources.get("records") or ())
@@ -115,7 +114,7 @@ class Ledger:
         return bool(self.records or self.pending)
 
     def to_status(self) -> dict[str, Any]:
-        """Return the two lists as they stand in ``status.resources``, sorted by role, and where all of it is."""
+        """Return the two lists as stored in ``status.resources``, sorted by role, and the location of all entries."""
         entries = {
             "pending": [_shown(p) for p in sorted(self.pending.values(), key=lambda p: p.role)],
             "records": [
@@ -126,7 +125,7 @@ class Ledger:
         return entries | ({"location": self.location.to_status()} if self.location and self.has_entries else {})
 
     def id_of(self, role: str) -> str | None:
-        """Return the recorded id of a role, None when there is none."""
+        """Return the recorded id of a role, None if there is none."""
         record = self.records.get(role)
         return record.id if record else None
 
@@ -139,18 +138,18 @@ class Ledger:
         return sorted((r for r in self.records.values() if r.kind == kind), key=lambda r: r.role)
 
     def intend(self, kind: str, role: str, now_s: float, wall_s: float | None = None) -> None:
-        """Note that a resource is about to be created, or that the answer was lost: nothing was waited for yet.
+        """Record that a resource is about to be created, or that the answer was lost: the wait starts at zero.
 
         Args:
             now_s: steady seconds.
-            wall_s: seconds since 1970, for the date that people read; None when they are the same.
+            wall_s: seconds since 1970, for the date that users read; None if they are the same.
         """
         self.pending[role] = Pending(kind, role, _timestamp(now_s if wall_s is None else wall_s), since_s=now_s)
 
     def note_waiting(self, now_s: float, *, window_s: float) -> bool:
-        """Note how long each pending create was waited for where that is worth a write; tell whether any is.
+        """Update the recorded wait of each pending create where that is worth a write; return whether any is.
 
-        So the next process goes on from there: one that is restarted over and over gets past the window, too.
+        The next process continues from there, so that even one that restarts repeatedly gets past the window.
         """
         longer = {
             role: replace(pending, waited_s=waited_s)
@@ -161,7 +160,7 @@ class Ledger:
         return bool(longer)
 
     def waiting_due_s(self, now_s: float, *, window_s: float) -> float | None:
-        """Return in how many seconds :meth:`note_waiting` has something to note; None when nothing is waited for."""
+        """Return the seconds until :meth:`note_waiting` has an update; None if nothing is waited for."""
         due = (
             pending.since_s + pending.waited_s + NOTED_S - now_s
             for pending in self.pending.values()
@@ -170,12 +169,12 @@ class Ledger:
         return min((max(0.0, due_s) + _ROUNDING_S for due_s in due), default=None)
 
     def record(self, kind: str, role: str, resource_id: str) -> None:
-        """Note the id of a resource, and that nothing is pending for its role."""
+        """Record the id of a resource, and remove the role's pending create."""
         self.pending.pop(role, None)
         self.records[role] = Record(kind, role, resource_id)
 
     def drop(self, role: str) -> None:
-        """Forget a role: its resource is proven gone."""
+        """Remove a role: its resource is proven absent."""
         self.records.pop(role, None)
         self.pending.pop(role, None)
 
@@ -197,14 +196,14 @@ def _shown(pending: Pending) -> dict[str, Any]:
 
 
 def _counted(saved: Pending, known: Pending | None, since_s: float) -> Pending:
-    """Return what a status says is pending with the time since when this process knows that nobody sends it.
+    """Return a pending create of a status with the time since when no process sends it, as far as this process knows.
 
     Args:
         known: what this process knows of the role.
-        since_s: what counts for a create that it does not know.
+        since_s: used for a create that this process does not know.
     """
     if known is None:
         return replace(saved, since_s=since_s)
-    # Another create than the one it knows, which may be its own: what it sent itself was never waited for by others.
+    # A different create than the known one may be this process's own: the recorded wait does not cover what it sent.
     is_same = known.since == saved.since
     return replace(saved, since_s=known.since_s if is_same else max(since_s, known.since_s))

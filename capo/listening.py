@@ -1,9 +1,9 @@
-"""An HTTP server that a flood of connections cannot fill: how many there are, and how long each may take, is limited.
+"""An HTTP server that limits the number of connections and the time of each, against floods.
 
-Nothing authenticates the API server to a webhook, nor kubelet to a probe: whoever reaches the port may connect. So
-clients are distinguished by their address alone. When all places are taken, the address with the most connections gives
-up one that waits for its client: for a handshake, a request, or the rest of a body. A request that is being answered is
-never cut off for another client. Used for webhooks, probes and diagnostics.
+Nothing authenticates the API server to a webhook, nor kubelet to a probe: any client that reaches the port may connect.
+So clients are distinguished by their address alone. When all places are taken, the address with the most connections
+loses one that waits for its client: for a handshake, a request, or the rest of a body. A request that is being answered
+is never cut off for another client. Used for webhooks, probes and diagnostics.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ SWEEP_S: Final = 1.0
 LINGER_S: Final = 2.0
 """How long the rest of a refused body is read and dropped: a client that still sends would not read the answer."""
 PAUSE_S: Final = 0.1
-"""After a failed accept, such as for want of file descriptors."""
+"""Pause after a failed accept, such as when file descriptors run out."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one server bears.
+    """Limits of one server.
 
     Args:
         connections: at once, over all clients.
         handshake_s: for the TLS handshake.
-        idle_s: without a request, or while a request's headers or an answer are on the way.
+        idle_s: without a request, or while a request's headers or an answer are in transit.
         request_s: from a request's headers to the end of its handler.
     """
 
@@ -49,7 +49,7 @@ class Limits:
 
 @dataclass(eq=False)
 class _Connection:
-    """One client's connection; it is not connected as long as the TLS handshake goes on."""
+    """One client's connection; it is not connected until the TLS handshake is complete."""
 
     peer: str
     since_s: float
@@ -73,7 +73,7 @@ class LimitedServer:
     """Serves an application on a socket; :meth:`start` it, and :meth:`cleanup` at the end.
 
     Args:
-        grace_s: how long requests may take that are under way at the end.
+        grace_s: how long running requests may take at the end.
         clock: monotonic seconds.
     """
 
@@ -87,7 +87,7 @@ class LimitedServer:
     _turned_away: int = 0
 
     async def start(self, listener: socket.socket, tls: ssl.SSLContext | None = None) -> None:
-        """Serve on a socket that listens; it belongs to the server from now on."""
+        """Serve on a listening socket, which the server owns from now on."""
 
         @web.middleware
         async def noted(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -109,7 +109,7 @@ class LimitedServer:
         self._begin(self._sweep())
 
     async def cleanup(self) -> None:
-        """Stop accepting, wait for what is under way as long as the grace reaches, close everything."""
+        """Stop accepting, wait up to the grace period for running requests, close everything."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -134,7 +134,7 @@ class LimitedServer:
             self._admit(client, str(address[0]))
 
     def _admit(self, client: socket.socket, peer: str) -> None:
-        """Serve a client's connection, or close it: there is no place, and no other client has more of them."""
+        """Serve a client's connection; close it if there is no place and no other client has more connections."""
         self._connections = {known for known in self._connections if not known.is_over}
         if len(self._connections) >= self.limits.connections:
             self._turned_away += 1
@@ -173,7 +173,7 @@ class LimitedServer:
         connection.abort()
 
     async def _noted(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Note which connections have a request under way."""
+        """Record which connections have a running request."""
         connection = next((known for known in self._connections if known.handler is request.protocol), None)
         if connection is None:
             return await handler(request)
@@ -189,7 +189,7 @@ class LimitedServer:
             self.sweep()
 
     def sweep(self) -> None:
-        """End the connections that take too long."""
+        """Close the connections that take too long."""
         now_s, limits = self.clock(), self.limits
         for connection in list(self._connections):
             longest_s = limits.request_s if connection.request else limits.idle_s
@@ -201,7 +201,9 @@ class LimitedServer:
 
 
 def least_deserving(connections: set[_Connection], newcomer: str) -> _Connection | None:
-    """Return the connection that makes room for a client's; None: none waits of those who have as many; pure.
+    """Return the connection to close for a client's new one; None: no client with at least as many has one waiting.
+
+    Pure.
 
     Of the client with the most connections it is the one that waits for the longest time.
     """
@@ -215,7 +217,7 @@ def listener(host: str, port: int) -> socket.socket:
     """Return a socket that listens on this address; an empty one means all, of both IP versions.
 
     Raises:
-        OSError: the address is taken or not ours.
+        OSError: the address is in use or not one of this host.
     """
     if host:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET

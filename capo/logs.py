@@ -1,7 +1,7 @@
-"""Logs in the layout of klog or as JSON, with the fields of the pass that runs, and without secrets.
+"""Logs in the layout of klog or as JSON, with the fields of the running reconcile, and without secrets.
 
-Code logs through :mod:`logging` with a constant message and ``extra={...}`` fields. klog's ``V(n)`` is the level
-``20 - n``, so that ``-v=n`` shows every message up to that verbosity; :func:`verbosity` names the levels.
+Code logs through :mod:`logging` with a constant message and ``extra={...}`` fields. klog's ``V(n)`` is the level ``20 -
+n``, so that ``-v=n`` shows every message up to that verbosity; :func:`verbosity` names the levels.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _FIELDS: contextvars.ContextVar[Mapping[str, Any] | None] = contextvars.ContextV
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _SEVERITY: Final = {logging.CRITICAL: "F", logging.ERROR: "E", logging.WARNING: "W"}
 _NOISY: Final = {
-    # It says of each event that its handler succeeded, and at each start that signals are not its business.
+    # Below ERROR it logs the success of each event's handler, and at each start that it handles no signals.
     "kopf": logging.ERROR,
     "asyncio": logging.WARNING,
     "urllib3": logging.WARNING,
-    # It quotes headers that it cannot read, which whoever answers at a tenant's end point wrote.
+    # It quotes headers that it cannot parse, which the server at a tenant's endpoint wrote.
     "urllib3.connection": logging.ERROR,
     "aiohttp.access": logging.WARNING,
 }
@@ -81,7 +81,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line, as Kubernetes components log."""
+    """One JSON object per line, as Kubernetes components log."""
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line."""

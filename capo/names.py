@@ -1,4 +1,4 @@
-"""Every name, tag, stamp and description that we write to OpenStack or Kubernetes is built here.
+"""Builds every name, tag, stamp and description that we write to OpenStack or Kubernetes.
 
 Names and the beginning of descriptions are the Go provider's (``cluster.md`` 2.1, ``machines.md`` 1.1 of the behaviour
 reference); the owner stamp is ours (ADR 0001).
@@ -18,15 +18,17 @@ GROUP: Final = "infrastructure.cluster.x-k8s.io"
 OWNER_ID_ANNOTATION: Final = f"{GROUP}/owner-id"
 BASTION_HASH_ANNOTATION: Final = f"{GROUP}/bastion-hash"
 TAKEN_OVER_ANNOTATION: Final = f"{GROUP}/taken-over"
-"""On an object that another provider made, until everything of it is recorded."""
+"""On an object that another provider created, until all its resources are recorded."""
 BY_NAME: Final = "by-name"
-"""Its value by which a person decides that what has the names of a cluster which is being deleted is the cluster's."""
+"""Its value with which a user confirms that resources with the names of a cluster being deleted belong to that cluster.
+"""
 ADOPTED_ANNOTATION: Final = f"{GROUP}/adopted"
-"""On an object of which another provider created something, for good: that carries no stamp, and status can be lost."""
+"""On an object of which another provider created resources, permanently: they carry no stamp, and status can be lost.
+"""
 ABANDON_ANNOTATION: Final = f"{GROUP}/abandon-resources"
-"""On an object that is being deleted, with its owner id: the finalizer goes, whatever is left in the cloud."""
+"""On an object that is being deleted, with its owner id: the finalizer is removed, whatever is left in the cloud."""
 ACCEPT_LOCATION_ANNOTATION: Final = f"{GROUP}/accept-location"
-"""Names the location to which an admin says that an object's resources were moved."""
+"""Names the location to which an object's resources were moved, according to an admin."""
 CLUSTER_NAME_LABEL: Final = "cluster.x-k8s.io/cluster-name"
 CONTROL_PLANE_LABEL: Final = "cluster.x-k8s.io/control-plane"
 WATCH_FILTER_LABEL: Final = "cluster.x-k8s.io/watch-filter"
@@ -41,7 +43,7 @@ _STAMP = re.compile(r"\[?(capo:([a-z2-7]{13}):([a-z0-9-]{1,37}))\]?$")
 
 @dataclass(frozen=True)
 class Stamp:
-    """Who a resource belongs to, and as what: ``capo:<owner id>:<role>``, at most 60 characters."""
+    """Owner and role of a resource: ``capo:<owner id>:<role>``, at most 60 characters."""
 
     owner: str
     role: str
@@ -57,26 +59,26 @@ def finalizer(kind: str) -> str:
 
 
 def new_owner_id(kind: str, namespace: str, name: str) -> str:
-    """Return a fresh value for the owner-id annotation, bound to this object."""
+    """Return a new value for the owner-id annotation, bound to this object."""
     random = base64.b32encode(secrets.token_bytes(9)).decode().lower()[:13]
     return f"{random}.{_check(kind, namespace, name)}"
 
 
 def owner_of(annotation: str, *, kind: str, namespace: str, name: str) -> str | None:
-    """Return the 13 characters of the owner id, or None when the annotation was made for another object."""
+    """Return the 13 characters of the owner id, or None if the annotation was created for another object."""
     owner, _, check = annotation.partition(".")
     return owner if check == _check(kind, namespace, name) and re.fullmatch("[a-z2-7]{13}", owner) else None
 
 
 def owner_in(obj: Mapping[str, Any], *, kind: str) -> str | None:
-    """Return the owner id in the annotation of an object, None while it has none of its own."""
+    """Return the owner id in the annotation of an object, None if it has none of its own."""
     metadata = obj["metadata"]
     annotation = (metadata.get("annotations") or {}).get(OWNER_ID_ANNOTATION, "")
     return owner_of(annotation, kind=kind, namespace=metadata["namespace"], name=metadata["name"])
 
 
 def restored_owner_id(owner: str, kind: str, namespace: str, name: str) -> str:
-    """Return the annotation's value for an owner that a stamp in the cloud told."""
+    """Return the annotation's value for an owner that was found in a stamp in the cloud."""
     return f"{owner}.{_check(kind, namespace, name)}"
 
 
@@ -85,9 +87,9 @@ def _check(kind: str, namespace: str, name: str) -> str:
 
 
 def stamped(description: str, stamp: Stamp) -> str:
-    """Return a Neutron description that ends in the stamp; what the Go provider writes comes first.
+    """Return a Neutron description that ends in the stamp; the Go provider's text comes first.
 
-    Neutron takes 255 characters: the description is cut so that the stamp always fits.
+    Neutron accepts 255 characters: the description is cut so that the stamp always fits.
     """
     tail = f"[{stamp}]"
     head = description[: 255 - len(tail) - 1].rstrip()
@@ -95,7 +97,7 @@ def stamped(description: str, stamp: Stamp) -> str:
 
 
 def stamp_in(text: str) -> Stamp | None:
-    """Return the stamp at the end of a description, or of a tag or metadata value; None without one."""
+    """Return the stamp at the end of a description, or of a tag or metadata value; None if there is none."""
     found = _STAMP.search(text)
     return Stamp(found[2], found[3]) if found else None
 
@@ -106,7 +108,7 @@ def cluster_resource_name(namespace: str, cluster: str) -> str:
 
 
 def created_by(cluster: str) -> str:
-    """Return the description of whatever is made for a cluster."""
+    """Return the description of every resource that is created for a cluster."""
     return f"Created by cluster-api-provider-openstack cluster {cluster}"
 
 

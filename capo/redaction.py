@@ -44,12 +44,12 @@ _IN_HEADER: Final = re.compile(r"""[^\s,;"'}]*""")
 _IN_VALUE: Final = re.compile(r"[^\s,;}]*")
 _INDENT: Final = re.compile(r"""(?P<indent>[ \t]*(?:-[ \t]{1,8})?)["']?\w*""")
 _OPAQUE: Final = re.compile(r"[ \t]*(?:[|>]|[A-Za-z0-9+/=]{40})")
-"""A block of YAML, or what may be base64."""
+"""A block of YAML, or possibly base64."""
 _OFTEN_WORDS: Final = frozenset({"secret", "clouds.yaml"})
-"""Names that sentences have before a colon; without quotes only opaque values of them are secret."""
+"""Names that occur in sentences before a colon; without quotes only opaque values of them are secret."""
 _CONFIDENTIAL: Final = re.compile(rf"(?i:(?:\w*_)?(?:{_NAMES})|{_HEADERS})")
 _UNBROKEN: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._~+/=-"
-"""What tokens and passwords in URLs are written with."""
+"""The characters of tokens, and of passwords in URLs."""
 _LOOK_BACK: Final = 128
 """Characters before a name in which its line must begin, for the line to count as YAML."""
 
@@ -76,12 +76,12 @@ def redact(text: str) -> str:
 
 
 def _cut(text: str) -> str:
-    """Return the beginning of a text that is too long, without the token that may have lost its end."""
+    """Return the beginning of a text that is too long, without its last token, whose end may be cut off."""
     return text if len(text) <= MAX_TEXT else text[:MAX_TEXT].rstrip(_UNBROKEN)
 
 
 def _secret(text: str, found: re.Match[str], *, is_cut: bool) -> _Span:
-    """Return where the secret is that begins here; an empty span at or after the match when there is none."""
+    """Return the span of the secret that begins here; an empty span at or after the match if there is none."""
     for name in ("credential", "fernet", "jwt"):
         if found[name]:
             return found.span(name)
@@ -104,7 +104,7 @@ def _of_url(text: str, begin: int, *, is_cut: bool) -> _Span:
 
 
 def _of_name(text: str, found: re.Match[str]) -> _Span:
-    """Return the value behind a name or header."""
+    """Return the span of the value after a name or header."""
     after = found.end()
     if _is_word(text, found):
         return after, after
@@ -161,7 +161,7 @@ def _closing(text: str, begin: int, quote: str) -> int:
 
 
 def _indent(text: str, at: int) -> int | None:
-    """Return how far the line is indented whose first word the name is; None when it is not the first."""
+    """Return the indentation of the line that begins with the name; None if the name is not the first word."""
     line = text.rfind("\n", max(0, at - _LOOK_BACK), at) + 1
     if line == 0 and at > _LOOK_BACK:
         return None
@@ -170,7 +170,7 @@ def _indent(text: str, at: int) -> int | None:
 
 
 def _of_yaml(text: str, after: int, indent: int) -> _Span:
-    """Return the value of a line of YAML, with the lines below that are indented further."""
+    """Return the value of a line of YAML, with the following lines that are indented further."""
     end = _end_of_line(text, after)
     while end < len(text):
         begin = end + 1

@@ -1,9 +1,9 @@
-"""Limits of a pool of threads that all tenants share: per namespace, per address and per cloud.
+"""Limits of a thread pool that all tenants share: per namespace, per address and per cloud.
 
-A thread that hangs cannot be taken back, so a tenant is limited before its work begins. A namespace is what a tenant
-cannot invent, so it carries the limit that counts. Host names and regions are text of a tenant: a cloud's budget
-isolates honest clouds from each other, the budget of the address bounds how many of them lead to one place.
-Source: ADR 0006. Used by the workers (passes) and by the observer pool (lists).
+A thread that hangs cannot be stopped, so a tenant is limited before its work begins. A tenant cannot invent namespaces,
+so the limit of the namespace is the one that holds. Host names and regions are text of a tenant: a cloud's budget
+isolates honest clouds from each other, the budget of the address bounds how many of them lead to one place. Source: ADR
+0006. Used by the workers (reconciles) and by the observer pool (lists).
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ ADDRESS: Final = 2
 CLOUD: Final = 3
 LEVELS: Final = {NAMESPACE: "namespace", ADDRESS: "address", CLOUD: "cloud"}
 UNRESOLVED: Final = "?"
-"""What the address of a host begins with that DNS has not resolved; the namespace follows."""
+"""Prefix of the address of a host that DNS has not resolved; the namespace follows."""
 
 
 class CloudKey(NamedTuple):
     """The budgets of a cloud.
 
     Args:
-        name: host, port and region of the credentials, normalized; empty: no cloud is asked.
-        address: where the host resolves to, or :func:`unresolved`.
+        name: host, port and region of the credentials, normalized; empty: no cloud is used.
+        address: the host's resolved address, or :func:`unresolved`.
     """
 
     name: str = ""
@@ -54,7 +54,7 @@ class Lane(NamedTuple):
     """The budgets that a piece of work uses.
 
     Args:
-        address: empty: no cloud is asked, so neither the address nor the cloud is limited.
+        address: empty: no cloud is used, so neither the address nor the cloud is limited.
     """
 
     namespace: str = ""
@@ -63,16 +63,16 @@ class Lane(NamedTuple):
 
 
 def unresolved(namespace: str) -> str:
-    """Return the address that all hosts of a namespace share that are not resolved."""
+    """Return the address that all unresolved hosts of a namespace share."""
     return f"{UNRESOLVED}{namespace}"
 
 
 class Shares:
-    """How many threads each namespace, address and cloud uses; its owner guards it against other threads.
+    """Counts the threads of each namespace, address and cloud; its owner guards it against other threads.
 
     Args:
         threads: size of the pool.
-        per_cloud: threads of one cloud at most.
+        per_cloud: maximum threads of one cloud.
     """
 
     def __init__(self, threads: int, per_cloud: int) -> None:
@@ -80,17 +80,17 @@ class Shares:
         self.per_namespace = max(1, threads // 2)
         self.per_address = max(2 * per_cloud, threads // 4)
         self.kept = threads // 4
-        """The last threads: a namespace that uses some gets an eighth of what is left of them."""
+        """The last threads: a namespace that already uses some may use an eighth of the remaining ones."""
         self.spare = threads // 16
-        """What a namespace may use beyond its limit for clouds in which nothing of it runs."""
+        """Threads of a namespace beyond its limit, for clouds in which nothing of it runs."""
         self.running = 0
         self._used: Counter[Resource] = Counter()
         self._held: Counter[Path] = Counter()
 
     def lacking(self, path: Path) -> Resource | None:
-        """Return the budget that must become free before work of a lane may begin; None: it may.
+        """Return the budget that must become free before work of a lane may begin; None: it may begin now.
 
-        Only the last part of the path is checked: callers go down from the namespace.
+        Only the last part of the path is checked: callers descend from the namespace.
         """
         match len(path):
             case 1:
@@ -106,7 +106,7 @@ class Shares:
         return next((lacking for path in paths if (lacking := self.lacking(path))), None)
 
     def begin(self, lane: Lane) -> None:
-        """Count a thread."""
+        """Count a thread that begins."""
         self.running += 1
         for name in _resources(lane):
             self._used[name] += 1
@@ -114,7 +114,7 @@ class Shares:
             self._held[path] += 1
 
     def end(self, lane: Lane) -> None:
-        """Count a thread that is free again."""
+        """Count a thread that ends."""
         self.running -= 1
         for name in _resources(lane):
             _subtract(self._used, name)
@@ -122,11 +122,11 @@ class Shares:
             _subtract(self._held, path)
 
     def used(self, resource: Resource) -> int:
-        """Return how many threads a budget uses."""
+        """Return the number of threads of a budget."""
         return self._used[resource]
 
     def fullest(self) -> dict[str, int]:
-        """Return by level how many threads the budget uses that uses most."""
+        """Return by level the highest number of threads that one budget uses."""
         most = dict.fromkeys(LEVELS.values(), 0)
         for (level, name), used in self._used.items():
             if name:
@@ -134,7 +134,7 @@ class Shares:
         return most
 
     def limits(self) -> dict[str, int]:
-        """Return by level how many threads one budget may use."""
+        """Return by level the maximum number of threads of one budget."""
         return {"namespace": self.per_namespace, "address": self.per_address, "cloud": self.per_cloud}
 
     def _has_room(self, namespace: str) -> bool:
@@ -146,8 +146,8 @@ class Shares:
         return free > 0 and used < self.per_namespace + self.spare
 
     def _is_reachable(self, path: Path) -> bool:
-        # A namespace has the threads of one cloud there in any case: else a tenant could use up the address of
-        # another's cloud, by names or ports of its own that lead to it.
+        # A namespace may always use as many threads there as one cloud has: otherwise a tenant could use up the address
+        # of another tenant's cloud, by names or ports of its own that lead to it.
         address = path[1]
         limit = self.per_cloud if address.startswith(UNRESOLVED) else self.per_address
         return not address or self._used[ADDRESS, address] < limit or self._held[path] < self.per_cloud

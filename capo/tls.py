@@ -1,4 +1,4 @@
-"""TLS of our servers, as ``--tls-min-version`` and ``--tls-cipher-suites`` ask for it."""
+"""TLS of our servers, as configured by ``--tls-min-version`` and ``--tls-cipher-suites``."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ CIPHER_SUITES: Final[Mapping[str, str]] = {
     "TLS_RSA_WITH_AES_128_CBC_SHA": "AES128-SHA",
     "TLS_RSA_WITH_AES_256_CBC_SHA": "AES256-SHA",
 }
-"""Names of OpenSSL by those of IANA, for TLS 1.2."""
+"""OpenSSL's names by IANA's, for TLS 1.2."""
 TLS13_SUITES: Final = frozenset({"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"})
-"""They are always on: TLS 1.3 has no others, and neither Go nor Python lets one choose among them."""
+"""Always enabled: TLS 1.3 has no others, and neither Go nor Python can restrict them."""
 
 
 def server_context(minimum: str, suites: Sequence[str] = ()) -> ssl.SSLContext:
-    """Return a context for one of our servers, without a certificate yet.
+    """Return a context for one of our servers, without a certificate.
 
     Args:
         minimum: lowest TLS version, one of ``VERSIONS``.
-        suites: names of IANA, best first; empty: Python's choice.
+        suites: IANA names, best first; empty: Python's choice.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = VERSIONS[minimum]

@@ -1,4 +1,4 @@
-"""One folder per kind: scope, steps, status, routes."""
+"""One package per kind: scope, steps, status, routes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def all_controllers(tools: Tools, wake: Callable[[Key], None]) -> tuple[Controller, ...]:
-    """Return every controller, sharing one set of clouds.
+    """Return every controller; they share one set of clouds.
 
     Args:
-        wake: wakes an object whose resources in the cloud changed; called from any thread.
+        wake: requeues an object whose resources in the cloud changed; called from any thread.
     """
     from capo.controllers.identity import Identities, used
     from capo.controllers.openstackcluster.subject import ClusterSubject

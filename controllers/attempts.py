@@ -1,4 +1,4 @@
-"""The same attempt for several resources: one that is stuck holds up none of the others."""
+"""Run an action for several resources; a failure does not stop the others."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 
 def try_each(items: Iterable[T], act: Callable[[T], object]) -> None:
-    """Act on each item; report failures once all were tried.
+    """Run the action for each item; raise failures after all were tried.
 
     Raises:
-        CapoError: the first failure, with the words of the others.
-        NotYetObserved: nothing failed, and something is not known yet.
+        CapoError: the first failure, with the messages of the others.
+        NotYetObserved: no action failed, and at least one needs a list that is not complete.
     """
     errors: list[CapoError] = []
     unseen: list[NotYetObserved] = []

@@ -1,4 +1,4 @@
-"""What the controllers have in common whose objects name their credentials themselves, in ``spec.identityRef``."""
+"""Common parts of controllers whose objects have credentials of their own, in ``spec.identityRef``."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Object = Mapping[str, Any]
 
 
 class IdentifiedSubject:
-    """The part of a :class:`capo.engine.turn.Subject` that has to do with credentials and the cloud they lead to."""
+    """The methods of :class:`capo.engine.turn.Subject` for credentials and their cloud."""
 
     def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
         self._identities = identities
         self.concurrency = concurrency
 
     def authenticate(self, obj: Object, tools: Tools) -> None:
-        """Make sure that the credentials work."""
+        """Verify that the credentials work."""
         self._cloud(obj).authenticate()
 
     def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
-        """Return the owner whose stamps the recorded resources carry."""
+        """Return the owner id in the stamps of the recorded resources."""
         cloud = self._cloud(obj)
         stored, present = ledger.location, cloud.location
         location.refuse_elsewhere(stored, present, location.accepted(obj))
@@ -41,31 +41,31 @@ class IdentifiedSubject:
         return owner
 
     def common_name(self, obj: Object) -> str:
-        """Return a part of the name or description of all that is created for an object."""
+        """Return a string that is part of the name or description of every resource of an object."""
         return str(obj["metadata"]["name"])
 
     def credentials(self, obj: Object, tools: Tools) -> str:
-        """Return where the object's credentials are."""
+        """Return a description of the object's credentials."""
         return self._identities.describe(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
     def forget_credentials(self, obj: Object) -> None:
-        """Read the Secret anew at the next pass."""
+        """Read the Secret again at the next reconcile."""
         self._identities.forget(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
     def slot(self, obj: Object, tools: Tools) -> CloudKey | None:
-        """Return the budgets of the object's cloud."""
+        """Return the object's cloud, whose budgets apply; None until it is located."""
         return self._identities.slot(obj["spec"].get("identityRef"), obj["metadata"]["namespace"])
 
     def locate(self, obj: Object, tools: Tools) -> None:
-        """Read the object's credentials."""
+        """Read the object's credentials, to locate its cloud."""
         self._identities.locate(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
     def _opened(self, turn: Turn) -> tuple[Cloud, Observed]:
-        """Return the cloud of a pass and what the pass sees of it, once it is known to be that of the object.
+        """Return the cloud of a reconcile and its view of it, after a check that the object's resources are there.
 
         Raises:
-            IdentityError: the credentials lead elsewhere, where all that was made for the object would seem to be gone.
-            NotYetObserved: that is not known yet.
+            IdentityError: the credentials are for another location, where all resources would seem to be deleted.
+            NotYetObserved: the location is not known yet.
         """
         cloud = self._cloud(turn.obj)
         observed = observed_of(turn, cloud, common_name=self.common_name(turn.obj))
@@ -76,7 +76,7 @@ class IdentifiedSubject:
         ledger, present = turn.ledger, cloud.location
         known = ledger if ledger.has_entries else self._named_by_another_provider(turn)
         if not known.has_entries:
-            ledger.location = present  # where everything will be that this pass creates or finds
+            ledger.location = present  # the location of everything that this reconcile creates or finds
             return
         stored = ledger.location
         ledger.location = location.settle(
@@ -91,7 +91,7 @@ class IdentifiedSubject:
             log.warning("The resources of an object have another location", extra=extra)
 
     def _named_by_another_provider(self, turn: Turn) -> Ledger:
-        """Return what the status of an object that is taken over names, as far as the ledger does not have it yet."""
+        """Return resources in the status of an object being taken over that the ledger does not have yet."""
         return Ledger()
 
     def _cloud(self, obj: Object) -> Cloud:
@@ -99,10 +99,10 @@ class IdentifiedSubject:
 
 
 def observed_of(turn: Turn, cloud: Cloud, *, common_name: str = "") -> Observed:
-    """Return what one pass sees of a cloud.
+    """Return one reconcile's view of a cloud.
 
     Args:
-        common_name: part of the name or description of all that is created for the object.
+        common_name: part of the name or description of every resource of the object.
     """
     return Observed(
         cloud,

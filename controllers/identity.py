@@ -1,8 +1,8 @@
-"""identityRef -> an authenticated cloud; the one place that reads credentials.
+"""Resolve an identityRef to an authenticated cloud; the only module that reads credentials.
 
-A Secret is read with ``get`` alone and kept until the next resync or until the cloud refuses what it says; nothing of
-it is logged. Whether an OpenStackClusterIdentity admits the namespace is read each time: access that was taken away
-counts at the next pass. Source of the rules: behaviour reference, cluster.md 1.3 and machines.md 0.4.
+A Secret is read only with ``get`` and cached until the next resync, or until the cloud refuses its credentials; nothing
+of it is logged. Whether an OpenStackClusterIdentity admits the namespace is read every time, so revoked access takes
+effect in the next reconcile. Source of the rules: behaviour reference, cluster.md 1.3 and machines.md 0.4.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NEVER_S: Final = float("-inf")
 
 
 class _Source(NamedTuple):
-    """The Secret that an identityRef leads to."""
+    """The Secret that an identityRef refers to."""
 
     namespace: str
     name: str
@@ -64,7 +64,7 @@ def _site(credentials: Credentials) -> Site:
 
 
 class Identities:
-    """Turns identity references into clouds; shared by all controllers, thread safe."""
+    """Resolves identity references to clouds; shared by all controllers, thread safe."""
 
     def __init__(self, kube: Kube, clouds: Clouds, clock: Clock, *, max_age_s: float) -> None:
         self._kube = kube
@@ -74,16 +74,16 @@ class Identities:
         self._lock = threading.Lock()
         self._known: dict[_Place, _Read] = {}
         self._sites: dict[_Place, Site] = {}
-        """Stays when the credentials go: which budget a pass uses is known without them."""
+        """Kept after the credentials are evicted: the budget of a reconcile is known without them."""
         self._unused: set[_Place] = set()
         caches.register("credentials", self, lambda identities: len(identities._known))
 
     def cloud(self, ref: Ref, namespace: str) -> Cloud:
-        """Return the cloud that an identityRef of an object in a namespace means.
+        """Return the cloud of an identityRef of an object in a namespace.
 
         Raises:
             IdentityError: Secret, key, cloud name or permission is missing; the message says which.
-            Conflict: the Secret leads to another cloud than before, whose budget the pass does not use.
+            Conflict: the Secret refers to another cloud than before, whose budget the reconcile does not use.
         """
         place, source = _place(ref, namespace), self._source(ref, namespace)
         with self._lock:
@@ -92,12 +92,12 @@ class Identities:
             try:
                 known = self._renewed(place, known, self._read(ref, source))
             except IdentityError:
-                self._drop([place])  # the Secret is gone, or what it said
+                self._drop([place])  # the Secret or its content was deleted
                 raise
         return self._clouds.get(known.credentials, namespace)
 
     def _renewed(self, place: _Place, old: _Read | None, new: _Read) -> _Read:
-        """Take what was read; a cloud of other credentials ends, and those that wait for its observer are woken."""
+        """Cache new credentials; replaced ones end their cloud and requeue the objects that wait for its observer."""
         site = _site(new.credentials)
         with self._lock:
             self._known[place] = new
@@ -105,12 +105,12 @@ class Identities:
         if old and old.credentials.fingerprint != new.credentials.fingerprint:
             self._clouds.drop(old.credentials.fingerprint)
         if former not in (None, site):
-            # Else a tenant could hang passes in another's budget, by a Secret that changes where it leads.
+            # Otherwise a tenant could block reconciles in another's budget, with a Secret that changes its cloud.
             raise Conflict("the credentials lead to another cloud than before; reconciled again in its budget")
         return new
 
     def forget(self, ref: Ref, namespace: str) -> None:
-        """Read the Secret anew at the next use: the cloud refused what it said, or it could not be read."""
+        """Read the Secret again at the next use, because the cloud refused it or it could not be read."""
         place = _place(ref, namespace)
         with self._lock:
             if known := self._known.get(place):
@@ -118,19 +118,19 @@ class Identities:
 
     @staticmethod
     def describe(ref: Ref, namespace: str) -> str:
-        """Return where the credentials of an identityRef are, in words."""
+        """Return a description of an identityRef's credentials, for messages."""
         is_shared = ref.get("type") == "ClusterIdentity"
         where = f"OpenStackClusterIdentity {ref['name']}" if is_shared else f"Secret {namespace}/{ref['name']}"
         return f"{where}, cloud {ref['cloudName']!r}"
 
     def slot(self, ref: Ref | None, namespace: str) -> CloudKey | None:
-        """Return the budgets that requests of an identityRef use: its cloud's; None: it was never read."""
+        """Return the cloud whose budgets requests of an identityRef use; None if its credentials were never read."""
         with self._lock:
             site = self._sites.get(_place(ref or {}, namespace))
         return self._clouds.key_of(site, namespace) if site else None
 
     def locate(self, ref: Ref, namespace: str) -> None:
-        """Read what an identityRef says, unless it was read before; no cloud is asked.
+        """Read the credentials of an identityRef, unless they were read before; makes no request to the cloud.
 
         Raises:
             IdentityError: Secret, key, cloud name or permission is missing; the message says which.
@@ -142,10 +142,10 @@ class Identities:
                 self._sites.setdefault(_place(ref, namespace), _site(known.credentials))
 
     def tidy(self, used: Collection[_Place]) -> None:
-        """Drop the credentials that no object used, neither now nor the last time, and their clouds.
+        """Evict credentials, with their clouds, that no object used at this and at the previous call.
 
         Args:
-            used: where the credentials of all objects are, as :func:`used` returns it.
+            used: the credentials of all objects, as :func:`used` returns them.
         """
         with self._lock:
             unused = self._sites.keys() - set(used)
@@ -199,7 +199,7 @@ class Identities:
 
 
 def used(store: Store) -> set[_Place]:
-    """Return where the credentials of all objects are. A machine without its own uses those of its cluster."""
+    """Return the identity references of all objects. A machine without its own uses those of its cluster."""
     objects = (obj for kind in _USERS for obj in store.list(kind))
     refs = (((obj.get("spec") or {}).get("identityRef"), obj["metadata"]["namespace"]) for obj in objects)
     return {_place(ref, namespace) for ref, namespace in refs if ref}

@@ -1,4 +1,4 @@
-"""Whether credentials lead to where an object's resources are; anywhere else all of them would seem to be gone.
+"""Check that credentials are for the location of an object's resources; elsewhere all would seem to be deleted.
 
 Source of the rules: ADR 0005.
 """
@@ -18,7 +18,7 @@ Body = Mapping[str, Any]
 
 
 def accepted(obj: Mapping[str, Any]) -> str | None:
-    """Return the location to which an admin says that an object's resources were moved; pure."""
+    """Return the location that the admin accepts as new location of an object's resources; pure."""
     value: str | None = (obj["metadata"].get("annotations") or {}).get(names.ACCEPT_LOCATION_ANNOTATION)
     return value
 
@@ -31,18 +31,18 @@ def settle(
     is_proven: Callable[[], bool],
     may_lack: bool = False,
 ) -> Location | None:
-    """Return where recorded resources are, once that is proven.
+    """Return the location of the recorded resources, once it is proven.
 
     Args:
-        stored: where they were so far; None when that is not known.
-        present: where the credentials lead to.
+        stored: the location so far; None if unknown.
+        present: the location of the credentials.
         accepted: the location that the admin accepts.
-        is_proven: whether anything recorded is seen there; asked only if that decides.
-        may_lack: do not refuse to go on because ``stored`` is None and nothing is seen; None is returned.
+        is_proven: returns whether anything recorded is observed at ``present``; called only if that decides.
+        may_lack: if ``stored`` is None and nothing is observed, return None instead of raising.
 
     Raises:
         IdentityError: the resources are elsewhere, or it is not proven that they are here.
-        NotYetObserved: that is not known yet; the observer wakes the object.
+        NotYetObserved: that is not known yet; the observer requeues the object.
     """
     if present == stored or str(present) == accepted:
         return present
@@ -58,7 +58,7 @@ def refuse_elsewhere(stored: Location | None, present: Location, accepted: str |
     """Refuse credentials of another project or region.
 
     Raises:
-        IdentityError: they are, and the admin did not accept where they lead to.
+        IdentityError: they are of another one, and the admin did not accept it.
     """
     if stored is None or str(present) == accepted:
         return
@@ -68,7 +68,7 @@ def refuse_elsewhere(stored: Location | None, present: Location, accepted: str |
 
 
 def unproven(stored: Location | None, present: Location) -> IdentityError:
-    """Return the refusal of credentials where nothing of what is recorded was found."""
+    """Return the error for credentials of a location where none of the recorded resources was found."""
     where = f"; it was created in {_told(stored)}" if stored else ""
     text = (
         f"the credentials lead to {_told(present)}, where nothing of what is recorded for the object was found{where}"
@@ -77,14 +77,14 @@ def unproven(stored: Location | None, present: Location) -> IdentityError:
 
 
 def is_anything_seen(observed: Observed, ledger: Ledger, owner: str) -> bool:
-    """Tell whether anything that is recorded, or carries the owner's stamp, is in the cloud.
+    """Return whether the cloud has anything that is recorded, or has the owner's stamp.
 
-    Ids are random, so that an id proves where something is; whose it is, stamps prove elsewhere. What was listed before
-    is asked first, then a list of one recorded kind after the other.
+    Ids are random, so an id proves where a resource is; stamps prove elsewhere whose it is. Existing lists are searched
+    first, then one recorded kind after the other is listed.
 
     Raises:
-        NotYetObserved: that is not known yet; the observer wakes the object.
-        CapoError: nothing was seen, and a list failed.
+        NotYetObserved: a list is not complete yet; the observer requeues the object.
+        CapoError: nothing was found, and a list failed.
     """
     kinds = _kinds(ledger)
     if any(observed.seen(kind.name, _belonging(kind, ledger, owner)) for kind in kinds):

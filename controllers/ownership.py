@@ -1,4 +1,4 @@
-"""Whose an object's resources are when the object itself does not know it any more (design: a lost annotation)."""
+"""The owner of an object's resources when the object itself lost its owner id (design: a lost annotation)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from capo.openstack.kinds import KINDS, ResourceKind, is_named
 
 
 def recorded_owner(cloud: Cloud, ledger: Ledger, common_name: str) -> str | None:
-    """Return the owner in the stamp of the first recorded resource that carries one for its role.
+    """Return the owner in the stamp of the first recorded resource that has one for its role.
 
-    Resources that were adopted from the Go provider, or are the user's own, carry none; None when no resource does.
-    Records can be written by hand: a resource that does not have the object's name tells nothing.
+    Resources that were adopted from the Go provider, or are the user's, have none; None if no resource has one. Users
+    can write records by hand: a resource without the object's name proves nothing.
 
     Args:
-        common_name: part of the name or description of all that is created for the object.
+        common_name: part of the name or description of every resource of the object.
 
     Raises:
         CapoError: the cloud does not answer.
@@ -33,11 +33,11 @@ def recorded_owner(cloud: Cloud, ledger: Ledger, common_name: str) -> str | None
 def is_recorded_elsewhere(turn: Turn, kind: str, resource_id: str) -> bool:
     """Return whether another object of the kind has recorded a resource, or shows it as its server.
 
-    What the Go provider created carries no stamp: two objects of one name, in two namespaces, could both take it.
+    Resources of the Go provider have no stamp: two objects of the same name, in two namespaces, could both adopt one.
     """
     for obj in turn.tools.store.list(turn.key.kind):
         metadata, status = obj["metadata"], obj.get("status") or {}
-        # Names of servers are those of their objects; names of clusters have the namespace in them.
+        # A server has the name of its object; the names of a cluster's resources include its namespace.
         if metadata["uid"] == turn.obj["metadata"]["uid"] or metadata["name"] != turn.key.name:
             continue
         recorded = {(r["kind"], r["id"]) for r in (status.get("resources") or {}).get("records") or ()}

@@ -21,7 +21,7 @@ def stop(obj: Object, cluster: Object | None) -> Stop | None:
 
 
 def ownerless(obj: Object) -> Stop:
-    """Return the gate of an object whose owners are missing: nothing is shown but that a pause is over, if one was."""
+    """Return the gate of an object without owners: clear a stale Paused condition, report nothing else."""
     shown = (obj.get("status") or {}).get("conditions") or ()
     is_over = conditions.is_true(shown, PAUSED) and rules.pause_cause(obj, None) is None
     return Stop([NOT_PAUSED] if is_over else [])

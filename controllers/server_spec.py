@@ -1,8 +1,8 @@
-"""A machine's spec and its cluster -> the spec of the OpenStackServer that is made for it; pure.
+"""The spec of an OpenStackServer, from its machine's spec and its cluster; pure.
 
-Shared by OpenStackMachines and the bastion of an OpenStackCluster, whose servers differ in the four values of
-:class:`Purpose` alone. Source: behaviour reference, machines.md 2.5; where the Go provider drops what the user wrote
-(W-10) or asks for what OpenStack refuses (W-11), this does not.
+Shared by OpenStackMachines and the bastion of an OpenStackCluster, whose servers differ only in the four values of
+:class:`Purpose`. Source: behaviour reference, machines.md 2.5. Unlike the Go provider, it does not drop what the user
+wrote (W-10) or request what OpenStack refuses (W-11).
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _COPIED: Final = (
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a server is made for.
+    """The values in which the servers of machines and bastions differ.
 
     Args:
         identity_ref: credentials of the server.
         security_group_id: managed group of ports that have none of their own; None when groups are not managed.
-        availability_zone: Nova's zone, None leaves it to Nova.
+        availability_zone: Nova's zone, None leaves the choice to Nova.
         user_data_secret: name of the Secret with the user data, None for none.
     """
 
@@ -50,7 +50,7 @@ def server_spec(machine: OpenStackMachineSpec, cluster: OpenStackCluster, purpos
     """Return the spec of the OpenStackServer.
 
     Raises:
-        InvalidSpecError: the cluster has no network, and the machine names no port.
+        InvalidSpecError: the cluster has no network, and the machine no ports.
     """
     given = machine.to_dict()
     tags = unique([*machine.tags, *cluster.spec.tags])
@@ -76,10 +76,10 @@ def _flavor(machine: OpenStackMachineSpec) -> Fields:
 
 
 def ports(machine: OpenStackMachineSpec, cluster: OpenStackCluster, security_group_id: str | None) -> list[Fields]:
-    """Return the ports with the defaults of the cluster filled in; one port when the machine names none.
+    """Return the ports with the cluster's defaults; one port when the machine has none.
 
     Raises:
-        InvalidSpecError: the cluster has no network, and the machine names no port.
+        InvalidSpecError: the cluster has no network, and the machine no ports.
     """
     network_id = cluster.status.network.id if cluster.status.network else None
     if not network_id and not machine.ports:
@@ -100,7 +100,7 @@ def ports(machine: OpenStackMachineSpec, cluster: OpenStackCluster, security_gro
 def _target(port: PortOpts, cluster: OpenStackCluster, network_id: str | None) -> Fields:
     """Return network and fixed IPs of a port that leaves them to the cluster.
 
-    Fixed IPs that the user gives are kept; a subnet among them tells the network by itself.
+    Fixed IPs of the user are kept; a subnet among them determines the network.
     """
     if port.network or not network_id or any(ip.subnet for ip in port.fixed_ips):
         return {}
@@ -123,5 +123,5 @@ def _groups(port: PortOpts, own_groups: Sequence[Mapping[str, Any]], security_gr
 
 
 def unique(values: Iterable[str]) -> list[str]:
-    """Return the values in order, each at its first place."""
+    """Return the values without duplicates, in order of first appearance."""
     return list(dict.fromkeys(values))

@@ -1,6 +1,6 @@
-"""A kube-apiserver as one manager sees it: writes that go wrong, watches that lag, repeat themselves or break off.
+"""A kube-apiserver as one manager sees it: failed writes, watches that lag, repeat themselves or end early.
 
-It stands between a manager and the real API server, speaks plain HTTP on loopback and passes credentials on. Writes are
+It is between a manager and the real API server, serves plain HTTP on loopback and passes credentials on. Writes are
 those of objects; Events and Leases are passed on and not counted.
 """
 
@@ -32,17 +32,17 @@ UNCOUNTED: Final = ("/events", "/leases", "/tokenreviews", "/subjectaccessreview
 ANSWER_READ_S: Final = 0.05
 CLOSING_S: Final = 0.5
 KEPT: Final = 5
-"""How many earlier states of an object are kept to be repeated."""
+"""Number of earlier states of an object that are kept for repetition."""
 
 
 @dataclass
 class Strike:
-    """What goes wrong with one write.
+    """The failure of one write.
 
     Args:
-        nth: which one, from 1, counted since the order was given.
-        process_id: whom the ways of killing kill.
-        struck: how often it happened: once, or not at all.
+        nth: number of the write, from 1, counted since the order.
+        process_id: process to kill.
+        struck: 1 once it happened, else 0.
     """
 
     nth: int
@@ -78,11 +78,11 @@ class Gateway:
         self.loop.close()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run something in the loop and return what it returns."""
+        """Run a coroutine in the loop and return its result."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(120)
 
     async def _end(self) -> None:
-        """Close all connections; those with TLS need a moment for it."""
+        """Close all connections; TLS connections need a moment."""
         await self.session.close()
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
@@ -101,13 +101,13 @@ class KubeProxy:
     """One proxy on a port of its own; a context manager.
 
     Attributes:
-        writes: how many writes came since :meth:`count_anew`.
-        written: method and path of every write that came.
-        last_write_s: when the last one came, on the monotonic clock.
-        hold_s: every event of a watch comes so much later.
-        has_echoes: every event of a watch is followed by all states that the object had before.
-        is_blind: events of watches are lost.
-        is_down: every connection is closed without an answer.
+        writes: number of writes since :meth:`count_anew`.
+        written: method and path of every write.
+        last_write_s: time of the last one, on the monotonic clock.
+        hold_s: delay of every watch event.
+        has_echoes: follow every watch event with all earlier states of the object.
+        is_blind: drop watch events.
+        is_down: close every connection without an answer.
     """
 
     def __init__(self, gateway: Gateway) -> None:
@@ -133,7 +133,7 @@ class KubeProxy:
         self._gateway.call(self._runner.cleanup())
 
     def kubeconfig(self, original: Path, target: Path) -> Path:
-        """Write a kubeconfig like another one that leads here; return its path."""
+        """Write a copy of a kubeconfig with this proxy as server; return its path."""
         config = yaml.safe_load(original.read_text(encoding="utf-8"))
         for entry in config["clusters"]:
             entry["cluster"] = {"server": self.url}
@@ -141,16 +141,16 @@ class KubeProxy:
         return target
 
     def count_anew(self) -> None:
-        """Begin to count writes."""
+        """Reset the count of writes."""
         self.writes = 0
 
     def strike(self, order: Strike) -> Strike:
-        """Have one write to come go wrong."""
+        """Order the failure of a coming write."""
         self._order, self._ordered_at = order, self.writes
         return order
 
     def expire_watches(self) -> None:
-        """Have every watch break off with 410: what happened since is no longer known."""
+        """End every watch with 410: its resource version is expired."""
         self._end_watches()
 
     def _end_watches(self) -> None:
@@ -244,7 +244,7 @@ class KubeProxy:
         return response
 
     async def _relay(self, answer: aiohttp.ClientResponse, response: web.StreamResponse, ended: asyncio.Event) -> None:
-        """Pass on events until the watch ends; one that is ended here tells that it expired."""
+        """Pass events on until the watch ends; a watch that is ended here gets an expiry event."""
         lines: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
         tasks = [
             asyncio.create_task(self._read(answer, lines)),
@@ -280,7 +280,7 @@ class KubeProxy:
                 await response.write(each + b"\n")
 
     def _echoes(self, line: bytes) -> list[bytes]:
-        """Return the earlier states of the object of an event, the latest first."""
+        """Return the earlier states of an event's object, the latest first."""
         if not self.has_echoes:
             return []
         event = json.loads(line)

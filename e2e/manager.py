@@ -26,7 +26,7 @@ ON_LOOPBACK: Final = (
     "--webhook-host=127.0.0.1",
     "--webhook-port=0",
 )
-"""Flags of a manager that serves whatever it serves on free ports, to this machine alone."""
+"""Flags of a manager that serves only on free ports of loopback."""
 
 
 @dataclass
@@ -36,7 +36,7 @@ class Manager:
     Args:
         kubeconfig: of the ServiceAccount that ships, never of an administrator.
         flags: for ``capo run``.
-        nursery: where it is forked off; None starts a fresh interpreter.
+        nursery: forks the process; None starts a fresh interpreter.
     """
 
     kubeconfig: Path
@@ -58,7 +58,7 @@ class Manager:
         return self._process is not None
 
     def start(self) -> None:
-        """Start the process; it is not waited for."""
+        """Start the process without waiting for it."""
         arguments = [f"--kubeconfig={self.kubeconfig}", *self.flags]
         if self.nursery:
             self._process = self.nursery.run(arguments, self.log, dict(self.environment))
@@ -73,23 +73,23 @@ class Manager:
             )
 
     def is_alive(self) -> bool:
-        """Tell whether the process runs."""
+        """Return whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     def kill(self) -> None:
-        """End the process as a power cut would."""
+        """Kill the process with SIGKILL."""
         self._end(signal.SIGKILL, limit_s=60)
 
     def freeze(self) -> None:
-        """Have the process do nothing until it is thawed, as one on a host that hangs."""
+        """Suspend the process until :meth:`thaw`, as on a host that hangs."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let a frozen process go on."""
+        """Resume a frozen process."""
         os.kill(self.pid, signal.SIGCONT)
 
     def stop(self) -> int:
-        """Ask the process to end, as Kubernetes does; return its exit status."""
+        """Send SIGTERM, as Kubernetes does; return the exit status."""
         return self._end(signal.SIGTERM, limit_s=60)
 
     def _end(self, sig: signal.Signals, *, limit_s: float) -> int:
@@ -109,7 +109,7 @@ class Manager:
 
 @contextlib.contextmanager
 def running(manager: Manager) -> Iterator[Manager]:
-    """Run a manager for the time of a block, whatever happens in it."""
+    """Run a manager during a block, and end it afterwards in any case."""
     manager.start()
     try:
         yield manager
@@ -127,14 +127,14 @@ def shipped(rig: Rig, log: Path, *flags: str) -> Iterator[Manager]:
 
 
 class NotReachedError(AssertionError):
-    """What was waited for did not come about in time."""
+    """A state was not reached in time."""
 
 
 def wait_until(what: str, reached: object, *, limit_s: float = 180.0, every_s: float = 0.1) -> None:
-    """Wait until a function returns something true; the limit is one for machines that have a lot to do.
+    """Poll until a function returns something true; the default limit is for busy machines.
 
     Raises:
-        NotReachedError: it did not in time; the message has its last answer.
+        NotReachedError: time is over; the message has the last result.
     """
     assert callable(reached)
     ends = time.monotonic() + limit_s

@@ -1,7 +1,7 @@
-"""Plays Cluster API's managers where none runs: owners, what they copy from us, deletion in order.
+"""Simulates Cluster API's managers where none runs: owners, copied fields, deletion in order.
 
-It does what the contract says that they do with our objects and nothing else, a step at each call. Where the real
-managers run it is not used.
+It does with our objects exactly what the contract specifies, one step per call. Tests with the real managers do
+not use it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Player:
     namespace: str
 
     def step(self) -> None:
-        """Do what there is to do now; a change that somebody else made meanwhile is met at the next step."""
+        """Write the changes due now; a change that another client made since the read is handled in the next step."""
         for machine in self._list(CORE, "machines"):
             self._attempt(lambda machine=machine: self._machine(machine))  # type: ignore[misc]
         for cluster in self._list(CORE, "clusters"):
@@ -67,13 +67,13 @@ class Player:
         self._provisioned(machine, "machines")
 
     def _provisioned(self, obj: Object, plural: str) -> None:
-        """Say that the infrastructure is there, once."""
+        """Mark the infrastructure as provisioned, once."""
         if not obj.get("status", {}).get("initialization", {}).get("infrastructureProvisioned"):
             status = {"status": {"initialization": {"infrastructureProvisioned": True}}}
             self._patch(obj, plural, status, subresource="/status")
 
     def _own(self, owner: Object, plural: str, infra: Object | None, infra_plural: str) -> None:
-        """Hold the owner until its infrastructure is gone; have the owner reference on the infrastructure."""
+        """Add a finalizer to the owner, and the owner reference to the infrastructure."""
         finalizers = owner["metadata"].get("finalizers") or []
         mine = f"{plural[:-1]}.cluster.x-k8s.io"
         if mine not in finalizers:
@@ -93,7 +93,7 @@ class Player:
             self._patch(infra, infra_plural, {"metadata": metadata})
 
     def _end(self, owner: Object, plural: str, infra: Object | None, infra_plural: str) -> None:
-        """Delete the infrastructure, and let the owner go when it is gone."""
+        """Delete the infrastructure, and remove the owner's finalizer when it is gone."""
         if infra is None:
             self._patch(owner, plural, {"metadata": {"finalizers": []}})
         elif not infra["metadata"].get("deletionTimestamp"):
@@ -119,21 +119,21 @@ class Player:
 
 @dataclass
 class Pool:
-    """The controller of a pool that allocates one address, which a floating IP of the project has, to every claim."""
+    """The controller of a pool that allocates one address, that of a floating IP of the project, to every claim."""
 
     api: Api
     namespace: str
     address: str
 
     def step(self) -> None:
-        """Answer claims; take addresses back whose claim is gone."""
+        """Answer claims; release addresses of deleted claims."""
         claims = {claim["metadata"]["name"]: claim for claim in self._list("ipaddressclaims")}
         addresses = {address["metadata"]["name"] for address in self._list("ipaddresses")}
         for name in addresses - claims.keys():
             self.api.delete(f"{self._base}/ipaddresses/{name}")
         for name, claim in claims.items():
             if not (claim.get("status") or {}).get("addressRef"):
-                with contextlib.suppress(ApiError):  # the claim is gone
+                with contextlib.suppress(ApiError):  # the claim is deleted
                     self._answer(name, claim["spec"]["poolRef"])
 
     def _answer(self, name: str, pool: Object) -> None:

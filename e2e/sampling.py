@@ -1,6 +1,6 @@
-"""How much of a long test is run: all of it, or as much as a limit of time allows, chosen by the commit.
+"""The sample of a long test to run: all of it, or as much as a time limit allows, chosen by the commit.
 
-``CRASH_SECONDS`` is the limit, 0 or nothing means none; ``CRASH_SEED`` chooses instead of the commit.
+``CRASH_SECONDS`` is the limit, 0 or empty means none; ``CRASH_SEED`` chooses instead of the commit.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ LEFT_OUT: Final[dict[str, list[str]]] = {}
 
 
 def limit_s() -> float:
-    """Return for how many seconds something may be begun; 0 means no limit."""
+    """Return the seconds after which no run begins; 0 means no limit."""
     return float(os.environ.get(LIMIT_VARIABLE) or "0")
 
 
 def seed() -> str:
-    """Return what chooses: the commit that is checked out, so that another one runs other parts."""
+    """Return the seed of the sample: the checked-out commit, so that another one runs other parts."""
     if given := os.environ.get(SEED_VARIABLE):
         return given
     asked = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
@@ -32,10 +32,10 @@ def seed() -> str:
 
 
 def sample(items: Sequence[T], number: int, *, of: str) -> list[T]:
-    """Return what is run: all when there is no limit, else so many; what is left out is noted in ``LEFT_OUT``.
+    """Return the items to run: all without a limit, else ``number``; ``LEFT_OUT`` records the others.
 
     Args:
-        of: whose items these are; together with the seed it decides which ones are run.
+        of: name of the group; together with the seed it determines the sample.
     """
     if not limit_s():
         return list(items)

@@ -1,4 +1,4 @@
-"""What the worlds of tests have in common: a namespace, and mostly a simulated cloud that nobody else uses."""
+"""The common part of test environments: a namespace, and mostly a simulated cloud without other users."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Object = dict[str, Any]
 
 LOOK_S: Final = 0.25
 LINES: Final = 40
-"""How much of the manager's log goes with what is raised."""
+"""Number of lines of the manager's log in an error."""
 
 
 class Namespace(Objects):
-    """A namespace in which a test works as a user does."""
+    """A namespace in which a test acts as a user."""
 
     def apply(self, *wanted: Object) -> None:
-        """Have objects in the namespace."""
+        """Apply objects in the namespace."""
         self.api.apply([{**obj, "metadata": {**obj["metadata"], "namespace": self.namespace}} for obj in wanted])
 
     def status(self, plural: str, name: str) -> Object:
@@ -43,11 +43,11 @@ class Namespace(Objects):
 
 @dataclass
 class World(Namespace):
-    """A namespace with a cloud of its own, on a rig and a manager that others use, too.
+    """A namespace with a cloud of its own, on a shared rig and manager.
 
     Args:
-        before: what was in the cloud from the start.
-        users: ids of what the test itself made, as a user of the cloud.
+        before: initial resources of the cloud.
+        users: ids of resources that the test itself created, as a user of the cloud.
     """
 
     simulator: Simulator
@@ -55,37 +55,37 @@ class World(Namespace):
     before: Inventory
     users: set[str] = field(default_factory=set)
     soon_s: ClassVar[float] = 180.0
-    """How long something may take on a machine that has a lot to do, unless a test says otherwise."""
+    """Time limit on a busy machine, unless a test sets another."""
 
     @contextlib.contextmanager
     def client(self, cloud: str = "sim") -> Iterator[Client]:
-        """Yield a user of the cloud, whose requests count, too."""
+        """Yield a client of a user of the cloud, whose requests count, too."""
         client = Client(self.simulator, cloud)
         with client.session:
             yield client
 
     def asked(self) -> list[Object]:
-        """Return all requests that the cloud saw, as its counter has them."""
+        """Return all requests to the cloud, as its counter has them."""
         return self.simulator.call(self.simulator.cloud.counter.log)
 
     def made(self) -> Inventory:
-        """Return what is in the cloud and was not at the start, what the test made as a user aside."""
+        """Return the resources that were added to the cloud, except those that the test created as a user."""
         now = inventory(self.simulator)
         return more_than({kind: self.before.get(kind, {}).keys() | self.users for kind in now}, now)
 
     def left(self) -> dict[str, list[str]]:
-        """Return the ids of what was made and is still there, by kind."""
+        """Return the ids of added resources that still exist, by kind."""
         return {kind: sorted(items) for kind, items in self.made().items()}
 
     def until(self, what: str, reached: Callable[[], Any], *, limit_s: float | None = None) -> None:
-        """Wait for something; the end of the manager's log goes with what is raised when it does not come."""
+        """Poll for a state; an error has the end of the manager's log."""
         try:
             wait_until(f"{self.namespace}: {what}", reached, limit_s=limit_s or self.soon_s, every_s=LOOK_S)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self._log()}") from error
 
     def _log(self) -> str:
-        """Return the end of what the manager said of this namespace, or of all that it said when it has ended."""
+        """Return the end of the manager's log about this namespace, or of the whole log if the manager has ended."""
         if not self.manager.is_alive():
             return self.manager.tail(LINES)
         lines = self.manager.log.read_text(errors="replace").splitlines()
@@ -97,10 +97,10 @@ Kind = TypeVar("Kind", bound=World)
 
 @contextlib.contextmanager
 def fresh(kind: type[Kind], name: str, rig: Rig, manager: Manager) -> Iterator[Kind]:
-    """Have a world in a fresh namespace with a fresh cloud; nothing is left in the cloud at its end.
+    """Yield a world in a fresh namespace with a fresh cloud; require at its end that nothing is left in the cloud.
 
     Args:
-        name: what the name of the namespace begins with.
+        name: prefix of the namespace's name.
     """
     namespace = f"{name}-{uuid.uuid4().hex[:8]}"
     api = Api(rig.url, pki=rig.layout.pki)

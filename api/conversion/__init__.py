@@ -1,9 +1,9 @@
 """Conversion between v1beta1 and v1beta2, on JSON data; pure functions, one module per kind.
 
-v1beta2 is stored. Spec and status are converted each by itself, by a function there and one back; ``KINDS`` names them.
-What one version cannot say is kept beside the object, in the annotation that the Go provider uses too
-(:mod:`capo.api.conversion.stash`), and comes back only while the object still says what it said then: a change made
-through either version is seen through the other. Nothing is kept where nothing would be lost, which is the rule.
+v1beta2 is stored. Spec and status are each converted by one function per direction; ``KINDS`` names them. What one
+version cannot express is stored in the annotation that the Go provider uses too (:mod:`capo.api.conversion.stash`), and
+is restored only while the object has the values that it had then: a change through either version is visible in the
+other. The annotation is written only if something would be lost, which is rare.
 
 Source: upstream's conversion and its faults, rule by rule, are listed in ``docs/reference/conversion.md``.
 """
@@ -43,7 +43,7 @@ def convert(obj: Json, wanted: str) -> Json:
         wanted: group and version.
 
     Raises:
-        ConversionError: kind or version is not known, or the object has not the shape of its kind.
+        ConversionError: unknown kind or version, or the object does not have the structure of its kind.
     """
     kind, version = obj.get("kind"), obj.get("apiVersion")
     if not isinstance(kind, str) or kind not in KINDS:

@@ -9,14 +9,14 @@ from capo.api.conversion.shape import Change, Json, mapping
 from capo.api.v1beta2.conditions import Reason
 
 FILLED_IN: Final = {"True": Reason.READY.value}
-"""Reason of a condition that has none, which v1beta2 does not allow, by status."""
+"""Reason, by status, for a condition without one, which v1beta2 does not allow."""
 
 
 def to_newer(generation: int) -> Change:
-    """Return the change of one condition.
+    """Return the conversion of one condition to v1beta2.
 
     Args:
-        generation: of the object, 0 when it is not known.
+        generation: of the object, 0 if it is unknown.
     """
     observed = {"observedGeneration": generation} if generation else {}
 
@@ -42,10 +42,10 @@ def _reason(condition: Json) -> str:
 
 
 def kept(fresh: list[Json], before: list[Any], normal: Callable[[Any], Json]) -> list[Json]:
-    """Return the conditions, each as it was kept when it still says the same.
+    """Return the conditions, each replaced by its stored version if that has the same values.
 
     Args:
-        normal: brings a condition to the other version and back.
+        normal: converts a condition to the other version and back.
     """
     by_type = {condition.get("type"): condition for condition in before if isinstance(condition, dict)}
 
@@ -57,13 +57,13 @@ def kept(fresh: list[Json], before: list[Any], normal: Callable[[Any], Json]) ->
 
 
 def keep_newer(fresh: Json, before: Json, generation: int) -> Json:
-    """Return a status of v1beta2 in which unchanged conditions have the generation that they were made for."""
+    """Return a status of v1beta2 in which unchanged conditions keep their stored generation."""
     change = to_newer(generation)
     return _kept_in(fresh, before, lambda condition: change(to_older(condition)))
 
 
 def keep_older(fresh: Json, before: Json, generation: int) -> Json:
-    """Return a status of v1beta1 in which unchanged conditions have the severity that they were made with."""
+    """Return a status of v1beta1 in which unchanged conditions keep their stored severity."""
     change = to_newer(generation)
     return _kept_in(fresh, before, lambda condition: to_older(change(condition)))
 
@@ -76,7 +76,7 @@ def _kept_in(fresh: Json, before: Json, normal: Callable[[Any], Json]) -> Json:
 
 
 def is_ready(status: Json) -> bool:
-    """Tell whether the condition ``Ready`` is True, which v1beta1 has as a field of its own."""
+    """Return whether the condition ``Ready`` is True, which v1beta1 has as a field of its own."""
     return any(
         isinstance(condition, dict) and condition.get("type") == "Ready" and condition.get("status") == "True"
         for condition in status.get("conditions") or ()

@@ -1,4 +1,4 @@
-"""OpenStackCluster: v1beta2 groups what v1beta1 has side by side.
+"""OpenStackCluster: v1beta2 groups fields that v1beta1 has side by side.
 
 Source: upstream's rules for cluster spec and status, ``docs/reference/conversion.md``.
 """
@@ -28,7 +28,7 @@ class Move:
     """A field that has another name, place or sense in v1beta2.
 
     Args:
-        group: the object of v1beta2 that it stands in, empty for the spec itself.
+        group: the object of v1beta2 that contains it, empty for the spec itself.
         change: of the value; inversion, which is the same in both directions, or nothing.
     """
 
@@ -93,7 +93,7 @@ def spec_to_older(value: Any) -> Json:
 
 
 def keep_in_older_spec(fresh: Json, before: Json) -> Json:
-    """Return a spec of v1beta1 with the name of the bastion's flavor, when it stood beside the same id."""
+    """Return a spec of v1beta1 with the stored name of the bastion's flavor, if the flavor's id is unchanged."""
     bastion, old = fresh.get("bastion"), before.get("bastion")
     if not isinstance(bastion, dict) or not isinstance(old, dict):
         return fresh
@@ -122,13 +122,13 @@ def status_to_older(status: Json, _generation: int) -> Json:
 
 
 def _domains_to_newer(value: Any) -> list[Json]:
-    """Return failure domains as a list, sorted by name; each says whether it is for the control plane."""
+    """Return failure domains as a list, sorted by name; each has its suitability for the control plane."""
     domains = mapping(value)
     return [{"name": name, "controlPlane": False, **mapping(domains[name] or {}, name)} for name in sorted(domains)]
 
 
 def _domains_to_older(value: Any) -> Json:
-    """Return failure domains by name; false is what absence says, as the Go provider writes it."""
+    """Return failure domains by name; false is left out, as the Go provider does."""
 
     def pair(value: Any) -> tuple[str, Json]:
         domain = mapping(value)

@@ -26,7 +26,7 @@ def spec_to_newer(spec: Json, _generation: int) -> Json:
 
 
 def keep_metadata(fresh: Json, before: Json, _generation: int) -> Json:
-    """Return a spec of v1beta2 with the metadata that the template had; v1beta1 can neither show nor change them."""
+    """Return a spec of v1beta2 with the stored metadata; v1beta1 can neither show nor change them."""
     template = mapping(before.get("template") or {})
     if "metadata" not in template:
         return fresh
@@ -35,7 +35,7 @@ def keep_metadata(fresh: Json, before: Json, _generation: int) -> Json:
 
 
 def keep_in_older_spec(fresh: Json, before: Json, _generation: int) -> Json:
-    """Return a spec of v1beta1 with what a cluster's would keep."""
+    """Return a spec of v1beta1 with what is restored in a cluster's spec."""
     old = mapping(before.get("template") or {}).get("spec")
     if not isinstance(old, dict):
         return fresh

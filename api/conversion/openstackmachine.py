@@ -1,4 +1,4 @@
-"""OpenStackMachine, and the spec of a machine wherever one stands.
+"""OpenStackMachine, and the spec of a machine wherever one is embedded.
 
 Source: upstream's rules for machine spec and status, ``docs/reference/conversion.md``.
 """
@@ -15,7 +15,7 @@ _FLAVOR: Final = ("flavor", "flavorID")
 
 
 def spec_to_newer(value: Any) -> Json:
-    """Return the spec of a machine in v1beta2; an id of a flavor goes before a name."""
+    """Return the spec of a machine in v1beta2; an id of a flavor takes precedence over a name."""
     older = mapping(value)
     spec = _ports(_without(older, _FLAVOR), "disablePortSecurity", "enablePortSecurity")
     if older.get("flavorID"):
@@ -39,7 +39,7 @@ def spec_to_older(value: Any) -> Json:
 
 
 def keep_flavor_name(fresh: Json, before: Json) -> Json:
-    """Return the spec with the name that stood beside the id of the same flavor, which v1beta2 has no room for."""
+    """Return the spec with the stored name of the flavor if its id is unchanged; v1beta2 has only one of them."""
     flavor_id, name = fresh.get("flavorID"), before.get("flavor")
     if flavor_id and name and flavor_id == before.get("flavorID"):
         return fresh | {"flavor": name}
@@ -72,13 +72,13 @@ def status_to_older(status: Json, _generation: int) -> Json:
 
 
 def keep_in_older_status(fresh: Json, before: Json, generation: int) -> Json:
-    """Return a status of v1beta1 with severities of unchanged conditions and the failure, which nobody writes now."""
+    """Return a status of v1beta1 with stored severities of unchanged conditions and the stored failure fields."""
     failure = {name: before[name] for name in ("failureReason", "failureMessage") if name in before}
     return conditions.keep_older(fresh, before, generation) | failure
 
 
 def _ports(spec: Json, old: str, new: str) -> Json:
-    """Return a copy in which port security is asked for by the other name."""
+    """Return a copy in which port security has the other version's field."""
 
     def port(value: Any) -> Json:
         settings = mapping(value)
@@ -98,7 +98,7 @@ def _without(value: Json, names: tuple[str, ...]) -> Json:
 
 
 def spec_part(name: str, path: str = "") -> Part:
-    """Return the part of an object that is the spec of a machine, or has it at a path."""
+    """Return the part of an object that is the spec of a machine, or contains it at a path."""
 
     def placed(change: Change) -> Change:
         return at(path, change) if path else change

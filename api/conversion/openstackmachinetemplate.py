@@ -10,7 +10,7 @@ from capo.api.conversion.parts import Part
 from capo.api.conversion.shape import Json, entries, nested
 
 _NOT_KNOWN: Final = 0
-"""The generation that conditions of a template speak of, which the Go provider does not fill in."""
+"""The generation of a template's conditions, which the Go provider does not fill in."""
 
 
 def status_to_newer(status: Json, _generation: int) -> Json:

@@ -1,4 +1,4 @@
-"""How a part of an object, its spec or its status, goes from one version to the other without a loss."""
+"""Converts a part of an object, its spec or its status, from one version to the other without a loss."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from capo.api.conversion.shape import ConversionError, Json
 Convert = Callable[[Json, int], Json]
 """Takes a part and the generation of its object."""
 Keep = Callable[[Json, Json, int], Json]
-"""Takes a converted part and what was kept, which is of another time; returns the part with what is still true."""
+"""Takes a converted part and the stored one, which may be outdated; returns the part with what is still valid."""
 
 
 def keep_nothing(fresh: Json, _kept: Json, _generation: int) -> Json:
-    """Return the part as it is."""
+    """Return the converted part: nothing is restored."""
     return fresh
 
 
@@ -39,16 +39,16 @@ class Part:
     def of(
         cls, name: str, newer: Convert, older: Convert, *, keep_newer: Keep = keep_nothing, keep_older: Keep
     ) -> Part:
-        """Return a part that these functions convert."""
+        """Return a part with these conversion functions."""
         return cls(name, Way(newer, older, keep_newer), Way(older, newer, keep_older))
 
 
 def converted(value: Json, kept: Json | None, way: Way, generation: int) -> tuple[Json, bool]:
-    """Return the part in the other version, and whether it lost something on the way.
+    """Return the part in the other version, and whether the conversion lost something.
 
     Args:
-        kept: the part in the wanted version as it was when this one was made of it. It is returned as it is while
-            the two say the same, as far as both versions can say it.
+        kept: the part in the wanted version as it was when this one was converted from it. It is returned unchanged if
+            the two are equal as far as both versions can express it.
     """
     fresh = way.there(value, generation)
     if kept is not None:
@@ -62,4 +62,4 @@ def _with_kept(fresh: Json, kept: Json, way: Way, generation: int) -> Json:
             return kept
         return way.keep(fresh, kept, generation)
     except ConversionError:
-        return fresh  # somebody edited the annotation
+        return fresh  # a user edited the annotation

@@ -1,4 +1,4 @@
-"""Small changes of JSON data, which is shared where it stays the same and never changed in place."""
+"""Small changes of JSON data; unchanged parts are shared and never changed in place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ INT32_MAX: Final = 2**31 - 1
 
 
 class ConversionError(Exception):
-    """An object cannot be converted; the message says where and why."""
+    """An object cannot be converted; the message names the place and the cause."""
 
     def __init__(self, message: str, path: str = "") -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ class ConversionError(Exception):
         self.path = path
 
     def below(self, parent: str) -> Self:
-        """Return the same fault, seen from one level further up."""
+        """Return the same error with its path one level further up."""
         separator = "" if not self.path or self.path.startswith("[") else "."
         self.path = f"{parent}{separator}{self.path}"
         return self
@@ -31,14 +31,14 @@ class ConversionError(Exception):
 
 
 def mapping(value: Any, path: str = "") -> Json:
-    """Return a value that must be an object."""
+    """Return the value, which must be an object."""
     if not isinstance(value, dict):
         raise ConversionError(f"must be an object, is {_named(value)}", path)
     return value
 
 
 def flag(value: Any) -> bool:
-    """Return a value that must be true or false."""
+    """Return the value, which must be true or false."""
     if not isinstance(value, bool):
         raise ConversionError(f"must be true or false, is {_named(value)}")
     return value
@@ -79,7 +79,7 @@ def entries(change: Change) -> Change:
 
 
 def at(path: str, change: Change) -> Change:
-    """Return a change of what stands at a path of an object, such as ``template.spec``."""
+    """Return a change of the value at a path of an object, such as ``template.spec``."""
     first, _, rest = path.partition(".")
     inner = at(rest, change) if rest else change
     return lambda value: nested(mapping(value), first, inner)
@@ -91,12 +91,12 @@ def renamed(parent: Json, names: Mapping[str, str]) -> Json:
 
 
 def without_nulls(value: Json) -> Json:
-    """Return an object without the fields that are null, at any depth: null says what absence says."""
+    """Return an object without the fields that are null, at any depth: null means absence."""
     return _said(value) if _has_null(value) else value
 
 
 def _has_null(value: Json) -> bool:
-    """Tell whether there is a null, which is so nearly never: the API server drops them, too."""
+    """Return whether there is a null, which is rare: the API server drops them, too."""
     rest: list[Json | list[Any]] = [value]
     while rest:
         node = rest.pop()
@@ -118,7 +118,7 @@ def _said(value: Any) -> Any:
 
 
 def narrowed(value: Any) -> Any:
-    """Return the value with every number brought into the range of 32 bits, which is all that v1beta2 can hold.
+    """Return the value with every number clamped to 32 bits, the range of v1beta2.
 
     A number out of range in a stored object would make the Go provider fail on each list of the kind.
     """
@@ -126,7 +126,7 @@ def narrowed(value: Any) -> Any:
 
 
 def _fits(value: Any) -> bool:
-    """Tell whether there is nothing to change, which is so nearly always and quicker than a copy."""
+    """Return whether nothing has to be changed, which is the usual case and faster than a copy."""
     rest = [value]
     while rest:
         match rest.pop():

@@ -1,7 +1,7 @@
-"""The annotation that keeps what the version of an object cannot say: JSON of an object of the other version.
+"""The annotation that stores what the version of an object cannot express: JSON of an object of the other version.
 
-The key and the shape are the Go provider's, so that each reads what the other kept; but only the parts that would lose
-something are kept, and only an annotation of the right version and kind counts.
+The key and the format are the Go provider's, so that each reads what the other stored; but only the parts that would
+lose something are stored, and only an annotation of the right version and kind is read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ANNOTATION: Final = "cluster.x-k8s.io/conversion-data"
 
 
 def read(metadata: Json, *, version: str, kind: str) -> dict[str, Json]:
-    """Return the parts that are kept in this version; none when the annotation cannot be used."""
+    """Return the stored parts of this version; none if the annotation is invalid."""
     text = _annotations(metadata).get(ANNOTATION)
     if not isinstance(text, str):
         return {}
@@ -23,17 +23,17 @@ def read(metadata: Json, *, version: str, kind: str) -> dict[str, Json]:
         kept = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    # The Go provider leaves version and kind out when its object did not have them.
+    # The Go provider omits version and kind if its object did not have them.
     if not isinstance(kept, dict) or kept.get("apiVersion", version) != version or kept.get("kind", kind) != kind:
         return {}
     return {name: part for name, part in kept.items() if isinstance(part, dict)}
 
 
 def written(metadata: Json, *, version: str, kind: str, parts: dict[str, Json]) -> Json:
-    """Return metadata in which these parts of this version are kept and nothing else is."""
+    """Return metadata whose annotation stores exactly these parts of this version."""
     others = {name: value for name, value in _annotations(metadata).items() if name != ANNOTATION}
     if parts:
-        # Sorted: an object that did not change must not look changed to the API server.
+        # Sorted, so that an unchanged object stays the same to the API server.
         kept = json.dumps(
             {"apiVersion": version, "kind": kind, **parts}, sort_keys=True, separators=(",", ":"), ensure_ascii=False
         )

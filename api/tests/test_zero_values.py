@@ -1,4 +1,4 @@
-"""What absence means to a reader, compared with the reference: None where the Go provider tells absent from zero."""
+"""Default values, compared with the reference: None where the Go provider distinguishes absent from zero."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WITHOUT_ZERO = {
     ("OpenStackMachineTemplateStatus", "nodeInfo"),
     ("TypedLocalObjectReference", "apiGroup"),
 }
-"""None stands for the zero value, which says the same or is not allowed."""
+"""None means the zero value, which is equivalent or not allowed."""
 
 
 def reference() -> str:

@@ -1,4 +1,4 @@
-"""API version v1alpha1: the kinds that are the provider's own."""
+"""API version v1alpha1: the provider's own kinds."""
 
 from __future__ import annotations
 

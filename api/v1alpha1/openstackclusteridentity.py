@@ -1,4 +1,4 @@
-"""OpenStackClusterIdentity: credentials that an administrator lends to namespaces."""
+"""OpenStackClusterIdentity: credentials that an administrator shares with namespaces."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OpenStackCredentialSecretReference(Model):
 
 
 class OpenStackClusterIdentitySpec(Model):
-    """The credentials, and who may use them."""
+    """The credentials, and the namespaces that may use them."""
 
     secret_ref: OpenStackCredentialSecretReference
     """Secret with clouds.yaml, and cacert if needed. May change at any time."""
@@ -40,4 +40,4 @@ class OpenStackClusterIdentity(KubernetesObject):
     spec: OpenStackClusterIdentitySpec = OpenStackClusterIdentitySpec(
         secret_ref=OpenStackCredentialSecretReference(name="", namespace=""),
     )
-    """The credentials, and who may use them."""
+    """The credentials, and the namespaces that may use them."""

@@ -1,4 +1,4 @@
-"""OpenStackFloatingIPPool: floating IPs to be claimed by IPAddressClaims of Cluster API."""
+"""OpenStackFloatingIPPool: floating IPs for Cluster API's IPAddressClaims."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from capo.api.v1beta2.resources import ResourceLedger
 
 
 class OpenStackFloatingIPPoolSpec(Model):
-    """The pool that is wanted."""
+    """Desired state of the pool."""
 
     pre_allocated_floating_ips: tuple[Address, ...] = ()
-    """Addresses of existing floating IPs, handed out first and never deleted. Default: none. May change at any time."""
+    """Addresses of existing floating IPs, allocated first and never deleted. Default: none. May change at any time."""
     max_ips: int | None = None
     """How many addresses may be claimed at a time; -1 for no limit. Default: no limit. May change at any time."""
     identity_ref: OpenStackIdentityReference
     """Credentials. May change, but for the region."""
     floating_ip_network: NetworkParam | None = None
-    """External network that floating IPs are made on. Default: the only external network. May change until it was
-    resolved."""
+    """External network of new floating IPs. Default: the only external network. May change until it was resolved."""
     reclaim_policy: Literal["Retain", "Delete"]
-    """What becomes of a floating IP that is not claimed any more: `Retain` keeps it for the next claim, `Delete`
-    deletes it. May change at any time."""
+    """What happens to a floating IP whose claim is deleted: `Retain` keeps it for the next claim, `Delete` deletes it.
+    May change at any time.
+    """
 
 
 class OpenStackFloatingIPPoolStatus(Model):
-    """What is known of the pool."""
+    """Observed state of the pool."""
 
     claimed_ips: Defaulted[tuple[str, ...]] = ()
     """Addresses that are claimed."""
     available_ips: Defaulted[tuple[str, ...]] = ()
-    """Addresses that can be handed out."""
+    """Addresses that can be allocated."""
     failed_ips: tuple[str, ...] = ()
-    """Addresses that were not found in OpenStack; not handed out any more."""
+    """Addresses that were not found in OpenStack; not allocated any more."""
     floating_ip_network: NetworkStatus | None = None
     """The external network, once resolved."""
     conditions: tuple[Condition, ...] = ()
-    """Aspects of the state."""
+    """Conditions of the pool."""
     resources: ResourceLedger | None = None
-    """What was made for the pool."""
+    """Resources that were created for the pool."""
 
 
 class OpenStackFloatingIPPool(KubernetesObject):
@@ -60,6 +60,6 @@ class OpenStackFloatingIPPool(KubernetesObject):
         identity_ref=OpenStackIdentityReference(name="", cloud_name=""),
         reclaim_policy="Retain",
     )
-    """The pool that is wanted."""
+    """Desired state of the pool."""
     status: OpenStackFloatingIPPoolStatus = OpenStackFloatingIPPoolStatus()
-    """What is known of the pool."""
+    """Observed state of the pool."""

@@ -1,6 +1,6 @@
 """API version v1beta1 of the four contract kinds: served for older manifests and clients, stored as v1beta2.
 
-``capo.api.conversion`` turns one version into the other. Types that are the same in both stand in ``v1beta2`` alone.
+``capo.api.conversion`` converts between the versions. Types that are the same in both exist in ``v1beta2`` alone.
 """
 
 from __future__ import annotations

@@ -9,20 +9,20 @@ from capo.api.schema import Required, Schema, Timestamp
 
 
 class Condition(Model):
-    """One aspect of the object's state, in the shape of Cluster API v1beta1."""
+    """One condition of the object, in the format of Cluster API v1beta1."""
 
     type: Annotated[str, Schema(min_length=1, max_length=256)]
-    """What the condition is about, CamelCase; unique in the list."""
+    """What the condition describes, CamelCase; unique in the list."""
     status: str
     """True, False or Unknown."""
     severity: Annotated[str, Schema(max_length=32)] = ""
-    """How bad it is when the status is False: Error, Warning or Info. v1beta2 does without."""
+    """Severity when the status is False: Error, Warning or Info. v1beta2 has none."""
     last_transition_time: Required[Timestamp] = ""
     """When the status last changed, RFC 3339, whole seconds."""
     reason: Annotated[str, Schema(min_length=1, max_length=256)] = ""
-    """Why, in one CamelCase word for programs."""
+    """Reason for the status, in one CamelCase word for programs."""
     message: Annotated[str, Schema(min_length=1, max_length=10240)] = ""
-    """Why, in a sentence for people."""
+    """Message for users."""
 
 
 Conditions = tuple[Condition, ...]

@@ -1,4 +1,4 @@
-"""Where credentials come from."""
+"""References to credentials."""
 
 from __future__ import annotations
 
@@ -12,5 +12,6 @@ class OpenStackIdentityReference(v1beta2.OpenStackIdentityReference):
     """The credentials to use: an entry of a clouds.yaml that a Secret holds."""
 
     type: Annotated[Literal["Secret", "ClusterIdentity"], Schema(is_required=True, is_default_served=True)] = "Secret"
-    """What `name` names: `Secret`, a Secret in the namespace of this object; `ClusterIdentity`, an
-    OpenStackClusterIdentity, which must allow this namespace. Default: Secret. May change at any time."""
+    """Kind of the object that `name` refers to: `Secret`, a Secret in the namespace of this object; `ClusterIdentity`,
+    an OpenStackClusterIdentity, which must allow this namespace. Default: Secret. May change at any time.
+    """

@@ -1,4 +1,4 @@
-"""How existing subnets are named; networks and routers are named as in v1beta2."""
+"""References to existing subnets; those to networks and routers are the same as in v1beta2."""
 
 from __future__ import annotations
 

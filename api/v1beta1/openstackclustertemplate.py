@@ -1,4 +1,4 @@
-"""OpenStackClusterTemplate: what a ClusterClass stamps OpenStackClusters out from."""
+"""OpenStackClusterTemplate: the template of a ClusterClass's OpenStackClusters."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from capo.api.v1beta2 import openstackclustertemplate as newer
 
 
 class OpenStackClusterTemplateResource(Model):
-    """The cluster that is stamped out."""
+    """The cluster to create."""
 
     spec: OpenStackClusterSpec
-    """Spec of each cluster. Cannot change: make a new template and refer to that one."""
+    """Spec of each cluster. Cannot change: create a new template and refer to that one."""
 
 
 class OpenStackClusterTemplateSpec(Model):
     """The template."""
 
     template: OpenStackClusterTemplateResource
-    """The cluster that is stamped out. Cannot change: make a new template."""
+    """The cluster to create. Cannot change: create a new template."""
 
 
 class OpenStackClusterTemplate(KubernetesObject):

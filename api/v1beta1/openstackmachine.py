@@ -24,7 +24,7 @@ from capo.api.v1beta2.server import ServerGroupParam
 
 
 class OpenStackMachineSpec(Model):
-    """The server that is wanted."""
+    """Desired state of the server."""
 
     crd: ClassVar[Schema] = Schema(
         rules=(Rule("(has(self.flavor) || has(self.flavorID))", "at least one of flavor or flavorID must be set"),)
@@ -35,12 +35,13 @@ class OpenStackMachineSpec(Model):
     `identityRef` of this machine has one; in templates it must not be set. Default: none until then. May change at any
     time."""
     flavor: CloudName | None = None
-    """Name of the Nova flavor, `flavor.filter.name` in v1beta2; `flavorID` goes before it, and one of the two is
-    needed. Default: none. Cannot change."""
+    """Name of the Nova flavor, `flavor.filter.name` in v1beta2; `flavorID` takes precedence, and one of the two is
+    required. Default: none. Cannot change.
+    """
     flavor_id: CloudName | None = None
-    """Id of the Nova flavor, `flavor.id` in v1beta2. Default: `flavor` counts. Cannot change."""
+    """Id of the Nova flavor, `flavor.id` in v1beta2. Default: `flavor` is used. Cannot change."""
     image: ImageParam
-    """Glance image; with `rootVolume`, the one that the volume is made from. Cannot change."""
+    """Glance image; with `rootVolume`, the one that the volume is created from. Cannot change."""
     ssh_key_name: CloudText = ""
     """Nova key pair, which belongs to the user of the credentials. Default: none. Cannot change."""
     ports: tuple[PortOpts, ...] = ()
@@ -49,11 +50,11 @@ class OpenStackMachineSpec(Model):
     security_groups: tuple[SecurityGroupParam, ...] = ()
     """Security groups that every port gets besides its own. Default: none. Cannot change."""
     trunk: bool = False
-    """Whether each port that does not say otherwise becomes the parent of a trunk. Default: false. Cannot change."""
+    """Whether each port without a setting of its own becomes the parent of a trunk. Default: false. Cannot change."""
     tags: SetList[CloudText] = ()
     """Tags of the server and its ports, followed by those of the cluster. Default: none. Cannot change."""
     server_metadata: Annotated[tuple[ServerMetadata, ...], Schema(list_type="map", map_keys=("key",))] = ()
-    """Metadata that Nova hands to the guest. Default: none. Cannot change."""
+    """Metadata that Nova passes to the guest. Default: none. Cannot change."""
     config_drive: bool | None = None
     """Whether the guest gets a config drive. Default: no. Cannot change."""
     root_volume: RootVolume | None = None
@@ -63,8 +64,9 @@ class OpenStackMachineSpec(Model):
     server_group: ServerGroupParam | None = None
     """Server group, for affinity or anti-affinity. Default: none. Cannot change."""
     identity_ref: OpenStackIdentityReference | None = None
-    """Credentials for this machine. Default: those of the cluster. May change, but for the region; a server that
-    exists keeps those that it was made with."""
+    """Credentials for this machine. Default: those of the cluster. May change, but for the region; a server that exists
+    keeps those that it was created with.
+    """
     floating_ip_pool_ref: TypedLocalObjectReference | None = None
     """Pool that a floating IP is claimed from. Default: no floating IP. Cannot change."""
     scheduler_hint_additional_properties: NamedList[SchedulerHintAdditionalProperty] = ()
@@ -85,41 +87,44 @@ class ResolvedMachineSpec(Model):
 
 
 class MachineResources(Model):
-    """What was made for a server."""
+    """Resources that were created for a server."""
 
     ports: tuple[PortStatus, ...] = ()
     """Ports, in the order of the resolved ports."""
 
 
 class OpenStackMachineResources(MachineResources, ResourceLedger):
-    """What was made for this machine; ports and server are recorded in the OpenStackServer of the same name."""
+    """Resources that were created for this machine.
+
+    Ports and server are recorded in the OpenStackServer of the same name.
+    """
 
 
 class OpenStackMachineStatus(Model):
-    """What is known of the machine."""
+    """Observed state of the machine."""
 
     ready: bool = False
     """Whether the condition `Ready` is True."""
     initialization: newer.MachineInitialization | None = None
-    """What happens once; Cluster API reads it."""
+    """Milestones that are reached once; Cluster API reads them."""
     instance_id: str | None = None
     """Id of the server in Nova."""
     addresses: tuple[NodeAddress, ...] = ()
     """Addresses of the server, and its name as InternalDNS."""
     failure_domain: Annotated[str, Schema(min_length=1, max_length=256)] | None = None
-    """Availability zone that the server was made in; Cluster API copies it to the Machine."""
+    """Availability zone that the server was created in; Cluster API copies it to the Machine."""
     instance_state: str | None = None
-    """State of the server as Nova tells it; kept for older objects, see the OpenStackServer."""
+    """State of the server as Nova reports it; kept for older objects, see the OpenStackServer."""
     resolved: ResolvedMachineSpec | None = None
     """References of the spec resolved to ids; kept for older objects, see the OpenStackServer."""
     resources: OpenStackMachineResources | None = None
-    """What was made for this machine, besides its OpenStackServer."""
+    """Resources that were created for this machine, besides its OpenStackServer."""
     failure_reason: str | None = None
     """Not written any more, kept for older objects; see the conditions."""
     failure_message: str | None = None
     """Not written any more, kept for older objects; see the conditions."""
     conditions: Conditions = ()
-    """Aspects of the state, `Ready` above all."""
+    """Conditions of the object, above all `Ready`."""
 
 
 class OpenStackMachine(KubernetesObject):
@@ -137,6 +142,6 @@ class OpenStackMachine(KubernetesObject):
     kind: Literal["OpenStackMachine"] = "OpenStackMachine"
     """Kind of the object."""
     spec: OpenStackMachineSpec = OpenStackMachineSpec(image=ImageParam())
-    """The server that is wanted."""
+    """Desired state of the server."""
     status: OpenStackMachineStatus = OpenStackMachineStatus()
-    """What is known of the machine."""
+    """Observed state of the machine."""

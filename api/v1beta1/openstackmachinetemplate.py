@@ -1,4 +1,4 @@
-"""OpenStackMachineTemplate: what Cluster API stamps OpenStackMachines out from."""
+"""OpenStackMachineTemplate: the template of OpenStackMachines that Cluster API creates."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from capo.api.v1beta2 import openstackmachinetemplate as newer
 
 
 class OpenStackMachineTemplateResource(Model):
-    """The machine that is stamped out."""
+    """The machine to create."""
 
     crd: ClassVar[Schema] = newer.OpenStackMachineTemplateResource.crd
 
     spec: OpenStackMachineSpec
-    """Spec of each machine, without `providerID`. Cannot change, but for `allowedAddressPairs` of ports: make a new
-    template and refer to that one."""
+    """Spec of each machine, without `providerID`. Cannot change, but for `allowedAddressPairs` of ports: create a new
+    template and refer to that one.
+    """
 
 
 class OpenStackMachineTemplateSpec(Model):
     """The template."""
 
     template: OpenStackMachineTemplateResource
-    """The machine that is stamped out. Cannot change, but for `allowedAddressPairs` of ports."""
+    """The machine to create. Cannot change, but for `allowedAddressPairs` of ports."""
 
 
 class OpenStackMachineTemplateStatus(Model):
@@ -39,7 +40,7 @@ class OpenStackMachineTemplateStatus(Model):
     node_info: newer.NodeInfo | None = None
     """Facts about the nodes, from the image."""
     conditions: Conditions = ()
-    """Aspects of the state."""
+    """Conditions of the object."""
 
 
 class OpenStackMachineTemplate(KubernetesObject):
@@ -56,4 +57,4 @@ class OpenStackMachineTemplate(KubernetesObject):
     )
     """The template."""
     status: OpenStackMachineTemplateStatus = OpenStackMachineTemplateStatus()
-    """What is known of the machines to be."""
+    """Observed state of the template."""

@@ -1,4 +1,4 @@
-"""Ports of a server: as the user asks for them, as they are resolved, and as they were made."""
+"""Ports of a server: as requested by the user, as resolved, and as created."""
 
 from __future__ import annotations
 
@@ -37,34 +37,37 @@ class ValueSpec(Model):
 
 
 class PortSettings(Model):
-    """What a port is asked for with and what it is resolved to alike."""
+    """Fields that a requested and a resolved port share."""
 
     admin_state_up: bool | None = None
     """Administrative state at creation. Default: up. Cannot change."""
     mac_address: str | None = None
-    """MAC address. Default: Neutron makes one. Cannot change."""
+    """MAC address. Default: Neutron generates one. Cannot change."""
     allowed_address_pairs: tuple[AddressPair, ...] = ()
     """Source addresses that the port may use besides its own; without effect when port security is off.
     Default: none. May change at any time."""
     host_id: str | None = None
-    """Host that the port is bound to, for drivers that need to be told. Default: none. Cannot change."""
+    """Host that the port is bound to, for drivers that require it. Default: none. Cannot change."""
     vnic_type: str | None = None
-    """Kind of virtual network card: normal, direct, direct-physical, macvtap and others that the cloud knows.
-    Default: normal. Cannot change."""
+    """Kind of virtual network card: normal, direct, direct-physical, macvtap and others that the cloud supports.
+    Default: normal. Cannot change.
+    """
     profile: newer.BindingProfile | None = None
     """Binding to the host's network hardware. Default: none. Cannot change."""
     disable_port_security: bool | None = None
     """Whether security groups and address pairs are not enforced; `enablePortSecurity`, inverted, in v1beta2. With
-    `true`, there may be no security groups. Default: as the network has it. Cannot change."""
+    `true`, there may be no security groups. Default: the network's setting. Cannot change.
+    """
     propagate_uplink_status: bool | None = None
-    """Whether the link state of the physical port is passed on to the guest. Default: as the cloud has it.
-    Cannot change."""
+    """Whether the link state of the physical port is passed on to the guest. Default: the cloud's setting. Cannot
+    change.
+    """
     value_specs: NamedList[ValueSpec] = ()
     """More attributes for the request that creates the port. Default: none. Cannot change."""
 
 
 class PortOpts(PortSettings):
-    """A port to be made for a server."""
+    """A port to create for a server."""
 
     crd: ClassVar[Schema] = Schema(
         rules=(
@@ -82,8 +85,9 @@ class PortOpts(PortSettings):
     description: str | None = None
     """Description of the port. Default: names the cluster. Cannot change."""
     name_suffix: CloudText | None = None
-    """What follows the name of the server and a hyphen in the name of the port. Default: the index of the port,
-    from 0. Cannot change."""
+    """Suffix of the port's name, after the name of the server and a hyphen. Default: the index of the port, from 0.
+    Cannot change.
+    """
     fixed_ips: AtomicList[FixedIP] = ()
     """Addresses of the port, each by subnet, IP address or both. Default: one in each of the cluster's subnets when
     `network` is absent, too, else Neutron chooses. Cannot change."""
@@ -93,7 +97,7 @@ class PortOpts(PortSettings):
     tags: SetList[CloudText] = ()
     """Tags of the port and its trunk besides those of the server. Default: none. Cannot change."""
     trunk: bool | None = None
-    """Whether the port becomes the parent of a trunk. Default: as the server has it. Cannot change."""
+    """Whether the port becomes the parent of a trunk. Default: the server's setting. Cannot change."""
 
 
 class ResolvedPortSpec(PortSettings):
@@ -110,13 +114,13 @@ class ResolvedPortSpec(PortSettings):
     trunk: bool | None = None
     """Whether the port is the parent of a trunk."""
     fixed_ips: AtomicList[newer.ResolvedFixedIP] = ()
-    """Addresses that are asked for."""
+    """Requested addresses."""
     security_groups: AtomicList[str] = ()
     """Ids of the security groups."""
 
 
 class PortStatus(Model):
-    """A port that was made."""
+    """A port that was created."""
 
     id: Required[str] = ""
     """Id of the port in Neutron."""

@@ -19,8 +19,9 @@ class SecurityGroupRuleSpec(newer.SecurityGroupRuleSpec):
     port_range_max: int | None = None
     """Last port, or ICMP code. Default: all."""
     remote_managed_groups: tuple[Literal["bastion", "controlplane", "worker"], ...] = ()
-    """Managed groups whose members the rule is about: bastion, controlplane, worker; one rule is made for each.
-    Default: everyone."""
+    """Managed groups whose members the rule applies to: bastion, controlplane, worker; one rule is created for each.
+    Default: all addresses.
+    """
 
 
 class ManagedSecurityGroups(Model):
@@ -34,5 +35,6 @@ class ManagedSecurityGroups(Model):
     worker_nodes_security_group_rules: NamedList[SecurityGroupRuleSpec] = ()
     """More rules for the workers. Default: none. May change at any time."""
     allow_all_in_cluster_traffic: Annotated[bool, Schema(is_required=True, is_default_served=True)] = False
-    """Whether nodes may talk to each other on all ports, in place of the single rules for Kubernetes. Default: false.
-    May change at any time."""
+    """Whether nodes may connect to each other on all ports, instead of the single rules for Kubernetes. Default: false.
+    May change at any time.
+    """

@@ -1,4 +1,4 @@
-"""What a server is made of, where it differs from v1beta2."""
+"""Parts of a server, where they differ from v1beta2."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ImageParam(newer.ImageParam):
 
 
 class ServerMetadata(Model):
-    """One entry of the metadata that Nova hands to the guest."""
+    """One entry of the metadata that Nova passes to the guest."""
 
     key: Annotated[str, Schema(max_length=255)]
     """Key, at most 255 characters."""
@@ -34,18 +34,18 @@ class ServerMetadata(Model):
 
 
 class RootVolume(newer.BlockDeviceVolume):
-    """A volume that the server boots from, made from its image."""
+    """A volume that the server boots from, created from its image."""
 
     size_gib: Annotated[int, Schema(minimum=1)]
     """Size in GiB, at least 1; must hold the image. Cannot change."""
 
 
 class BlockDeviceStorage(newer.BlockDeviceStorage):
-    """What a block device is made of."""
+    """Storage of a block device."""
 
     type: str
-    """`Local`, an ephemeral disk on the host; `Volume`, a Cinder volume that goes away with the server.
-    Cannot change."""
+    """`Local`, an ephemeral disk on the host; `Volume`, a Cinder volume that is deleted with the server. Cannot change.
+    """
 
 
 class AdditionalBlockDevice(Model):
@@ -59,14 +59,14 @@ class AdditionalBlockDevice(Model):
     size_gib: Annotated[int, Schema(minimum=1)]
     """Size in GiB, at least 1. Cannot change."""
     storage: BlockDeviceStorage
-    """What the device is made of. Cannot change."""
+    """Storage of the device. Cannot change."""
 
 
 class SchedulerHintAdditionalValue(newer.SchedulerHintAdditionalValue):
-    """The value of a hint; the field that `type` names has it."""
+    """The value of a hint; it is in the field that `type` names."""
 
     type: Literal["Bool", "Number", "String"]
-    """Which field has the value: Bool, Number or String. Cannot change."""
+    """The field that has the value: Bool, Number or String. Cannot change."""
     number: int | None = None
     """The value when `type` is Number, else absent; an integer. Default: none. Cannot change."""
 

@@ -1,4 +1,4 @@
-"""Where credentials come from."""
+"""References to credentials."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ class OpenStackIdentityReference(Model):
     )
 
     type: Defaulted[Literal["Secret", "ClusterIdentity"]] = "Secret"
-    """What `name` names: `Secret`, a Secret in the namespace of this object; `ClusterIdentity`, an
-    OpenStackClusterIdentity, which must allow this namespace. Default: Secret. May change at any time."""
+    """Kind of the object that `name` refers to: `Secret`, a Secret in the namespace of this object; `ClusterIdentity`,
+    an OpenStackClusterIdentity, which must allow this namespace. Default: Secret. May change at any time.
+    """
     name: NonEmptyObjectName
     """Name of the Secret or of the OpenStackClusterIdentity. May change at any time, to renew credentials."""
     cloud_name: EntryName
     """Name of the entry in clouds.yaml. May change at any time."""
     region: CloudText = ""
-    """OpenStack region; goes before `region_name` of clouds.yaml, and into the provider ID when set on a machine.
-    Default: what clouds.yaml says. Cannot change."""
+    """OpenStack region; takes precedence over `region_name` of clouds.yaml, and is part of the provider ID when set on
+    a machine. Default: that of clouds.yaml. Cannot change.
+    """

@@ -15,46 +15,47 @@ class APIEndpoint(Model):
     crd: ClassVar[Schema] = ANY_OF
 
     host: Annotated[str, Schema(min_length=1, max_length=512)] = ""
-    """IP address or host name. Default: worked out by the provider. Cannot change once set."""
+    """IP address or host name. Default: determined by the provider. Cannot change once set."""
     port: Annotated[int, Schema(format="int32", minimum=1, maximum=65535)] = 0
     """TCP port, 1 to 65535. Default: `apiServer.port`. Cannot change once set."""
 
 
 class APIServerLoadBalancerMonitor(Model):
-    """How the load balancer finds out which API servers are well."""
+    """How the load balancer checks the health of the API servers."""
 
     delay: NaturalInt32 = 0
     """Seconds between two probes. Default, and meaning of 0: 10. May change at any time."""
     timeout: NaturalInt32 = 0
-    """Seconds that a probe may take. Default, and meaning of 0: 5. May change at any time."""
+    """Timeout of a probe in seconds. Default, and meaning of 0: 5. May change at any time."""
     max_retries: Annotated[int, Schema(format="int32", minimum=0, maximum=10)] = 0
-    """Probes in a row that must succeed before a member counts as well, up to 10. Default, and meaning of 0: 5.
-    May change at any time."""
+    """Consecutive probes that must succeed before a member is healthy, up to 10. Default, and meaning of 0: 5. May
+    change at any time.
+    """
     max_retries_down: Annotated[int, Schema(format="int32", minimum=1, maximum=10)] = 0
-    """Probes in a row that must fail before a member counts as broken, 1 to 10. Default: 3.
-    May change at any time."""
+    """Consecutive probes that must fail before a member is unhealthy, 1 to 10. Default: 3. May change at any time."""
 
 
 class APIServerLoadBalancer(Model):
     """An Octavia load balancer in front of the API servers."""
 
     enabled: Defaulted[bool] = True
-    """Whether the load balancer is made. Default: true. Cannot change."""
+    """Whether the load balancer is created. Default: true. Cannot change."""
     additional_ports: SetList[Int32] = ()
     """More TCP ports, each with listener, pool and members of its own, and opened in the security group of the control
     plane. Default: none. Cannot change."""
     allowed_cidrs: SetList[Address] = ()
     """IP addresses or CIDRs that may connect, of the IP version of the virtual IP; those of the cluster's subnets,
-    router and bastion are added to them. The provider ovn cannot enforce them. Default: everyone may. May change at
-    any time."""
+    router and bastion are added. The provider ovn cannot enforce them. Default: all. May change at any time.
+    """
     provider: CloudText | None = None
     """Octavia provider, such as amphora or ovn; an unknown one is replaced by the default with an event.
     Default: that of the cloud. Cannot change."""
     network: NetworkParam | None = None
     """Network of the virtual IP. Default: the network of the cluster. Cannot change."""
     subnets: AtomicList[SubnetParam] = ()
-    """Subnets of `network` for the virtual IP, of the cluster's network when that is absent; the first one counts.
-    Default: Octavia chooses in `network`, and in the cluster's network it is the first subnet. Cannot change."""
+    """Subnets of `network` for the virtual IP, of the cluster's network when that is absent; only the first one is
+    used. Default: Octavia chooses in `network`, and in the cluster's network it is the first subnet. Cannot change.
+    """
     availability_zone: CloudText | None = None
     """Octavia's availability zone. Default: that of the cloud. Cannot change."""
     flavor: CloudText | None = None
@@ -74,8 +75,9 @@ class APIServer(Model):
     """Fixed IP address of the endpoint: the virtual IP of the load balancer, or the endpoint itself when there is
     neither load balancer nor floating IP. Default: Neutron chooses. Can be set once, when floating IPs are disabled."""
     floating_ip: Address | None = None
-    """Floating IP address of the endpoint; made if it does not exist. Default: a new one. May change only to the one
-    that the load balancer has."""
+    """Floating IP address of the endpoint; created if it does not exist. Default: a new one. May change only to the one
+    that the load balancer has.
+    """
     enable_floating_ip: bool | None = None
     """Whether the endpoint gets a floating IP. Default: true. Cannot change once `controlPlaneEndpoint` has a host."""
     managed_load_balancer: APIServerLoadBalancer | None = None

@@ -1,4 +1,4 @@
-"""How existing networks, subnets and routers are named: by id or by a filter."""
+"""References to existing networks, subnets and routers: by id or by a filter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from capo.api.schema import ANY_OF, ONE_OF, CloudText, FoundTag, Int32, Schema, 
 
 
 class NeutronFilter(Model):
-    """What all Neutron resources can be looked up by; every field that is set must match."""
+    """Query fields of all Neutron resources; every field that is set must match."""
 
     crd: ClassVar[Schema] = ANY_OF
 
@@ -20,13 +20,13 @@ class NeutronFilter(Model):
     project_id: CloudText = ""
     """Id of the owning project. Default: any that the credentials can see."""
     tags: SetList[FoundTag] = ()
-    """Matches what carries all of these tags. Default: no tag is asked for."""
+    """Matches resources with all of these tags. Default: any tags."""
     tags_any: SetList[FoundTag] = ()
-    """Matches what carries at least one of these tags. Default: no tag is asked for."""
+    """Matches resources with at least one of these tags. Default: any tags."""
     not_tags: SetList[Tag] = ()
-    """Leaves out what carries all of these tags. Default: nothing is left out."""
+    """Leaves out resources with all of these tags. Default: none are left out."""
     not_tags_any: SetList[Tag] = ()
-    """Leaves out what carries any of these tags. Default: nothing is left out."""
+    """Leaves out resources with any of these tags. Default: none are left out."""
 
 
 class NetworkFilter(NeutronFilter):
@@ -54,7 +54,7 @@ class SubnetFilter(NeutronFilter):
     cidr: CloudText = ""
     """Address range in CIDR notation. Default: any."""
     ipv6_address_mode: CloudText = ""
-    """How IPv6 addresses are given: slaac, dhcpv6-stateful or dhcpv6-stateless. Default: any."""
+    """How IPv6 addresses are assigned: slaac, dhcpv6-stateful or dhcpv6-stateless. Default: any."""
     ipv6_ra_mode: CloudText = ""
     """How routers advertise IPv6: slaac, dhcpv6-stateful or dhcpv6-stateless. Default: any."""
 

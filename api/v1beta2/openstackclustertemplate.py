@@ -1,4 +1,4 @@
-"""OpenStackClusterTemplate: what a ClusterClass stamps OpenStackClusters out from."""
+"""OpenStackClusterTemplate: the template of a ClusterClass's OpenStackClusters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capo.api.v1beta2.openstackcluster import OpenStackClusterSpec
 
 
 class TemplateObjectMeta(Model):
-    """Metadata that clusters made from the template get."""
+    """Metadata that clusters created from the template get."""
 
     crd: ClassVar[Schema] = ANY_OF
 
@@ -24,20 +24,21 @@ class TemplateObjectMeta(Model):
 
 
 class OpenStackClusterTemplateResource(Model):
-    """The cluster that is stamped out."""
+    """The cluster to create."""
 
     metadata: TemplateObjectMeta | None = None
-    """Metadata that the topology controller of Cluster API puts on clusters made from the template. Default: none.
-    May change at any time."""
+    """Metadata that the topology controller of Cluster API sets on clusters created from the template. Default: none.
+    May change at any time.
+    """
     spec: OpenStackClusterSpec
-    """Spec of each cluster. Cannot change: make a new template and refer to that one."""
+    """Spec of each cluster. Cannot change: create a new template and refer to that one."""
 
 
 class OpenStackClusterTemplateSpec(Model):
     """The template."""
 
     template: OpenStackClusterTemplateResource
-    """The cluster that is stamped out. Cannot change, but for its metadata."""
+    """The cluster to create. Cannot change, but for its metadata."""
 
 
 class OpenStackClusterTemplate(KubernetesObject):

@@ -1,4 +1,4 @@
-"""OpenStackMachineTemplate: what Cluster API stamps OpenStackMachines out from."""
+"""OpenStackMachineTemplate: the template of OpenStackMachines that Cluster API creates."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from capo.api.v1beta2.server import FlavorParam, ImageParam
 
 
 class OpenStackMachineTemplateResource(Model):
-    """The machine that is stamped out."""
+    """The machine to create."""
 
     crd: ClassVar[Schema] = Schema(rules=(Rule("!has(self.spec.providerID)", "providerID cannot be set in templates"),))
 
     spec: OpenStackMachineSpec
-    """Spec of each machine, without `providerID`. Cannot change, but for `allowedAddressPairs` of ports: make a new
-    template and refer to that one."""
+    """Spec of each machine, without `providerID`. Cannot change, but for `allowedAddressPairs` of ports: create a new
+    template and refer to that one.
+    """
 
 
 class OpenStackMachineTemplateSpec(Model):
     """The template."""
 
     template: OpenStackMachineTemplateResource
-    """The machine that is stamped out. Cannot change, but for `allowedAddressPairs` of ports."""
+    """The machine to create. Cannot change, but for `allowedAddressPairs` of ports."""
 
 
 class NodeInfo(Model):
-    """What is known of the nodes before they exist."""
+    """Properties of the nodes before they exist."""
 
     crd: ClassVar[Schema] = ANY_OF
 
@@ -42,7 +43,7 @@ class OpenStackMachineTemplateStatus(Model):
     """What the cluster autoscaler needs to scale up from zero."""
 
     conditions: Conditions = ()
-    """Aspects of the state."""
+    """Conditions of the object."""
     capacity: Mapping[str, Quantity] = {}
     """Resources of one node by name (cpu, memory, ephemeral-storage, storage), from the flavor."""
     node_info: NodeInfo | None = None
@@ -65,4 +66,4 @@ class OpenStackMachineTemplate(KubernetesObject):
     )
     """The template."""
     status: OpenStackMachineTemplateStatus = OpenStackMachineTemplateStatus()
-    """What is known of the machines to be."""
+    """Observed state of the template."""

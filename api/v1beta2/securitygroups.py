@@ -36,12 +36,13 @@ class SecurityGroupRuleSpec(Model):
     protocol: CloudText | None = None
     """Name of the protocol, such as tcp, udp or icmp, or its number. Default: all."""
     remote_group_id: CloudText | None = None
-    """Id of the security group whose members the rule is about. Default: everyone."""
+    """Id of the security group whose members the rule applies to. Default: all addresses."""
     remote_ip_prefix: CloudText | None = None
-    """CIDR that the rule is about. Default: everyone."""
+    """CIDR that the rule applies to. Default: all addresses."""
     remote_managed_groups: SetList[Literal["bastion", "controlplane", "worker"]] = ()
-    """Managed groups whose members the rule is about: bastion, controlplane, worker; one rule is made for each.
-    Default: everyone."""
+    """Managed groups whose members the rule applies to: bastion, controlplane, worker; one rule is created for each.
+    Default: all addresses.
+    """
 
 
 class ManagedSecurityGroups(Model):
@@ -54,5 +55,6 @@ class ManagedSecurityGroups(Model):
     worker_nodes_security_group_rules: NamedList[SecurityGroupRuleSpec] = ()
     """More rules for the workers. Default: none. May change at any time."""
     allow_all_in_cluster_traffic: Defaulted[bool] = False
-    """Whether nodes may talk to each other on all ports, in place of the single rules for Kubernetes. Default: false.
-    May change at any time."""
+    """Whether nodes may connect to each other on all ports, instead of the single rules for Kubernetes. Default: false.
+    May change at any time.
+    """

@@ -1,4 +1,4 @@
-"""What a server is made of: flavor, image, volumes, groups and hints."""
+"""Parts of a server: flavor, image, volumes, groups and hints."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FlavorFilter(Model):
     crd: ClassVar[Schema] = ANY_OF
 
     name: CloudText | None = None
-    """Exact name of the flavor, which is needed. Default: none."""
+    """Exact name of the flavor, which is required. Default: none."""
 
 
 class FlavorParam(Model):
@@ -48,9 +48,9 @@ class ImageFilter(Model):
     crd: ClassVar[Schema] = ANY_OF
 
     name: CloudText | None = None
-    """Exact name of the image; an empty one is not asked for. Default: any."""
+    """Exact name of the image; an empty one matches any. Default: any."""
     tags: SetList[CloudText] = ()
-    """Tags that the image must carry, all of them. Default: no tag is asked for."""
+    """Tags that the image must carry, all of them. Default: any tags."""
 
 
 class ResourceReference(Model):
@@ -75,7 +75,7 @@ class ImageParam(Model):
 
 
 class ServerMetadata(Model):
-    """One entry of the metadata that Nova hands to the guest."""
+    """One entry of the metadata that Nova passes to the guest."""
 
     key: Annotated[str, Schema(min_length=1, max_length=255)]
     """Key, 1 to 255 characters."""
@@ -96,15 +96,16 @@ class VolumeAvailabilityZone(Model):
     )
 
     from_: Defaulted[Literal["Name", "Machine"]] = "Name"
-    """Where the zone comes from: `Name`, the field `name`; `Machine`, the failure domain of the machine, none when it
-    has none. Default: Name. Cannot change."""
+    """Where the zone comes from: `Name`, the field `name`; `Machine`, the failure domain of the machine, no zone if it
+    has none. Default: Name. Cannot change.
+    """
     name: Annotated[str, Schema(min_length=1, max_length=255, pattern="^[^ ]+$")] | None = None
-    """Name of the zone, without spaces; needed with `Name`, forbidden with `Machine`.
-    Default: none. Cannot change."""
+    """Name of the zone, without spaces; required with `Name`, forbidden with `Machine`. Default: none. Cannot change.
+    """
 
 
 class BlockDeviceVolume(Model):
-    """What a Cinder volume is made with."""
+    """Options of a Cinder volume."""
 
     type: CloudText = ""
     """Volume type. Default: that of the cloud. Cannot change."""
@@ -113,18 +114,18 @@ class BlockDeviceVolume(Model):
 
 
 class RootVolume(BlockDeviceVolume):
-    """A volume that the server boots from, made from its image."""
+    """A volume that the server boots from, created from its image."""
 
     size_gib: PositiveInt32
     """Size in GiB, at least 1; must hold the image. Cannot change."""
 
 
 class BlockDeviceStorage(Model):
-    """What a block device is made of."""
+    """Storage of a block device."""
 
     type: Annotated[str, Schema(enum=("Local", "Volume"))]
-    """`Local`, an ephemeral disk on the host; `Volume`, a Cinder volume that goes away with the server.
-    Cannot change."""
+    """`Local`, an ephemeral disk on the host; `Volume`, a Cinder volume that is deleted with the server. Cannot change.
+    """
     volume: BlockDeviceVolume | None = None
     """Options for a Cinder volume; without effect with `Local`. Default: those of the cloud. Cannot change."""
 
@@ -140,7 +141,7 @@ class AdditionalBlockDevice(Model):
     size_gib: PositiveInt32
     """Size in GiB, at least 1. Cannot change."""
     storage: BlockDeviceStorage
-    """What the device is made of. Cannot change."""
+    """Storage of the device. Cannot change."""
 
 
 class ServerGroupFilter(Model):
@@ -149,7 +150,7 @@ class ServerGroupFilter(Model):
     crd: ClassVar[Schema] = ANY_OF
 
     name: CloudText | None = None
-    """Exact name of the server group, which is needed. Default: none."""
+    """Exact name of the server group, which is required. Default: none."""
 
 
 class ServerGroupParam(Model):
@@ -164,7 +165,7 @@ class ServerGroupParam(Model):
 
 
 class SchedulerHintAdditionalValue(Model):
-    """The value of a hint: the one of the three fields that `type` tells."""
+    """The value of a hint: one of the three fields, selected by `type`."""
 
     crd: ClassVar[Schema] = Schema(
         rules=(
@@ -184,7 +185,7 @@ class SchedulerHintAdditionalValue(Model):
     )
 
     type: Literal["Bool", "Number", "String"]
-    """Which field has the value: Bool, Number or String. Cannot change."""
+    """The field that has the value: Bool, Number or String. Cannot change."""
     bool_: bool | None = None
     """The value when `type` is Bool, else absent. Default: none. Cannot change."""
     number: Int32 | None = None

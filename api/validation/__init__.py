@@ -1,8 +1,9 @@
-"""What an update may change, and what is worth a warning; pure functions on JSON data, one module per kind.
+"""What an update may change, and which specs cause warnings; pure functions on JSON data, one module per kind.
 
-Rules that look at one object alone are CEL rules and schema in the models, so that they hold without a webhook; here is
-what compares old with new. Everything that may not change is told at once, field by field. Deletions are never refused,
-and an update that leaves spec and owner id alone is never refused, whatever the spec says: finalizers must come off.
+Rules about one object alone are CEL rules and schema in the models, so that they hold without a webhook; this package
+compares old with new. All changes that are not allowed are reported at once, field by field. Deletions are never
+refused, and neither is an update that does not change spec and owner id, whatever the spec is: finalizers must be
+removable.
 
 Source: the Go provider's webhooks; where a verdict differs, ``docs/reference/admission.md`` says so.
 """
@@ -18,7 +19,7 @@ from capo.api.validation.difference import Fault, Json
 __all__ = ["KINDS", "Fault", "faults_of_create", "faults_of_update", "warnings_of"]
 
 DRY_RUN: Final = "topology.cluster.x-k8s.io/dry-run"
-"""Annotation of the requests by which Cluster API asks what a template would become."""
+"""Annotation of the requests with which Cluster API asks what a template would become."""
 
 Compare = Callable[[Json, Json], list[Fault]]
 KINDS: Final[dict[str, Compare]] = {
@@ -32,17 +33,17 @@ _EXEMPT: Final = frozenset({"OpenStackClusterTemplate", "OpenStackMachineTemplat
 
 
 def faults_of_create(kind: str, new: Json) -> list[Fault]:
-    """Return what an object may not be created with; nothing when it is fine."""
+    """Return what an object may not be created with; nothing if it is valid."""
     return owner.faults(kind, new, None) or credentials.faults(kind, new, None)
 
 
 def faults_of_update(kind: str, old: Json, new: Json, *, is_dry_run: bool) -> list[Fault]:
-    """Return everything that the update may not change; nothing when it is fine.
+    """Return everything that the update may not change; nothing if it is allowed.
 
     Args:
         kind: one of ``KINDS``.
-        old: the object as it is.
-        new: the object as it would be, in the same version.
+        old: the present object.
+        new: the object after the update, in the same version.
         is_dry_run: the request changes nothing.
     """
     if of_owner := owner.faults(kind, new, old):
@@ -56,10 +57,10 @@ def faults_of_update(kind: str, old: Json, new: Json, *, is_dry_run: bool) -> li
 
 
 def warnings_of(kind: str, new: Json, *, old: Json | None = None) -> list[str]:
-    """Return what of the spec has no effect or cannot work, one sentence for each field.
+    """Return which fields of the spec have no effect or cannot work, one sentence for each.
 
     Args:
-        old: the object as it is; None when it is made.
+        old: the present object; None when it is created.
     """
     edited = warning.of_edit(kind, old.get("spec"), new.get("spec")) if old else []
     return [*warning.of(kind, new.get("spec") or {}), *edited]

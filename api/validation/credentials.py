@@ -1,6 +1,6 @@
-"""References to credentials that cannot exist: Kubernetes takes no Secret or OpenStackClusterIdentity of that name.
+"""References to credentials that cannot exist: Kubernetes allows no Secret or OpenStackClusterIdentity of that name.
 
-Not looked at are templates, whose names a ClusterClass may replace, and bastions, whose references have no effect.
+Not checked are templates, whose names a ClusterClass may replace, and bastions, whose references have no effect.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _KINDS: Final = frozenset({"OpenStackCluster", "OpenStackMachine", "OpenStackSer
 
 
 def faults(kind: str, new: Json, old: Json | None) -> list[Fault]:
-    """Return what is wrong with a name that is new; nothing with one that was stored before.
+    """Return what is wrong with a new name; nothing for one that was stored before.
 
     Args:
-        old: the object as it is; None when it is created.
+        old: the present object; None when it is created.
     """
     name = inside(new, *_PLACE)
     if kind not in _KINDS or not isinstance(name, str) or _can_exist(name):

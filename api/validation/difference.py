@@ -1,4 +1,4 @@
-"""Where two specs differ, and how that is told."""
+"""Where two specs differ, and the messages for the differences."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from capo.api.model import Model
 Json = dict[str, Any]
 
 MISSING: Final = object()
-"""Stands for a value that is not there."""
+"""Marks an absent value."""
 LONGEST: Final = 200
 """Characters of a value that a message shows."""
 MOST: Final = 50
-"""Faults, and warnings, that an answer lists: more of them help nobody, and each costs time and memory."""
+"""Faults, and warnings, that an answer lists: more are of no use, and each costs time and memory."""
 MORE_WARNINGS: Final = f"spec: there are more warnings; the first {MOST} are listed"
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One field that cannot be as it is asked for.
+    """One field with a value that is not allowed.
 
     Args:
         field: path, as ``spec.ports[0].network``.
-        message: the bad value, what is wrong with it and what would be right.
+        message: the bad value, the reason and the permitted values.
         reason: of the cause in ``metav1.Status``.
     """
 
@@ -51,7 +51,7 @@ class Change:
         """Return the refusal of this change.
 
         Args:
-            advice: what would be right.
+            advice: the permitted change.
         """
         if self.new is MISSING:
             return Fault(self.path, f"Forbidden: cannot be removed, was {shown(self.old)}; {advice}", _FORBIDDEN)
@@ -64,10 +64,10 @@ _FORBIDDEN: Final = "FieldValueForbidden"
 
 
 def faults_of(found: Iterator[Change], advice: Callable[[str], str]) -> list[Fault]:
-    """Return the refusals of changes; of very many the first ones, and that there are more.
+    """Return the refusals of changes; beyond a limit only the first ones, with a note that there are more.
 
     Args:
-        advice: returns what would be right at a path.
+        advice: returns the permitted change at a path.
     """
     faults = [change.fault(advice(change.path)) for change in itertools.islice(found, MOST)]
     if next(found, None) is not None:
@@ -76,9 +76,9 @@ def faults_of(found: Iterator[Change], advice: Callable[[str], str]) -> list[Fau
 
 
 def normal(model: type[Model], *specs: Any) -> tuple[Json, ...]:
-    """Return specs without what means the same as absence: empty lists, defaults, empty text where it says nothing.
+    """Return specs without values that mean the same as absence: empty lists, defaults, empty text without a meaning.
 
-    When the model cannot read one of them, stored under other rules, all are returned as they are.
+    If the model cannot read one of them, stored under other rules, all are returned unchanged.
     """
     try:
         read = [model.model_validate(spec) for spec in specs]
@@ -105,7 +105,7 @@ def changes(old: Any, new: Any, path: str, *, written: tuple[Any, Any] = (MISSIN
 
 
 def _below(pair: tuple[Any, Any], key: str | int) -> tuple[Any, Any]:
-    """Return what both have at a key; ``MISSING`` where there is nothing."""
+    """Return the two values at a key; ``MISSING`` for an absent one."""
 
     def child(value: Any) -> Any:
         match value, key:
@@ -119,17 +119,17 @@ def _below(pair: tuple[Any, Any], key: str | int) -> tuple[Any, Any]:
 
 
 def taken(old: Json, new: Json, *names: str) -> Json:
-    """Return the old object with these fields as the new one has them, absent ones included."""
+    """Return the old object with the new object's values of these fields, absent ones removed."""
     rest = {name: value for name, value in old.items() if name not in names}
     return rest | {name: new[name] for name in names if name in new}
 
 
 def inside(obj: Any, *path: str) -> Any:
-    """Return what stands at a path, ``{}`` when nothing does."""
+    """Return the value at a path, ``{}`` if there is none."""
     return functools.reduce(lambda value, name: value.get(name) or {} if isinstance(value, dict) else {}, path, obj)
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message shows it."""
+    """Return a value for a message, cut to ``LONGEST`` characters."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."

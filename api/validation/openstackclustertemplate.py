@@ -8,7 +8,7 @@ from capo.api.validation.machines import NEW_TEMPLATE
 
 
 def faults(old: Json, new: Json) -> list[Fault]:
-    """Return what may not change of a template."""
+    """Return the forbidden changes of a template."""
     written = inside(old, "spec", "template", "spec"), inside(new, "spec", "template", "spec")
     before, after = normal(OpenStackClusterSpec, *written)
     found = changes(before, after, "spec.template.spec", written=written)

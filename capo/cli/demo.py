@@ -1,4 +1,4 @@
-"""``capo demo``: a whole cluster up and down on this machine."""
+"""``capo demo``: creates and deletes a whole cluster on this machine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def add_parser(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run a demo and return the exit status; what the user has to know goes to standard error."""
+    """Run a demo and return the exit status; messages for the user are printed to standard error."""
     from capo.local.demo import stage
     from capo.local.demo.screen import Screen
     from capo.local.errors import RigError

@@ -50,7 +50,7 @@ def _add_verb(verbs: Any, name: str, run: Callable[[argparse.Namespace], int], t
 
 
 def _reporting_errors(run: Callable[[argparse.Namespace], int], arguments: argparse.Namespace) -> int:
-    """Run; what the user has to know goes to standard error, without a traceback."""
+    """Run; print errors for the user to standard error, without a traceback."""
     from capo.local.errors import RigError
 
     try:

@@ -1,4 +1,4 @@
-"""The Kubernetes objects that the provider is installed with."""
+"""The Kubernetes objects of an installation of the provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Cluster API says of a Cluster, and what it wants to be told; pure.
+"""Reads Cluster API's Cluster and computes what its contract expects from us; pure.
 
 Source: provider contract, section 1.4, and cluster.md 2.12 of the behaviour reference.
 """
@@ -26,9 +26,9 @@ def endpoint(cluster: Object) -> Endpoint | None:
 
 
 def is_infrastructure_provisioned(cluster: Object) -> bool:
-    """Tell whether machines may be made: Cluster API has seen the cluster's infrastructure complete (IM-10).
+    """Return whether machines may be created: Cluster API reports the cluster's infrastructure as provisioned (IM-10).
 
-    A Cluster of the core API v1beta1 says so in ``status.infrastructureReady``.
+    A Cluster of the core API v1beta1 reports it in ``status.infrastructureReady``.
     """
     status = cluster.get("status") or {}
     initialization = status.get("initialization") or {}
@@ -36,7 +36,7 @@ def is_infrastructure_provisioned(cluster: Object) -> bool:
 
 
 def is_provisioned(infra: Object) -> bool:
-    """Tell whether we said of an OpenStackCluster or an OpenStackMachine that it is provisioned (IC-5, IM-3)."""
+    """Return whether the status of an OpenStackCluster or OpenStackMachine says provisioned (IC-5, IM-3)."""
     initialization = infra.get("status", {}).get("initialization") or {}
     return initialization.get("provisioned") is True
 
@@ -48,7 +48,7 @@ def failure_domains(
 
     Args:
         omits_control_plane: ``controlPlaneOmitAvailabilityZone``.
-        control_plane_zones: ``controlPlaneAvailabilityZones``; when there are any they alone decide.
+        control_plane_zones: ``controlPlaneAvailabilityZones``; if there are any, only they are used.
     """
     return [
         {

@@ -1,4 +1,4 @@
-"""What Cluster API says of a Machine, and what it wants to be told; pure.
+"""Reads Cluster API's Machine and computes what its contract expects from us; pure.
 
 Source: provider contract, section 1.6, and machines.md 1.16 of the behaviour reference.
 """
@@ -16,18 +16,18 @@ _TYPES: Final = {"fixed": "InternalIP", "floating": "ExternalIP"}
 
 
 def is_control_plane(machine: Object) -> bool:
-    """Tell whether a Machine belongs to the control plane: the label's presence decides (IM-16)."""
+    """Return whether a Machine belongs to the control plane: the label's presence decides (IM-16)."""
     return names.CONTROL_PLANE_LABEL in (machine["metadata"].get("labels") or {})
 
 
 def bootstrap_secret_name(machine: Object) -> str | None:
-    """Return the name of the Secret with the bootstrap data, None while there is none (IM-9)."""
+    """Return the name of the Secret with the bootstrap data, None before it is set (IM-9)."""
     bootstrap = machine.get("spec", {}).get("bootstrap") or {}
     return bootstrap.get("dataSecretName") or None
 
 
 def failure_domain(machine: Object) -> str | None:
-    """Return the availability zone that Cluster API chose, None when it leaves that to Nova (IM-5)."""
+    """Return the availability zone that Cluster API chose, None if Nova may choose (IM-5)."""
     return machine.get("spec", {}).get("failureDomain") or None
 
 

@@ -1,6 +1,6 @@
-"""Who owns whom, and which object of ours a Cluster or a Machine means; pure.
+"""Owner references, and references from Cluster API's objects to ours; pure.
 
-References are compared by group, kind and name: the version in them is whatever their writer spoke (LBL-7). Source:
+References are compared by group, kind and name: their version is the one that their writer used (LBL-7). Source:
 provider contract, sections 1.2, 1.4 and 1.10 of the behaviour reference.
 """
 
@@ -16,7 +16,7 @@ Object = Mapping[str, Any]
 
 
 class Reference(NamedTuple):
-    """An object in the namespace of the one that refers to it."""
+    """A referenced object, in the namespace of the referring one."""
 
     group: str
     kind: str
@@ -24,7 +24,7 @@ class Reference(NamedTuple):
 
 
 def owner(obj: Object, *, group: str, kind: str) -> Reference | None:
-    """Return the owner of a group and kind in any version, None without one."""
+    """Return the owner of a group and kind in any version, None if there is none."""
     found = (r for r in owners(obj) if r.group == group and r.kind == kind)
     return next(found, None)
 
@@ -46,24 +46,27 @@ def owner_cluster_name(obj: Object) -> str | None:
 
 
 def owner_machine_name(obj: Object) -> str | None:
-    """Return the name of the owning Machine, which need not be the object's own (IM-14); None before there is one."""
+    """Return the name of the owning Machine, None if there is none.
+
+    It may differ from the object's own name (IM-14).
+    """
     found = owner(obj, group=CORE_GROUP, kind="Machine")
     return found.name if found else None
 
 
 def is_owned_by(obj: Object, candidate: Object) -> bool:
-    """Tell whether an owner reference means exactly this object, by its uid: a namesake is another object."""
+    """Return whether an owner reference has this object's uid: another object may have the same name."""
     references = obj["metadata"].get("ownerReferences") or ()
     return any(r.get("uid") == candidate["metadata"]["uid"] for r in references)
 
 
 def cluster_name(obj: Object) -> str | None:
-    """Return the name of the Cluster that an object belongs to by its label (MT-6), None without one."""
+    """Return the name of the object's Cluster from its label (MT-6), None if there is none."""
     return (obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL) or None
 
 
 def infrastructure_name(core_object: Object, kind: str) -> str | None:
-    """Return the name of the object of ours that a Cluster or a Machine refers to; None when it is of another kind.
+    """Return the name of our object that a Cluster or a Machine refers to; None if the reference is to another kind.
 
     A reference of the core API v1beta1 has an ``apiVersion`` where that of v1beta2 has an ``apiGroup`` (LBL-7).
     """
@@ -73,7 +76,7 @@ def infrastructure_name(core_object: Object, kind: str) -> str | None:
 
 
 def controller_reference(candidate: Object) -> dict[str, Any]:
-    """Return the owner reference of an object of ours to the one that it is made for (OWN-1, OWN-3)."""
+    """Return the owner reference from our object to its controller (OWN-1, OWN-3)."""
     return {
         "apiVersion": candidate["apiVersion"],
         "kind": candidate["kind"],

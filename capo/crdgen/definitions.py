@@ -1,7 +1,7 @@
-"""The seven CustomResourceDefinitions, put together from the models of their versions; pure.
+"""Builds the seven CustomResourceDefinitions from the models of their versions; pure.
 
-Labels are those of Cluster API's contract ("contract version: our versions that fulfil it"), so that Cluster API picks
-the version to talk: a version stands in a label only while it is served (contract rules LBL-1, LBL-2, LBL-4).
+Labels are those of Cluster API's contract ("contract version: our versions that fulfil it"), so that Cluster API can
+choose a version: a version is in a label only while it is served (contract rules LBL-1, LBL-2, LBL-4).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from capo.crdgen.schema import Json
 CONTRACT_VERSIONS: Final = ("v1beta1", "v1beta2")
 """Versions of Cluster API's contract, which our versions of the same name fulfil."""
 WEBHOOK_SERVICE: Final = {"name": "capo-webhook-service", "namespace": "capo-system"}
-"""The Service in front of the provider's webhooks, as it is installed."""
+"""The Service of the provider's webhooks, as installed."""
 PROVIDER_LABEL: Final = {"cluster.x-k8s.io/provider": "infrastructure-openstack"}
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A kind with the versions that are served, the stored one first."""
+    """A kind with its served versions, the stored one first."""
 
     versions: tuple[type[KubernetesObject], ...]
 
@@ -58,7 +58,7 @@ DEFINITIONS: Final = (
 
 
 def manifest(definition: Definition) -> Json:
-    """Return the CustomResourceDefinition of a kind, converted by the provider as it is installed."""
+    """Return the CustomResourceDefinition of a kind, with conversion by the installed provider."""
     crd = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",

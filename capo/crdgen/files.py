@@ -1,4 +1,4 @@
-"""The generated files: how they are named and written, and whether they are current."""
+"""The generated files: names, writing, and whether they are current."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from capo.crdgen.schema import Json
 
 FOLDER: Final = Path(str(files("capo.api"))).resolve() / "crds"
 PAGES: Final = FOLDER.parents[1] / "docs" / "reference"
-"""Where the pages stand in a checkout; an installed package has none."""
+"""The folder of the pages in a checkout; an installed package has none."""
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Much faster where libyaml is there, which matters to commands that install all definitions."""
+"""The C parser, if libyaml is installed, is much faster, which matters to commands that install all CRDs."""
 HEADER: Final = "# Generated from the models in api/ by `capo crds --write`; do not edit.\n"
 
 
@@ -27,7 +27,7 @@ def crds() -> dict[Path, str]:
 
 
 def generated() -> dict[Path, str]:
-    """Return the text of every generated file, pages included where there are any."""
+    """Return the text of every generated file, with the pages if the checkout has them."""
     pages = {PAGES / "conditions.md": reference.conditions_page()} if PAGES.is_dir() else {}
     return crds() | pages
 
@@ -37,14 +37,14 @@ def _text(definition: Definition) -> str:
 
 
 def stale(wanted: Mapping[Path, str]) -> list[Path]:
-    """Return the files that differ or are missing, and definitions that nothing generates."""
+    """Return the files that differ or are missing, and CRDs that are not generated any more."""
     different = [path for path, text in wanted.items() if not path.is_file() or path.read_text() != text]
     stray = [path for folder in {path.parent for path in wanted} for path in folder.glob("*.yaml")]
     return sorted({*different, *(path for path in stray if path not in wanted)})
 
 
 def write(wanted: Mapping[Path, str]) -> list[Path]:
-    """Bring the files into line and return those that changed."""
+    """Write the files that differ and return them."""
     changed = stale(wanted)
     for path in changed:
         if path in wanted:

@@ -1,4 +1,4 @@
-"""Pages of ``docs/reference`` that are generated from the source; pure."""
+"""Generates pages of ``docs/reference`` from the source; pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _table(title: str, members: type[StrEnum]) -> list[str]:
 
 
 def meanings(members: type[StrEnum]) -> dict[str, str]:
-    """Return the line of meaning below each member of an enumeration, by the member's name."""
+    """Return the docstring below each member of an enumeration, by the member's name."""
     body = ast.parse(inspect.getsource(members)).body[0]
     statements = body.body if isinstance(body, ast.ClassDef) else []
     found: dict[str, str] = {}

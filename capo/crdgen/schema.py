@@ -1,7 +1,7 @@
-"""Model -> structural OpenAPI v3 schema; pure.
+"""Converts a model to a structural OpenAPI v3 schema; pure.
 
-A structural schema has a type everywhere and neither references, titles nor ``anyOf`` with null: optional is what is
-not in ``required``. Source: Kubernetes documentation, "Specifying a structural schema".
+A structural schema has a type everywhere and neither references, titles nor ``anyOf`` with null: fields that are not in
+``required`` are optional. Source: Kubernetes documentation, "Specifying a structural schema".
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ROOT_DOCS: Final = {
 
 
 def of_kind(model: type[KubernetesObject]) -> Json:
-    """Return the schema of a whole object: spec and status from the model, the rest as Kubernetes wants it."""
+    """Return the schema of a whole object: spec and status from the model, the rest as Kubernetes requires it."""
     properties: Json = {name: {"type": "string", "description": text} for name, text in _ROOT_DOCS.items()}
     properties["metadata"] = {"type": "object"}
     for part in ("spec", "status"):
@@ -88,7 +88,7 @@ def _merged(metadata: collections.abc.Iterable[object], base: Schema | None = No
 
 
 def _of_type(annotation: Any, marker: Schema) -> Json:
-    """Return the schema of a type, with the keywords that were gathered outside of it."""
+    """Return the schema of a type, with the keywords that were collected outside of it."""
     origin = get_origin(annotation)
     if origin is Annotated:
         return _of_type(get_args(annotation)[0], _merged(annotation.__metadata__, marker))

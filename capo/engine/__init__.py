@@ -1,1 +1,1 @@
-"""Level-triggered engine: feed, store, queue, worker, lease, steps."""
+"""Level-triggered reconcile engine: watches, store, work queue, workers, leader election, steps."""

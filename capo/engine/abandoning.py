@@ -1,4 +1,4 @@
-"""The way out of a deletion that can never be proven: an admin gives up what an object has in the cloud; pure."""
+"""Abandons the cloud resources of an object whose deletion cannot finish, at an admin's request; pure."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from capo import names
 from capo.ledger import Ledger
 
 STUCK_S: Final = 900.0
-"""How long after a deletion was asked for the way out is named, if it fails."""
+"""Seconds after which the Events of a failing deletion name the abandon annotation."""
 MAX_NAMED: Final = 10
 
 
 def is_asked_for(obj: Mapping[str, Any]) -> bool:
-    """Return whether an object is being deleted, and its annotation names its own owner id.
+    """Return whether an object is being deleted and its abandon annotation holds its own owner id.
 
-    The value binds it to one object: one that is copied, or left in a template, has no effect on another.
+    The value binds the annotation to one object: on a copy of the object, or in a template, it has no effect.
     """
     owner, asked_for = _owner_id(obj), (obj["metadata"].get("annotations") or {}).get(names.ABANDON_ANNOTATION)
     return bool(owner and asked_for == owner and obj["metadata"].get("deletionTimestamp"))
 
 
 def farewell(obj: Mapping[str, Any]) -> str:
-    """Return what the last Event says of an object whose finalizer goes."""
+    """Return the message of the last Event of an object whose finalizer is removed."""
     return f"removed the finalizer as {names.ABANDON_ANNOTATION} asks for; not deleted: {_left(obj)}"
 
 
 def way_out(obj: Mapping[str, Any], *, waited_s: float) -> str | None:
-    """Return how a deletion that fails can be ended; None for one that has not failed for long, or has no owner id.
+    """Return how to end a deletion that fails; None if it has not failed for long or the object has no owner id.
 
     Args:
-        waited_s: since this process first saw that the deletion was asked for.
+        waited_s: since this process first saw the deletion timestamp.
     """
     asked, owner = obj["metadata"].get("deletionTimestamp"), _owner_id(obj)
     if not asked or not owner or waited_s < STUCK_S:
@@ -44,7 +44,7 @@ def way_out(obj: Mapping[str, Any], *, waited_s: float) -> str | None:
 
 
 def _owner_id(obj: Mapping[str, Any]) -> str:
-    """Return the owner id without what checks it; empty when there is none."""
+    """Return the owner id without its checksum; empty if there is none."""
     annotated: str = (obj["metadata"].get("annotations") or {}).get(names.OWNER_ID_ANNOTATION) or ""
     return annotated.partition(".")[0]
 

@@ -1,4 +1,4 @@
-"""When a step that failed may be tried again: per object and step, whatever wakes the object meanwhile."""
+"""Backs off failed steps: per object and step, regardless of what requeues the object."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ RATE_LIMITED_S: Final = 30.0
 
 
 def pause_s(error: CapoError, failures: int) -> float:
-    """Return the pause after the n-th failure in a row, in seconds, without jitter.
+    """Return the backoff after the n-th consecutive failure, in seconds, without jitter.
 
-    2 s once, then 15 s doubling to 120 s, so that a failing object makes few requests a minute; 15 s at once when a
-    reference leads nowhere, which takes three questions or so to find out; while credentials are refused the Secret is
-    read every 10 s; a rate limit is obeyed, and one that goes on pauses longer than it asks.
+    2 s once, then 15 s doubling to 120 s, so that a failing object makes few requests a minute. A dangling reference
+    starts at 15 s: resolving it takes about three requests. While credentials are refused the Secret is read every 10
+    s. A rate limit's Retry-After is obeyed; if the limit persists, the pause exceeds it.
     """
     if isinstance(error, IdentityError | NotAuthorizedError):
         return CREDENTIALS_S
@@ -55,18 +55,18 @@ class _Failure:
 
 @dataclass(frozen=True)
 class Guard:
-    """Keeps steps that failed lately from being tried again in this pass; each shows its earlier failure instead."""
+    """Keeps steps that are backing off from running in this reconcile; each reports its earlier failure instead."""
 
     resting: Mapping[str, Failed]
 
     def __call__(self, step: str) -> Failed | None:
-        """Return the earlier failure of a resting step, None for one that may run."""
+        """Return the earlier failure of a step that is backing off, None for one that may run."""
         return self.resting.get(step)
 
 
 @dataclass
 class Backoff:
-    """Remembers which steps of which objects failed, and until when they rest."""
+    """Remembers which steps of which objects failed, and until when they back off."""
 
     clock: Clock
     _failures: dict[Key, dict[str, _Failure]] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Backoff:
         return len(self._failures)
 
     def guard_of(self, key: Key, obj: Mapping[str, Any]) -> Guard:
-        """Return the guard of one pass; an edit of the object ends every rest at once."""
+        """Return the guard of one reconcile; an edit of the object ends every backoff at once."""
         now_s = self.clock.now()
         return Guard(
             {
@@ -86,11 +86,11 @@ class Backoff:
         )
 
     def note(self, key: Key, obj: Mapping[str, Any], results: Results, guard: Guard) -> float | None:
-        """Take the results of a pass; return the seconds until the first resting step is due, None when none rests."""
+        """Record the results of a reconcile; return the seconds until the first backoff ends, None without one."""
         before = self._failures.get(key, {})
         after = {
-            # A step that only looked, was held, or waits tells nothing of whether it fails: what it waits for may fail
-            # as it did before, such as the next volume. Only what went well makes its next failure a first one.
+            # Unseen, Held and Wait do not prove that a step succeeds: what it waits for, such as the next volume, may
+            # fail again. Only a success resets the count.
             name: before.get(name)
             if name in guard.resting or isinstance(result, Unseen | Held | Wait)
             else self._noted(before.get(name), result, obj)
@@ -102,14 +102,14 @@ class Backoff:
             return None
         self._failures[key] = failures
         now_s = self.clock.now()
-        # A step whose rest ended while the pass went on was not tried in it: it is due at once.
+        # A step whose backoff ended while the reconcile ran was not retried in it: it is due at once.
         due = (
             max(0.0, f.until_s - now_s) for name, f in failures.items() if name in guard.resting or f.until_s > now_s
         )
         return min(due, default=None)
 
     def _noted(self, before: _Failure | None, result: Result, obj: Mapping[str, Any]) -> _Failure | None:
-        # A server that failed is seen in a list that is made anyway: looking again costs nothing and must not wait.
+        # A failed server is found by a list that runs anyway: another check is free and must not be delayed.
         if not isinstance(result, Failed) or isinstance(result.error, ServerFailedError):
             return None
         count = before.count + 1 if before and before.world == _world(obj) else 1
@@ -118,7 +118,7 @@ class Backoff:
         return _Failure(without_frames(result.error), count, self.clock.now() + pause * jitter, _world(obj))
 
     def forget(self, key: Key) -> None:
-        """The object is gone."""
+        """Drop what is remembered of a deleted object."""
         self._failures.pop(key, None)
 
 

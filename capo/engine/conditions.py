@@ -1,4 +1,4 @@
-"""Results of steps -> conditions, in the shape of ``metav1.Condition``; pure.
+"""Maps results of steps to conditions, in the shape of ``metav1.Condition``; pure.
 
 Source: Cluster API's provider contract, "conditions" (CON-1 to CON-8 of the behaviour reference); the order and the
 handling of ``lastTransitionTime`` are those of the Go provider (machines.md 0.3, rule 8).
@@ -26,7 +26,7 @@ _LAST: Final = ("Paused", "Deleting")
 
 @dataclass(frozen=True)
 class Condition:
-    """The value of one condition, without the bookkeeping."""
+    """The value of one condition, without generation and transition time."""
 
     type: str
     status: str
@@ -35,13 +35,13 @@ class Condition:
 
 
 def of_results(plan: Plan[S], results: Results) -> list[Condition]:
-    """Return the conditions that the results of a walk show; what was held back or not seen says nothing new."""
+    """Return the conditions of a forward walk's results; steps that were Held or Unseen change none."""
     shown = (_of_step(step.condition, step.failure_reason, results[step.condition]) for step in plan.steps)
     return [condition for condition in shown if condition]
 
 
 def of_removal(plan: Plan[S], results: Results) -> list[Condition]:
-    """Return the conditions of steps that are still being removed; what is gone is not True for that."""
+    """Return the conditions of steps that are still being removed; a completed removal sets none to True."""
     left = {step for step, result in results.items() if isinstance(result, Wait | Failed)}
     return [condition for condition in of_results(plan, results) if condition.type in left]
 
@@ -59,7 +59,7 @@ def _of_step(type_: str, failure_reason: str | None, result: Result) -> Conditio
 
 
 def summary(plan: Plan[S], results: Results) -> Condition | None:
-    """Return ``Ready`` from all vital steps: the first failure speaks, else the first wait; None: not known."""
+    """Return ``Ready`` from all vital steps: the first failure, else the first wait; None if it is unknown."""
     vital = [(s, results[s.condition]) for s in plan.steps if s.is_vital]
     for step, result in vital:
         if isinstance(result, Failed):
@@ -80,10 +80,10 @@ def merged(
     now_s: float,
     generation: int,
 ) -> list[dict[str, Any]]:
-    """Return the list to store: wanted ones over existing ones, bookkeeping kept where nothing changed.
+    """Return the list to store: wanted conditions over existing ones; unchanged ones keep their generation and time.
 
-    Of several of one type the last one counts: what a controller reports goes over what its steps show. A message that
-    differs in its request id alone counts as unchanged: a fault that stays costs no write.
+    If several have one type, the last is used: a controller's report overrides the conditions of its steps. A message
+    that differs in its request id alone counts as unchanged, so that a persistent fault costs no write.
 
     Args:
         dropped: condition types that no longer apply.
@@ -128,11 +128,11 @@ def timestamp(seconds: float) -> str:
 
 
 def find(conditions: Iterable[Mapping[str, Any]], type_: str) -> Mapping[str, Any] | None:
-    """Return the condition of a type, None when there is none."""
+    """Return the condition of a type, None if there is none."""
     return next((c for c in conditions if c.get("type") == type_), None)
 
 
 def is_true(conditions: Iterable[Mapping[str, Any]], type_: str) -> bool:
-    """Tell whether a condition is there and True."""
+    """Return whether a condition exists and is True."""
     found = find(conditions, type_)
     return found is not None and found.get("status") == "True"

@@ -1,7 +1,7 @@
-"""Slows down writing a status back that somebody else overwrites, such as a second manager without leader election.
+"""Slows down status writes that another writer keeps overwriting, such as a second manager without leader election.
 
-Two managers may see different states, or remember different things; each would put its own status back at once, as fast
-as the API server lets them. What is new is always written at once, and so is what was overwritten for the first time.
+Two managers may see different states, or have different caches; each would restore its own status at once, as fast as
+the API server allows. A new status is always written at once, and so is one that was overwritten for the first time.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from capo.kube.kinds import Key
 FIRST_S: Final = 2.0
 CEILING_S: Final = 60.0
 QUIET_S: Final = 600.0
-"""After so long without being overwritten everything is forgotten."""
+"""Seconds without an overwrite after which the count starts over."""
 REMEMBERED: Final = 4
-"""How many statuses that were written are told from a new one."""
+"""How many earlier statuses are recognised as already written."""
 
 Status = Mapping[str, Any]
 
 
 @dataclass
 class _Side:
-    """What this process wrote of one object.
+    """What this process wrote to one object.
 
     Attributes:
         last: the status after its last write.
-        reported: the statuses with which its passes ended.
-        count: how often it wrote one of them back in a row.
-        until_s: before then it does not do so again.
+        reported: the statuses with which its reconciles ended.
+        count: consecutive restores of one of them.
+        until_s: the earliest time of the next restore.
     """
 
     last: int
@@ -44,7 +44,7 @@ class _Side:
 
 @dataclass
 class Contest:
-    """Who writes what into the statuses of a controller's objects; one pass per object at a time.
+    """Detects competing writers of the statuses of a controller's objects; one reconcile per object at a time.
 
     Args:
         clock: monotonic seconds.
@@ -57,18 +57,18 @@ class Contest:
         return len(self._sides)
 
     def wrote(self, key: Key, status: Status) -> None:
-        """Note the status after a write of this process."""
+        """Record the status after a write of this process."""
         last = _fingerprint(status)
         side = self._sides.setdefault(key, _Side(last))
         side.last = last
 
     def pause_s(self, key: Key, present: Status, wanted: Status) -> float:
-        """Return for how long a status at the end of a pass must not be written; 0: write it now."""
+        """Return the seconds for which a reconcile's final status must not be written; 0: write it now."""
         side = self._sides.get(key)
         if side is None:
             side = self._sides[key] = _Side(_fingerprint(present))
         report, now_s = _fingerprint(wanted), self.clock()
-        # Records are never held back: what a pass does next relies on them.
+        # Records are never delayed: the next reconcile relies on them.
         is_same_record = present.get("resources") == wanted.get("resources")
         is_written_back = is_same_record and report in side.reported and _fingerprint(present) != side.last
         if is_written_back and now_s < side.until_s:
@@ -81,12 +81,12 @@ class Contest:
         return 0.0
 
     def forget(self, key: Key) -> None:
-        """Note that the object is gone."""
+        """Drop what is remembered of a deleted object."""
         self._sides.pop(key, None)
 
 
 def _fingerprint(status: Status) -> int:
-    """Return what tells two statuses apart, whenever they were written."""
+    """Return a hash of a status without its transition times."""
     return hash(json.dumps(_timeless(status), sort_keys=True))
 
 

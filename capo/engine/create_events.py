@@ -1,6 +1,7 @@
-"""What an Event says of a create: reasons and texts are the Go provider's, which scripts may match; pure.
+"""Events about creates: reasons and texts are the Go provider's, which scripts may match; pure.
 
-Source: behaviour reference, cluster.md 5.3. The Go provider publishes the reasons with one capital letter alone.
+Source: behaviour reference, cluster.md 5.3. The Go provider publishes the reasons with only the first letter in upper
+case.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from capo.errors import CapoError
 
 
 def succeeded(kind: str, role: str, body: Mapping[str, Any]) -> tuple[str, str]:
-    """Return reason and text for a resource that was created."""
-    # A floating IP has no name; its address is what people look for.
+    """Return reason and text for a created resource."""
+    # A floating IP has no name; users search for its address.
     name = body.get("floating_ip_address") or body.get("name") or role
     return f"SuccessfulCreate{_camel(kind)}", f"Created {_words(kind)} {name} with id {body['id']}"
 
 
 def failed(kind: str, error: CapoError) -> tuple[str, str]:
-    """Return reason and text for a create that failed."""
+    """Return reason and text for a failed create."""
     return f"FailedCreate{_camel(kind)}", error.sentence
 
 

@@ -1,6 +1,6 @@
-"""``/metrics``: plain HTTP for everybody, or HTTPS for those whom the API server lets read it (DIA-1 to DIA-3).
+"""``/metrics``: plain HTTP for every client, or HTTPS for those that the API server authorizes (DIA-1 to DIA-3).
 
-Secure: each request's bearer token is proven by a TokenReview and allowed by a SubjectAccessReview on the path.
+Secure: each request's bearer token is verified by a TokenReview and authorized by a SubjectAccessReview on the path.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from capo.engine.access import Access
 
 LIMITS: Final = Limits(connections=64, idle_s=60.0, request_s=30.0)
-"""Of one server: Prometheus needs a connection or two, kubelet one for each probe."""
+"""Connections per server: Prometheus needs one or two, kubelet one for each probe."""
 MAX_BODY: Final = 1024
-"""Bytes: a verbosity is one digit."""
+"""Maximum body in bytes: a verbosity is one digit."""
 VALIDITY: Final = datetime.timedelta(days=365)
 
 
 def application(access: Access | None = None) -> web.Application:
-    """Return the routes; with an access check also those that are not for everybody."""
+    """Return the routes; those that need authorization only with an access check."""
     if access is None:
         app = web.Application(client_max_size=MAX_BODY)
         app.router.add_get("/metrics", _metrics)
@@ -57,7 +57,7 @@ async def _metrics(_request: web.Request) -> web.Response:
 
 
 async def _threads(_request: web.Request) -> web.Response:
-    """Show what each thread is doing: the nearest thing to Go's profile of that name."""
+    """Return the stack of each thread, as the nearest equivalent of Go's goroutine profile."""
     thread_names = {thread.ident: thread.name for thread in threading.enumerate()}
     parts = (
         f"{thread_names.get(ident, ident)}\n{''.join(traceback.format_stack(frame))}"
@@ -75,11 +75,11 @@ async def _set_verbosity(request: web.Request) -> web.Response:
 
 
 def self_signed(minimum: str, suites: Sequence[str] = ()) -> ssl.SSLContext:
-    """Return a context with a certificate made now, for this host.
+    """Return a context with a new self-signed certificate for this host.
 
     Args:
-        minimum: lowest TLS version, as ``--tls-min-version`` spells it.
-        suites: as ``--tls-cipher-suites`` names them.
+        minimum: lowest TLS version, as in ``--tls-min-version``.
+        suites: as in ``--tls-cipher-suites``.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, socket.gethostname()[:64])])
@@ -108,10 +108,10 @@ def self_signed(minimum: str, suites: Sequence[str] = ()) -> ssl.SSLContext:
 
 
 async def serve(app: web.Application, address: str, *, tls: ssl.SSLContext | None = None) -> LimitedServer:
-    """Listen on ``host:port`` (``:port``: on all interfaces); return the server, which knows its port.
+    """Listen on ``host:port`` (``:port``: on all interfaces); return the server, whose sockets have the actual port.
 
     Raises:
-        OSError: the address is taken or not ours.
+        OSError: the address is in use or is not one of this host.
     """
     host, _, port = address.rpartition(":")
     server = LimitedServer(app, LIMITS)
@@ -120,5 +120,5 @@ async def serve(app: web.Application, address: str, *, tls: ssl.SSLContext | Non
 
 
 async def close(servers: Sequence[LimitedServer]) -> None:
-    """Stop listening."""
+    """Close the listening sockets of all servers."""
     await asyncio.gather(*(server.cleanup() for server in servers))

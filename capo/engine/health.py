@@ -1,6 +1,6 @@
-"""Probes: ``/healthz`` and ``/readyz`` on plain HTTP, with the checks that others add.
+"""Probes: ``/healthz`` and ``/readyz`` on plain HTTP, with the checks that other modules add.
 
-Neither depends on OpenStack nor on leading (PRB-2).
+Neither depends on OpenStack or on leadership (PRB-2).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aiohttp import web
 log = logging.getLogger(__name__)
 
 Check = Callable[[], str | None]
-"""Returns what is wrong, None when all is well; quick, and never blocks."""
+"""Returns what is wrong, None if all is well; must be quick and never block."""
 
 NO_CACHE: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache, no-store, must-revalidate"}
 
@@ -22,7 +22,7 @@ NO_CACHE: Final = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-cac
 class Health:
     """The checks behind both probes.
 
-    Each is also served by itself, as ``/readyz/<name>``; ``?verbose`` lists them all.
+    Each check also has its own path, ``/readyz/<name>``; ``?verbose`` lists them all.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
-"""Whether the API server's state went back in time, as it does when etcd is restored from a backup; pure.
+"""Detects that the API server's state is older than before, as after etcd was restored from a backup; pure.
 
-A list and a GET without ``resourceVersion`` are consistent: they show at least what was known before they were sent.
-Should they show less, then either etcd was restored or a server breaks that promise and answers from a stale cache. The
-sweep asks again to tell one from the other; here is what it compares.
+A list and a GET without ``resourceVersion`` are consistent: they return at least what was known before they were sent.
+If they return less, either etcd was restored or a server breaks that promise and answers from a stale cache. The sweep
+asks again to distinguish the two; this module compares.
 
 Source: Kubernetes API Concepts, "Resource versions"; they are comparable within a kind (KEP-5504).
 """
@@ -19,7 +19,7 @@ Object = Mapping[str, Any]
 
 
 class Known(NamedTuple):
-    """An object as it was known."""
+    """The last known version of an object."""
 
     uid: str
     version: int
@@ -27,12 +27,12 @@ class Known(NamedTuple):
 
 @dataclass(frozen=True)
 class Mark:
-    """What was known of a kind at one moment.
+    """The known state of a kind at one moment.
 
     Args:
-        newest: the highest resource version of the kind that the API server ever showed.
+        newest: the highest resource version of the kind that the API server ever returned.
         objects: by namespace and name.
-        deleted: uids of what was deleted.
+        deleted: uids of deleted objects.
     """
 
     newest: int
@@ -42,10 +42,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class Witness:
-    """An object of which a list shows less than what was known when the list began.
+    """An object of which a list returns an older state than was known when the list began.
 
     Args:
-        version: the one that was known; None: the object was known to be deleted.
+        version: the known one; None: the object was known to be deleted.
     """
 
     namespace: str
@@ -54,7 +54,7 @@ class Witness:
     version: int | None
 
     def agrees(self, fresh: Object | None) -> bool:
-        """Return whether a GET confirms that the object went back."""
+        """Return whether a GET confirms that the object is back at an older state."""
         is_same = fresh is not None and fresh["metadata"]["uid"] == self.uid
         if self.version is None:
             return is_same
@@ -62,12 +62,12 @@ class Witness:
 
 
 def went_back(mark: Mark, listing: Snapshot) -> bool:
-    """Return whether a list that began after the mark shows an older state."""
+    """Return whether a list that began after the mark is of an older state."""
     return int(listing.resource_version) < mark.newest or next(witnesses(mark, listing), None) is not None
 
 
 def witnesses(mark: Mark, listing: Snapshot) -> Iterator[Witness]:
-    """Yield the objects of which a list that began after the mark shows less than was known."""
+    """Yield the objects of which a list that began after the mark returns an older state than was known."""
     listed = {ident_of(item): item for item in listing.items}
     for ident, item in listed.items():
         if (uid := item["metadata"]["uid"]) in mark.deleted:
@@ -88,6 +88,6 @@ def ident_of(obj: Object) -> tuple[str, str]:
 
 
 def version_of(obj: Object) -> int:
-    """Return the resource version of an object; 0 without one."""
-    # Comparable as numbers: Kubernetes says so since 1.35 (KEP-5504), and etcd's revisions always were.
+    """Return the resource version of an object; 0 if it has none."""
+    # Comparable as numbers: Kubernetes documents it since 1.35 (KEP-5504), and etcd's revisions always were.
     return int(obj["metadata"].get("resourceVersion") or 0)

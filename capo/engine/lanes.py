@@ -1,9 +1,9 @@
-"""The keys that are ready, by the budgets that their passes use.
+"""The ready keys, by the budgets that their reconciles use.
 
-Namespaces take turns, then the addresses of a namespace, then clouds, then clusters. What lacks room is parked under
-the budget that it waits for, and comes back when a thread of that budget is free. So what a search costs depends on the
-number of threads, not on how many keys, clouds or namespaces wait: only namespaces without room are passed over, and
-each of those has a thread.
+Scheduling is round-robin over namespaces, then the addresses of a namespace, then clouds, then clusters. A path without
+room is parked under the budget that it waits for, and is requeued when a thread of that budget is free. So the cost of
+a search depends on the number of threads, not on how many keys, clouds or namespaces wait: only namespaces without room
+are skipped, and each of those occupies a thread.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from capo.kube.kinds import Key
 from capo.shares import ADDRESS, CLOUD, NAMESPACE, Lane, Path, Resource
 
 Lacking = Callable[[Path], Resource | None]
-"""Tells which budget the last part of a path lacks; None: it has room."""
+"""Returns which budget the last part of a path lacks; None: it has room."""
 ROOT: Final[Path] = ()
 
 
 class Found(NamedTuple):
-    """A key, and the lane in which it waited."""
+    """A key and its lane."""
 
     lane: Lane
     key: Key
 
 
 class Lanes:
-    """Keys in lanes; each part of a lane has a ring of those below it that have keys and are not parked."""
+    """Keys in lanes; each part of a lane has a ring of its children that have keys and are not parked."""
 
     def __init__(self) -> None:
         self._groups: dict[Lane, OrderedDict[str, deque[Key]]] = {}
@@ -39,11 +39,11 @@ class Lanes:
         self._count = 0
 
     def __len__(self) -> int:
-        """Return how many keys there are."""
+        """Return the number of keys."""
         return self._count
 
     def push(self, lane: Lane, group: str, key: Key) -> None:
-        """Add a key at the end of its group."""
+        """Append a key to its group."""
         self._count += 1
         is_new = lane not in self._groups
         self._groups.setdefault(lane, OrderedDict()).setdefault(group, deque()).append(key)
@@ -51,7 +51,7 @@ class Lanes:
             self._enter(lane[:CLOUD])
 
     def pop(self, lacking: Lacking) -> Found | None:
-        """Take the next key whose budgets have room; those that had their turn go to the end of their rings."""
+        """Return and remove the next key whose budgets have room; served paths move to the end of their rings."""
         while True:
             path = self._search(ROOT, lacking)
             if path is not None:
@@ -60,7 +60,7 @@ class Lanes:
                 return None
 
     def freed(self, lane: Lane) -> None:
-        """Note that a thread of a lane is free again: bring back one that waits for each of its budgets."""
+        """Record that a thread of a lane ended: each of the lane's budgets requeues one path that waits for it."""
         for resource in ((NAMESPACE, lane.namespace), (ADDRESS, lane.address), (CLOUD, lane.cloud)):
             if waiting := self._parked.get(resource):
                 self._freed[resource] = None
@@ -87,9 +87,9 @@ class Lanes:
         return None
 
     def _recall(self, lacking: Lacking) -> bool:
-        """Bring back one that has room, of those that wait for a budget of which something was freed.
+        """Requeue one path with room that waits for a budget of which something was freed; return whether there is one.
 
-        What waits for something else by now goes back to its place, so that it is found when that is free.
+        A path that lacks another budget by now is parked under that one, so that it is found when that is free.
         """
         for resource in list(self._freed):
             while waiting := self._parked.get(resource):
@@ -104,7 +104,7 @@ class Lanes:
         return False
 
     def _pop(self, lane: Lane) -> Found:
-        """Take the first key of the first group."""
+        """Return and remove the first key of the first group."""
         groups = self._groups[lane]
         group, keys = groups.popitem(last=False)
         key = keys.popleft()
@@ -117,7 +117,7 @@ class Lanes:
         return Found(lane, key)
 
     def _enter(self, path: Path) -> None:
-        """Put a path into the ring above it, and that into the one above if it was empty."""
+        """Add a path to its parent's ring, and an empty parent to the ring above."""
         above, name = path[:-1], path[-1]
         ring = self._rings.setdefault(above, OrderedDict())
         is_first = not ring
@@ -126,7 +126,7 @@ class Lanes:
             self._enter(above)
 
     def _leave(self, path: Path) -> None:
-        """Take a path out of its ring, and an empty ring out of the one above."""
+        """Remove a path from its parent's ring, and an emptied parent from the ring above."""
         above, name = path[:-1], path[-1]
         ring = self._rings[above]
         del ring[name]

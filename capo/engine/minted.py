@@ -1,4 +1,4 @@
-"""Which owner ids this process created for objects that it created itself, before their first reconcile."""
+"""Owner ids that this process gave to objects which it created itself, before their first reconcile."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 from capo import caches, names
 
 MOST: Final = 20_000
-"""Objects whose first reconcile is awaited; of more, the oldest are forgotten, which costs each of them a list."""
+"""Objects whose first reconcile is awaited; beyond that the oldest are evicted, which costs each of them a list."""
 
 
 class MintedOwners:
@@ -26,7 +26,7 @@ class MintedOwners:
         caches.register("minted_owners", self, lambda minted: len(minted._of_uid))
 
     def add(self, created: Mapping[str, Any]) -> None:
-        """Note an object as the API server returned it from its creation."""
+        """Record an object as the API server returned it from its creation."""
         with self._lock:
             self._of_uid[created["metadata"]["uid"]] = created["metadata"]["annotations"][names.OWNER_ID_ANNOTATION]
             while len(self._of_uid) > MOST:
@@ -34,18 +34,18 @@ class MintedOwners:
                 caches.evicted("minted_owners")
 
     def has(self, obj: Mapping[str, Any]) -> bool:
-        """Return whether an object has the owner id that was noted for it."""
+        """Return whether an object has the owner id that was recorded for it."""
         noted = (obj["metadata"].get("annotations") or {}).get(names.OWNER_ID_ANNOTATION)
         with self._lock:
             minted = self._of_uid.get(obj["metadata"]["uid"])
         return minted is not None and minted == noted
 
     def forget(self, uid: str) -> None:
-        """Forget an object: something was created for it."""
+        """Remove an object: something was created for it."""
         with self._lock:
             self._of_uid.pop(uid, None)
 
     def clear(self) -> None:
-        """Forget all: what this process knows of the objects may be newer than they are."""
+        """Remove all: the API server's objects may be newer than what this process remembers."""
         with self._lock:
             self._of_uid.clear()

@@ -1,8 +1,8 @@
-"""Which objects want a pass: each at most once, one pass per object at a time, clusters and clouds in turn.
+"""The work queue: each object is queued at most once and reconciled once at a time, clusters and clouds in turn.
 
 The queue belongs to the main loop; other threads reach it through ``router.py``. It follows client-go's work queue
-(dirty, processing, delayed), plus lanes: a lane is the budgets that a pass uses, and a key whose budgets are used up
-does not stand in the way of others (``lanes.py``).
+(dirty, processing, delayed), plus lanes: a lane is the budgets that a reconcile uses, and a key whose budgets are used
+up does not block others (``lanes.py``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _nothing_lacks(_path: Path) -> Resource | None:
 
 
 class Taken(NamedTuple):
-    """A key to work on, and the lane whose budgets it uses."""
+    """A key to reconcile, and the lane whose budgets it uses."""
 
     key: Key
     lane: Lane
@@ -48,11 +48,11 @@ class WorkQueue:
     """The keys of one controller.
 
     Args:
-        lane: names the budgets that a key's pass uses.
-        group: names whom a key belongs to (its cluster); groups take turns.
+        lane: returns the budgets that a key's reconcile uses.
+        group: returns the cluster that a key belongs to; groups take turns.
         clock: monotonic seconds.
         on_ready: called when a key may have become ready.
-        spread: returns a factor around 1 for a pause, so that retries do not march in step.
+        spread: returns a factor around 1 for a pause, so that retries are spread.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class WorkQueue:
         caches.register("queue", self, lambda queue: len(queue._dirty) + len(queue._active) + len(queue._due))
 
     def add(self, key: Key, *, version: str | None = None) -> None:
-        """Have a pass for the key as soon as possible, and after the one that is running.
+        """Queue the key; if it is being reconciled, queue it again afterwards.
 
         Args:
-            version: the resource version of the key's own object that this is about; if it turns out that the
-                running pass wrote it, no further pass is needed.
+            version: the resource version of the key's own object that caused this; if it turns out that the running
+                reconcile wrote it, the key is not queued again.
         """
         if version is not None and key in self._active:
             self._active[key].add(version)
@@ -94,7 +94,7 @@ class WorkQueue:
             self._push(key)
 
     def add_after(self, key: Key, seconds: float) -> None:
-        """Have a pass for the key in so many seconds; of several such wishes the earliest wins."""
+        """Queue the key in so many seconds; of several delays the shortest is used."""
         due_s = self._clock() + seconds
         if key in self._dirty or (key in self._due and self._due[key].due_s <= due_s):
             return
@@ -104,7 +104,7 @@ class WorkQueue:
         self._on_ready()
 
     def retry(self, key: Key, error: BaseException) -> None:
-        """Have a pass after a pause that grows with the failures in a row."""
+        """Queue the key after a pause that grows with its consecutive failures."""
         if isinstance(error, Conflict):
             self._conflicts[key] += 1
             pause = min(CONFLICT_CEILING_S, CONFLICT_S * 2.0 ** min(self._conflicts[key] - 1, 10))
@@ -115,21 +115,21 @@ class WorkQueue:
         self.add_after(key, pause * self._spread())
 
     def forget(self, key: Key) -> None:
-        """The key's pass went well: the next failure is a first one."""
+        """Reset the key's failures: its reconcile succeeded."""
         self._failures.pop(key, None)
         self._conflicts.pop(key, None)
 
     def wrote(self, key: Key, version: str) -> None:
-        """Note that the running pass of the key wrote this resource version of its own object."""
+        """Record that the running reconcile of the key wrote this resource version of its own object."""
         if key in self._active:
             self._own_versions.setdefault(key, set()).add(version)
 
     def take(self, lacking: Lacking = _nothing_lacks) -> Taken | None:
-        """Return the next key whose lane has room; it is active until :meth:`done`. None: there is none now."""
+        """Return the next key whose lane has room, None if there is none now; the key is active until :meth:`done`."""
         self._ripen()
         while found := self._ready.pop(lacking):
             if self._lane(found.key) != found.lane:
-                self._push(found.key)  # whose budget it uses became known, or changed, while it waited
+                self._push(found.key)  # its cloud was resolved, or changed, while it waited
                 continue
             self._dirty.discard(found.key)
             self._active[found.key] = set()
@@ -137,11 +137,14 @@ class WorkQueue:
         return None
 
     def freed(self, lane: Lane) -> None:
-        """Note that a pass ended, of whatever controller, which used the budgets of a lane."""
+        """Record that a reconcile of any controller ended, which used the budgets of a lane."""
         self._ready.freed(lane)
 
     def done(self, key: Key) -> None:
-        """The pass of the key is over; changes that came meanwhile get another, but for those that it made itself."""
+        """End the key's reconcile.
+
+        Requeue the key if it was added during it, unless only by the reconcile's own writes.
+        """
         seen, own = self._active.pop(key), self._own_versions.pop(key, set())
         if key in self._dirty:
             self._push(key)
@@ -149,12 +152,12 @@ class WorkQueue:
             self.add(key)
 
     def next_due_s(self) -> float | None:
-        """Return in how many seconds the next delayed key becomes ready, None when nothing is delayed."""
+        """Return the seconds until the next delayed key becomes ready, None if nothing is delayed."""
         self._drop_stale()
         return max(0.0, self._delayed[0].due_s - self._clock()) if self._delayed else None
 
     def depth(self) -> int:
-        """Return how many keys are ready and wait for a pass."""
+        """Return the number of ready keys that wait for a worker."""
         return len(self._ready)
 
     def _ripen(self) -> None:

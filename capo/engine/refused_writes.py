@@ -1,7 +1,7 @@
-"""Writes that the API server, a webhook or a policy refuses: what is shown of them; pure.
+"""Reports writes that the API server, a webhook or a policy refuses; pure.
 
-A pass that cannot write its object would end without a trace. What may heal by a fresh read, or by asking again a
-moment later, is no refusal.
+A reconcile that cannot write its object would end without a trace. An error that a fresh read or a retry a moment later
+may resolve is no refusal.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from capo.kube.errors import KubeError
 
 _TRANSIENT: Final = (401, 404, 408, 409, 410, 429)
 _WEBHOOK_FAILED: Final = 500
-"""What the API server answers when it cannot ask a webhook."""
+"""What the API server answers when it cannot call a webhook."""
 
 
 def is_one(error: KubeError) -> bool:
-    """Return whether an answer refuses what was asked for."""
+    """Return whether an error is a refusal of the request."""
     status = error.status or 0
     return status == _WEBHOOK_FAILED or (400 <= status < 500 and status not in _TRANSIENT)
 
@@ -28,12 +28,12 @@ def failure(error: KubeError, what: str) -> Failed:
     """Return a refusal as the result of the step whose write it was.
 
     Args:
-        what: was to be written.
+        what: the refused write.
     """
     return Failed(WriteRefusedError(f"the API server refuses {what}: {error}", status=error.status))
 
 
 def condition(error: KubeError) -> Condition:
-    """Return what an object shows whose pass ended by a refusal."""
+    """Return the condition of an object whose reconcile ended by a refusal."""
     found = failure(error, "a write").error
     return Condition(READY, "False", found.reason, found.sentence)

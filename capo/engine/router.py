@@ -1,4 +1,4 @@
-"""From a change in the store to the keys that it wakes, across threads into the queues of the main loop."""
+"""Maps a change in the store to the keys that it requeues, and hands them to the queues of the main loop."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MAX_SPREAD_S: Final = 30.0
 
 
 class Router:
-    """Puts keys into the queues of the controllers they concern.
+    """Adds keys to the queues of the controllers they concern.
 
     Args:
         queues: one per controller.
-        loop: the main loop, whose thread alone touches the queues.
-        accepts: tells whether an object of our kinds is this manager's business (``--namespace``, ``--watch-filter``).
+        loop: the main loop, whose thread alone uses the queues.
+        accepts: returns whether this manager handles an object of our kinds (``--namespace``, ``--watch-filter``).
     """
 
     def __init__(
@@ -44,18 +44,18 @@ class Router:
         store.listen(self._changed, on_echo=self._echoed)
 
     def kinds(self) -> list[Kind]:
-        """Return every kind that a controller owns or is woken by, each once."""
+        """Return every kind that a controller owns or watches, each once."""
         wanted = (k for c, _ in self._queues for k in (c.kind, *(route.kind for route in c.routes)))
         return list(dict.fromkeys(wanted))
 
     def wake(self, key: Key) -> None:
-        """Have a pass for the key; any thread."""
+        """Queue the key; any thread."""
         for controller, queue in self._queues:
             if controller.kind == key.kind and self._is_wanted(key):
                 self._in_loop(queue.add, key)
 
     def wake_all(self, spread_s: float) -> None:
-        """Have a pass for every known object, spread evenly over so many seconds; any thread."""
+        """Queue every known object, spread evenly over so many seconds; any thread."""
         for controller, queue in self._queues:
             for obj in self._store.list(controller.kind):
                 if self._accepts(obj):
@@ -102,7 +102,7 @@ class Router:
 
 
 def business(namespace: str, watch_filter: str) -> Callable[[Object], bool]:
-    """Return what decides whether an object of our kinds is this manager's business (MT-1, MT-2); empty means all."""
+    """Return the filter of the objects of our kinds that this manager handles (MT-1, MT-2); empty means all."""
 
     def accepts(obj: Object) -> bool:
         metadata = obj["metadata"]
@@ -114,14 +114,14 @@ def business(namespace: str, watch_filter: str) -> Callable[[Object], bool]:
 
 
 def cluster_of(store: Store, key: Key) -> str:
-    """Return the cluster that an object belongs to, by its label; objects without one are a group of their own."""
+    """Return the cluster of an object, by its label; an object without one is a group of its own."""
     obj = store.get(*key)
     labels = (obj["metadata"].get("labels") or {}) if obj else {}
     return f"{key.namespace}/{labels.get(names.CLUSTER_NAME_LABEL, key.name)}"
 
 
 def is_settled(obj: Object) -> bool:
-    """Tell whether an object that was just listed may wait a little: ready, not changed since, not being deleted."""
+    """Return whether a listed object may wait a little: ready, not changed since, not being deleted."""
     if obj["metadata"].get("deletionTimestamp"):
         return False
     conditions = (obj.get("status") or {}).get("conditions") or ()

@@ -22,7 +22,7 @@ class _Sight:
 
 @dataclass
 class Seen:
-    """The objects of one kind; passes over one object never overlap."""
+    """Observations of the objects of one kind; reconciles of one object never overlap."""
 
     _sights: dict[Key, _Sight] = field(default_factory=dict)
 
@@ -37,11 +37,11 @@ class Seen:
         return ledger
 
     def keep(self, key: Key, obj: Object, ledger: Ledger) -> None:
-        """Remember what a pass left pending, for the next one."""
+        """Remember the pending creates of a reconcile for the next one."""
         self._of(key, obj).pending = dict(ledger.pending)
 
     def deletion_s(self, key: Key, obj: Object, now_s: float) -> float:
-        """Return when this process first saw that the object's deletion was asked for; now when it was not."""
+        """Return when this process first saw the deletion timestamp; now if the object has none."""
         sight = self._of(key, obj)
         if not obj["metadata"].get("deletionTimestamp"):
             return now_s
@@ -50,13 +50,13 @@ class Seen:
         return sight.deletion_s
 
     def has_lost_history(self, key: Key, obj: Object, *, is_lost: bool) -> bool:
-        """Tell whether an object ever came without its history; what this process writes does not bring it back."""
+        """Return whether an object was ever seen without its history; writes of this process do not restore it."""
         sight = self._of(key, obj)
         sight.is_history_lost |= is_lost
         return sight.is_history_lost
 
     def forget(self, key: Key) -> None:
-        """The object is gone."""
+        """Drop what is remembered of a deleted object."""
         self._sights.pop(key, None)
 
     def _of(self, key: Key, obj: Object) -> _Sight:

@@ -1,8 +1,8 @@
-"""Steps: what a controller is made of, and how a list of them is walked.
+"""Steps: what a controller consists of, and how a list of them is walked.
 
 A controller is an ordered list of steps. :func:`walk_forward` reconciles, :func:`walk_backward` deletes; a step that
-waits or fails holds back only the steps that need it. Steps return facts and never touch the Kubernetes object; what
-they return becomes conditions in ``conditions.py`` and creates are carried out in ``protocol.py``.
+waits or fails holds back only the steps that need it. Steps return facts and never change the Kubernetes object; their
+results become conditions in ``conditions.py`` and creates are carried out in ``protocol.py``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ Resource = Mapping[str, Any]
 S = TypeVar("S")
 
 MAX_CREATES_PER_STEP = 32
-"""A step that asks for more creates than this in one pass is a loop: it does not see what it made."""
+"""A step that asks for more creates in one reconcile is a loop: it does not observe what it created."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """The step's part of the world is as the spec wants it."""
+    """The step's resources match the spec."""
 
     message: str = ""
 
@@ -34,12 +34,12 @@ class NotNeeded:
 
 @dataclass(frozen=True)
 class Wait:
-    """Something takes its time.
+    """The step waits for an operation to complete.
 
     Args:
         reason: the condition's reason, CamelCase.
-        message: what is waited for, in a sentence that does not change from look to look.
-        after_s: look again after so many seconds; None when an event or the observer wakes the object.
+        message: what is waited for; must stay the same from one reconcile to the next.
+        after_s: requeue after so many seconds; None when an event or the observer requeues the object.
         status: the condition's status while waiting, ``False`` or ``Unknown``.
     """
 
@@ -56,7 +56,7 @@ class Create:
     Args:
         kind: the resource kind of all of them, such as ``port``.
         roles: one role per resource, such as ``port-0``.
-        call: makes one call to the cloud and returns the resource of each role.
+        call: sends one request to the cloud and returns the resource of each role.
     """
 
     kind: str
@@ -83,7 +83,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Unseen:
-    """The step could not decide: the cloud was not looked at since the last write. The observer wakes the object."""
+    """The step could not decide: the cloud was not listed since the last write. The observer requeues the object."""
 
 
 Result = Done | NotNeeded | Wait | Failed | Held | Unseen
@@ -92,12 +92,12 @@ Results = Mapping[str, Result]
 
 @dataclass(frozen=True)
 class Step(Generic[S]):
-    """One line of a controller's table of contents.
+    """One entry of a controller's list of steps.
 
     Args:
         condition: the condition type that shows the step; unique in a plan.
         ensure: converges the step's resources to the spec.
-        remove: takes the step's resources away; needs no healthy dependency and counts "already gone" as done.
+        remove: deletes the step's resources; needs no healthy dependency and treats "already gone" as done.
         needs: condition types of the steps that must be done before; None means the step before it in the list.
         failure_reason: the condition's reason when the step fails (the Go provider's, if any); None: the error's.
         is_vital: whether the object's ``Ready`` depends on it.
@@ -116,7 +116,7 @@ class Plan(Generic[S]):
     """The steps of one controller with their needs resolved.
 
     Raises:
-        ValueError: a step needs one that does not come before it, or two share a condition.
+        ValueError: a step needs one that does not precede it, or two share a condition.
     """
 
     steps: tuple[Step[S], ...]
@@ -139,14 +139,14 @@ class Plan(Generic[S]):
 
 
 def nothing(_scope: object) -> Outcome:
-    """Remove nothing: for steps that only look."""
+    """Remove nothing: for steps that create nothing."""
     return NotNeeded()
 
 
 Creator = Callable[[Create], Wait | None]
-"""Carries out a create: None when it is made and recorded, a Wait when it must not be made yet."""
+"""Carries out a create: None when it is created and recorded, a Wait when it must not be created yet."""
 Guard = Callable[[str], Failed | None]
-"""Tells by condition type whether a step that failed lately must not be tried again yet."""
+"""Returns by condition type the earlier failure of a step that is backing off."""
 
 
 def walk_forward(plan: Plan[S], scope: S, *, create: Creator, guard: Guard) -> dict[str, Result]:
@@ -159,7 +159,7 @@ def walk_forward(plan: Plan[S], scope: S, *, create: Creator, guard: Guard) -> d
 
 
 def walk_backward(plan: Plan[S], scope: S, *, guard: Guard) -> dict[str, Result]:
-    """Remove every step whose dependants are gone, last first; return each one's result by condition type."""
+    """Remove the resources of every step whose dependants are removed, last first; return results by condition type."""
     results: dict[str, Result] = {}
     for step in reversed(plan.steps):
         blocker = _first_undone(plan.dependants(step.condition), results)
@@ -168,12 +168,12 @@ def walk_backward(plan: Plan[S], scope: S, *, guard: Guard) -> dict[str, Result]
 
 
 def is_done(result: Result) -> bool:
-    """Tell whether those that need the step may go on."""
+    """Return whether the steps that need this one may run."""
     return isinstance(result, Done | NotNeeded)
 
 
 def all_done(results: Results) -> bool:
-    """Tell whether nothing is left to do."""
+    """Return whether all steps are done."""
     return all(map(is_done, results.values()))
 
 

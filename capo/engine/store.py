@@ -1,7 +1,7 @@
-"""The watched objects as this process knows them, and who wants to hear of their changes.
+"""Cache of the watched objects, with listeners for their changes.
 
-Filled by the feed, the sweep and the answers to our own writes; read by passes in threads. What it returns is shared
-and must never be changed.
+Filled by the feed, the sweep and the answers to our own writes; read by reconciles in threads. What it returns is
+shared and must never be changed.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ MAX_TOMBSTONES: Final = 10_000
 
 @dataclass(frozen=True)
 class Change:
-    """What happened to an object.
+    """A change of an object.
 
     Args:
         obj: the object as it is now, or as it was before its deletion.
-        is_listed: the object was found by listing, nothing says that it just changed.
-        by: the key whose pass made the change; None when it was somebody else.
+        is_listed: the object was found by listing; it may not have changed just now.
+        by: the key whose reconcile wrote the change; None if another client did.
     """
 
     key: Key
@@ -61,28 +61,28 @@ class Store:
         self._echo_listeners: list[Callable[[Change], None]] = []
         self._reset_listeners: list[Callable[[], None]] = []
         self._newest: dict[Kind, int] = collections.defaultdict(int)
-        """The highest resource version of each kind that the API server ever showed."""
+        """The highest resource version of each kind that the API server ever returned."""
         caches.register("objects", self, lambda store: sum(store.counts().values()))
         caches.register("tombstones", self, lambda store: len(store._tombstones))
         self.on_suspicion: Callable[[], None] = lambda: None
-        """Called by those to whom a read showed an object older than it was known: everything must be listed."""
+        """Called when a read returned an older object than was known: everything must be listed."""
 
     def on_reset(self, listener: Callable[[], None]) -> None:
-        """Call the listener when the API server's state went back, before the older state is taken."""
+        """Call the listener when the API server's state is older than before, before the older state is stored."""
         self._reset_listeners.append(listener)
 
     def listen(self, listener: Callable[[Change], None], *, on_echo: Callable[[Change], None] | None = None) -> None:
-        """Call the listener after each change, in the thread that brought it.
+        """Call the listener after each change, in the thread that stored it.
 
         Args:
-            on_echo: called when one of our own answers comes after the watch event that it caused.
+            on_echo: called when one of our own answers arrives after the watch event that it caused.
         """
         self._listeners.append(listener)
         if on_echo:
             self._echo_listeners.append(on_echo)
 
     def apply(self, kind: Kind, event_type: str | None, obj: Mapping[str, Any]) -> Key | None:
-        """Take what the API server says of an object; return its key if that was news.
+        """Store what the API server returned of an object; return its key if it is newer than what was known.
 
         Args:
             event_type: ``ADDED``, ``MODIFIED``, ``DELETED``, or None for an object found by listing.
@@ -96,10 +96,10 @@ class Store:
         return key
 
     def apply_own(self, kind: Kind, answer: Mapping[str, Any], *, by: Key | None = None) -> None:
-        """Take the answer to one of our own writes, so that its echo in the watch wakes everybody but the writer.
+        """Store the answer to one of our own writes; its watch event requeues every concerned key but the writer.
 
         Args:
-            by: the key whose pass wrote; None means that of the object itself.
+            by: the key whose reconcile wrote; None means that of the object itself.
         """
         key = key_of(kind, answer)
         is_deleted = _is_finished(answer)
@@ -114,7 +114,7 @@ class Store:
     def replace(
         self, kind: Kind, items: Iterable[Mapping[str, Any]], *, namespace: str | None, resource_version: str
     ) -> None:
-        """Bring a kind in line with a full listing: what is not in it is gone, unless it is newer than the listing.
+        """Replace a kind by a full listing: what is not in it is removed, unless it is newer than the listing.
 
         Args:
             namespace: the listing's, None when it was of all namespaces.
@@ -132,7 +132,7 @@ class Store:
                 self.apply(kind, DELETED, known)
 
     def mark(self, kind: Kind, namespace: str | None = None) -> Mark:
-        """Return what is known of a kind, to be held against a list that begins after now.
+        """Return what is known of a kind, to compare with a list that begins after now.
 
         Args:
             namespace: that of the list, None when it is of all namespaces.
@@ -144,24 +144,24 @@ class Store:
             return Mark(self._newest[kind], objects, frozenset(self._tombstones))
 
     def newest(self) -> tuple[Kind, int] | None:
-        """Return the kind with the highest resource version, and that version; None when nothing is known."""
+        """Return the kind with the highest resource version, and that version; None if nothing is known."""
         with self._lock:
             return max(self._newest.items(), key=lambda entry: entry[1], default=None)
 
     def lower(self, versions: Mapping[Kind, int]) -> None:
-        """Note that the API server is at older versions of kinds than it was."""
+        """Record that the API server's versions of kinds are lower than before."""
         with self._lock:
             self._newest.update(versions)
 
     def begin_reset(self) -> None:
-        """Note that the API server's state went back: what was deleted since then may be there again."""
+        """Record that the API server's state is older than before: objects deleted since then may exist again."""
         with self._lock:
             self._tombstones.clear()
         for listener in self._reset_listeners:
             listener()
 
     def reset(self, kind: Kind, listing: Snapshot, *, namespace: str | None) -> None:
-        """Replace all that is known of a kind by a full listing, although it is older; everybody concerned is woken."""
+        """Replace all that is known of a kind by a full listing, even an older one; requeue all concerned keys."""
         with self._lock:
             before = {key_of(kind, obj): obj for obj in self.list(kind, namespace)}
             for key, obj in before.items():
@@ -176,7 +176,7 @@ class Store:
             self._tell(Change(key_of(kind, item), dict(item), is_listed=True))
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
-        """Return the object, None when it is not known."""
+        """Return the object, None if it is not in the store."""
         with self._lock:
             return self._objects[kind].get((namespace, name))
 
@@ -198,7 +198,7 @@ class Store:
             return [known[namespace, name] for name in sorted(self._labelled.get((kind, namespace, label, value), ()))]
 
     def counts(self) -> dict[str, int]:
-        """Return how many objects of each kind are known."""
+        """Return the number of known objects of each kind."""
         with self._lock:
             return {kind.kind: len(objects) for kind, objects in self._objects.items()}
 
@@ -250,11 +250,11 @@ class Store:
 
 @dataclass(frozen=True)
 class Route:
-    """Says which objects of a controller's kind a change of another kind wakes.
+    """Maps a change of another kind to the objects of a controller's kind to reconcile.
 
     Args:
         kind: the kind that is watched.
-        map: returns (namespace, name) of those to wake; pure.
+        map: returns (namespace, name) of those to requeue; pure.
     """
 
     kind: Kind
@@ -280,20 +280,21 @@ def _owner_uids(obj: Mapping[str, Any]) -> list[str]:
 
 
 def _is_newer(obj: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """Return whether an object tells more than what is known.
+    """Return whether an object is newer than the known one.
 
-    The same version with other contents was written after etcd was restored to an older state, or is served anew.
+    The same version with other contents was written after etcd was restored to an older state, or is served in another
+    form.
     """
     return version_of(obj) > version_of(old) or (version_of(obj) == version_of(old) and _told(obj) != _told(old))
 
 
 def _told(obj: Mapping[str, Any]) -> Object:
-    """Return an object without what depends on how it was asked for."""
+    """Return an object without the parts that depend on how it was requested."""
     return {name: value for name, value in _without_bookkeeping(obj).items() if name not in ("apiVersion", "kind")}
 
 
 def _is_finished(obj: Mapping[str, Any]) -> bool:
-    """Tell whether the object went away with the very write whose answer this is: our finalizer was the last."""
+    """Return whether the write that this answers completed the deletion: our finalizer was the last."""
     metadata = obj["metadata"]
     return bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")
 

@@ -1,4 +1,4 @@
-"""Threads that never hold up the end of the process."""
+"""Threads that never delay the end of the process."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ T = TypeVar("T")
 
 
 async def run(function: Callable[[], T], *, name: str = "helper") -> T:
-    """Return what a function that blocks returns, from a daemon thread of its own.
-
-    The loop's default executor is not used: its threads are waited for at exit, however long they hang.
-    """
+    """Return the result of a blocking function, run in a daemon thread of its own."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
@@ -36,7 +33,7 @@ async def run(function: Callable[[], T], *, name: str = "helper") -> T:
         try:
             loop.call_soon_threadsafe(settle, result, fault)
         except RuntimeError:
-            return  # the loop is closed: nobody waits any more
+            return  # the loop is closed: the result is not awaited any more
 
     threading.Thread(target=work, name=name, daemon=True).start()
     return await future

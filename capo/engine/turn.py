@@ -1,4 +1,4 @@
-"""One pass over one object: what the engine hands to a controller, and what a controller tells the engine of itself."""
+"""One reconcile of one object: what the engine passes to a controller, and the interface of a controller."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from capo.shares import CloudKey
 
 @dataclass(frozen=True)
 class Tools:
-    """What every controller shares: the API server, the store of watched objects, events, time and settings.
+    """What all controllers share: the API server, the store of watched objects, events, time and settings.
 
     Args:
         minted: owner ids of objects that controllers create with one, as the OpenStackServer of a machine.
-        housekeeping: what is called about twice a minute, in a thread: caches drop there what nothing uses any more.
+        housekeeping: called about twice a minute, in a thread: caches evict unused entries there.
     """
 
     kube: Kube
@@ -38,30 +38,30 @@ class Tools:
 
     @property
     def ambiguous_window_s(self) -> float:
-        """How long a create whose answer was lost may still take effect."""
+        """Time within which a create whose answer was lost may still take effect."""
         return self.settings.ambiguous_create_window_s
 
     @property
     def sync_period_s(self) -> float:
-        """How often everything is looked at again."""
+        """Resync period in seconds."""
         return self.settings.sync_period_s
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One pass over one object.
+    """One reconcile of one object.
 
     Args:
-        obj: the object as the store had it when the pass began, with our stamp patch applied.
+        obj: the object as it was in the store when the reconcile began, with our owner id and finalizer.
         owner: the 13 characters of the owner id; stamps carry them.
-        pinned: status fields that must be stored before anything is made from them, such as resolved references;
-            a step fills it, the next write of the pass carries it.
-        is_newborn: the owner id was made in this pass: nothing in the cloud can carry it yet.
-        is_history_lost: the object came with an owner id and without a status of ours, as after a move: what was
-            begun is not known.
-        is_taken_over: the finalizer was there and our annotation was not: another provider made its resources.
-        started_s: when the pass began, steady seconds.
-        deletion_s: when this process first saw that the object's deletion was asked for, steady seconds.
+        pinned: status fields that must be stored before anything is created from them, such as resolved references; a
+            step fills it, the next write of the reconcile carries it.
+        is_newborn: the owner id was created in this reconcile: nothing in the cloud can carry it yet.
+        is_history_lost: the object had an owner id and no status of ours, as after a move: its unfinished creates are
+            unknown.
+        is_taken_over: the finalizer was present and our annotation was not: another provider created its resources.
+        started_s: when the reconcile began, steady seconds.
+        deletion_s: when this process first saw the object's deletion timestamp, steady seconds.
     """
 
     key: Key
@@ -78,16 +78,16 @@ class Turn:
 
     @property
     def is_deleting(self) -> bool:
-        """Tell whether the object's deletion was asked for."""
+        """Return whether the object has a deletion timestamp."""
         return bool(self.obj["metadata"].get("deletionTimestamp"))
 
 
 @dataclass(frozen=True)
 class Proceed:
-    """Nothing stands against a pass.
+    """The reconcile may continue.
 
     Args:
-        conditions: what that means, shown also by a pass that ends before its steps: its credentials are refused.
+        conditions: shown even by a reconcile that ends before its steps because its credentials are refused.
     """
 
     conditions: Sequence[Condition] = ()
@@ -95,11 +95,11 @@ class Proceed:
 
 @dataclass(frozen=True)
 class Stop:
-    """The object must not be acted on now.
+    """The object must not be reconciled now.
 
     Args:
-        conditions: what to show; empty writes nothing at all.
-        after_s: look again after so many seconds, None when an event wakes the object.
+        conditions: what to write; empty writes nothing at all.
+        after_s: requeue after so many seconds, None when an event requeues the object.
     """
 
     conditions: Sequence[Condition] = ()
@@ -108,18 +108,18 @@ class Stop:
 
 @dataclass(frozen=True)
 class Release:
-    """The object is being deleted and nothing of it can be in the cloud: the finalizer goes at once."""
+    """The object is being deleted and nothing of it can be in the cloud: the finalizer is removed at once."""
 
 
 Gate = Proceed | Stop | Release
 
 
 class Scope(Protocol):
-    """What the engine needs to know of a controller's scope; everything else is between it and its steps."""
+    """What the engine needs of a controller's scope; the rest is between the scope and its steps."""
 
     @property
     def sight(self) -> Sight:
-        """The observer as this pass sees it."""
+        """The observer as this reconcile sees it."""
 
 
 S = TypeVar("S", bound=Scope)
@@ -127,16 +127,16 @@ S = TypeVar("S", bound=Scope)
 
 @dataclass(frozen=True)
 class Report:
-    """What a pass found out, besides conditions.
+    """The outcome of a reconcile, besides the steps' conditions.
 
     Args:
         status: merge patch of status; None values remove a field.
         spec: merge patch of spec, written before the status: provider ID and control plane endpoint alone.
         spec_step: condition type of the step whose result the spec is; it is not done if that cannot be written.
-        conditions: over those of the steps.
+        conditions: override those of the steps.
         dropped: condition types that no longer apply.
-        after_s: look again after so many seconds at the latest.
-        silent_s: what goes on as it should need not be told for so long; a failure is told at once.
+        after_s: requeue after so many seconds at the latest.
+        silent_s: progress as expected is not written for so long; a failure is written at once.
     """
 
     status: Mapping[str, Any] = field(default_factory=dict)
@@ -149,7 +149,7 @@ class Report:
 
 
 class Subject(Protocol, Generic[S]):
-    """A controller as the engine sees it: one kind, its steps, and a few pure answers."""
+    """A controller as the engine sees it: one kind, its steps, and a few pure functions."""
 
     @property
     def kind(self) -> Kind:
@@ -165,53 +165,56 @@ class Subject(Protocol, Generic[S]):
 
     @property
     def routes(self) -> Sequence[Route]:
-        """Which objects of other kinds wake which of this kind."""
+        """Which objects of other kinds requeue which of this kind."""
 
     @property
     def concurrency(self) -> int:
-        """How many passes may run at once."""
+        """Maximum concurrent reconciles."""
 
     def gate(self, obj: Mapping[str, Any], tools: Tools) -> Gate:
-        """Tell from Kubernetes alone whether a pass may run: owner, pause, external management."""
+        """Decide from Kubernetes alone whether the object may be reconciled: owner, pause, external management."""
 
     def open(self, turn: Turn) -> S:
-        """Return the scope of a pass.
+        """Return the scope of a reconcile.
 
         Raises:
             CapoError: the credentials cannot be read, or are refused.
         """
 
     def authenticate(self, obj: Mapping[str, Any], tools: Tools) -> None:
-        """Make sure that the credentials work, before the object is marked as ours.
+        """Verify the credentials, before the owner id and the finalizer are written.
 
         Raises:
-            CapoError: they do not.
+            CapoError: they do not work.
         """
 
     def recorded_owner(self, obj: Mapping[str, Any], ledger: Ledger) -> str | None:
         """Return the owner whose stamps the recorded resources carry, when the object's annotation was lost.
 
         Raises:
-            CapoError: the cloud cannot be asked; no other owner id is made as long as that is so.
+            CapoError: the cloud cannot be asked; no new owner id is created until it can.
         """
 
     def is_recorded(self, scope: S, results: Results) -> bool:
-        """Tell whether everything is recorded that another provider made for the object; it need not be ready."""
+        """Return whether everything that another provider created for the object is recorded; it need not be ready."""
 
     def report(self, scope: S, results: Results) -> Report:
         """Return what to write beside the steps' conditions; pure."""
 
     def credentials(self, obj: Mapping[str, Any], tools: Tools) -> str:
-        """Return where the object's credentials are, in words."""
+        """Return the location of the object's credentials, for messages."""
 
     def forget_credentials(self, obj: Mapping[str, Any]) -> None:
-        """Read the credentials anew at the next pass: the cloud refused them."""
+        """Invalidate the cached credentials: the cloud refused them."""
 
     def slot(self, obj: Mapping[str, Any], tools: Tools) -> CloudKey | None:
-        """Return the budgets of the cloud that the object's pass asks; None: not known yet. Quick, asks nobody."""
+        """Return the budgets of the cloud that the object's reconcile uses; None: not resolved yet.
+
+        Quick, sends no request.
+        """
 
     def locate(self, obj: Mapping[str, Any], tools: Tools) -> None:
-        """Have it known which cloud budget the object's pass uses; reads the credentials, asks no cloud.
+        """Resolve which cloud budget the object's reconcile uses; reads the credentials, sends no request to a cloud.
 
         Raises:
             CapoError: the credentials cannot be read.

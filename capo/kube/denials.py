@@ -1,4 +1,4 @@
-"""Which writes this identity was refused, remembered for a while; for writes that can be made in another way."""
+"""Cache of denied writes, for writes that have an alternative."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Denials:
         return self.clock() < self._until.get((verb, kind.group, namespace), float("-inf"))
 
     def in_order(self, verb: str, kinds: Sequence[Kind], namespace: str) -> list[Kind]:
-        """Return the kinds in the order in which to try them: denied ones last, else as they come."""
+        """Return the kinds in the order in which to try them: denied ones last, otherwise unchanged."""
         return sorted(kinds, key=lambda kind: self.is_denied(verb, kind, namespace))
 
     def note(self, verb: str, kind: Kind, namespace: str) -> bool:
-        """Remember a denial; return whether it is the first since this was last allowed."""
+        """Record a denial; return whether it is the first since this was last allowed."""
         key = verb, kind.group, namespace
         is_first = key not in self._until
         if not self.is_denied(verb, kind, namespace):
@@ -48,15 +48,15 @@ class Denials:
         return is_first
 
     def forget(self, verb: str, kind: Kind, namespace: str) -> None:
-        """Take into account that this was allowed."""
+        """Record that this was allowed."""
         self._until.pop((verb, kind.group, namespace), None)
 
 
 def is_for_want_of_rights(error: KubeError) -> bool:
-    """Return whether the identity is known and may not do it; 401 says nothing of its rights."""
+    """Return whether the identity is known but lacks the right; 401 is no statement about rights."""
     return isinstance(error, Denied) and error.status == _FORBIDDEN and not is_terminating(error)
 
 
 def is_terminating(error: KubeError) -> bool:
-    """Return whether nothing can be created because the namespace is being deleted: a 403 for everybody."""
+    """Return whether creates fail because the namespace is being deleted: a 403 for every identity."""
     return isinstance(error, Denied) and "because it is being terminated" in str(error)

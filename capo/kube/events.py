@@ -1,7 +1,7 @@
-"""Events on objects: aggregated, limited, sent from a thread of their own, and never in the way of a pass.
+"""Events on objects: aggregated, rate-limited, sent from a separate thread; they never delay a reconcile.
 
-Written through events.k8s.io/v1, or through the core group where the role allows that one alone; the API server shows
-the same objects in both. What they look like is in ``event_objects.py``.
+Written through events.k8s.io/v1, or through the core group where the role allows only that; the API server serves the
+same objects in both. For their shape see ``event_objects.py``.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ log = logging.getLogger(__name__)
 
 KINDS: Final = (EVENT, CORE_EVENT)
 MAX_QUEUED: Final = 10_000
-"""A thousand machines that scale out at once have some six Events each, and one thread writes them one by one."""
+"""A scale-out of a thousand machines emits some six Events each, and one thread writes them one by one."""
 MAX_SERIES: Final = 4096
 MAX_NAMES: Final = 4
-"""So many names are tried for one Event: another process may have created one in the same nanosecond."""
+"""Number of names tried for one Event: another process may have created one in the same nanosecond."""
 SERIES_S: Final = 360.0
-"""The same happening within this time counts as one series (events.k8s.io ends a series after six minutes)."""
+"""Equal happenings within this time form one series (events.k8s.io ends a series after six minutes)."""
 BURST: Final = 25
 REFILL_S: Final = 300.0
-"""Per object: 25 Events at once, then one in five minutes; as client-go limits spam."""
+"""Per object: 25 Events at once, then one in five minutes; the spam limit of client-go."""
 
 
 @dataclass
@@ -59,9 +59,9 @@ class Events:
     """Records Events; :meth:`emit` returns at once and never raises.
 
     Args:
-        instance: names this process in each Event.
+        instance: name of this process in each Event.
         clock: monotonic seconds.
-        wall_ns: nanoseconds since 1970, which Events show and are named by.
+        wall_ns: nanoseconds since 1970, for times and names of Events.
     """
 
     kube: Kube
@@ -83,12 +83,12 @@ class Events:
     def emit(
         self, obj: Mapping[str, Any], type_: str, reason: str, message: str, *, action: str = "Reconciling"
     ) -> None:
-        """Have an Event on the object.
+        """Queue an Event on the object.
 
         Args:
             type_: ``Normal`` or ``Warning``.
             reason: CamelCase.
-            message: a sentence; secrets in it are struck out.
+            message: a sentence; secrets in it are redacted.
         """
         happening = Happening(
             regarding=event_objects.reference(obj),
@@ -105,7 +105,7 @@ class Events:
             log.warning("An Event is dropped: too many wait", extra={"reason": reason, "note": happening.note})
 
     def stop(self, timeout_s: float = 2.0) -> None:
-        """Send what waits, as far as the time reaches, and end the thread."""
+        """Send queued Events within the time limit, and end the thread."""
         if self._thread is None:
             return
         try:
@@ -115,7 +115,7 @@ class Events:
         self._thread.join(timeout_s)
 
     def _begin(self) -> int:
-        """Start the thread if need be; return the time, later than any before: it names an Event."""
+        """Start the thread if needed; return a unique, increasing time, which names an Event."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="events", daemon=True)
@@ -128,7 +128,7 @@ class Events:
             try:
                 self._send(happening)
             except KubeError as error:
-                # client-go says nothing of a namespace that is being deleted either.
+                # client-go does not report Events in a terminating namespace either.
                 _log_loss(happening, error, logging.DEBUG if denials.is_terminating(error) else logging.WARNING)
             except Exception:
                 log.exception("An Event could not be written")
@@ -146,9 +146,9 @@ class Events:
         self._create(happening)
 
     def _count(self, happening: Happening, series: _Series) -> bool:
-        """Count a happening on the Event of its series; return False where that is gone or may not be changed."""
+        """Count a happening on the Event of its series; return False if that is deleted or must not be changed."""
         body = event_objects.repeated(series.kind, happening, series.count)
-        # events.k8s.io refuses changes of the core group's count; the core group takes both kinds of changes.
+        # events.k8s.io refuses changes of the core group's count; the core group accepts both kinds of changes.
         for kind in KINDS if series.kind == EVENT else (CORE_EVENT,):
             if self._denials.is_denied("patch", kind, happening.namespace):
                 continue
@@ -193,7 +193,7 @@ class Events:
             caches.evicted("events")
 
     def _note_denial(self, verb: str, kind: Kind, happening: Happening, error: Denied) -> bool:
-        """Remember that the role does not allow this; return whether that is news.
+        """Record that the role does not allow this; return whether that is new.
 
         Raises:
             Denied: the role is not the cause.

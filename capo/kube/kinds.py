@@ -1,4 +1,4 @@
-"""The Kubernetes kinds that this provider reads and writes, each with the version that is used."""
+"""The Kubernetes kinds that this provider reads and writes, each with its version."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind as the API server names it in paths; in another version it is the same kind.
+    """A kind as in paths of the API server; in another version it is the same kind.
 
     Args:
-        older: the version that is read instead where the first one is not served; empty for none.
+        older: the version to read if the first one is not served; empty for none.
     """
 
     group: str
@@ -23,16 +23,16 @@ class Kind:
 
     @property
     def api_version(self) -> str:
-        """Return ``group/version``, or the version alone in the core group."""
+        """Return ``group/version``, or only the version in the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def in_older_version(self) -> Kind | None:
-        """Return the kind as an older API server has it, None when only one version is read."""
+        """Return the kind in its older version, None if only one version is read."""
         return replace(self, version=self.older, older="") if self.older else None
 
 
 class Key(NamedTuple):
-    """One object: what the queue holds."""
+    """One object: an item of the queue."""
 
     kind: Kind
     namespace: str
@@ -51,11 +51,11 @@ OPENSTACK_CLUSTER_IDENTITY: Final = Kind(
 )
 CLUSTER: Final = Kind("cluster.x-k8s.io", "v1beta2", "clusters", "Cluster", older="v1beta1")
 MACHINE: Final = Kind("cluster.x-k8s.io", "v1beta2", "machines", "Machine", older="v1beta1")
-"""Cluster API up to 1.10 serves v1beta1 alone; ``capo.contract`` reads both."""
+"""Cluster API up to 1.10 serves only v1beta1; ``capo.contract`` reads both."""
 IP_ADDRESS_CLAIM: Final = Kind("ipam.cluster.x-k8s.io", "v1beta2", "ipaddressclaims", "IPAddressClaim")
 IP_ADDRESS: Final = Kind("ipam.cluster.x-k8s.io", "v1beta2", "ipaddresses", "IPAddress")
 ORC_IMAGE: Final = Kind("openstack.k-orc.cloud", "v1alpha1", "images", "Image")
-"""An image of the OpenStack Resource Controller, which need not be installed."""
+"""An image of the OpenStack Resource Controller, which is optional."""
 SECRET: Final = Kind("", "v1", "secrets", "Secret")
 NAMESPACE: Final = Kind("", "v1", "namespaces", "Namespace", is_namespaced=False)
 LEASE: Final = Kind("coordination.k8s.io", "v1", "leases", "Lease")

@@ -1,4 +1,4 @@
-"""The administrator's way to a rig's API server: plain requests, server-side apply."""
+"""The administrator's client of a rig's API server: plain requests, server-side apply."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIRST: Final = ("CustomResourceDefinition", "Namespace")
 
 
 class Api:
-    """An API server, asked as its administrator."""
+    """Client of an API server, as its administrator."""
 
     def __init__(self, url: str, *, pki: Path) -> None:
         """Use the administrator's certificate from this folder."""
@@ -45,11 +45,11 @@ class Api:
         self._session.close()
 
     def answers(self, url: str) -> bool:
-        """Tell whether a GET of this URL, of the API server or of another process of the rig, is answered by 200."""
+        """Return whether a GET of this URL, of the API server or of another process of the rig, is answered by 200."""
         return self._session.get(url, timeout=_PROBE_S).status_code == 200
 
     def request(self, verb: str, path: str, **options: Any) -> Json:
-        """Return the answer to a request; one that the server is too busy for is repeated.
+        """Return the answer to a request; it is retried while the server is too busy.
 
         Args:
             path: begins with ``/api`` or ``/apis``.
@@ -73,7 +73,7 @@ class Api:
         return self.request("GET", path)
 
     def find(self, path: str) -> Json | None:
-        """Return the object at this path, None without one."""
+        """Return the object at this path, None if there is none."""
         try:
             return self.get(path)
         except ApiError as error:
@@ -82,11 +82,11 @@ class Api:
             raise
 
     def patch(self, path: str, patch: Json) -> Json:
-        """Apply a merge patch, as ``kubectl patch --type=merge`` does; return the object as it is then."""
+        """Apply a merge patch, as ``kubectl patch --type=merge`` does; return the object as stored."""
         return self.request("PATCH", path, data=json.dumps(patch), headers={"Content-Type": _MERGE})
 
     def change(self, path: str, change: Callable[[Json], Json]) -> Json:
-        """Write an object back as a function changed it; anew when somebody else wrote it meanwhile."""
+        """Write an object back as a function changed it; retried after a conflict."""
         limit = time.monotonic() + _ESTABLISH_S
         while True:
             try:
@@ -96,7 +96,7 @@ class Api:
                     raise
 
     def delete(self, path: str) -> None:
-        """Ask for the deletion of the object at this path; one that is not there counts as deleted."""
+        """Request the deletion of the object at this path; a missing one counts as deleted."""
         try:
             self.request("DELETE", path)
         except ApiError as error:
@@ -104,7 +104,7 @@ class Api:
                 raise
 
     def wait_allowed(self, user: str, verb: str, group: str, resource: str, *, namespace: str) -> None:
-        """Return when a user may do something: the API server hears of new roles some time after it has taken them.
+        """Wait until a user may do something: the API server applies new roles some time after it has accepted them.
 
         Raises:
             NotReadyError: the user may not after some time.
@@ -122,16 +122,16 @@ class Api:
         )
 
     def path_of(self, manifest: Json) -> str:
-        """Return the path of an object, with the namespace ``default`` when it names none."""
+        """Return the path of an object, with the namespace ``default`` if it names none."""
         plural, is_namespaced = self._resource(manifest["apiVersion"], manifest["kind"])
         metadata = manifest["metadata"]
         namespace = f"/namespaces/{metadata.get('namespace', 'default')}" if is_namespaced else ""
         return f"{_base(manifest['apiVersion'])}{namespace}/{plural}/{metadata['name']}"
 
     def apply(self, manifests: Iterable[Json]) -> list[Json]:
-        """Have these objects as they are written here, by server-side apply; return them as they are then.
+        """Apply these objects by server-side apply; return them as stored.
 
-        Definitions of kinds and namespaces go first, and what comes after them waits until they are usable.
+        CRDs and namespaces are applied first, and the rest waits until they are usable.
         """
         wanted = list(manifests)
         crds = [manifest for manifest in wanted if manifest["kind"] == _FIRST[0]]
@@ -173,14 +173,14 @@ class Api:
         )
 
     def _is_served(self, api_version: str, kind: str) -> bool:
-        """Tell whether a kind is listed when asked for: it may be shown before, or still be shown as it was."""
+        """Return whether a kind can be listed: discovery may show it before, or still show its former state."""
         known = self._lookup(api_version, kind)
         if known is None:
             return False
         try:
             self.request("GET", f"{_base(api_version)}/{known[0]}", params={"limit": 1})
         except ApiError as error:
-            return error.status != 404  # objects that nobody converts yet are no reason to wait
+            return error.status != 404  # objects that no webhook converts yet are no reason to wait
         return True
 
     def _resource(self, api_version: str, kind: str) -> tuple[str, bool]:
@@ -190,7 +190,7 @@ class Api:
         return known
 
     def _lookup(self, api_version: str, kind: str) -> tuple[str, bool] | None:
-        """Ask for the kinds of a group; keep them all."""
+        """Request the kinds of a group; cache them all."""
         listed = self.find(_base(api_version))
         if listed is None:
             return None

@@ -1,7 +1,7 @@
 """The real ``clusterctl`` on a rig, with provider repositories on this machine.
 
-A rig has no kubelet and no cert-manager. So two kinds stand in for cert-manager's, and after an installation the API
-server is told to call webhooks where a process outside of the cluster serves them (``repoint``).
+A rig has no kubelet and no cert-manager. So two CRDs replace cert-manager's, and after an installation the API server
+is configured to call webhooks where a process outside of the cluster serves them (``repoint``).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _WEBHOOKS: Final = "validatingwebhookconfigurations/capo-validating-webhook-conf
 
 
 class ClusterctlError(RigError):
-    """clusterctl failed; the message is what it said."""
+    """clusterctl failed; the message is its output."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,12 @@ class Clusterctl:
         return self.folder / "clusterctl.yaml"
 
     def prepare(self, *, version: str = VERSION) -> None:
-        """Have a version of ours in the repository, laid out as for a release, and the configuration for it.
+        """Add a version of ours to the repository, with the layout of a release, and write the configuration for it.
 
-        May be called again with another version, which stands beside the first then.
+        May be called again with another version, which is kept beside the first.
 
         Raises:
-            ClusterctlError: this is no checkout, or ``metadata.yaml`` does not know the version.
+            ClusterctlError: this is no checkout, or ``metadata.yaml`` does not list the version.
         """
         try:
             release.lay_out(self.repository, version=version, image=manifest.image(version=version))
@@ -87,17 +87,17 @@ class Clusterctl:
             "type": "InfrastructureProvider",
             "url": str(self.repository / release.LABEL / "latest" / release.COMPONENTS),
         }
-        # What answers as cert-manager is there already; nothing is to be downloaded.
+        # The substitute for cert-manager is installed already; nothing may be downloaded.
         cert_manager = {"externallyProvisioned": "true", "timeout": "60s"}
         providers = [ours, *(self._entry(provider) for provider in PROVIDERS)]
         layout.write_file(self.config, yaml.safe_dump({"providers": providers, "cert-manager": cert_manager}))
 
     def __call__(self, *arguments: str, kubeconfig: bool = True) -> str:
-        """Return what it prints.
+        """Run clusterctl and return its output.
 
         Args:
             arguments: its command and flags.
-            kubeconfig: hand it the rig's.
+            kubeconfig: pass it the rig's.
 
         Raises:
             ClusterctlError: it failed.
@@ -114,13 +114,13 @@ class Clusterctl:
     def cluster(
         self, name: str, *, namespace: str, kubernetes: str, machines: tuple[int, int] = (1, 1), flavor: str = ""
     ) -> list[Json]:
-        """Return the objects of a cluster that ``clusterctl generate cluster`` makes of our templates.
+        """Return the objects of a cluster that ``clusterctl generate cluster`` creates from our templates.
 
         Args:
             name: of the cluster.
             namespace: of all objects.
             kubernetes: version of Kubernetes.
-            machines: how many make the control plane, and how many work.
+            machines: numbers of control plane machines and of workers.
             flavor: which template; empty for the default one.
         """
         control_planes, workers = machines
@@ -137,7 +137,7 @@ class Clusterctl:
         return [document for document in yaml.safe_load_all(self("generate", "cluster", *arguments)) if document]
 
     def _have_metadata(self, provider: Provider) -> None:
-        """Have what clusterctl reads of a provider that runs already: the contract that it fulfils."""
+        """Write the metadata that clusterctl reads of an installed provider: the contract that it fulfils."""
         folder = self.repository / provider.label / CLUSTER_API
         folder.mkdir(parents=True, exist_ok=True)
         major, minor, _ = CLUSTER_API.removeprefix("v").split(".")
@@ -156,7 +156,7 @@ class Clusterctl:
 
 
 def cert_manager() -> list[Json]:
-    """Return the definitions of kinds that stand in for cert-manager's: clusterctl makes one of each to test it."""
+    """Return the CRDs that replace cert-manager's: clusterctl creates one object of each to test it."""
     return [_stand_in("Issuer"), _stand_in("Certificate")]
 
 
@@ -178,7 +178,7 @@ def _stand_in(kind: str) -> Json:
 
 
 def repoint(rig: Rig) -> None:
-    """Have the API server call our webhooks outside, with the CA that cert-manager would inject."""
+    """Configure the API server to call our webhooks outside, with the CA that cert-manager would inject."""
     paths = [rig.api.path_of(crd) for crd in definitions(rig)]
     url = f"https://127.0.0.1:{rig.ports['capo-webhook']}"
     for path in [*paths, f"/apis/admissionregistration.k8s.io/v1/{_WEBHOOKS}"]:
@@ -186,9 +186,9 @@ def repoint(rig: Rig) -> None:
 
 
 def point_back(rig: Rig) -> None:
-    """Have the kinds call a Service again, as clusterctl installed them.
+    """Configure the CRDs to call a Service again, as clusterctl installed them.
 
-    It merges what it installs into what is there (contract rule CMP-11), and a URL beside a Service is refused.
+    It merges what it installs into existing objects (contract rule CMP-11), and a URL beside a Service is refused.
     """
     for crd in definitions(rig):
         if crd["spec"].get("conversion", {}).get("webhook"):
@@ -201,7 +201,7 @@ def _calling_the_service(crd: Json) -> Json:
 
 
 def definitions(rig: Rig) -> list[Json]:
-    """Return the definitions of our kinds as they are installed."""
+    """Return our CRDs as they are installed."""
     found = rig.api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
     kind = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
     return [{**crd, **kind} for crd in found if crd["spec"]["group"] == _OURS]

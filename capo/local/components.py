@@ -1,6 +1,6 @@
-"""The processes of a rig: which binary, which flags, how each says that it is ready.
+"""The processes of a rig: binary, flags and readiness probe of each.
 
-Flags and order are those that were tried with these versions; ``docs/reference/rig.md`` has the reasons.
+Flags and order were tested with these versions; ``docs/reference/rig.md`` has the reasons.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CONTROLLERS: Final = (
 
 @dataclass(frozen=True)
 class Site:
-    """What a process has to know of its rig."""
+    """The parts of a rig that a process's flags depend on."""
 
     layout: Layout
     ports: Mapping[str, int]
@@ -45,7 +45,7 @@ class Component:
         flags: its command line after the binary.
         port_names: the ports it listens on.
         ready: URL that answers 200 when it is ready.
-        env: variables beside those of whoever starts the rig.
+        env: variables beside those of the process that starts the rig.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Component:
 
 @dataclass(frozen=True)
 class Provider:
-    """A Cluster API provider, as its manager and its manifests are named.
+    """A Cluster API provider: the names of its manager and its manifests.
 
     Attributes:
         label: value of the label ``cluster.x-k8s.io/provider``.
@@ -126,7 +126,7 @@ def _etcd(site: Site) -> list[str]:
         f"--listen-peer-urls={peer}",
         f"--initial-advertise-peer-urls={peer}",
         f"--initial-cluster=rig={peer}",
-        "--unsafe-no-fsync",  # nobody's data: a machine that loses power makes its rig anew
+        "--unsafe-no-fsync",  # no valuable data: after a power loss the rig is created again
         "--log-level=warn",
     ]
 
@@ -247,5 +247,5 @@ rules:
 
 
 def port_names() -> list[str]:
-    """Return the names of all ports of a rig, those of our own manager included."""
+    """Return the names of all ports of a rig, including those of our own manager."""
     return [name for component in (*API, *MANAGERS) for name in component.port_names] + list(OUR_PORTS)

@@ -1,4 +1,4 @@
-"""What can go wrong with a rig: each error is one message for the person at the terminal."""
+"""Errors of a rig: each one is a message for the user at the terminal."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ if TYPE_CHECKING:
 
 
 class RigError(Exception):
-    """Something about the rig that its user has to know."""
+    """A fault of the rig that its user has to fix."""
 
 
 class MissingToolError(RigError):
-    """Neither a binary nor the means to build it are here."""
+    """Neither a binary nor the means to build it are available."""
 
 
 class BuildFailedError(RigError):
-    """The Go compiler refused; the message carries what it said last."""
+    """The Go compiler failed; the message has its last output."""
 
 
 class NotReadyError(RigError):
@@ -32,21 +32,21 @@ class ApiError(RigError):
     """
 
     def __init__(self, message: str, *, status: int) -> None:
-        """Keep the status beside the message."""
+        """Store the status beside the message."""
         super().__init__(message)
         self.status = status
 
 
 class ProcessDiedError(RigError):
-    """A process of the rig ended by itself.
+    """A process of the rig ended unexpectedly.
 
     Attributes:
-        name: the process, as ``capo local status`` calls it.
+        name: the process, as in ``capo local status``.
         tail: the last lines that it logged.
     """
 
     def __init__(self, name: str, *, how: str, log: Path, tail: str) -> None:
-        """Compose the message from what is known of the end."""
+        """Compose the message from the exit status and the log's tail."""
         super().__init__(f"{name} {how}; the end of {log}:\n{tail}")
         self.name = name
         self.tail = tail

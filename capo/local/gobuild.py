@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def has_go() -> bool:
-    """Tell whether a Go toolchain is on the path."""
+    """Return whether a Go toolchain is on the path."""
     return shutil.which("go") is not None
 
 
 def build(module: Module, wanted: Sequence[Program], cache: Path, *, say: Callable[[str], None]) -> None:
-    """Have these programs of a module in its folder of the cache.
+    """Build these programs of a module into its folder of the cache.
 
-    Whoever builds holds a lock, so a second one waits and finds the work done. Each file gets its name when it is
+    The builder holds a lock, so a second one waits and finds the work done. Each file gets its name when it is
     complete.
     """
     cache.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """The provider as clusterctl installed it on a rig: its Deployment has no kubelet, so its manager runs as a process.
 
 The process has the Deployment's own arguments, and the token of its ServiceAccount, so that a wrong flag and a missing
-right show as they would in a cluster.
+right have the same effect as in a cluster.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _DEPLOYMENT: Final = f"/apis/apps/v1/namespaces/{components.NAMESPACE}/deploymen
 
 
 def install(clusterctl: Clusterctl, version: str | None = None) -> None:
-    """Have the provider installed by ``clusterctl init``, with webhooks at the port ``capo-webhook``.
+    """Install the provider by ``clusterctl init``, with webhooks at the port ``capo-webhook``.
 
     Args:
         clusterctl: with the version in its repository.
@@ -54,7 +54,7 @@ def install(clusterctl: Clusterctl, version: str | None = None) -> None:
 
 
 def upgrade(clusterctl: Clusterctl, version: str = VERSION) -> None:
-    """Have another version installed by ``clusterctl upgrade apply``; its manager is not started.
+    """Install another version by ``clusterctl upgrade apply``; its manager is not started.
 
     Raises:
         ClusterctlError: it could not be installed.
@@ -67,7 +67,7 @@ def upgrade(clusterctl: Clusterctl, version: str = VERSION) -> None:
 
 
 def settle(rig: Rig) -> None:
-    """Wait until the manager leads and has looked through what is stored: what it writes then is part of its start.
+    """Wait until the manager leads and has migrated stored objects, so that those writes count as part of its start.
 
     Raises:
         NotReadyError: it did not in time.
@@ -80,7 +80,7 @@ def settle(rig: Rig) -> None:
 
 
 def uninstall(clusterctl: Clusterctl) -> None:
-    """Have the provider deleted by ``clusterctl delete``, kinds and namespace included.
+    """Delete the provider by ``clusterctl delete``, with CRDs and namespace.
 
     Raises:
         ClusterctlError: it could not be deleted; objects of its kinds may be left.
@@ -90,14 +90,14 @@ def uninstall(clusterctl: Clusterctl) -> None:
     rig.stop(MANAGER)  # the pod would end with the Deployment
     clusterctl("delete", f"--infrastructure={ctl.PROVIDER}", "--include-crd", "--include-namespace")
     ends_s = time.monotonic() + _DELETION_S
-    while remaining := left(rig):  # a kind goes when the API server has looked for objects of it
+    while remaining := left(rig):  # a CRD is deleted after the API server has checked for objects of it
         if time.monotonic() > ends_s:
             raise NotReadyError(f"clusterctl delete left {', '.join(remaining)}")
         time.sleep(_POLL_S)
 
 
 def left(rig: Rig) -> list[str]:
-    """Return the paths of cluster-wide objects that are labelled as the provider's; its namespace may be going."""
+    """Return the paths of cluster-wide objects with the provider's label; its namespace may be terminating."""
     selector = ",".join(f"{label}={value}" for label, value in deployment.PROVIDER_LABEL.items())
     found = []
     for kinds in _CLUSTER_WIDE:
@@ -114,7 +114,7 @@ def arguments(rig: Rig) -> list[str]:
 
 
 def start(rig: Rig, *more: str, python: Path | None = None) -> None:
-    """Have the installed manager running as a process of the rig, ready.
+    """Start the installed manager as a process of the rig, and wait until it is ready.
 
     Args:
         rig: where it is installed.
@@ -124,7 +124,7 @@ def start(rig: Rig, *more: str, python: Path | None = None) -> None:
     kubeconfig = rig.service_account_kubeconfig(components.NAMESPACE, components.SERVICE_ACCOUNT)
     ports = rig.ports
     health = f"127.0.0.1:{ports['capo-health']}"
-    # The last of two equal flags counts: only what a pod would have for itself is another here.
+    # The last of two equal flags is used: only settings that a pod would have for itself are replaced here.
     elsewhere = (
         f"--kubeconfig={kubeconfig}",
         "--webhook-host=127.0.0.1",

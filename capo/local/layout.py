@@ -1,4 +1,4 @@
-"""Where a rig keeps its things: one folder, so that two rigs are two folders."""
+"""The folder of a rig: one folder per rig."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Layout:
 
     @property
     def state(self) -> Path:
-        """What has to survive a stop: port numbers, manifests applied."""
+        """State that must survive a stop: port numbers, applied manifests."""
         return self.root / "state.json"
 
     @property
@@ -61,18 +61,18 @@ class Layout:
 
     @property
     def audit_policy(self) -> Path:
-        """What the API server writes into its audit log."""
+        """The API server's audit policy."""
         return self.root / "audit-policy.yaml"
 
     def create(self) -> None:
-        """Have the folders that processes write into, closed to other users: they hold keys."""
+        """Create the folders that processes write into, closed to other users: they hold keys."""
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         for folder in (self.run, self.log, self.kubeconfigs):
             folder.mkdir(exist_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Let one ``up`` or ``down`` at a time work on this folder."""
+        """Hold the folder's lock, so that one ``up`` or ``down`` at a time works on it."""
         self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
         with file_lock(self.root / ".lock"):
             yield
@@ -85,12 +85,12 @@ class Layout:
         return stored
 
     def write_state(self, **changes: Any) -> None:
-        """Store these values beside the others."""
+        """Store these values beside the existing ones."""
         write_file(self.state, json.dumps({**self.read_state(), **changes}, indent=1))
 
 
 def write_file(path: Path, text: str, *, mode: int = 0o600) -> None:
-    """Replace a file as a whole, so that no reader sees half of it."""
+    """Replace a file atomically, so that no reader sees half of it."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as out:
         out.write(text)
@@ -99,7 +99,7 @@ def write_file(path: Path, text: str, *, mode: int = 0o600) -> None:
 
 @contextmanager
 def file_lock(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a file; the system frees it when the process ends."""
+    """Hold an exclusive lock on a file; the system releases it when the process ends."""
     with path.open("a", encoding="utf-8") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         yield

@@ -1,7 +1,7 @@
-"""Manifests of Cluster API's providers, made usable for managers that run outside of the cluster.
+"""Manifests of Cluster API's providers, adapted for managers that run outside of the cluster.
 
-Cluster API's module carries them as kustomize folders. ``render`` does what its kustomizations ask for, and leaves the
-webhooks' Services as they are; ``point_at`` replaces these by the URL where a rig's manager listens.
+Cluster API's module contains them as kustomize folders. ``render`` applies what its kustomizations specify, and leaves
+the webhooks' Services as they are; ``point_at`` replaces these by the URL where a rig's manager listens.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PROVIDER_LABEL: Final = "cluster.x-k8s.io/provider"
 CLUSTERCTL_LABEL: Final = "clusterctl.cluster.x-k8s.io"
 _WEBHOOK_CONFIGURATIONS: Final = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
-_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # five times as fast where libyaml is there
+_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # five times as fast with libyaml
 
 
 def load(path: Path) -> list[Json]:
@@ -37,7 +37,7 @@ def render(source: Path, *, version: str) -> dict[str, list[Json]]:
 
     Args:
         source: folder of the module ``sigs.k8s.io/cluster-api``.
-        version: what the inventory of clusterctl shall say is installed.
+        version: the installed version for clusterctl's inventory.
     """
     rendered = {provider.name: _render(source / provider.config, provider) for provider in PROVIDERS}
     inventory = load(source / "cmd/clusterctl/config/manifest/clusterctl-api.yaml")
@@ -46,7 +46,7 @@ def render(source: Path, *, version: str) -> dict[str, list[Json]]:
 
 
 def inventory_entry(provider: Provider, version: str) -> Json:
-    """Return the object by which clusterctl knows that a provider is installed."""
+    """Return the object by which clusterctl detects an installed provider."""
     kind, name = provider.type_and_name
     labels = {CLUSTERCTL_LABEL: "", "clusterctl.cluster.x-k8s.io/core": "inventory", PROVIDER_LABEL: provider.label}
     return {
@@ -80,9 +80,9 @@ def point_at(manifests: Iterable[Json], *, url: str, ca: str) -> list[Json]:
 
 
 def without_conversion(crds: Iterable[Json]) -> list[Json]:
-    """Return copies of the definitions in which no webhook converts: for tests in which no manager runs.
+    """Return copies of the CRDs without conversion webhooks, for tests without a running manager.
 
-    They have the stored version alone: without a webhook nothing is true in another one.
+    They have the stored version alone: without a webhook objects in another one would be wrong.
     """
     changed = copy.deepcopy(list(crds))
     for crd in changed:
@@ -101,7 +101,7 @@ def for_rig(rendered: Mapping[str, list[Json]], *, ports: Mapping[str, int], ca:
 
 
 def _client_configs(manifest: Json) -> Iterator[Json]:
-    """Yield each place that says how a webhook is called."""
+    """Yield each part that defines how a webhook is called."""
     if manifest["kind"] in _WEBHOOK_CONFIGURATIONS:
         for webhook in manifest.get("webhooks", []):
             yield webhook["clientConfig"]

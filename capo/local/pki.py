@@ -34,7 +34,7 @@ class Authority:
 
 
 def create(folder: Path) -> None:
-    """Have all certificates and keys in the folder; what a complete earlier call made stays."""
+    """Create all certificates and keys in the folder; those of a complete earlier call are kept."""
     if (folder / "sa.pub").exists():
         return
     (folder / "webhook").mkdir(parents=True, exist_ok=True)
@@ -54,12 +54,12 @@ def create(folder: Path) -> None:
 
 
 def encoded(path: Path) -> str:
-    """Return a file as base64, as kubeconfigs and webhook configurations carry it."""
+    """Return a file as base64, the form in kubeconfigs and webhook configurations."""
     return base64.b64encode(path.read_bytes()).decode()
 
 
 def admin(folder: Path) -> dict[str, str]:
-    """Return the administrator as a kubeconfig names a user."""
+    """Return the administrator as a user of a kubeconfig."""
     return {
         "client-certificate-data": encoded(folder / "admin.crt"),
         "client-key-data": encoded(folder / "admin.key"),

@@ -1,7 +1,7 @@
-"""Port numbers of a rig: free when chosen, kept for as long as the rig's folder exists.
+"""Port numbers of a rig: free when chosen, kept while the rig's folder exists.
 
-Webhook URLs with port numbers are stored in etcd, so a restart must find the same ports free. They are taken from below
-the range that the kernel gives to outgoing connections, and a register in the user's cache folder keeps two rigs from
+Webhook URLs with port numbers are stored in etcd, so a restart must find the same ports free. They are chosen below the
+range that the kernel uses for outgoing connections, and a register in the user's cache folder keeps two rigs from
 choosing the same, also while one of them is stopped.
 """
 
@@ -23,7 +23,7 @@ RANGE: Final = range(20000, 32000)
 
 
 def is_free(port: int) -> bool:
-    """Tell whether nothing listens on this port of the loopback address."""
+    """Return whether this port of the loopback address is free."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -51,7 +51,7 @@ def still_held(register: dict[str, str]) -> dict[str, str]:
 
 
 def allocate(rig: layout.Layout, names: Iterable[str], *, cache: Path) -> dict[str, int]:
-    """Return the rig's ports by name, choosing and storing those that it has not got yet."""
+    """Return the rig's ports by name; choose and store missing ones."""
     held: dict[str, int] = dict(rig.read_state().get("ports", {}))
     missing = [name for name in names if name not in held]
     if not missing:

@@ -1,7 +1,7 @@
 """Processes that outlive the command which started them.
 
-Each has a record (pid, when it started, where its part of the log begins). A pid alone says little, since the system
-gives it away again; with the start time it names one process, so nothing else is ever signalled.
+Each has a record (pid, when it started, where its part of the log begins). A pid alone is ambiguous, since the system
+reuses it; with the start time it identifies one process, so no other process is ever signalled.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TAIL_BYTES: Final = 64 * 1024
 
 @dataclass(frozen=True)
 class Record:
-    """What is stored about a process.
+    """The stored record of a process.
 
     Attributes:
         started: identity of the process beside its pid: boot and clock ticks since then.
@@ -42,9 +42,9 @@ class Record:
 
 
 def started_at(pid: int) -> str | None:
-    """Return when a living process was started, or None when there is none.
+    """Return when a living process was started, or None if there is none.
 
-    A zombie is not alive, but one with threads left is: it may still hold its ports and files.
+    A zombie is not alive, but one with running threads is: it may still hold its ports and files.
     """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
@@ -60,7 +60,7 @@ class Processes:
     """The processes of one rig."""
 
     def __init__(self, where: layout.Layout) -> None:
-        """Look after the processes whose records are in the rig's folder."""
+        """Manage the processes whose records are in the rig's folder."""
         self._where = where
 
     def log(self, name: str) -> Path:
@@ -72,7 +72,7 @@ class Processes:
         return sorted(path.stem for path in self._where.run.glob("*.json"))
 
     def record(self, name: str) -> Record | None:
-        """Return what is stored about a process that was started and not stopped."""
+        """Return the record of a process that was started and not stopped."""
         try:
             stored = json.loads((self._where.run / f"{name}.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -85,7 +85,7 @@ class Processes:
         return record.pid if record and started_at(record.pid) == record.started else None
 
     def start(self, name: str, argv: Sequence[str], *, env: Mapping[str, str] | None = None) -> None:
-        """Have the process running in a session of its own, its output in its log; a living one is left alone."""
+        """Start the process in a session of its own, with its output in its log; a living one is kept."""
         if self.pid(name) is not None:
             return
         log = self.log(name)
@@ -108,12 +108,12 @@ class Processes:
         layout.write_file(self._where.run / f"{name}.json", json.dumps(asdict(record), indent=1))
 
     def stop(self, names: Sequence[str], *, grace_s: float = 20, gently: bool = True) -> None:
-        """Have none of these processes running and no record of them.
+        """Stop these processes and remove their records.
 
         Args:
             names: processes that end together, in no order.
             grace_s: how long they may take after SIGTERM before SIGKILL.
-            gently: False sends SIGKILL at once, when nobody needs their data again.
+            gently: False sends SIGKILL at once, when their data is not needed any more.
         """
         alive = self._signal(names, signal.SIGTERM if gently else signal.SIGKILL)
         limit = time.monotonic() + grace_s
@@ -139,7 +139,7 @@ class Processes:
         return "\n".join(text.splitlines()[-_TAIL_LINES:])
 
     def require_alive(self, name: str) -> None:
-        """Do nothing when the process is alive.
+        """Check that the process is alive.
 
         Raises:
             ProcessDiedError: it ended; the message has the end of its log.
@@ -149,11 +149,11 @@ class Processes:
         raise ProcessDiedError(name, how=self._exit_status(name), log=self.log(name), tail=self.tail(name))
 
     def wait_ready(self, probes: Mapping[str, Callable[[], bool]], *, limit_s: float) -> None:
-        """Return when every probe of these processes has answered yes.
+        """Wait until every probe of these processes has succeeded.
 
         Raises:
-            ProcessDiedError: one of them ended meanwhile.
-            NotReadyError: the time is over.
+            ProcessDiedError: one of them ended.
+            NotReadyError: the timeout expired.
         """
         waiting = dict(probes)
         limit = time.monotonic() + limit_s
@@ -182,7 +182,7 @@ class Processes:
         return signalled
 
     def _exit_status(self, name: str) -> str:
-        """Say how a process ended, as far as this process may know; a child's entry goes from the process table."""
+        """Return how a process ended, if this process can read it; reaps a child."""
         record = self.record(name)
         if record is None:
             return "is not running"
@@ -199,5 +199,5 @@ class Processes:
 def _answers(probe: Callable[[], bool]) -> bool:
     try:
         return probe()
-    except OSError:  # nobody listens yet; exceptions of requests are OSErrors as well
+    except OSError:  # not listening yet; exceptions of requests are OSErrors as well
         return False

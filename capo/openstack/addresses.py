@@ -1,8 +1,8 @@
-"""Which budgets a cloud's ``auth_url`` belongs to: the host as it is written, and where it resolves to.
+"""Map a cloud's ``auth_url`` to its budgets: by the host as written, and by the address that it resolves to.
 
-Nothing here blocks: an address is asked for in a thread (``lookup_threads.py``), and until it is known all such hosts
-of a namespace share one budget. An answer is used for budgets alone, never to connect: a name server may answer the
-next question otherwise.
+Nothing here blocks: names are resolved in a thread (``lookup_threads.py``), and until a name is resolved all unresolved
+hosts of a namespace share one budget. The result is used for budgets only, never to connect: DNS may answer the next
+query differently.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from capo.openstack.lookup_threads import LookupThreads
 
 KEPT_S: Final = 300.0
 AGAIN_S: Final = 60.0
-"""How soon a name is looked up again that did not resolve."""
+"""Seconds before a name that did not resolve is looked up again."""
 MAX_NAMES: Final = 4096
 MAX_TEXT: Final = 300
-"""A name of DNS has 253 characters at most; longer text is told apart by its hash."""
+"""Longest DNS name in characters; longer text is represented by its hash."""
 _IPV6_NETWORK: Final = 64
-"""Whoever has one address of IPv6 has all of a /64."""
+"""IPv6 prefix of one budget: a holder of one IPv6 address usually controls its whole /64."""
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 _PORTS: Final = {"https": 443, "http": 80}
 
@@ -57,12 +57,12 @@ def site_of(auth_url: str, region: str | None) -> str:
 
 @functools.lru_cache(MAX_NAMES)
 def literal_of(host: str) -> Address | None:
-    """Return the address that a host is, in whatever notation ``getaddrinfo`` accepts; None: it is a name."""
+    """Return a host as an IP address, in any notation that ``getaddrinfo`` accepts; None if it is a name."""
     try:
         return _plain(ipaddress.ip_address(host.partition("%")[0]))
     except ValueError:
         pass
-    # inet_aton takes what follows a space for a comment, so that names of tenants would pass for addresses.
+    # inet_aton ignores what follows a space, so names chosen by tenants would be accepted as addresses.
     if not host or any(character.isspace() for character in host):
         return None
     try:
@@ -81,7 +81,7 @@ def network_of(address: str) -> str:
 
 
 def _plain(address: Address) -> Address:
-    """Return the address of IPv4 that one of IPv6 stands for."""
+    """Return the IPv4 address that is embedded in an IPv6 address."""
     if isinstance(address, ipaddress.IPv4Address):
         return address
     if address in _NAT64:
@@ -94,7 +94,7 @@ def _short(text: str) -> str:
 
 
 def _canonical(found: tuple[str, ...]) -> str | None:
-    """Return one of several addresses, always the same of the same set, whatever their order."""
+    """Return one of several addresses, independent of their order."""
     networks = {network_of(address) for address in found}
     return min(networks, key=lambda text: (":" in text, text), default=None)
 
@@ -107,10 +107,10 @@ class _Known:
 
 @dataclass
 class Addresses:
-    """Where the hosts of clouds resolve to; thread safe, never blocks.
+    """Resolved addresses of clouds' hosts; thread safe, never blocks.
 
     Args:
-        now: steady seconds.
+        now: monotonic seconds.
     """
 
     now: Callable[[], float]
@@ -120,7 +120,7 @@ class Addresses:
     _asked: set[str] = field(default_factory=set)
 
     def of(self, host: str, namespace: str) -> str:
-        """Return the budget of a host's address; one of the namespace as long as the address is not known.
+        """Return the budget of a host's address, or that of the namespace while the address is unresolved.
 
         Args:
             host: as :func:`host_of` returns it.
@@ -142,7 +142,7 @@ class Addresses:
         try:
             is_started = self.threads.start(lambda: self._look_up(host), namespace)
         except RuntimeError:
-            pass  # no more threads: asked again by the next pass
+            pass  # no more threads: the next reconcile retries
         finally:
             if not is_started:
                 with self._lock:
@@ -160,7 +160,7 @@ class Addresses:
         with self._lock:
             self._asked.discard(host)
             before = self._known.get(host)
-            # A name server that is away for a moment does not change where a cloud is.
+            # A short outage of the name server does not change the address of a cloud.
             kept = address or (before.address if before else None)
             self._known[host] = _Known(kept, self.now() + (KEPT_S if address else AGAIN_S))
             self._known.move_to_end(host)

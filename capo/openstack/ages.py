@@ -1,4 +1,4 @@
-"""How old things in the cloud are, by the clock of the service that dated them; ours may be hours ahead or behind."""
+"""Ages of resources by the clock of the service that dated them; the local clock may be hours ahead or behind."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Final
 from capo.openstack import faults
 
 FORGOTTEN_S: Final = 86400.0
-"""What nobody asked about for so long does not matter any more."""
+"""Entries that were not read for this long are evicted."""
 
 
 class Ages:
-    """The time that each service of a cloud last told; thread safe.
+    """Latest time reported by each service of a cloud; thread safe.
 
     Args:
-        now: steady seconds: nobody sets them.
+        now: monotonic seconds.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -25,21 +25,21 @@ class Ages:
         self._lock = threading.Lock()
         self._told: dict[str, tuple[float, float]] = {}
         self._first: dict[tuple[str, str, str], tuple[float, float]] = {}
-        """When it was asked for first and last."""
+        """When it was read first and last."""
 
     def note(self, service: str, date: str) -> None:
-        """Take the ``Date`` of an answer of a service; one that is none changes nothing."""
+        """Record the ``Date`` header of a service's answer; ignore an invalid one."""
         if (told_s := faults.date_s(date)) is not None:
             with self._lock:
                 self._told[service] = (told_s, self._now())
 
     def age_s(self, service: str, resource_id: str, timestamp: str) -> float:
-        """Return how long ago a service dated a resource so, at least.
+        """Return the minimum age in seconds of a resource, by the service's own clock.
 
-        A service that does not tell its time is not compared with ours: then the age counts from the first call.
+        If the service reports no time, the age is counted from the first call: its clock is never compared with ours.
 
         Args:
-            timestamp: RFC 3339 as the service shows it, such as ``created``.
+            timestamp: RFC 3339 as returned by the service, such as ``created``.
         """
         born_s = datetime.datetime.fromisoformat(timestamp).timestamp()
         with self._lock:

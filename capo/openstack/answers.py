@@ -1,4 +1,4 @@
-"""What a service's answers say: their bodies, pages and times; what is not the service's is an error of the cloud."""
+"""Answers of services: bodies, pages and times. An answer that the service did not write is an error of the cloud."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Body = dict[str, Any]
 
 
 class Answer(dict[str, Any]):
-    """The body of an answer; to read a field that it lacks is an error of the cloud, not of the program.
+    """Body of an answer; reading a missing field raises an error of the cloud, not a ``KeyError``.
 
-    A proxy or a gateway may answer 200 with a body of its own: nothing is concluded from it, and nothing of it quoted.
+    A proxy or a gateway may answer 200 with its own body: no conclusion is drawn from it, and none of it is quoted.
     """
 
     def __init__(self, fields: Mapping[str, Any], response: requests.Response) -> None:
@@ -31,7 +31,7 @@ class Answer(dict[str, Any]):
         """Return the items of one page of a list.
 
         Raises:
-            CloudUnavailableError: the body is none of such a list.
+            CloudUnavailableError: the body is not a page of such a list.
         """
         items = self[key]
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
@@ -39,7 +39,7 @@ class Answer(dict[str, Any]):
         return items
 
     def next_page(self, key: str) -> dict[str, str] | None:
-        """Return the query of the next page: links of Nova, Neutron, Cinder, Octavia; Glance's ``next``."""
+        """Return the query of the next page, from the links of a list; Glance sends ``next``."""
         links = self.get(f"{key}_links") or self.get("links")
         links = links if isinstance(links, list) else []
         hrefs = [link.get("href") for link in links if isinstance(link, dict) and link.get("rel") == "next"]
@@ -53,18 +53,18 @@ class Answer(dict[str, Any]):
 
 
 def read(response: requests.Response) -> Answer:
-    """Return the body of an answer; an empty one has no fields.
+    """Return the body of an answer; an empty body has no fields.
 
     Raises:
-        CloudUnavailableError: the answer of a read is not JSON, or has resources that are not the service's.
-        AmbiguousAnswerError: that of a write is so, and it may or may not have taken effect.
+        CloudUnavailableError: the answer to a read is not JSON, or contains resources that the service did not write.
+        AmbiguousAnswerError: the same for a write, which may or may not have taken effect.
     """
     if not response.content:
         return Answer({}, response)
     try:
         body = response.json()
     except (ValueError, RecursionError):
-        # Without its cause, which quotes the answer.
+        # Not chained: the cause quotes the answer.
         raise _misunderstood(response, "the answer is not JSON") from None
     fields = body if isinstance(body, dict) else {"items": body}
     if strange := resource_shapes.strange_field(fields):
@@ -73,12 +73,12 @@ def read(response: requests.Response) -> Answer:
 
 
 def date_s(response: requests.Response) -> float | None:
-    """Return the service's own time when it answered, seconds since 1970; None if it told none."""
+    """Return the service's own time when it answered, seconds since 1970; None if the answer has no date."""
     return faults.date_s(response.headers.get("Date", ""))
 
 
 def misplaced(service: str, method: str, response: requests.Response) -> CapoError:
-    """Return the error of a redirection: the end point is not the service's."""
+    """Return the error of a redirection: the endpoint does not belong to the service."""
     foreign.note(service, response)
     message = f"{service}: {foreign.origin(response.url)} answered a {method} with HTTP {response.status_code}"
     step = "Redirections are not followed: correct the end point in the cloud's catalogue, or auth_url."
@@ -86,7 +86,7 @@ def misplaced(service: str, method: str, response: requests.Response) -> CapoErr
 
 
 def _misunderstood(response: requests.Response, text: str) -> CapoError:
-    """Return the error of an answer that is not the service's: a proxy's page, or a body cut short."""
+    """Return the error of an answer that the service did not write (a proxy's page) or that was truncated."""
     foreign.note("OpenStack", response)
     kind = CloudUnavailableError if response.request.method == "GET" else AmbiguousAnswerError
     where = f"{foreign.origin(response.url)}, {foreign.kind(response)}"

@@ -10,7 +10,7 @@ from capo.openstack.kinds import NOVA
 
 
 def list_all(cloud: Cloud) -> list[Body]:
-    """Return all zones as Nova tells them (``zoneName``, ``zoneState.available``), sorted by name."""
+    """Return all zones as returned by Nova (``zoneName``, ``zoneState.available``), sorted by name."""
     found: list[Body] = cloud.lookups.get("availability zones", lambda: _asked(cloud))
     return found
 

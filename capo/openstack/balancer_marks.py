@@ -1,7 +1,7 @@
-"""When a list of load balancers says that their listeners, pools and health monitors are as they were; pure.
+"""Decide from a list of load balancers whether their listeners, pools and health monitors are unchanged; pure.
 
-Octavia writes to the row of a load balancer at each change of a child or member (it becomes PENDING_UPDATE, then
-ACTIVE), which moves its ``updated_at``. Source: octavia/db/repositories.py, ``test_and_set_provisioning_status``.
+Octavia updates the row of a load balancer at each change of a child or member (it becomes PENDING_UPDATE, then ACTIVE),
+which changes its ``updated_at``. Source: octavia/db/repositories.py, ``test_and_set_provisioning_status``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ Body = Mapping[str, Any]
 
 CHILDREN: Final = ("listener", "pool", "health_monitor")
 MARGIN_S: Final = 30.0
-"""Octavia's hosts need not have the same time: a change so short before a list may be missing in it."""
+"""Allowed clock difference between Octavia's hosts: a change this short before a list may be missing in it."""
 
 
 def are_as_listed(balancers: Iterable[Body], *, listed_s: float) -> bool:
-    """Tell whether the children of all load balancers are as they were when they were listed.
+    """Return whether the children of all load balancers are unchanged since they were listed.
 
     Args:
         balancers: all of a project, as listed now.

@@ -1,4 +1,4 @@
-"""The cache of all clouds in use."""
+"""Cache of all clouds in use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from capo.openstack.transport import HttpSessions
 from capo.shares import CloudKey
 
 RECENT_S: Final = 300.0
-"""A cloud that was asked for within this time is in use, whether objects are registered or not."""
+"""A cloud that was requested within this time is in use, even if no object is registered."""
 
 
 @dataclass
@@ -27,8 +27,8 @@ class Clouds:
 
     Args:
         wake: called with a key whose resources changed or were listed; from any thread.
-        fence: called before each write; raises when this process may not write any more.
-        max_idle: how many clouds are kept that no object uses.
+        fence: called before each write; raises when this process may no longer write.
+        max_idle: how many clouds that no object uses are kept.
         ca_certs: PEM file for clouds without a bundle of their own; empty means the system's certificates.
         uses_proxies: whether the proxies of the environment are used.
     """
@@ -63,10 +63,10 @@ class Clouds:
         return CloudKey(site.name, self._addresses.of(site.host, namespace))
 
     def get(self, credentials: Credentials, namespace: str = "") -> Cloud:
-        """Return the cloud of these credentials; the same object as long as it is known.
+        """Return the cloud of these credentials; the same object while it is cached.
 
         Args:
-            namespace: that of the object it is for, whose share of the threads its lists may use.
+            namespace: namespace of the object that uses the cloud; the lists use its share of the threads.
         """
         with self._lock:
             cloud = self._clouds.get(credentials.fingerprint)
@@ -82,7 +82,7 @@ class Clouds:
         return cloud
 
     def drop(self, fingerprint: str) -> None:
-        """Forget a cloud; those that wait for its observer are woken."""
+        """Evict a cloud; wake the keys that wait for its observer."""
         with self._lock:
             cloud = self._clouds.pop(fingerprint, None)
             self._taken_s.pop(fingerprint, None)
@@ -90,7 +90,7 @@ class Clouds:
             cloud.close()
 
     def retain(self, fingerprints: Collection[str]) -> None:
-        """Drop every cloud but those of these credentials: nothing uses the others any more."""
+        """Evict every cloud but those of these credentials; no object uses the others."""
         with self._lock:
             surplus = self._clouds.keys() - set(fingerprints)
         for fingerprint in surplus:
@@ -98,7 +98,7 @@ class Clouds:
         caches.evicted("clouds", len(surplus))
 
     def distrust(self) -> None:
-        """Prove each absence anew: the objects' records are older than what this process remembers of them."""
+        """Require a new proof of each absence: the objects' records are older than the state of this process."""
         with self._lock:
             clouds = list(self._clouds.values())
         for cloud in clouds:
@@ -115,10 +115,10 @@ class Clouds:
         return cloud
 
     def _evicted(self, keep: Cloud) -> list[Cloud]:
-        """Take out the least recently used of the clouds that no object uses.
+        """Remove and return the least recently used clouds that no object uses.
 
-        One that was asked for lately is not taken out, although its object may not have made a whole pass yet: its
-        token, or that it was refused one, would be forgotten.
+        A cloud that was requested recently is kept, even if its object has not completed a reconcile yet: evicting it
+        would discard its token, or the record that a login was refused.
         """
         recent_s = self.clock.now() - RECENT_S
         old = [c for c in self._clouds.values() if c is not keep and self._taken_s[c.fingerprint] <= recent_s]

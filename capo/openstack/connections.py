@@ -1,9 +1,9 @@
-"""Connections to addresses that tenants choose: where they may lead, how long an answer may take, how large it may be.
+"""Connections to addresses that tenants choose: permitted networks, time limit and size limit of each answer.
 
-Whoever writes ``clouds.yaml`` chooses the Identity service, and its catalogue names all other end points. So nothing is
-connected to networks in which nobody's OpenStack is (``capo.settings.DENIED_NETWORKS``), an answer has a time limit
-from the first byte sent to the last one read, and its bytes are counted while they are read. Behind a proxy, which
-resolves names itself, the first of these holds for addresses alone.
+The author of ``clouds.yaml`` chooses the Identity service, and its catalogue names all other endpoints. So no
+connection is opened to networks that cannot host an OpenStack API (``capo.settings.DENIED_NETWORKS``), an answer has a
+time limit from the first byte sent to the last one read, and its bytes are counted while they are read. Behind a proxy,
+which resolves names itself, the first of these applies to literal addresses only.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ POOL_SIZE: Final = 64
 MIB: Final = 2**20
 CHUNK: Final = 2**16
 ERROR_BYTES: Final = 2**18
-"""What is read of an answer with a status of 400 or more: Nova repeats user data of 64 KiB that it refuses, escaped."""
+"""Bytes read of an answer with a status of 400 or more: Nova repeats refused user data of 64 KiB, escaped."""
 SMALL_BYTES: Final = MIB
-"""An answer up to this size needs no share of the memory for large ones."""
+"""Answers up to this size need no share of the memory for large ones."""
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class AddressDeniedError(NewConnectionError):
-    """A host is in a network to which no connection is made; nothing was sent."""
+    """A host is in a denied network; nothing was sent."""
 
 
 class TunnelRefusedError(NewConnectionError):
-    """A proxy makes no way to a service; nothing was sent to it."""
+    """A proxy opens no tunnel to a service; nothing was sent to the service."""
 
 
 class ResponseTooLargeError(requests.exceptions.RequestException):
-    """An answer is larger than what is read; the request may have taken effect."""
+    """An answer exceeds the size limit; the request may have taken effect."""
 
 
 class MemoryShareError(requests.exceptions.RequestException):
-    """Other large answers take the memory that they may; the request may have taken effect."""
+    """The memory for large answers is in use; the request may have taken effect."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Limits:
         write_s: seconds between two packets of the answer to a write.
         total_s: seconds from the request to the end of the answer.
         max_bytes: size of an answer, decompressed.
-        denied: networks to which no connection is made.
+        denied: networks to which no connection is opened.
     """
 
     connect_s: float = 5.0
@@ -78,12 +78,12 @@ class Limits:
     denied: tuple[Network, ...] = ()
 
     def of(self, method: str) -> tuple[float, float]:
-        """Return the seconds to connect and those between two packets."""
+        """Return the connect timeout and the timeout between two packets, in seconds."""
         return (self.connect_s, self.read_s if method in ("GET", "HEAD") else self.write_s)
 
 
 def is_denied(address: str, denied: Sequence[Network]) -> bool:
-    """Return whether an IP address is in one of the networks; an IPv4 address may be written as an IPv6 one."""
+    """Return whether an IP address is in one of the networks; IPv4-mapped IPv6 addresses count as IPv4."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
         found = found.ipv4_mapped or _translated(found) or found
@@ -91,7 +91,7 @@ def is_denied(address: str, denied: Sequence[Network]) -> bool:
 
 
 def is_address_in(host: str, networks: Sequence[Network]) -> bool:
-    """Return whether a host is given as an address, and one in these networks."""
+    """Return whether a host is a literal IP address in one of these networks."""
     try:
         return is_denied(host.strip("[]"), networks)
     except ValueError:
@@ -103,12 +103,12 @@ _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 
 
 def _translated(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Return the IPv4 address to which a NAT64 gateway leads. Source: RFC 6052."""
+    """Return the IPv4 address that a NAT64 gateway maps an IPv6 address to. Source: RFC 6052."""
     return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else address.sixtofour
 
 
 class _Call(threading.local):
-    """The call that this thread makes: until when it may take, and how long its next packet may take."""
+    """Time limits of the current call of this thread: its end, and the timeout of its next packet."""
 
     ends_s: float = float("inf")
     packet_s: float = 60.0
@@ -119,7 +119,7 @@ _CALL: Final = _Call()
 
 @contextlib.contextmanager
 def _ends_by(ends_s: float, packet_s: float) -> Iterator[None]:
-    """Have what is read inside, in this thread, end by a time of the monotonic clock."""
+    """Limit reads of this thread to a time of the monotonic clock."""
     before = _CALL.ends_s, _CALL.packet_s
     _CALL.ends_s, _CALL.packet_s = ends_s, packet_s
     try:
@@ -129,7 +129,7 @@ def _ends_by(ends_s: float, packet_s: float) -> Iterator[None]:
 
 
 class _TimedReader(io.RawIOBase):
-    """Reads a socket's answer until the call's time is over, however steadily single bytes come in."""
+    """Reads a socket until the call's time is over, even if single bytes keep arriving."""
 
     def __init__(self, raw: io.RawIOBase, sock: Any, ends_s: float, packet_s: float) -> None:
         super().__init__()
@@ -146,7 +146,7 @@ class _TimedReader(io.RawIOBase):
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
-        # The connection may serve another call, which has its own time.
+        # The connection may serve another call, which has its own time limit.
         with contextlib.suppress(OSError):
             self._sock.settimeout(self._packet_s)
         self._raw.close()
@@ -154,7 +154,7 @@ class _TimedReader(io.RawIOBase):
 
 
 class _TimedResponse(http.client.HTTPResponse):
-    """An answer whose status, headers and body are all read within the call's time."""
+    """An answer whose status, headers and body are all read within the call's time limit."""
 
     def __init__(self, sock: Any, *args: Any, ends_s: float, packet_s: float, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
@@ -164,12 +164,12 @@ class _TimedResponse(http.client.HTTPResponse):
 
 
 class _Guarded:
-    """What our connections do differently; mixed into those of urllib3."""
+    """Overrides for urllib3's connections; a mixin."""
 
     denied: Sequence[Network] = ()
 
     def _new_conn(self) -> socket.socket:
-        """Resolve the name once and connect to what was checked: another lookup might have another answer."""
+        """Resolve the name once and connect to the checked address: a second lookup could return another one."""
         connection: Any = self
         error: Exception = NewConnectionError(connection, f"{connection.host} has no address")
         for address in self._admitted():
@@ -210,13 +210,13 @@ class _Guarded:
             raise TunnelRefusedError(connection, f"the proxy refuses a tunnel: {error}") from error
 
     def getresponse(self) -> Any:
-        """Return the answer; all of it is read within the call's time."""
+        """Return the answer; all of it is read within the call's time limit."""
         self.response_class = functools.partial(_TimedResponse, ends_s=_CALL.ends_s, packet_s=_CALL.packet_s)
         return super().getresponse()  # type: ignore[misc]
 
 
 def denial(host: str) -> str:
-    """Return why no connection is made to a host."""
+    """Return why no connection to a host is opened."""
     return f"{host} is in a network to which connections are denied (--openstack-denied-networks)"
 
 
@@ -225,7 +225,7 @@ def _never_made(host: str) -> AddressDeniedError:
 
 
 def _pools(denied: Sequence[Network]) -> dict[str, type]:
-    """Return the pools of urllib3 by scheme, with connections that know which networks are denied."""
+    """Return urllib3's pools by scheme, with connections that refuse denied networks."""
     http_pool, https_pool = urllib3.connectionpool.HTTPConnectionPool, urllib3.connectionpool.HTTPSConnectionPool
     plain = type("GuardedHttp", (_Guarded, urllib3.connection.HTTPConnection), {"denied": denied})
     secure = type("GuardedHttps", (_Guarded, urllib3.connection.HTTPSConnection), {"denied": denied})
@@ -236,10 +236,10 @@ def _pools(denied: Sequence[Network]) -> dict[str, type]:
 
 
 class AnswerMemory:
-    """Memory for large answers that are being read, over all clouds; one host cannot take all of it.
+    """Memory budget for large answers being read, shared by all clouds; one host cannot use all of it.
 
     Args:
-        total: bytes for all at once.
+        total: bytes for all hosts together.
         per_host: bytes for one host.
     """
 
@@ -250,10 +250,10 @@ class AnswerMemory:
 
     @contextlib.contextmanager
     def share(self, host: str, wanted: int, *, ends_s: float) -> Iterator[None]:
-        """Take a share, waiting for one until a time of the monotonic clock.
+        """Reserve a share, waiting until a time of the monotonic clock.
 
         Raises:
-            MemoryShareError: there was none until then.
+            MemoryShareError: none became free until then.
         """
         with self._freed:
             if not self._freed.wait_for(lambda: self._has_room(host, wanted), ends_s - time.monotonic()):
@@ -264,7 +264,7 @@ class AnswerMemory:
         finally:
             with self._freed:
                 self._taken[host] -= wanted
-                self._taken += Counter()  # else every host ever seen stays
+                self._taken += Counter()  # drop zero counts, else every host ever seen stays
                 self._freed.notify_all()
 
     def _has_room(self, host: str, wanted: int) -> bool:
@@ -272,7 +272,7 @@ class AnswerMemory:
 
 
 class BoundedAdapter(requests.adapters.HTTPAdapter):
-    """Sends requests within limits; trusts what an SSL context says and nothing else.
+    """Sends requests within limits; trusts exactly what an SSL context trusts.
 
     Args:
         shares: memory for large answers, one for all adapters of a process.
@@ -283,30 +283,30 @@ class BoundedAdapter(requests.adapters.HTTPAdapter):
         super().__init__(pool_connections=POOL_SIZE, pool_maxsize=POOL_SIZE, max_retries=0)
 
     def init_poolmanager(self, connections: int, maxsize: int, block: bool = False, **kwargs: Any) -> None:
-        """Have connections to admitted addresses alone."""
+        """Create pools whose connections refuse denied networks."""
         super().init_poolmanager(connections, maxsize, block, ssl_context=self._context, **kwargs)
         self.poolmanager.pool_classes_by_scheme = _pools(self._limits.denied)
 
     def proxy_manager_for(self, proxy: str, **more: Any) -> Any:
-        """Return the connections by way of a proxy, which the administrator chose: it may be anywhere."""
+        """Return the connections through a proxy. The administrator chose it, so any address is allowed."""
         manager = super().proxy_manager_for(proxy, ssl_context=self._context, **more)
         if not proxy.lower().startswith("socks"):
             manager.pool_classes_by_scheme = _pools(())
         return manager
 
     def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
-        """Leave trust to the context: the inherited method would add the certificates of a file."""
+        """Leave trust to the SSL context: the inherited method would add the certificates of a file."""
         conn.cert_reqs = "CERT_REQUIRED" if verify else "CERT_NONE"
         conn.ca_certs = conn.ca_cert_dir = None
 
     def send(self, request: requests.PreparedRequest, *_: Any, timeout: Any = None, **more: Any) -> requests.Response:
-        """Send a request and read its answer, as far as it may be read.
+        """Send a request and read its answer within the limits.
 
         Raises:
-            requests.exceptions.RequestException: there is no answer, or none within the limits.
+            requests.exceptions.RequestException: no answer within the limits.
         """
         host = urlsplit(str(request.url)).hostname or ""
-        if is_address_in(host, self._limits.denied):  # by a proxy it would be reached all the same
+        if is_address_in(host, self._limits.denied):  # a proxy would reach it all the same
             raise requests.exceptions.ConnectionError(_never_made(host))
         packet_s = timeout[1] if isinstance(timeout, tuple) else self._limits.read_s
         ends_s = time.monotonic() + self._limits.total_s
@@ -324,7 +324,7 @@ class BoundedAdapter(requests.adapters.HTTPAdapter):
         if response.status_code >= 400:
             body = _start(chunks, ERROR_BYTES)
             if len(body) >= ERROR_BYTES:
-                response.close()  # the rest stays unread, so the connection serves no other call
+                response.close()  # the rest stays unread, so the connection cannot be reused
             return body[:ERROR_BYTES]
         body = _start(chunks, min(SMALL_BYTES, self._limits.max_bytes))
         if len(body) < min(SMALL_BYTES, self._limits.max_bytes):
@@ -341,14 +341,14 @@ class BoundedAdapter(requests.adapters.HTTPAdapter):
             return b"".join(parts)
 
     def _wanted(self, response: requests.Response) -> int:
-        """Return how many bytes an answer may have: what it says itself, if that cannot be less than it has."""
+        """Return the largest size of an answer in bytes: its Content-Length, if the body cannot be larger than that."""
         length = response.headers.get("Content-Length", "")
         is_told = length.isdecimal() and len(length) < 12 and "Content-Encoding" not in response.headers
         return min(int(length), self._limits.max_bytes) if is_told else self._limits.max_bytes
 
 
 def _start(chunks: Iterator[bytes], size: int) -> bytes:
-    """Return what comes first, at least so many bytes if there are as many."""
+    """Return the first bytes, at least ``size`` if there are as many."""
     parts, found = [], 0
     while found < size and (chunk := next(chunks, None)) is not None:
         parts.append(chunk)

@@ -1,8 +1,8 @@
-"""What a service says in an error body: only what stands in a shape of its own is taken for its words; pure.
+"""Texts of services in error bodies: only a body in the shape that the service uses is quoted; pure.
 
-The end points stand in a catalogue that a tenant may have written, and so may lead to any address that the manager
-reaches. What answers there is not shown to the tenant: a body is the service's own only with as much of its shape as
-the real ones have, as recorded in ``e2e/contract/recordings``. What may be told of any other is in
+The endpoints come from a catalogue that a tenant may have written, and so may lead to any address that the manager
+reaches. What answers there is not shown to the tenant: a body is attributed to the service only with as much of its
+shape as the real ones have, as recorded in ``e2e/contract/recordings``. For other bodies see
 :mod:`capo.openstack.foreign`.
 """
 
@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 MAX_BODY: Final = 1 << 20
-"""Bytes of an error body that is read: Nova repeats user data of 64 KiB that it refuses, in more than one way."""
+"""Bytes of an error body that are read: Nova repeats refused user data of 64 KiB several times."""
 _MAX_PAGE: Final = 4096
 _IMAGE_PAGE: Final = ("No image found with ID", "Failed to find image")
-"""Glance before Wallaby says so in HTML."""
+"""Text of Glance before Wallaby, which answers in HTML."""
 _FAULT_NAMES: Final[Mapping[int, str]] = {
     400: "badRequest",
     401: "unauthorized",
@@ -33,9 +33,9 @@ _FAULT_NAMES: Final[Mapping[int, str]] = {
     501: "notImplemented",
     503: "serviceUnavailable",
 }
-"""Nova's and Cinder's; any other status is a ``computeFault``, in Cinder, too, which knows fewer of them than Nova."""
+"""Keys of Nova and Cinder; any other status is a ``computeFault``, also in Cinder, which uses fewer keys than Nova."""
 _UNROUTED: Final = "The resource could not be found."
-"""WebOb's own sentence, which each service uses for a path that it does not have."""
+"""WebOb's sentence, which each service uses for an unknown path."""
 _PHRASE: Final = re.compile(r"[A-Za-z' -]{1,40}")
 _BREAK: Final = re.compile(r"<br ?/?>")
 
@@ -44,10 +44,10 @@ _Json = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Said:
-    """What an error body says.
+    """Content of an error body.
 
     Args:
-        kind: the exception's class where the service tells it, as Neutron does; else empty.
+        kind: the exception's class if the service sends it, as Neutron does; else empty.
     """
 
     message: str
@@ -55,7 +55,7 @@ class Said:
 
     @property
     def text(self) -> str:
-        """What the expressions of the table in ``faults.py`` look at."""
+        """Text that the expressions of the table in ``faults.py`` match."""
         return f"{self.kind}: {self.message}" if self.kind else self.message
 
 
@@ -63,7 +63,7 @@ _Shape = Callable[[_Json, int], Said | None]
 
 
 def said(service: str, status: int, body: bytes) -> Said | None:
-    """Return the service's words in an error body; None where it is not in one of the service's shapes."""
+    """Return the service's text in an error body; None if it does not have one of the service's shapes."""
     data = _document(body)
     if data is None or status < 400:
         return None
@@ -72,7 +72,7 @@ def said(service: str, status: int, body: bytes) -> Said | None:
 
 
 class Absence(enum.Enum):
-    """What an answer with status 404 says."""
+    """Meaning of an answer with status 404."""
 
     RESOURCE = "the service does not have the resource"
     PATH = "the service does not have the path"
@@ -80,10 +80,10 @@ class Absence(enum.Enum):
 
 
 def absence(service: str, body: bytes, status: int = 404) -> Absence:
-    """Return what a body of status 404 says of a resource.
+    """Return what a body of status 404 proves about a resource.
 
-    Proxies, ingresses and gateways answer 404 with pages of their own, and a service does so for a path that it does
-    not route: neither proves that a resource is gone (ADR 0001).
+    Proxies, ingresses and gateways answer 404 with their own pages, and a service does so for a path that it does not
+    route: neither proves that a resource does not exist (ADR 0001).
     """
     words = said(service, status, body)
     if words is None:
@@ -93,7 +93,7 @@ def absence(service: str, body: bytes, status: int = 404) -> Absence:
 
 
 def is_image_page(service: str, body: bytes) -> bool:
-    """Return whether a page is the one with which an old Glance says that it does not have an image."""
+    """Return whether a page is the one of an old Glance for an image that does not exist."""
     page = body[:_MAX_PAGE].decode(errors="replace")
     return service == "image" and _document(body) is None and any(words in page for words in _IMAGE_PAGE)
 
@@ -110,7 +110,7 @@ def _document(body: bytes) -> _Json | None:
 
 
 def _fault(data: _Json, status: int) -> Said | None:
-    """Nova and Cinder: one key that is named for the status, for none, or for a rate limit; in it the status again."""
+    """Nova and Cinder: one key named for the status, a generic one or one for a rate limit; it repeats the status."""
     names = {_FAULT_NAMES.get(status), "computeFault", "overLimitFault"}
     fault = next((value for name, value in data.items() if name in names), None)
     if len(data) != 1 or not isinstance(fault, dict) or not _is_code(fault.get("code"), status):
@@ -119,7 +119,7 @@ def _fault(data: _Json, status: int) -> Said | None:
 
 
 def _neutron(data: _Json, status: int) -> Said | None:
-    """Neutron: the exception's class and its words; an old one says words alone, which prove no absence."""
+    """Neutron: the exception's class and its text; old releases send only the text, which proves no absence."""
     fault = data.get("NeutronError")
     if isinstance(fault, str) and len(data) == 1 and status not in (404, 410):
         return _spoken(fault)
@@ -133,7 +133,7 @@ def _neutron(data: _Json, status: int) -> Said | None:
 
 
 def _webob(data: _Json, status: int) -> Said | None:
-    """WebOb: Glance always, Nova, Cinder and Neutron where they have no page of their own."""
+    """WebOb: always used by Glance; by Nova, Cinder and Neutron where they have no error format of their own."""
     title = data.get("title")
     is_own = _is_phrase(title) and data.keys() == {"code", "title", "message"} and data["code"] == f"{status} {title}"
     return _spoken(data["message"]) if is_own else None
@@ -169,7 +169,7 @@ def _is_phrase(value: Any) -> bool:
 
 
 def _spoken(value: Any) -> Said | None:
-    """Return a text as one line without WebOb's line breaks; None for what is no text."""
+    """Return a text as one line without WebOb's line breaks; None if it is not a text."""
     return Said(" ".join(_BREAK.sub(" ", value).split())) if isinstance(value, str) else None
 
 

@@ -1,4 +1,4 @@
-"""Extensions of Neutron that a cloud may lack.
+"""Optional extensions of Neutron.
 
 Source: Networking API, "Extensions".
 """
@@ -10,13 +10,13 @@ from typing import Final
 from capo.openstack.cloud import Cloud
 
 ROUTER: Final = "router"
-"""Routers and floating IPs."""
+"""Extension with routers and floating IPs."""
 TRUNK: Final = "trunk"
 TRUSTED_VIF: Final = "port-trusted-vif"
 
 
 def is_there(cloud: Cloud, alias: str) -> bool:
-    """Tell whether the cloud's Neutron has an extension; the list is kept for a minute."""
+    """Return whether the cloud's Neutron has an extension; the list is kept for a minute."""
     aliases: frozenset[str] = cloud.lookups.get("extensions", lambda: _listed(cloud))
     return alias in aliases
 

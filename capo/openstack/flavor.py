@@ -1,4 +1,4 @@
-"""Nova flavors: looked up, never made.
+"""Nova flavors: looked up, never created.
 
 Source: Compute API, "Flavors".
 """
@@ -11,10 +11,10 @@ from capo.openstack.kinds import NOVA
 
 
 def resolve(cloud: Cloud, *, id_: str | None = None, name: str | None = None) -> str:
-    """Return the id of a flavor; one named by its id is not looked up, else the first of that name is taken.
+    """Return the id of a flavor, given by id (not looked up) or by name (the first match).
 
     Raises:
-        FlavorNotFoundError: the project sees none of that name.
+        FlavorNotFoundError: the project has no flavor of that name.
     """
     if id_:
         return id_
@@ -36,5 +36,5 @@ def resolve(cloud: Cloud, *, id_: str | None = None, name: str | None = None) ->
 
 def _by_name(cloud: Cloud) -> dict[str, str]:
     flavors = cloud.list_all("compute", "/flavors/detail", "flavors", microversion=NOVA)
-    # The first of a name wins, so later ones must not replace it.
+    # The first flavor of a name wins: later ones must not replace it.
     return {flavor["name"]: flavor["id"] for flavor in reversed(flavors)}

@@ -14,13 +14,13 @@ from capo.openstack.cloud import Body, Cloud
 
 @dataclass(frozen=True)
 class WantedFloatingIP:
-    """A floating IP to be made.
+    """A floating IP to create.
 
     Args:
-        network_id: the external network that it comes from.
-        port_id: what it leads to from the beginning, None for nothing.
+        network_id: the external network that allocates it.
+        port_id: the port to associate on creation, None for none.
         fixed_ip: address of the port, None for its first.
-        address: the address to ask for, which most clouds leave to administrators; None lets Neutron choose.
+        address: the requested address (most clouds permit that to administrators only); None lets Neutron choose.
     """
 
     stamp: Stamp
@@ -32,13 +32,13 @@ class WantedFloatingIP:
 
 
 def create(cloud: Cloud, wanted: WantedFloatingIP) -> Body:
-    """Make a floating IP, associated already where a port is given."""
+    """Create a floating IP, associated with the port if one is given."""
     body: Body = cloud.post("network", "/floatingips", json=request(wanted))["floatingip"]
     return body
 
 
 def get(cloud: Cloud, floating_ip_id: str) -> Body:
-    """Return a floating IP as it is now.
+    """Return a floating IP, read from Neutron.
 
     Raises:
         NotFoundError: it does not exist.
@@ -48,21 +48,21 @@ def get(cloud: Cloud, floating_ip_id: str) -> Body:
 
 
 def of_address(cloud: Cloud, address: str) -> Body | None:
-    """Return the project's floating IP with an address as it is now; None without one."""
+    """Return the project's floating IP with an address, read from Neutron; None if there is none."""
     params = {"floating_ip_address": address, "project_id": cloud.project_id}
     found = cloud.list_all("network", "/floatingips", "floatingips", params=params)
     return next((body for body in found if body["floating_ip_address"] == address), None)
 
 
 def associate(cloud: Cloud, floating_ip_id: str, *, port_id: str, fixed_ip: str | None = None) -> Body:
-    """Have a floating IP lead to a port, wherever it led to before; return it."""
+    """Associate a floating IP with a port, replacing any other association; return it."""
     target = {"port_id": port_id, **({"fixed_ip_address": fixed_ip} if fixed_ip else {})}
     body: Body = cloud.put("network", f"/floatingips/{floating_ip_id}", json={"floatingip": target})["floatingip"]
     return body
 
 
 def dissociate(cloud: Cloud, floating_ip_id: str) -> Body:
-    """Have a floating IP lead to nothing; return it."""
+    """Dissociate a floating IP from its port; return it."""
     body: Body = cloud.put("network", f"/floatingips/{floating_ip_id}", json={"floatingip": {"port_id": None}})[
         "floatingip"
     ]
@@ -70,7 +70,7 @@ def dissociate(cloud: Cloud, floating_ip_id: str) -> Body:
 
 
 def delete(cloud: Cloud, floating_ip_id: str) -> None:
-    """Give a floating IP back; one that is gone is fine."""
+    """Delete a floating IP; succeed if it does not exist."""
     cloud.remove("network", f"/floatingips/{floating_ip_id}")
 
 

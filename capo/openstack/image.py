@@ -1,4 +1,4 @@
-"""Glance images: looked up, never made.
+"""Glance images: looked up, never created.
 
 Source: Image API v2, "List images".
 """
@@ -11,7 +11,7 @@ from capo.openstack.cloud import Cloud
 
 
 def resolve(cloud: Cloud, wanted: ImageParam) -> str:
-    """Return the id of the image that is named; one named by its id is not looked up.
+    """Return the id of the named image; one given by id is not looked up.
 
     Raises:
         ImageNotFoundError: none matches.

@@ -1,4 +1,4 @@
-"""The kinds of OpenStack resources: where they are listed and deleted, and where they carry the owner's stamp.
+"""The kinds of OpenStack resources: where they are listed and deleted, and which field contains the owner's stamp.
 
 Source of the places: ADR 0001. Neutron refuses tags in a POST, so its kinds carry the stamp at the end of their
 description.
@@ -16,11 +16,11 @@ from capo.names import Stamp
 Body = Mapping[str, Any]
 
 NOVA: Final = "2.69"
-"""Microversion of all Compute calls: tags in the create (2.52), multi-attach volumes (2.60), and servers of a cell that
-is down are listed with the status UNKNOWN instead of being left out (2.69). An older Nova is refused, see
-``microversions.py``."""
+"""Microversion of all Compute calls: tags in the create (2.52), multi-attach volumes (2.60), and servers of a down cell
+are listed with the status UNKNOWN instead of being omitted (2.69). An older Nova is refused, see ``microversions.py``.
+"""
 CINDER: Final = "3.27"
-"""Microversion of all Block Storage calls: Pike; bodies have what is needed since 3.0."""
+"""Microversion of all Block Storage calls: Pike; the fields in use exist since 3.0."""
 
 TAGS: Final = "tags"
 DESCRIPTION: Final = "description"
@@ -33,16 +33,16 @@ class ResourceKind:
 
     Args:
         name: as ledgers, stamps and messages call it.
-        collection: path of all, relative to the service's end point.
+        collection: path of the list, relative to the service's endpoint.
         key: of the list in the answer of a list.
         body_key: of one resource in requests and answers.
         stamp_place: where the stamp is.
         watched: fields whose change wakes the owner.
-        vague_in_build: those of them that say nothing while the status is BUILD: where it is built is no news.
-        used_by: fields that say that something else holds on to the resource.
-        age_factor: a look may be so many times older than others before it is repeated. Different numbers keep the
-            looks from falling into one resync: with the list of servers once a minute, at most 15 in ten minutes.
-        is_own_by_scope: the service lists the project's own without being told the project.
+        vague_in_build: those of them that are ignored while the status is BUILD, such as the host.
+        used_by: fields that show that something else uses the resource.
+        age_factor: multiplies the permitted age of a list before it is repeated. Different numbers keep the lists from
+            coinciding in one resync: with the list of servers once a minute, at most 15 in ten minutes.
+        is_own_by_scope: the service lists the project's own resources without a project filter.
     """
 
     name: str
@@ -66,15 +66,15 @@ class ResourceKind:
 
     @property
     def list_path(self) -> str:
-        """The path of the list with whole bodies."""
+        """Path of the list with full bodies."""
         return f"{self.collection}{self.detail}"
 
     def list_params(self, project_id: str) -> dict[str, str]:
-        """Return the query that leaves out what other projects own."""
+        """Return the query that excludes other projects' resources."""
         return {} if self.is_own_by_scope else {"project_id": project_id}
 
     def stamp_of(self, body: Body) -> Stamp | None:
-        """Return the stamp of a resource; None for what is not ours."""
+        """Return the stamp of a resource; None if it has none of ours."""
         if self.stamp_place == TAGS:
             return _stamp_among(body.get("tags") or ())
         if self.stamp_place == METADATA:
@@ -82,11 +82,11 @@ class ResourceKind:
         return names.stamp_in(body.get("description") or "")
 
     def is_used(self, body: Body) -> bool:
-        """Tell whether something else holds on to the resource."""
+        """Return whether something else uses the resource."""
         return any(body.get(name) for name in self.used_by)
 
     def seen_as(self, body: Body) -> tuple[Any, ...]:
-        """Return what an owner cares about: when it differs, the owner is woken."""
+        """Return the watched values of a resource: when they differ, the owner is woken."""
         vague = self.vague_in_build if body.get("status") == "BUILD" else ()
         return tuple(None if name in vague else body.get(name) for name in self.watched)
 

@@ -1,7 +1,7 @@
 """Octavia load balancers with their listeners, pools, health monitors and members.
 
-A load balancer is made whole in one call, and goes with all its children in one. Whatever is changed on it makes it
-immutable for a while: the next change meets a :class:`ConflictError` until it is ACTIVE again.
+A load balancer is created with all children in one call, and deleted with all of them in one. Any change makes it
+immutable for a while: the next change raises :class:`ConflictError` until it is ACTIVE again.
 
 Source: Load-balancer API v2, "Creating a Fully Populated Load Balancer".
 """
@@ -18,12 +18,12 @@ from capo.openstack.cloud import Body, Cloud
 PROTOCOL: Final = "TCP"
 ROUND_ROBIN: Final = "ROUND_ROBIN"
 SOURCE_IP_PORT: Final = "SOURCE_IP_PORT"
-"""The algorithm that every provider takes; OVN takes no other."""
+"""The algorithm that every provider supports; OVN supports no other."""
 
 
 @dataclass(frozen=True)
 class WantedHealthMonitor:
-    """How a pool finds out whether its members live; times in seconds."""
+    """How a pool checks the health of its members; times in seconds."""
 
     stamp: Stamp
     name: str
@@ -38,7 +38,7 @@ class WantedMember:
     """One server behind a pool.
 
     Args:
-        subnet_id: where its address is; None for the VIP's, which not every provider looks up.
+        subnet_id: subnet of its address; None for the VIP's subnet, which not every provider resolves.
     """
 
     name: str
@@ -54,7 +54,7 @@ class WantedPool:
     """Where a listener sends connections.
 
     Args:
-        monitor: None for none.
+        monitor: None for no health monitor.
     """
 
     stamp: Stamp
@@ -69,7 +69,7 @@ class WantedListener:
     """One port of the VIP.
 
     Args:
-        allowed_cidrs: who may connect; empty admits everyone.
+        allowed_cidrs: permitted sources; empty permits all.
     """
 
     stamp: Stamp
@@ -82,10 +82,10 @@ class WantedListener:
 
 @dataclass(frozen=True)
 class WantedLoadBalancer:
-    """A load balancer to be made, whole.
+    """A load balancer to create, with its children.
 
     Args:
-        listeners: empty for one whose children follow.
+        listeners: empty if the children are created later.
         vip_subnet_id: None lets Octavia choose one of the network.
         vip_address: None lets Neutron choose.
         provider: None is the cloud's default.
@@ -105,23 +105,23 @@ class WantedLoadBalancer:
 
 
 def create(cloud: Cloud, wanted: WantedLoadBalancer) -> Body:
-    """Make a load balancer with all its children; its body has them nested (see :func:`children`)."""
+    """Create a load balancer with all its children; its body has them nested (see :func:`children`)."""
     body: Body = cloud.post("load-balancer", "/lbaas/loadbalancers", json=request(wanted))["loadbalancer"]
     return body
 
 
 def list_all(cloud: Cloud) -> list[Body]:
-    """Return every load balancer that the credentials show, as they are now."""
+    """Return every load balancer that the credentials can list, read from Octavia."""
     return cloud.list_all("load-balancer", "/lbaas/loadbalancers", "loadbalancers")
 
 
 def delete(cloud: Cloud, load_balancer_id: str) -> None:
-    """Have Octavia delete a load balancer with its children; it goes on after the answer. One that is gone is fine."""
+    """Delete a load balancer with its children. Asynchronous and idempotent."""
     cloud.remove("load-balancer", f"/lbaas/loadbalancers/{load_balancer_id}", params={"cascade": "true"})
 
 
 def create_listener(cloud: Cloud, load_balancer_id: str, wanted: WantedListener) -> Body:
-    """Add a port to a load balancer that exists, without its pool: Octavia nests in the create of the whole alone."""
+    """Add a listener to an existing load balancer, without its pool: Octavia nests only in the create of the whole."""
     listener = {**_listener(wanted), "loadbalancer_id": load_balancer_id}
     body: Body = cloud.post("load-balancer", "/lbaas/listeners", json={"listener": listener})["listener"]
     return body
@@ -135,14 +135,14 @@ def update_listener(cloud: Cloud, listener_id: str, changes: Mapping[str, Any]) 
 
 
 def create_pool(cloud: Cloud, listener_id: str, wanted: WantedPool) -> Body:
-    """Make the pool of a listener that has none, without its monitor."""
+    """Create the pool of a listener that has none, without its monitor."""
     pool = {**_pool(wanted), "listener_id": listener_id}
     body: Body = cloud.post("load-balancer", "/lbaas/pools", json={"pool": pool})["pool"]
     return body
 
 
 def create_health_monitor(cloud: Cloud, pool_id: str, wanted: WantedHealthMonitor) -> Body:
-    """Make the health monitor of a pool that has none.
+    """Create the health monitor of a pool that has none.
 
     Raises:
         UnsupportedByCloudError: the provider has no health monitors.
@@ -160,7 +160,7 @@ def update_health_monitor(cloud: Cloud, monitor_id: str, changes: Mapping[str, A
 
 
 def members(cloud: Cloud, pool_id: str) -> list[Body]:
-    """Return the members of a pool as they are now."""
+    """Return the members of a pool, read from Octavia."""
     return cloud.list_all("load-balancer", f"/lbaas/pools/{pool_id}/members", "members")
 
 
@@ -182,8 +182,8 @@ def add_members(
     """Add members to a pool in one change; others stay.
 
     Args:
-        beside: the members that are there: an Octavia that does not know ``additive_only`` deletes what is left out,
-            and OVN refuses a batch if one of them lacks its subnet.
+        beside: the existing members: an Octavia without ``additive_only`` deletes members that are omitted, and OVN
+            refuses a batch if one of them lacks its subnet.
 
     Raises:
         ConflictError: the load balancer is busy.
@@ -193,7 +193,7 @@ def add_members(
 
 
 def delete_member(cloud: Cloud, pool_id: str, member_id: str) -> None:
-    """Delete a member; one that is gone is fine.
+    """Delete a member; succeed if it does not exist.
 
     Raises:
         ConflictError: the load balancer is busy.
@@ -212,7 +212,7 @@ def _providers(cloud: Cloud) -> tuple[str, ...]:
 
 
 def flavor_id(cloud: Cloud, name: str) -> str | None:
-    """Return the id of the enabled load balancer flavor of a name, None when there is none."""
+    """Return the id of the enabled load balancer flavor of a name, None if there is none."""
 
     def ask() -> list[Body]:
         return cloud.list_all("load-balancer", "/lbaas/flavors", "flavors", params={"enabled": "true"})
@@ -295,13 +295,13 @@ def _member(wanted: WantedMember) -> Body:
 
 
 def _kept_member(found: Mapping[str, Any]) -> Body:
-    """Return a member that exists as a batch repeats it."""
+    """Return an existing member in the form in which a batch repeats it."""
     fields = ("address", "protocol_port", "subnet_id")
     return {name: found[name] for name in fields if found.get(name) is not None}
 
 
 def listener_difference(wanted: WantedListener, found: Mapping[str, Any]) -> Body:
-    """Return the fields of a listener to change: who may connect."""
+    """Return the fields of a listener to change: the allowed CIDRs."""
     cidrs = sorted(wanted.allowed_cidrs)
     return {} if cidrs == sorted(found.get("allowed_cidrs") or ()) else {"allowed_cidrs": cidrs}
 
@@ -317,7 +317,7 @@ def parent_ids(child: Mapping[str, Any]) -> set[str]:
 
 
 def children(body: Mapping[str, Any]) -> Iterator[tuple[str, Body]]:
-    """Yield kind and body of each child in the answer of a create, as far as the answer has them whole."""
+    """Yield kind and body of each complete child in the answer of a create."""
     for listener in body.get("listeners") or ():
         if "name" in listener:
             yield "listener", listener

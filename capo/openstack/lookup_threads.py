@@ -1,7 +1,7 @@
-"""Threads for lookups of names, which tenants choose and whose name servers they may run.
+"""Threads for DNS lookups: tenants choose the names, and may run the name servers.
 
-``getaddrinfo`` cannot be cancelled and takes as long as resolv.conf lets it. So lookups have threads of their own, each
-namespace a few of them, and nobody waits for one.
+``getaddrinfo`` cannot be cancelled and its duration is limited by resolv.conf only. So lookups have their own threads,
+each namespace a few of them, and no caller waits for one.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Final
 THREADS: Final = 16
 PER_NAMESPACE: Final = 2
 KEPT: Final = 4
-"""The last threads are for namespaces that use none."""
+"""The last threads are reserved for namespaces that use none."""
 
 
 def in_thread(work: Callable[[], None]) -> None:
-    """Do work in a thread that does not hold up the end of the process."""
+    """Run work in a daemon thread, which does not delay the exit of the process."""
     threading.Thread(target=work, name="dns", daemon=True).start()
 
 
 def addresses_of(host: str) -> tuple[str, ...]:
-    """Ask the resolver of this machine; blocks for as long as that takes.
+    """Resolve a name by this machine's resolver; blocks without a time limit.
 
     Raises:
-        OSError: the name has no address, or DNS does not answer; ``socket.gaierror`` says which.
-        ValueError: it is no name of DNS: a part of it is empty or too long.
+        OSError: the name has no address, or DNS does not answer; ``socket.gaierror`` distinguishes the two.
+        ValueError: it is no DNS name: a label is empty or too long.
     """
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return tuple(dict.fromkeys(str(each[4][0]) for each in found))
@@ -42,7 +42,7 @@ class LookupThreads:
         self._running: Counter[str] = Counter()
 
     def start(self, work: Callable[[], None], namespace: str) -> bool:
-        """Do work in a thread; False: there is none for the namespace now.
+        """Run work in a thread; return False if the namespace has no free thread now.
 
         Raises:
             RuntimeError: the machine has no more threads.

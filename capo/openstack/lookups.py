@@ -1,8 +1,8 @@
-"""Answers about what others own (images, flavors, networks of the user), kept for a minute.
+"""Answers about resources that others own (images, flavors, networks of the user), cached for a minute.
 
-A hundred machines that name one image cost one request: callers who ask at once wait for the first one's answer.
-What is missing may be there the next moment: that is kept for a second, in which a pass is run once more for another
-answer. Other failures are not kept.
+A hundred machines that name one image cost one request: concurrent callers wait for the first one's answer. A missing
+resource may appear at any moment: that answer is cached for a second, and the reconcile repeats after that. Other
+failures are not cached.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from capo.errors import NotFoundError
 
 KEPT_S: Final = 60.0
 MISSING_KEPT_S: Final = 1.0
-"""Less than the pause before a failed pass is repeated."""
+"""Less than the pause before a failed reconcile is retried."""
 MAX_ENTRIES: Final = 4096
 
 
@@ -29,7 +29,7 @@ class _Entry:
 
 
 class Lookups:
-    """The answers of one cloud; thread safe."""
+    """Cache of one cloud; thread safe."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -40,7 +40,7 @@ class Lookups:
         return len(self._entries)
 
     def get(self, key: Hashable, ask: Callable[[], Any]) -> Any:
-        """Return the answer to a question, asked within the last minute or now."""
+        """Return the answer to a question, from the cache if it is less than a minute old."""
         with self._lock:
             entry = self._entries.get(key)
             is_mine = entry is None or self._now() > entry.ends_s

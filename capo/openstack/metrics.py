@@ -44,7 +44,7 @@ _VERSION: Final = re.compile(r"^v\d+(\.\d+)?$")
 
 
 def request_name(method: str, url: str) -> str:
-    """Return the label of a request; ids never show, so the number of labels is bounded."""
+    """Return the label of a request, without ids, so that the number of labels is bounded."""
     segments = [segment for segment in urlsplit(url).path.split("/") if segment]
     known = [index for index, segment in enumerate(segments) if _RESOURCES.get(segment)]
     if not known:
@@ -60,5 +60,5 @@ def _verb(method: str, *, has_id: bool) -> str:
 
 
 def is_failure(method: str, status: int) -> bool:
-    """Tell whether an answer counts as an error: what may be absent may be asked for and deleted."""
+    """Return whether an answer counts as an error: a 404 of a read or a deletion does not."""
     return status >= 400 and not (status == 404 and method in ("GET", "DELETE"))

@@ -1,7 +1,7 @@
-"""What to say where a service is older than the microversion that all calls are sent with; pure.
+"""Error messages for services older than the microversion of all calls; pure.
 
-A lower one is never negotiated: before 2.69 Nova leaves the servers of a cell that is down out of its lists, so that no
-list would prove that a server is absent (ADR 0001).
+No lower one is ever negotiated: before 2.69 Nova omits the servers of a down cell from its lists, so that no list would
+prove that a server is absent (ADR 0001).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _RELEASES: Final = {"compute": "OpenStack Stein", "volume": "OpenStack Pike"}
 
 
 def refusal(service: str, words: str, *, request_id: str | None) -> UnsupportedByCloudError | None:
-    """Return the error of an answer with status 406; None when it is not about microversions."""
+    """Return the error of an answer with status 406; None if it is not about microversions."""
     found = _REFUSAL.search(words)
     if found is None or service not in _RELEASES:
         return None

@@ -21,11 +21,11 @@ _REFERENCE: Final = Reference(kinds.NETWORK, NetworkNotFoundError)
 
 @dataclass(frozen=True)
 class WantedNetwork:
-    """A network to be made.
+    """A network to create.
 
     Args:
-        description: what comes before the stamp; the Go provider writes none.
-        has_port_security: False switches it off for new ports; None leaves it to the cloud.
+        description: text before the stamp; the Go provider writes none.
+        has_port_security: False disables it for new ports; None leaves it to the cloud.
         mtu: None leaves it to the cloud.
     """
 
@@ -37,16 +37,16 @@ class WantedNetwork:
 
 
 def create(cloud: Cloud, wanted: WantedNetwork) -> Body:
-    """Make a network."""
+    """Create a network."""
     body: Body = cloud.post("network", "/networks", json=request(wanted))["network"]
     return body
 
 
 def delete(cloud: Cloud, network_id: str) -> None:
-    """Delete a network; one that is gone is fine.
+    """Delete a network; succeed if it does not exist.
 
     Raises:
-        ConflictError: ports are left on it.
+        ConflictError: it still has ports.
     """
     cloud.remove("network", f"/networks/{network_id}")
 
@@ -65,7 +65,7 @@ def request(wanted: WantedNetwork) -> Body:
 
 
 def resolve(cloud: Cloud, wanted: NetworkParam) -> Body:
-    """Return the network that is named.
+    """Return the named network.
 
     Raises:
         NetworkNotFoundError: none matches.
@@ -77,11 +77,11 @@ def resolve(cloud: Cloud, wanted: NetworkParam) -> Body:
 
 
 def external(cloud: Cloud, wanted: NetworkParam | None) -> Body | None:
-    """Return the external network that is named, or the only one there is; None when there is none and none is named.
+    """Return the named external network, or the only one; None if there is none and none is named.
 
     Raises:
-        NetworkNotFoundError: none matches what is named, or the one with that id is not external.
-        AmbiguousMatchError: more than one does, or none is named and there are several.
+        NetworkNotFoundError: nothing matches the name or filter, or the network with that id is not external.
+        AmbiguousMatchError: several match, or none is named and there are several.
     """
     if wanted is not None and wanted.id:
         return _that_is_external(_REFERENCE.get(cloud, wanted.id))
@@ -97,7 +97,7 @@ def external(cloud: Cloud, wanted: NetworkParam | None) -> Body | None:
 
 
 def _that_is_external(found: Body) -> Body:
-    """Return a network; one that no gateway and no floating IP can be taken from is told before either is asked for."""
+    """Return a network; raise if it is not external, before a gateway or floating IP is requested from it."""
     if not found.get("router:external"):
         raise NetworkNotFoundError(
             f"network {found['id']} is not external", next_step="Name an external one in spec.externalNetwork."

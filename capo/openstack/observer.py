@@ -1,8 +1,8 @@
-"""Shared lists: one list per project and kind serves every object, and nobody looks at one resource again and again.
+"""Shared lists: one list per project and kind serves all objects; single resources are not polled.
 
-An object *demands* a list when it must know of an absence, *polls* while it waits for a change, and is *tracked* as
-long as it has a server. When a list is complete those who demanded it are woken, and those whose resources changed.
-Only complete lists count. What a pass may conclude from a snapshot is decided in :mod:`capo.openstack.observed`.
+An object *demands* a list to prove an absence, *polls* while it waits for a change, and is *tracked* while it has a
+server. A complete list wakes the objects that demanded it and those whose resources changed; incomplete lists are
+discarded. What may be concluded from a snapshot is decided in :mod:`capo.openstack.observed`.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ Body = Mapping[str, Any]
 COALESCE_S: Final = 0.1
 """Demands that arrive within this time share one list."""
 IDLE_S: Final = 60.0
-"""A server that vanished or stopped is noticed within this time."""
+"""A server that vanished or stopped is detected within this time."""
 FULL_S: Final = 600.0
 POLLED_FULL_S: Final = 30.0
-"""Changes alone are listed no longer than this, while all is still and while somebody waits; then everything again."""
+"""Longest time for which only changes are listed, while idle and while an object waits; then everything is listed."""
 OVERLAP_S: Final = 10.0
-"""Nova's hosts need not have the same time: each list of changes begins so much before the last one."""
+"""Allowed clock difference between Nova's hosts: each list of changes begins this long before the last one."""
 BACKOFF_S: Final = (2.0, 60.0)
 ERROR_KEPT_S: Final = 30.0
-"""A failure that is older than this, after its pause, says nothing any more."""
+"""A failure older than this, after its pause, is ignored."""
 NEWCOMER_S: Final = 15.0
-"""A key that polled so lately goes on at the pace that was reached."""
+"""A key that polled this recently continues at the current pace."""
 MAX_AT_ONCE: Final = 3
 
 
 class Source(Protocol):
-    """Where lists come from: a :class:`capo.openstack.cloud.Cloud`."""
+    """Where lists are requested: a :class:`capo.openstack.cloud.Cloud`."""
 
     @property
     def project_id(self) -> str:
@@ -60,10 +60,10 @@ class Source(Protocol):
 
 
 class Observer:
-    """The lists of one project; thread safe.
+    """Lists of one project; thread safe.
 
     Args:
-        now: steady seconds, by which everything is counted: nobody sets them.
+        now: monotonic seconds, by which everything is counted.
         wake: called with a key, never while a lock is held.
     """
 
@@ -78,15 +78,15 @@ class Observer:
         self._errors: dict[str, CapoError] = {}
         self._cursors: dict[str, float] = {}
         self._listed_s: dict[str, float | None] = {}
-        """Octavia's own time when it listed a kind of children last."""
+        """Octavia's own time of its last list, by kind of children."""
         self._claims: dict[tuple[str, str], Hashable] = {}
         self._is_closed = False
         self.due_changed: Callable[[], None] = _nobody_listens
 
-    # -- who is interested ------------------------------------------------------------------------------------------
+    # -- registration -----------------------------------------------------------------------------------------------
 
     def unregister(self, owner_id: str) -> None:
-        """Forget an owner: its object is gone."""
+        """Remove an owner whose object is gone."""
         with self._lock:
             if (gone := self.owners.remove(owner_id)) is None:
                 return
@@ -95,18 +95,18 @@ class Observer:
             self._claims = {place: key for place, key in self._claims.items() if key != gone}
 
     def is_in_use(self) -> bool:
-        """Tell whether any object made a pass with this cloud lately."""
+        """Return whether any object recently reconciled with this cloud."""
         with self._lock:
             self._expire()
             return bool(self.owners.keys())
 
     def claim(self, kind: str, resource_id: str, key: Hashable) -> None:
-        """Wake a key for changes of a resource that carries no stamp of it."""
+        """Wake a key for changes of a resource without its stamp."""
         with self._lock:
             self._claims[kind, resource_id] = key
 
     def track(self, kind: str, key: Hashable) -> None:
-        """Look at a key's resources once a minute; only servers are."""
+        """List a key's resources once a minute; servers only."""
         with self._lock:
             if kind == SERVER.name:
                 self._schedules[kind].tracked.add(key)
@@ -117,7 +117,7 @@ class Observer:
         with self._lock:
             self._schedules[kind].tracked.discard(key)
 
-    # -- what is wanted ---------------------------------------------------------------------------------------------
+    # -- requests ---------------------------------------------------------------------------------------------------
 
     def demand(self, kind: str, key: Hashable, not_before_s: float = NEVER_S) -> None:
         """List everything of a kind as soon as possible, in a list that begins at ``not_before_s`` or later."""
@@ -129,17 +129,17 @@ class Observer:
             not_before_s = max(not_before_s, known[0]) if known else not_before_s
             schedule.demands[key] = (not_before_s, max(at_s, not_before_s))
         if is_closed:
-            self._wake(key)  # its next pass has another cloud
+            self._wake(key)  # its next reconcile uses another cloud
         self.due_changed()
 
     def look_later(self, kind: str, at_s: float) -> None:
-        """List everything of a kind at a time to come; only those whose resources changed are woken."""
+        """List everything of a kind at a future time; only keys whose resources changed are woken."""
         with self._lock:
             self._schedules[kind].looks.add(at_s)
         self.due_changed()
 
     def poll(self, kind: str, key: Hashable, for_s: float) -> None:
-        """Go on listing a kind for a key, every 1 to 5 s and later rarely, until its next pass or for ``for_s``."""
+        """List a kind for a key, every 1 to 5 s and less often later, until its next reconcile or for ``for_s``."""
         with self._lock:
             schedule, now_s = self._schedules[kind], self._now()
             is_known = key in schedule.polls or now_s - schedule.paused.pop(key, NEVER_S) < NEWCOMER_S
@@ -151,30 +151,30 @@ class Observer:
         self.due_changed()
 
     def begin_pass(self, key: Hashable) -> None:
-        """End what was polled for a key; its pass asks again for what it still waits for."""
+        """Stop the polls of a key; its reconcile polls again for what it still waits for."""
         with self._lock:
             for schedule in self._schedules.values():
                 if schedule.polls.pop(key, None) is not None:
                     schedule.paused[key] = self._now()
 
-    # -- what is known ----------------------------------------------------------------------------------------------
+    # -- knowledge --------------------------------------------------------------------------------------------------
 
     def learn(self, kind: str, body: Body) -> None:
-        """Take the answer of our own write; lists that began before it do not undo it."""
+        """Record the answer of our own write; lists that began before it do not overwrite it."""
         with self._lock:
             self._shelves[kind].learn(body, self._now())
 
     def forget(self, kind: str, resource_id: str) -> None:
-        """Note that a resource is proven gone."""
+        """Record that a resource is proven gone."""
         with self._lock:
             self._shelves[kind].forget(resource_id, self._now())
             self._claims.pop((kind, resource_id), None)
 
     def doubt(self, kind: str, resource_id: str, owner_id: str | None = None) -> None:
-        """Trust what is known of a resource no longer.
+        """Invalidate a resource: treat it as unknown until a newer list.
 
         Args:
-            owner_id: who asks; if it carries no stamp it may be his, or of those who claim it.
+            owner_id: the caller; if the resource has no stamp it may belong to him or to those who claim it.
         """
         with self._lock:
             owners = self.owners.with_key(self._claims.get((kind, resource_id)))
@@ -182,33 +182,33 @@ class Observer:
             self._shelves[kind].doubt(resource_id, self._now(), owners)
 
     def end(self, kind: str, resource_id: str) -> None:
-        """Note that the cloud accepted a deletion."""
+        """Record that the cloud accepted a deletion."""
         with self._lock:
             self._shelves[kind].end(resource_id, self._now())
 
     def ending_s(self, kind: str, resource_id: str) -> float | None:
-        """Return when the cloud accepted a deletion, None when it was not asked for."""
+        """Return when the cloud accepted a deletion, None if none was requested."""
         with self._lock:
             return self._shelves[kind].ending_s(resource_id)
 
     def took_s(self, kind: str) -> float:
-        """Return how long lists of a kind take."""
+        """Return how many seconds lists of a kind take."""
         with self._lock:
             return self._schedules[kind].took_s
 
     def in_doubt_since_s(self, kind: str, resource_id: str) -> float | None:
-        """Return since when a resource is in doubt; None if it is not, or a complete list that began later is there."""
+        """Return since when a resource is in doubt; None if it is not, or if a complete list began later."""
         with self._lock:
             since_s = self._shelves[kind].in_doubt_since_s(resource_id)
             return None if since_s is None or self._shelves[kind].full_began_s > since_s else since_s
 
     def doubted_s(self, kind: str, owner_id: str, *, may_adopt: bool = False) -> float:
-        """Return when a resource of a kind was doubted last that may be an owner's, or that it may adopt."""
+        """Return when a resource of a kind was last in doubt that may be the owner's, or that it may adopt."""
         with self._lock:
             return self._shelves[kind].doubted_s(owner_id, may_adopt=may_adopt)
 
     def snapshot(self, kind: str) -> Snapshot:
-        """Return what is known of a kind."""
+        """Return the known resources of a kind."""
         with self._lock:
             return self._shelves[kind].snapshot()
 
@@ -220,12 +220,12 @@ class Observer:
             return Item(item.body, item.stamp, shelf.as_of_s(item)) if item else None
 
     def is_gone(self, kind: str, resource_id: str) -> bool:
-        """Tell whether a resource was proven gone."""
+        """Return whether a resource is proven gone."""
         with self._lock:
             return self._shelves[kind].is_gone(resource_id)
 
     def of_owner(self, kind: str, owner_id: str) -> list[Item]:
-        """Return what carries an owner's stamp."""
+        """Return the resources with an owner's stamp."""
         with self._lock:
             shelf = self._shelves[kind]
             return [Item(item.body, item.stamp, shelf.as_of_s(item)) for item in shelf.of_owner(owner_id)]
@@ -236,32 +236,32 @@ class Observer:
             return self._shelves[kind].full_began_s
 
     def unreadable(self, kind: str) -> int:
-        """Return how many resources the last list showed without name and tags."""
+        """Return how many resources of the last list had no name and tags."""
         with self._lock:
             return self._shelves[kind].snapshot().unreadable
 
     def error(self, kind: str) -> CapoError | None:
-        """Return why the last list of a kind failed, None when it did not or that is long ago."""
+        """Return why the last list of a kind failed; None if it succeeded or the failure is old."""
         with self._lock:
             is_recent = self._now() < self._schedules[kind].retry_s + ERROR_KEPT_S
             return self._errors.get(kind) if is_recent else None
 
     def trouble(self, kind: str) -> CapoError | None:
-        """Return why lists of a kind fail if that is worth telling those who wait for a change: not a single hiccup."""
+        """Return why lists of a kind fail: repeatedly, or because the credentials are refused; else None."""
         with self._lock:
             error = self.error(kind)
             is_lasting = self._schedules[kind].failures > 1 or isinstance(error, NotAuthorizedError)
             return error if is_lasting else None
 
-    # -- the lists themselves ---------------------------------------------------------------------------------------
+    # -- lists ------------------------------------------------------------------------------------------------------
 
     def next_due_s(self) -> float:
-        """Return when the next list must begin; infinite when nobody wants one."""
+        """Return when the next list must begin; infinite if none is requested."""
         with self._lock:
             return min((self._due_s(kind) for kind in KINDS), default=float("inf"))
 
     def due(self, most: int = MAX_AT_ONCE) -> list[str]:
-        """Return the kinds whose list must begin now, ``most`` at most, and count them as begun."""
+        """Return the kinds whose list must begin now, at most ``most``, and mark them as begun."""
         with self._lock:
             now_s = self._now()
             room = min(most, MAX_AT_ONCE - sum(schedule.is_running for schedule in self._schedules.values()))
@@ -281,7 +281,7 @@ class Observer:
         return max(min(wanted), schedule.retry_s) if wanted else float("inf")
 
     def run(self, kind: str) -> None:
-        """List a kind that :meth:`due` returned, and wake whom it concerns."""
+        """List a kind that :meth:`due` returned, and wake the keys concerned."""
         woken: Iterable[Hashable] = ()
         try:
             woken = self._list(kind)
@@ -323,7 +323,7 @@ class Observer:
             return self._served(kind, began_s, is_full=since_s is None) | affected | self._impatient(kind)
 
     def _confirm_children(self, balancers: list[Body], before: Iterable[str], began_s: float) -> None:
-        """Count a list of load balancers as one of their children where it shows that these are as they were listed."""
+        """Treat a list of load balancers as a list of their children if it shows that these are unchanged."""
         is_complete = {body["id"] for body in balancers} >= set(before)
         for kind in balancer_marks.CHILDREN:
             listed_s = self._listed_s.get(kind)
@@ -331,7 +331,7 @@ class Observer:
                 self._shelves[kind].confirm(began_s)
 
     def _changes_since_s(self, kind: str, began_s: float) -> float | None:
-        """Return the cloud's time since when changes suffice, None when everything must be listed."""
+        """Return the cloud's time since which to list changes, None if everything must be listed."""
         schedule = self._schedules[kind]
         is_demanded = bool(schedule.demands) or any(at_s <= began_s for at_s in schedule.looks)
         limit_s = POLLED_FULL_S if self._schedules[kind].polls else FULL_S
@@ -341,7 +341,7 @@ class Observer:
         return self._cursors[kind] - OVERLAP_S
 
     def _move_cursor(self, kind: str, cloud_s: float | None) -> None:
-        """Note up to when changes are known, by the cloud's own time: what it said, else its newest time stamp."""
+        """Record up to when changes are known, by the cloud's own time: its ``Date``, else its newest timestamp."""
         if kind != SERVER.name:
             return
         items = self._shelves[kind].items.values()
@@ -355,7 +355,7 @@ class Observer:
         what = KINDS[kind]
         params = what.list_params("" if what.is_own_by_scope else self._source.project_id)
         if since_s is not None:
-            # Never together with tags: deleted servers have none (Compute API, "List Servers").
+            # Never combined with tags: deleted servers have none (Compute API, "List Servers").
             moment = datetime.datetime.fromtimestamp(since_s, tz=datetime.UTC)
             params["changes-since"] = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
         return self._source.listing(
@@ -379,7 +379,7 @@ class Observer:
             return waiting | set(schedule.polls if self.trouble(kind) else ())
 
     def _served(self, kind: str, began_s: float, *, is_full: bool) -> set[Hashable]:
-        """Return the keys whose demand a list met."""
+        """Return the keys whose demand a list satisfied."""
         schedule = self._schedules[kind]
         schedule.failures, schedule.retry_s = 0, NEVER_S
         if not is_full:
@@ -391,14 +391,14 @@ class Observer:
         return met
 
     def _pace(self, kind: str, began_s: float, affected: set[Hashable], *, has_changed: bool, has_ended: bool) -> None:
-        """Adapt the pause between looks."""
+        """Adapt the pause between lists."""
         schedule = self._schedules[kind]
         others_wait = bool(schedule.polls.keys() - affected)
         took_s = self._now() - began_s
         schedule.pace(took_s, has_changed=has_changed, has_ended=has_ended, others_wait=others_wait)
 
     def _impatient(self, kind: str) -> set[Hashable]:
-        """End the polls of those that looked long enough; return them."""
+        """End the polls whose time is over; return their keys."""
         schedule, now_s = self._schedules[kind], self._now()
         over = {key for key, until_s in schedule.polls.items() if until_s <= now_s}
         for key in over:
@@ -426,7 +426,7 @@ class Observer:
             self.unregister(owner_id)
 
     def close(self) -> None:
-        """List nothing any more; wake everybody, so that they find another cloud."""
+        """Stop listing; wake all keys, so that they use another cloud."""
         with self._lock:
             self._is_closed = True
             keys = self.owners.keys()
@@ -445,7 +445,7 @@ def _state(items: Mapping[str, Item], id_: str) -> str | None:
 
 
 def _nobody_listens() -> None:
-    """Stand in until a pool listens."""
+    """Placeholder until a pool listens."""
 
 
 def _leave(schedule: Schedule, key: Hashable) -> None:

@@ -1,4 +1,4 @@
-"""The threads in which the lists of all clouds are made; what is due, and when, is each observer's own affair."""
+"""Threads that run the lists of all clouds; each observer decides what is due, and when."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from capo.openstack.observer import Observer
 from capo.shares import Lane, Shares
 
 MAX_PER_SITE: Final = 8
-"""Lists at once in one cloud, over all its projects: one that hangs leaves threads to the others."""
+"""Concurrent lists in one cloud, over all its projects: a cloud that hangs leaves threads to the others."""
 MAX_THREADS: Final = 64
 LONGEST_WAIT_S: Final = 3600.0
 MAX_NAMESPACES: Final = 16
@@ -27,8 +27,8 @@ class Site:
     """The cloud that an observer lists.
 
     Args:
-        name: the budget of the cloud.
-        host: of its Identity service, in one spelling.
+        name: budget of the cloud.
+        host: host of its Identity service, in one spelling.
     """
 
     name: str = ""
@@ -37,14 +37,14 @@ class Site:
 
 @dataclass
 class _Served:
-    """An observer's cloud, and the namespaces whose objects used it last: many may have the same credentials."""
+    """An observer's cloud, and the namespaces whose objects used it last: many may share the credentials."""
 
     site: Site
     namespaces: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
 
 class ObserverPool:
-    """Runs the lists of all observers: one thread that waits, a few that list."""
+    """Runs the lists of all observers: one thread waits, a few list."""
 
     def __init__(self, now: Callable[[], float], addresses: Addresses | None = None) -> None:
         self._now = now
@@ -58,7 +58,7 @@ class ObserverPool:
         self._waiter: threading.Thread | None = None
 
     def add(self, observer: Observer, site: Site = Site()) -> None:
-        """Run an observer's lists from now on, until it is closed."""
+        """Run an observer's lists until it is closed."""
         observer.due_changed = self._notice
         with self._condition:
             self._observers[observer] = _Served(site)
@@ -68,9 +68,9 @@ class ObserverPool:
         self._notice()
 
     def serve(self, observer: Observer, namespace: str) -> None:
-        """Note that an object of a namespace uses an observer: its lists may use the namespace's share.
+        """Record that an object of a namespace uses an observer: its lists may use the namespace's share.
 
-        A list begins if one of them has room. So nobody can hold up the lists of others by using their credentials.
+        A list begins if one of the namespaces has room, so sharing another's credentials does not delay their lists.
         """
         with self._condition:
             if (served := self._observers.get(observer)) is None:
@@ -108,7 +108,7 @@ class ObserverPool:
     def _look(self) -> float:
         """Begin the lists that are due; return when the next one is.
 
-        While the thread waits, nothing of it refers to an observer: one that is closed goes away with its credentials.
+        While the thread waits it holds no reference to an observer, so a closed one is freed with its credentials.
         """
         with self._condition:
             self._observers = {each: served for each, served in self._observers.items() if not each.is_closed}
@@ -117,9 +117,9 @@ class ObserverPool:
         return min((self._begin(observer) for observer in observers), default=float("inf"))
 
     def _begin(self, observer: Observer) -> float:
-        """Begin what is due, as far as there is room; return when something is due next.
+        """Begin the due lists for which there is room; return when the next one is due.
 
-        Whoever had his turn goes to the end of the row. What found no room is tried again when a thread is free.
+        Round-robin over observers. Lists without room are retried when a thread is free.
         """
         while (due_s := observer.next_due_s()) <= self._now():
             if (lane := self._lane(observer)) is None:
@@ -134,11 +134,11 @@ class ObserverPool:
             shares.publish("lists", self._shares)
             if observer in self._observers:
                 self._observers[observer] = self._observers.pop(observer)
-        with contextlib.suppress(RuntimeError):  # the pool was shut down meanwhile
+        with contextlib.suppress(RuntimeError):  # the pool was shut down concurrently
             self._threads.submit(self._list, observer, lane, kind)
 
     def _lane(self, observer: Observer) -> Lane | None:
-        """Return the lane of a namespace that an observer serves and that has room, None when none has."""
+        """Return the lane of a namespace that an observer serves and that has room, None if there is none."""
         with self._condition:
             if (served := self._observers.get(observer)) is None:
                 return None

@@ -1,4 +1,4 @@
-"""Which objects make passes with one project, since when this process knows them, and what it sent for them."""
+"""The objects that reconcile with one project, since when they are registered, and which writes were sent for them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from capo.openstack.shelf import NEVER_S
 
 REGISTRATION_S: Final = 1800.0
-"""An object that made no pass for so long does not exist any more; each makes one per resync."""
+"""Objects without a reconcile for this long no longer exist: each reconciles once per resync."""
 
 
 @dataclass
@@ -26,10 +26,10 @@ class _Owner:
 
 
 class Owners:
-    """The owners of one project's resources; thread safe.
+    """Owners of one project's resources; thread safe.
 
     Args:
-        now: steady seconds, by which everything is counted.
+        now: monotonic seconds, by which everything is counted.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -49,14 +49,14 @@ class Owners:
         was_born_here: bool = False,
         unknown_writes_s: float = 0.0,
     ) -> None:
-        """Know an owner until half an hour after the last call.
+        """Register an owner until half an hour after the last call.
 
         Args:
-            key: what is woken for changes of what carries the owner's stamp.
-            uid: of the object. An owner id that comes with another one was moved or restored: what was known of the
-                owner before proves nothing, because another manager may have acted for it.
-            was_born_here: the owner id was created just now, so that all that will ever carry it passes through here.
-            unknown_writes_s: a create that another manager sent, and whose intent is lost, may take effect for so long.
+            key: the key to wake for changes of resources with the owner's stamp.
+            uid: uid of the object. An owner id with a new uid was moved or restored: earlier knowledge about the owner
+                proves nothing, because another manager may have acted for it.
+            was_born_here: the owner id was generated just now, so that this process creates every resource that has it.
+            unknown_writes_s: how long a create that another manager sent, and whose intent is lost, may take effect.
         """
         with self._lock:
             known, now_s = self._owners.get(owner_id), self._now()
@@ -66,14 +66,14 @@ class Owners:
             known.key, known.renewed_s = key, now_s
 
     def remove(self, owner_id: str) -> Hashable | None:
-        """Forget an owner; return its key if no other owner has that one, else None."""
+        """Remove an owner; return its key if no other owner has that key, else None."""
         with self._lock:
             known = self._owners.pop(owner_id, None)
-            # A new object of the same name may go on with the key.
+            # A new object of the same name may use the same key.
             return known.key if known and known.key not in self.keys() else None
 
     def expired(self) -> list[str]:
-        """Return the owners that made no pass for so long that they do not exist any more."""
+        """Return the owners without a recent reconcile, whose objects no longer exist."""
         with self._lock:
             oldest_s = self._now() - REGISTRATION_S
             return [owner_id for owner_id, known in self._owners.items() if known.renewed_s < oldest_s]
@@ -89,28 +89,28 @@ class Owners:
             return {owner_id for owner_id, known in self._owners.items() if known.key == key}
 
     def key_of(self, owner_id: str) -> Hashable | None:
-        """Return the key of an owner, None when it is not known."""
+        """Return the key of an owner, None if it is not registered."""
         with self._lock:
             known = self._owners.get(owner_id)
             return known.key if known else None
 
-    # -- what may be concluded --------------------------------------------------------------------------------------
+    # -- conclusions ------------------------------------------------------------------------------------------------
 
     def was_born_here(self, owner_id: str) -> bool:
-        """Tell whether nothing can carry the owner's stamp that this process did not create, or lost the answer of."""
+        """Return whether only creates of this process can have the owner's stamp, and no answer of them was lost."""
         with self._lock:
             known = self._owners.get(owner_id)
             return known is not None and known.was_born_here
 
     def distrust(self) -> None:
-        """Want a list that begins after now for every absence, also for owners that were born here."""
+        """Require a list that begins after now for every absence, also for owners that were born here."""
         with self._lock:
             for known in self._owners.values():
                 known.was_born_here, known.since_s = False, self._now()
                 known.created.clear()
 
     def wrote(self, owner_id: str, kind: str, roles: Iterable[str] = ()) -> None:
-        """Note a write: what an owner's earlier looks did not show may be there now.
+        """Record a write: earlier lists may lack its result.
 
         Args:
             roles: those that a create was sent for.
@@ -121,25 +121,25 @@ class Owners:
                 known.created.update(roles)
 
     def has_created(self, owner_id: str, role: str) -> bool:
-        """Return whether all that carries an owner's stamp for a role can only come from creates of this process.
+        """Return whether only creates of this process can have the owner's stamp for a role.
 
-        The owner id was created here, or its absence was proven here before the first create for the role.
+        The owner id was generated here, or its absence was proven here before the first create for the role.
         """
         with self._lock:
             known = self._owners.get(owner_id)
             return known is not None and (known.was_born_here or role in known.created)
 
     def wrote_s(self, owner_id: str, kind: str) -> float:
-        """Return when an owner wrote last."""
+        """Return when the last write of an owner was sent."""
         with self._lock:
             known = self._owners.get(owner_id)
             return known.wrote_s.get(kind, NEVER_S) if known else NEVER_S
 
     def unproven_s(self, owner_id: str, kind: str) -> float:
-        """Return the time before which a list proves no absence of what carries an owner's stamp (ADR 0001).
+        """Return the time before which a list proves no absence of an owner's stamp (ADR 0001).
 
-        That is its last write, and the time since which this process knows the object. An owner id that was created
-        here is exempt from the latter: nothing carried it before.
+        This is the later of its last write and the time since which this process knows the object. The latter does not
+        apply to an owner id that was generated here: no resource had it before.
         """
         with self._lock:
             known = self._owners.get(owner_id)
@@ -148,7 +148,7 @@ class Owners:
             return max(known.wrote_s.get(kind, NEVER_S), NEVER_S if known.was_born_here else known.since_s)
 
     def decided_s(self, owner_id: str) -> float:
-        """Return the time by which a create of an owner has taken effect, if its intent was lost with the status."""
+        """Return the time by which a create of an owner whose intent was lost with the status has taken effect."""
         with self._lock:
             known = self._owners.get(owner_id)
             return known.decided_s if known and known.decided_s > known.since_s else NEVER_S

@@ -1,7 +1,7 @@
 """Neutron ports.
 
-Source: Networking API, "Ports". Neutron takes no tags in a POST; the stamp is in the description, the user's tags are
-put afterwards.
+Source: Networking API, "Ports". Neutron accepts no tags in a POST; the stamp is in the description, the user's tags are
+set afterwards.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from capo.openstack import extension, tags
 from capo.openstack.cloud import Body, Cloud, Listing
 
 AT_ONCE: Final = 4
-"""Requests that make ports on one network at the same time."""
+"""Concurrent requests that create ports on one network."""
 _REFUSED_KEYS: Final = ("shared", "tenant_id", "project_id", "id", "name", "description")
 
 
 @dataclass(frozen=True)
 class WantedPort:
-    """A port to be made; everything that it refers to exists.
+    """A port to create; everything that it refers to exists.
 
     Args:
-        description: what the Go provider writes; the stamp is added.
+        description: text of the Go provider; the stamp is appended.
         fixed_ips: subnet id and IP address of each address, either may be None; empty lets Neutron choose.
-        security_group_ids: None or empty leaves the project's default group.
+        security_group_ids: None or empty uses the project's default group.
         allowed_address_pairs: IP address or CIDR, and MAC address or None.
-        has_port_security: None leaves it to the network.
-        value_specs: more attributes as the user names them.
+        has_port_security: None uses the network's setting.
+        value_specs: more attributes, with the user's names.
     """
 
     stamp: Stamp
@@ -57,7 +57,7 @@ class WantedPort:
 
 
 def create_all(cloud: Cloud, wanted: Sequence[WantedPort]) -> list[Body]:
-    """Make ports, all or none, in one call; return them in the same order."""
+    """Create ports in one call, all or none; return them in the same order."""
     has_attribute = any(each.has_trusted_vf for each in wanted) and extension.is_there(cloud, extension.TRUSTED_VIF)
     bodies = [request(each, has_trusted_attribute=has_attribute) for each in wanted]
     with _few_on(cloud, sorted({each.network_id for each in wanted})):
@@ -67,18 +67,18 @@ def create_all(cloud: Cloud, wanted: Sequence[WantedPort]) -> list[Body]:
 
 
 def create(cloud: Cloud, wanted: WantedPort) -> Body:
-    """Make one port."""
+    """Create one port."""
     return create_all(cloud, [wanted])[0]
 
 
 def in_network(cloud: Cloud, network_id: str) -> Listing:
-    """Return the project's ports in a network as they are now."""
+    """Return the project's ports in a network, read from Neutron."""
     params = {"network_id": network_id, "project_id": cloud.project_id}
     return cloud.listing("network", "/ports", "ports", params=params)
 
 
 def get(cloud: Cloud, port_id: str) -> Body:
-    """Return a port as it is now.
+    """Return a port, read from Neutron.
 
     Raises:
         NotFoundError: it does not exist.
@@ -94,12 +94,12 @@ def update(cloud: Cloud, port_id: str, changes: Mapping[str, Any]) -> Body:
 
 
 def replace_tags(cloud: Cloud, body: Mapping[str, Any], wanted: Sequence[str]) -> Body:
-    """Have exactly these tags on a port; return it with them."""
+    """Replace the tags of a port; return its body with them."""
     return tags.replace(cloud, "ports", body, wanted)
 
 
 def delete(cloud: Cloud, port_id: str) -> None:
-    """Delete a port; one that is gone is fine."""
+    """Delete a port; succeed if it does not exist."""
     cloud.remove("network", f"/ports/{port_id}")
 
 
@@ -107,10 +107,11 @@ def request(wanted: WantedPort, *, has_trusted_attribute: bool = False) -> Body:
     """Return one port as the create sends it.
 
     Args:
-        has_trusted_attribute: the cloud takes ``trusted`` as an attribute of its own, else it is a part of the profile.
+        has_trusted_attribute: the cloud accepts ``trusted`` as an attribute of its own, else it is a part of the
+            profile.
 
     Raises:
-        InvalidSpecError: the wishes contradict each other, or a value spec names what must not be set.
+        InvalidSpecError: wishes contradict each other, or a value spec names a reserved attribute.
     """
     if wanted.has_port_security is False and wanted.security_group_ids:
         raise InvalidSpecError(f"port {wanted.name}: security groups need port security, which is switched off")
@@ -165,13 +166,13 @@ def _value_specs(wanted: WantedPort, body: Mapping[str, Any]) -> dict[str, str]:
 
 
 def difference(wanted: WantedPort, found: Mapping[str, Any]) -> Body:
-    """Return the fields of a port to change: address pairs alone may change on a port that is in use."""
+    """Return the fields of a port to change: only address pairs may change on a port that is in use."""
     pairs = () if wanted.has_port_security is False else wanted.allowed_address_pairs
     return {} if has_pairs(pairs, found) else {"allowed_address_pairs": _pairs(wanted)}
 
 
 def has_pairs(wanted: Iterable[tuple[str, str | None]], found: Mapping[str, Any]) -> bool:
-    """Tell whether a port has exactly these allowed address pairs, however they are spelled.
+    """Return whether a port has exactly these allowed address pairs, in any spelling.
 
     Neutron fills in a missing MAC address with the port's own.
     """
@@ -184,7 +185,7 @@ def has_pairs(wanted: Iterable[tuple[str, str | None]], found: Mapping[str, Any]
 
 
 def spelled(address: str) -> str:
-    """Return an address or CIDR in the one spelling in which two can be compared; what is neither stays as it is."""
+    """Return an address or CIDR in canonical spelling for comparison; anything else is returned unchanged."""
     try:
         return str(ipaddress.ip_network(address, strict=False))
     except ValueError:
@@ -201,7 +202,7 @@ _PLACES_LOCK: Final = Lock()
 
 @contextmanager
 def _few_on(cloud: Cloud, network_ids: Sequence[str]) -> Iterator[None]:
-    """Keep the number of creates on one network small: many at once fight over addresses (ADR 0003)."""
+    """Limit concurrent creates on one network: too many conflict over addresses (ADR 0003)."""
     with _PLACES_LOCK:
         known = _PLACES.setdefault(cloud, {})
         places = [known.setdefault(network_id, Semaphore(AT_ONCE)) for network_id in network_ids]

@@ -1,4 +1,4 @@
-"""Whose a recorded resource is: records can be written by hand, so they alone prove nothing. Source: ADR 0001."""
+"""Ownership of recorded resources: users can write records, so a record alone proves nothing. Source: ADR 0001."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _UNPROVEN: Final = "is recorded for this object, but carries neither its stamp n
 
 
 class Provenance:
-    """Tells whether what one object has recorded is its own.
+    """Decides whether the resources that one object has recorded are its own.
 
     Args:
         owner_id: the 13 characters that the object's stamps carry.
@@ -36,10 +36,10 @@ class Provenance:
         self._common_name = common_name
 
     def expect_own(self, kind: str, body: Body) -> None:
-        """Have a recorded resource be the object's.
+        """Require that a recorded resource is the object's.
 
         Raises:
-            ForeignResourceError: it carries another owner's stamp, or nothing but the record says that it is.
+            ForeignResourceError: it has another owner's stamp, or only the record supports the ownership.
         """
         resource = f"{kind} {body['id']}"
         if owner := self._other_owner(kind, body):
@@ -50,11 +50,11 @@ class Provenance:
             raise ForeignResourceError(f"{resource} {_UNPROVEN}", resource=resource, next_step=self._way_back())
 
     def is_left_alone(self, kind: str, body: Body) -> bool:
-        """Return whether a recorded resource is another owner's.
+        """Return whether a recorded resource belongs to another owner.
 
         Raises:
-            BlockedError: nothing but the record says that it is this object's.
-            CloudUnavailableError: nothing of it can be read at present.
+            BlockedError: only the record supports the ownership.
+            CloudUnavailableError: its fields cannot be read at present.
         """
         if is_partial(kind, body):
             raise CloudUnavailableError(f"cannot determine the owner of {kind} {body['id']}: its Nova cell is down")
@@ -66,15 +66,15 @@ class Provenance:
         return owner is not None
 
     def _other_owner(self, kind: str, body: Body) -> str | None:
-        """Return the owner in the stamp of a resource if it is another one; a stamp decides, whatever names it."""
+        """Return the owner in the stamp of a resource if it is another one; a stamp overrides any name."""
         stamp = KINDS[kind].stamp_of(body)
         return stamp.owner if stamp is not None and stamp.owner != self._owner_id else None
 
     def _is_unproven(self, kind: str, body: Body) -> bool:
-        """Return whether nothing but the record says that a resource is this object's.
+        """Return whether only the record supports that a resource is this object's.
 
-        The Go provider leaves no stamp, and a person may remove one: then the name counts, or for a server that one of
-        the object's own ports is on it. A floating IP has no name, nor have ports that Neutron creates itself.
+        The Go provider leaves no stamp, and a user may remove one: then the name decides, or for a server that one of
+        the object's own ports is attached to it. A floating IP has no name, nor have ports that Neutron creates itself.
         """
         if KINDS[kind].stamp_of(body) is not None or "name" not in body:
             return False

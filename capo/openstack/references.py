@@ -1,6 +1,6 @@
 """Networks, subnets, routers and security groups that the user names by id or by filter.
 
-What is found is kept for a minute per cloud. Source: behaviour reference, cluster.md 2.2 (filter -> query).
+Results are cached for a minute per cloud. Source: behaviour reference, cluster.md 2.2 (filter -> query).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from capo.openstack.cloud import Body, Cloud
 from capo.openstack.kinds import ResourceKind
 
 RECENT_S: Final = 600.0
-"""What the observer saw within this time is not asked for again: ids, names and CIDRs stay."""
+"""Resources that the observer listed within this time are not requested again: ids, names and CIDRs are stable."""
 _ANY_OF: Final = "tags-any"
 _QUERY_NAMES: Final = {"tags_any": _ANY_OF, "not_tags": "not-tags", "not_tags_any": "not-tags-any"}
 
@@ -25,7 +25,7 @@ class Reference:
     """How one kind is looked up.
 
     Args:
-        missing: the error when nothing matches.
+        missing: the error if nothing matches.
     """
 
     kind: ResourceKind
@@ -37,10 +37,10 @@ class Reference:
         return self.kind.name.replace("_", " ")
 
     def get(self, cloud: Cloud, resource_id: str) -> Body:
-        """Return the resource with an id, from what the observer knows or from the cloud.
+        """Return the resource with an id, from the observer's cache or from the cloud.
 
         Raises:
-            NotFoundError: the kind's own leaf of it.
+            NotFoundError: the kind's own subclass of it.
         """
         item = cloud.observer.item(self.kind.name, resource_id)
         if item is not None and cloud.clock.now() - item.as_of_s <= RECENT_S:
@@ -57,7 +57,7 @@ class Reference:
         return body
 
     def all(self, cloud: Cloud, params: Mapping[str, Any]) -> list[Body]:
-        """Return all that match a query; at least one.
+        """Return all resources that match a query; at least one.
 
         Raises:
             NotFoundError: none matches.
@@ -78,7 +78,7 @@ class Reference:
         return found
 
     def only(self, cloud: Cloud, params: Mapping[str, Any]) -> Body:
-        """Return the one that matches a query.
+        """Return the one resource that matches a query.
 
         Raises:
             NotFoundError: none matches.
@@ -98,7 +98,7 @@ class Reference:
         """Return a filter as a query.
 
         Raises:
-            InvalidSpecError: there is no filter, and no id was given either.
+            InvalidSpecError: neither a filter nor an id was given.
         """
         if wanted is None:
             raise InvalidSpecError(f"a {self.word} is named neither by id nor by filter")
@@ -106,7 +106,7 @@ class Reference:
 
 
 def query(wanted: NeutronFilter) -> dict[str, Any]:
-    """Return a filter as the query that Neutron takes; what is empty is not asked for."""
+    """Return a filter as Neutron's query; empty fields are omitted."""
     values = {name: value for name, value in wanted.model_dump().items() if value not in ("", 0, (), [], None)}
     return {
         _QUERY_NAMES.get(name, name): ",".join(value) if isinstance(value, list | tuple) else value
@@ -115,7 +115,7 @@ def query(wanted: NeutronFilter) -> dict[str, Any]:
 
 
 def _answerable(params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a query without any-of-tags if it has all-of-tags, too: Neutron 2026.2 answers 500 to both in one."""
+    """Return a query without any-of-tags if it also has all-of-tags: Neutron 2026.2 answers 500 to both together."""
     if "tags" not in params:
         return params
     return {name: value for name, value in params.items() if name != _ANY_OF}

@@ -1,8 +1,8 @@
-"""Logins that failed lately: nobody tries the same credentials again at once, however many objects use them.
+"""Backoff after refused logins: the same credentials are not retried at once, however many objects use them.
 
-Keystone locks users out after a few wrong passwords, and one that does not answer holds up each who asks. A Secret
-that was mended has other credentials and so another cloud, which knows of no refusal. A service that is too old for the
-microversion of all calls is asked as rarely.
+Keystone locks users out after a few wrong passwords, and one that does not answer blocks each caller. A corrected
+Secret has other credentials and so another cloud, without refusals. A service too old for the microversion of all calls
+is retried as rarely.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ class _Refusal:
 
 
 class Refusals:
-    """What each service of one cloud refused, by a name for what was asked of it; thread safe."""
+    """Refusals of each service of one cloud, by a name of the request; thread safe."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._by_service: dict[str, _Refusal] = {}
 
     def check(self, service: str) -> None:
-        """Do nothing unless the service refused the credentials lately.
+        """Raise the error of a recent refusal, if there is one.
 
         Raises:
-            CapoError: it did, in its words of then.
+            CapoError: the service refused the credentials; the error of that time.
         """
         refusal = self._by_service.get(service)
         if refusal is not None and self._now() < refusal.until_s:
             raise refusal.error.with_traceback(None)
 
     def note(self, service: str, error: CapoError) -> None:
-        """Note a refusal; the pause until the next try grows with each."""
+        """Record a refusal; the pause until the next try grows with each."""
         is_lasting = isinstance(error, NotAuthorizedError | UnsupportedByCloudError)
         first_s, longest_s = REFUSED_S if is_lasting else UNANSWERED_S
         before = self._by_service.get(service)
@@ -51,5 +51,5 @@ class Refusals:
         self._by_service[service] = _Refusal(error, pause_s, self._now() + pause_s)
 
     def accepted(self, service: str) -> None:
-        """Note that the service took the credentials."""
+        """Record that the service accepted the credentials."""
         self._by_service.pop(service, None)

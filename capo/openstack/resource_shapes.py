@@ -1,7 +1,7 @@
-"""What a resource in a good answer must look like before any of its values is shown or compared; pure.
+"""The form that a resource in a successful answer must have before any value is shown or compared; pure.
 
-A body that is not what was asked for may be anything that the manager reaches (see :mod:`capo.openstack.foreign`): it
-is refused as a whole, by the name of the first field that no service fills so.
+A body in another form may be anything that the manager reaches (see :mod:`capo.openstack.foreign`): it is refused as a
+whole, and the error names the first field that no service fills so.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ SINGLE: Final = frozenset(kind.body_key for kind in KINDS.values())
 LISTS: Final = frozenset(kind.key for kind in KINDS.values()) | {"flavors", "images"}
 """Keys under which an answer has resources with ids."""
 MAX_TEXT: Final = 1024
-"""Four times what services store of a name: databases have 255 characters for it."""
+"""Four times the longest name: databases of services have 255 characters for it."""
 
 _ID: Final = re.compile(r"[A-Za-z0-9_.: -]{1,255}")
-"""Flavors have ids that people choose, of these characters."""
+"""Users choose the ids of flavors, from these characters."""
 _WORD: Final = re.compile(r"[A-Za-z0-9_./ -]{0,64}")
 _ADDRESS: Final = re.compile(r"[0-9A-Fa-f.:/]{0,50}")
 
@@ -72,7 +72,7 @@ _RULES: Final[_Rules] = {
 
 
 def strange_field(body: Mapping[str, Any]) -> str | None:
-    """Return what is in an answer as no service fills it, None when all is well."""
+    """Return the first field that no service fills so, None if the body is valid."""
     for key, value in body.items():
         if key in SINGLE and not isinstance(value, Mapping):
             return key
@@ -82,7 +82,7 @@ def strange_field(body: Mapping[str, Any]) -> str | None:
 
 
 def _strange_in(key: str, value: Any) -> str | None:
-    # People give images fields of any name.
+    # Users give images fields of any name.
     rules, must_have_id = (_COMMON if key == "images" else _RULES), key in SINGLE | LISTS
     resources = [value] if isinstance(value, Mapping) else value if isinstance(value, list) else []
     for resource in resources:

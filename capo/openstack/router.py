@@ -22,7 +22,7 @@ _REFERENCE: Final = Reference(kinds.ROUTER, RouterNotFoundError)
 
 @dataclass(frozen=True)
 class WantedRouter:
-    """A router to be made.
+    """A router to create.
 
     Args:
         external_network_id: None for a router without a gateway.
@@ -38,7 +38,7 @@ class WantedRouter:
 
 
 def create(cloud: Cloud, wanted: WantedRouter) -> Body:
-    """Make a router."""
+    """Create a router."""
     body: Body = cloud.post("network", "/routers", json=request(wanted))["router"]
     return body
 
@@ -50,7 +50,7 @@ def update(cloud: Cloud, router_id: str, changes: Mapping[str, Any]) -> Body:
 
 
 def delete(cloud: Cloud, router_id: str) -> None:
-    """Delete a router; one that is gone is fine.
+    """Delete a router; succeed if it does not exist.
 
     Raises:
         ConflictError: it has interfaces left.
@@ -59,7 +59,7 @@ def delete(cloud: Cloud, router_id: str) -> None:
 
 
 def add_interface(cloud: Cloud, router_id: str, subnet_id: str) -> Body:
-    """Connect a subnet; return ``port_id`` and ``subnet_id``, nothing when it was connected already."""
+    """Connect a subnet; return ``port_id`` and ``subnet_id``, nothing if it was connected already."""
     try:
         return cloud.put("network", f"/routers/{router_id}/add_router_interface", json={"subnet_id": subnet_id})
     except InvalidSpecError as error:
@@ -69,7 +69,7 @@ def add_interface(cloud: Cloud, router_id: str, subnet_id: str) -> Body:
 
 
 def remove_interface(cloud: Cloud, router_id: str, subnet_id: str) -> None:
-    """Disconnect a subnet; one that is not connected is fine.
+    """Disconnect a subnet; succeed if it is not connected.
 
     Raises:
         ConflictError: a floating IP needs the connection.
@@ -96,7 +96,7 @@ def request(wanted: WantedRouter) -> Body:
 
 
 def difference(wanted: WantedRouter, found: Mapping[str, Any]) -> Body:
-    """Return the fields of a router to change: a gateway that is missing or has other addresses than are asked for."""
+    """Return the fields of a router to change: a missing gateway, or one with other addresses than wanted."""
     if wanted.external_network_id is None:
         return {}
     gateway = found.get("external_gateway_info") or {}

@@ -1,8 +1,9 @@
 """Neutron security groups and their rules.
 
-Rules are compared as Neutron stores them, not as the user spells them: otherwise they are deleted and made anew in each
-pass (behaviour reference, W12). New rules are made before old ones go, so that no traffic is cut in between (W15).
-Source: Networking API, "Security groups"; neutron/db/securitygroups_db.py for what is stored and what counts as equal.
+Rules are compared in the form in which Neutron stores them, not in the user's spelling: otherwise they would be deleted
+and recreated in each reconcile (behaviour reference, W12). New rules are created before old ones are deleted, so that
+no traffic is interrupted (W15). Source: Networking API, "Security groups"; neutron/db/securitygroups_db.py for what is
+stored and what counts as equal.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _NAMES: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class WantedSecurityGroup:
-    """A security group to be made; Neutron gives it its two egress rules."""
+    """A security group to create; Neutron adds its two egress rules."""
 
     stamp: Stamp
     name: str
@@ -55,7 +56,7 @@ class WantedSecurityGroup:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule, as somebody spells it.
+    """One rule, in any spelling.
 
     Args:
         direction: ``ingress`` or ``egress``.
@@ -76,7 +77,7 @@ class Rule:
 
 
 class _Stored(NamedTuple):
-    """A rule as Neutron tells one from another; descriptions do not count."""
+    """The fields by which Neutron distinguishes rules; descriptions do not count."""
 
     direction: str
     ethertype: str
@@ -89,11 +90,11 @@ class _Stored(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """What turns the rules of a group into those that are wanted.
+    """Changes that turn the rules of a group into the wanted ones.
 
     Args:
-        missing: to be made first, each once.
-        surplus_ids: to be deleted then.
+        missing: to create first, each once.
+        surplus_ids: to delete then.
     """
 
     missing: tuple[Rule, ...]
@@ -101,13 +102,13 @@ class Difference(NamedTuple):
 
 
 def create(cloud: Cloud, wanted: WantedSecurityGroup) -> Body:
-    """Make a group; its body has its rules as ``security_group_rules``."""
+    """Create a group; its body has its rules as ``security_group_rules``."""
     body: Body = cloud.post("network", "/security-groups", json=request(wanted))["security_group"]
     return body
 
 
 def create_all(cloud: Cloud, wanted: Sequence[WantedSecurityGroup]) -> list[Body]:
-    """Make groups, all or none, in one call; return them in the same order."""
+    """Create groups in one call, all or none; return them in the same order."""
     bodies = [request(each)["security_group"] for each in wanted]
     made = cloud.post("network", "/security-groups", json={"security_groups": bodies})["security_groups"]
     by_stamp = {body["description"]: body for body in made}
@@ -115,7 +116,7 @@ def create_all(cloud: Cloud, wanted: Sequence[WantedSecurityGroup]) -> list[Body
 
 
 def delete(cloud: Cloud, group_id: str) -> None:
-    """Delete a group with its rules; one that is gone is fine.
+    """Delete a group with its rules; succeed if it does not exist.
 
     Raises:
         ConflictError: a port uses it, or a rule of another group refers to it.
@@ -124,12 +125,12 @@ def delete(cloud: Cloud, group_id: str) -> None:
 
 
 def replace_tags(cloud: Cloud, body: Mapping[str, Any], wanted: Sequence[str]) -> Body:
-    """Have exactly these tags on a group; return it with them."""
+    """Replace the tags of a group; return its body with them."""
     return tags.replace(cloud, "security-groups", body, wanted)
 
 
 def create_rules(cloud: Cloud, group_id: str, rules: Sequence[Rule]) -> list[Body]:
-    """Make rules of one group, all or none, in one call; return them as Neutron stored them."""
+    """Create rules of one group in one call, all or none; return them as Neutron stored them."""
     if not rules:
         return []
     bodies = [rule_request(group_id, rule) for rule in rules]
@@ -140,15 +141,15 @@ def create_rules(cloud: Cloud, group_id: str, rules: Sequence[Rule]) -> list[Bod
 
 
 def delete_rule(cloud: Cloud, rule_id: str) -> None:
-    """Delete a rule; one that is gone is fine."""
+    """Delete a rule; succeed if it does not exist."""
     cloud.remove("network", f"/security-group-rules/{rule_id}")
 
 
 def update_rules(cloud: Cloud, body: Mapping[str, Any], wanted: Iterable[Rule]) -> Body:
-    """Have exactly these rules in a group, new ones before old ones go; return the group as it is then.
+    """Replace the rules of a group, creating new ones before deleting old ones; return the updated group.
 
     Args:
-        body: the group with its rules as they are now.
+        body: the group with its current rules.
     """
     change = rule_difference(wanted, body["security_group_rules"])
     made = create_rules(cloud, body["id"], change.missing)
@@ -168,7 +169,7 @@ def rule_request(group_id: str, rule: Rule) -> Body:
     """Return one rule as the create sends it: as Neutron would store it, with its description.
 
     Raises:
-        InvalidSpecError: the prefix is no address or CIDR.
+        InvalidSpecError: the prefix is not an address or CIDR.
     """
     stored = _of_wanted(rule)._asdict()
     return {
@@ -179,13 +180,13 @@ def rule_request(group_id: str, rule: Rule) -> Body:
 
 
 def rule_difference(wanted: Iterable[Rule], found: Iterable[Mapping[str, Any]]) -> Difference:
-    """Return what is missing and what is too much; rules that Neutron stores alike are one.
+    """Return the missing and the surplus rules; rules that Neutron stores alike are one.
 
     Args:
-        found: rules as Neutron tells them.
+        found: rules as returned by Neutron.
 
     Raises:
-        InvalidSpecError: a prefix is no address or CIDR.
+        InvalidSpecError: a prefix is not an address or CIDR.
     """
     wants = {_of_wanted(rule): rule for rule in reversed(list(wanted))}
     has = {_of_found(rule): str(rule["id"]) for rule in found}
@@ -226,7 +227,7 @@ def _of_found(rule: Mapping[str, Any]) -> _Stored:
 
 
 def _protocol(protocol: str | None, ethertype: str) -> str | None:
-    """Return a protocol by its name; names and numbers of one protocol count as equal in Neutron."""
+    """Return a protocol by its name; Neutron treats name and number of a protocol as equal."""
     text = str(protocol or "any").lower()
     if text == "any":
         return None
@@ -236,7 +237,7 @@ def _protocol(protocol: str | None, ethertype: str) -> str | None:
 
 
 def _prefix(prefix: str | None) -> str | None:
-    """Return a prefix as a CIDR with its host bits cleared; everywhere is the same as none."""
+    """Return a prefix as a CIDR with its host bits cleared; None for all addresses."""
     if not prefix:
         return None
     try:
@@ -247,7 +248,7 @@ def _prefix(prefix: str | None) -> str | None:
 
 
 def resolve(cloud: Cloud, wanted: Iterable[SecurityGroupParam]) -> list[str]:
-    """Return the ids of all groups that are named, each once, in order; those named by id are not looked up.
+    """Return the ids of all named groups, each once, in order; those given by id are not looked up.
 
     Raises:
         SecurityGroupNotFoundError: a filter matches none.

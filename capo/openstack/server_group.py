@@ -1,4 +1,4 @@
-"""Nova server groups: looked up, never made.
+"""Nova server groups: looked up, never created.
 
 Source: Compute API, "Server groups".
 """
@@ -12,7 +12,7 @@ from capo.openstack.kinds import NOVA
 
 
 def resolve(cloud: Cloud, wanted: ServerGroupParam) -> str:
-    """Return the id of the server group that is named; one named by its id is not looked up.
+    """Return the id of the named server group; one given by id is not looked up.
 
     Raises:
         ServerGroupNotFoundError: none matches.

@@ -1,4 +1,4 @@
-"""What is known of one kind of resources in one project, and how a list changes that; no HTTP, no threads, no clock.
+"""Cache of one kind of resources in one project, and how a list updates it; no HTTP, no threads, no clock.
 
 :mod:`capo.openstack.observer` fills shelves, :mod:`capo.openstack.observed` reads them.
 """
@@ -19,13 +19,13 @@ UNKNOWN: Final = "UNKNOWN"
 FASTEST_S: Final = 1.0
 SLOWEST_S: Final = 5.0
 SLOWING: Final = 1.3
-"""Factor by which the pause between two looks grows while nothing changes."""
+"""Factor by which the pause between two lists grows while nothing changes."""
 FORGETTING: Final = 0.7
-"""What is left of how long a look took after another one that was quicker."""
+"""Decay of the longest list duration after a quicker list."""
 HURRY_S: Final = 0.3
 PATIENCE_S: Final = 600.0
 TIRED_S: Final = 30.0
-"""The pause once all who poll have waited for so long: what takes that long is stuck, mostly."""
+"""Pause once all pollers have waited longer than ``PATIENCE_S``: what takes that long is usually stuck."""
 _GONE_KEPT_S: Final = 3600.0
 NEVER_S: Final = float("-inf")
 
@@ -44,24 +44,24 @@ class Item:
 
     @property
     def is_deleted(self) -> bool:
-        """Whether Nova says that the server was deleted."""
+        """Whether Nova marks the server as deleted."""
         return self.body.get("status") == DELETED
 
     @property
     def state(self) -> str | None:
-        """What Octavia, or any other service, calls the state; None for what has none."""
+        """State reported by Octavia or any other service; None if it has none."""
         state: str | None = self.body.get("provisioning_status") or self.body.get("status")
         return state
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What is known of a kind at one moment.
+    """Known resources of a kind at one moment.
 
     Args:
         items: by id.
-        began_s: when the last complete list of everything began; what is not in ``items`` was not there then.
-        unreadable: how many resources of a Nova cell that is down were listed without a name and tags.
+        began_s: when the last complete list of everything began; what is not in ``items`` did not exist then.
+        unreadable: how many resources of a down Nova cell were listed without a name and tags.
     """
 
     items: Mapping[str, Item]
@@ -71,12 +71,12 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Doubt:
-    """Why a resource may be here or not.
+    """Why a resource may or may not exist.
 
     Args:
         at_s: since when.
-        owners: those whose it is, as its stamp says, else those whose it may be; empty when nobody knows.
-        is_stamped: the stamp said so.
+        owners: those of the stamp, else those that may own it; empty if the owner is unknown.
+        is_stamped: the owner is from the stamp.
     """
 
     at_s: float
@@ -87,7 +87,7 @@ class Doubt:
         """Return whether it may be a resource of this owner that a list does not show.
 
         Args:
-            may_adopt: the owner adopts what carries no stamp.
+            may_adopt: the owner adopts unstamped resources.
         """
         return not self.owners or owner_id in self.owners or (may_adopt and not self.is_stamped)
 
@@ -109,41 +109,41 @@ class Shelf:
     _unreadable: set[str] = field(default_factory=set)
 
     def snapshot(self) -> Snapshot:
-        """Return what is known now; later changes do not show in it."""
+        """Return the known resources; later changes do not alter the result."""
         return Snapshot(dict(self.items), self.full_began_s, len(self._unreadable))
 
     def of_owner(self, owner: str) -> list[Item]:
-        """Return everything that carries a stamp of an owner."""
+        """Return the resources with an owner's stamp."""
         return [self.items[id_] for id_ in sorted(self._by_owner.get(owner, ()))]
 
     def as_of_s(self, item: Item) -> float:
-        """Return how current an item is: a list of changes that left it out confirmed it."""
+        """Return how current an item is: a list of changes without it confirmed it."""
         return max(item.as_of_s, self.seen_s)
 
     def size(self) -> int:
-        """Return how many resources there is something to know of."""
+        """Return how many resources have an entry of any kind."""
         return len(self.items) + len(self._gone) + len(self._doubted) + len(self._ending)
 
     def is_gone(self, resource_id: str) -> bool:
-        """Tell whether a deletion was proven after everything that is on the shelf."""
+        """Return whether the deletion of a resource was proven after all that is cached."""
         return resource_id in self._gone
 
     def learn(self, body: Body, now_s: float) -> None:
-        """Take the answer of a write of ours, or of a GET."""
+        """Record the answer of our own write, or of a GET."""
         self._gone.pop(body["id"], None)
         self._doubted.pop(body["id"], None)
         self._put(body["id"], body, now_s)
 
     def forget(self, resource_id: str, now_s: float) -> None:
-        """Note that a resource is proven gone; lists that began before do not bring it back."""
+        """Record that a resource is proven gone; lists that began before do not restore it."""
         self._drop(resource_id)
         self._gone[resource_id] = now_s
 
     def doubt(self, resource_id: str, now_s: float, owners: Collection[str] = ()) -> None:
-        """Trust what is known of a resource no longer; it is neither here nor gone, and older lists do not tell.
+        """Invalidate the cached resource: treat it as unknown until a newer list.
 
         Args:
-            owners: those whose it may be if it carries no stamp.
+            owners: those that may own it if it has no stamp.
         """
         item, before = self.items.get(resource_id), self._doubted.get(resource_id)
         self._drop(resource_id)
@@ -157,11 +157,11 @@ class Shelf:
         self._doubted[resource_id] = doubt
 
     def end(self, resource_id: str, now_s: float) -> None:
-        """Note that the cloud accepted a deletion: a complete list that begins later and lacks it proves the end."""
+        """Record that the cloud accepted a deletion; a later complete list without the resource confirms it."""
         self._ending[resource_id] = now_s
 
     def ending_s(self, resource_id: str) -> float | None:
-        """Return when the cloud accepted a deletion; None when it was not asked for, or long ago."""
+        """Return when the cloud accepted a deletion; None if none was requested, or long ago."""
         return self._ending.get(resource_id)
 
     def in_doubt_since_s(self, resource_id: str) -> float | None:
@@ -170,12 +170,12 @@ class Shelf:
         return doubt.at_s if doubt else None
 
     def doubted_s(self, owner_id: str, *, may_adopt: bool) -> float:
-        """Return when something that may be an owner's was doubted: a list that began before tells no absence of it."""
+        """Return when a resource that may be an owner's was last in doubt: earlier lists prove no absence of it."""
         concerning = (each for each in self._doubted.values() if each.concerns(owner_id, may_adopt=may_adopt))
         return max((each.at_s for each in concerning), default=NEVER_S)
 
     def take_all(self, bodies: Iterable[Body], began_s: float) -> set[str]:
-        """Take a complete list of everything; return the ids of what changed, appeared or vanished."""
+        """Apply a complete list of everything; return the ids of what changed, appeared or vanished."""
         before = dict(self.items)
         listed = {body["id"]: body for body in bodies}
         changed = self._take(listed, began_s)
@@ -185,7 +185,7 @@ class Shelf:
                 changed.add(id_)
                 if self._ending.get(id_, began_s) < began_s:
                     self._gone[id_] = began_s
-        # What was in doubt is known to be absent by now: that is news for its owner.
+        # What was in doubt is proven absent now: its owner is woken for that.
         doubted = {id_ for id_, doubt in self._doubted.items() if self.full_began_s <= doubt.at_s < began_s}
         changed |= doubted - listed.keys()
         unnamed = {id_ for id_, body in listed.items() if is_partial(self.kind.name, body)}
@@ -198,11 +198,11 @@ class Shelf:
         return changed
 
     def confirm(self, began_s: float) -> None:
-        """Note that everything is known to be still as it was when a list of something else began."""
+        """Record that all resources were unchanged when a list of something else began."""
         self.full_began_s = self.seen_s = began_s
 
     def take_changes(self, bodies: Iterable[Body], began_s: float) -> set[str]:
-        """Take a list of what changed since the one before; return the ids of what really changed."""
+        """Apply a list of changes since the last one; return the ids of what really changed."""
         changed = self._take({body["id"]: body for body in bodies}, began_s)
         self.seen_s = began_s
         return changed
@@ -225,7 +225,7 @@ class Shelf:
         return changed
 
     def _completed(self, body: Body, old: Item | None) -> Body:
-        """Keep what a deleted server, or one of a cell that is down, does not show any more: its name and tags."""
+        """Keep name and tags of a server that Nova returns without them: a deleted one, or one of a down cell."""
         is_bare = body.get("status") == DELETED or is_partial(self.kind.name, body)
         if old is None or not is_bare:
             return body
@@ -253,54 +253,54 @@ def _recent(noted: Mapping[str, float], now_s: float) -> dict[str, float]:
 
 
 def is_partial(kind: str, body: Body) -> bool:
-    """Return whether a server is shown without name and tags, because its cell is down (Compute API, 2.69)."""
+    """Return whether a server has no name and tags because its cell is down (Compute API, 2.69)."""
     return kind == "server" and "name" not in body
 
 
 @dataclass
 class Schedule:
-    """When a kind is listed next, and for whom."""
+    """When a kind is listed next, and for which keys."""
 
     demands: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
     """Key -> (not before, when to list)."""
     polls: dict[Hashable, float] = field(default_factory=dict)
-    """Key -> until when its resources are looked at again and again."""
+    """Key -> until when its resources are polled."""
     paused: dict[Hashable, float] = field(default_factory=dict)
-    """Key -> when its poll ended; one that polls again at once is no newcomer."""
+    """Key -> when its poll ended; if it polls again at once it keeps its start time."""
     since: dict[Hashable, float] = field(default_factory=dict)
     """Key -> when it began to poll without a break."""
     looks: set[float] = field(default_factory=set)
-    """When everything is listed once more, for nobody in particular."""
+    """When everything is listed once more, for no particular key."""
     tracked: set[Hashable] = field(default_factory=set)
-    """Keys whose resources are looked at once in a while."""
+    """Keys whose resources are listed periodically."""
     period_s: float = FASTEST_S
     took_s: float = 0.0
-    """How long looks take: the last one, or somewhat less than those before."""
+    """How long lists take in seconds: the last one, or a decayed maximum of earlier ones."""
     hurry_s: float | None = None
-    """Look again so soon, once, whatever the period."""
+    """Pause before one quick extra list, regardless of the period."""
     is_eventful: bool = False
-    """The last look that was due by the period showed that something ended."""
+    """The last periodic list showed that something ended."""
     began_s: float = NEVER_S
     retry_s: float = NEVER_S
     failures: int = 0
     is_running: bool = False
 
     def pause_s(self, now_s: float) -> float:
-        """Return the pause until the next look of those who poll."""
+        """Return the pause until the next list for pollers."""
         if all(now_s - self.since.get(key, now_s) > PATIENCE_S for key in self.polls):
             return TIRED_S
         return self.period_s if self.hurry_s is None else min(self.hurry_s, self.period_s)
 
     def pace(self, took_s: float, *, has_changed: bool, has_ended: bool, others_wait: bool) -> None:
-        """Adapt the pause to what a look showed.
+        """Adapt the pause to the result of a list.
 
-        The first that ended after a look without an end is followed by a look soon after: what was begun together ends
-        together. While one ends after the other, the period serves all.
+        The first change that ends something is followed by an early list: what was begun together ends together. While
+        more of them end one after the other, the period applies to all.
 
         Args:
-            took_s: how long the look took; half of the time at most is spent looking.
-            has_ended: a resource came into another state.
-            others_wait: somebody waits whom this change does not concern.
+            took_s: duration of the list; at most half of the time is spent listing.
+            has_ended: a resource reached another state.
+            others_wait: another key waits that this change does not concern.
         """
         self.took_s = max(took_s, self.took_s * FORGETTING)
         was_hurried = self.hurry_s is not None

@@ -23,10 +23,10 @@ _REFERENCE: Final = Reference(kinds.SUBNET, SubnetNotFoundError)
 
 @dataclass(frozen=True)
 class WantedSubnet:
-    """A subnet to be made.
+    """A subnet to create.
 
     Args:
-        allocation_pools: first and last address of each; empty leaves it to Neutron.
+        allocation_pools: first and last address of each; empty lets Neutron choose.
     """
 
     stamp: Stamp
@@ -39,7 +39,7 @@ class WantedSubnet:
 
 
 def create(cloud: Cloud, wanted: WantedSubnet) -> Body:
-    """Make a subnet."""
+    """Create a subnet."""
     body: Body = cloud.post("network", "/subnets", json=request(wanted))["subnet"]
     return body
 
@@ -51,7 +51,7 @@ def update(cloud: Cloud, subnet_id: str, changes: Mapping[str, Any]) -> Body:
 
 
 def delete(cloud: Cloud, subnet_id: str) -> None:
-    """Delete a subnet; one that is gone is fine.
+    """Delete a subnet; succeed if it does not exist.
 
     Raises:
         ConflictError: ports have addresses of it.
@@ -63,7 +63,7 @@ def request(wanted: WantedSubnet) -> Body:
     """Return the body of the create.
 
     Raises:
-        InvalidSpecError: the CIDR is none.
+        InvalidSpecError: the CIDR is invalid.
     """
     try:
         version = ipaddress.ip_network(wanted.cidr, strict=False).version
@@ -84,7 +84,7 @@ def request(wanted: WantedSubnet) -> Body:
 
 
 def difference(wanted: WantedSubnet, found: Mapping[str, Any]) -> Body:
-    """Return the fields of a subnet to change: name servers alone, whose order matters."""
+    """Return the fields of a subnet to change: only name servers, whose order matters."""
     nameservers = list(wanted.dns_nameservers)
     return {} if nameservers == list(found.get("dns_nameservers") or ()) else {"dns_nameservers": nameservers}
 
@@ -93,7 +93,7 @@ def resolve(cloud: Cloud, wanted: SubnetParam, *, network_id: str | None = None)
     """Return the subnet that is named.
 
     Args:
-        network_id: it must be one of this network; None for any.
+        network_id: network that it must be in; None for any.
 
     Raises:
         SubnetNotFoundError: none matches.

@@ -1,4 +1,4 @@
-"""User tags of Neutron resources, which are put after the create.
+"""User tags of Neutron resources, which are set after the create.
 
 Source: Networking API, "Standard Attributes Tag Extension".
 """
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def replace(cloud: Cloud, collection: str, body: Mapping[str, Any], wanted: Sequence[str]) -> Body:
-    """Have exactly these tags on a resource; return its body with them.
+    """Replace the tags of a resource; return its body with them.
 
     A cloud without the extension answers 404; the resource then stays without tags.
     """
@@ -24,7 +24,7 @@ def replace(cloud: Cloud, collection: str, body: Mapping[str, Any], wanted: Sequ
     try:
         answer = cloud.put("network", f"/{collection}/{body['id']}/tags", json={"tags": tags})
     except (NotFoundError, UnsupportedByCloudError) as error:
-        cloud.get("network", f"/{collection}/{body['id']}")  # raises when it is the resource that is missing
+        cloud.get("network", f"/{collection}/{body['id']}")  # raises if it is the resource that does not exist
         log.info("The cloud has no tags for Neutron resources", extra={"err": error.message})
         return {**body, "tags": tags}
     return {**body, "tags": answer.get("tags", tags)}

@@ -1,4 +1,4 @@
-"""HTTP sessions: TLS as the credentials want it, limits on every call, no cookies, no environment, counted.
+"""HTTP sessions: TLS as the credentials require, limits on every call, no cookies, no environment, metrics.
 
 Clouds share a session and its connections only when they trust the same certificates in the same way.
 """
@@ -30,7 +30,7 @@ from capo.openstack.identity import Credentials
 log = logging.getLogger(__name__)
 
 LARGE_AT_ONCE: Final = 3
-"""How many answers of the greatest size are in memory at once, each of another host."""
+"""How many answers of the largest size are in memory at once, each of another host."""
 _V6: Final = logging.INFO - 6
 
 
@@ -54,7 +54,7 @@ def proxies_of_environment(url: str) -> Proxies:
 
 
 class HttpSession(requests.Session):
-    """A requests session as OpenStack calls need it."""
+    """A requests session with the provider's settings."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class HttpSession(requests.Session):
         proxies_of: Callable[[str], Proxies] = no_proxies,
     ) -> None:
         super().__init__()
-        # Else files that the environment names would count as well: .netrc and certificate bundles.
+        # Else files named by the environment would be used as well: .netrc and certificate bundles.
         self.trust_env = False
         self.verify = context.verify_mode == ssl.CERT_REQUIRED
         self.cookies.set_policy(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
@@ -74,7 +74,7 @@ class HttpSession(requests.Session):
             self.mount(scheme, BoundedAdapter(context, limits, shares))
 
     def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
-        """Send a request within its limits and count it."""
+        """Send a request within its limits and record its metrics."""
         kwargs.setdefault("timeout", self._limits.of(method))
         kwargs.setdefault("proxies", self._proxies_of(str(url)))
         name = metrics.request_name(method, url)
@@ -83,7 +83,7 @@ class HttpSession(requests.Session):
         try:
             response = super().request(method, url, *args, **kwargs)
             status = response.status_code
-            # All services speak UTF-8. A codec of the answer's choice, or one that is guessed, may take hours.
+            # All services use UTF-8. Decoding with a codec named by the answer, or a guessed one, may take hours.
             response.encoding = "utf-8"
             return response
         finally:
@@ -97,10 +97,10 @@ class HttpSession(requests.Session):
 
 
 class HttpSessions:
-    """One session per set of trusted certificates, kept as long as a cloud uses it.
+    """One session per set of trusted certificates, kept while a cloud uses it.
 
     Args:
-        ca_certs: PEM file for end points without a bundle of their own; empty means the system's certificates.
+        ca_certs: PEM file for endpoints without a bundle of their own; empty means the system's certificates.
         uses_proxies: whether the proxies of the environment are used.
     """
 
@@ -126,7 +126,7 @@ class HttpSessions:
 
     def _context(self, credentials: Credentials) -> ssl.SSLContext:
         if not credentials.verifies:
-            urllib3.disable_warnings(InsecureRequestWarning)  # the user asked for it; one line per request helps nobody
+            urllib3.disable_warnings(InsecureRequestWarning)  # the user asked for it; avoid a warning per request
             context = ssl.create_default_context()
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
@@ -139,7 +139,7 @@ class HttpSessions:
 
 
 def _system_context() -> ssl.SSLContext:
-    """Return a context with the system's certificates, or with Python's own bundle where there are none."""
+    """Return a context with the system's certificates, or with Python's own bundle if there are none."""
     paths = ssl.get_default_verify_paths()
     has_any = any(path and Path(path).exists() for path in (paths.cafile, paths.capath))
     return ssl.create_default_context(cafile=None if has_any else certifi.where())

@@ -19,7 +19,7 @@ from capo.openstack.cloud import Body, Cloud
 
 @dataclass(frozen=True)
 class WantedTrunk:
-    """A trunk to be made on a port.
+    """A trunk to create on a port.
 
     Args:
         port_id: the parent port.
@@ -32,20 +32,20 @@ class WantedTrunk:
 
 
 def create(cloud: Cloud, wanted: WantedTrunk) -> Body:
-    """Make a trunk without subports."""
+    """Create a trunk without subports."""
     body: Body = cloud.post("network", "/trunks", json=request(wanted))["trunk"]
     return body
 
 
 def replace_tags(cloud: Cloud, body: Mapping[str, Any], wanted: Sequence[str]) -> Body:
-    """Have exactly these tags on a trunk; return it with them."""
+    """Replace the tags of a trunk; return its body with them."""
     return tags.replace(cloud, "trunks", body, wanted)
 
 
 def delete(cloud: Cloud, trunk_id: str) -> None:
-    """Detach a trunk's subports, whose ports stay, and delete it; one that is gone is fine.
+    """Detach a trunk's subports, whose ports remain, and delete it; succeed if it does not exist.
 
-    A deletion that fails is tried again and again: its subports are read and detached once a minute at most.
+    A failing deletion is retried many times: its subports are read and detached once a minute at most.
 
     Raises:
         ConflictError: the parent port is still in use by a server.

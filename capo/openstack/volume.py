@@ -15,12 +15,12 @@ from capo.openstack.kinds import CINDER
 
 @dataclass(frozen=True)
 class WantedVolume:
-    """A volume to be made.
+    """A volume to create.
 
     Args:
-        image_id: what it is filled with, None for an empty one.
-        volume_type: None leaves it to the cloud.
-        availability_zone: Cinder's zone, None leaves it to the cloud.
+        image_id: image that it is created from, None for an empty volume.
+        volume_type: None lets the cloud choose.
+        availability_zone: Cinder's zone, None lets the cloud choose.
     """
 
     stamp: Stamp
@@ -33,20 +33,20 @@ class WantedVolume:
 
 
 def create(cloud: Cloud, wanted: WantedVolume) -> Body:
-    """Make a volume; it is not usable before its status is ``available``."""
+    """Create a volume; it is not usable until its status is ``available``."""
     body: Body = cloud.post("volume", "/volumes", json=request(wanted), microversion=CINDER)["volume"]
     return body
 
 
 def delete(cloud: Cloud, volume_id: str) -> None:
-    """Have Cinder delete a volume; it goes on after the answer. One that is gone is fine."""
+    """Delete a volume. Asynchronous and idempotent."""
     cloud.remove("volume", f"/volumes/{volume_id}", microversion=CINDER)
 
 
 def release(cloud: Cloud, volume_id: str) -> None:
-    """Give up reservations of a volume that no server will use.
+    """Unreserve a volume that no server will use.
 
-    Nova reserves volumes before it has checked all of a create; what it then refuses stays reserved, so that neither
+    Nova reserves volumes before it has validated the whole create; after a refusal they stay reserved, so that neither
     another create nor a deletion of the volume succeeds (tried on Nova 2026.2: a local disk that the flavor forbids).
     """
     params = {"volume_id": volume_id}

@@ -1,1 +1,1 @@
-"""An OpenStack that speaks the real HTTP API, in memory."""
+"""An OpenStack in memory that implements the real HTTP API."""

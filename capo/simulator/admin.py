@@ -1,4 +1,4 @@
-"""What a test or a user asks the simulator itself, under `/_simulator/`: counts, log, inventory, faults, state."""
+"""The simulator's own API, under `/_simulator/`: counts, log, inventory, faults, state."""
 
 from __future__ import annotations
 

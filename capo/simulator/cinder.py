@@ -1,6 +1,6 @@
 """Cinder v3: versions, volume types, zones, limits and quotas. Volumes themselves are in `cinder_volumes`.
 
-Paths come with and without the project's id, as Cinder takes them.
+Paths are accepted with and without the project's id, as in Cinder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from capo.simulator.routing import (
 )
 
 SERVER_ERROR: Final = "The server has either erred or is incapable of performing the requested operation."
-# Limits that Cinder has besides those of volumes, with what they are when nobody set them.
+# Limits of Cinder besides those of volumes, with their defaults.
 DEFAULT_LIMITS: Final = {
     "volumes": -1,
     "per_volume_gigabytes": -1,
@@ -41,7 +41,7 @@ DEFAULT_LIMITS: Final = {
 
 def render_fault(fault: Fault, request: Request) -> Response:
     if fault.kind in {ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED}:
-        request.microversion = (0, 0)  # an unknown path is answered before versions are looked at
+        request.microversion = (0, 0)  # an unknown path is answered before versions are checked
         return error_page(request, 404, NOT_FOUND)
     message = SERVER_ERROR if fault.status == 500 else fault.message
     body: Json = {"code": fault.status, "message": message}
@@ -72,7 +72,7 @@ service: Final = Service(
 
 
 def route(method: str, path: str) -> Callable[[Handler], Handler]:
-    """Register a handler for a path below the project, which may be left out of the URL."""
+    """Register a handler for a path below the project, which may be omitted from the URL."""
 
     def register(handler: Handler) -> Handler:
         async def of_project(request: Request) -> Response:
@@ -88,13 +88,13 @@ def route(method: str, path: str) -> Callable[[Handler], Handler]:
 
 
 def not_allowed(rule: str) -> Fault:
-    """Return the refusal of a policy."""
+    """Return the refusal by a policy."""
     return Fault(403, f"Policy doesn't allow {rule} to be performed.", "forbidden")
 
 
 @service.seed
 def seed(cloud: Cloud) -> None:
-    """Make the volume types that a new cloud has."""
+    """Create the volume types of a new cloud."""
     for name, description in (("ssd", None), (cinder_state.DEFAULT_TYPE, "Default Volume Type")):
         type_id = cloud.new_id()
         cloud.table("volume", "types")[type_id] = {

@@ -1,7 +1,7 @@
-"""What happens to volumes: made, reserved, attached, detached, deleted. Nova calls this module for its own volumes.
+"""The life of volumes: created, reserved, attached, detached, deleted. Nova calls this module for its own volumes.
 
-A volume is stored as Cinder shows it, with `host` and the image's metadata beside; links and the rest that depends
-on the request are added in `cinder_volumes`.
+A volume is stored as Cinder shows it, with `host` and the image's metadata beside; links and the rest that depends on
+the request are added in `cinder_volumes`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOT_DELETABLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class WantedVolume:
-    """What a volume is made of, references resolved by `create_volume`."""
+    """The parameters of a new volume; `create_volume` resolves references."""
 
     project_id: str
     user_id: str
@@ -39,7 +39,7 @@ class WantedVolume:
 
 
 def stamp(cloud: Cloud) -> str:
-    """Return the time as Cinder and parts of Nova write it."""
+    """Return the time as Cinder and parts of Nova format it."""
     return f"{cloud.now():%Y-%m-%dT%H:%M:%S}.000000"
 
 
@@ -61,7 +61,7 @@ def find_type(cloud: Cloud, name_or_id: str) -> Json | None:
 
 
 def create_volume(cloud: Cloud, wanted: WantedVolume) -> Json:
-    """Start making a volume and return it.
+    """Start creating a volume and return it.
 
     Raises:
         Fault: Unknown type, zone or image, or over quota, in Cinder's words.
@@ -96,7 +96,7 @@ def _check_image_fits(image: Json | None, size_gib: int) -> None:
 
 
 def usage(cloud: Cloud, project_id: str) -> dict[str, int]:
-    """Return how many volumes and gibibytes a project uses, in all and by type."""
+    """Return the number of volumes and gibibytes of a project, in all and by type."""
     used: dict[str, int] = {"volumes": 0, "gigabytes": 0}
     for volume in volumes(cloud).values():
         if volume["os-vol-tenant-attr:tenant_id"] != project_id:
@@ -172,12 +172,12 @@ def _become_available(cloud: Cloud, volume_id: str) -> None:
 
 
 def touch(cloud: Cloud, volume: Json, **changes: Any) -> None:
-    """Change a volume and note the time."""
+    """Change a volume and update its time."""
     volume.update(changes, updated_at=stamp(cloud))
 
 
 def reserve(cloud: Cloud, volume: Json) -> None:
-    """Keep a volume for a server.
+    """Reserve a volume for a server.
 
     Raises:
         Fault: 400 in the words of Cinder's attachment API.
@@ -218,7 +218,7 @@ def attach(cloud: Cloud, volume: Json, *, server_id: str, device: str) -> str:
 
 
 def release(cloud: Cloud, volume_id: str, *, server_id: str) -> None:
-    """Detach a volume from a server, or give up its reservation."""
+    """Detach a volume from a server, or cancel its reservation."""
     volume = volumes(cloud).get(volume_id)
     if volume is None:
         return
@@ -231,7 +231,7 @@ def delete_volume(cloud: Cloud, volume: Json) -> None:
     """Start deleting a volume.
 
     Raises:
-        Fault: 400 while it is in use or on its way.
+        Fault: 400 while it is in use or in transition.
     """
     if volume["status"] not in DELETABLE or volume["attachments"]:
         raise Fault(400, NOT_DELETABLE, "badRequest")

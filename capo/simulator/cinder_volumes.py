@@ -57,7 +57,7 @@ CREATE: Final[Json] = {
     "additionalProperties": False,
 }
 METADATA_BODY: Final[Json] = {"type": "object", "properties": {"metadata": METADATA}, "required": ["metadata"]}
-# Keys that microversions added to what a volume shows.
+# Keys of a volume that microversions added.
 ADDED: Final[tuple[tuple[tuple[int, int], str, Any], ...]] = (
     ((3, 13), "group_id", None),
     ((3, 48), "shared_targets", False),
@@ -152,7 +152,7 @@ async def create_volume(request: Request) -> Response:
 
 
 def _refuse_other_sources(wanted: Json) -> None:
-    """Snapshots are never there, so one that is named cannot be found; volumes are not cloned."""
+    """Refuse snapshots, as none exist, and volumes, as they are not cloned."""
     if wanted.get("snapshot_id"):
         raise Fault(404, f"Snapshot {wanted['snapshot_id']} could not be found.", "itemNotFound")
     if wanted.get("source_volid"):
@@ -238,7 +238,7 @@ def _fits(volume: Json, filters: dict[str, str]) -> bool:
 
 
 def _literal(text: str) -> object:
-    """Read a filter's value, which may be JSON or Python."""
+    """Parse a filter's value, which may be JSON or Python."""
     try:
         return json.loads(text)
     except ValueError:
@@ -264,7 +264,7 @@ def _sorted(found: list[Json], request: Request) -> list[Json]:
 
 
 def _order(request: Request) -> list[tuple[str, str]]:
-    """Return keys to sort by with their directions, in the new spelling or the old one."""
+    """Return keys to sort by with their directions, in the new syntax or the old one."""
     query = request.query
     if "sort" not in query:
         return [(query.get("sort_key", "created_at"), query.get("sort_dir", ""))]
@@ -395,7 +395,7 @@ async def list_attachments(request: Request) -> Response:
 
 
 def _is_wanted(attachment: Json, query: MultiMapping[str]) -> bool:
-    """Tell whether an attachment fits; the states are not compared with what is shown, so none fits."""
+    """Return whether an attachment matches; the states are not compared with what is shown, so none matches."""
     if "status" in query or "attach_status" in query:
         return False
     pairs = (("volume_id", "volume_id"), ("instance_id", "instance"))
@@ -457,7 +457,7 @@ def _attachment(request: Request) -> Json:
 
 
 def _attachments(request: Request) -> list[Json]:
-    """Return the project's attachments; a reservation is one as well, its id follows from the volume's."""
+    """Return the project's attachments, including reservations, whose id is derived from the volume's."""
     own = [v for v in volumes(request.cloud).values() if v["os-vol-tenant-attr:tenant_id"] == request.project_id]
     attached = [
         {"status": "attached", "instance": entry["server_id"], "id": entry["attachment_id"], "volume_id": volume["id"]}

@@ -1,8 +1,7 @@
 """The state of one simulated cloud: resources, clock, timings, quotas, counters, faults.
 
-Resources are plain dictionaries in tables, by service and kind. A key that begins with an underscore is the
-simulator's own note and appears neither in answers nor in the inventory. A `Cloud` belongs to one thread, the one
-that serves it.
+Resources are plain dictionaries in tables, by service and kind. A key that begins with an underscore is the simulator's
+own note and appears neither in answers nor in the inventory. A `Cloud` belongs to the one thread that serves it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Json: TypeAlias = dict[str, Any]
 
 @dataclass(slots=True)
 class Timings:
-    """How long things take, in seconds; `math.inf` means never.
+    """Durations in seconds; `math.inf` means never.
 
     Args:
         latency: Extra time before an answer, keyed by `service` or `service METHOD /route/{template}`.
@@ -50,11 +49,11 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """What a cloud is made with.
+    """The configuration with which a cloud is created.
 
     Args:
-        lb_providers: Octavia's providers that are enabled: `amphora`, its alias `octavia`, `ovn`.
-        lb_default_provider: The one that a load balancer has which names none.
+        lb_providers: Enabled providers of Octavia: `amphora`, its alias `octavia`, `ovn`.
+        lb_default_provider: The provider of a load balancer that names none.
         lb_ovn_release: The release of OpenStack whose OVN provider this is; older ones refuse or mark other things.
     """
 
@@ -69,7 +68,7 @@ class Config:
 
 
 class Table(dict[str, Json]):
-    """Resources of one kind by id; what is put in or taken out goes into the cloud's journal."""
+    """Resources of one kind by id; additions and removals are recorded in the cloud's journal."""
 
     def __init__(self, journal: Journal) -> None:
         super().__init__()
@@ -85,7 +84,7 @@ class Table(dict[str, Json]):
         self._journal.deleted.append(key)
 
     def pop(self, key: str, *default: Any) -> Any:
-        """Take a resource out."""
+        """Remove and return a resource."""
         if key in self:
             self._journal.deleted.append(key)
         return super().pop(key, *default)
@@ -93,13 +92,13 @@ class Table(dict[str, Json]):
 
 @dataclass(slots=True)
 class Journal:
-    """Ids created and deleted since the last look."""
+    """Ids created and deleted since the last :meth:`take`."""
 
     created: list[str] = field(default_factory=list)
     deleted: list[str] = field(default_factory=list)
 
     def take(self) -> tuple[list[str], list[str]]:
-        """Return what was noted and forget it."""
+        """Return the recorded ids and clear them."""
         noted = self.created, self.deleted
         self.created, self.deleted = [], []
         return noted
@@ -107,7 +106,7 @@ class Journal:
 
 @dataclass(slots=True)
 class Token:
-    """An issued token; `body` is what keystone shows of it."""
+    """An issued token; `body` is what Keystone shows of it."""
 
     id: str
     user_id: str
@@ -121,7 +120,7 @@ class Cloud:
     """One cloud in memory.
 
     Args:
-        clock: Monotonic seconds; a test may give its own and move it.
+        clock: Monotonic seconds; a test may pass its own and advance it.
     """
 
     def __init__(
@@ -160,18 +159,18 @@ class Cloud:
         return found
 
     def now(self) -> datetime:
-        """Return the cloud's time of day in UTC; it moves with the clock."""
+        """Return the cloud's time of day in UTC; it advances with the clock."""
         return self._started_wall + timedelta(seconds=self.clock() - self._started)
 
     def attach(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Let scheduled transitions happen on this loop, also when no request comes."""
+        """Run scheduled transitions on this loop, also without requests."""
         self._loop = loop
 
     def after(self, seconds: float, callback: Callable[[], None]) -> None:
-        """Have callback run once seconds have passed, never within the current request.
+        """Schedule the callback after so many seconds, never within the current request.
 
-        A transition that asks for the next one counts from when it was due itself, so that a clock moved far ahead
-        plays the whole chain.
+        A transition that schedules the next one counts from its own due time, so that a clock that is advanced far
+        ahead runs the whole chain.
         """
         since = self.clock() if self._playing is None else self._playing
         heapq.heappush(self._due, (since + seconds, next(self._sequence), callback))
@@ -179,7 +178,7 @@ class Cloud:
             self._loop.call_later(max(seconds, 0.0), self.run_due)
 
     async def pause(self, seconds: float) -> None:
-        """Wait until so many seconds have passed on the cloud's clock."""
+        """Wait for so many seconds on the cloud's clock."""
         if seconds <= 0:
             return
         passed = asyncio.get_running_loop().create_future()
@@ -187,7 +186,7 @@ class Cloud:
         await passed
 
     def run_due(self) -> None:
-        """Run the transitions whose time has come, in order."""
+        """Run the due transitions, in order."""
         now = self.clock()
         while self._due and self._due[0][0] <= now:
             self._playing, _, callback = heapq.heappop(self._due)
@@ -197,7 +196,7 @@ class Cloud:
                 self._playing = None
 
     def release(self) -> int:
-        """Let everything that was to take for ever happen now; return how much that was."""
+        """Run everything that was scheduled for never; return its number."""
         held = [entry for entry in self._due if entry[0] == float("inf")]
         self._due = [entry for entry in self._due if entry[0] < float("inf")]
         heapq.heapify(self._due)
@@ -220,12 +219,12 @@ class Cloud:
 
     @staticmethod
     def new_id() -> str:
-        """Return an id with dashes, as Nova, Neutron, Glance, Cinder and Octavia make them."""
+        """Return an id with dashes, as in Nova, Neutron, Glance, Cinder and Octavia."""
         return str(uuid.uuid4())
 
     @staticmethod
     def new_hex() -> str:
-        """Return an id without dashes, as Keystone makes them."""
+        """Return an id without dashes, as in Keystone."""
         return uuid.uuid4().hex
 
 

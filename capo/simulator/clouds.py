@@ -1,4 +1,4 @@
-"""Writes the clouds.yaml by which clients find the simulator."""
+"""Writes the clouds.yaml with which clients find the simulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the services' databases compare texts: capitals, accents and spaces at the end make no difference.
+"""How the services' databases compare texts: case, accents and trailing spaces make no difference.
 
 Source: MariaDB, collation ``utf8mb3_general_ci``, which OpenStack's tables have unless a column says otherwise.
 """
@@ -9,7 +9,7 @@ import unicodedata
 
 
 def same(one: str, other: str) -> bool:
-    """Tell whether a database takes two texts for the same."""
+    """Return whether a database treats two texts as equal."""
     return _folded(one) == _folded(other)
 
 

@@ -1,4 +1,4 @@
-"""Reads the file of `capo simulate --config`: what the cloud is made with, timings, quotas, faults to begin with."""
+"""Reads the file of `capo simulate --config`: configuration of the cloud, timings, quotas, initial faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECTIONS = ("cloud", "timings", "quotas", "faults")
 
 
 class BadConfigurationError(ValueError):
-    """The file says something the simulator does not know."""
+    """The file has a key or value that the simulator does not support."""
 
 
 def read(path: Path | None) -> Json:
@@ -35,7 +35,7 @@ def read(path: Path | None) -> Json:
 
 
 def make_cloud(document: Json) -> Cloud:
-    """Return a cloud, not seeded yet, as the document says."""
+    """Return a cloud, not seeded yet, as the document defines it."""
     settings = dict(document.get("cloud", {}))
     for name in ("zones", "lb_providers"):
         if name in settings:
@@ -49,10 +49,10 @@ def make_cloud(document: Json) -> Cloud:
 
 
 def apply(document: Json, cloud: Cloud) -> None:
-    """Order the quotas (service, project's name, resource, limit) and the faults in a seeded cloud.
+    """Set the quotas (service, project's name, resource, limit) and the faults of a seeded cloud.
 
     Raises:
-        BadFaultError: A fault that is none.
+        BadFaultError: A fault is invalid.
     """
     for service, projects in document.get("quotas", {}).items():
         for name, limits in projects.items():

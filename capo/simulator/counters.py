@@ -1,4 +1,4 @@
-"""Counts and remembers every request that reached the simulator."""
+"""Counts and logs every request that reached the simulator."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 def is_write(service: str, method: str) -> bool:
-    """Whether a request changes a cloud resource; getting and revoking tokens does not."""
+    """Return whether a request changes a cloud resource; getting and revoking tokens does not."""
     return method in WRITES and service != "identity"
 
 
 @dataclass(slots=True)
 class Call:
-    """One request as it went.
+    """One request and its outcome.
 
     Args:
-        status: What was answered; 0 when no answer was given.
+        status: The status of the answer; 0 if none was sent.
         write_number: Position among all writes since the last reset, 0 for a read.
     """
 
@@ -44,7 +44,7 @@ class Call:
 
 
 class Counter:
-    """Requests by service, verb, route template and status, with the log of them."""
+    """Requests by service, verb, route template and status, with their log."""
 
     def __init__(self) -> None:
         self.calls: deque[Call] = deque(maxlen=LOG_LENGTH)
@@ -53,14 +53,14 @@ class Counter:
         self._tally: Tally[tuple[str, str, str, int]] = Tally()
 
     def reset(self) -> None:
-        """Start from zero."""
+        """Reset the counts and the log."""
         self.calls.clear()
         self.writes = 0
         self.total = 0
         self._tally.clear()
 
     def arrive(self, call: Call) -> None:
-        """Note a request before it is handled and give it its numbers."""
+        """Record a request before it is handled and assign its numbers."""
         self.total += 1
         call.number = self.total
         if is_write(call.service, call.method):
@@ -69,7 +69,7 @@ class Counter:
         self.calls.append(call)
 
     def finish(self, call: Call) -> None:
-        """Count a request that was answered, or cut."""
+        """Count a request that was answered, or cut off."""
         self._tally[call.service, call.method, call.route, call.status] += 1
 
     def count(self, service: str | None = None, method: str | None = None, route: str | None = None) -> int:
@@ -88,5 +88,5 @@ class Counter:
         ]
 
     def log(self) -> list[dict[str, Any]]:
-        """Return the requests in the order they came."""
+        """Return the requests in order of arrival."""
         return [asdict(call) for call in self.calls]

@@ -1,4 +1,4 @@
-"""The page that webob answers with where a service has no JSON for it."""
+"""The error page of webob, where a service has no JSON for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FAULT_NAMES: Final = {
     501: "notImplemented",
     503: "serviceUnavailable",
 }
-"""What Nova and Cinder call a fault of a status; Nova knows one more."""
+"""Nova's and Cinder's name of a fault, by status; Nova has one more."""
 NOT_FOUND: Final = "The resource could not be found."
 UNVERIFIED: Final = (
     "This server could not verify that you are authorized to access the document you requested. Either you supplied "
@@ -29,12 +29,12 @@ UNVERIFIED: Final = (
 
 
 def empty(status: int, content_type: str = "text/html; charset=UTF-8") -> Response:
-    """Return an answer without a body that names a type all the same, as webob does."""
+    """Return an answer without a body that has a content type, as webob does."""
     return Response(status, headers={"Content-Type": content_type})
 
 
 def redirect_to_slash(request: Request) -> Response:
-    """Send a client that left the closing slash out to where it meant; with the slash there is nothing.
+    """Redirect a path without a closing slash to the one with it; refuse a path with one.
 
     Raises:
         Fault: 404.
@@ -46,7 +46,7 @@ def redirect_to_slash(request: Request) -> Response:
 
 
 def error_page(request: Request, status: int, message: str, detail: str = "") -> Response:
-    """Return the page of a status with a sentence or two; JSON for a client that takes nothing else."""
+    """Return the page of a status with a sentence or two; JSON for a client that accepts nothing else."""
     phrase = HTTPStatus(status).phrase
     title = f"{status} {phrase}"
     accepted = request.headers.get("Accept", "")

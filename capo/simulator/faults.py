@@ -1,7 +1,7 @@
-"""Faults to order: which request shall go wrong, and how.
+"""Injected faults: which request fails, and how.
 
-A fault is a JSON document, `{"match": {...}, "effect": {...}}`; `docs/reference/simulator.md` has examples. This
-module only chooses; `server` carries the effect out.
+A fault is a JSON document, `{"match": {...}, "effect": {...}}`; `docs/reference/simulator.md` has examples. This module
+only selects; `server` applies the effect.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Which requests a fault is for; what is not given matches everything.
+    """The requests that a fault applies to; an absent field matches everything.
 
     Args:
         route: The route's template, `*` allowed, such as `/v2.0/ports/{id}`.
-        path: The path without the service's prefix, `*` allowed; tells two resources of one route apart.
-        nth: Only the n-th request that matches the rest, from 1, counted since the fault was ordered.
+        path: The path without the service's prefix, `*` allowed; distinguishes two resources of one route.
+        nth: Only the n-th request that matches the rest, from 1, counted since the fault was added.
         first: With `last`, the range of such requests.
         write: The n-th write to OpenStack overall since the counters were reset.
         contains: A text that the request's body must contain.
@@ -44,7 +44,7 @@ class Match:
     writes_only: bool = False
 
     def covers(self, call: Call, body: str) -> bool:
-        """Whether the request is of the sort meant, its position not considered."""
+        """Return whether the request matches, regardless of its position."""
         wanted = (
             (self.service, call.service),
             (self.project, call.project_id),
@@ -55,14 +55,14 @@ class Match:
             return False
         if self.writes_only and not is_write(call.service, call.method):
             return False
-        # A template holds braces, not brackets, so fnmatch takes it literally but for its stars.
+        # A template has braces, not brackets, so that fnmatch matches it literally except for its stars.
         globs = ((self.route, call.route), (self.path, call.path))
         if any(want is not None and not fnmatchcase(have, want) for want, have in globs):
             return False
         return self.contains is None or self.contains in body
 
     def covers_position(self, position: int) -> bool:
-        """Whether the position among the requests covered is meant."""
+        """Return whether the position among the matching requests matches."""
         if self.nth is not None:
             return position == self.nth
         return (self.first or 1) <= position and (self.last is None or position <= self.last)
@@ -73,13 +73,13 @@ class Effect:
     """What happens to the request.
 
     Args:
-        status: Answer this instead of doing it; `message` and `kind` in the service's wording, or `body` as given.
+        status: Answer this without executing it; `message` and `kind` in the service's wording, or `body` verbatim.
         delay_s: Wait so long first.
         hang: Hold the connection so long, then close it; nothing takes effect.
         cut: Close the connection without an answer, `before` or `after` it took effect.
-        late: Close the connection at once and let it take effect so many seconds later.
-        again: Answer, and let it take effect once more so many seconds later, as a proxy that repeats requests does.
-        kill: Process id that gets SIGKILL, at the moment that `when` says; with `late` at once.
+        late: Close the connection at once; it takes effect so many seconds later.
+        again: Answer; it takes effect once more so many seconds later, as with a proxy that repeats requests.
+        kill: Process id that gets SIGKILL, at the moment that `when` names; with `late` at once.
     """
 
     status: int | None = None
@@ -98,7 +98,7 @@ class Effect:
 
 @dataclass(slots=True)
 class Order:
-    """A fault in force, with how often it was met and how often it struck."""
+    """An active fault, with the number of its matches and of its effects."""
 
     id: str
     match: Match
@@ -109,16 +109,16 @@ class Order:
     document: dict[str, Any] = field(default_factory=dict)
 
     def shown(self) -> dict[str, Any]:
-        """Return the order as JSON."""
+        """Return the fault as JSON."""
         return {"id": self.id, **self.document, "seen": self.seen, "struck": self.struck}
 
 
 class BadFaultError(ValueError):
-    """The document does not describe a fault."""
+    """The document is no valid fault."""
 
 
 class FaultBook:
-    """The faults in force."""
+    """The active faults."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.orders: list[Order] = []
@@ -126,13 +126,13 @@ class FaultBook:
         self._ids = itertools.count(1)
 
     def add(self, document: dict[str, Any]) -> Order:
-        """Put a fault in force.
+        """Add a fault.
 
         Args:
             document: `{"match": {...}, "effect": {...}, "for_s": seconds}`; without `for_s` until it is removed.
 
         Raises:
-            BadFaultError: An unknown key, or a value of the wrong sort.
+            BadFaultError: An unknown key, or a value of the wrong type.
         """
         unknown = set(document) - {"match", "effect", "for_s"}
         if unknown:
@@ -153,11 +153,11 @@ class FaultBook:
         self.orders.clear()
 
     def remove(self, order_id: str) -> None:
-        """Remove one fault; gone is fine."""
+        """Remove one fault; a missing one is fine."""
         self.orders = [order for order in self.orders if order.id != order_id]
 
     def choose(self, call: Call, body: bytes) -> Order | None:
-        """Return the first fault that strikes this request; every fault that covers it counts it."""
+        """Return the first fault that affects this request; every fault that matches counts it."""
         text = body.decode(errors="replace")
         now = self._clock()
         self.orders = [order for order in self.orders if order.until is None or now < order.until]

@@ -1,4 +1,4 @@
-"""Glance v2: images by name, tag, property and status; making and taking away an empty one."""
+"""Glance v2: images by name, tag, property and status; creating and deleting an empty one."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ service: Final = Service(
 
 @service.seed
 def seed(cloud: Cloud) -> None:
-    """Make the two public images that a new cloud has."""
+    """Create the two public images of a new cloud."""
     owner = project_named(cloud, "admin")
     for name in SEEDED_NAMES:
         properties = {
@@ -69,7 +69,7 @@ def seed(cloud: Cloud) -> None:
 
 
 def add_image(cloud: Cloud, name: str, owner: str, *, data: bytes, tags: list[str], **properties: Any) -> Json:
-    """Put an active public image into the cloud."""
+    """Add an active public image to the cloud."""
     image = _empty_image(cloud, owner)
     image |= {
         "name": name,
@@ -91,7 +91,7 @@ def add_image(cloud: Cloud, name: str, owner: str, *, data: bytes, tags: list[st
 
 
 def find_image(cloud: Cloud, image_id: str, project_id: str) -> Json | None:
-    """Return the image if it is there and the project may see it."""
+    """Return the image if it exists and is visible to the project."""
     image = cloud.table("image", "images").get(image_id)
     return image if image is not None and _may_see(image, project_id) else None
 
@@ -229,7 +229,7 @@ def _limit(query: MultiMapping[str]) -> int:
 
 
 def _fits(image: Json, query: MultiMapping[str]) -> bool:
-    """Whether an image has every tag asked for and the last value given of every other filter."""
+    """Return whether an image has every requested tag and the last value of every other filter."""
     if not all(any(collation.same(tag, want) for tag in image["tags"]) for want in query.getall("tag", [])):
         return False
     return all(_fits_one(image, key, query.getall(key)[-1]) for key in query if key not in PAGING)
@@ -247,7 +247,7 @@ def _fits_one(image: Json, key: str, want: str) -> bool:
 
 
 def _check_filter(key: str, want: str) -> None:
-    """Refuse what a filter does not take."""
+    """Refuse invalid values of a filter."""
     if key == "visibility" and want and want not in VISIBILITIES:
         raise Fault(400, f"Invalid visibility value: {want}")
     if key in {"size_min", "size_max"} and not want.isdigit():
@@ -264,7 +264,7 @@ def _has(have: Any, want: str) -> bool:
     if isinstance(have, bool):
         return want.lower() == str(have).lower()
     if isinstance(have, int) and not want.isdigit():
-        want = "0"  # as the database reads a text that is no number
+        want = "0"  # as the database converts a text that is no number
     wanted = want.removeprefix("in:").split(",") if want.startswith("in:") else [want]
     return any(collation.same(str(have), one) for one in wanted)
 
@@ -291,7 +291,7 @@ def _compare(key: str, have: str, want: str) -> bool:
 
 
 def _orders(query: MultiMapping[str]) -> Iterable[tuple[str, str]]:
-    """Return keys and directions, the one that decides last coming first."""
+    """Return keys and directions, the least significant first."""
     if "sort" in query and ("sort_key" in query or "sort_dir" in query):
         raise Fault(400, "Old and new sorting syntax cannot be combined")
     if "sort" in query:

@@ -1,7 +1,7 @@
-"""Keystone v3: versions, tokens by password, token and application credential, catalogue, who am I.
+"""Keystone v3: versions, tokens by password, token and application credential, catalogue, identity of the caller.
 
-What is stored: projects, users (with `_password`), roles, application credentials (with `_secret`), regions. Roles of
-a user in a project are the user's note `_grants`.
+Stored are: projects, users (with `_password`), roles, application credentials (with `_secret`), regions. Roles of a
+user in a project are in the user's note `_grants`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from capo.simulator.routing import (
 )
 
 DOMAIN: Final = {"id": "default", "name": "Default"}
-# Roles that a role brings with it.
+# Implied roles.
 IMPLIED: Final = {"admin": ("manager", "member", "reader"), "member": ("reader",)}
 MALFORMED: Final = (
     "The server could not comply with the request since it is either malformed or otherwise incorrect. "
@@ -90,7 +90,7 @@ service: Final = Service(
 
 
 def seeded_credential(cloud: Cloud) -> tuple[str, str]:
-    """Return id and secret of the application credential that the member has from the start."""
+    """Return id and secret of the member's initial application credential."""
     credential = next(iter(cloud.table("identity", "application_credentials").values()))
     return credential["id"], credential["_secret"]
 
@@ -103,7 +103,7 @@ def project_named(cloud: Cloud, name: str) -> str:
 
 @service.seed
 def seed(cloud: Cloud) -> None:
-    """Make the projects, users, roles, region and the application credential that a new cloud has."""
+    """Create the projects, users, roles, region and the application credential of a new cloud."""
     for name in ("admin", "manager", "member", "reader", "load-balancer_member", "load-balancer_admin"):
         _add_role(cloud, name)
     cloud.table("identity", "regions")[cloud.config.region] = {
@@ -117,7 +117,7 @@ def seed(cloud: Cloud) -> None:
 
 
 def add_user(cloud: Cloud, name: str, password: str, roles: tuple[str, ...]) -> Json:
-    """Make a user with a project of the same name, in which it has the roles."""
+    """Create a user with a project of the same name, in which it has the roles."""
     project_id, user_id = cloud.new_hex(), cloud.new_hex()
     cloud.table("identity", "projects")[project_id] = {
         "id": project_id,
@@ -146,7 +146,7 @@ def add_user(cloud: Cloud, name: str, password: str, roles: tuple[str, ...]) -> 
 
 
 def add_credential(cloud: Cloud, user: Json, name: str, description: str | None, secret: str | None = None) -> Json:
-    """Make an application credential of a user for its project; it does not expire."""
+    """Create an application credential of a user for its project; it does not expire."""
     project_id = user["default_project_id"]
     credential: Json = {
         "id": cloud.new_hex(),
@@ -235,7 +235,7 @@ async def create_token(request: Request) -> Response:
 
 
 def _auth_given(request: Request) -> Json:
-    """Return what a request for a token asks for; its methods are there, whatever they are."""
+    """Return the `auth` of a request for a token; it has methods, which are not checked yet."""
     auth = request.json.get("auth")
     if not isinstance(auth, dict):
         raise Fault(400, f"Expecting to find auth in request body. {MALFORMED}")
@@ -301,7 +301,7 @@ def _by_credential(cloud: Cloud, given: Json, auth: Json) -> Json:
 
 
 def _end_with(cloud: Cloud, token: Token, credential: Json) -> None:
-    """Have a token end no later than the credential that opened it."""
+    """Limit a token's expiry to that of the credential it was issued for."""
     ends = cloud.clock() + _left_s(cloud, credential)
     if ends < token.expires:
         token.expires = ends
@@ -309,7 +309,7 @@ def _end_with(cloud: Cloud, token: Token, credential: Json) -> None:
 
 
 def _left_s(cloud: Cloud, credential: Json) -> float:
-    """Return for how many seconds a credential still opens."""
+    """Return the remaining seconds of a credential."""
     if credential["expires_at"] is None:
         return math.inf
     return (datetime.fromisoformat(credential["expires_at"]).replace(tzinfo=UTC) - cloud.now()).total_seconds()
@@ -328,7 +328,7 @@ def _known_token(cloud: Cloud, token_id: str) -> Token:
 
 
 def _scope(cloud: Cloud, user: Json, scope: Json | str | None) -> str:
-    """Return the project's id; empty for a token without scope, also where the default one is not open to the user."""
+    """Return the project's id; empty for an unscoped token, also if the user has no role in its default project."""
     if scope == "unscoped":
         return ""
     if not scope:

@@ -1,4 +1,4 @@
-"""What an admin changes in Keystone's directory, and the application credentials that users make for themselves."""
+"""Changes of Keystone's directory by an admin, and application credentials that users create for themselves."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ async def delete_credential(request: Request) -> Response:
 
 
 def _expiry(cloud: Cloud, given: str | None) -> str | None:
-    """Return when a credential expires, as Keystone writes it."""
+    """Return when a credential expires, in Keystone's format."""
     if given is None:
         return None
     try:

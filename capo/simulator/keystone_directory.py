@@ -1,4 +1,4 @@
-"""Keystone's directory: who the caller is, and for an admin, who there is."""
+"""Keystone's directory: the caller's own identity, and all identities for an admin."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ async def list_credentials(request: Request) -> Response:
 
 
 def allow(request: Request, action: str, *, is_own: bool = False) -> None:
-    """Refuse one who is no admin what is not its own."""
+    """Refuse a caller that is no admin access to what is not its own."""
     if not is_own and not request.is_admin:
         raise Fault(403, f"You are not authorized to perform the requested action: identity:{action}.")
 
 
 def user_of(request: Request, user_id: str) -> Json:
-    """Return a user that must exist."""
+    """Return a user, which must exist."""
     user = request.cloud.table("identity", "users").get(user_id)
     if user is None:
         raise Fault(404, f"Could not find user: {user_id}.")

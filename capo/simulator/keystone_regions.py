@@ -1,4 +1,4 @@
-"""Regions and the end points in them, as an admin of Keystone changes them; the catalogue shows them at once."""
+"""Regions and their endpoints, as an admin of Keystone changes them; the catalogue shows changes at once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Nova's service object: versions, microversion headers, wording of refusals.
 
 The routes are in `nova_servers`, `nova_create`, `nova_actions`, `nova_tags`, `nova_attachments`, `nova_flavors`,
-`nova_instance_actions`, `nova_keypairs`, `nova_groups` and `nova_quota`; what happens to servers over time is in
-`nova_build`.
+`nova_instance_actions`, `nova_keypairs`, `nova_groups` and `nova_quota`; the life of servers is in `nova_build`.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ UNEXPECTED: Final = (
 
 def render_fault(fault: Fault, request: Request) -> Response:
     if fault.kind in {ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED}:
-        request.microversion = NO_VERSION  # an unknown path is answered before versions are looked at
+        request.microversion = NO_VERSION  # an unknown path is answered before versions are checked
         return error_page(request, 404, NOT_FOUND)
     message = UNEXPECTED.format(kind="nova.exception.NovaException") if fault.kind == INTERNAL else fault.message
     body = {KINDS.get(fault.status, "computeFault"): {"code": fault.status, "message": message}}
@@ -77,7 +76,7 @@ def bad_request(message: str) -> Fault:
 
 
 def unknown_marker(marker: str) -> Fault:
-    """Return what Nova answers when a page is to begin after what is not in the list."""
+    """Return Nova's refusal of a page marker that is not in the list."""
     return bad_request(f"marker [{marker}] not found")
 
 
@@ -94,12 +93,12 @@ def over_quota(message: str) -> Fault:
 
 
 def not_allowed(rule: str) -> Fault:
-    """Return the refusal of a policy."""
+    """Return the refusal by a policy."""
     return Fault(403, f"Policy doesn't allow {rule} to be performed.", "forbidden")
 
 
 def since(request: Request, minor: int) -> bool:
-    """Whether the request is of this minor version or a later one."""
+    """Return whether the request has this minor version or a later one."""
     return request.microversion >= (2, minor)
 
 

@@ -36,7 +36,7 @@ async def act(request: Request) -> Response:
 
 
 def _settled(request: Request, verb: str, *states: str) -> Json:
-    """Return the server, which must be in one of the states and doing nothing else.
+    """Return the server, which must be in one of the states, without a running task.
 
     Raises:
         Fault: 409.

@@ -1,4 +1,4 @@
-"""Nova: ports and volumes given to a running server and taken from it."""
+"""Nova: attaching ports and volumes to a running server, and detaching them."""
 
 from __future__ import annotations
 

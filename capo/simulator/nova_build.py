@@ -1,4 +1,4 @@
-"""What happens to servers over time: scheduled, given ports and volumes, spawned, failed, stopped, deleted.
+"""The life of servers: scheduled, connected to ports and volumes, spawned, failed, stopped, deleted.
 
 The stages follow nova-compute: a server is unknown to cells until it is scheduled, gets its ports next and its
 addresses when it is ACTIVE.
@@ -31,12 +31,12 @@ NOT_ENOUGH_HOSTS: Final = "No valid host was found. There are not enough hosts a
 # The stages before spawning take a quarter of a build each, at most so many seconds.
 STAGE_LIMIT_S: Final = 0.3
 VOLUME_LOOK_S: Final = 0.1
-# The part of a deletion in which the server has nothing left and is still shown.
+# The part of a deletion in which the server has no resources left and is still shown.
 SHOWN_DELETED: Final = 0.25
 
 
 def start(cloud: Cloud, server: Json) -> None:
-    """Begin to build a server that was just recorded."""
+    """Start building a server that was just recorded."""
     _later(cloud, server, _stage_s(cloud), _schedule)
 
 
@@ -45,7 +45,7 @@ def _stage_s(cloud: Cloud) -> float:
 
 
 def _later(cloud: Cloud, server: Json, seconds: float, stage: Callable[[Cloud, Json], None]) -> None:
-    """Go on with a server, unless it is being deleted or was changed from outside meanwhile."""
+    """Continue with a server, unless it is being deleted or was changed externally."""
 
     def run() -> None:
         is_here = servers(cloud).get(server["id"]) is server
@@ -78,7 +78,7 @@ def _ordered_failure(cloud: Cloud, server: Json) -> Failure | None:
 
 
 def _pick_zone(cloud: Cloud, server: Json) -> str | bool | None:
-    """Return the zone whose host takes the server; None when none is big enough, False when a rule forbids all."""
+    """Return the zone whose host gets the server; None if none is big enough, False if a rule forbids all."""
     flavor = server["flavor"]
     if flavor["vcpus"] > HOST_VCPUS or flavor["ram"] > HOST_RAM_MIB:
         return None
@@ -94,7 +94,7 @@ def _pick_zone(cloud: Cloud, server: Json) -> str | bool | None:
 
 
 def _zones_of_group(cloud: Cloud, server: Json, group: Json, zones: list[str]) -> list[str]:
-    """Return the zones that a group's policy admits, the best first."""
+    """Return the zones that a group's policy allows, the best first."""
     others = [servers(cloud).get(member) for member in group["members"] if member != server["id"]]
     used = {other["host"] for other in others if other is not None and other["host"]}
     with_members = [zone for zone in zones if host_of(zone) in used]
@@ -111,7 +111,7 @@ def _zones_of_group(cloud: Cloud, server: Json, group: Json, zones: list[str]) -
 
 
 def _connect(cloud: Cloud, server: Json) -> None:
-    """Give the server its ports and begin to make its volumes."""
+    """Assign ports to the server and start creating its volumes."""
     for port_id in server["port_ids"]:
         port = cloud.table("network", "ports").get(port_id)
         if port is None:
@@ -175,7 +175,7 @@ def _make_volumes(cloud: Cloud, server: Json) -> None:
 
 
 def _attach_volumes(cloud: Cloud, server: Json) -> None:
-    """Attach the volumes once all of them are made, then spawn."""
+    """Attach the volumes once all of them are created, then spawn."""
     volumes = [cinder_state.volumes(cloud).get(device["volume_id"]) for device in server["_devices"]]
     if any(volume is not None and volume["status"] == "creating" for volume in volumes):
         _later(cloud, server, max(VOLUME_LOOK_S, cloud.timings.volume_create_s / 2), _attach_volumes)
@@ -185,7 +185,7 @@ def _attach_volumes(cloud: Cloud, server: Json) -> None:
             abort(cloud, server, f"Volume {device['volume_id']} could not be found.")
             return
     for device, volume in zip(server["_devices"], volumes, strict=True):
-        assert volume is not None  # noqa: S101 - looked at above
+        assert volume is not None  # noqa: S101 - checked above
         attach_volume(cloud, server, volume, device)
     touch(cloud, server, task_state="spawning")
     extra_s = float(server["metadata"].get("lab-spawn-seconds", 0))
@@ -194,10 +194,10 @@ def _attach_volumes(cloud: Cloud, server: Json) -> None:
 
 
 def attach_volume(cloud: Cloud, server: Json, volume: Json, device: Json) -> None:
-    """Attach a volume to a server and note it there."""
+    """Attach a volume to a server and record it there."""
     used = {entry["device"] for entry in server["volumes_attached"]}
     letters = "abcdefghijklmnopqrstuvwxyz"
-    # A root disk that is no volume takes the first name.
+    # A root disk that is no volume has the first name.
     names = [f"/dev/sd{letter}" for letter in letters[1 if server["image_id"] else 0 :]]
     name = next(name for name in names if name not in used)
     server["volumes_attached"].append(
@@ -220,12 +220,12 @@ def _spawn(cloud: Cloud, server: Json) -> None:
 
 
 def abort(cloud: Cloud, server: Json, reason: str) -> None:
-    """Let a build fail as nova-compute words it."""
+    """End a build in ERROR, with nova-compute's wording."""
     fail(cloud, server, f"Build of instance {server['id']} aborted: {reason}")
 
 
 def fail(cloud: Cloud, server: Json, message: str, *, code: int = 500) -> None:
-    """Let a build end in ERROR and give back what the server had."""
+    """End a build in ERROR and release the server's resources."""
     release(cloud, server)
     fault = {"code": code, "created": time_of(cloud), "message": message}
     touch(cloud, server, status="ERROR", task_state=None, fault=fault, host=None, availability_zone=None)
@@ -233,14 +233,14 @@ def fail(cloud: Cloud, server: Json, message: str, *, code: int = 500) -> None:
 
 
 def break_server(cloud: Cloud, server: Json, message: str, *, code: int = 500) -> None:
-    """Put a server that is there into ERROR; it keeps its host, ports and volumes."""
+    """Put an existing server into ERROR; it keeps its host, ports and volumes."""
     fault = {"code": code, "created": time_of(cloud), "message": message}
     touch(cloud, server, status="ERROR", task_state=None, fault=fault)
     nova_instance_actions.failed(cloud, server)
 
 
 def release(cloud: Cloud, server: Json) -> None:
-    """Give back ports and volumes; what was made for the server alone goes."""
+    """Release ports and volumes; delete those that were created for the server alone."""
     for port in ports.of_device(cloud, server["id"], []):
         if port["id"] in server["_own_port_ids"]:
             internal.delete_port(cloud, port["id"])
@@ -264,7 +264,7 @@ def release(cloud: Cloud, server: Json) -> None:
 
 
 def delete(cloud: Cloud, server: Json) -> None:
-    """Delete a server: at once while it has no host, else after a while. Asking twice changes nothing."""
+    """Delete a server: at once if it has no host, otherwise after a delay. A repeated call changes nothing."""
     if server["host"] is None:
         _forget(cloud, server)
         return
@@ -277,7 +277,7 @@ def delete(cloud: Cloud, server: Json) -> None:
 
 
 def _end(cloud: Cloud, server: Json) -> None:
-    """Take from a server what it has; for a moment it is still shown, as DELETED."""
+    """Release a server's resources; for a moment it is still shown, as DELETED."""
     if servers(cloud).get(server["id"]) is server:
         release(cloud, server)
         touch(cloud, server, status="DELETED", task_state=None)
@@ -300,7 +300,7 @@ def _forget(cloud: Cloud, server: Json) -> None:
 
 
 def power(cloud: Cloud, server: Json, *, task: str, status: str) -> None:
-    """Start, stop or reboot a server: the task shows at once, the result after a while."""
+    """Start, stop or reboot a server: the task is shown at once, the result after a delay."""
     touch(cloud, server, task_state=task)
 
     def done() -> None:

@@ -1,4 +1,4 @@
-"""Nova: POST of servers; what is checked, in Nova's order, before a server is recorded."""
+"""Nova: POST of servers; the checks, in Nova's order, before a server is recorded."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _hints(body: Json) -> Json:
 
 
 def _record(request: Request, wanted: Json, hints: Json) -> Json:
-    """Return the record of the server that is asked for, everything checked, nothing reserved yet."""
+    """Return the record of the requested server, everything checked, nothing reserved yet."""
     if ("host" in wanted or "hypervisor_hostname" in wanted) and not request.is_admin:
         raise not_allowed("compute:servers:create:requested_destination")
     devices = devices_of(wanted)
@@ -128,7 +128,7 @@ def _plain_fields(request: Request, wanted: Json, hints: Json) -> Json:
 
 
 def _hostname(name: str) -> str:
-    """Return the host name that Nova makes of a server's name."""
+    """Return the host name that Nova derives from a server's name."""
     kept = "".join("-" if char in " _" else char for char in name.lower() if char.isalnum() or char in " _-.")
     return kept.replace(".", "-").strip("-")[:63]
 
@@ -197,7 +197,7 @@ def _check_key(request: Request, wanted: Json) -> None:
 
 
 def _groups(request: Request, wanted: Json) -> list[str]:
-    """Return the ids of the security groups asked for; they count for ports that Nova makes."""
+    """Return the ids of the requested security groups; they apply to ports that Nova creates."""
     ids: list[str] = []
     for entry in wanted.get("security_groups", []):
         name = entry["name"]
@@ -224,7 +224,7 @@ def _networks(request: Request, wanted: Json) -> list[Json]:
 
 
 def _automatic(request: Request) -> list[Json]:
-    """Return the project's one network, when it has just one."""
+    """Return the project's network if it has exactly one."""
     owned = [
         network
         for network in request.cloud.table("network", "networks").values()

@@ -1,4 +1,4 @@
-"""The block devices of a new server: which volumes it boots from and gets, and what Nova refuses about them."""
+"""The block devices of a new server: its boot volume and other volumes, and Nova's refusals."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ GIB: Final = 1024**3
 
 
 def devices_of(wanted: Json) -> list[Json]:
-    """Return the volumes that a POST asks for, the boot volume first.
+    """Return the volumes of a POST, the boot volume first.
 
     Raises:
-        Fault: 400 for a combination that makes no sense.
+        Fault: 400 for an invalid combination.
     """
     image_id = wanted.get("imageRef", "")
     found = [_device(entry, image_id) for entry in wanted.get("block_device_mapping_v2", [])]
@@ -66,7 +66,7 @@ def _device(entry: Json, image_id: str) -> Json:
 
 
 def check_devices(request: Request, devices: list[Json]) -> None:
-    """Refuse volumes that are not there, or a boot volume that is not bootable; before quotas are looked at.
+    """Refuse volumes that do not exist, or a boot volume that is not bootable; before quotas are checked.
 
     Raises:
         Fault: 400.
@@ -84,9 +84,9 @@ def check_devices(request: Request, devices: list[Json]) -> None:
 
 
 def reserve_devices(request: Request, wanted: Json, flavor: Json, devices: list[Json]) -> None:
-    """Reserve the volumes that are there already, and refuse devices that do not make a bootable whole.
+    """Reserve the existing volumes, and refuse an invalid combination of devices.
 
-    What was reserved before a refusal stays reserved, as with Nova: its owner has to give it up.
+    What was reserved before a refusal stays reserved, as with Nova: its owner has to release it.
 
     Raises:
         Fault: 400, with Cinder's reason where it is Cinder that refuses.

@@ -13,7 +13,7 @@ from capo.simulator.paging import after_marker
 from capo.simulator.routing import Json, Request, Response
 from capo.simulator.validation import check_query, many
 
-# Name, vCPUs, MiB of memory, GiB of disk. The last fits no host: a server of it ends in ERROR.
+# Name, vCPUs, MiB of memory, GiB of disk. The last fits no host: its servers end in ERROR.
 SEEDED: Final = (
     ("m1.tiny", 1, 512, 1),
     ("m1.small", 1, 1024, 5),
@@ -59,13 +59,13 @@ STRICT_QUERY: Final[Json] = {**QUERY, "additionalProperties": False}
 
 @service.seed
 def seed(cloud: Cloud) -> None:
-    """Make the flavors that a new cloud has."""
+    """Create the flavors of a new cloud."""
     for name, vcpus, ram, disk in SEEDED:
         add_flavor(cloud, name, vcpus=vcpus, ram=ram, disk=disk)
 
 
 def add_flavor(cloud: Cloud, name: str, *, vcpus: int, ram: int, disk: int) -> Json:
-    """Put a public flavor into the cloud."""
+    """Add a public flavor to the cloud."""
     flavor: Json = {
         "id": cloud.new_id(),
         "name": name,

@@ -1,4 +1,4 @@
-"""Nova: what was asked of a server, by whom, and whether it came off."""
+"""Nova: the log of actions on a server: what, by which user, and whether it succeeded."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from capo.simulator.validation import check_query, many
 
 MAX_PAGE: Final = 1000
 SHOWN: Final = {"os-start": "start", "os-stop": "stop", "reboot": "reboot", "lock": "lock", "unlock": "unlock"}
-"""What Nova calls the actions that it notes, by their name in the request."""
+"""Nova's names of the logged actions, by their name in the request."""
 
 
 def begin(request: Request, server: Json, action: str) -> None:
-    """Note that something was asked of a server."""
+    """Record an action on a server."""
     server.setdefault("_actions", []).append(
         {
             "action": action,
@@ -33,7 +33,7 @@ def begin(request: Request, server: Json, action: str) -> None:
 
 
 def failed(cloud: Cloud, server: Json) -> None:
-    """Note that what was asked last did not come off."""
+    """Record that the last action failed."""
     for action in server.get("_actions", [])[-1:]:
         action |= {"message": "Error", "updated_at": long_time_of(cloud)}
 

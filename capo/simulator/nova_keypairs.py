@@ -24,7 +24,7 @@ SEEDED_KEY: Final = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINbeEFI1k/aQms0lSknRQjt
 
 @service.seed
 def seed(cloud: Cloud) -> None:
-    """Make the keypair that the member has from the start."""
+    """Create the member's initial keypair."""
     user = next(user for user in cloud.table("identity", "users").values() if user["name"] == "capi")
     _add(cloud, user["id"], "lab", SEEDED_KEY)
 
@@ -51,7 +51,7 @@ def fingerprint(public_key: str) -> str:
     """Return the MD5 fingerprint of an SSH key.
 
     Raises:
-        Fault: 400 for what is no key.
+        Fault: 400 for an invalid key.
     """
     try:
         data = base64.b64decode(public_key.split()[1], validate=True)

@@ -18,7 +18,7 @@ from capo.simulator.validation import YES_AND_NO, check_query
 
 MAX_PAGE: Final = 1000
 STATUSES: Final = frozenset({*VM_STATES, "PASSWORD", "REVERT_RESIZE"})
-# Filters of a plain member by the microversion that brought them; others are ignored.
+# Filters of a plain member by the microversion that added them; others are ignored.
 MEMBER_FILTERS: Final = {
     1: {"reservation_id", "name", "image", "flavor", "ip", "changes-since"},
     5: {"ip6"},
@@ -85,7 +85,7 @@ SORTED_BY: Final = {
 }
 
 
-# Filters that compare in ways of their own.
+# Filters with comparisons of their own.
 SPECIAL: Final[dict[str, Callable[[Json, str], bool]]] = {
     "flavor": lambda server, value: bool(server["flavor"]["id"] == value),
     "vm_state": lambda server, value: VM_STATES[server["status"]] == value,
@@ -137,7 +137,7 @@ def _check_times(request: Request) -> None:
 
 
 def _check_admin_words(request: Request) -> None:
-    """Refuse what is no word for yes or no, and an order that tells of hosts."""
+    """Refuse invalid booleans, and sorting by hosts for plain members."""
     asked = request.query.get("all_tenants", "")
     if asked and asked.lower() not in YES_AND_NO:
         known = ", ".join(f"'{word}'" for word in YES_AND_NO)
@@ -148,7 +148,7 @@ def _check_admin_words(request: Request) -> None:
 
 
 def _tolerates_down_cell(request: Request) -> bool:
-    """Whether servers of a down cell are shown in part; filters, order and pages leave them out."""
+    """Return whether servers of a down cell are shown in part; with filters, order and pages they are omitted."""
     return since(request, 69) and set(request.query) <= {"all_tenants"}
 
 
@@ -173,7 +173,7 @@ def _found(request: Request, *, everyone: bool) -> list[Json]:
 
 
 def _filters(request: Request) -> dict[str, list[str]]:
-    """Return the filters in force; a plain member's others are ignored, as Nova does."""
+    """Return the active filters; a plain member's others are ignored, as Nova does."""
     known = {key for minor, keys in MEMBER_FILTERS.items() if since(request, minor) for key in keys}
     return {
         key: request.query.getall(key)
@@ -210,7 +210,7 @@ def _fits(request: Request, server: Json, key: str, values: list[str]) -> bool:
 
 
 def _matches(have: Any, pattern: str) -> bool:
-    """Search as MariaDB does: anywhere, and case does not matter."""
+    """Search as MariaDB does: anywhere in the text, case-insensitively."""
     return have is not None and re.search(pattern, str(have), re.IGNORECASE) is not None
 
 
@@ -232,7 +232,7 @@ def _time(text: str) -> datetime:
 
 
 def _sorted(found: list[Json], request: Request) -> list[Json]:
-    """Return servers in the order asked for; those made last come first otherwise."""
+    """Return servers in the requested order; by default the newest first."""
     found = sorted(found, key=lambda server: int(server["_number"]), reverse=True)
     keys = request.query.getall("sort_key", [])
     directions = request.query.getall("sort_dir", [])

@@ -18,7 +18,7 @@ DEFAULTS: Final = {
     "server_group_members": -1,
     "server_groups": -1,
 }
-# What quotas had before 2.36 and, some of it, 2.57.
+# Quotas that existed before 2.36 and, some of them, before 2.57.
 NETWORK_QUOTAS: Final = {"fixed_ips": -1, "floating_ips": -1, "security_groups": -1, "security_group_rules": -1}
 FILE_QUOTAS: Final = {"injected_files": 5, "injected_file_content_bytes": 10240, "injected_file_path_bytes": 255}
 
@@ -29,12 +29,12 @@ def limit(cloud: Cloud, project_id: str, resource: str) -> int:
 
 
 def group_member_limit(cloud: Cloud, project_id: str) -> int:
-    """Return how many servers a group may have."""
+    """Return the maximum number of servers of a group."""
     return limit(cloud, project_id, "server_group_members")
 
 
 def usage(cloud: Cloud, project_id: str) -> dict[str, int]:
-    """Return what the servers and groups of a project use."""
+    """Return the usage of a project's servers and groups."""
     owned = [server for server in servers(cloud).values() if server["project_id"] == project_id]
     groups = cloud.table("compute", "server_groups").values()
     return {

@@ -1,4 +1,4 @@
-"""What Nova takes in bodies and queries, by microversion."""
+"""Nova's schemas of bodies and queries, by microversion."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ MAX_TAGS: Final = 50
 
 
 def body_of(name: str, properties: Json, required: tuple[str, ...] = (), *, is_strict: bool = True) -> Json:
-    """Return the schema of a body that holds one object under its name."""
+    """Return the schema of a body with one object under its name."""
     inner: Json = {"type": "object", "properties": properties}
     if required:
         inner["required"] = list(required)
@@ -152,7 +152,7 @@ def create_server(version: Version) -> Json:
 
 
 def _later_properties(version: Version) -> Json:
-    """Return what microversions added to a POST of a server, and what they had before they took it away."""
+    """Return the properties of a POST of a server that microversions added, and those that later ones removed."""
     certificates = {"type": ["array", "null"], "items": {"type": "string"}, "uniqueItems": True}
     found: Json = {}
     if version < (2, 57):
@@ -217,7 +217,7 @@ SORT_KEYS: Final = (
     "uuid",
     "vm_state",
 )
-# Until 2.75 these were taken as keys to sort by, without any effect.
+# Until 2.75 these were accepted as sort keys, without any effect.
 IGNORED_SORT_KEYS: Final = (
     "architecture",
     "cell_name",
@@ -331,5 +331,5 @@ NOTHING: Final[Json] = {"type": "object", "properties": {}, "additionalPropertie
 
 
 def truth(value: Any) -> bool:
-    """Return what a word that the schema took for a boolean says."""
+    """Return the value of a word that the schema accepted as a boolean."""
     return value in TRUE_WORDS

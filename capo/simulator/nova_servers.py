@@ -1,4 +1,4 @@
-"""Nova: one server shown, changed and deleted; its addresses and metadata; faults to order."""
+"""Nova: one server shown, changed and deleted; its addresses and metadata; injected faults."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ async def delete_item(request: Request) -> Response:
 
 @service.tweak("fail_builds")
 def fail_builds(cloud: Cloud, order: Json) -> Json:
-    """Let the next builds end in ERROR.
+    """End the next builds in ERROR.
 
     The order has `message`, and may have `name` (regular expression, all otherwise), `code` (500) and `times` (1).
     """

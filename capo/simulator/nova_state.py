@@ -1,7 +1,7 @@
-"""Servers as Nova keeps them: records, what is noted beside them, hosts, and who may see what.
+"""Servers as Nova stores them: records, notes, hosts, and visibility.
 
-A record holds the server's own fields; `nova_view` turns it into an answer of the asked microversion. Servers that
-are gone are kept aside, because `changes-since` still shows them; they are no part of the inventory.
+A record holds the server's own fields; `nova_view` turns it into an answer of the requested microversion. Deleted
+servers are kept separately, because `changes-since` still shows them; they are no part of the inventory.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ VM_STATES: Final = {
     "SUSPENDED": "suspended",
     "VERIFY_RESIZE": "resized",
 }
-# What a fake host takes; more fits no host.
+# The size of a fake host; a larger server fits no host.
 HOST_VCPUS: Final = 4000
 HOST_RAM_MIB: Final = 1_200_000
 
 
 @dataclass(slots=True)
 class Failure:
-    """An order that servers end in ERROR while they are built.
+    """Servers that end in ERROR while they are built.
 
     Args:
-        name: Regular expression for the names meant.
-        times: How many servers it strikes.
+        name: Regular expression for the names of the servers.
+        times: How many servers fail.
     """
 
     name: re.Pattern[str]
@@ -56,7 +56,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Notes:
-    """What Nova knows beside its resources."""
+    """Nova's state besides its resources."""
 
     deleted: dict[str, Json] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
@@ -73,22 +73,22 @@ def notes(cloud: Cloud) -> Notes:
 
 
 def servers(cloud: Cloud) -> Table:
-    """Return the servers that are there."""
+    """Return the existing servers."""
     return cloud.table("compute", "servers")
 
 
 def time_of(cloud: Cloud) -> str:
-    """Return the time as most of Nova writes it."""
+    """Return the time in the format of most of Nova."""
     return f"{cloud.now():%Y-%m-%dT%H:%M:%SZ}"
 
 
 def long_time_of(cloud: Cloud) -> str:
-    """Return the time as Nova's oldest extensions write it."""
+    """Return the time in the format of Nova's oldest extensions."""
     return f"{cloud.now():%Y-%m-%dT%H:%M:%S}.000000"
 
 
 def touch(cloud: Cloud, server: Json, **changes: Any) -> None:
-    """Change a server and note the time."""
+    """Change a server and update its time."""
     server.update(changes, updated=time_of(cloud))
 
 
@@ -98,7 +98,7 @@ def host_of(zone: str) -> str:
 
 
 def is_mapped(server: Json) -> bool:
-    """Whether the server has reached a cell; before, most routes do not know it."""
+    """Return whether the server is mapped to a cell; before that most routes do not find it."""
     return bool(server["_is_mapped"])
 
 
@@ -107,15 +107,15 @@ def missing(server_id: str) -> Fault:
 
 
 def cell_failure() -> Fault:
-    """Return what a request meets that needs a cell which is down."""
+    """Return the answer to a request that needs a cell which is down."""
     return Fault(500, "", INTERNAL)
 
 
 def find(request: Request) -> Json:
-    """Return the server named in the path.
+    """Return the server of the path.
 
     Raises:
-        Fault: 404 unless it is there and the caller's.
+        Fault: 404 unless it exists and belongs to the caller.
     """
     server_id = request.match["server_id"]
     server = servers(request.cloud).get(server_id)
@@ -125,7 +125,7 @@ def find(request: Request) -> Json:
 
 
 def find_up(request: Request) -> Json:
-    """Return the server named in the path, whose cell must answer.
+    """Return the server of the path, whose cell must be up.
 
     Raises:
         Fault: 404; 500 while the cell is down.
@@ -137,7 +137,7 @@ def find_up(request: Request) -> Json:
 
 
 def find_mapped(request: Request) -> Json:
-    """Return the server named in the path for a route that only knows servers in cells.
+    """Return the server of the path for a route that only finds servers in cells.
 
     Raises:
         Fault: 404; 500 while the cell is down.

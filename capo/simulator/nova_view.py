@@ -34,7 +34,7 @@ def of_list(request: Request, server: Json, *, is_down: bool = False) -> Json:
 
 
 def of_one(request: Request, server: Json) -> Json:
-    """Return a server that was asked for by id."""
+    """Return a server that was requested by id."""
     is_down = notes(request.cloud).is_cell_down and is_mapped(server)
     if not is_down:
         shown = _full(request, server)
@@ -105,7 +105,7 @@ def _full(request: Request, server: Json) -> Json:
 
 
 def _later(request: Request, server: Json) -> Json:
-    """Return what microversions added."""
+    """Return the fields that microversions added."""
     additions = (
         (9, "locked", server["locked"]),
         (19, "description", server["description"]),

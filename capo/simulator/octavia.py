@@ -26,12 +26,12 @@ from capo.simulator.routing import (
     Service,
 )
 
-# Faults of this kind come from Octavia's web layer, which has another form for them.
+# Faults of this kind come from Octavia's web layer, which formats them differently.
 WEB: Final = "Web"
 FORBIDDEN: Final = "Policy does not allow this request to be performed."
 WRITERS: Final = frozenset({"admin", "load-balancer_admin", "load-balancer_member"})
 READERS: Final = WRITERS | {"load-balancer_observer", "load-balancer_global_observer"}
-# Every version of the API with the day it came.
+# Every version of the API with its date.
 VERSIONS: Final = (
     ("v2.0", "2016-12-11T00:00:00Z"),
     ("v2.1", "2018-04-20T00:00:00Z"),
@@ -65,7 +65,7 @@ VERSIONS: Final = (
     ("v2.29", "2024-10-15T00:00:00Z"),
     ("v2.30", "2025-02-26T00:00:00Z"),
 )
-# The providers that the simulator has, with what Octavia shows of them; which are enabled is configured.
+# The providers of the simulator, as Octavia shows them; the configuration enables them.
 PROVIDERS: Final = {"amphora": "Amphora provider", "octavia": "Alias of amphora", "ovn": "Octavia OVN driver."}
 QUOTAS: Final = ("load_balancer", "listener", "member", "pool", "health_monitor", "l7policy", "l7rule")
 # Quotas that have an older name beside their own.
@@ -109,7 +109,7 @@ def bad(message: str) -> Fault:
 
 
 def invalid(message: str) -> Fault:
-    """Return the refusal of what no single attribute is to blame for."""
+    """Return a refusal that names no attribute."""
     return Fault(400, f"Validation failure: {message}")
 
 
@@ -130,18 +130,18 @@ def route(method: str, path: str) -> Callable[[Handler], Handler]:
 
 
 def is_admin(request: Request) -> bool:
-    """Whether the caller may see and do everything."""
+    """Return whether the caller may see and do everything."""
     return bool(request.roles & {"admin", "load-balancer_admin"})
 
 
 def service_project(cloud: Cloud) -> str:
-    """Return the project that owns what Octavia makes for itself."""
+    """Return the project that owns Octavia's own resources."""
     return project_named(cloud, "admin")
 
 
 @service.seed
 def seed(cloud: Cloud) -> None:
-    """Make the flavor and the zones that a new cloud offers."""
+    """Create the flavor and the zones of a new cloud."""
     flavor_id = cloud.new_id()
     cloud.table("load-balancer", "flavors")[flavor_id] = {
         "id": flavor_id,
@@ -183,10 +183,10 @@ async def list_providers(request: Request) -> Response:
 
 
 def check_providers(config: Config) -> None:
-    """Refuse a configuration with providers that the simulator has not, or whose default is not enabled.
+    """Refuse a configuration with unknown providers, or whose default is not enabled.
 
     Raises:
-        ValueError: It is one.
+        ValueError: It has one.
     """
     unknown = sorted(set(config.lb_providers) - set(PROVIDERS))
     if unknown:
@@ -196,7 +196,7 @@ def check_providers(config: Config) -> None:
 
 
 def offer(cloud: Cloud, *, default: str, release: str | None = None) -> None:
-    """Enable all providers, one of which is the default; OVN's may be of another release."""
+    """Enable all providers, with this default; OVN's may be of another release."""
     cloud.config = dataclasses.replace(
         cloud.config,
         lb_providers=tuple(PROVIDERS),

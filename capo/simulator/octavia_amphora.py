@@ -1,6 +1,6 @@
 """Octavia's provider amphora: a VIP with a security group, and the port of the amphora behind it.
 
-The VIP's port is the user's, the rest belongs to Octavia's own project.
+The VIP's port belongs to the user, the rest to Octavia's own project.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ERRORS: Final = {400: "BadRequestException", 404: "NotFoundException", 409: "Con
 
 
 class Amphora(Driver):
-    """The provider that starts with every Octavia; it refuses none of the options."""
+    """The default provider of every Octavia; it refuses none of the options."""
 
     def vip_port(self, cloud: Cloud, balancer_id: str) -> Json:
         return {
@@ -37,7 +37,7 @@ class Amphora(Driver):
         return Fault(500, f"Provider 'amphora' reports error: {name}: {fault.status}")
 
     def plug(self, cloud: Cloud, balancer: Json) -> None:
-        """Make the security group of a new load balancer and the port of its amphora."""
+        """Create the security group of a new load balancer and the port of its amphora."""
         project_id = service_project(cloud)
         group = internal.create_security_group(cloud, project_id, {"name": f"lb-{balancer['id']}"})
         balancer["_group_id"] = group["id"]
@@ -63,7 +63,7 @@ class Amphora(Driver):
         balancer["_amphora_port_id"] = made["id"]
 
     def open_ports(self, cloud: Cloud, balancer: Json) -> None:
-        """Bring the security group into line with the listeners and their allowed CIDRs."""
+        """Update the security group to the listeners and their allowed CIDRs."""
         group_id = balancer.get("_group_id")
         if group_id is None:
             return
@@ -84,7 +84,7 @@ class Amphora(Driver):
             _admit(cloud, balancer, body)
 
     def unplug(self, cloud: Cloud, balancer: Json) -> None:
-        """Take away what was made for a load balancer; a port that the user gave stays."""
+        """Delete what was created for a load balancer; a port of the user is kept."""
         if balancer["_amphora_port_id"] is not None:
             internal.delete_port(cloud, balancer["_amphora_port_id"])
         vip = internal.find_port(cloud, balancer["vip_port_id"])

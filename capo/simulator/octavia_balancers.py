@@ -1,4 +1,4 @@
-"""Octavia: load balancers, made alone or with all their parts."""
+"""Octavia: load balancers, created alone or with all their parts."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def create_balancer(request: Request) -> Response:
         raise invalid(NO_VIP)
     _check_choice(request.cloud, values)
     check_quota(request.cloud, request.project_id, "load_balancer")
-    # The VIP's port is there from here on. Octavia does not take it back when a part is refused, nor do we.
+    # The VIP's port exists from here on. Octavia does not delete it when a part is refused, nor do we.
     balancer = _make(request, values)
     made = parts.make(request, balancer)
     cloud = request.cloud
@@ -128,7 +128,7 @@ def _make(request: Request, values: Json) -> Json:
 
 
 def _check_parts(cloud: Cloud, balancer: Json, made: list[tuple[str, Json]]) -> None:
-    """Have the provider look at the parts: listeners first, as it comes upon them."""
+    """Check the parts with the provider: listeners first, in its order."""
     driver = octavia_drivers.of(balancer)
     by_kind = {kind: [part for each, part in made if each == kind] for kind in KINDS}
     for listener in by_kind["listeners"]:
@@ -145,7 +145,7 @@ def _check_parts(cloud: Cloud, balancer: Json, made: list[tuple[str, Json]]) -> 
 class _Parts:
     """The listeners, pools, members and monitors in the body of one POST, each value checked.
 
-    What they are to each other is checked by `make`.
+    `make` checks their relations.
     """
 
     def __init__(self, reader: Reader, given: Json) -> None:
@@ -163,7 +163,7 @@ class _Parts:
         return {"values": values, "pool": self._pool(pool, f"{path}.default_pool"), "pool_name": pool.get("name")}
 
     def _pool(self, entry: Json, path: str) -> Json:
-        """Return a pool; one that lacks what it needs is found out by its missing name first."""
+        """Return a pool; one without a name is not read any further, as `make` refuses it."""
         if not entry.get("name"):
             return {"values": {"name": ""}, "members": [], "monitor": None}
         members = self._reader.read_list(entry.get("members") or [])
@@ -175,7 +175,7 @@ class _Parts:
         }
 
     def make(self, request: Request, balancer: Json) -> list[tuple[str, Json]]:
-        """Return the parts as new resources of a load balancer, with their kinds.
+        """Create the parts of a load balancer and return them with their kinds.
 
         Raises:
             Fault: Parts that do not fit together, or are too many.

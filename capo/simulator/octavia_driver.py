@@ -1,4 +1,4 @@
-"""What a provider of Octavia decides for itself, and what it has if it does not."""
+"""The decisions of an Octavia provider, and their defaults."""
 
 from __future__ import annotations
 
@@ -9,47 +9,47 @@ from capo.simulator.routing import Fault, Json
 
 
 class Driver:
-    """A provider without a will of its own: it takes every option and needs nothing but the VIP's port."""
+    """The defaults of a provider: it accepts every option and needs only the VIP's port."""
 
     def vip_port(self, cloud: Cloud, balancer_id: str) -> Json:
-        """Return the fields of a VIP's port that tell whose it is."""
+        """Return the fields of a VIP's port that identify its owner."""
         raise NotImplementedError
 
     def no_vip(self, fault: Fault) -> Fault:
-        """Return how Octavia passes on that Neutron refused the VIP's port."""
+        """Return Octavia's error for Neutron's refusal of the VIP's port."""
         raise NotImplementedError
 
     def check_balancer(self, values: Json) -> None:
-        """Refuse a load balancer that the provider cannot have."""
+        """Refuse a load balancer that the provider does not support."""
 
     def check_listener(self, cloud: Cloud, values: Json) -> None:
-        """Refuse what a POST or PUT of a listener asks for."""
+        """Refuse unsupported values of a POST or PUT of a listener."""
 
     def check_pool(self, cloud: Cloud, values: Json) -> None:
-        """Refuse what a POST or PUT of a pool asks for."""
+        """Refuse unsupported values of a POST or PUT of a pool."""
 
     def check_monitor(self, cloud: Cloud, values: Json) -> None:
-        """Refuse a new health monitor."""
+        """Refuse an unsupported health monitor."""
 
     def check_members(self, cloud: Cloud, balancer: Json, members: Iterable[Json], action: str) -> None:
-        """Refuse members of a pool.
+        """Refuse unsupported members of a pool.
 
         Args:
             action: `creation`, `deletion` or `batch update`.
         """
 
     def check_failover(self) -> None:
-        """Refuse a failover."""
+        """Refuse a failover if it is not supported."""
 
     def plug(self, cloud: Cloud, balancer: Json) -> None:
-        """Connect a load balancer whose creation is through."""
+        """Connect a load balancer after its creation."""
 
     def open_ports(self, cloud: Cloud, balancer: Json) -> None:
-        """Follow a change of listeners that is through."""
+        """Apply a completed change of listeners."""
 
     def watch(self, cloud: Cloud) -> None:
-        """Follow a change of members or health monitors that is through."""
+        """Apply a completed change of members or health monitors."""
 
     def unplug(self, cloud: Cloud, balancer: Json) -> None:
-        """Take away what was made for a load balancer; a port that the user gave stays."""
+        """Delete what was created for a load balancer; a port of the user is kept."""
         raise NotImplementedError

@@ -18,7 +18,7 @@ from capo.simulator.routing import Fault, Json, Request, Response
 CONTROLS: Final = frozenset({"fields", "limit", "marker", "sort", "sort_key", "sort_dir", "page_reverse"})
 TAG_FILTERS: Final = frozenset({"tags", "tags-any", "not-tags", "not-tags-any"})
 BAD_ARGUMENTS: Final = "One or more arguments are either duplicate or invalid"
-# Names of filters that Octavia takes beside the attribute's own.
+# Names of filters that Octavia accepts beside the attribute's own.
 ALIASES: Final = {"load_balancer_id": "loadbalancer_id"}
 COMMON: Final = frozenset(
     {
@@ -47,7 +47,7 @@ def answer(
 
     Args:
         name: The key of the list in the body.
-        resources: All that there is of the kind.
+        resources: All resources of the kind.
         known: Attributes to filter and sort by.
     """
     _check_filters(request.query, known)
@@ -66,7 +66,7 @@ def answer(
 
 
 def known_of(attributes: tuple[Attribute, ...], *more: str) -> frozenset[str]:
-    """Return what lists of a kind may be filtered and sorted by."""
+    """Return the attributes by which lists of a kind can be filtered and sorted."""
     return COMMON | {attribute.name for attribute in attributes} | set(more)
 
 
@@ -115,7 +115,7 @@ def _sorted(found: list[Json], query: MultiMapping[str], known: frozenset[str]) 
 
 
 def _order(query: MultiMapping[str]) -> list[tuple[str, str]]:
-    """Return keys to sort by with their directions, in the new spelling or the old one."""
+    """Return keys to sort by with their directions, in the new syntax or the old one."""
     if query.get("sort"):
         parts = (part.partition(":") for part in query["sort"].split(","))
         return [(key, direction) for key, _, direction in parts]
@@ -124,7 +124,7 @@ def _order(query: MultiMapping[str]) -> list[tuple[str, str]]:
 
 
 def _limit(query: MultiMapping[str]) -> int | None:
-    """Return the size of a page, None when there is none: below one counts as unlimited."""
+    """Return the size of a page, None without a limit: below one counts as unlimited."""
     text = query.get("limit")
     if text is None:
         return MAX_PAGE
@@ -147,7 +147,7 @@ def _unknown_marker(marker: str) -> Fault:
 
 
 def chosen(item: Json, query: MultiMapping[str]) -> Json:
-    """Return the fields asked for, all of them when none is."""
+    """Return the requested fields, all of them if none is requested."""
     fields = query.getall("fields", [])
     return {key: value for key, value in item.items() if key in fields} if fields else item
 

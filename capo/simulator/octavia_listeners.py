@@ -43,7 +43,7 @@ def check_free(others: list[Json], wanted: Json) -> None:
 
 
 def _clash(one: str, other: str) -> bool:
-    """Whether two protocols use the same transport."""
+    """Return whether two protocols use the same transport."""
     return one == other or not ({one, other} & {"UDP", "SCTP"})
 
 

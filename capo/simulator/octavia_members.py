@@ -27,7 +27,7 @@ from capo.simulator.routing import Fault, Json, Request, Response
 ARGUMENT: Final = "member_"
 KEY: Final = "member"
 METADATA_SERVICE: Final = frozenset({ipaddress.ip_address("169.254.169.254")})
-"""Addresses that no member may have: machines ask there for what they are."""
+"""Addresses that no member may have: machines read their metadata there."""
 BATCH_ARGUMENT: Final = "members_"
 BATCH_KEY: Final = "members"
 TITLE: Final = "Pool"
@@ -58,7 +58,7 @@ def _key(member: Json) -> tuple[str, int]:
 
 
 def _new(request: Request, pool: Json, values: Json) -> Json:
-    """Return a new member; nobody watches it when the pool has no monitor."""
+    """Return a new member; it is not monitored if the pool has no monitor."""
     if values["subnet_id"] is not None:
         octavia_network.check_subnet(request, values["subnet_id"])
     member = new(request.cloud, values, pool["project_id"], pool_id=pool["id"])
@@ -135,7 +135,7 @@ async def delete_member(request: Request) -> Response:
 
 @route("PUT", PATH)
 async def put_members(request: Request) -> Response:
-    """Bring a pool's members into line with a list; with `additive_only` nothing is taken away."""
+    """Replace a pool's members by a list; with `additive_only` none is removed."""
     cloud, pool = request.cloud, _pool(request)
     for name in request.query:
         if name != "additive_only":
@@ -148,7 +148,7 @@ async def put_members(request: Request) -> Response:
     if fresh:
         check_quota(cloud, request.project_id, "member", len(fresh))
     check_mutable(balancer_of(cloud, pool), TITLE, pool["id"])
-    # Those that are there are looked at as the batch has them, not as they are.
+    # Existing members are checked with the batch's values, not with their present ones.
     _check(cloud, pool, [values for values, _ in wanted], "batch update")
     members = [(member, "PENDING_CREATE") for member in fresh]
     for member in fresh:
@@ -170,7 +170,7 @@ def _check(cloud: Cloud, pool: Json, members: list[Json], action: str) -> None:
 
 
 def _refuse_twice(keys: list[tuple[str, int]], have: Mapping[tuple[str, int], Json]) -> None:
-    """Refuse a batch that names a member more than once: one that is there in other words than a new one."""
+    """Refuse a batch that names a member more than once; the message differs for existing and new members."""
     for key in keys:
         if keys.count(key) > 1:
             if key in have:
@@ -183,7 +183,7 @@ def _taken(key: tuple[str, int]) -> Fault:
 
 
 def _batch(request: Request) -> list[tuple[Json, Json]]:
-    """Return the members of a batch: complete values, and what was given of them."""
+    """Return the members of a batch: complete values, and the given ones."""
     body = request.json
     if BATCH_KEY not in body:
         raise Fault(500, "'UnsetType' object is not iterable")

@@ -74,7 +74,7 @@ async def delete_monitor(request: Request) -> Response:
 
 
 def _check_type(kind: str, given: Json) -> None:
-    """Refuse a change that a monitor of this type does not have, and no number of tries."""
+    """Refuse a change that a monitor of this type does not support, and null as number of tries."""
     for name in ("http_method", "url_path", "expected_codes"):
         if given.get(name) is not None and not kind.startswith("HTTP"):
             raise bad(f"{name} is not a valid option for health monitors of type {kind}")

@@ -1,4 +1,4 @@
-"""Where a VIP is: its network, subnet and port, which the load balancer's provider names."""
+"""Network, subnet and port of a VIP; the load balancer's provider names the port."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from capo.simulator.routing import Fault, Json, Request
 
 
 def place_vip(request: Request, values: Json, balancer_id: str) -> Json:
-    """Return the VIP's port, made unless one was given.
+    """Return the VIP's port, created unless one was given.
 
     Raises:
         Fault: Unknown network, subnet or port; or Neutron's refusal as Octavia passes it on.
@@ -48,7 +48,7 @@ def place_vip(request: Request, values: Json, balancer_id: str) -> Json:
 
 
 def check_subnet(request: Request, subnet_id: str) -> Json:
-    """Return a subnet that the caller may use.
+    """Return a subnet, which the caller must be allowed to use.
 
     Raises:
         Fault: 400.

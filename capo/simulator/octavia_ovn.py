@@ -1,12 +1,12 @@
-"""Octavia's provider ovn: no amphora, few options, and the words in which it refuses the others.
+"""Octavia's provider ovn: no amphora, few options, and its refusals of the others.
 
-It looks at a load balancer after Octavia made the VIP's port, one part after the other, so that a refusal leaves the
+It checks a load balancer after Octavia created the VIP's port, one part after the other, so that a refusal leaves the
 port behind. It has no security group and enforces no allowed CIDRs. Health checks come from a port that each subnet
-with watched members has.
+with monitored members has.
 
 Source: openstack/ovn-octavia-provider, `driver.py`, `helper.py` and `common/constants.py`; Octavia's
-`ProviderUnsupportedOptionError` and `ProviderNotImplementedError`, both 501. What older releases do is told by
-`Config.lb_ovn_release`.
+`ProviderUnsupportedOptionError` and `ProviderNotImplementedError`, both 501. `Config.lb_ovn_release` selects the
+behaviour of older releases.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MONITORS: Final = ("UDP-CONNECT", "TCP")
 # The first release that refuses allowed CIDRs instead of ignoring them.
 REFUSES_CIDRS: Final = "2020.2"
 HAS_MONITORS: Final = "2021.2"
-# The first release that looks a member's subnet up if it is the VIP's.
+# The first release that checks whether a member's subnet is the VIP's.
 FINDS_SUBNETS: Final = "2022.1"
-# The first release whose VIP ports have owner and device, and that knows SOURCE_IP.
+# The first release whose VIP ports have owner and device, and that supports SOURCE_IP.
 MARKS_PORTS: Final = "2026.2"
 
 
@@ -93,7 +93,7 @@ class Ovn(Driver):
         raise _unsupported("OVN provider does not support loadbalancer failover")
 
     def watch(self, cloud: Cloud) -> None:
-        """Have a port for health checks in each subnet with watched members, and in no other."""
+        """Create a port for health checks in each subnet with monitored members, and delete the others."""
         wanted = dict(_watched_subnets(cloud))
         for port in _monitor_ports(cloud):
             if wanted.pop(port["name"].removeprefix(MONITOR_PREFIX), None) is None:
@@ -108,7 +108,7 @@ class Ovn(Driver):
 
 
 def _has(cloud: Cloud, release: str) -> bool:
-    """Whether the provider is of a release or younger."""
+    """Return whether the provider is of this release or a newer one."""
     return cloud.config.lb_ovn_release >= release
 
 
@@ -134,7 +134,7 @@ def _check_version(balancer: Json, member: Json) -> None:
 
 
 def _check_subnet(cloud: Cloud, balancer: Json, member: Json, action: str) -> None:
-    """Refuse a member without subnet that is not in the VIP's."""
+    """Refuse a member without subnet whose address is not in the VIP's."""
     if member.get("subnet_id"):
         return
     if not _has(cloud, FINDS_SUBNETS):
@@ -148,7 +148,7 @@ def _check_subnet(cloud: Cloud, balancer: Json, member: Json, action: str) -> No
 
 
 def _watched_subnets(cloud: Cloud) -> Iterator[tuple[str, str]]:
-    """Yield each subnet with members that a health monitor watches, and the project of one of them."""
+    """Yield each subnet with members that a health monitor checks, and the project of one of them."""
     for balancer in table(cloud, "loadbalancers").values():
         if balancer["provider"] != NAME:
             continue
@@ -159,7 +159,7 @@ def _watched_subnets(cloud: Cloud) -> Iterator[tuple[str, str]]:
 
 
 def _monitor_ports(cloud: Cloud) -> list[Json]:
-    """Return the ports for health checks that are in use; one that was left behind is nobody's business."""
+    """Return the ports for health checks that are in use, without those that were left behind."""
     return [port for port in cloud.table("network", "ports").values() if "_is_watching" in port]
 
 

@@ -67,7 +67,7 @@ async def create_pool(request: Request) -> Response:
 
 
 def _listener(request: Request, listener_id: str | None) -> Json | None:
-    """Return the listener that shall send to the pool; an unknown one makes Octavia fail."""
+    """Return the listener whose default pool this becomes; an unknown one makes Octavia fail."""
     if listener_id is None:
         return None
     if listener_id not in table(request.cloud, "listeners"):

@@ -1,6 +1,6 @@
-"""Load balancers and their parts as Octavia keeps them, and how a change goes through PENDING to its end.
+"""Load balancers and their parts as Octavia stores them, and how a change passes through PENDING to its end.
 
-Parts name what they belong to (`loadbalancer_id`, `pool_id`); `octavia_view` turns that around.
+Parts refer to their parents (`loadbalancer_id`, `pool_id`); `octavia_view` inverts that.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ TITLES: Final = {
 
 @dataclass(slots=True)
 class Failure:
-    """An order that changes of load balancers end in ERROR.
+    """Changes of load balancers that end in ERROR.
 
     Args:
-        name: Regular expression for the load balancers meant.
+        name: Regular expression for the names of the load balancers.
     """
 
     name: re.Pattern[str]
@@ -38,7 +38,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Notes:
-    """What Octavia knows beside its resources."""
+    """Octavia's state besides its resources."""
 
     failures: list[Failure] = field(default_factory=list)
 
@@ -57,7 +57,7 @@ def table(cloud: Cloud, kind: str) -> Table:
 
 
 def time_of(cloud: Cloud) -> str:
-    """Return the time as Octavia writes it."""
+    """Return the time in Octavia's format."""
     return f"{cloud.now():%Y-%m-%dT%H:%M:%S}"
 
 
@@ -69,7 +69,7 @@ def find(request: Request, kind: str, resource_id: str) -> Json:
     """Return a resource of the caller's.
 
     Raises:
-        Fault: 404 when it is not there, 403 when it is another project's.
+        Fault: 404 if it does not exist, 403 if it belongs to another project.
     """
     found = table(request.cloud, kind).get(resource_id)
     if found is None:
@@ -80,7 +80,7 @@ def find(request: Request, kind: str, resource_id: str) -> Json:
 
 
 def new(cloud: Cloud, values: Json, project_id: str, **more: str | None) -> Json:
-    """Return a new resource, about to be created."""
+    """Return a new resource, in PENDING_CREATE."""
     return {
         "id": cloud.new_id(),
         **values,
@@ -104,7 +104,7 @@ def pools_of(cloud: Cloud, balancer_id: str) -> list[Json]:
 
 
 def listeners_with(cloud: Cloud, pool_id: str) -> list[Json]:
-    """Return the listeners that send to a pool by default."""
+    """Return the listeners whose default pool this is."""
     return [item for item in table(cloud, "listeners").values() if item["default_pool_id"] == pool_id]
 
 
@@ -157,12 +157,12 @@ def change(  # noqa: PLR0913 - each is a fact of the change
     finish: Callable[[], None] = nothing,
     status: str = "PENDING_UPDATE",
 ) -> None:
-    """Put a load balancer and parts of it into a PENDING state, and let all become ACTIVE after a while.
+    """Put a load balancer and parts of it into PENDING states; all become ACTIVE after a delay.
 
     Args:
-        parts: Resources with the state that each is in meanwhile.
-        finish: What is done at the end, before the states change: taking away what was deleted, say.
-        status: The load balancer's state meanwhile.
+        parts: Resources with the state of each during the change.
+        finish: Called at the end, before the states change, such as to remove what was deleted.
+        status: The load balancer's state during the change.
     """
     touched = [balancer]
     balancer["provisioning_status"] = status
@@ -197,12 +197,12 @@ def _fails(cloud: Cloud, balancer: Json) -> bool:
 
 
 def around_pool(cloud: Cloud, pool: Json) -> list[tuple[Json, str]]:
-    """Return a pool and its listeners, which all wait for a change of what the pool holds."""
+    """Return a pool and its listeners, all of which are pending during a change inside the pool."""
     return [(pool, "PENDING_UPDATE"), *((item, "PENDING_UPDATE") for item in listeners_with(cloud, pool["id"]))]
 
 
 def drop_pool(cloud: Cloud, pool_id: str) -> None:
-    """Take a pool away with its members and monitor."""
+    """Delete a pool with its members and monitor."""
     for kind in ("members", "healthmonitors"):
         for part_id in [item["id"] for item in table(cloud, kind).values() if item["pool_id"] == pool_id]:
             del table(cloud, kind)[part_id]
@@ -213,7 +213,7 @@ def drop_pool(cloud: Cloud, pool_id: str) -> None:
 
 @service.tweak("fail_changes")
 def fail_changes(cloud: Cloud, order: Json) -> Json:
-    """Let the next changes end in ERROR: `{"name": regular expression, "times": 1}`, both optional."""
+    """End the next changes in ERROR: `{"name": regular expression, "times": 1}`, both optional."""
     failure = Failure(re.compile(order.get("name", "")), int(order.get("times", 1)))
     notes(cloud).failures.append(failure)
     return {"pending": sum(item.times for item in notes(cloud).failures)}

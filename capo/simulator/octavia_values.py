@@ -1,4 +1,4 @@
-"""What Octavia takes in bodies: the attributes of each kind, checked and worded as its web layer does."""
+"""Octavia's bodies: the attributes of each kind, checked, with the wording of its web layer."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ MAX_TIMEOUT_MS: Final = 365 * 24 * 3600 * 1000
 
 
 class NotThis(Exception):  # noqa: N818 - becomes a Fault once the attribute is known
-    """A value is not what its attribute takes.
+    """A value is not valid for its attribute.
 
     Args:
-        of_body: The whole body is blamed, because the value could not even be read.
+        of_body: The refusal names the whole body, because the value could not even be read.
     """
 
     def __init__(self, reason: str, *, of_body: bool = False) -> None:
@@ -37,7 +37,7 @@ class Attribute:
     """One attribute of a kind.
 
     Args:
-        default: What a POST without it means, and what a PUT of null returns to.
+        default: What a POST without it means, and what a PUT of null resets it to.
         in_put: Whether a PUT may change it.
     """
 
@@ -230,7 +230,7 @@ def body_of(request: Request, argument: str, key: str) -> Json:
     """Return the object under a key of the body.
 
     Args:
-        argument: What Octavia calls the body in its refusals.
+        argument: Octavia's name of the body in its refusals.
 
     Raises:
         Fault: In the words, and with the status, of Octavia's web layer.
@@ -254,15 +254,15 @@ class Reader:
     """Reads the values of one body.
 
     Args:
-        argument: What Octavia calls the body.
-        body: All of it, for refusals that blame the whole.
+        argument: Octavia's name of the body.
+        body: All of it, for refusals that name the whole.
     """
 
     argument: str
     body: Json
 
     def post(self, kind: tuple[Attribute, ...], given: Json, path: str, *, more: tuple[str, ...] = ()) -> Json:
-        """Return the values of a POST, defaults filled in.
+        """Return the values of a POST, with defaults.
 
         Args:
             path: Where in the body the object is.

@@ -8,7 +8,7 @@ from capo.simulator.cloud import Cloud, public
 from capo.simulator.octavia_state import listeners_of, listeners_with, members_of, monitor_of, pools_of
 from capo.simulator.routing import Json
 
-# What a part belongs to is noted in it, but shown in other ways.
+# References of a part to its parents, which answers show in another form.
 BELONGS: Final = frozenset({"loadbalancer_id", "pool_id"})
 
 

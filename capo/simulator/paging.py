@@ -1,4 +1,4 @@
-"""Pages of a list after a marker, as most services cut them."""
+"""Pages of a list after a marker, as most services return them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from capo.simulator.routing import Fault, Json
 def after_marker(
     found: list[Json], marker: str | None, refusal: Callable[[str], Fault], *, key: str = "id"
 ) -> list[Json]:
-    """Return what follows an item, everything without a marker.
+    """Return the items after a marker, all of them without one.
 
     Args:
-        refusal: makes of a marker what the service answers to one that is not in the list.
+        refusal: returns the service's answer to a marker that is not in the list.
         key: of the field that a marker names.
 
     Raises:

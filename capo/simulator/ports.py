@@ -1,4 +1,4 @@
-"""What Nova and Octavia look up in Neutron; what they change there is in `neutron.internal`."""
+"""Lookups of Nova and Octavia in Neutron; their changes are in `neutron.internal`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def find(cloud: Cloud, port_id: str, caller: Caller) -> Json | None:
 
 
 def of_device(cloud: Cloud, device_id: str, order: list[str]) -> list[Json]:
-    """Return the ports of a device, those named in the order first and in this order."""
+    """Return the ports of a device, first those named in the order, in this order."""
     owned = {found["id"]: found for found in internal.ports_of(cloud, device_id)}
     first = [owned.pop(port_id) for port_id in order if port_id in owned]
     return [*first, *owned.values()]

@@ -1,9 +1,8 @@
-"""How a simulated service declares its routes, and what a handler is given and gives back.
+"""How a simulated service declares its routes, and the requests and answers of its handlers.
 
 A service is a module-level `Service`; its handlers are registered with `@service.route(method, template)`. Handlers
-never await between reading and changing the cloud, so each request is atomic. Nothing here knows a particular
-service: wording lives in each service's `render_fault`. Read `server` next to see the order in which a request is
-handled.
+never await between reading and changing the cloud, so each request is atomic. Nothing here depends on a particular
+service: wording is in each service's `render_fault`. Read `server` next to see the order in which a request is handled.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ class Fault(Exception):  # noqa: N818 - the services' own word for an error answ
     """A refusal; the service's `render_fault` puts it into that service's wording.
 
     Args:
-        kind: The service's own error type (Neutron's `type`, Nova's `itemNotFound`), or one of the constants of
-            this module for refusals that the framework itself makes.
-        extra: What stands beside code and message, where a service says more.
+        kind: The service's own error type (Neutron's `type`, Nova's `itemNotFound`), or one of the constants of this
+            module for refusals by the framework itself.
+        extra: Further fields beside code and message.
     """
 
     def __init__(
@@ -60,7 +59,7 @@ class Fault(Exception):  # noqa: N818 - the services' own word for an error answ
 class Response:
     """An answer: a JSON body, or `text` where a service answers something else.
 
-    `headers` may be given as a dict; the same name twice needs a `CIMultiDict`.
+    `headers` may be a dict; the same name twice needs a `CIMultiDict`.
     """
 
     status: int
@@ -78,7 +77,7 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Microversions:
-    """The microversions a service offers and how it calls them in headers."""
+    """The microversions of a service and the headers that carry them."""
 
     service_type: str
     minimum: Version
@@ -86,7 +85,7 @@ class Microversions:
     legacy_header: str | None = None
 
     def negotiate(self, headers: Mapping[str, str]) -> Version:
-        """Return the version that the request asks for, the minimum when it asks for none.
+        """Return the requested version, the minimum if none is requested.
 
         Raises:
             Fault: 400 for what is not a version, 406 for one outside of the range.
@@ -151,7 +150,7 @@ class Request:
         """The body as an object.
 
         Raises:
-            Fault: 400 when the body is not a JSON object.
+            Fault: 400 if the body is not a JSON object.
         """
         try:
             value = json.loads(self.raw)
@@ -183,10 +182,10 @@ class Route:
     segments: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "segments", split(self.template))  # looked at for every request
+        object.__setattr__(self, "segments", split(self.template))  # read for every request
 
     def matches(self, segments: list[str]) -> dict[str, str] | None:
-        """Return the path variables, or None when the path is not this route's."""
+        """Return the path variables, or None if the path is not this route's."""
         if len(self.segments) != len(segments):
             return None
         found: dict[str, str] = {}
@@ -199,7 +198,7 @@ class Route:
 
 
 def split(path: str) -> list[str]:
-    """Return the segments of a path; leading and trailing slashes do not count."""
+    """Return the segments of a path, without leading and trailing slashes."""
     return [segment for segment in path.split("/") if segment]
 
 
@@ -215,7 +214,7 @@ def challenge(request: Request) -> str:
 
 
 def plain_fault(fault: Fault, request: Request) -> Response:
-    """Render a fault for a service that has no wording of its own."""
+    """Render a fault for a service without a wording of its own."""
     return Response(fault.status, {"error": {"code": fault.status, "message": fault.message, "title": fault.kind}})
 
 
@@ -225,13 +224,13 @@ def malformed_body() -> Fault:
 
 
 def add_request_id(request: Request, headers: CIMultiDict[str]) -> None:
-    """Name the request in the answer, as nearly every service does."""
+    """Add the request's id to the answer, as nearly every service does."""
     headers["x-openstack-request-id"] = request.request_id
 
 
 @dataclass(slots=True, eq=False)
 class Service:
-    """The routes and the manners of one OpenStack service.
+    """The routes and the conventions of one OpenStack service.
 
     Args:
         name: Catalogue type, also the label in counters: identity, compute, network, image, volume, load-balancer.
@@ -263,12 +262,12 @@ class Service:
         return register
 
     def seed(self, seeder: Seeder) -> Seeder:
-        """Register a function that fills a new cloud with what the service offers from the start."""
+        """Register a function that creates the service's initial resources in a new cloud."""
         self.seeders.append(seeder)
         return seeder
 
     def tweak(self, name: str) -> Callable[[Tweak], Tweak]:
-        """Register a change of state that `POST /_simulator/tweaks/<service>/<name>` makes from outside."""
+        """Register an external change of state, made by `POST /_simulator/tweaks/<service>/<name>`."""
 
         def register(change: Tweak) -> Tweak:
             self.tweaks[name] = change
@@ -280,7 +279,7 @@ class Service:
         """Return the route of a path (without the prefix) and its variables.
 
         Raises:
-            Fault: 404 when nothing answers the path, 405 when another method would.
+            Fault: 404 if no route has the path, 405 if one with another method has it.
         """
         segments = split(path)
         is_known = False

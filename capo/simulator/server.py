@@ -1,4 +1,4 @@
-"""The HTTP server: takes a request through routing, token, faults, latency, handler and counters, in this order."""
+"""The HTTP server: passes a request through routing, token, faults, latency, handler and counters, in this order."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from capo.simulator.validation import is_uuid
 
 LOG: Final = logging.getLogger(__name__)
 UNKNOWN_ROUTE: Final = "(unknown)"
-# Long enough for an answer on loopback to be read, before the process that asked is killed.
+# Enough time to read an answer on loopback, before the process that sent the request is killed.
 ANSWER_READ_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A request as it came, whatever brought it.
+    """A received request, by any transport.
 
     Args:
         url: Scheme, host and port that the client used, without a path.
@@ -47,7 +47,7 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer as it leaves, with what was noted about the request."""
+    """An answer to be sent, with the notes about its request."""
 
     status: int
     headers: CIMultiDict[str]
@@ -57,10 +57,10 @@ class Reply:
 
 @dataclass(slots=True)
 class Exchange:
-    """A request on its way: where it goes, what is noted about it.
+    """A request in processing: its route and the notes about it.
 
     Args:
-        transport: The connection it came by; None when it came by none.
+        transport: The connection of the request; None without one.
     """
 
     transport: asyncio.BaseTransport | None
@@ -105,7 +105,7 @@ class Server:
             self.cloud.counter.finish(exchange.call)
 
     def answer(self, incoming: Incoming) -> Reply:
-        """Do at once what a request asks, without a connection; latency and ordered faults do not count.
+        """Execute a request at once, without a connection; latency and injected faults do not apply.
 
         Raises:
             LookupError: No service has this path.
@@ -171,7 +171,7 @@ class Server:
         request = exchange.request
         try:
             exchange.route, found = request.service.find(request.method, request.path)
-            # Every database finds an id in capitals, too.
+            # Every database finds an id in upper case, too.
             request.match = {name: value.lower() if is_uuid(value) else value for name, value in found.items()}
             exchange.call.route = exchange.route.template
         except Fault as fault:
@@ -242,7 +242,7 @@ class Server:
         self._effect(exchange)
 
     def _effect(self, exchange: Exchange) -> Response:
-        """Do what the request asks, atomically, and return the answer."""
+        """Execute the request atomically and return the answer."""
         self.cloud.run_due()
         self.cloud.journal.take()
         response = self._respond(exchange)
@@ -290,7 +290,7 @@ class Server:
 
 
 def run(route: Route, request: Request) -> Response:
-    """Run a handler to its end in one go.
+    """Run a handler to its end without interruption.
 
     Raises:
         RuntimeError: The handler awaited something, so it would not have been atomic.
@@ -305,7 +305,7 @@ def run(route: Route, request: Request) -> Response:
 
 
 def kill(process_id: int) -> None:
-    """Send SIGKILL; a process already gone is fine."""
+    """Send SIGKILL; a process that has ended is fine."""
     try:
         os.kill(process_id, signal.SIGKILL)
     except ProcessLookupError:

@@ -36,7 +36,7 @@ from capo.simulator import (
 from capo.simulator.cloud import Cloud
 from capo.simulator.routing import Service
 
-# The first to seed comes first: later services look projects and networks up.
+# In the order of seeding: later services look projects and networks up.
 SERVICES: Final[tuple[Service, ...]] = (
     keystone.service,
     neutron.service,
@@ -72,7 +72,7 @@ ROUTES: Final = (
 
 
 def new_cloud(cloud: Cloud | None = None) -> Cloud:
-    """Return a cloud filled with what every service offers from the start."""
+    """Return a cloud with the initial resources of every service."""
     cloud = cloud or Cloud()
     for service in SERVICES:
         for seeder in service.seeders:

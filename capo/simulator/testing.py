@@ -1,4 +1,4 @@
-"""For tests: a simulator per test, a client that speaks to it in plain HTTP, a look at all there is, a clock to move.
+"""For tests: a simulator per test, a client with plain HTTP, the inventory, a clock to advance.
 
 Use the fixtures with `from capo.simulator.testing import member, simulator`.
 """
@@ -17,11 +17,11 @@ from capo.simulator.simulator import Simulator
 TIME_LIMIT_S = 60.0
 
 Inventory = dict[str, dict[str, Any]]
-"""What is in a cloud, by ``service/kind`` and id."""
+"""The resources of a cloud, by ``service/kind`` and id."""
 
 
 class Clock:
-    """Monotonic seconds that stand still until moved."""
+    """Monotonic seconds that only tests advance."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -30,7 +30,7 @@ class Clock:
         return self.seconds
 
     def move(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         self.seconds += seconds
 
 
@@ -48,7 +48,7 @@ class Client:
 
     Args:
         cloud: One of the clouds in clouds.yaml.
-        auth: The `auth` of an entry for a user who is not there from the start; instead of `cloud`.
+        auth: The `auth` of an entry for a user that was created later; instead of `cloud`.
     """
 
     def __init__(self, simulator: Simulator, cloud: str = "sim", *, auth: dict[str, str] | None = None) -> None:
@@ -64,14 +64,14 @@ class Client:
         self.project_id: str = self.token["project"]["id"]
 
     def request(self, method: str, path: str, json: Any = None, **more: Any) -> requests.Response:
-        """Return the answer, whatever it is; the path begins with the service's prefix."""
+        """Send a request and return the answer, whatever its status; the path begins with the service's prefix."""
         return self.session.request(method, self.url + path, json=json, timeout=TIME_LIMIT_S, **more)
 
     def ask(self, method: str, path: str, json: Any = None, **more: Any) -> Any:
-        """Return the body of a good answer.
+        """Send a request and return the body of its answer.
 
         Raises:
-            Refused: The answer is not a good one.
+            Refused: The status is 400 or more.
         """
         answer = self.request(method, path, json, **more)
         if answer.status_code >= 400:
@@ -83,13 +83,13 @@ class Client:
         return self.ask("POST", path, {kind: values})[kind]
 
     def make_network(self, name: str = "own", cidr: str = "10.9.0.0/24") -> tuple[Any, Any]:
-        """Make a network with one subnet, as most users have it; return both."""
+        """Create a network with one subnet; return both."""
         network = self.make("/network/v2.0/networks", "network", name=name)
         values = {"network_id": network["id"], "cidr": cidr, "ip_version": 4}
         return network, self.make("/network/v2.0/subnets", "subnet", **values)
 
     def order(self, **fault: Any) -> Any:
-        """Order a fault and return it."""
+        """Add a fault and return it."""
         return self.ask("POST", "/_simulator/faults", fault)
 
 
@@ -105,9 +105,9 @@ def credentials(auth: dict[str, str]) -> dict[str, Any]:
 
 
 def everything(simulator: Simulator) -> Inventory:
-    """Return all resources of the cloud, identities aside, after all that was due has happened.
+    """Return all resources of the cloud except identities, after all that was due has happened.
 
-    Kinds of which there is nothing are there, too.
+    Kinds without resources are included.
     """
 
     def look() -> dict[str, dict[str, list[Any]]]:
@@ -123,9 +123,9 @@ def everything(simulator: Simulator) -> Inventory:
 
 
 def inventory(simulator: Simulator) -> Inventory:
-    """Return all resources of the cloud, identities and each project's default group with its rules aside.
+    """Return all resources of the cloud except identities and each project's default group with its rules.
 
-    A project's default group comes with its first request, whoever makes it, and stays.
+    A project's default group is created with its first request, by any client, and is kept.
     """
     return without_default_groups(everything(simulator))
 
@@ -141,14 +141,14 @@ def without_default_groups(found: Inventory) -> Inventory:
 
 
 def more_than(before: Mapping[str, Collection[str]], now: Inventory) -> Inventory:
-    """Return what there is now and was not before; kinds of which there is nothing more are left out."""
+    """Return the resources that are new since before; kinds without new ones are omitted."""
     new = {kind: {i: item for i, item in items.items() if i not in before.get(kind, ())} for kind, items in now.items()}
     return {kind: items for kind, items in new.items() if items}
 
 
 @pytest.fixture
 def simulator() -> Iterator[Simulator]:
-    """A fresh simulator that serves until the test ends."""
+    """A new simulator that serves until the test ends."""
     with Simulator.start() as running:
         yield running
 

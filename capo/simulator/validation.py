@@ -1,6 +1,6 @@
-"""Checks bodies and queries against JSON schemas and words the refusal as Nova and Cinder do.
+"""Checks bodies and queries against JSON schemas, with Nova's and Cinder's wording of refusals.
 
-Both services use the same library, so its own sentences come out word for word.
+Both services use the same library, so its own sentences are identical.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from multidict import MultiMapping
 from capo.simulator.routing import Fault, Json
 
 YES_AND_NO: Final = ("0", "1", "f", "false", "n", "no", "off", "on", "t", "true", "y", "yes")
-"""Words that services take for a boolean, in any case."""
+"""Words that services accept as booleans, in any case."""
 FORMATS: Final = jsonschema.FormatChecker(formats=())
 INVALID_NAME: Final = (
     "An invalid 'name' value was provided. The name must be: printable characters. "
@@ -89,7 +89,7 @@ def _is_name(value: object) -> bool:
 
 
 def is_uuid(value: str) -> bool:
-    """Whether a text is an id as OpenStack accepts it, with or without dashes."""
+    """Return whether OpenStack accepts a text as an id, with or without dashes."""
     try:
         return str(uuid.UUID(value)).replace("-", "") == value.lower().replace("-", "")
     except ValueError:
@@ -115,7 +115,7 @@ def _at_most(_: Any, maximum: float, value: Any, __: Any) -> Iterator[jsonschema
         yield jsonschema.ValidationError(f"{number:.0f} is greater than the maximum of {maximum}")
 
 
-# Numbers may come as text, so limits look at what the text says.
+# Numbers may be sent as text, so limits use the text's value.
 VALIDATOR: Final = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
     jsonschema.Draft202012Validator, {"minimum": _at_least, "maximum": _at_most}
 )
@@ -127,7 +127,7 @@ def _first_error(schema: Json, value: Any) -> jsonschema.ValidationError | None:
 
 
 def check_body(schema: Json, body: Json) -> None:
-    """Refuse a body that does not fit.
+    """Refuse an invalid body.
 
     Raises:
         Fault: 400 that names the attribute and its value.
@@ -144,7 +144,7 @@ def check_body(schema: Json, body: Json) -> None:
 
 
 def check_query(schema: Json, query: MultiMapping[str]) -> None:
-    """Refuse query parameters that do not fit; each value is checked by itself.
+    """Refuse invalid query parameters; each value is checked by itself.
 
     Raises:
         Fault: 400 that names the parameter and its value.

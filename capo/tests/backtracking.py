@@ -1,12 +1,11 @@
 """Finds regular expressions whose time grows faster than the text: by their structure, without running them.
 
 Python's ``re`` backtracks. That costs more than a constant for each character of the text only if one stretch of it can
-be read in several ways: within one loop (exponential), or by two loops behind each other, or again from each place
-where a search begins (polynomial). Such a stretch is looked for in the automaton of the expression, as in
-Weideman et al., "Analyzing Matching Time Behavior of Backtracking Regular Expression Matchers by Using Ambiguity of
-NFA" (CIAA 2016).
+be read in several ways: within one loop (exponential), or by two consecutive loops, or again from each place where a
+search begins (polynomial). Such a stretch is searched for in the automaton of the expression, as in Weideman et al.,
+"Analyzing Matching Time Behavior of Backtracking Regular Expression Matchers by Using Ambiguity of NFA" (CIAA 2016).
 
-The answer errs to the strict side: assertions count as always true where that gives more ways, atomic groups as plain
+The answer errs on the strict side: assertions count as always true where that gives more ways, atomic groups as plain
 ones. Repetitions of up to ``SHORT`` times count as bounded, unless they are repeated themselves.
 """
 
@@ -40,11 +39,11 @@ Word = tuple[str, ...]
 
 
 class UnreadableError(Exception):
-    """The expression has something that the automaton cannot have."""
+    """The expression has a construct that the automaton cannot represent."""
 
 
 def pumpable(pattern: str, flags: int = 0, *, is_search: bool, is_full: bool) -> str | None:
-    """Return a stretch of text whose repetition makes the expression slow; None when its time is linear.
+    """Return a stretch of text whose repetition slows the expression down; None if its time is linear.
 
     Args:
         is_search: it may begin anywhere, as for ``search``, ``sub``, ``split`` and ``finditer``.
@@ -65,7 +64,7 @@ class _Automaton:
 
     samples: str
     empty: dict[int, list[tuple[int, bool]]] = field(default_factory=dict)
-    """To where, and whether an assertion must hold."""
+    """The target nodes, and whether an assertion must hold."""
     reads: dict[int, list[int]] = field(default_factory=dict)
     sets: list[frozenset[str]] = field(default_factory=list)
     behind: list[int] = field(default_factory=list)
@@ -138,7 +137,7 @@ class _Automaton:
         return after
 
     def assertion(self, operation: Any, argument: Any, at: int, flags: int) -> int:
-        if operation is not sre.AT and argument[0] > 0:  # a look ahead reads, and leads nowhere
+        if operation is not sre.AT and argument[0] > 0:  # a lookahead reads, and leads nowhere
             begin = self.node()
             self.link(at, begin)
             self.sequence(argument[1], begin, flags, is_repeated=False)
@@ -168,7 +167,7 @@ class _Automaton:
         return after
 
     def _reachable(self, node: int) -> dict[int, int]:
-        """Return the steps that may be next, with the number of ways that lead there: 1, or 2 for more."""
+        """Return the possible next steps, with the number of ways to each: 1, or 2 for more."""
         found: dict[int, int] = {}
         for reached in self._ways(node, frozenset()):
             for step in self.reads.get(reached, ()):
@@ -198,7 +197,7 @@ class _Automaton:
         return [*found, _RESTART] if step == _RESTART else found
 
     def loops(self) -> dict[int, frozenset[int]]:
-        """Return the steps from which a way leads back, each with all that are on such ways."""
+        """Return the steps on loops, each with all steps of its loops."""
         reach = {step: _closure(step, lambda each: self.steps[each]) for step in range(len(self.sets))}
         return {
             step: frozenset(other for other in reached if step in reach[other])
@@ -207,7 +206,7 @@ class _Automaton:
         }
 
     def exponential(self, *, is_full: bool) -> Word | None:
-        """Return what a loop can read in two ways and be where it was."""
+        """Return a word that a loop can read in two ways, back to the same step."""
         for step, loop in self.loops().items():
             if all(self.accepting[each] for each in loop) and not is_full:
                 continue
@@ -219,7 +218,7 @@ class _Automaton:
         return None
 
     def polynomial(self, *, is_search: bool, is_full: bool) -> Word | None:
-        """Return what one loop can read, a later one as well, and the way from the former to the latter."""
+        """Return a word that one loop and a later loop can read, and that leads from the former to the latter."""
         loops = self.loops()
         earlier = [*loops, _RESTART] if is_search else [*loops]
         for early in earlier:
@@ -233,7 +232,7 @@ class _Automaton:
         return None
 
     def _word(self, begin: tuple[Any, ...], goal: tuple[Any, ...], within: Any) -> Word | None:
-        """Return a word by which several readers get from one set of steps to another one."""
+        """Return a word with which several readers move from one set of steps to another one."""
         waiting: list[tuple[tuple[Any, ...], Word]] = [(begin, ())]
         seen: set[Hashable] = {begin}
         for places, word in waiting:
@@ -266,7 +265,7 @@ def _within(*bounds: frozenset[int]) -> tuple[frozenset[int], ...]:
 
 
 def _closure(begin: int, after: Callable[[int], Iterable[int]]) -> set[int]:
-    """Return what is reached by at least one step."""
+    """Return all that is reachable by at least one step."""
     waiting, seen = [begin], set[int]()
     while waiting:
         for target in after(waiting.pop()):
@@ -277,7 +276,7 @@ def _closure(begin: int, after: Callable[[int], Iterable[int]]) -> set[int]:
 
 
 def _near(items: Any) -> set[str]:
-    """Return the characters at which what an expression takes may change."""
+    """Return the characters at which the set that an expression matches may change."""
     match items:
         case (sre.LITERAL | sre.NOT_LITERAL, int(code)):
             return {chr(code)}

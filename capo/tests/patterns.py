@@ -20,8 +20,8 @@ class Place:
 
     Args:
         source: the argument as it is written.
-        pattern: what the argument says; None when only running the program would tell.
-        uses: the methods by which the text is read; empty when they are not seen in the file.
+        pattern: the argument's value; None if only running the program would show it.
+        uses: the methods by which the text is read; empty if the file does not show them.
     """
 
     file: str
@@ -37,26 +37,25 @@ class Place:
 
     @property
     def modes(self) -> list[tuple[bool, bool]]:
-        """Whether it is a search, and whether it must reach the end: one pair for each use, all where none is seen."""
+        """Whether it is a search, and whether it must reach the end: one pair per use; all uses if none is known."""
         uses = self.uses or {"search", "fullmatch"}
         return sorted({(use not in _ANCHORED, use == "fullmatch") for use in uses})
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """Yield the Python files below a folder but tests, links followed."""
+    """Yield the Python files below a folder except tests, links followed."""
     for parent, folders, names in os.walk(folder, followlinks=True):
         folders[:] = [name for name in folders if name not in ("tests", "__pycache__")]
         yield from (Path(parent, name) for name in sorted(names) if name.endswith(".py"))
 
 
 def under(folder: Path) -> list[Place]:
-    """Return the calls in all files below a folder but tests."""
+    """Return the calls in all files below a folder except tests."""
     found = [in_text(path.read_text(encoding="utf-8"), str(path.relative_to(folder))) for path in files(folder)]
     return sorted((place for places in found for place in places), key=lambda place: (place.file, place.line))
 
 
 def in_text(text: str, file: str = "") -> list[Place]:
-    """Return the calls in one file."""
     tree = ast.parse(text)
     constants = {name: value for name, value in _assigned(tree) if _text(value, {}) is not None or _is_joined(value)}
     named = {id(value): name for name, value in _assigned(tree)}
@@ -75,7 +74,7 @@ def in_text(text: str, file: str = "") -> list[Place]:
 
 
 def imports_names_of_re(text: str) -> bool:
-    """Tell whether a file imports functions of ``re``, whose calls would not be seen."""
+    """Return whether a file imports functions of ``re``, whose calls would not be found."""
     return any(isinstance(node, ast.ImportFrom) and node.module == "re" for node in ast.walk(ast.parse(text)))
 
 

@@ -1,4 +1,4 @@
-"""What is done better than in the Go provider: every row of the table has tests that exist and that name its number."""
+"""Improvements over the Go provider: every row of the table has tests that exist and that name its number."""
 
 from __future__ import annotations
 

@@ -16,13 +16,13 @@ COMMAND: Final = re.compile(r"(?:`|^ {4})capo ([a-z]+)", re.MULTILINE)
 
 
 def anchors(page: Path) -> set[str]:
-    """Return the anchors of a page's headings, as GitHub makes them."""
+    """Return the anchors of a page's headings, as GitHub creates them."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def folder(page: Path) -> Path:
-    """Return where a page's links begin: notes of changes are read in the changelog."""
+    """Return the folder to which a page's links are relative: changelog fragments are read in the changelog."""
     return page.parent.parent if page.parent.name == "changelog.d" else page.parent
 
 
@@ -46,6 +46,6 @@ def test_every_command_that_a_page_names_exists(page: Path) -> None:
 
 
 def code_words(text: str, pattern: re.Pattern[str]) -> list[str]:
-    """Return what a pattern finds in the code of a page, not in its sentences."""
+    """Return the matches of a pattern in a page's code, not in its sentences."""
     code = re.findall(r"`[^`\n]+`|^ {4}.+$|(?<=```)[^`]+(?=```)", text, re.MULTILINE)
     return [word for line in code for word in pattern.findall(line)]

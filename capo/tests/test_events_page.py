@@ -38,7 +38,7 @@ def literals(node: ast.AST) -> Iterator[str]:
 
 
 def text_of(node: ast.expr, module: ast.Module) -> str:
-    """Return a text that stands there literally, or as a constant of the module."""
+    """Return the text of a literal, or of a constant of the module."""
     if isinstance(node, ast.Constant):
         return str(node.value)
     assert isinstance(node, ast.Name)

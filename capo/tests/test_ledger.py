@@ -61,7 +61,7 @@ def test_a_create_that_is_sent_again_was_not_waited_for() -> None:
 
 
 def test_an_older_version_that_sends_a_create_again_leaves_nothing_that_was_waited_for() -> None:
-    theirs = {**PENDING, "since": "2027-01-15T08:01:00Z"}  # it writes whole entries and does not know the field
+    theirs = {**PENDING, "since": "2027-01-15T08:01:00Z"}  # it writes whole entries and does not have the field
     before = read({**PENDING, "waitedSeconds": 60}, now_s=1000.0)
 
     again = read(theirs, now_s=1100.0, known=before.pending)

@@ -1,4 +1,4 @@
-"""A flood of connections from one address takes no place from others."""
+"""A flood of connections from one address does not displace those of others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No regular expression of the program takes longer than the text is long, so that no text can stop it."""
+"""Every regular expression of the program runs in linear time, so that no text can stop it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PLACES: Final = patterns.under(FOLDER)
 UNSEEN: Final[dict[tuple[str, str], Iterable[str]]] = {
     ("openstack/faults.py", "expression"): [e for row in faults.TABLE for e in row.words.split(faults.THEN)],
 }
-"""Expressions that only the running program knows."""
+"""Expressions that only exist while the program runs."""
 TRUSTED: Final[dict[str, str]] = {
     "components/chart.py": "reads the chart of this project when a release is made",
     "crdgen/mutability.py": "reads docstrings of this project when the definitions are generated",
@@ -30,7 +30,7 @@ TRUSTED: Final[dict[str, str]] = {
     "simulator/octavia_state.py": "orders of a test to the simulator",
     "simulator/validation.py": "orders of a test to the simulator",
 }
-"""Files whose expressions may be slow or unseen, and why no stranger's text reaches them."""
+"""Files whose expressions may be slow or unseen, and why no untrusted text reaches them."""
 
 
 def slow(pattern: str, flags: int, modes: Iterable[tuple[bool, bool]]) -> list[str]:
@@ -76,7 +76,7 @@ def test_no_file_hides_its_calls_behind_names_of_its_own() -> None:
 
 
 def test_no_expression_is_compiled_by_other_means() -> None:
-    """The API server applies the patterns of the definitions; pydantic's own would be applied by the program."""
+    """The API server applies the CRDs' patterns; the program would apply pydantic's own."""
     texts = {path: path.read_text(encoding="utf-8") for path in patterns.files(FOLDER)}
 
     assert [str(path) for path, text in texts.items() if "import regex" in text or "StringConstraints" in text] == []

@@ -1,4 +1,4 @@
-"""Secrets are found in every surrounding that is supported, however the secret looks, in time linear in the text."""
+"""Secrets are found in every supported surrounding, whatever the secret is, in time linear in the text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PRINTABLE: Final = st.characters(
     min_codepoint=32, max_codepoint=0x2FFF, exclude_categories=("Cs", "Zl", "Zp", "Cc", "Cf")
 )
 MARK: Final = "S3CRET"
-"""In the middle of each secret, so that a part of it is noticed as well."""
+"""In the middle of each secret, so that a partial leak is detected as well."""
 
 
 def secrets_of(characters: Any, *, least: int = 0) -> st.SearchStrategy[str]:
@@ -236,7 +236,7 @@ for size in sizes:
 
 @pytest.mark.parametrize("pattern", HOSTILE)
 def test_the_time_is_linear_in_the_text_whatever_it_repeats(pattern: str) -> None:
-    # Processor time in a process of its own: 64 times the text is some 20 ms, and would be minutes if it were squared.
+    # Processor time in a process of its own: 64 times the text takes some 20 ms, and minutes if the time were squared.
     done = subprocess.run(
         [sys.executable, "-c", GROWTH], input=pattern, capture_output=True, text=True, timeout=120, check=True
     )
@@ -248,7 +248,7 @@ def test_the_time_is_linear_in_the_text_whatever_it_repeats(pattern: str) -> Non
 @settings(fuzzed, max_examples=50)
 @given(pattern=st.text("\\\"'{}:=,|>-_@/ \n\tapswordtkeyJBGINPRVATKY.~", min_size=1, max_size=24))
 def test_no_text_of_signs_and_names_takes_long(pattern: str) -> None:
-    # 32 KiB each, which takes some 10 ms; were the time squared, it would be a minute, so the limit may be wide.
+    # 32 KiB each, which take some 10 ms, and a minute if the time were squared, so that the limit may be wide.
     text = (pattern * MAX_TEXT)[:MAX_TEXT]
     began_s = time.process_time()
 

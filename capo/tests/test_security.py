@@ -1,4 +1,4 @@
-"""The attack tree: every limit that it names is shown by tests that exist."""
+"""The attack tree: every limit that it names is covered by existing tests."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ INPUTS: Final = {
     "conversion",
     "logs",
 }
-"""What the tree has to speak of at least."""
+"""Topics that the tree must cover."""
 
 
 class Limit(NamedTuple):
     """One row of the tree.
 
     Args:
-        tests: file and name of each test that shows it.
+        tests: file and name of each test that covers it.
     """
 
     number: str

@@ -16,7 +16,7 @@ def shares() -> Shares:
 
 
 def filled(shares: Shares, *lanes: Lane) -> int:
-    """Begin in turn in each lane as long as one has room; return how many began."""
+    """Start work in each lane in turn until none has room; return how many started."""
     before, last = shares.running, -1
     while last != shares.running:
         last = shares.running
@@ -82,7 +82,7 @@ def test_hosts_of_a_namespace_that_are_not_resolved_share_the_budget_of_one_clou
 def test_tenants_with_all_clouds_they_can_invent_leave_threads_to_a_namespace_that_has_none(
     shares: Shares, tenants: int
 ) -> None:
-    for tenant in range(tenants):  # one after the other: each takes all that it gets
+    for tenant in range(tenants):  # one after the other: each uses all that it may
         filled(shares, *(Lane(f"evil-{tenant}", f"10.{tenant}.0.{n}", f"c{tenant}-{n}") for n in range(200)))
 
     assert filled(shares, cloud(1, "good")) > 0

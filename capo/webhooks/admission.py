@@ -1,6 +1,6 @@
 """Answers an AdmissionReview.
 
-Source: Kubernetes documentation, "Dynamic Admission Control"; the status is what the API server itself says when it
+Source: Kubernetes documentation, "Dynamic Admission Control"; the status is what the API server itself returns when it
 refuses an object, so that ``kubectl`` shows both alike.
 """
 
@@ -17,18 +17,18 @@ from capo.webhooks.review import Json
 GROUP: Final = "admission.k8s.io"
 KIND: Final = "AdmissionReview"
 VERSION_OF: Final = {kind: "v1alpha1" if kind == "OpenStackServer" else "v1beta2" for kind in validation.KINDS}
-"""The version in which each kind is looked at; the API server converts what was sent in another one."""
+"""The version in which each kind is validated; the API server converts objects of other versions."""
 
 
 class MisfitError(Exception):
-    """An object is not what the path is for; the message says what it is."""
+    """An object is not of the kind and version that the path validates; the message names what it is."""
 
 
 def answer(body: bytes, kind: str) -> Json:
-    """Return the review with its verdict, and with warnings where a spec is new.
+    """Return the review with its verdict, and with warnings if a spec is new.
 
     Args:
-        kind: what the path stands for.
+        kind: what the path validates.
 
     Raises:
         MalformedReviewError: the body is no AdmissionReview.
@@ -42,7 +42,7 @@ def verdict(request: Json, kind: str) -> Json:
     """Return the response to a request, without its uid.
 
     Args:
-        kind: what the request must be about.
+        kind: the kind that the request must be about.
     """
     if request.get("operation") not in ("CREATE", "UPDATE"):
         return {"allowed": True}
@@ -61,7 +61,7 @@ def verdict(request: Json, kind: str) -> Json:
 
 
 def _object(request: Json, field: str, kind: str) -> Json:
-    """Return the object in this field, which must be of the kind and in the version that is looked at."""
+    """Return the object in this field, which must be of the kind and in the version that is validated."""
     obj = request.get(field)
     if not isinstance(obj, dict) or not isinstance(obj.get("metadata") or {}, dict):
         raise MisfitError(f"{field}: must be an object of kind {kind}")
@@ -81,7 +81,7 @@ def _refused(status: Json) -> Json:
 
 
 def _invalid(kind: str, name: str, faults: list[Fault]) -> Json:
-    """Return the ``metav1.Status`` of an object that is invalid."""
+    """Return the ``metav1.Status`` of an invalid object."""
     texts = [f"{fault.field}: {fault.message}" for fault in faults]
     told = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     causes = [{"reason": fault.reason, "message": fault.message, "field": fault.field} for fault in faults]

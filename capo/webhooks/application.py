@@ -1,4 +1,4 @@
-"""The paths of the webhook server, which are the Go provider's; everything else is not found."""
+"""The paths of the webhook server, which are the Go provider's; all others return 404."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ log = logging.getLogger(__name__)
 
 CONVERT: Final = "/convert"
 SLOW_BODY: Final = 2**18
-"""Bytes from which on a request is answered in a thread, so that short ones need not wait for it."""
+"""Minimum bytes of a request that is answered in a thread, so that short ones need not wait for it."""
 THREADS: Final = 2
-"""They compute by turns; more of them would only need more memory."""
+"""They compute in turn; more of them would only need more memory."""
 WRITE_S: Final = 15.0
-"""For a long answer, which is held in memory until the client has taken it."""
+"""Timeout for sending a long answer, which is held in memory until the client has received it."""
 
 
 def admission_path(kind: str) -> str:
@@ -36,7 +36,7 @@ def application(held: bodies.Held | None = None) -> web.Application:
     """Return the server's routes.
 
     Args:
-        held: the memory for bodies; None: as much as the process bears.
+        held: the memory for bodies; None: the process's default.
     """
     desk = _Desk(held or bodies.Held())
     app = web.Application(client_max_size=bodies.CONVERSION)
@@ -53,7 +53,7 @@ def _admission(kind: str) -> Callable[[bytes], Json]:
 
 @dataclass
 class _Desk:
-    """What all requests share: memory for bodies, threads, and whose turn it is."""
+    """State shared by all requests: memory for bodies, threads, and the clients' turns."""
 
     held: bodies.Held
     quiet_until_s: float = 0.0
@@ -64,10 +64,10 @@ class _Desk:
         self._threads = concurrent.futures.ThreadPoolExecutor(THREADS, thread_name_prefix="review")
 
     def handler(self, answer: Callable[[bytes], Json], most: int) -> Callable[[web.Request], Awaitable[web.Response]]:
-        """Return what answers requests of one path.
+        """Return the handler of one path.
 
         Args:
-            most: bytes of a body.
+            most: maximum bytes of a body.
         """
 
         async def handle(request: web.Request) -> web.Response:
@@ -93,14 +93,14 @@ class _Desk:
         return handle
 
     def _log(self, request: web.Request, response: web.Response) -> None:
-        """Log a refusal, and none of those of the next second: nobody shall fill the log."""
+        """Log a refusal, at most one per second: clients must not be able to flood the log."""
         now_s = asyncio.get_running_loop().time()
         if response.status >= 400 and now_s >= self.quiet_until_s:
             self.quiet_until_s = now_s + 1
             log.warning("Refused a request", extra={"path": request.path, "status": response.status})
 
     async def close(self, _app: web.Application) -> None:
-        """Begin nothing more."""
+        """Start no more requests."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 

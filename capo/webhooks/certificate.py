@@ -1,4 +1,4 @@
-"""The serving certificate, which cert-manager renews behind our back."""
+"""The serving certificate; cert-manager renews its files while the server runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMES: Final = ("tls.crt", "tls.key")
 
 
 class CertificateError(Exception):
-    """There is no usable certificate; the message says why."""
+    """There is no usable certificate; the message gives the cause."""
 
 
 class Certificate:
@@ -21,7 +21,7 @@ class Certificate:
 
     Args:
         folder: has ``tls.crt`` and ``tls.key``.
-        make: makes a context without certificate.
+        make: creates a context without certificate.
     """
 
     def __init__(self, folder: Path, make: Callable[[], ssl.SSLContext]) -> None:
@@ -31,10 +31,10 @@ class Certificate:
         self._seen: tuple[tuple[int, int, int], ...] = ()
 
     def refresh(self) -> bool:
-        """Take the certificate if the files changed; tell whether they did. Connections that are open are left alone.
+        """Load the certificate if the files changed; return whether they did. Open connections are not affected.
 
         Raises:
-            CertificateError: the files are missing, unreadable or do not fit together; the context stays as it was.
+            CertificateError: the files are missing, unreadable or do not match; the context stays as it was.
         """
         try:
             seen = self._stamp()
@@ -48,7 +48,7 @@ class Certificate:
         return True
 
     def _stamp(self) -> tuple[tuple[int, int, int], ...]:
-        """Return what changes when a file does, links of a mounted Secret included."""
+        """Return a fingerprint that changes when a file does, links of a mounted Secret included."""
         facts = [os.stat(self._folder / name) for name in NAMES]
         return tuple((fact.st_mtime_ns, fact.st_ino, fact.st_size) for fact in facts)
 
@@ -57,7 +57,7 @@ class Certificate:
             file.write(pem)
             file.flush()
             try:
-                # A failed load would leave the live context without a key: try it on another one first.
+                # A failed load would leave the live context without a key: load into another one first.
                 self._make().load_cert_chain(file.name)
                 self.context.load_cert_chain(file.name)
             except (ssl.SSLError, OSError) as error:

@@ -1,4 +1,4 @@
-"""The manifest that has the API server ask our webhooks, with the names of the Go provider's."""
+"""The manifest that registers our webhooks with the API server, under the Go provider's names."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ KIND: Final = "ConversionReview"
 
 
 def answer(body: bytes) -> Json:
-    """Return the review with all objects converted, or with a failure that names the object at fault.
+    """Return the review with all objects converted, or with a failure that names the invalid object.
 
     Raises:
         MalformedReviewError: the body is no ConversionReview.

@@ -1,4 +1,4 @@
-"""What admission and conversion reviews have in common: how they are read, and what a malformed one is answered."""
+"""Reads admission and conversion reviews, and builds the answers to malformed ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ VERSIONS: Final = ("v1", "v1beta1")
 
 
 class MalformedReviewError(Exception):
-    """The body is no review; the message says why."""
+    """The body is no review; the message names the defect."""
 
 
 def read(body: bytes, *, group: str, kind: str) -> tuple[str, Json]:
@@ -36,7 +36,7 @@ def read(body: bytes, *, group: str, kind: str) -> tuple[str, Json]:
 
 
 def name_of(obj: Any) -> str:
-    """Return how a message names an object, whatever shape it has."""
+    """Return the name of an object for messages; never fails, whatever shape the object has."""
     if not isinstance(obj, dict):
         return f"a {type(obj).__name__}"
     metadata = obj.get("metadata")
@@ -52,7 +52,7 @@ def bad_request(message: str) -> Json:
 
 
 def status(code: int, reason: str, message: str) -> Json:
-    """Return a ``metav1.Status`` that says why a request fails."""
+    """Return a ``metav1.Status`` with the reason why a request fails."""
     return {
         "apiVersion": "v1",
         "kind": "Status",
@@ -64,6 +64,6 @@ def status(code: int, reason: str, message: str) -> Json:
 
 
 def name_in(request: Json, obj: Json) -> str:
-    """Return the name of the object that an admission request is about."""
+    """Return the name of the object in an admission request."""
     metadata = obj.get("metadata") or {}
     return str(request.get("name") or metadata.get("name") or metadata.get("generateName") or "")

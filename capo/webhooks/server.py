@@ -1,6 +1,6 @@
 """The process that serves webhooks; started by ``supervisor.py`` with a socket to listen on and its options as JSON.
 
-It ends when its standard input does, which is when the manager is gone, however that came about.
+It ends when its standard input is closed, which happens however the manager ends.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ from capo.webhooks.certificate import Certificate, CertificateError
 log = logging.getLogger(__name__)
 
 REFRESH_S: Final = 1.0
-"""Pause between two looks at the certificate's files."""
+"""Interval of the checks of the certificate's files."""
 MEMORY: Final = 384 * 2**20
 """Bytes of data that this process may have. At the limit a request fails instead of the container, which the manager
-shares."""
+shares.
+"""
 GRACE_S: Final = 2.0
-"""How long requests may take that are under way when the process is told to end."""
+"""How long running requests may take when the process is asked to end."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the process has to know.
+    """Options of the process.
 
     Args:
         certificates: folder with ``tls.crt`` and ``tls.key``.
-        tls_min_version: as ``--tls-min-version`` spells it.
-        tls_cipher_suites: names of IANA.
+        tls_min_version: as in ``--tls-min-version``.
+        tls_cipher_suites: IANA names.
         verbosity: of the log.
         layout: of the log.
     """
@@ -57,13 +58,13 @@ class Options:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the options that an argument says."""
+        """Return the options from an argument."""
         values = json.loads(text)
         return cls(**values | {"tls_cipher_suites": tuple(values["tls_cipher_suites"])})
 
 
 async def serve(options: Options, listener: socket.socket, stopped: asyncio.Event) -> None:
-    """Serve until told to stop; without a usable certificate nothing is answered yet."""
+    """Serve until stopped; does not answer before there is a usable certificate."""
     certificate = Certificate(
         Path(options.certificates), lambda: tls.server_context(options.tls_min_version, options.tls_cipher_suites)
     )
@@ -86,7 +87,10 @@ async def serve(options: Options, listener: socket.socket, stopped: asyncio.Even
 
 
 def _refreshed(certificate: Certificate, complaint: str) -> str:
-    """Take a new certificate if there is one; return what is wrong with it, logged when it is not what was before."""
+    """Load a new certificate if there is one.
+
+    Return what is wrong with it, logged if it differs from the last complaint.
+    """
     try:
         if certificate.refresh():
             log.info("Certificate is loaded")
@@ -120,14 +124,14 @@ async def _until_told(options: Options, listener: socket.socket) -> None:
 
 
 def limit_memory(most: int) -> None:
-    """Let this process have so many bytes of data and no more; a lower limit that is there stays."""
+    """Limit this process to so many bytes of data; an existing lower limit stays."""
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, hard))
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve on the socket whose number is the first argument, with the options that the second one says."""
+    """Serve on the socket whose number is the first argument, with the options in the second one."""
     number, text = arguments
     options = Options.from_json(text)
     logs.set_up(verbosity_level=options.verbosity, layout=options.layout)

@@ -1,8 +1,8 @@
-"""Who may connect to the API load balancer; pure.
+"""Allowed CIDRs of the API load balancer; pure.
 
-Source: behaviour reference, cluster.md 2.10 and W22: what cannot be enforced is refused, so that a wrong list never
-opens the load balancer to everyone. Octavia stores network addresses (10.0.0.5/24 as 10.0.0.0/24), so that is what is
-compared.
+Source: behaviour reference, cluster.md 2.10 and W22: CIDRs that cannot be enforced are refused, so that a wrong list
+never opens the load balancer to everyone. Octavia stores network addresses (10.0.0.5/24 as 10.0.0.0/24), so network
+addresses are compared.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class Allowed(NamedTuple):
     """The CIDRs of every listener.
 
     Args:
-        cidrs: sorted, each once; empty admits everyone.
-        dropped: entries of the user that the VIP's IP version makes meaningless.
+        cidrs: sorted, without duplicates; empty admits everyone.
+        dropped: entries of the user that are not of the VIP's IP version.
     """
 
     cidrs: tuple[str, ...]
@@ -29,14 +29,14 @@ class Allowed(NamedTuple):
 
 
 def allowed(wanted: Sequence[str], own: Iterable[str], *, version: int) -> Allowed:
-    """Return the user's CIDRs and the cluster's own; nothing when the user restricts nothing.
+    """Return the user's CIDRs and the cluster's own; no CIDRs if the user set none.
 
     Args:
         own: addresses and CIDRs of subnets, router and bastion; those of another IP version than the VIP are left out.
         version: the VIP's IP version, 4 or 6.
 
     Raises:
-        InvalidSpecError: an entry is no address or CIDR, or none is of the VIP's IP version.
+        InvalidSpecError: an entry is neither an address nor a CIDR, or none is of the VIP's IP version.
     """
     if not wanted:
         return Allowed(())
@@ -52,7 +52,7 @@ def allowed(wanted: Sequence[str], own: Iterable[str], *, version: int) -> Allow
 
 
 def normalised(cidrs: Iterable[str] | None) -> tuple[str, ...]:
-    """Return CIDRs as :func:`allowed` gives them, so that both can be compared."""
+    """Return CIDRs in the form of :func:`allowed`, for comparison."""
     return tuple(sorted(str(_parsed(cidr)) for cidr in cidrs or ()))
 
 

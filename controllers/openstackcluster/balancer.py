@@ -1,4 +1,4 @@
-"""The API load balancer that is wanted, down to its health monitors; pure.
+"""The desired API load balancer, including pools and health monitors; pure.
 
 Source: behaviour reference, cluster.md 2.10: names, algorithm, defaults of the monitor.
 """
@@ -18,16 +18,16 @@ from capo.names import Stamp
 from capo.openstack.load_balancer import ROUND_ROBIN, SOURCE_IP_PORT, WantedHealthMonitor, WantedListener, WantedPool
 
 OVN: Final = "ovn"
-"""The provider that refuses the usual algorithm and cannot enforce allowed CIDRs."""
+"""The provider that refuses the default algorithm and cannot enforce allowed CIDRs."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """What the load balancer's children have of their cluster.
+    """The fields of the cluster that the load balancer's children need.
 
     Args:
         resource_name: ``<namespace>-<Cluster name>``.
-        owner: the owner id that stamps carry.
+        owner: the owner id in stamps.
         tags: the user's tags.
     """
 
@@ -64,7 +64,7 @@ def listener(
 
 
 def _monitor(spec: APIServerLoadBalancer, stamp: Stamp, name: str) -> WantedHealthMonitor:
-    """Return the monitor; 0 means the default as much as absence does."""
+    """Return the monitor; 0 means the default, as an absent field does."""
     wanted = spec.monitor
     return WantedHealthMonitor(
         stamp=stamp,
@@ -77,7 +77,7 @@ def _monitor(spec: APIServerLoadBalancer, stamp: Stamp, name: str) -> WantedHeal
 
 
 def not_enforced(effect: str) -> InvalidClusterSpecError:
-    """Return the error of allowed CIDRs that OVN cannot enforce."""
+    """Return the error for allowed CIDRs that OVN cannot enforce."""
     return InvalidClusterSpecError(
         f"spec.apiServer.managedLoadBalancer.allowedCIDRs are not enforced: Octavia's provider ovn cannot; {effect}",
         next_step="Remove them, or create the cluster with another provider.",
@@ -85,5 +85,5 @@ def not_enforced(effect: str) -> InvalidClusterSpecError:
 
 
 def ip_version(address_or_cidr: str | None) -> int:
-    """Return the IP version of an address or CIDR, 4 when neither is known."""
+    """Return the IP version of an address or CIDR, 4 for None."""
     return ipaddress.ip_network(address_or_cidr, strict=False).version if address_or_cidr else 4

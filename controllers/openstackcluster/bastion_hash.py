@@ -1,8 +1,8 @@
-"""Which edits of ``spec.bastion`` make another server, and which field it was; pure.
+"""Which edits of ``spec.bastion`` replace the server, and which fields they changed; pure.
 
-The fingerprint is over what the user says of the server, not over what follows from the cluster: ids and credentials
-may change without a new bastion (cluster.md W10). It has a part for each field, so that a replacement can name its
-cause, and a version: one of another version says nothing, and nobody is replaced for that.
+The fingerprint covers what the user sets for the server, not what follows from the cluster: ids and credentials may
+change without a new bastion (cluster.md W10). It has a part per field, so that a replacement can report its cause, and
+a version: fingerprints of other versions are not compared and never cause a replacement.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 from capo.api.v1beta2.openstackcluster import Bastion
 
 VERSION: Final = "2"
-"""Changes with everything that :func:`fingerprint` makes of the same spec."""
+"""Increased whenever :func:`fingerprint` returns something else for the same spec."""
 _IGNORED: Final = {"identity_ref", "provider_id", "tags"}
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "configDrive": False,
@@ -24,19 +24,19 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "ovsHWOffload": False,
     "trustedVF": False,
 }
-"""What a field that is left out means; it may be written out."""
+"""Defaults: a field that is set to its default equals one that is left out."""
 _ORDERED: Final = ("ports", "fixedIPs")
-"""Lists whose order has an effect."""
+"""Lists whose order is significant."""
 
 
 def fingerprint(bastion: Bastion, cluster_tags: Sequence[str]) -> str:
-    """Return the version and a digest of each field that makes the server what it is; pure."""
+    """Return the version and a digest of each field that defines the server."""
     facts = _facts(bastion, cluster_tags)
     return f"{VERSION}-" + ",".join(f"{name}:{_digest(facts[name])}" for name in sorted(facts))
 
 
 def is_known(fingerprint_: str) -> bool:
-    """Tell whether a fingerprint can be compared."""
+    """Return whether a fingerprint has the current version, so that it can be compared."""
     return fingerprint_.startswith(f"{VERSION}-")
 
 
@@ -71,7 +71,7 @@ def _facts(bastion: Bastion, cluster_tags: Sequence[str]) -> dict[str, Any]:
 
 
 def _port(port: Mapping[str, Any], index: int, trunk: bool) -> dict[str, Any]:
-    """Return a port with what the server says of all ports; the first name of a port may be written out."""
+    """Return a port with the server's trunk setting applied, and without a name suffix that equals the default."""
     own = port.get("trunk")
     suffix = None if port.get("nameSuffix") == str(index) else port.get("nameSuffix")
     has_trunk = (trunk if own is None else own) or None
@@ -79,10 +79,10 @@ def _port(port: Mapping[str, Any], index: int, trunk: bool) -> dict[str, Any]:
 
 
 def _plain(value: Any, name: str = "") -> Any:
-    """Return a value without what is empty or the default, and lists in one order where theirs means nothing."""
+    """Return a value without empty and default fields, and with unordered lists sorted."""
     if isinstance(value, Mapping):
         fields = {key: _plain(each, key) for key, each in value.items()}
-        # An empty filter is not the same as none: it matches everything.
+        # An empty filter differs from an absent one: it matches everything.
         has_filter = fields.get("filter") == {}
         kept = {key: each for key, each in fields.items() if each not in (None, "", [], {})}
         kept |= {"filter": {}} if has_filter else {}

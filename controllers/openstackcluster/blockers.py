@@ -1,4 +1,4 @@
-"""What is in the way of a deletion, in words; pure (W18, W23)."""
+"""The resources that block a deletion, as an error message; pure (W18, W23)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from capo.errors import BlockedError, ConflictError
 Resource = Mapping[str, Any]
 
 MAX_NAMED: Final = 5
-"""As many as fit a sentence; the rest is counted."""
+"""At most this many are named in a message; the rest is counted."""
 ROUTER_INTERFACES: Final = (
     "network:router_interface",
     "network:router_interface_distributed",
@@ -18,21 +18,21 @@ ROUTER_INTERFACES: Final = (
 )
 _NEXT_STEPS: Final = {"floating IP": "Delete what the floating IP leads to, or dissociate it."}
 _OF_NETWORK: Final = ("network:dhcp", "network:distributed", "network:router_centralized_snat")
-"""Neutron's own ports, which go with the network or the router."""
+"""Neutron's own ports, which it deletes with the network or the router."""
 
 
 def in_network(ports: Iterable[Resource]) -> list[Resource]:
-    """Return the ports that keep a network from being deleted."""
+    """Return the ports that block the deletion of a network."""
     return [port for port in ports if port.get("device_owner") not in _OF_NETWORK]
 
 
 def error(what: str, blockers: Sequence[Resource], describe: str, refusal: ConflictError) -> BlockedError:
-    """Return the error that names what is in the way.
+    """Return the error that names the blocking resources.
 
     Args:
-        what: what is to be deleted, as ``kind id``.
+        what: the resource to delete, as ``kind id``.
         describe: ``port`` or ``floating IP``.
-        refusal: the cloud's own words.
+        refusal: the cloud's error.
     """
     one = of_port if describe == "port" else of_floating_ip
     named = [one(body) for body in blockers[:MAX_NAMED]]
@@ -48,12 +48,12 @@ def error(what: str, blockers: Sequence[Resource], describe: str, refusal: Confl
 
 
 def of_port(port: Resource) -> str:
-    """Return a port as people need it: whose device it is."""
+    """Return a port's description: id, name, and the device that it belongs to."""
     name = f" {port['name']!r}" if port.get("name") else ""
     owner = f" of {port['device_owner']} {port.get('device_id') or ''}".rstrip() if port.get("device_owner") else ""
     return f"port {port['id']}{name}{owner}"
 
 
 def of_floating_ip(body: Resource) -> str:
-    """Return a floating IP with the address that it leads to."""
+    """Return a floating IP's description with its fixed IP."""
     return f"floating IP {body['floating_ip_address']} for {body.get('fixed_ip_address') or 'nothing'}"

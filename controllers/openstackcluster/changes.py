@@ -1,4 +1,4 @@
-"""Changes of resources that exist: user tags, and what is done when the answer of a change does not come."""
+"""Updates of existing resources: user tags, and updates whose answer was lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capo.openstack.kinds import KINDS
 
 @contextmanager
 def doubting(scope: ClusterScope, kind: str, resource_id: str) -> Iterator[None]:
-    """Look at a resource again before it is used, if the change in this block fails: it may have taken effect."""
+    """Invalidate the cached resource if the change in this block fails, because it may have taken effect."""
     try:
         yield
     except CapoError as error:
@@ -22,7 +22,7 @@ def doubting(scope: ClusterScope, kind: str, resource_id: str) -> Iterator[None]
 
 
 def tagged(scope: ClusterScope, kind: str, body: Resource) -> Resource:
-    """Have the tags of the spec on a Neutron resource, beside those that others gave it; return it with them (W25)."""
+    """Add the spec's tags to a Neutron resource, keeping those of others; return the updated resource (W25)."""
     has, wanted = set(body.get("tags") or ()), set(scope.cluster.spec.tags)
     if wanted <= has:
         return body

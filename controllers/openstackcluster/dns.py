@@ -1,9 +1,9 @@
-"""What DNS says of the endpoint's host name, asked in threads of its own.
+"""DNS lookups of the endpoint's host name, in threads of their own.
 
-A pass never waits for DNS: it asks, and its object is reconciled again a second later. Each namespace has a few of the
-threads that do nothing else (``capo/openstack/lookup_threads.py``), so that one that hangs holds up no pass, and a
-namespace whose names hang holds up no other. No answer is kept for later: it chooses an address for the whole life of
-a cluster, which an old one must not.
+A reconcile never blocks on DNS: it starts a lookup, and its object is requeued after a second. Each namespace has a few
+of the lookup threads (``capo/openstack/lookup_threads.py``), so a lookup that hangs delays no reconcile and no other
+namespace. Answers are not cached for long: the answer selects the address of a cluster for its whole life, so it must
+be current.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from capo.openstack import lookup_threads
 from capo.openstack.lookup_threads import LookupThreads
 
 LIMIT_S: Final = 10.0
-"""After so long without an answer the user is told that DNS does not answer."""
+"""After this time without an answer the condition reports that DNS does not answer."""
 SOON_S: Final = 1.0
 AGAIN_S: Final = 15.0
-"""How often a name is asked for again that could not be resolved."""
+"""Interval at which a failed lookup is retried."""
 KEPT_S: Final = 60.0
-"""For how long an answer serves the passes that make use of it."""
+"""An answer is reused for this time after its first use."""
 FORGOTTEN_S: Final = 600.0
-"""An answer that nobody fetched is not used any more; longer than any resolver takes."""
+"""An unused answer is dropped after this time; longer than the timeout of any resolver."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What DNS says of a name.
+    """The result of a lookup.
 
     Args:
-        addresses: none when DNS says that the name does not exist.
-        trouble: why DNS says nothing, None if it does.
+        addresses: empty if the name does not exist.
+        trouble: why the lookup failed, None if it did not.
     """
 
     addresses: tuple[str, ...] = ()
@@ -50,21 +50,21 @@ class _Query:
 
 
 def lookup(host: str) -> Answer:
-    """Ask the resolver of this machine; blocks for as long as that takes."""
+    """Resolve a name with the resolver of this host; blocks until it answers."""
     try:
         return Answer(lookup_threads.addresses_of(host))
     except socket.gaierror as error:
-        # Everything else may be otherwise the next moment: no server answers, it fails, the name has other records yet.
+        # All other errors may be temporary: no server answers, the lookup fails, the name has no address records yet.
         return Answer() if error.errno == socket.EAI_NONAME else Answer(trouble=str(error.strerror or error))
     except ValueError:
-        return Answer()  # no name of DNS: a part of it is empty or too long
+        return Answer()  # not a DNS name: a label is empty or too long
     except OSError as error:
         return Answer(trouble=str(error))
 
 
 @dataclass
 class Resolver:
-    """The names that are being resolved; thread safe, lost with the process."""
+    """Lookups in progress and recent answers; thread safe, not persisted."""
 
     threads: LookupThreads = field(default_factory=LookupThreads)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -74,10 +74,10 @@ class Resolver:
         caches.register("dns", self, lambda resolver: len(resolver._queries))
 
     def ask(self, host: str, *, namespace: str, now_s: float) -> Answer | None:
-        """Return what DNS says, None while it is being asked; never blocks.
+        """Return the answer, None while the lookup runs; never blocks.
 
         Args:
-            namespace: that of the object that asks, whose lookups are limited.
+            namespace: of the object; its number of concurrent lookups is limited.
         """
         query = self._begin(host, now_s)
         if query is not None:
@@ -86,7 +86,7 @@ class Resolver:
             return self._answer(host, now_s)
 
     def _begin(self, host: str, now_s: float) -> _Query | None:
-        """Return a query that is to be sent; None while there is one."""
+        """Return a new query to start; None if the name has one."""
         with self._lock:
             self._queries = {name: query for name, query in self._queries.items() if _is_good(query, now_s)}
             if host in self._queries:
@@ -139,7 +139,7 @@ def _is_good(query: _Query, now_s: float) -> bool:
 
 
 def addresses(resolver: Resolver, host: str, *, namespace: str, now_s: float) -> tuple[str, ...] | Wait:
-    """Return the addresses of a name, none for one that does not exist; the wait for DNS while it says neither."""
+    """Return the addresses of a name, empty if it does not exist; the wait while DNS has not answered or fails."""
     answer = resolver.ask(host, namespace=namespace, now_s=now_s)
     if answer is None:
         return Wait("ResolvingEndpoint", f"asking DNS for the addresses of {host!r}", SOON_S)

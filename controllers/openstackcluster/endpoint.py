@@ -1,7 +1,7 @@
-"""Where the API server is reached: which way leads to the endpoint, on which port, by which floating IP; pure.
+"""The control plane endpoint: its source, its port and its floating IP; pure.
 
-Source: behaviour reference, cluster.md 5.1 (rows 1 to 5), W9, W20, and provider contract IC-2 to IC-4. What is
-given of an endpoint, here or in Cluster API's Cluster, is never changed, whoever wrote it; the rest is filled in.
+Source: behaviour reference, cluster.md 5.1 (rows 1 to 5), W9, W20, and provider contract IC-2 to IC-4. Parts of the
+endpoint that are set, here or in Cluster API's Cluster, by any actor, never change; missing parts are added.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ _NO_API_SERVER: Final = APIServer()
 
 
 class Way(Enum):
-    """How the host of the endpoint is found."""
+    """Source of the endpoint's host."""
 
     LOAD_BALANCER = "load balancer"
     """The floating IP of the load balancer, else its VIP."""
     GIVEN = "given"
-    """The host is given, here or in the Cluster, and there is no load balancer: nothing is asked of the cloud."""
+    """The host is set, here or in the Cluster, and there is no load balancer: no OpenStack call is needed."""
     FLOATING_IP = "floating IP"
-    """A floating IP, which a control plane machine will carry."""
+    """A floating IP, which is associated with a control plane machine."""
     FIXED_IP = "fixed IP"
-    """``apiServer.fixedIP``: the user brings the address."""
+    """``apiServer.fixedIP``: the user provides the address."""
     AWAITED = "awaited"
-    """Nothing tells: somebody has to fill in the endpoint of Cluster API's Cluster."""
+    """No source: the user or another controller has to set the endpoint of Cluster API's Cluster."""
 
 
 def with_cluster(spec: OpenStackClusterSpec, of_cluster: Endpoint | None) -> OpenStackClusterSpec:
-    """Return the spec with the endpoint of Cluster API's Cluster, where its own says nothing else.
+    """Return the spec with the endpoint of Cluster API's Cluster, unless its own endpoint differs.
 
     Args:
         of_cluster: None unless it is complete.
@@ -57,10 +57,10 @@ def given_port(spec: OpenStackClusterSpec) -> int | None:
 
 
 def completed(spec: OpenStackClusterSpec, host: str) -> Endpoint:
-    """Return the endpoint to write: what the spec gives of it is kept.
+    """Return the endpoint to write: parts that the spec sets are kept.
 
     Args:
-        host: taken where the spec gives none.
+        host: used if the spec sets none.
     """
     return Endpoint(given_host(spec) or host, api_port(spec))
 
@@ -71,43 +71,43 @@ def api_server(spec: OpenStackClusterSpec) -> APIServer:
 
 
 def load_balancer(spec: OpenStackClusterSpec) -> APIServerLoadBalancer | None:
-    """Return what is said of the load balancer; None when there is to be none."""
+    """Return ``managedLoadBalancer``; None if it is absent or disabled."""
     found = api_server(spec).managed_load_balancer
     return found if found and found.enabled else None
 
 
 def api_port(spec: OpenStackClusterSpec) -> int:
-    """Return the port of the API server: that of the endpoint goes before the wish."""
+    """Return the port of the API server: the endpoint's takes precedence over ``apiServer.port``."""
     return given_port(spec) or api_server(spec).port or DEFAULT_PORT
 
 
 def ports(spec: OpenStackClusterSpec) -> tuple[int, ...]:
-    """Return the ports that the load balancer serves: that of the API, then the additional ones, each once."""
+    """Return the ports of the load balancer without duplicates: the API's, then the additional ones."""
     balancer = load_balancer(spec)
     return tuple(dict.fromkeys((api_port(spec), *(balancer.additional_ports if balancer else ()))))
 
 
 def open_ports(spec: OpenStackClusterSpec, *, is_inherited: bool) -> tuple[int, ...]:
-    """Return the ports on which a control plane machine is asked for the API, each once.
+    """Return the ports on which control plane machines accept API requests, without duplicates.
 
     Args:
         is_inherited: another provider created the cluster.
     """
     first = api_port(spec)
     if load_balancer(spec) is None:
-        # Whatever stands at the endpoint may forward to the port on which kube-apiserver listens: nobody tells which.
+        # An external load balancer may forward to any port on which kube-apiserver listens: allow all that are likely.
         return tuple(dict.fromkeys((first, api_server(spec).port or DEFAULT_PORT, DEFAULT_PORT)))
-    # Members of our load balancers have the port of the endpoint; the Go provider opens the default one in any case.
+    # Members of our load balancers use the endpoint's port; the Go provider always opens the default one, too.
     return tuple(dict.fromkeys((first, DEFAULT_PORT))) if is_inherited else (first,)
 
 
 def wants_floating_ip(spec: OpenStackClusterSpec) -> bool:
-    """Tell whether the spec lets the endpoint have a floating IP."""
+    """Return whether the spec lets the endpoint have a floating IP."""
     return api_server(spec).enable_floating_ip is not False and spec.enable_external_network is not False
 
 
 def way(spec: OpenStackClusterSpec, *, has_external_network: bool) -> Way:
-    """Return the first row of the table that holds."""
+    """Return the first row of the table that applies."""
     if load_balancer(spec):
         return Way.LOAD_BALANCER
     if given_host(spec):
@@ -118,21 +118,21 @@ def way(spec: OpenStackClusterSpec, *, has_external_network: bool) -> Way:
 
 
 def _asks_for_floating_ip(spec: OpenStackClusterSpec) -> bool:
-    """Tell whether the user wrote the floating IP down, so that nothing else can be the endpoint."""
+    """Return whether the user asks for a floating IP explicitly, which rules out any other endpoint."""
     return bool(api_server(spec).floating_ip or api_server(spec).enable_floating_ip)
 
 
 def demanded_address(spec: OpenStackClusterSpec) -> str | None:
-    """Return the floating IP address that it must be: the one the spec names, or the one already written down."""
+    """Return the required floating IP address: the one that the spec names, else the endpoint's."""
     return api_server(spec).floating_ip or literal_host(spec)
 
 
 def wanted_vip_address(spec: OpenStackClusterSpec, *, known: str | None, cidr: str | None) -> str | None:
-    """Return the address that the VIP must have; None leaves it to DNS, or to Neutron.
+    """Return the address that the VIP must have; None leaves the choice to DNS, or to Neutron.
 
     Args:
-        known: the VIP of an earlier load balancer: one that is made again keeps it.
-        cidr: of the subnet that the VIP is in, None if that is not known.
+        known: the VIP of a former load balancer, which its replacement keeps.
+        cidr: of the VIP's subnet, None if unknown.
     """
     host = literal_host(spec)
     is_vip = not wants_floating_ip(spec) or address_in([host] if host else [], cidr) is not None
@@ -140,13 +140,13 @@ def wanted_vip_address(spec: OpenStackClusterSpec, *, known: str | None, cidr: s
 
 
 def name_of_vip(spec: OpenStackClusterSpec) -> str | None:
-    """Return the name whose address the VIP has if that lies in its subnet; None where a floating IP is named."""
+    """Return the name whose DNS address the VIP gets if it is in its subnet; None if the spec names a floating IP."""
     is_named = wants_floating_ip(spec) and api_server(spec).floating_ip
     return None if is_named else host_name(spec)
 
 
 def address_in(addresses: Iterable[str], cidr: str | None) -> str | None:
-    """Return the first address that lies in a subnet; None without one."""
+    """Return the first address inside a subnet; None without one."""
     if not cidr:
         return None
     subnet = ipaddress.ip_network(cidr, strict=False)
@@ -154,7 +154,7 @@ def address_in(addresses: Iterable[str], cidr: str | None) -> str | None:
 
 
 def host_name(spec: OpenStackClusterSpec) -> str | None:
-    """Return the host of the endpoint if it is a name, which DNS may know; None for an address or no host."""
+    """Return the host of the endpoint if it is a DNS name; None for an address or no host."""
     host = given_host(spec)
     return host if host and not is_address(host) else None
 
@@ -166,7 +166,7 @@ def literal_host(spec: OpenStackClusterSpec) -> str | None:
 
 
 def is_address(host: str) -> bool:
-    """Tell whether a host is an IP address, as opposed to a name."""
+    """Return whether a host is an IP address rather than a name."""
     try:
         ipaddress.ip_address(host)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Network, subnets and router that exist and are not ours: looked at once per resync, out of the shared lists.
+"""Network, subnets and router provided by the user: read once per resync from the shared lists.
 
-They are known by the ids that were found first: others may rename them, and give them more subnets or other addresses.
-What a list of the project does not show belongs to another project, or is gone: then the cloud is asked for the id.
+They are identified by the ids that were found first: others may rename them, or change their subnets and addresses.
+A resource that the project's list does not show belongs to another project or was deleted: then it is read by id.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ ROUTER: Final = "router"
 
 
 def network_as_it_is(scope: ClusterScope, known: NetworkStatusWithSubnets) -> NetworkStatusWithSubnets:
-    """Return a network that was found earlier, with the subnets of it that the cluster uses.
+    """Return the current state of a known network, with those of its subnets that the cluster uses.
 
     Raises:
-        NetworkNotFoundError: it is gone.
-        SubnetNotFoundError: one that the spec names is gone, or it has none.
-        NotYetObserved: they are being listed.
+        NetworkNotFoundError: it was deleted.
+        SubnetNotFoundError: a subnet that the spec names was deleted, or the network has none.
+        NotYetObserved: the lists are being polled.
     """
     if scope.is_seen(NETWORK, known):
         return known
@@ -39,7 +39,7 @@ def network_as_it_is(scope: ClusterScope, known: NetworkStatusWithSubnets) -> Ne
 
 
 def _subnets(scope: ClusterScope, body: Resource, known: NetworkStatusWithSubnets) -> tuple[Subnet, ...]:
-    """Return the subnets that the cluster uses; they are asked for only if the network shows other ones than before."""
+    """Return the subnets that the cluster uses; read them only if the network's subnet ids changed."""
     there, used = set(body.get("subnets") or ()), {each.id for each in known.subnets}
     if used == there or (scope.cluster.spec.subnets and used <= there):
         return known.subnets
@@ -53,9 +53,9 @@ def _named(scope: ClusterScope, known: NetworkStatusWithSubnets) -> list[Resourc
 
 
 def _all(scope: ClusterScope, there: Collection[str], known: NetworkStatusWithSubnets) -> list[Resource]:
-    """Return all subnets of a network: those that are known first, because the order has a meaning."""
+    """Return all subnets of a network, known ones first and in the known order, because the order is significant."""
     listed = scope.observed.seen("subnet", lambda each: each["network_id"] == known.id)
-    # The subnets of another project's network are in no list of ours.
+    # The project's list does not show the subnets of another project's network.
     is_complete = listed and {each["id"] for each in listed} == there
     found = listed if is_complete else subnet.of_network(scope.cloud, known.id)
     places = {each.id: place for place, each in enumerate(known.subnets)}
@@ -63,10 +63,10 @@ def _all(scope: ClusterScope, there: Collection[str], known: NetworkStatusWithSu
 
 
 def given_router(scope: ClusterScope, given: RouterParam) -> Resource:
-    """Return the router that the spec names; one that was found by a filter is known by its id from then on.
+    """Return the router that the spec names; one found by a filter is identified by its id from then on.
 
     Raises:
-        RouterNotFoundError: there is none.
+        RouterNotFoundError: no router matches.
         AmbiguousMatchError: the filter matches several.
     """
     known = scope.cluster.status.router

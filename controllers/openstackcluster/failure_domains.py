@@ -1,7 +1,7 @@
-"""Nova's availability zones -> status.failureDomains.
+"""Nova's availability zones as status.failureDomains.
 
-Source: behaviour reference, cluster.md 2.12, W17, and provider contract IC-7, IC-8. They follow the cloud and the
-spec; that Nova cannot be asked takes nothing away from what is known.
+Source: behaviour reference, cluster.md 2.12, W17, and provider contract IC-7, IC-8. The domains follow the cloud and
+the spec; known ones are kept while Nova cannot be asked.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from capo.openstack import availability_zone
 
 CONDITION: Final = "FailureDomainsReady"
 KEPT_S: Final = 3600.0
-"""The zones are asked for once an hour."""
+"""The zones are listed once an hour."""
 
 
 def ensure_failure_domains(scope: ClusterScope) -> Outcome:
-    """Have Nova's zones in the status; they are asked for once an hour, and when the spec changes."""
+    """Write Nova's zones to the status; list them once an hour, and when the spec changes."""
     spec, known = scope.cluster.spec, {domain.name for domain in scope.cluster.status.failure_domains}
     if scope.is_settled(CONDITION) and scope.is_unchanged(scope.zones, None, max_age_s=KEPT_S):
         return Done(zones.note(spec.control_plane_availability_zones, known))

@@ -1,7 +1,7 @@
-"""Floating IPs of the cluster: taken from those that exist, or made; associated; never taken from somebody else.
+"""Floating IPs of the cluster: find or create, associate, release; one that is in use elsewhere is never taken.
 
-Source: behaviour reference, cluster.md 2.9, W5, W6, W21. One that is made carries our stamp and goes with the
-cluster; one that the user names and that exists carries none and stays.
+Source: behaviour reference, cluster.md 2.9, W5, W6, W21. One that the provider creates carries its stamp and is
+deleted with the cluster; an existing one that the user names carries none and is kept.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from capo.openstack.floating_ip import WantedFloatingIP
 
 @dataclass(frozen=True)
 class Wish:
-    """A floating IP that is wanted.
+    """A request for a floating IP.
 
     Args:
-        role: of the one that is made.
-        port_id: what it leads to; None leaves that to others.
-        address: what it must be; None for any.
-        takes_any_at_port: one that leads to the port already is taken, whatever its address.
-        candidates: addresses of which the first is taken that is a floating IP and leads nowhere.
+        role: in the stamp of the one that is created.
+        port_id: the port to associate; None leaves the association to others.
+        address: the required address; None for any.
+        takes_any_at_port: use one that is associated with the port already, whatever its address.
+        candidates: addresses; the first that is an unassociated floating IP is used.
     """
 
     role: str
@@ -37,12 +37,12 @@ class Wish:
 
 
 def existing(scope: ClusterScope, wish: Wish) -> Resource | None:
-    """Return the floating IP that a wish is for, if there is one."""
+    """Return the floating IP that satisfies a request, None if none exists."""
     return scope.find("floating_ip", wish.role) or _given(scope, wish)
 
 
 def ensure(scope: ClusterScope, wish: Wish) -> Resource | Create:
-    """Return the floating IP, leading where it should, or the create that makes it."""
+    """Return the floating IP, associated as requested, or the action that creates it."""
     own = scope.find("floating_ip", wish.role)
     if own is not None:
         return associated(scope, tagged(scope, "floating_ip", own), wish.port_id)
@@ -65,7 +65,7 @@ def ensure(scope: ClusterScope, wish: Wish) -> Resource | Create:
 
 
 def _given(scope: ClusterScope, wish: Wish) -> Resource | None:
-    """Return the floating IP of the user: the one with the address, else the one at the port, else a candidate."""
+    """Return the user's floating IP: the one with the address, else the one at the port, else a candidate."""
     if wish.address is not None:
         return by_address(scope, wish.address)
     attached = at_port(scope, wish.port_id) if wish.takes_any_at_port and wish.port_id else []
@@ -76,14 +76,13 @@ def _given(scope: ClusterScope, wish: Wish) -> Resource | None:
 
 
 def by_address(scope: ClusterScope, address: str) -> Resource | None:
-    """Return the floating IP of an address, whoever it belongs to; None without one."""
+    """Return the floating IP with an address, whatever its owner; None without one."""
     found = scope.observed.matching("floating_ip", lambda body: body["floating_ip_address"] == address)
     return found[0] if found else _looked_up(scope, address)
 
 
 def _looked_up(scope: ClusterScope, address: str) -> Resource | None:
-    """Ask the cloud for a floating IP that no list shows."""
-    # Users name a floating IP right after they created it, and lists are minutes old.
+    # Not in the lists: users name a floating IP right after they created it, and lists are minutes old.
     body = floating_ip.of_address(scope.cloud, address)
     if body is not None:
         scope.observed.learn("floating_ip", body)
@@ -91,15 +90,15 @@ def _looked_up(scope: ClusterScope, address: str) -> Resource | None:
 
 
 def at_port(scope: ClusterScope, port_id: str) -> list[Resource]:
-    """Return all floating IPs that lead to a port, whoever they belong to."""
+    """Return all floating IPs that are associated with a port, whatever their owner."""
     return scope.observed.matching("floating_ip", lambda body: body.get("port_id") == port_id)
 
 
 def associated(scope: ClusterScope, body: Resource, port_id: str | None) -> Resource:
-    """Have a floating IP lead to a port; return it.
+    """Associate a floating IP with a port; return it.
 
     Raises:
-        ForeignResourceError: it is the user's and leads to another port.
+        ForeignResourceError: it is the user's and associated with another port.
     """
     if port_id is None or body.get("port_id") == port_id:
         return body
@@ -115,10 +114,10 @@ def associated(scope: ClusterScope, body: Resource, port_id: str | None) -> Reso
 
 
 def untaken(scope: ClusterScope, body: Resource, port_id: str) -> Resource:
-    """Return a floating IP of the user as it is now: it may have been put to use since the last look (W21).
+    """Read a floating IP of the user again, because it may have been associated since the last list (W21); return it.
 
     Raises:
-        ForeignResourceError: it leads to another port.
+        ForeignResourceError: it is associated with another port.
     """
     now = floating_ip.get(scope.cloud, body["id"])
     scope.observed.learn("floating_ip", now)
@@ -136,12 +135,12 @@ def _taken(body: Resource) -> ForeignResourceError:
 
 
 def is_own(scope: ClusterScope, body: Resource) -> bool:
-    """Tell whether a floating IP was made for this cluster."""
+    """Return whether a floating IP was created for this cluster."""
     return body["id"] in {record.id for record in scope.turn.ledger.of_kind("floating_ip")}
 
 
 def dissociate(scope: ClusterScope, body: Resource) -> None:
-    """Have a floating IP of the user lead to nothing."""
+    """Dissociate a floating IP of the user."""
     with doubting(scope, "floating_ip", body["id"]):
         changed = floating_ip.dissociate(scope.cloud, body["id"])
     scope.observed.learn("floating_ip", changed)
@@ -149,14 +148,14 @@ def dissociate(scope: ClusterScope, body: Resource) -> None:
 
 
 def release(scope: ClusterScope, body: Resource) -> None:
-    """Give a floating IP of ours back."""
+    """Delete a floating IP that the provider created."""
     floating_ip.delete(scope.cloud, body["id"])
     scope.observed.forget("floating_ip", body["id"])
     scope.tell("SuccessfulDeleteFloatingIP", f"Deleted floating IP {body['floating_ip_address']}")
 
 
 def is_kept(scope: ClusterScope, body: Resource) -> bool:
-    """Tell whether the user claims a floating IP of ours by naming its address: then it outlives the cluster."""
+    """Return whether the spec names the address of a created floating IP: then it is not deleted with the cluster."""
     spec = scope.cluster.spec
     claimed = {
         spec.api_server.floating_ip if spec.api_server else None,

@@ -1,9 +1,8 @@
-"""Ports of machines that the Go provider left in a network of its own, which they keep from being deleted.
+"""Ports of machines that the Go provider leaked in a managed network, whose deletion they block.
 
-It deletes them by the beginning of their name. Here they go only if nothing speaks against it: the network is ours and
-is being deleted, the Go provider created the cluster, the port has no device and no owner's stamp, nothing leads to it,
-it is named and described as the Go provider does, and no OpenStackServer has that name. Everything else in the network
-is named in the condition.
+The Go provider deletes them by the prefix of their name. Here all of these must hold: the network is managed and being
+deleted, the Go provider created the cluster, the port has no device, no owner's stamp and no floating IP, its name and
+description have the Go provider's form, and no OpenStackServer has that name. The condition names all other ports.
 Source: behaviour reference, cluster.md 4 (step 6), W18, and machines.md 1.1.
 """
 
@@ -26,10 +25,10 @@ _SUFFIXED: Final = re.compile(r"[a-z0-9][a-z0-9.]*-\S+")
 
 
 def is_leaked(body: Resource, *, namespace: str, cluster_name: str) -> bool:
-    """Tell whether the Go provider created a port for a machine or the bastion, and no server has it; pure.
+    """Return whether the Go provider created a port for a machine or the bastion and no server uses it; pure.
 
-    The port of a machine is ``<machine>-<number>``, or ends with a suffix that the user chose. A suffix may be
-    anything, so it needs the description, too. The bastion's once began with the namespace.
+    The port of a machine is named ``<machine>-<number>``, or ends with a suffix that the user chose. A suffix may be
+    anything, so the description must match, too. Earlier releases prefixed the bastion's port with the namespace.
     """
     if body.get("device_id") or body.get("device_owner") or body.get("trunk_details"):
         return False
@@ -43,10 +42,10 @@ def is_leaked(body: Resource, *, namespace: str, cluster_name: str) -> bool:
 
 
 def delete(scope: ClusterScope, ports: Iterable[Resource]) -> bool:
-    """Delete the ports that the Go provider left; tell whether there were any.
+    """Delete the ports that the Go provider leaked; return whether any was deleted.
 
     Args:
-        ports: those of a network that is ours and is being deleted.
+        ports: those of a managed network that is being deleted.
     """
     if not scope.is_inherited:
         return False
@@ -60,17 +59,17 @@ def _is_ours(scope: ClusterScope, body: Resource) -> bool:
 
 
 def _has_server(scope: ClusterScope, body: Resource) -> bool:
-    """Tell whether there is an OpenStackServer, of any namespace, whose port it may be."""
+    """Return whether an OpenStackServer, in any namespace, may own the port."""
     servers = scope.turn.tools.store.list(OPENSTACK_SERVER)
     return any(str(body["name"]).startswith(f"{server['metadata']['name']}-") for server in servers)
 
 
 def _delete(scope: ClusterScope, listed: Resource) -> bool:
-    """Delete a port unless a read shows that it was put to use since the list."""
+    """Delete a port unless a read shows that it is in use by now."""
     try:
         body = port.get(scope.cloud, listed["id"])
     except NotFoundError:
-        scope.observed.doubt("port", listed["id"])  # a list that begins later has to confirm it
+        scope.observed.doubt("port", listed["id"])  # only a list that begins later can prove its absence
         return False
     scope.observed.learn("port", body)
     if not _is_ours(scope, body):

@@ -1,4 +1,4 @@
-"""External network, network and subnets: made from ``managedSubnets``, or looked up for a spec that names them.
+"""External network, network and subnets: created from ``managedSubnets``, or resolved if the spec names existing ones.
 
 Source: behaviour reference, cluster.md 2.2 to 2.4 and 2.6.
 """
@@ -25,7 +25,7 @@ EXTERNAL_NETWORK: Final = "external network"
 
 
 def ensure_network(scope: ClusterScope) -> Outcome:
-    """Have the network of the cluster with its subnets, and know the external network."""
+    """Create or resolve the cluster's network with its subnets, and resolve the external network."""
     scope.found.external_network = _external_network(scope)
     return _ensure_managed(scope) if scope.is_network_managed else _resolve_existing(scope)
 
@@ -37,8 +37,8 @@ def _external_network(scope: ClusterScope) -> NetworkStatus | None:
     known = scope.cluster.status.external_network
     if scope.is_settled(CONDITION) and (known or _is_absence_seen(scope)):
         return known
-    # That there is none is looked at again with every resync: one may have come, or the Go provider's status was cut
-    # short by an API server that refused it.
+    # The absence of an external network is checked again with every resync: one may have been created since, or the
+    # status lacks it because the API server refused the Go provider's write.
     found = _find_external(scope)
     shown = status.network(found) if found else None
     scope.note_seen(EXTERNAL_NETWORK, shown)
@@ -46,7 +46,7 @@ def _external_network(scope: ClusterScope) -> NetworkStatus | None:
 
 
 def _is_absence_seen(scope: ClusterScope) -> bool:
-    """Return whether this process looked for an external network lately, in vain, and nothing waits for one."""
+    """Return whether this process recently found no external network, and nothing waits for one."""
     return scope.is_settled("APIEndpointReady") and scope.is_seen(EXTERNAL_NETWORK, None)
 
 
@@ -55,7 +55,7 @@ def _find_external(scope: ClusterScope) -> Resource | None:
         return network.external(scope.cloud, scope.cluster.spec.external_network)
     except CapoError:
         if scope.is_settled(CONDITION) and scope.cluster.status.initialization:
-            return None  # a cluster that lives without one goes on so when the look fails, or shows several
+            return None  # a cluster that runs without one keeps running if the lookup fails or finds several
         raise
 
 
@@ -70,7 +70,7 @@ def _ensure_managed(scope: ClusterScope) -> Outcome:
 
 
 def wanted_network(scope: ClusterScope) -> WantedNetwork:
-    """Return the network to be made; the Go provider gives it no description."""
+    """Return the network to create; the Go provider sets no description."""
     options = scope.cluster.spec.managed_network
     return WantedNetwork(
         stamp=scope.stamp(NETWORK),
@@ -94,7 +94,7 @@ def _ensure_subnet(scope: ClusterScope, wanted: WantedSubnet) -> Outcome:
 
 
 def wanted_subnet(scope: ClusterScope, network_id: str) -> WantedSubnet:
-    """Return the subnet to be made."""
+    """Return the subnet to create."""
     (spec,) = scope.cluster.spec.managed_subnets
     return WantedSubnet(
         stamp=scope.stamp(SUBNET),
@@ -125,7 +125,7 @@ def _resolve_existing(scope: ClusterScope) -> Outcome:
 
 
 def _all_used(scope: ClusterScope) -> str:
-    """Return what to tell of a network with several subnets of which the spec names none (W36); else nothing."""
+    """Return a message for several subnets of which the spec names none (W36); else an empty one."""
     count = len(scope.found.subnets)
     if scope.cluster.spec.subnets or count < 2:
         return ""
@@ -133,7 +133,7 @@ def _all_used(scope: ClusterScope) -> str:
 
 
 def _existing_subnets(scope: ClusterScope, network_id: str | None) -> list[Resource]:
-    """Return the subnets that the spec names, all of one network; all of the network when it names none."""
+    """Return the subnets that the spec names, all in one network; all subnets of the network if it names none."""
     found: list[Resource] = []
     for wanted in scope.cluster.spec.subnets:
         found.append(subnet.resolve(scope.cloud, wanted, network_id=network_id))
@@ -146,27 +146,27 @@ def _existing_subnets(scope: ClusterScope, network_id: str | None) -> list[Resou
 
 
 def _delete_network(scope: ClusterScope, network_id: str) -> Outcome | None:
-    """Delete a network; return what is to be waited for first, None when it is gone.
+    """Delete a network; return what to wait for first, None when it is deleted.
 
     Raises:
-        BlockedError: ports of others are in it.
+        BlockedError: it has ports that are not ours.
     """
     try:
         network.delete(scope.cloud, network_id)
     except ConflictError as error:
-        # Read here instead of out of the shared list: that would be too old, and another pass would delete once more.
+        # Read from Neutron: the shared list would be too old, and the next reconcile would repeat the failing delete.
         ports = port.in_network(scope.cloud, network_id).items
         if left_behind := vip_ports.left_behind(scope, ports):
             return vip_ports.delete(scope, left_behind) or _delete_network(scope, network_id)
         if leaked_ports.delete(scope, ports):
             return _delete_network(scope, network_id)
-        scope.observed.wrote("port")  # an interface may be among them that no list shows: the router's step looks anew
+        scope.observed.wrote("port")  # the router's interface may be missing from the list: require a new one
         raise blockers.error(f"network {network_id}", blockers.in_network(ports), "port", error) from error
     return None
 
 
 def remove_network(scope: ClusterScope) -> Outcome:
-    """Have no network and subnet of ours left; Neutron deletes subnets with their network."""
+    """Delete the cluster's networks and subnets; Neutron deletes subnets with their network."""
     networks, subnets = scope.owned("network"), scope.owned("subnet")
     for body in networks:
         if wait := _delete_network(scope, body["id"]):

@@ -1,4 +1,4 @@
-"""What each resource is to its cluster: the roles in ledgers and stamps."""
+"""The roles of a cluster's resources in ledgers and stamps."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ NETWORK: Final = "network"
 SUBNET: Final = "subnet"
 ROUTER: Final = "router"
 ROUTER_INTERFACE: Final = "router-interface"
-"""The port that connects the router: it tells which router to disconnect, also one that is not ours."""
+"""The port that connects the router; it identifies the router to disconnect, also one that the user provides."""
 LOAD_BALANCER: Final = "lb-api"
 API_FLOATING_IP: Final = "fip-api"
 BASTION_FLOATING_IP: Final = "fip-bastion"
@@ -25,7 +25,7 @@ def listener(port: int) -> str:
 
 
 def pool(port: int) -> str:
-    """Return the role of the pool of an API port; control plane machines look their pool up by it."""
+    """Return the role of the pool of an API port; control plane machines find their pool by it."""
     return f"pool-{port}"
 
 

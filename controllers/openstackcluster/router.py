@@ -1,7 +1,7 @@
 """The router between the cluster's subnet and the external network.
 
-Source: behaviour reference, cluster.md 2.5 and 2.6. An existing network's router is only looked at; a managed subnet
-gets a router of its own, or is connected to the one that the spec names.
+Source: behaviour reference, cluster.md 2.5 and 2.6. The router of an existing network is only read. A managed subnet
+gets its own router, or is connected to the one that the spec names.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CONDITION: Final = "RouterReady"
 
 
 def ensure_router(scope: ClusterScope) -> Outcome:
-    """Have the subnet connected to the external network, if there is one."""
+    """Connect the managed subnet to the external network, if there is one."""
     given = scope.cluster.spec.router
     if not scope.is_network_managed:
         return _look_up(scope, given) if given else NotNeeded()
@@ -56,7 +56,7 @@ def _look_up(scope: ClusterScope, given: RouterParam) -> Outcome:
 
 
 def wanted_router(scope: ClusterScope) -> WantedRouter:
-    """Return the router to be made."""
+    """Return the router to create."""
     external = scope.found.external_network
     return WantedRouter(
         stamp=scope.stamp(ROUTER),
@@ -72,7 +72,7 @@ def external_ips(scope: ClusterScope) -> tuple[tuple[str | None, str | None], ..
     options, external = scope.cluster.spec.managed_router, scope.found.external_network
     if options is None or external is None:
         return ()
-    # One named by id is not looked up: the subnet of an external network need not be visible.
+    # A subnet named by id is not resolved: the subnets of an external network may be invisible to the project.
     return tuple(
         (ip.subnet.id or str(subnet.resolve(scope.cloud, ip.subnet, network_id=external.id)["id"]), ip.fixed_ip or None)
         for ip in options.external_ips
@@ -80,7 +80,7 @@ def external_ips(scope: ClusterScope) -> tuple[tuple[str | None, str | None], ..
 
 
 def _with_gateway(scope: ClusterScope, found: Resource) -> Resource:
-    """Have the gateway on the router, with the addresses that are asked for; return it with them."""
+    """Set the router's gateway with the requested addresses; return the updated router."""
     changes = router.difference(wanted_router(scope), found)
     if not changes:
         return found
@@ -92,13 +92,13 @@ def _with_gateway(scope: ClusterScope, found: Resource) -> Resource:
 
 
 def _ensure_interface(scope: ClusterScope, router_id: str) -> None:
-    """Have the subnet connected; the port is recorded, so that the right router is disconnected at the end."""
+    """Connect the subnet and record the port, so that the deletion disconnects the right router."""
     subnet_id = scope.found.subnets[0].id
 
     def connects(port: Resource) -> bool:
         return _connects(port, router_id, subnet_id)
 
-    # It carries no stamp, so it is not found by one where the record was lost, as after a move.
+    # The port has no stamp to find it by when its record was lost, as after a move.
     if not scope.turn.ledger.id_of(ROUTER_INTERFACE) and (there := scope.observed.seen("port", connects)):
         scope.turn.ledger.record("port", ROUTER_INTERFACE, there[0]["id"])
     if scope.observed.find("port", ROUTER_INTERFACE, upstream=connects) is not None:
@@ -112,7 +112,7 @@ def _ensure_interface(scope: ClusterScope, router_id: str) -> None:
 
 
 def _connecting_port_id(scope: ClusterScope, router_id: str, subnet_id: str) -> str | None:
-    """Return the port of a connection that a pass made whose answer was lost, or that somebody else made."""
+    """Return the port of a connection that others made, or whose answer was lost; None if there is none."""
     for is_second_look in (False, True):
         if is_second_look:
             scope.observed.wrote("port")
@@ -123,7 +123,7 @@ def _connecting_port_id(scope: ClusterScope, router_id: str, subnet_id: str) -> 
 
 
 def _port_of(answer: Mapping[str, Any], router_id: str) -> dict[str, Any]:
-    """Return what the answer tells of the port, in the shape of a port."""
+    """Return the port that an answer describes."""
     return {
         "id": answer["port_id"],
         "name": "",
@@ -141,7 +141,7 @@ def _connects(port: Resource, router_id: str, subnet_id: str) -> bool:
 
 
 def remove_router(scope: ClusterScope) -> Outcome:
-    """Have the subnet disconnected and no router of ours left; a router that the spec names stays."""
+    """Disconnect the subnet and delete the cluster's routers; a router that the spec names is kept."""
     routers = scope.owned("router")
     given = scope.cluster.spec.router if scope.is_network_managed else None
     if not routers and not given and scope.turn.ledger.id_of(ROUTER_INTERFACE) is None:
@@ -159,7 +159,7 @@ def _delete(scope: ClusterScope, body: Resource) -> None:
         router.delete(scope.cloud, body["id"])
     except ConflictError as error:
         ports = scope.observed.matching("port", partial(_belongs, body["id"]))
-        scope.observed.wrote("port")  # an interface may be there still: the next attempt looks anew
+        scope.observed.wrote("port")  # an interface may be missing from the list: the next attempt requires a new one
         raise blockers.error(f"router {body['id']}", blockers.in_network(ports), "port", error) from error
     scope.observed.forget("router", body["id"])
     scope.tell("SuccessfulDeleteRouter", f"Deleted router {body.get('name')} with id {body['id']}")
@@ -170,10 +170,8 @@ def _belongs(router_id: str, port: Resource) -> bool:
 
 
 def _interfaces(scope: ClusterScope, router_ids: set[str], given: RouterParam | None) -> list[Resource]:
-    """Return the port that was recorded, all that connect routers of ours, and the given router's in our subnets.
-
-    The given router may have been connected anew, by somebody else or by a pass that died: its port carries no stamp.
-    """
+    """Return the recorded port, all interfaces of our routers, and the given router's interfaces in our subnets."""
+    # Others, or a reconcile that died, may have connected the given router again: that port has no stamp.
     recorded = scope.turn.ledger.id_of(ROUTER_INTERFACE)
     subnet_ids = {body["id"] for body in scope.owned("subnet")} if given else set()
 
@@ -189,7 +187,7 @@ def _interfaces(scope: ClusterScope, router_ids: set[str], given: RouterParam | 
 
 
 def _given_ids(scope: ClusterScope, given: RouterParam) -> set[str]:
-    """Return the id of the router that the spec names: that which was found first, and that which is found now."""
+    """Return the ids of the router that the spec names: as first resolved, and as resolved now."""
     known = scope.cluster.status.router
     ids = {known.id} if known else set()
     try:
@@ -203,10 +201,10 @@ def _subnets(port: Resource) -> set[str]:
 
 
 def _disconnect(scope: ClusterScope, port: Resource) -> Wait | None:
-    """Disconnect the subnets of a port; return what is to be waited for first, None when they are disconnected.
+    """Disconnect the subnets of a port; return what to wait for first, None when they are disconnected.
 
     Raises:
-        BlockedError: floating IPs lead through the router to what is not ours.
+        BlockedError: floating IPs use the router to reach resources that are not ours.
     """
     router_id = port["device_id"]
     for fixed_ip in port.get("fixed_ips") or ():
@@ -216,7 +214,7 @@ def _disconnect(scope: ClusterScope, port: Resource) -> Wait | None:
             if balancers := scope.turn.ledger.of_kind("load_balancer"):
                 return Wait("Deleting", f"waiting for load balancer {balancers[0].id} to be deleted")
             left = scope.observed.matching("floating_ip", lambda body: body.get("router_id") == router_id)
-            scope.observed.wrote("floating_ip")  # what is known of them is not all: the next attempt looks anew
+            scope.observed.wrote("floating_ip")  # the list may be incomplete: the next attempt requires a new one
             raise blockers.error(f"router {router_id}", left, "floating IP", error) from error
     scope.observed.forget("port", port["id"])
     return None

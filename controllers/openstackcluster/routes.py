@@ -1,4 +1,4 @@
-"""Which OpenStackClusters a change of another object concerns; pure."""
+"""Which OpenStackClusters are requeued when another object changes; pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ Idents = Iterable[tuple[str, str]]
 
 
 def of_cluster(cluster: Object, store: Store) -> Idents:
-    """Wake the OpenStackCluster of a Cluster that was paused or resumed, or that may have what it waits for.
-
-    A Cluster's status changes all the time; an OpenStackCluster that is ready and hears nothing new is left alone.
-    """
+    """Requeue the OpenStackCluster of a Cluster if its pause changed, or if it is not ready."""
+    # A Cluster's status changes often; a ready OpenStackCluster is requeued only for a changed pause.
     name = references.infrastructure_name(cluster, OPENSTACK_CLUSTER.kind)
     namespace = cluster["metadata"]["namespace"]
     infra = store.get(OPENSTACK_CLUSTER, namespace, name) if name else None
@@ -33,13 +31,13 @@ def _is_concerned(infra: Object, cluster: Object) -> bool:
 
 
 def of_server(server: Object, _store: Store) -> Idents:
-    """Wake the OpenStackCluster whose bastion this is."""
+    """Requeue the OpenStackCluster that owns a bastion."""
     owner = references.owner(server, group=names.GROUP, kind=OPENSTACK_CLUSTER.kind)
     return [(server["metadata"]["namespace"], owner.name)] if owner else []
 
 
 def of_member(machine: Object, store: Store) -> Idents:
-    """Wake the OpenStackClusters that wait for their Machines to be gone."""
+    """Requeue the OpenStackClusters whose deletion waits for their Machines."""
     cluster_name, namespace = references.cluster_name(machine), machine["metadata"]["namespace"]
     if not cluster_name:
         return []

@@ -1,7 +1,7 @@
-"""The rules of the managed security groups: Kubernetes' own, and those of the user; pure.
+"""The rules of the managed security groups: those that Kubernetes needs, and the user's; pure.
 
-Source: behaviour reference, cluster.md 2.8 (the tables there name each rule), W12 and W19. The rules of a cluster whose
-subnets are IPv4 and whose API has its usual port are exactly the Go provider's.
+Source: behaviour reference, cluster.md 2.8 (its tables list each rule), W12 and W19. For a cluster with IPv4 subnets
+and the default API port, the rules equal those of the Go provider.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _SSH: Final = 22
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What rules refer to.
+    """The values that rules refer to.
 
     Args:
         group_ids: ids of the managed groups by suffix; the bastion's only while the bastion is enabled.
         api_ports: ports of the API server.
         additional_ports: more ports of the load balancer.
-        subnet_cidrs: CIDRs of the cluster's subnets; they tell the IP versions in use.
+        subnet_cidrs: CIDRs of the cluster's subnets; they determine the IP versions.
     """
 
     group_ids: Mapping[str, str]
@@ -43,16 +43,16 @@ class Surroundings:
 
     @property
     def ethertypes(self) -> tuple[str, ...]:
-        """Return the IP versions in use, as Neutron names them; IPv4 as long as no subnet is known."""
+        """Return the IP versions in use, as Neutron names them; IPv4 while no subnet is known."""
         return tuple(sorted({ethertype(cidr) for cidr in self.subnet_cidrs})) or ("IPv4",)
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The rules by the suffix of their group, and what of the spec could not become a rule.
+    """The rules by the suffix of their group, and rules of the spec that are skipped.
 
     Args:
-        skipped: one sentence per rule that refers to a group which does not exist.
+        skipped: one sentence per rule that refers to a group that does not exist.
     """
 
     rules: Mapping[str, tuple[Rule, ...]]
@@ -65,10 +65,10 @@ def ethertype(cidr: str) -> str:
 
 
 def wanted(spec: ManagedSecurityGroups, around: Surroundings) -> Wanted:
-    """Return the rules of every group that exists.
+    """Return the rules of every existing group.
 
     Raises:
-        InvalidSpecError: a rule names its remote side in more than one way, or an invalid CIDR.
+        InvalidSpecError: a rule has more than one kind of remote, or an invalid CIDR.
     """
     users = {
         CONTROL_PLANE: (*spec.control_plane_nodes_security_group_rules, *spec.cluster_nodes_security_group_rules),
@@ -99,7 +99,7 @@ def _ingress(
     protocol: str | None = "tcp",
     of: str = "",
 ) -> Iterator[Rule]:
-    """Yield a rule per IP version in use; ``of`` is the suffix of the group that it admits, empty for everyone."""
+    """Yield a rule per IP version; ``of`` is the suffix of the remote group, empty for any remote."""
     low, high = ports if isinstance(ports, tuple) else (ports, ports)
     for version in around.ethertypes:
         yield Rule(

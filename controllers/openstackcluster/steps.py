@@ -1,7 +1,7 @@
-"""The steps of an OpenStackCluster; they are removed in the opposite order.
+"""The steps of an OpenStackCluster; deletion runs them in reverse order.
 
-Each step has a module of its own; what is decided there without asking anybody is in modules that say ``pure`` in their
-first line. Router, load balancer and security groups need the network alone, so they come up side by side.
+Each step has its own module; decisions that need no request are in modules whose first line says ``pure``. Router, load
+balancer and security groups need only the network, so they are created in parallel.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 def of_cluster(ensure: Callable[[ClusterScope], Outcome]) -> Callable[[ClusterScope], Outcome]:
-    """Return a step whose faults of the spec are named as those of a cluster: the layers below serve servers, too."""
+    """Return a step that raises spec errors as cluster errors; the layers below serve servers, too."""
 
     def step(scope: ClusterScope) -> Outcome:
         outcome = _named(lambda: ensure(scope))

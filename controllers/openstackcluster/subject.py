@@ -1,4 +1,4 @@
-"""OpenStackCluster as the engine sees it: gate, credentials, scope, report."""
+"""OpenStackCluster for the engine: gate, credentials, scope, report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from capo.ledger import Ledger
 Object = Mapping[str, Any]
 
 SOON_S: Final = 1.0
-"""When the load balancer, whose step comes before the bastion's, learns a new address of the bastion."""
+"""Delay until the load balancer, whose step precedes the bastion's, gets a new address of the bastion."""
 
 
 class ClusterSubject(IdentifiedSubject):
@@ -45,9 +45,9 @@ class ClusterSubject(IdentifiedSubject):
         self._looks = Memory()
 
     def gate(self, obj: Object, tools: Tools) -> Gate:
-        """Stop without a trace while others manage the infrastructure; stop while nobody owns the object, and paused.
+        """Stop without a write if externally managed; stop if paused or, unless deleting, without owner.
 
-        A Cluster that is gone does not hold up a deletion (OWN-6).
+        A deleted Cluster does not block a deletion (OWN-6).
         """
         is_deleting = bool(obj["metadata"].get("deletionTimestamp"))
         owner = owner_of(obj, tools)
@@ -58,7 +58,7 @@ class ClusterSubject(IdentifiedSubject):
         return pausing.stop(obj, owner) or Proceed([pausing.NOT_PAUSED])
 
     def open(self, turn: Turn) -> ClusterScope:
-        """Return the scope of a pass."""
+        """Return the scope of a reconcile."""
         cloud, sight = self._opened(turn)
         owner = owner_of(turn.obj, turn.tools)
         cluster = _with_endpoint(OpenStackCluster.model_validate(turn.obj), owner)
@@ -80,9 +80,9 @@ class ClusterSubject(IdentifiedSubject):
         return names.cluster_resource_name(obj["metadata"]["namespace"], cluster_name_of(obj))
 
     def is_recorded(self, scope: ClusterScope, results: Results) -> bool:
-        """Tell whether everything that the Go provider made for the cluster is recorded, also if it is not ready.
+        """Return whether all resources that the Go provider created for the cluster are recorded, ready or not.
 
-        The bastion's server is recorded by its OpenStackServer; its floating IP is the cluster's.
+        The OpenStackServer records the bastion's server; the cluster records its floating IP.
         """
         if scope.turn.is_deleting or not all(is_done(results[step]) for step in status.BEFORE_PROVISIONED):
             return False
@@ -93,11 +93,11 @@ class ClusterSubject(IdentifiedSubject):
         return True
 
     def _named_by_another_provider(self, turn: Turn) -> Ledger:
-        """Return what the Go provider's status names."""
+        """Return the resources in the Go provider's status."""
         return upstream.named(OpenStackCluster.model_validate(turn.obj)) if turn.is_taken_over else Ledger()
 
     def report(self, scope: ClusterScope, results: Results) -> Report:
-        """Return status, endpoint, and the conditions that the steps alone do not show."""
+        """Return status, endpoint, and conditions that differ from those of the steps."""
         dropped = status.dropped(results)
         if scope.turn.is_deleting:
             return Report(conditions=[pausing.NOT_PAUSED], dropped=dropped)
@@ -115,12 +115,12 @@ class ClusterSubject(IdentifiedSubject):
 
 
 def _with_endpoint(cluster: OpenStackCluster, owner: Object | None) -> OpenStackCluster:
-    """Return an OpenStackCluster with what its Cluster tells of the endpoint."""
+    """Return an OpenStackCluster with the endpoint of its Cluster."""
     of_cluster = clusters.endpoint(owner) if owner else None
     return cluster.model_copy(update={"spec": endpoint.with_cluster(cluster.spec, of_cluster)})
 
 
 def owner_of(obj: Object, tools: Tools) -> Object | None:
-    """Return Cluster API's Cluster that owns an object, None when there is none or it is gone."""
+    """Return Cluster API's Cluster that owns an object, None without owner or when it was deleted."""
     name = references.owner_cluster_name(obj)
     return tools.store.get(CLUSTER, obj["metadata"]["namespace"], name) if name else None

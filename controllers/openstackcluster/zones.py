@@ -1,4 +1,4 @@
-"""Which of Nova's availability zones are offered, and which are asked for in vain; pure."""
+"""Which of Nova's availability zones are offered, and which the spec names but Nova lacks; pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def usable(zones: Iterable[Mapping[str, Any]], known: Collection[str]) -> list[str]:
-    """Return the zones to offer: available ones, and known ones that are only down for the moment; pure."""
+    """Return the zones to offer: available ones, and known ones that are temporarily down."""
     return [
         zone["zoneName"]
         for zone in zones
@@ -16,6 +16,6 @@ def usable(zones: Iterable[Mapping[str, Any]], known: Collection[str]) -> list[s
 
 
 def note(wanted: Iterable[str], offered: Collection[str]) -> str:
-    """Return a message about the zones for control plane machines that are not offered; empty when all are; pure."""
+    """Return a message about control plane zones that Nova does not offer; empty when it offers all."""
     missing = sorted(set(wanted) - set(offered))
     return f"controlPlaneAvailabilityZones: no availability zone {', '.join(missing)} in Nova" if missing else ""

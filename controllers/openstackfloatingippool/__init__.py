@@ -1,1 +1,1 @@
-"""Controller of OpenStackFloatingIPPool: for now it says that pools are not served."""
+"""Controller of OpenStackFloatingIPPool: for now it reports that pools are not served."""

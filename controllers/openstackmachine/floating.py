@@ -1,7 +1,8 @@
-"""Without a load balancer: the cluster's floating IP sits on one control plane machine, and never on a dead one.
+"""Without a load balancer: associate the cluster's floating IP with one control plane machine, never with a dead one.
 
-It belongs to the OpenStackCluster, which makes and deletes it, or to the user. A machine takes it when nobody living
-has it, and hands it over before it goes (W-09). One of the user's is taken from nothing but this control plane (W21).
+It belongs to the OpenStackCluster, which creates and deletes it, or to the user. A machine takes it unless another
+living one has it, and hands it over before its own deletion (W-09). A floating IP of the user is taken only from
+machines of this control plane (W21).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ ROLE: Final = "fip-api"
 
 
 def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
-    """Have the floating IP on this machine, or on another one that lives."""
+    """Ensure that this machine or another living one has the floating IP."""
     found = _find(scope, infra)
     given = infra.spec.control_plane_endpoint
     if found is None and given and given.host:
@@ -46,7 +47,7 @@ def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
 
 
 def _find(scope: MachineScope, infra: OpenStackCluster) -> Body | None:
-    """Return the floating IP: the one that the OpenStackCluster records, else the one with the endpoint's address."""
+    """Return the floating IP: the one that the OpenStackCluster recorded, else the one with the endpoint's address."""
     if recorded := _recorded_id(scope):
         return scope.observed.get("floating_ip", recorded)
     endpoint, api_server = infra.spec.control_plane_endpoint, infra.spec.api_server
@@ -65,10 +66,10 @@ def _move(scope: MachineScope, body: Body, place: Place) -> None:
 
 
 def _untaken(scope: MachineScope, body: Body, others: list[Sibling]) -> Body:
-    """Return a floating IP of the user as it is now: it may have been put to use since the last look.
+    """Read a floating IP of the user again, because it may have been associated since the last list; return it.
 
     Raises:
-        ForeignResourceError: it leads to a port that is none of this control plane's.
+        ForeignResourceError: it is associated with a port outside this control plane.
     """
     body = floating_ip.get(scope.cloud, body["id"])
     scope.observed.learn("floating_ip", body)
@@ -83,7 +84,10 @@ def _untaken(scope: MachineScope, body: Body, others: list[Sibling]) -> Body:
 
 
 def hand_over(scope: MachineScope, infra: OpenStackCluster) -> None:
-    """Have the floating IP on another living machine before this one goes; where that fails, that machine takes it."""
+    """Associate the floating IP with another living machine before this one is deleted.
+
+    Failures are ignored: the other machine takes it in its own reconcile.
+    """
     own = siblings.port_ids(scope.server)
     heirs = [each.server for each in siblings.of(scope) if each.is_living] if own else []
     network_id = infra.status.network.id if infra.status.network else ""

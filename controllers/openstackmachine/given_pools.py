@@ -1,7 +1,7 @@
-"""The pools of an API load balancer that somebody else manages: nobody records them, so they are found by name.
+"""The pools of an externally managed API load balancer: no object records their ids, so they are found by name.
 
-The OpenStackCluster is managed from outside and is not reconciled here. Only the machine's own member in such a pool is
-created and deleted; members of others may be anybody's. Source: behaviour reference, machines.md 2.7 and 2.8.
+The OpenStackCluster is managed externally and not reconciled here. Only the machine's own member in such a pool is
+created and deleted; other members may be anyone's. Source: behaviour reference, machines.md 2.7 and 2.8.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ KIND: Final = "pool"
 MEMBER: Final = "member"
 WAITING: Final = "WaitingForClusterInfrastructure"
 LOOK_S: Final = 30.0
-"""How often pools that do not exist yet are listed, once for all machines of the project."""
+"""Interval at which missing pools are listed, once for all machines of the project."""
 
 
 def are_given(scope: MachineScope) -> bool:
-    """Tell whether the cluster is managed from outside, so that nobody records its pools."""
+    """Return whether the cluster is managed externally, so that no object records its pools."""
     return scope.owners.infra is not None and rules.is_externally_managed(scope.owners.infra)
 
 
 def to_join(scope: MachineScope, infra: OpenStackCluster, wanted: Mapping[str, int]) -> dict[int, str] | Wait:
-    """Return the ids of the pools by port, or the wait for those that do not exist yet.
+    """Return the ids of the pools by port, or the wait for missing ones.
 
     Args:
         wanted: port by name of the pool.
 
     Raises:
         NotYetObserved: the pools are being listed.
-        AmbiguousMatchError: several have one name.
-        ForeignResourceError: the one of the name is that of another OpenStackCluster.
+        AmbiguousMatchError: several have the same name.
+        ForeignResourceError: a pool of that name belongs to another OpenStackCluster.
     """
     found = _fitting(scope, infra, wanted, max_age_s=None)
     if wanted.keys() - {body["name"] for body in found}:
@@ -58,7 +58,7 @@ def to_join(scope: MachineScope, infra: OpenStackCluster, wanted: Mapping[str, i
 
 
 def to_leave(scope: MachineScope, infra: OpenStackCluster, wanted: Mapping[str, int]) -> list[Record]:
-    """Return the pools in which the machine may be a member, also of a name that several have.
+    """Return the pools in which the machine may be a member, including those with ambiguous names.
 
     Raises:
         NotYetObserved: the pools are being listed.
@@ -76,7 +76,7 @@ def to_leave(scope: MachineScope, infra: OpenStackCluster, wanted: Mapping[str, 
 
 
 def balancer_id(scope: MachineScope, infra: OpenStackCluster, wanted: Collection[str]) -> str | None:
-    """Return the load balancer of the pools as far as they are known; nothing is asked."""
+    """Return the load balancer of the cached pools, None if none is cached; makes no request."""
     found = scope.observed.seen(KIND, lambda body: body.get("name") in wanted and _is_in_balancer(infra, body))
     return next((parent for body in found for parent in sorted(load_balancer.parent_ids(body))), None)
 
@@ -91,7 +91,7 @@ def _fitting(
 
 
 def _is_in_balancer(infra: OpenStackCluster, body: Body) -> bool:
-    """Tell whether a pool is in the load balancer that the status names; any will do if it names none."""
+    """Return whether a pool is in the load balancer that the status names; True for any if it names none."""
     known_id = _reported_id(infra)
     return known_id is None or known_id in load_balancer.parent_ids(body)
 
@@ -119,13 +119,13 @@ def _refuse_doubtful(scope: MachineScope, infra: OpenStackCluster, found: list[d
 
 
 def _other_owner(scope: MachineScope, infra: OpenStackCluster, body: Body) -> str | None:
-    """Return the owner in a pool's stamp if it is another OpenStackCluster's, and the status does not vouch for it."""
+    """Return the owner in a pool's stamp if it is another OpenStackCluster and the status names no load balancer."""
     stamp = POOL.stamp_of(body)
     is_vouched_for = stamp is None or _reported_id(infra) is not None or stamp.owner == _former_owner(scope)
     return None if is_vouched_for or stamp is None else stamp.owner
 
 
 def _former_owner(scope: MachineScope) -> str | None:
-    """Return the owner id of the OpenStackCluster from the time when it was managed here; None without one."""
+    """Return the owner id that the OpenStackCluster got while it was managed here; None without one."""
     obj = scope.owners.infra
     return names.owner_in(obj, kind=OPENSTACK_CLUSTER.kind) if obj else None

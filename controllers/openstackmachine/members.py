@@ -1,8 +1,8 @@
-"""The machine's member in each pool of the API load balancer; the pools are the OpenStackCluster's.
+"""The machine's member in each pool of the API load balancer; the pools belong to the OpenStackCluster.
 
-Members are not among what the observer lists: they are listed in their pool right before one is made, so that none is
-made twice, and looked at again with the pools, once per resync. Those of others that are missing, too, come with it in
-one change. Source: behaviour reference, machines.md 2.7 a, W-28.
+The observer does not list members. They are listed in their pool right before one is created, so that none is created
+twice, and read again with the pools once per resync. Missing members of other machines are added in the same change.
+Source: behaviour reference, machines.md 2.7 a, W-28.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ def role_of(port: int) -> str:
 
 
 def pool_ids(scope: MachineScope, infra: OpenStackCluster, api_port_list: list[int]) -> dict[int, str] | Wait:
-    """Return the ids of the pools by port: those that the OpenStackCluster recorded, or that others made for it.
+    """Return the ids of the pools by port: as the OpenStackCluster recorded them, or of an external load balancer.
 
     Raises:
-        CapoError: others did, and they are not told for certain.
-        NotYetObserved: that is not known yet.
+        CapoError: pools of an external load balancer cannot be identified.
+        NotYetObserved: the pools are being listed.
     """
     ledger = Ledger.read((scope.owners.infra or {}).get("status"))
     found = {port: ledger.id_of(pools.role(port)) for port in api_port_list}
@@ -55,7 +55,7 @@ def pool_ids(scope: MachineScope, infra: OpenStackCluster, api_port_list: list[i
 
 
 def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
-    """Have one member for this machine in each pool."""
+    """Create one member for this machine in each pool."""
     wanted_ports = pools.api_ports(infra)
     if not wanted_ports:
         return Wait(INFRASTRUCTURE, "the control plane endpoint of the cluster is not known yet")
@@ -71,7 +71,7 @@ def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
 
 
 def _is_known(scope: MachineScope, port: int, pool_id: str) -> bool:
-    """Tell whether the recorded member was seen in the pool not long ago, or is seen there now."""
+    """Return whether the recorded member was observed in the pool recently, or is listed there now."""
     member_id = scope.turn.ledger.id_of(role_of(port))
     if member_id is None:
         return False
@@ -89,16 +89,16 @@ def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id
         return wait
     place, role = ports.of_machine(scope, infra), role_of(port)
     listed, is_given = _listed(scope, pool_id), given_pools.are_given(scope)
-    # A change for all of them would replace the whole list, in which others may be changing something, too.
+    # External pools get single changes: a change for all replaces the whole list, which others may be changing, too.
     others = [] if is_given else list(_living_others(scope, infra, port))
     living_at = {place.address, *(each.place.address for each in others)}
     if not is_given and (dead := dead_member(listed, role, siblings.owners(scope), living_at=living_at)):
-        # Its machine went without it, as when somebody removed the finalizer.
+        # Its machine was deleted without it, for example because a user removed the finalizer.
         _leave(scope, pool_id, dead)
         return Wait("Building", "a member without a machine leaves the pool", BUSY_S)
     found = mine(listed, scope.stamp(role), address=place.address)
     if found is None:
-        # One change instead of one for each.
+        # One change for all instead of one for each.
         absent = [each for each in others if mine(listed, each.stamp, address=each.place.address) is None]
         candidates = [Candidate(scope.name, scope.stamp(role), place), *absent]
         missing = [wanted_member(scope, infra, port, each) for each in candidates]
@@ -115,12 +115,12 @@ def _listed(scope: MachineScope, pool_id: str) -> list[dict[str, Any]]:
     try:
         return load_balancer.members(scope.cloud, pool_id)
     except NotFoundError:
-        scope.observed.doubt(pools.KIND, pool_id)  # another one of the name may have come for it
+        scope.observed.doubt(pools.KIND, pool_id)  # it may have been replaced by another one of the same name
         raise
 
 
 def _living_others(scope: MachineScope, infra: OpenStackCluster, port: int) -> Iterator[Candidate]:
-    """Yield the other living machines of the control plane, as they are to be in the pool of a port."""
+    """Yield the other living control plane machines with their place in the pool of a port."""
     network_id = infra.status.network.id if infra.status.network else ""
     for each in siblings.of(scope):
         port_id = ports.port_id_on(each.server, network_id)
@@ -132,11 +132,11 @@ def _living_others(scope: MachineScope, infra: OpenStackCluster, port: int) -> I
 def dead_member(
     listed: Iterable[Body], role: str, owners: Collection[str] | None, *, living_at: Collection[str] = ()
 ) -> Body | None:
-    """Return a member that was made for a machine which does not exist any more; pure.
+    """Return a member that was created for a machine that no longer exists; pure.
 
     Args:
-        owners: owner ids of all machines of the cluster; None when one is not known, so that nobody can tell.
-        living_at: addresses of living machines. A member there serves one, whose owner id may have been another.
+        owners: owner ids of all machines of the cluster; None when one is unknown: then None is returned.
+        living_at: addresses of living machines. A member there serves one, even if its stamp has another owner id.
     """
     if owners is None:
         return None
@@ -152,8 +152,8 @@ def dead_member(
 def mine(listed: Iterable[Body], stamp: Stamp, *, address: str | None = None, name: str | None = None) -> Body | None:
     """Return the machine's member among those of a pool; pure.
 
-    One at the machine's address is its own too, whoever made it: a pool takes each address once. So that of another
-    provider is taken over; one that nobody stamped is known by its name as well.
+    A member at the machine's address is its own, whatever its creator, because a pool accepts each address once: so the
+    member of another provider is adopted. One without any stamp is identified by its name, too.
     """
     members = list(listed)
     stamped = [member for member in members if str(stamp) in (member.get("tags") or ())]
@@ -168,7 +168,7 @@ def _is_stamped(member: Body) -> bool:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A machine that is to be a member.
+    """A machine that is to become a member.
 
     Args:
         machine: its name.
@@ -181,9 +181,9 @@ class Candidate:
 
 
 def wanted_member(scope: MachineScope, infra: OpenStackCluster, port: int, candidate: Candidate) -> WantedMember:
-    """Return the member of a machine behind one port.
+    """Return the member of a machine for one port.
 
-    It names its subnet even if that is the VIP's: OVN does not always look it up, and nobody objects.
+    It names its subnet even if that is the VIP's: OVN does not always derive it, and all providers accept it.
     """
     return WantedMember(
         stamp=candidate.stamp,
@@ -196,7 +196,7 @@ def wanted_member(scope: MachineScope, infra: OpenStackCluster, port: int, candi
 
 
 def _created(scope: MachineScope, pool_id: str, listed: Sequence[Body], missing: Sequence[WantedMember]) -> Body:
-    """Add the machine's member, the first one, and those of others that are missing; return the machine's own."""
+    """Add the machine's member, which is the first, and the missing ones of others; return the machine's own."""
     own = missing[0]
     with turns.taken(scope):
         if len(missing) == 1:
@@ -210,10 +210,10 @@ def _created(scope: MachineScope, pool_id: str, listed: Sequence[Body], missing:
 
 
 def remove(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
-    """Have no member of the machine in any pool: the load balancer sends it nothing when this is done.
+    """Delete the machine's members in all pools; afterwards the load balancer sends it no traffic.
 
     Raises:
-        LoadBalancerFailedError: the load balancer takes no change.
+        LoadBalancerFailedError: the load balancer accepts no change.
     """
     found = pools.to_leave(scope, infra, may_be_member=_may_be_member(scope))
     if isinstance(found, Wait):
@@ -226,19 +226,19 @@ def remove(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
 
 
 def _may_be_member(scope: MachineScope) -> bool:
-    """Tell whether the machine ever had a server, or asked for a member."""
+    """Return whether the machine ever had a server, or requested a member."""
     ledger = scope.turn.ledger
     has_asked = any(pending.kind == KIND for pending in ledger.pending.values())
     return has_asked or bool(ledger.of_kind(KIND)) or was_provisioned(scope)
 
 
 def _leave_pool(scope: MachineScope, pool: Record) -> Wait | None:
-    """Ask for the deletion of the machine's member in a pool; return the wait for its end, None when it is gone."""
+    """Request the deletion of the machine's member in a pool; return the wait for its end, None when it is deleted."""
     port = pool.role.removeprefix("pool-")
     role, name = f"member-{port}", names.member(pools.resource_name(scope), int(port), scope.name)
     try:
         listed = load_balancer.members(scope.cloud, pool.id)
-    except NotFoundError:  # the pool is gone
+    except NotFoundError:  # the pool was deleted
         scope.turn.ledger.drop(role)
         return None
     found = mine(listed, scope.stamp(role), name=name) or _recorded_of_nobody(scope, listed, role)
@@ -258,16 +258,16 @@ def _recorded_of_nobody(scope: MachineScope, listed: Sequence[Body], role: str) 
 
 
 def _window_left_s(scope: MachineScope, role: str) -> float:
-    """Return for how long a create of the member that was not answered may still take effect; 0 when it cannot."""
+    """Return for how many seconds an unanswered create of the member may still take effect; 0 when it cannot."""
     pending, turn = scope.turn.ledger.pending.get(role), scope.turn
     return max(0.0, pending.since_s + turn.tools.ambiguous_window_s - turn.started_s) if pending else 0.0
 
 
 def _leave(scope: MachineScope, pool_id: str, member: Body) -> None:
-    """Ask for the deletion of a member, unless that goes on.
+    """Request the deletion of a member, unless it is in progress.
 
     Raises:
-        ConflictError: the load balancer is busy although it looked free; tried again after pauses that grow.
+        ConflictError: the load balancer is immutable although it was listed as ACTIVE; retried with increasing delays.
     """
     if member.get("provisioning_status") != "PENDING_DELETE":
         with turns.taken(scope):

@@ -1,4 +1,4 @@
-"""The objects around an OpenStackMachine, out of the store; any of them may be missing while it is deleted."""
+"""The objects that an OpenStackMachine belongs to, from the store; any of them may be missing during its deletion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Object = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Owners:
-    """Who an OpenStackMachine belongs to.
+    """The objects that an OpenStackMachine belongs to.
 
     Args:
         machine: Cluster API's Machine.
@@ -28,12 +28,12 @@ class Owners:
     infra: Object | None
 
     def is_control_plane(self, obj: Object) -> bool:
-        """Return whether a machine serves the Kubernetes API (IM-16): its Machine or itself carries the label."""
+        """Return whether a machine serves the Kubernetes API (IM-16): its Machine or itself has the label."""
         return any(machines.is_control_plane(each) for each in (self.machine, obj) if each)
 
 
 def find(obj: Object, store: Store) -> Owners:
-    """Return what the store knows of the owners of an OpenStackMachine (1.6 and 1.10 of the provider contract)."""
+    """Return the owners of an OpenStackMachine that are in the store (1.6 and 1.10 of the provider contract)."""
     namespace = obj["metadata"]["namespace"]
     machine_name = references.owner_machine_name(obj)
     machine = store.get(MACHINE, namespace, machine_name) if machine_name else None

@@ -1,8 +1,8 @@
-"""The pools of the API load balancer that a machine leaves when it is deleted.
+"""The pools of the API load balancer from which a machine is removed when it is deleted.
 
-The OpenStackCluster records them. After a takeover, or a move without status, the machine may be reconciled before it
-did: then they are found by the load balancer that the Go provider reported, or the record is waited for, but not for
-ever. Source: behaviour reference, machines.md 2.7 and 2.8.
+The OpenStackCluster records them. After a takeover, or a move without status, the machine may be reconciled before the
+record is written: then they are found through the load balancer that the Go provider reported, or the machine waits
+for the record, with a time limit. Source: behaviour reference, machines.md 2.7 and 2.8.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Object = Mapping[str, Any]
 
 KIND: Final = "pool"
 PATIENCE_S: Final = 600.0
-"""How long the record of the OpenStackCluster is waited for: it may fail for reasons that are not the machine's."""
+"""Time limit for the record of the OpenStackCluster, which may fail for reasons unrelated to the machine."""
 _FORGOTTEN_S: Final = 86400.0
 _LOOKED: Final = "LoadBalancerReady"
 
 
 class Patience:
-    """Since when each machine waits for the record of its cluster; lost with the process."""
+    """Since when each machine waits for the record of its cluster; not persisted."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -41,7 +41,7 @@ class Patience:
         caches.register("machines_that_leave", self, lambda patience: len(patience._since_s))
 
     def left_s(self, uid: str, now_s: float) -> float:
-        """Return for how many seconds more a machine waits; 0 when the wait is over."""
+        """Return for how many more seconds a machine waits; 0 when the wait is over. The first call starts the wait."""
         with self._lock:
             self._since_s = {each: at_s for each, at_s in self._since_s.items() if now_s - at_s < _FORGOTTEN_S}
             since_s = self._since_s.setdefault(uid, now_s)
@@ -49,12 +49,12 @@ class Patience:
 
 
 def role(port: int) -> str:
-    """Return the role that the OpenStackCluster gives to the pool of an API port."""
+    """Return the role of the pool of an API port in the OpenStackCluster's records."""
     return f"pool-{port}"
 
 
 def api_ports(infra: OpenStackCluster) -> list[int]:
-    """Return the ports of the load balancer: that of the endpoint, then the additional ones; pure."""
+    """Return the ports of the load balancer: the endpoint's, then the additional ones; pure."""
     endpoint = infra.spec.control_plane_endpoint
     balancer = infra.spec.api_server.managed_load_balancer if infra.spec.api_server else None
     first = [endpoint.port] if endpoint and endpoint.port else []
@@ -62,13 +62,13 @@ def api_ports(infra: OpenStackCluster) -> list[int]:
 
 
 def resource_name(scope: MachineScope) -> str:
-    """Return ``<namespace>-<Cluster name>``, which names in the cloud are made of."""
+    """Return ``<namespace>-<Cluster name>``, the prefix of names in the cloud."""
     cluster = references.cluster_name(scope.owners.machine or scope.turn.obj) or ""
     return names.cluster_resource_name(scope.namespace, cluster)
 
 
 def named(scope: MachineScope, api_port_list: Collection[int]) -> dict[str, int]:
-    """Return the ports by the names that the Go provider gives to their pools."""
+    """Return the ports by the Go provider's names of their pools."""
     return {names.load_balancer_child(resource_name(scope), port): port for port in api_port_list}
 
 
@@ -76,7 +76,7 @@ def to_leave(scope: MachineScope, infra: OpenStackCluster, *, may_be_member: boo
     """Return the pools in which the machine may be a member, or the wait for their record.
 
     Args:
-        may_be_member: whether the machine ever had a server or asked for a member.
+        may_be_member: whether the machine ever had a server or requested a member.
 
     Raises:
         NotYetObserved: the pools are being listed.
@@ -100,9 +100,9 @@ def to_leave(scope: MachineScope, infra: OpenStackCluster, *, may_be_member: boo
 
 
 def is_record_due(infra: Object) -> bool:
-    """Tell whether an OpenStackCluster has yet to record its pools: it was taken over, or has lost its status; pure.
+    """Return whether an OpenStackCluster has yet to record its pools, after a takeover or the loss of its status; pure.
 
-    One that is being deleted, or is managed by somebody else, never does.
+    One that is being deleted, or is managed externally, never does.
     """
     metadata = infra["metadata"]
     if metadata.get("deletionTimestamp") or rules.is_externally_managed(infra):
@@ -114,7 +114,7 @@ def is_record_due(infra: Object) -> bool:
 
 
 def _of_balancer(scope: MachineScope, balancer_id: str, api_port_list: Collection[int]) -> list[Record]:
-    """Return the pools of a load balancer that have the names of the Go provider."""
+    """Return the pools of a load balancer that have the Go provider's names."""
     ports = named(scope, api_port_list)
 
     def fits(body: Mapping[str, Any]) -> bool:

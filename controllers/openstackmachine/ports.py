@@ -1,4 +1,4 @@
-"""The port of a control plane machine on the network of its cluster, out of what its OpenStackServer recorded."""
+"""The port of a control plane machine on the network of its cluster, as its OpenStackServer recorded it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from capo.errors import InvalidSpecError
 
 @dataclass(frozen=True)
 class Place:
-    """Where a machine is on the network of its cluster.
+    """The machine's port on the network of its cluster.
 
     Args:
         address: its fixed IP, IPv4 if it has one there.
@@ -27,11 +27,11 @@ class Place:
 
 
 def of_machine(scope: MachineScope, infra: OpenStackCluster) -> Place:
-    """Return where the machine is on the network of its cluster.
+    """Return the machine's port on the network of its cluster.
 
     Raises:
-        InvalidSpecError: it is not on that network.
-        NotYetObserved: the port was not looked at yet.
+        InvalidSpecError: it has none on that network.
+        NotYetObserved: the port has not been listed yet.
     """
     network_id = infra.status.network.id if infra.status.network else ""
     port_id = port_id_on(scope.server, network_id)
@@ -41,7 +41,7 @@ def of_machine(scope: MachineScope, infra: OpenStackCluster) -> Place:
 
 
 def port_id_on(server: OpenStackServer | None, network_id: str) -> str | None:
-    """Return the first port of a server on a network (by id: two networks may have one name, W-47); pure."""
+    """Return the first port of a server on a network (by id: two networks may have the same name, W-47); pure."""
     if server is None or server.status.resolved is None or server.status.resources is None:
         return None
     wanted, made = server.status.resolved.ports, server.status.resources.ports
@@ -50,7 +50,7 @@ def port_id_on(server: OpenStackServer | None, network_id: str) -> str | None:
 
 
 def place_of(port: Mapping[str, Any]) -> Place:
-    """Return where a port is; pure.
+    """Return id, address and subnet of a port; pure.
 
     Raises:
         InvalidSpecError: it has no address.

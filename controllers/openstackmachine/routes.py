@@ -1,4 +1,4 @@
-"""Which OpenStackMachines a change of another object concerns; pure."""
+"""Which OpenStackMachines are requeued when another object changes; pure."""
 
 from __future__ import annotations
 
@@ -18,16 +18,14 @@ Idents = Iterable[tuple[str, str]]
 
 
 def of_machine(machine: Object, _store: Store) -> Idents:
-    """Wake the OpenStackMachine that a Machine refers to: its owner, bootstrap data or zone may be there now."""
+    """Requeue the OpenStackMachine that a Machine refers to: its owner, bootstrap data or zone may be available now."""
     name = references.infrastructure_name(machine, OPENSTACK_MACHINE.kind)
     return [(machine["metadata"]["namespace"], name)] if name else []
 
 
 def of_cluster(cluster: Object, store: Store) -> Idents:
-    """Wake the OpenStackMachines of a Cluster that was paused, resumed, or got its infrastructure (PAU-3).
-
-    A Cluster's status changes all the time; those that are settled and hear nothing new are left alone.
-    """
+    """Requeue the OpenStackMachines of a Cluster if its pause changed, or if they are not provisioned (PAU-3)."""
+    # A Cluster's status changes often; provisioned machines are requeued only for a changed pause.
     return [_ident(m) for m in _of_cluster(cluster, cluster["metadata"]["name"], store) if _is_concerned(m, cluster)]
 
 
@@ -37,9 +35,9 @@ def _is_concerned(obj: Object, cluster: Object) -> bool:
 
 
 def of_openstack_cluster(infra: Object, store: Store) -> Idents:
-    """Wake those that wait for the infrastructure, and the control plane: pools or floating IP may have changed.
+    """Requeue machines that wait for the infrastructure, and the control plane: pools or floating IP may have changed.
 
-    Workers care for the credentials of their servers alone (W-12).
+    Workers only depend on the credentials of their servers (W-12).
     """
     name = references.owner_cluster_name(infra) or references.cluster_name(infra)
     found = _of_cluster(infra, name, store) if name else []
@@ -57,13 +55,13 @@ def _has_others(machine: Object, ref: OpenStackIdentityReference, store: Store) 
 
 
 def of_server(server: Object, _store: Store) -> Idents:
-    """Wake the OpenStackMachine that an OpenStackServer was made for."""
+    """Requeue the OpenStackMachine that owns an OpenStackServer."""
     owner = references.owner(server, group=names.GROUP, kind=OPENSTACK_MACHINE.kind)
     return [(server["metadata"]["namespace"], owner.name)] if owner else []
 
 
 def of_sibling(obj: Object, store: Store) -> Idents:
-    """Wake the rest of the control plane when one of it goes or dies: the floating IP may need a new place."""
+    """Requeue the rest of the control plane when one of it fails or is deleted: the floating IP may have to move."""
     name = references.cluster_name(obj)
     if not name or not machines.is_control_plane(obj) or not _is_leaving(obj):
         return []

@@ -1,7 +1,7 @@
-"""What one pass over an OpenStackMachine works with.
+"""The inputs of one reconcile of an OpenStackMachine.
 
-A worker's pass needs Kubernetes alone; the cloud is opened when a step asks for it, so that missing credentials hold
-back nothing but the step that needs them.
+The reconcile of a worker needs only Kubernetes. The cloud is opened when a step needs it, so that missing credentials
+block only that step.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Watch = Callable[[Turn, Cloud], Observed]
 
 
 class MachineScope:
-    """The object, those around it, and its cloud.
+    """The object, its related objects, and its cloud.
 
     Args:
-        open_cloud: returns the cloud of an identityRef; raises what ``Identities.cloud`` raises.
-        watch: returns what a pass sees of a cloud.
-        memory: what passes remember of load balancers.
+        open_cloud: returns the cloud of an identityRef; raises the errors of ``Identities.cloud``.
+        watch: returns a reconcile's view of a cloud.
+        memory: facts about load balancers that all reconciles share.
     """
 
     def __init__(self, turn: Turn, owners: Owners, *, open_cloud: OpenCloud, watch: Watch, memory: Memory) -> None:
@@ -62,45 +62,45 @@ class MachineScope:
 
     @property
     def sight(self) -> Sight:
-        """What the engine tells of creates."""
+        """Receives the engine's records of creates; ignores them."""
         return Sight()
 
     @property
     def is_control_plane(self) -> bool:
-        """Tell whether the machine serves the Kubernetes API (IM-16)."""
+        """Return whether the machine serves the Kubernetes API (IM-16)."""
         return self.owners.is_control_plane(self.turn.obj)
 
     @property
     def identity_ref(self) -> OpenStackIdentityReference | None:
-        """The machine's credentials, else the cluster's; None when the cluster is gone."""
+        """The machine's credentials, else the cluster's; None when the cluster was deleted."""
         return self.machine.spec.identity_ref or (self.infra.spec.identity_ref if self.infra else None)
 
     @property
     def server_object(self) -> Object | None:
-        """The OpenStackServer of our name as the store has it now, whoever it belongs to; None when there is none."""
+        """The OpenStackServer of this name in the store, whatever its owner; None when there is none."""
         return self.turn.tools.store.get(OPENSTACK_SERVER, self.namespace, self.name)
 
     @property
     def server(self) -> OpenStackServer | None:
-        """The OpenStackServer that was made for this object, None when there is none."""
+        """The OpenStackServer that this object owns, None when there is none."""
         found = self.server_object
         is_ours = found is not None and references.is_owned_by(found, self.turn.obj)
         return OpenStackServer.model_validate(found) if is_ours else None
 
     @functools.cached_property
     def cloud(self) -> Cloud:
-        """The cloud of the machine, once it is known to be that of its members and of the pools.
+        """The cloud of the machine, after a check that it is that of its members and of the pools.
 
         Raises:
-            CapoError: the credentials cannot be read, are refused, or lead elsewhere.
-            NotYetObserved: where they lead to is not known yet.
+            CapoError: the credentials cannot be read, are refused, or are for another location.
+            NotYetObserved: their location is not known yet.
         """
         self._settle_location()
         return self._opened
 
     @functools.cached_property
     def observed(self) -> Observed:
-        """What this pass sees of the cloud; raises what ``cloud`` raises."""
+        """The cloud as this reconcile observes it; raises the errors of ``cloud``."""
         self._settle_location()
         return self._seen_of_cloud
 
@@ -115,7 +115,7 @@ class MachineScope:
         return self._watch(self.turn, self._opened)
 
     def _settle_location(self) -> None:
-        """Refuse credentials that lead elsewhere: to where the machine's members are, else the cluster's pools."""
+        """Refuse credentials for another location than that of the machine's members, else of the cluster's pools."""
         ledger, present = self.turn.ledger, self._opened.location
         cluster = Ledger.read((self.owners.infra or {}).get("status"))
         is_borrowed = self.machine.spec.identity_ref is None and cluster.has_entries
@@ -140,31 +140,31 @@ class MachineScope:
         return Stamp(self.turn.owner, role)
 
     def saw_member(self, pool_id: str, member_id: str) -> None:
-        """Note that a member is in a pool now."""
+        """Record that a member is in a pool now."""
         tools = self.turn.tools
         self._seen.note(pool_id, member_id, now_s=tools.clock.now(), kept_s=tools.sync_period_s)
 
     def has_seen_member(self, pool_id: str, member_id: str) -> bool:
-        """Tell whether a member was seen in a pool not longer ago than a resync."""
+        """Return whether a member was observed in a pool within the last resync period."""
         seen_s, tools = self._seen.seen_s(pool_id, member_id), self.turn.tools
         return seen_s is not None and tools.clock.now() - seen_s <= tools.sync_period_s
 
 
 class Sight:
-    """Tells nobody of creates: the one kind that is created here is looked for in its pool before each of them."""
+    """Ignores records of creates: members, the only kind created here, are listed in their pool before each create."""
 
     def learn(self, kind: str, body: Mapping[str, Any]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def wrote(self, kind: str, roles: Sequence[str] = ()) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def made(self, kind: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class SeenMembers:
-    """Which members were seen in their pool, and when; shared by all passes, lost with the process."""
+    """When each member was last observed in its pool; shared by all reconciles, not persisted."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -172,23 +172,23 @@ class SeenMembers:
         caches.register("pool_members", self, lambda members: len(members._seen_s))
 
     def note(self, pool_id: str, member_id: str, *, now_s: float, kept_s: float) -> None:
-        """Note that a member is in a pool now; forget what was seen longer ago than ``kept_s``."""
+        """Record that a member is in a pool now; evict entries older than ``kept_s``."""
         with self._lock:
             self._seen_s = {place: at_s for place, at_s in self._seen_s.items() if now_s - at_s <= kept_s}
             self._seen_s[pool_id, member_id] = now_s
 
     def seen_s(self, pool_id: str, member_id: str) -> float | None:
-        """Return when a member was seen in a pool last, None when it was not."""
+        """Return when a member was last observed in a pool, None if never."""
         with self._lock:
             return self._seen_s.get((pool_id, member_id))
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What passes remember of load balancers; shared by all of them, lost with the process.
+    """Facts about load balancers that all reconciles share; not persisted.
 
     Args:
-        seen: the members that were seen lately.
+        seen: members that were observed recently.
         patience: since when machines wait for the record of their pools.
     """
 

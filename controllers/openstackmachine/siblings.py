@@ -1,4 +1,4 @@
-"""The rest of the control plane that a machine belongs to, out of the store."""
+"""The other machines of a machine's control plane, from the store."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Sibling:
     """Another control plane machine of the cluster.
 
     Args:
-        owner: the owner id that its stamps carry; None while it has none.
-        is_living: its server runs, and nobody asked for the deletion of either.
+        owner: the owner id in its stamps; None while it has none.
+        is_living: its server runs, and neither is being deleted.
     """
 
     name: str
@@ -39,7 +39,7 @@ def of(scope: MachineScope) -> list[Sibling]:
 
 
 def owners(scope: MachineScope) -> set[str] | None:
-    """Return the owner ids of all machines of the cluster; None when one of them is not known."""
+    """Return the owner ids of all machines of the cluster; None when one of them is unknown."""
     found = {owner_of(obj) for obj in _of_cluster(scope)}
     is_whole = None not in found and scope.turn.owner in found
     return {owner for owner in found if owner} if is_whole else None

@@ -1,4 +1,4 @@
-"""What a pass found -> status and provider ID of an OpenStackMachine; pure.
+"""Status and provider ID of an OpenStackMachine from the results of a reconcile; pure.
 
 Source: behaviour reference, machines.md 2.6, and provider contract IM-1 to IM-6.
 """
@@ -20,9 +20,9 @@ from capo.engine.steps import Failed, Result, Wait
 
 
 def of_server(machine: OpenStackMachine, server: OpenStackServer) -> dict[str, Any]:
-    """Return the fields of status once the server is ACTIVE; provisioned never goes back (IM-3).
+    """Return the fields of status once the server is ACTIVE; provisioned is never reset (IM-3).
 
-    Addresses that are known stay until the OpenStackServer reports its own: the Go provider never writes them there.
+    Known addresses are kept until the OpenStackServer reports its own: the Go provider never writes them there.
     """
     zone = server.status.availability_zone or server.spec.availability_zone
     addresses = [address.to_dict() for address in server.status.addresses]
@@ -35,9 +35,9 @@ def of_server(machine: OpenStackMachine, server: OpenStackServer) -> dict[str, A
 
 
 def provider_id(machine: OpenStackMachine, server: OpenStackServer) -> dict[str, Any]:
-    """Return the part of spec that tells the provider ID; it is set once and never changed (IM-1).
+    """Return the part of spec with the provider ID; it is set once and never changed (IM-1).
 
-    The region in it is that of the machine's own identityRef alone: kubelets are told the same by templates.
+    Its region is only that of the machine's own identityRef: templates give kubelets the same value.
     """
     if machine.spec.provider_id or not server.status.instance_id:
         return {}
@@ -46,17 +46,17 @@ def provider_id(machine: OpenStackMachine, server: OpenStackServer) -> dict[str,
 
 
 def kept_ready(machine: OpenStackMachine, ingress: Result) -> list[Condition]:
-    """Return ``Ready`` of a machine that was ready, as long as its server is: its way in was there before.
+    """Keep ``Ready`` True for a machine that was ready while its server is: its ingress worked before.
 
-    What is wrong with load balancer or floating IP later is told by the ingress condition. It must not have a
-    MachineHealthCheck replace the whole control plane because Octavia does not answer.
+    Later failures of load balancer or floating IP are reported by the ingress condition. A MachineHealthCheck must not
+    replace the whole control plane because Octavia does not answer.
     """
     was_ready = any(shown.type == READY and shown.status == "True" for shown in machine.status.conditions)
     return [Condition(READY, "True", "Ready")] if was_ready and isinstance(ingress, Failed | Wait) else []
 
 
 def kept_at_takeover(machine: OpenStackMachine, instance: Result) -> list[Condition]:
-    """Return what another provider reported of a machine, until its OpenStackServer reports the state of the server."""
+    """Return another provider's conditions of a machine until its OpenStackServer reports the state of the server."""
     if not isinstance(instance, Wait) or instance.reason == DELETED:
         return []
     shown = [each for each in machine.status.conditions if each.type in (READY, INSTANCE) and each.status == "True"]
@@ -64,7 +64,7 @@ def kept_at_takeover(machine: OpenStackMachine, instance: Result) -> list[Condit
 
 
 def refused_credentials(conditions: Sequence[ShownCondition]) -> list[Condition]:
-    """Return the OpenStackServer's word on its credentials when they are refused: a worker's pass uses none itself."""
+    """Return the OpenStackServer's condition if its credentials are refused: a worker's reconcile uses none itself."""
     return [Condition(c.type, c.status, c.reason, c.message) for c in conditions if _is_refusal(c)]
 
 

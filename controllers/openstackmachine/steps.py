@@ -1,7 +1,7 @@
-"""The steps of an OpenStackMachine: its OpenStackServer, then how the API of a control plane machine is reached.
+"""The steps of an OpenStackMachine: its OpenStackServer, then the access to the API of a control plane machine.
 
-Traffic is taken away before the server is: deletion runs the list backwards. What a step does is in ``child.py`` and
-``ingress.py``.
+Deletion runs the list in reverse order, so traffic stops before the server is deleted. ``child.py`` and ``ingress.py``
+contain the steps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""OpenStackMachine as the engine sees it: gate, scope, report."""
+"""OpenStackMachine for the engine: gate, scope, report."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ class MachineSubject:
         self.concurrency = concurrency
 
     def gate(self, obj: Object, tools: Tools) -> Gate:
-        """Stop while paused, and until Machine and Cluster are known; their absence does not hold up a deletion."""
+        """Stop while paused, and until Machine and Cluster are known; their absence does not block a deletion."""
         known = owners.find(obj, tools.store)
         if paused := pausing.stop(obj, known.cluster):
             return paused
         go_on = Proceed([pausing.NOT_PAUSED])
         if obj["metadata"].get("deletionTimestamp"):
             return go_on
-        # An event of the Machine or Cluster wakes the object.
+        # The watch event of the Machine or Cluster requeues the object.
         return go_on if known.machine and known.cluster else pausing.ownerless(obj)
 
     def authenticate(self, obj: Object, tools: Tools) -> None:
-        """Nothing: a worker's pass needs no credentials, its OpenStackServer proves them."""
+        """Do nothing: a worker's reconcile needs no credentials, its OpenStackServer checks them."""
 
     def open(self, turn: Turn) -> MachineScope:
-        """Return the scope of a pass."""
+        """Return the scope of a reconcile."""
 
         def cloud(ref: OpenStackIdentityReference) -> Cloud:
             return self._identities.cloud(ref.to_dict(), turn.key.namespace)
@@ -62,15 +62,15 @@ class MachineSubject:
         return MachineScope(turn, known, open_cloud=cloud, watch=observed_of, memory=self._memory)
 
     def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
-        """Return None: a machine records members of pools alone, which are found by their names."""
+        """Return None: a machine only records members of pools, which are found by their names."""
 
     def is_recorded(self, scope: MachineScope, results: Results) -> bool:
-        """Tell whether the machine has its OpenStackServer, which records what there is and reports the state."""
+        """Return whether the machine has its OpenStackServer, which records the resources, and its state."""
         server = scope.server
         return not scope.turn.is_deleting and server is not None and bool(server.status.instance_state)
 
     def report(self, scope: MachineScope, results: Results) -> Report:
-        """Return provider ID, addresses and what Cluster API waits for, once the server is ACTIVE."""
+        """Return provider ID, addresses and the fields that Cluster API waits for, once the server is ACTIVE."""
         server = scope.server
         conditions = [pausing.NOT_PAUSED, *_ingress_failure(scope, results)]
         if scope.turn.is_taken_over and not scope.turn.is_deleting and not (server and server.status.instance_state):
@@ -88,20 +88,23 @@ class MachineSubject:
         )
 
     def credentials(self, obj: Object, tools: Tools) -> str:
-        """Return where the machine's credentials are: its own, else those of its cluster."""
+        """Return a description of the machine's credentials: its own, else those of its cluster."""
         ref = _identity_ref(obj, owners.find(obj, tools.store))
         return self._identities.describe(ref, obj["metadata"]["namespace"]) if ref else "no identityRef"
 
     def forget_credentials(self, obj: Object) -> None:
-        """Read the Secret anew at the next pass, when the machine has credentials of its own.
+        """Read the Secret again at the next reconcile, if the machine has credentials of its own.
 
-        Those of the cluster are read anew by the OpenStackCluster's and the OpenStackServer's passes.
+        Those of the cluster are read again by the reconciles of OpenStackCluster and OpenStackServer.
         """
         if ref := obj["spec"].get("identityRef"):
             self._identities.forget(ref, obj["metadata"]["namespace"])
 
     def slot(self, obj: Object, tools: Tools) -> CloudKey | None:
-        """Return the budgets of the machine's cloud; workers' passes ask none, nor do those without credentials."""
+        """Return the cloud whose budgets apply, None until it is located; an empty key if no cloud is called.
+
+        Workers and machines without credentials call none.
+        """
         known = owners.find(obj, tools.store)
         if not known.is_control_plane(obj):
             return CloudKey()
@@ -109,7 +112,7 @@ class MachineSubject:
         return self._identities.slot(ref, obj["metadata"]["namespace"]) if ref else CloudKey()
 
     def locate(self, obj: Object, tools: Tools) -> None:
-        """Read the credentials of a machine of the control plane."""
+        """Read the credentials of a control plane machine."""
         if ref := _identity_ref(obj, owners.find(obj, tools.store)):
             self._identities.locate(ref, obj["metadata"]["namespace"])
 
@@ -122,7 +125,7 @@ def _identity_ref(obj: Object, known: Owners) -> Mapping[str, Any] | None:
 
 
 def _ingress_failure(scope: MachineScope, results: Results) -> list[Condition]:
-    """Return the ingress condition of a failure with the reason of the Go provider, which is one for each way."""
+    """Return the ingress condition of a failure with the Go provider's reason, which depends on the kind of ingress."""
     result = results.get(INGRESS)
     if not isinstance(result, Failed) or scope.infra is None:
         return []

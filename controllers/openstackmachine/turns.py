@@ -1,7 +1,7 @@
-"""Turns at the API load balancer: Octavia takes one change at a time, so machines and cluster wait for each other.
+"""Exclusive access to the API load balancer: Octavia accepts one change at a time, so machines and cluster take turns.
 
-What each of them changes is noted in the shared view of the cloud at once; those who wait have the load balancer listed
-together until it is ACTIVE. Source: behaviour reference, machines.md W-28.
+Each change is recorded in the shared view of the cloud at once; objects that wait share one poll of the load balancer
+until it is ACTIVE. Source: behaviour reference, machines.md W-28.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from capo.ledger import Ledger
 
 KIND: Final = "load_balancer"
 ROLE: Final = "lb-api"
-"""The role that the OpenStackCluster gives to its load balancer."""
+"""The role of the load balancer in the OpenStackCluster's records."""
 BUSY_S: Final = 2.0
 
 
 def busy(scope: MachineScope) -> Wait | None:
-    """Return the wait for the change that is under way; None when the load balancer takes one, or is gone.
+    """Return the wait for the change in progress; None when the load balancer accepts one, or was deleted.
 
     Raises:
-        LoadBalancerFailedError: it takes none until somebody heals it.
+        LoadBalancerFailedError: it is in state ERROR.
     """
     found = _balancer(scope)
     if found is None:
@@ -44,7 +44,7 @@ def busy(scope: MachineScope) -> Wait | None:
 
 @contextmanager
 def taken(scope: MachineScope) -> Iterator[None]:
-    """Take the turn for the change in this block; if it fails, the load balancer is looked at before the next one."""
+    """Mark the load balancer busy after the change in this block; if that fails, invalidate it in the cache."""
     found = _balancer(scope)
     try:
         yield
@@ -65,7 +65,7 @@ def _balancer(scope: MachineScope) -> dict[str, Any] | None:
 
 
 def _balancer_id(scope: MachineScope) -> str | None:
-    """Return the load balancer that the OpenStackCluster recorded, the one that is reported, or that of the pools."""
+    """Return the load balancer that the OpenStackCluster recorded, else the reported one, else that of the pools."""
     infra = scope.infra
     reported = infra.status.api_server_managed_load_balancer if infra else None
     known = Ledger.read((scope.owners.infra or {}).get("status")).id_of(ROLE) or (reported and reported.id)

@@ -1,7 +1,7 @@
-"""The floating IP that a server claimed: it leads to one of the server's ports.
+"""The floating IP that a server claimed: associate it with one of the server's ports.
 
-Neutron is asked which port can be reached from the floating IP's network: it refuses the others and changes nothing.
-A floating IP that leads elsewhere is never taken from there. Source: behaviour reference, machines.md 1.12 and W-13.
+Neutron decides which port the floating IP's network can reach: it refuses the others and changes nothing. A floating IP
+that is associated elsewhere is never taken. Source: behaviour reference, machines.md 1.12 and W-13.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from capo.openstack import floating_ip
 
 KIND: Final = "floating_ip"
 FRESH_S: Final = 5.0
-"""A look that is older does not tell that an address is missing, or leads elsewhere."""
+"""A list older than this does not prove that a floating IP is missing, or associated elsewhere."""
 
 
 def ensure(scope: ServerScope) -> Outcome:
-    """Have the claimed floating IP lead to a port of the server."""
+    """Associate the claimed floating IP with a port of the server."""
     if scope.server.spec.floating_ip_pool_ref is None:
         return NotNeeded()
     address = claim.allocated(scope)
@@ -61,10 +61,10 @@ def _found(scope: ServerScope, address: str, *, max_age_s: float | None = None) 
 
 
 def _associate(scope: ServerScope, found: Resource, ports: list[Resource]) -> None:
-    """Have the floating IP lead to the first port that its network reaches.
+    """Associate the floating IP with the first port that its network can reach.
 
     Raises:
-        ConflictError: there is none; Neutron's words about the last one.
+        ConflictError: no port can be reached; the message is Neutron's for the last one.
     """
     refusal: CapoError | None = None
     for port_id, fixed_ip in _places(ports):
@@ -92,7 +92,7 @@ def _associate(scope: ServerScope, found: Resource, ports: list[Resource]) -> No
 
 
 def _places(ports: list[Resource]) -> Iterator[tuple[str, str | None]]:
-    """Yield ports and addresses that a floating IP could lead to; Neutron must be told the address if there are two."""
+    """Yield ports and addresses to try; Neutron needs the address only if a port has several."""
     for port in ports:
         addresses = [ip["ip_address"] for ip in port.get("fixed_ips") or ()]
         version_4 = [address for address in addresses if ipaddress.ip_address(address).version == 4]

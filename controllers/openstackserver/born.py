@@ -1,7 +1,7 @@
-"""Once its server is made, what was needed to make it holds nothing back any more.
+"""Once the server is created, steps that prepared its creation block nothing any more.
 
-Whatever becomes of image, network, ports or pool, a server that vanishes or stops is told of at once; so the steps
-before that of the server only tell what they find.
+Steps before that of the server only report afterwards, so that a missing or stopped server is reported at once,
+whatever the state of its image, network, ports or pool.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Ensure = Callable[[ServerScope], Outcome]
 
 
 def until_born(ensure: Ensure) -> Ensure:
-    """Return a step that waits and fails as long as the server is not made, and after that only tells."""
+    """Return a step that may wait or fail only until the server is created; after that it only reports."""
 
     def step(scope: ServerScope) -> Outcome:
         if scope.known_server_id is None:

@@ -1,6 +1,6 @@
-"""What a create would be refused for whatever the cloud has: found before anything is made for the server.
+"""Limits that make a create fail in any cloud: checked before any resource of the server is created.
 
-What is found too late leaves ports, volumes and a claimed address behind a server that never comes.
+If the cloud refused later, ports, volumes and a claimed address would remain for a server that is never created.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from capo.openstack import port, server
 from capo.openstack.port import WantedPort
 
 MAX_NAME: Final = 255
-"""Characters of a name or tag that Neutron and Cinder take."""
+"""Neutron's and Cinder's limit for the characters of a name or tag."""
 
 
 def check(scope: ServerScope) -> None:
-    """Do nothing unless Nova, Neutron or Cinder is sure to refuse the spec; ports are looked at once they are resolved.
+    """Check whether Nova, Neutron or Cinder is certain to refuse the spec; ports are checked once they are resolved.
 
     Raises:
         BootstrapDataNotFoundError: the Secret with the user data, or its key, is missing.
-        InvalidSpecError: something is too long, too many, or has characters that are not taken.
+        InvalidSpecError: a value is too long, has too many entries, or has characters that are not accepted.
     """
     parts = wanted.Parts(port_ids=(), volume_ids={}, user_data=user_data(scope))
     resolved = scope.resolved or ResolvedServerSpec()
@@ -33,7 +33,7 @@ def check(scope: ServerScope) -> None:
     ports = [wanted.port(each, scope.stamp(port_role(index))) for index, each in enumerate(resolved.ports)]
     _refuse_long_names(scope, ports)
     for each in ports:
-        port.request(each)  # wishes that contradict each other are found when it is built
+        port.request(each)  # raises if its options contradict each other
 
 
 def _refuse_long_names(scope: ServerScope, ports: list[WantedPort]) -> None:

@@ -1,7 +1,7 @@
-"""What the cause of a server's ERROR is, by the sentence that Nova gives; pure.
+"""The cause of a server's ERROR, from Nova's fault message; pure.
 
-The HTTP code beside it is 500 nearly always. Source: Nova's ``nova/exception.py``, ``nova/compute/manager.py`` and
-``nova/conductor/manager.py``, in which the sentences stand.
+The fault's HTTP code is nearly always 500. Source: Nova's ``nova/exception.py``, ``nova/compute/manager.py`` and
+``nova/conductor/manager.py``, which contain the messages.
 """
 
 from __future__ import annotations
@@ -33,6 +33,6 @@ _CAUSES: Final[tuple[tuple[type[CapoError], re.Pattern[str]], ...]] = (
 def cause_of(text: str) -> type[CapoError] | None:
     """Return the error whose reason and advice fit a fault, None when none does.
 
-    Of two that fit it is the first one, because a scheduler tells others' words.
+    If several match, the first wins, because the scheduler quotes other services' messages.
     """
     return next((cause for cause, words in _CAUSES if words.search(text)), None)

@@ -1,4 +1,4 @@
-"""Image objects of the OpenStack Resource Controller (ORC), which need not be installed.
+"""Image objects of the OpenStack Resource Controller (ORC), which may be absent.
 
 Source: behaviour reference, machines.md 1.4.2; ORC's conditions ``Available`` and ``Progressing``.
 """
@@ -19,12 +19,12 @@ Object = Mapping[str, Any]
 NOT_READY: Final = "InstanceNotReady"
 FAILED: Final = "DependencyFailed"
 LOOK_AGAIN_S: Final = 30.0
-"""Where the watch tells of the object this finds nothing new; it may not run yet when ORC was installed just now."""
+"""Fallback for the watch, which may not run yet if ORC was installed just now."""
 _TERMINAL: Final = ("InvalidConfiguration", "UnrecoverableError")
 
 
 def image_id(scope: ServerScope, name: str) -> str | Wait:
-    """Return the id of the image that an Image object of the server's namespace stands for, or what is waited for."""
+    """Return the id of the image of an ORC Image in the server's namespace, or what to wait for."""
     tools, namespace = scope.turn.tools, scope.namespace
     found = tools.store.get(ORC_IMAGE, namespace, name) or tools.kube.get(ORC_IMAGE, namespace, name)
     if found is not None:
@@ -38,7 +38,7 @@ def image_id(scope: ServerScope, name: str) -> str | Wait:
 
 
 def of_object(image: Object) -> str | Wait:
-    """Return what an Image object says; pure."""
+    """Return the image id of an ORC Image, or the wait that its conditions imply; pure."""
     status: Mapping[str, Any] = image.get("status") or {}
     shown = status.get("conditions") or ()
     what = f"Image {image['metadata']['namespace']}/{image['metadata']['name']} ({ORC_IMAGE.group})"

@@ -1,4 +1,4 @@
-"""Which objects of other kinds wake an OpenStackServer; pure."""
+"""Which OpenStackServers are requeued when an object of another kind changes; pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Idents = Iterable[tuple[str, str]]
 
 
 def of_cluster(cluster: Object, store: Store) -> Idents:
-    """A Cluster was paused or unpaused: all servers that carry its label."""
+    """Requeue all servers with the label of a Cluster that was paused or unpaused."""
     metadata = cluster["metadata"]
     label = names.CLUSTER_NAME_LABEL
     for server in store.by_label(OPENSTACK_SERVER, metadata["namespace"], label, metadata["name"]):
@@ -23,13 +23,13 @@ def of_cluster(cluster: Object, store: Store) -> Idents:
 
 
 def _paused(server: dict[str, Any]) -> bool:
-    """Tell what the object shows: the only change of a Cluster that matters here is that of its pause."""
+    """Return whether the object shows the pause; no other change of a Cluster is relevant here."""
     conditions = server.get("status", {}).get("conditions") or ()
     return any(c["type"] == "Paused" and c["status"] == "True" for c in conditions)
 
 
 def of_image(image: Object, store: Store) -> Idents:
-    """An image of ORC changed: the servers of its namespace that wait for it, whatever it came to (W-21)."""
+    """Requeue the servers in the namespace of an ORC Image that wait for it, whatever its state (W-21)."""
     namespace, name = image["metadata"]["namespace"], image["metadata"]["name"]
     for server in store.list(OPENSTACK_SERVER, namespace):
         wanted = (server.get("spec", {}).get("image") or {}).get("imageRef") or {}
@@ -39,7 +39,7 @@ def of_image(image: Object, store: Store) -> Idents:
 
 
 def of_claim(claim: Object, _store: Store) -> Idents:
-    """An IPAddressClaim changed: the server that it was made for."""
+    """Requeue the server that an IPAddressClaim was created for."""
     return [
         (claim["metadata"]["namespace"], owner.name)
         for owner in references.owners(claim)
@@ -48,7 +48,7 @@ def of_claim(claim: Object, _store: Store) -> Idents:
 
 
 def of_address(address: Object, store: Store) -> Idents:
-    """An IPAddress changed: the server whose claim it answers."""
+    """Requeue the server whose claim an IPAddress fulfils."""
     name = (address.get("spec", {}).get("claimRef") or {}).get("name") or ""
     claim = store.get(IP_ADDRESS_CLAIM, address["metadata"]["namespace"], name)
     return of_claim(claim, store) if claim else ()

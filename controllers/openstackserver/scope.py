@@ -1,4 +1,4 @@
-"""What one pass over an OpenStackServer works with."""
+"""The inputs of one reconcile of an OpenStackServer."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ SERVER_ROLE = "server"
 
 @dataclass(frozen=True)
 class ServerScope:
-    """The object, its cloud and what is known of it.
+    """The object, its cloud and the observations of it.
 
     Args:
-        earlier_server_id: the id that an earlier pass recorded; None as long as no server was ever made.
-        sightings: what this process saw of servers last.
+        earlier_server_id: the id that an earlier reconcile recorded; None if no server was created.
+        sightings: the last values of servers' fields that this process observed.
     """
 
     turn: Turn
@@ -33,26 +33,24 @@ class ServerScope:
 
     @property
     def known_server_id(self) -> str | None:
-        """The id of the server; None as long as none was ever made.
-
-        A server that was made once is never made again: Machines are immutable.
-        """
+        """The id of the server; None if none was created."""
+        # A server that was created once is never recreated: Machines are immutable.
         return self.earlier_server_id or self.turn.ledger.id_of(SERVER_ROLE)
 
     @property
     def sight(self) -> Observed:
-        """The observer as this pass sees it."""
+        """The observer as this reconcile uses it."""
         return self.observed
 
     @property
     def resolved(self) -> ResolvedServerSpec | None:
-        """What the references of the spec were resolved to, in this pass or an earlier one; None before that."""
+        """The ids that the spec's references were resolved to, in this or an earlier reconcile; None before that."""
         pinned = self.turn.pinned.get("resolved")
         return ResolvedServerSpec.model_validate(pinned) if pinned else self.server.status.resolved
 
     @property
     def dependencies(self) -> ResolvedServerSpec:
-        """What a server is made from; known to all steps that need the first one, as long as it is not made."""
+        """The resolved references; available to every step that needs the first one, until the server is created."""
         if self.resolved is None:
             raise AssertionError("references are resolved by the first step, which all others need")
         return self.resolved

@@ -1,4 +1,4 @@
-"""What each server looked like last; known to this process alone. What that is good for is in ``traces.py``."""
+"""Last observed fields of each server; not persisted. ``traces.py`` uses them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Final
 from capo import caches
 
 MOST: Final = 20_000
-"""Servers; of one that is evicted the next change is not seen as one, which costs a sentence in a condition."""
+"""Maximum number of servers; the next change of an evicted one is not noticed: a condition lacks a sentence."""
 
 
 @dataclass(frozen=True)
 class Sighting:
-    """A field as it was seen last.
+    """A field's last observed value.
 
     Args:
-        changed_s: when this value was first seen after another one, seconds since 1970, for people; None if it never
+        changed_s: when this value first replaced another one, seconds since 1970, for messages; None if it never
             changed.
-        is_news: this look was the first to see the value.
+        is_news: this call was the first to observe the value.
     """
 
     value: str
@@ -37,7 +37,7 @@ class Sightings:
         caches.register("sightings", self, lambda sightings: len(sightings._seen))
 
     def note(self, server_id: str, field: str, value: str, *, now_s: float) -> Sighting:
-        """Note a field's value; return it with the time of its last change, which later looks go on to return."""
+        """Record a field's value; return it with the time of its last change, which later calls return, too."""
         with self._lock:
             fields = self._seen.setdefault(server_id, {})
             self._seen.move_to_end(server_id)
@@ -52,12 +52,12 @@ class Sightings:
             return fields[field]
 
     def last(self, server_id: str, field: str) -> str | None:
-        """Return the value that was noted last, None before the first."""
+        """Return the value that was recorded last, None before the first."""
         with self._lock:
             known = self._seen.get(server_id, {}).get(field)
             return known.value if known else None
 
     def forget(self, server_id: str) -> None:
-        """Note that a server is gone."""
+        """Remove the entries of a deleted server."""
         with self._lock:
             self._seen.pop(server_id, None)

@@ -1,7 +1,7 @@
-"""What a pass found -> status of an OpenStackServer; asks nobody.
+"""Status of an OpenStackServer from the results of a reconcile; makes no requests.
 
 Source: behaviour reference, machines.md 1.13 and 1.17. The Go provider shows failures of references and ports on
-``InstanceReady`` too, with reasons of its own; parents and people look there, so this does the same beside the
+``InstanceReady`` too, with its own reasons; parents and users read that condition, so it is set here in addition to the
 conditions of the steps.
 """
 
@@ -30,7 +30,7 @@ _VANISHED: Final = ("InstanceNotFound", "InstanceDeleted")
 
 
 def conditions(scope: ServerScope, results: Results) -> list[Condition]:
-    """Return the Go provider's conditions where the steps alone do not show them, or with another reason."""
+    """Return the Go provider's conditions that the steps do not show, or show with another reason."""
     found = [*_of_claim(results["AddressClaimed"]), *_of_earlier(results)]
     result = results[INSTANCE]
     if isinstance(result, Failed):
@@ -56,7 +56,7 @@ def _of_claim(result: Result) -> list[Condition]:
 
 
 def _of_earlier(results: Results) -> list[Condition]:
-    """Return ``InstanceReady`` where a step before the server speaks for it."""
+    """Return ``InstanceReady`` with the state of a step that precedes the server's."""
     for step, reason in _EARLIER.items():
         result = results[step]
         if isinstance(result, Failed):
@@ -74,24 +74,24 @@ def _reason(error: CapoError, *, is_made: bool) -> str:
 
 
 def of_pass(server: Resource | None, scope: ServerScope, results: Results) -> dict[str, Any]:
-    """Return the fields of status that a reconciling pass writes.
+    """Return the fields of status that a reconcile writes.
 
     Args:
-        server: the Nova server as last seen; None when there is none, or when this pass could not tell: then nothing
-            is said of it.
+        server: the Nova server as last observed; None when there is none, or when this reconcile could not read it:
+            then its fields are not written.
     """
     result = results[INSTANCE]
     if server is None and isinstance(result, Unseen | Held):
         return _ports(scope)
     if server is None and isinstance(result, Failed):
-        return {"ready": scope.server.status.ready, **_ports(scope)}  # what cannot be looked up is as it was
+        return {"ready": scope.server.status.ready, **_ports(scope)}  # unchanged if the server cannot be read
     return {"ready": _is_ready(server, scope, results), **_ports(scope), **_instance(server, result)}
 
 
 def _is_ready(server: Resource | None, scope: ServerScope, results: Results) -> bool:
-    """Tell whether the server is ACTIVE and, before it is called ready for the first time, has its address.
+    """Return whether the server is ACTIVE and, before it becomes ready for the first time, has its address.
 
-    One that somebody rebuilt is not what was made. What nobody can look at is as it was seen last.
+    A server that was rebuilt externally is not ready. One that cannot be read keeps its last state.
     """
     result = results[INSTANCE]
     is_another = isinstance(result, Failed) and isinstance(result.error, ServerRebuiltError)
@@ -107,7 +107,7 @@ def _ports(scope: ServerScope) -> dict[str, Any]:
 def _instance(server: Resource | None, result: Result) -> dict[str, Any]:
     if server is not None:
         state = {"instanceID": server["id"], "instanceState": server.get("status") or "BUILD", **_zone(server)}
-        # A server whose cell is down has no addresses in the list: what was known of them stays.
+        # Nova lists a server whose cell is down without addresses: keep the last known ones.
         shown = server.get("addresses")
         return {**state, "addresses": _addresses(server)} if isinstance(shown, Mapping) else state
     if isinstance(result, Wait) and result.reason in _VANISHED:
@@ -116,7 +116,7 @@ def _instance(server: Resource | None, result: Result) -> dict[str, Any]:
 
 
 def _zone(server: Resource) -> dict[str, str]:
-    """Return where Nova put an ACTIVE server; before that it may still be put elsewhere."""
+    """Return the zone of an ACTIVE server; until then Nova may still choose another one."""
     zone = server.get("OS-EXT-AZ:availability_zone")
     return {"availabilityZone": zone} if zone and server.get("status") == "ACTIVE" else {}
 

@@ -1,7 +1,7 @@
-"""The steps of an OpenStackServer; they are removed in the opposite order.
+"""The steps of an OpenStackServer; deletion runs them in reverse order.
 
-Each step has a module of its own; ``wanted.py`` says what is sent, ``status.py`` what is shown beside the conditions of
-the steps. Volumes and ports are made side by side; so is the server while its address is being associated.
+Each step has its own module; ``wanted.py`` builds the requests, ``status.py`` the status beside the conditions of the
+steps. Volumes and ports are created in parallel; so are the server and the association of its address.
 """
 
 from __future__ import annotations

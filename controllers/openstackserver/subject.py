@@ -1,4 +1,4 @@
-"""OpenStackServer as the engine sees it: gate, credentials, scope, report."""
+"""OpenStackServer for the engine: gate, credentials, scope, report."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from capo.ledger import Ledger
 Object = Mapping[str, Any]
 
 SILENT_S: Final = 30.0
-"""Nova may take so long for a deletion when many are asked for at once; to tell of each is a write."""
+"""Nova may take this long for a deletion when many are requested at once; each report of progress is a write."""
 
 
 class ServerSubject(IdentifiedSubject):
-    """The controller of OpenStackServers; it serves machines, bastions and servers written by hand alike."""
+    """The controller of OpenStackServers: those of machines and bastions, and those that users create."""
 
     name = "openstackserver"
     kind = OPENSTACK_SERVER
@@ -46,7 +46,7 @@ class ServerSubject(IdentifiedSubject):
         return pausing.stop(obj, cluster) or Proceed([pausing.NOT_PAUSED])
 
     def open(self, turn: Turn) -> ServerScope:
-        """Return the scope of a pass; what another provider recorded is taken into the ledger."""
+        """Return the scope of a reconcile; records of another provider are copied into the ledger."""
         server = OpenStackServer.model_validate(turn.obj)
         if turn.is_taken_over and not turn.ledger.records:
             _take_over(server, turn.ledger)
@@ -55,7 +55,7 @@ class ServerSubject(IdentifiedSubject):
         return ServerScope(turn, server, cloud, observed, known_id, self._sightings)
 
     def is_recorded(self, scope: ServerScope, results: Results) -> bool:
-        """Tell whether everything that the Go provider made for the server is recorded, whatever its state."""
+        """Return whether all resources that the Go provider created for the server are recorded, whatever its state."""
         return upstream.is_recorded(scope)
 
     def report(self, scope: ServerScope, results: Results) -> Report:
@@ -70,21 +70,21 @@ class ServerSubject(IdentifiedSubject):
 
 
 def _marks(scope: ServerScope) -> Iterator[tuple[str, namesakes.Fits]]:
-    """Yield, of each kind, what tells that a resource has the name of one of the server's."""
+    """Yield, for each kind, the test whether a resource has the name of one of the server's."""
     yield "server", lambda body: body.get("name") == scope.name
     if known := wanted.volume_names(scope.server):
         yield "volume", lambda body: body.get("name") in known
 
 
 def _silent_s(scope: ServerScope) -> float:
-    """Return for how long a deletion need not be told of: most are over before that, and owners tell of them anyway."""
+    """Return for how many seconds a deletion need not be reported: most end before, and owners report them, too."""
     turn = scope.turn
     left_s = turn.deletion_s + SILENT_S - turn.tools.clock.now()
     return max(0.0, left_s, scope.observed.end_in_s("server", scope.known_server_id or ""))
 
 
 def _take_over(server: OpenStackServer, ledger: Ledger) -> None:
-    """Record what the Go provider's status names."""
+    """Record the resources in the Go provider's status."""
     if server_id := server.status.instance_id:
         ledger.record("server", SERVER_ROLE, server_id)
     for index, port in enumerate(server.status.resources.ports if server.status.resources else ()):
@@ -92,16 +92,15 @@ def _take_over(server: OpenStackServer, ledger: Ledger) -> None:
 
 
 def _upstream_id(server: OpenStackServer) -> str | None:
-    """Return the id of the server that the status names, else the annotation of one made for a server that exists."""
+    """Return the server id in the status, else in the annotation of an object created for an existing server."""
     noted = server.metadata.annotations.get(names.TAKEN_OVER_ANNOTATION, "true")
     return server.status.instance_id or (noted if noted != "true" else None)
 
 
 def _seen(scope: ServerScope, results: Results) -> Resource | None:
-    """Return the server as this pass saw it.
+    """Return the server as this reconcile observed it.
 
-    None that nobody has made yet is looked for; one that was found is told of first by the step that compares it with
-    what it was made from.
+    One that was never created is not searched for. A found one is reported only after the step that compares its image.
     """
     if scope.server.status.instance_id is None and isinstance(results["InstanceReady"], Held):
         return None

@@ -1,11 +1,10 @@
-"""What the Go provider made for a server, and what proves that.
+"""Which resources the Go provider created for a server, and what proves it.
 
-It leaves no mark but names, and a name proves nothing: users and other clusters use the same. A resource is adopted if
-it carries no stamp, has the name, and belongs to the one server that is known: a port by its device, a trunk by that
-port, a volume by Nova's own record that it goes with the server. The server is known by the status, the taken-over
-annotation, the provider ID of the machine, or as the device of the ports that the status names. By its name alone it is
-adopted only before the deletion of the object is requested (ADR 0001, 7). Source: behaviour reference, machines.md 1.1
-and 1.4 to 1.10.
+It marks them only by names, which prove nothing: users and other clusters use the same. A resource is adopted if it has
+no stamp, has the name, and belongs to the one known server: a port by its device, a trunk by that port, a volume by
+Nova's record that it is deleted with the server. The server is identified by the status, the taken-over annotation, the
+provider ID of the machine, or as the device of the ports in the status. By its name alone it is adopted only before the
+deletion of the object is requested (ADR 0001, 7). Source: behaviour reference, machines.md 1.1 and 1.4 to 1.10.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ from capo.openstack import extension
 Fits = Callable[[Mapping[str, Any]], bool]
 
 _PARTS: Final = ("port", "trunk", "volume")
-"""In this order: a trunk is known by its port."""
+"""In this order: a trunk is identified by its port."""
 _ATTACHED: Final = "os-extended-volumes:volumes_attached"
 
 
 def find(scope: ServerScope, kind: str, role: str) -> Resource | None:
-    """Return the resource of a role, or None when it is proven that there is none; see ``Observed.find``."""
+    """Return the resource of a role, or None when its absence is proven; see ``Observed.find``."""
     if not scope.turn.is_taken_over:
         return scope.observed.find(kind, role)
     return scope.observed.find(kind, role, upstream=_marks(scope, kind).get(role))
 
 
 def record(scope: ServerScope) -> None:
-    """Record everything that the Go provider made for the server.
+    """Record all resources that the Go provider created for the server.
 
     Raises:
-        NotYetObserved: a list is under way.
-        BlockedError: the object is being deleted, and nothing but its name tells whose a server is.
+        NotYetObserved: a list is being polled.
+        BlockedError: the object is being deleted, and only its name attributes a server to it.
     """
     if _server(scope) is None and scope.turn.is_deleting:
         _refuse_namesakes(scope)
@@ -51,7 +50,7 @@ def record(scope: ServerScope) -> None:
 
 
 def is_recorded(scope: ServerScope) -> bool:
-    """Tell whether everything that exists of the server is recorded, so that a takeover is over."""
+    """Return whether all existing resources of the server are recorded, so that the takeover is complete."""
     try:
         record(scope)
         server = _server(scope)
@@ -63,9 +62,9 @@ def is_recorded(scope: ServerScope) -> bool:
 
 
 def id_that_machine_knows(scope: ServerScope) -> str | None:
-    """Return the id in the provider ID of the machine that the object was made for; None while it has none.
+    """Return the server id in the provider ID of the machine that owns the object; None without one.
 
-    It outlives a move, the object's status does not: a server that vanished before it is not made a second time.
+    A move keeps it but not the object's status, so a server that was deleted before is not created a second time.
     """
     owner = references.owner(scope.turn.obj, group=names.GROUP, kind=OPENSTACK_MACHINE.kind)
     machine = scope.turn.tools.store.get(OPENSTACK_MACHINE, scope.namespace, owner.name) if owner else None
@@ -75,7 +74,7 @@ def id_that_machine_knows(scope: ServerScope) -> str | None:
 
 
 def _own(scope: ServerScope, kind: str, role: str) -> Resource | None:
-    """Return the resource of a role; what is somebody else's does not hold up a deletion and is left alone."""
+    """Return the resource of a role; one of another owner blocks no deletion and is left alone."""
     try:
         return find(scope, kind, role)
     except ForeignResourceError:
@@ -89,10 +88,10 @@ def _server(scope: ServerScope) -> Resource | None:
 
 
 def _refuse_namesakes(scope: ServerScope) -> None:
-    """Leave it to a person whose a server is that has the name of an object which is being deleted.
+    """Require the user's decision on a server that has the name of an object being deleted.
 
     Raises:
-        BlockedError: there is one without an owner, and nothing that was recorded names another one.
+        BlockedError: such a server has no owner, and neither status nor machine names another one.
     """
     if scope.server.status.instance_id or id_that_machine_knows(scope):
         return
@@ -109,7 +108,7 @@ def _refuse_namesakes(scope: ServerScope) -> None:
 
 
 def _marks(scope: ServerScope, kind: str) -> dict[str, Fits]:
-    """Return, by role, what tells the resources of a kind that the Go provider made."""
+    """Return, by role, the tests for resources of a kind that the Go provider created."""
     if kind == "server":
         mark = _server_mark(scope)
         return {SERVER_ROLE: mark} if mark else {}
@@ -122,7 +121,7 @@ def _marks(scope: ServerScope, kind: str) -> dict[str, Fits]:
 
 
 def _server_mark(scope: ServerScope) -> Fits | None:
-    """Return what tells the server; None when nothing does."""
+    """Return the test for the server; None if nothing identifies it."""
     known_id = scope.known_server_id or id_that_machine_knows(scope) or _device_of_ports(scope)
     if known_id:
         return lambda body: body["id"] == known_id and body.get("name") == scope.name
@@ -130,7 +129,7 @@ def _server_mark(scope: ServerScope) -> Fits | None:
 
 
 def _device_of_ports(scope: ServerScope) -> str | None:
-    """Return the id of the one server that uses the ports which the status names; None when there is none."""
+    """Return the id of the server that uses the ports in the status; None if there is none, or several."""
     ports = [scope.observed.find("port", record.role) for record in scope.turn.ledger.of_kind("port")]
     devices = {str(port["device_id"]) for port in ports if port and port.get("device_id")}
     return devices.pop() if len(devices) == 1 else None
@@ -146,7 +145,7 @@ def _port(name: str, server_id: str) -> Fits:
 
 
 def _trunks(scope: ServerScope) -> Iterator[tuple[str, Fits]]:
-    """Yield the trunks; a cloud without the extension cannot even list them."""
+    """Yield the trunks; a cloud without the extension cannot list them."""
     spec = scope.server.spec
     wishes = [port.trunk if port.trunk is not None else bool(spec.trunk) for port in spec.ports]
     if not any(wishes) or not extension.is_there(scope.cloud, extension.TRUNK):
@@ -165,7 +164,7 @@ def _volumes(scope: ServerScope, server: Resource) -> Iterator[tuple[str, Fits]]
     """Yield the volumes; disks on the host have none (W-25).
 
     Raises:
-        CloudUnavailableError: the server's cell is down, so that nobody can list what is attached.
+        CloudUnavailableError: the server's cell is down, so its attachments cannot be listed.
     """
     spec, name = scope.server.spec, scope.name
     if _ATTACHED not in server and wanted.volume_roles(scope.server):
@@ -178,7 +177,7 @@ def _volumes(scope: ServerScope, server: Resource) -> Iterator[tuple[str, Fits]]
 
 
 def _volume(name: str, server: Resource) -> Fits:
-    """Return what tells a volume that Nova deletes with the server; one that a user attached is not deleted with it."""
+    """Return the test for a volume that Nova deletes with the server; it keeps volumes that a user attached."""
     attached = server.get(_ATTACHED) or ()
     dying = {each["id"] for each in attached if each.get("delete_on_termination") is not False}
 

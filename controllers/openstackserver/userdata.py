@@ -1,4 +1,4 @@
-"""User data of a server: read from its Secret when the server is made, never kept, never logged."""
+"""User data of a server: read from its Secret when the server is created, never stored, never logged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def user_data(scope: ServerScope) -> str:
 
     Raises:
         BootstrapDataNotFoundError: the Secret or its key is missing.
-        InvalidSpecError: it is larger than Nova takes.
+        InvalidSpecError: it exceeds Nova's limit.
     """
     ref = scope.server.spec.user_data_ref
     if ref is None or not ref.name:
@@ -34,7 +34,7 @@ def user_data(scope: ServerScope) -> str:
 
 
 def _single_layer(encoded: str, where: str) -> str:
-    """Return data that is base64 exactly once: what is base64 already inside the Secret goes out as it is."""
+    """Return data in base64 exactly once: a Secret whose content is base64 already is sent as it is."""
     raw = base64.b64decode(encoded)
     data = raw.decode("ascii") if _is_base64(raw) else base64.b64encode(raw).decode("ascii")
     if len(data) > MAX_USER_DATA:

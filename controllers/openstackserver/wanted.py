@@ -1,4 +1,4 @@
-"""What an OpenStackServer's spec and its resolved references mean in OpenStack; pure.
+"""The OpenStack resources that an OpenStackServer's spec and resolved references describe; pure.
 
 Source: behaviour reference, machines.md 1.7 to 1.10.
 """
@@ -22,7 +22,7 @@ from capo.openstack.volume import WantedVolume
 
 
 def port(resolved: ResolvedPortSpec, stamp: Stamp) -> WantedPort:
-    """Return the port of a resolved port specification."""
+    """Return the request for a resolved port."""
     return WantedPort(
         stamp=stamp,
         name=resolved.name,
@@ -115,7 +115,7 @@ def block_devices(obj: OpenStackServer, image_id: str, volume_ids: Mapping[str, 
 
 @dataclass(frozen=True)
 class Parts:
-    """What a server is put together from; everything was made before.
+    """What a server is created from; all of it exists already.
 
     Args:
         volume_ids: ids of the volumes by role.
@@ -128,7 +128,7 @@ class Parts:
 
 
 def server(obj: OpenStackServer, resolved: ResolvedServerSpec, *, stamp: Stamp, parts: Parts) -> WantedServer:
-    """Return the Nova server; everything that it refers to is an id by now."""
+    """Return the Nova server, with all references resolved to ids."""
     spec = obj.spec
     return WantedServer(
         stamp=stamp,

@@ -1,4 +1,4 @@
-"""Credentials that lead elsewhere than those of the stage: to another project, region, cloud or host name."""
+"""Credentials for another location than the stage's: another project, region, cloud or host name."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def entry_of(stage: Stage, name: str = "sim") -> dict[str, Any]:
 
 
 def put_credentials(stage: Stage, entry: dict[str, Any]) -> None:
-    """Put an entry into the Secret under the name that objects use, and have it read."""
+    """Write an entry into the Secret under the name that objects use, after its cache has expired."""
     stage.clock.advance(stage.settings.sync_period_s + 1)
     stage.put_secret(text=yaml.safe_dump({"clouds": {"sim": entry}}).encode())
 
 
 def other_project(stage: Stage) -> dict[str, Any]:
-    """Return credentials of another project of the same cloud; it is created at the first call."""
+    """Return credentials of another project of the same cloud, which the first call creates."""
     auth = {"username": "other", "password": "of-other", "project_name": "other"}
     roles = ("member", "load-balancer_member")
     users = stage.cloud.table("identity", "users").values()
@@ -41,7 +41,7 @@ def other_project(stage: Stage) -> dict[str, Any]:
 
 
 def other_name(stage: Stage) -> dict[str, Any]:
-    """Return the same credentials with another name of the host of the Identity service."""
+    """Return the same credentials with another host name of the Identity service."""
     entry = entry_of(stage)
     entry["auth"]["auth_url"] = entry["auth"]["auth_url"].replace("127.0.0.1", "localhost")
     return entry
@@ -49,7 +49,7 @@ def other_name(stage: Stage) -> dict[str, Any]:
 
 @contextmanager
 def other_region(stage: Stage) -> Iterator[dict[str, Any]]:
-    """Add a region whose services know the same tokens and have nothing; yield credentials that name it."""
+    """Add an empty region that accepts the same tokens; yield credentials that name it."""
     with Simulator.start(Cloud(clock=stage.clock.now)) as second:
         second.cloud.tokens = stage.cloud.tokens
         stage.simulator.call(lambda: _add_region(stage, second.url))
@@ -58,7 +58,7 @@ def other_region(stage: Stage) -> Iterator[dict[str, Any]]:
 
 @contextmanager
 def other_cloud(stage: Stage) -> Iterator[dict[str, Any]]:
-    """Start a cloud with the same users, projects and region that has nothing; yield credentials that lead to it."""
+    """Start an empty cloud with the same users, projects and region; yield credentials for it."""
     with Simulator.start(Cloud(clock=stage.clock.now)) as second:
         identities = {
             kind: copy.deepcopy(dict(stage.cloud.table("identity", kind))) for kind in ("users", "projects", "roles")

@@ -1,6 +1,6 @@
-"""A stage for controllers: the real engine and OpenStack layer over HTTP, a simulated cloud, and a time of its own.
+"""A test environment for controllers: the real engine and OpenStack layer over HTTP, a simulated cloud, a fake clock.
 
-Kubernetes is :class:`FakeKube`; nothing sleeps: when all is quiet, time jumps to whatever is due next. Use it so::
+Kubernetes is :class:`FakeKube`. Nothing sleeps: when nothing is due, time jumps to the next due action. Usage::
 
     with Stage(ServerSubject) as stage:
         stage.put(OPENSTACK_SERVER, {...})
@@ -36,13 +36,13 @@ from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client, everything
 
 MAX_PASSES: Final = 2000
-"""More passes than this in one settling is a hot loop."""
+"""More reconciles than this in one call of ``settle`` are a hot loop."""
 NAMESPACE: Final = "default"
 Object = dict[str, Any]
 
 
 class ManualClouds(Clouds):
-    """Clouds whose lists are made by the stage, in its own time."""
+    """Clouds whose lists are polled by the stage, in its own time."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -56,7 +56,7 @@ class ManualClouds(Clouds):
 
 @dataclass
 class Events:
-    """What would have been shown as Events."""
+    """Collects Events instead of writing them."""
 
     seen: list[tuple[str, str, str]] = field(default_factory=list)
 
@@ -71,7 +71,7 @@ class Stage:
     """One manager, one API server, one cloud.
 
     Args:
-        subjects: made with the identities; each is a controller.
+        subjects: called with the identities; each returns a controller.
         settings: of the manager.
     """
 
@@ -96,7 +96,7 @@ class Stage:
         self.simulator.stop()
 
     def start(self) -> None:
-        """Start the manager, or start it anew: it knows nothing but what Kubernetes and the cloud say."""
+        """Start or restart the manager, with empty caches."""
         self.store = Store()
         self.store.listen(self._changed)
         self._due: dict[Key, float] = {}
@@ -111,20 +111,20 @@ class Stage:
     # -- Kubernetes -------------------------------------------------------------------------------------------------
 
     def put(self, kind: Kind, obj: Object) -> Object:
-        """Place an object."""
+        """Create an object."""
         return self.kube.put(kind, obj)
 
     def put_secret(self, name: str = "cloud", *, text: bytes | None = None) -> None:
-        """Place the credentials of the simulated cloud, or others."""
+        """Create or replace the Secret with the credentials of the simulated cloud, or with other text."""
         data = {"clouds.yaml": base64.b64encode(text or self.simulator.clouds_yaml.read_bytes()).decode()}
         self.put(SECRET, {"metadata": {"name": name}, "data": data})
 
     def edit(self, kind: Kind, name: str, patch: Mapping[str, Any]) -> None:
-        """Merge patch an object as a user would."""
+        """Merge patch an object as a user."""
         self.kube.edit(kind, NAMESPACE, name, patch)
 
     def delete(self, kind: Kind, name: str) -> None:
-        """Ask for a deletion as a user would."""
+        """Request a deletion as a user."""
         self.kube.delete(kind, NAMESPACE, name)
         self.kube.writes.pop()
 
@@ -135,7 +135,6 @@ class Stage:
         return found
 
     def exists(self, kind: Kind, name: str) -> bool:
-        """Tell whether an object exists."""
         return self.kube.get(kind, NAMESPACE, name) is not None
 
     def condition(self, kind: Kind, name: str, type_: str) -> Object:
@@ -146,7 +145,7 @@ class Stage:
     # -- OpenStack --------------------------------------------------------------------------------------------------
 
     def inventory(self) -> dict[str, dict[str, Object]]:
-        """Return everything in the cloud by kind and id, identities aside."""
+        """Return all resources of the cloud by kind and id, except identities."""
         found: dict[str, dict[str, Object]] = {}
         for kind, items in everything(self.simulator).items():
             if items:
@@ -154,35 +153,35 @@ class Stage:
         return found
 
     def fault(self, **document: Any) -> None:
-        """Order a fault."""
+        """Inject a fault."""
         self.simulator.call(lambda: self.cloud.faults.add(document))
 
     def mend(self) -> None:
-        """Take all faults back."""
+        """Remove all faults."""
         self.simulator.call(self.cloud.faults.clear)
 
     def requests(self) -> list[str]:
-        """Return all requests that the manager made, as ``METHOD path``."""
+        """Return all requests of the manager, as ``METHOD path``."""
         return [f"{call['method']} {call['path']}" for call in self.cloud.counter.log()]
 
     def writes(self) -> list[str]:
-        """Return the requests of the manager that change something; logins aside."""
+        """Return the manager's requests that change resources, without logins."""
         return [request for request in self.requests() if not request.startswith("GET") and "/auth/" not in request]
 
     def network(self, cidr: str = "10.9.0.0/24") -> Object:
-        """Make a network with a subnet, as a user would; its requests are not counted."""
+        """Create a network with a subnet as a user; its requests are not counted."""
         made: Object = self.member.make_network(cidr=cidr)[0]
         self.cloud.counter.reset()
         return made
 
     def use_ovn(self, *, default: str = "ovn", release: str = "2026.2") -> None:
-        """Have Octavia offer the provider ovn, of a release of OpenStack, and have a default provider."""
+        """Make Octavia offer the provider ovn of an OpenStack release, and set the default provider."""
         octavia.offer(self.cloud, default=default, release=release)
 
     # -- time -------------------------------------------------------------------------------------------------------
 
     def settle(self, *, for_s: float = 300.0, until: Callable[[], Any] | None = None) -> None:
-        """Run passes and lists until nothing is due within ``for_s``, or until a condition holds."""
+        """Run reconciles and lists until nothing is due within ``for_s``, or until a condition holds."""
         ends_s = self.clock.now() + for_s
         for _ in range(MAX_PASSES):
             self._sync()
@@ -198,14 +197,14 @@ class Stage:
         raise AssertionError(f"{MAX_PASSES} passes without rest: a hot loop")
 
     def _list(self) -> bool:
-        """Make all lists that are due; tell whether there were any."""
+        """Poll all lists that are due; return whether there were any."""
         due = [(observer, kind) for observer in self.clouds.observers for kind in observer.due()]
         for observer, kind in due:
             observer.run(kind)
         return bool(due)
 
     def _run_one(self) -> bool:
-        """Run the pass that is due first; tell whether there was one."""
+        """Run the first reconcile that is due; return whether there was one."""
         due = {key: at_s for key, at_s in self._due.items() if at_s <= self.clock.now()}
         if not due:
             return False
@@ -230,7 +229,7 @@ class Stage:
         self._due[key] = self.clock.now()
 
     def _sync(self) -> None:
-        """Bring the store in line with the API server, as the feed does."""
+        """Update the store from the API server, as the watches do."""
         for key, obj in list(self.kube.objects.items()):
             if key.kind not in self.unwatched:
                 self.store.apply(key.kind, "MODIFIED", obj)
@@ -253,7 +252,7 @@ class Stage:
 
 @contextmanager
 def killed_at_write(stage: Stage, number: int) -> Iterator[None]:
-    """Have the manager die at its n-th write to Kubernetes; what runs in the block may end early."""
+    """Kill the manager at its n-th write to Kubernetes; the block may end early."""
     count = 0
 
     def is_time() -> bool:
@@ -267,10 +266,10 @@ def killed_at_write(stage: Stage, number: int) -> Iterator[None]:
 
 @contextmanager
 def killed_when(stage: Stage, is_time: Callable[[], bool]) -> Iterator[None]:
-    """Have the manager die at its first write to Kubernetes at which a condition holds; the block may end early."""
+    """Kill the manager at its first write to Kubernetes while a condition holds; the block may end early."""
 
     class Killed(BaseException):
-        """Nothing may catch it."""
+        """Derived from BaseException, so that no handler catches it."""
 
     def die(*_: object) -> None:
         if is_time():

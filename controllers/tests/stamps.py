@@ -1,4 +1,4 @@
-"""Resources of the simulated cloud as the Go provider leaves them: without a stamp of ours."""
+"""Resources of the simulated cloud as the Go provider leaves them: without our stamps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def remove_all(cloud: Cloud, *, but: str = "") -> None:
 
 
 def bodies(cloud: Cloud, *, but: str = "") -> Iterator[Json]:
-    """Yield every resource of the cloud, as its services hold it, but those of one kind."""
+    """Yield every resource of the cloud, as its services store it, except those of one kind."""
     for service, kinds in cloud.inventory().items():
         for kind in kinds:
             if kind != but:

@@ -1,4 +1,4 @@
-"""A tenant's catalogue leads to whatever the manager reaches: nothing of what answers there is shown to the tenant."""
+"""A tenant's catalogue may point to any address that the manager reaches: the tenant never sees the answers."""
 
 from __future__ import annotations
 
@@ -95,13 +95,13 @@ ANSWERS: Final = (
 
 
 class Hostile(Stage):
-    """A stage whose services are replaced by something internal; Keystone stays."""
+    """A stage whose services, except Keystone, are replaced by an internal server."""
 
     def __init__(self) -> None:
         super().__init__(ClusterSubject, MachineSubject, ServerSubject)
 
     def answer(self, status: int, body: Any, **headers: str) -> None:
-        """Have each service answer so from now on, and the manager begin anew."""
+        """Set the answer of each service, and restart the manager."""
         self.mend()
         for service in SERVICES:
             given = {**HEADERS, **headers}
@@ -109,14 +109,14 @@ class Hostile(Stage):
         self.start()
 
     def shown(self) -> str:
-        """Return all that a tenant sees."""
+        """Return all texts that a tenant can read."""
         objects = [obj for key, obj in self.kube.objects.items() if key.kind != SECRET]
         return json.dumps([objects, self.events.seen])
 
 
 @contextmanager
 def default_log() -> Iterator[io.StringIO]:
-    """Write the log as the manager does by default."""
+    """Capture the log with the manager's default settings."""
     root = logging.getLogger()
     before = root.handlers[:], root.level
     stream = io.StringIO()

@@ -1,4 +1,4 @@
-"""Which cloud an identityRef leads to, and when its Secret is read anew."""
+"""Which cloud an identityRef refers to, and when its Secret is read again."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_budget_is_not_known_as_long_as_the_secret_is_missing(world: World) ->
 
 @pytest.fixture
 def shared(world: World) -> World:
-    """A world in which the namespace ``team`` is admitted by an OpenStackClusterIdentity."""
+    """A world in which an OpenStackClusterIdentity admits the namespace ``team``."""
     world.put_secret("old")
     spec = {
         "secretRef": {"name": "cloud", "namespace": "default"},

@@ -1,4 +1,4 @@
-"""Whether credentials lead to where an object's resources are."""
+"""Whether credentials are for the location of an object's resources."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def ledger() -> Ledger:
 
 
 def ask(cloud: FakeCloud, recorded: Ledger) -> bool:
-    """Ask until everything is listed that is wanted."""
+    """Repeat the check until every list that it needs is complete."""
     for _ in range(10):
         try:
             return location.is_anything_seen(observed(cloud, recorded), recorded, OWNER)

@@ -1,4 +1,4 @@
-"""Whose an object's resources are, when its annotation was lost."""
+"""The owner of an object's resources after its annotation was lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECORD = {"kind": "server", "role": "server", "id": "s1"}
 
 
 def ledger(**records: tuple[str, str]) -> Ledger:
-    """Return a ledger of kind and id by role, with ``_`` for ``-``."""
+    """Return a ledger with kind and id by role; ``_`` in a role stands for ``-``."""
     found = Ledger()
     for role, (kind, id_) in records.items():
         found.record(kind, role.replace("_", "-"), id_)

@@ -1,4 +1,4 @@
-"""What controllers remember of their objects, when the API server's state went back."""
+"""Controllers' in-memory records of their objects after the API server was restored from a backup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What controllers ask of the API server is granted by the role that ships."""
+"""The role in the chart grants every request of the controllers to the API server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was read of a Secret leaves the process with the last object that uses it."""
+"""The contents of a Secret are removed from memory with the last object that uses it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CLUSTER = {
 
 
 def holders(text: str) -> list[object]:
-    """Return the containers in this process that have a text with this one in it."""
+    """Return the containers in this process with a text that includes this one."""
     gc.collect()
     found = []
     for obj in gc.get_objects():
@@ -39,7 +39,7 @@ def holders(text: str) -> list[object]:
 
 
 def eventually(reached: Callable[[], bool]) -> bool:
-    """Return whether it is so, at once or after the thread that waits for lists has noticed."""
+    """Return whether the state is reached, at once or after the polling thread has noticed."""
     ends_s = time.monotonic() + 30
     while not reached() and time.monotonic() < ends_s:
         gc.collect()
@@ -61,7 +61,7 @@ def test_a_password_leaves_with_the_last_object_of_its_namespace(world: World) -
     cloud = world.identities.cloud(REF, "default")
     session = weakref.ref(cloud._session.session)
     try:
-        cloud.authenticate()  # nobody listens: the error has the request, and that the password
+        cloud.authenticate()  # connection refused: the error includes the request, and that the password
     except CapoError as error:
         backoff.note(KEY, CLUSTER, {"NetworkReady": Failed(error)}, Guard({}))
     gone = weakref.ref(cloud)
@@ -111,7 +111,7 @@ def test_an_object_that_comes_at_once_finds_what_was_read_before(world: World) -
     world.put_secret("one")
     first = world.identities.cloud(REF, "default")
 
-    world.identities.tidy(set())  # its successor is about to come
+    world.identities.tidy(set())  # the next object with these credentials is not in the store yet
     world.identities.tidy({("Secret", "default", "cloud", "here", None)})
     world.identities.tidy(set())
 

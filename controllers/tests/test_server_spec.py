@@ -1,4 +1,4 @@
-"""The spec of a server from that of its machine (machines.md 2.5)."""
+"""The spec of a server, built from its machine's (machines.md 2.5)."""
 
 from __future__ import annotations
 

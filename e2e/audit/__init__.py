@@ -1,1 +1,1 @@
-"""What is installed and what is committed, looked at for known vulnerabilities and for secrets."""
+"""Checks the installed packages for known vulnerabilities and the committed files for secrets."""

@@ -1,7 +1,7 @@
-"""Audits the installed packages and the committed files; ends with 1 when something is wrong.
+"""Audits the installed packages and the committed files; exits with 1 on a finding.
 
 Advisories come from the package index or from where ``--advisories`` says. An index without advisories (a mirror often
-has none) is no finding: what could not be looked up is counted in the output, and refused with ``ADVISORIES=required``.
+has none) is no finding: the output counts packages without an answer; with ``ADVISORIES=required`` they fail the audit.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from typing import Any, Final, Self
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 BASELINE: Final = ".secrets.baseline"
-"""Findings of detect-secrets that a person looked at: passwords of simulators, digests, examples."""
+"""Findings of detect-secrets that a person reviewed: passwords of simulators, digests, examples."""
 CACHE: Final = ".audit_cache"
 LINES_MOVED: Final = 3
-"""What detect-secrets-hook ends with when findings of the baseline are in other lines now."""
+"""Exit status of detect-secrets-hook when findings of the baseline are in other lines now."""
 LIMIT_S: Final = 1200.0
 
 
 @dataclass(frozen=True)
 class Advice:
-    """What is known of the installed packages.
+    """Known vulnerabilities of the installed packages.
 
     Args:
         findings: a line for each known vulnerability.
-        known: how many packages were looked up.
-        unknown: of how many the index had no advisories.
+        known: number of packages with advisories.
+        unknown: number of packages without advisories in the index.
     """
 
     findings: Sequence[str]
@@ -43,7 +43,7 @@ class Advice:
 
     @classmethod
     def of(cls, report: Any) -> Self:
-        """Return what a JSON report of pip-audit says."""
+        """Parse a JSON report of pip-audit."""
         packages = [each for each in report["dependencies"] if "editable" not in each.get("skip_reason", "")]
         looked_up = [each for each in packages if "vulns" in each]
         findings = [_finding(package, fault) for package in looked_up for fault in package["vulns"]]
@@ -79,9 +79,9 @@ def vulnerabilities(advisories: str | None) -> Advice:
 
 
 def unlisted_secrets(root: Path) -> str:
-    """Return what looks like a secret in the committed files and is not in the baseline; empty if nothing does.
+    """Return the findings of secrets in the committed files that are not in the baseline; empty if there are none.
 
-    Contents that were found clean once are not scanned again as long as the baseline is the same.
+    Contents without findings are not scanned again until the baseline changes.
     """
     baseline = (root / BASELINE).read_bytes()
     known = root / CACHE / hashlib.sha256(baseline).hexdigest()
@@ -104,7 +104,7 @@ def _blobs(root: Path) -> dict[str, str]:
 
 
 def _scan(root: Path, files: Sequence[str], baseline: bytes) -> str:
-    # The hook writes the lines that moved into its baseline: it gets a copy.
+    # The hook writes the moved lines into its baseline, so it gets a copy.
     with tempfile.NamedTemporaryFile(suffix=".json") as copy:
         copy.write(baseline)
         copy.flush()

@@ -1,4 +1,4 @@
-"""The audit finds what is there, and says what it could not look at."""
+"""The audit reports findings, and packages that it could not check."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the cloud's own latencies leave at best: the time that no provider could go below; pure.
+"""Lower bound of the duration, set by the cloud's own latencies alone; pure.
 
-A machine has one port and one server. Nothing waits for anything but its own parts and one of the ``slots`` passes that
-a cloud may have at once (``--cloud-concurrency``).
+A machine has one port and one server. It waits only for its own parts and for one of the ``slots`` concurrent
+reconciles that a cloud permits (``--cloud-concurrency``).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Latencies:
-    """How long the simulated cloud takes, in seconds.
+    """Latencies of the simulated cloud, in seconds.
 
     Args:
-        port: the answer to a request that makes or deletes a port.
-        server: the answer to a request that makes or deletes a server.
-        build: a server from its creation's answer to ACTIVE.
-        removal: a server from its deletion's answer until it is gone.
+        port: the answer to a request that creates or deletes a port.
+        server: the answer to a request that creates or deletes a server.
+        build: a server from the answer to its create until ACTIVE.
+        removal: a server from the answer to its deletion until it is gone.
     """
 
     port: float = 0.1
@@ -28,19 +28,19 @@ class Latencies:
 
 
 def creation_s(latencies: Latencies, count: int, *, slots: int) -> float:
-    """Return how long ``count`` machines take at least.
+    """Return the minimum seconds to create ``count`` machines.
 
-    A slot is held for a port and a server, one after the other; the last server is still to be built then.
+    A slot is held for a port and a server, one after the other; then the last server still has to be built.
     """
     rounds = math.ceil(count / slots)
     return rounds * (latencies.port + latencies.server) + latencies.build
 
 
 def deletion_s(latencies: Latencies, count: int, *, slots: int) -> float:
-    """Return how long the deletion of ``count`` machines takes at least.
+    """Return the minimum seconds to delete ``count`` machines.
 
-    The last server is asked to go when all slots did their rounds, then it goes, then its port; ports of those before
-    it are deleted meanwhile, if the slots have the time.
+    The deletion of the last server is requested when all slots have done their rounds, then it is removed, then its
+    port; the ports of earlier servers are deleted concurrently, if the slots have the time.
     """
     rounds = math.ceil(count / slots)
     last_one_s = rounds * latencies.server + latencies.removal + latencies.port

@@ -1,4 +1,4 @@
-"""What a phase of the benchmark cost, read from outside of the manager: simulator, metrics, the system's books."""
+"""Cost of a phase of the benchmark, read from outside of the manager: simulator, metrics, process accounting."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _TIMEOUT_S: Final = 30.0
 
 @dataclass(frozen=True)
 class Reading:
-    """Everything that is counted, at one moment.
+    """All counters at one moment.
 
     Args:
-        requests: that reached the simulator, by service, method and route.
-        kubernetes_writes: of the manager, by kind of object; Events are not among them.
-        cpu_s: of the manager and its webhook process.
-        rest_cpu_s: of everything on this machine that does not belong to the benchmark.
+        requests: requests that reached the simulator, by service, method and route.
+        kubernetes_writes: writes of the manager, by kind of object, without Events.
+        cpu_s: CPU time of the manager and its webhook process.
+        rest_cpu_s: CPU time of everything on this machine that does not belong to the benchmark.
     """
 
     requests: Counter[str]
@@ -37,20 +37,20 @@ class Reading:
 
 
 NOTHING: Final = Reading(Counter(), Counter(), 0.0, 0.0, 0.0)
-"""Before the process began: the simulator counts from zero since then."""
+"""Before the process began: the simulator's counters start at zero."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """What one phase cost.
+    """Cost of one phase.
 
     Args:
         name: ``start``, ``create``, ``idle`` or ``delete``.
-        machines: how many it was about.
-        floor_s: what the cloud's latencies leave at best; None when they leave all.
+        machines: number of machines.
+        floor_s: lower bound by the cloud's latencies; None if they set none.
         resident_mib: memory of the manager's process alone when the phase ended.
-        peak_mib: the most that it and its webhook process had in use up to then.
-        rest_cpus: how many processors others kept busy meanwhile, on average.
+        peak_mib: peak of it and its webhook process up to then.
+        rest_cpus: average number of processors that other processes kept busy during the phase.
         rounds_s: the seconds of every round; this one was the quickest.
     """
 
@@ -74,17 +74,17 @@ class Phase:
 
     @property
     def kubernetes_write_count(self) -> int:
-        """All writes to the API server but Events."""
+        """All writes to the API server except Events."""
         return sum(self.kubernetes_writes.values())
 
     def document(self) -> dict[str, Any]:
-        """Return the phase as JSON has it."""
+        """Return the phase as JSON."""
         rounded = {name: round(value, 3) for name, value in asdict(self).items() if isinstance(value, float)}
         return {**asdict(self), **rounded}
 
 
 def quickest(rounds: Sequence[Sequence[tuple[str, Phase]]]) -> list[tuple[str, Phase]]:
-    """Return of each phase the round that took the least time: what others do on the machine only adds to it; pure."""
+    """Return the quickest round of each phase, since other load on the machine only adds to it; pure."""
     found: dict[tuple[str, int, str], list[Phase]] = {}
     for shape, phase in itertools.chain.from_iterable(rounds):
         found.setdefault((shape, phase.machines, phase.name), []).append(phase)
@@ -101,12 +101,12 @@ def _rank(shape: str, machines: int, name: str) -> tuple[str, int, int]:
 
 @dataclass(frozen=True)
 class Span:
-    """What belongs to a phase.
+    """The readings that delimit a phase.
 
     Args:
         before: when its time began.
-        since: what was written and computed since then counts; None is the time's begin.
-        requests_since: what was asked of OpenStack since then counts; None is ``since``.
+        since: writes and CPU time count from here; None is the begin of the time.
+        requests_since: OpenStack requests count from here; None is ``since``.
     """
 
     before: Reading
@@ -118,7 +118,7 @@ class Span:
     def of(
         cls, before: Reading, after: Reading, *, since: Reading | None = None, requests_since: Reading | None = None
     ) -> Span:
-        """Return a span; what is not given began with its time."""
+        """Return a span; readings that are not given default to the begin of its time."""
         since = since or before
         return cls(before, after, since, requests_since or since)
 
@@ -128,8 +128,8 @@ class Gauge:
     """Reads the counters of one manager and one simulator.
 
     Args:
-        pid: of the manager.
-        metrics_url: where the manager tells its metrics.
+        pid: process id of the manager.
+        metrics_url: URL of the manager's metrics.
         simulator_url: root of the simulator.
         family: process ids of everything else that belongs to the benchmark.
     """
@@ -140,10 +140,10 @@ class Gauge:
     family: Iterable[int]
 
     def read(self, *, at_s: float | None = None) -> Reading:
-        """Return where all counters stand.
+        """Return the values of all counters.
 
         Args:
-            at_s: monotonic seconds at which what is measured ended; None is now.
+            at_s: monotonic seconds at which the measured phase ended; None is now.
         """
         cpu_s = counting.cpu_s(self.pid)
         rest_s = _busy_s() - cpu_s - sum(counting.cpu_s(pid) for pid in self.family)
@@ -152,7 +152,7 @@ class Gauge:
         return Reading(self._requests(), writes, cpu_s, rest_s, moment_s)
 
     def phase(self, name: str, machines: int, span: Span, floor_s: float | None = None) -> Phase:
-        """Return what happened in a span."""
+        """Return the cost of a span."""
         before, after = span.before, span.after
         asked = after.requests - span.requests_since.requests
         seconds = after.at_s - before.at_s
@@ -184,13 +184,13 @@ def _is_write(request: str) -> bool:
 
 
 def resident_mib(pid: int) -> float:
-    """Return the memory that a process has in use."""
+    """Return the memory of a process in use."""
     pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="utf-8").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def _busy_s() -> float:
-    """Return the time that all processors of this machine spent on anything."""
+    """Return the time that all processors of this machine were busy."""
     ticks = [int(word) for word in Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:]]
     idle = ticks[3] + ticks[4]
     return (sum(ticks[:8]) - idle) / os.sysconf("SC_CLK_TCK")

@@ -1,4 +1,4 @@
-"""The benchmark's table, for people and for programs."""
+"""The benchmark's table, as Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class Run:
-    """All that one run of the benchmark found out.
+    """All results of one run of the benchmark.
 
     Args:
-        measured: date in ISO's notation.
-        slots: passes at once per cloud.
+        measured: date in ISO format.
+        slots: concurrent reconciles per cloud.
     """
 
     measured: str
@@ -43,7 +43,7 @@ class Run:
     phases: Sequence[tuple[str, Phase]]
 
     def document(self) -> dict[str, Any]:
-        """Return everything as JSON has it."""
+        """Return everything as JSON."""
         return {
             "version": VERSION,
             "measured": self.measured,
@@ -55,7 +55,7 @@ class Run:
         }
 
     def markdown(self) -> str:
-        """Return the table and what it was measured with."""
+        """Return the table and the environment of the measurement."""
         lines = [COLUMNS, ["---"] * len(COLUMNS), *(row(shape, phase) for shape, phase in self.phases)]
         table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
         return f"{self._said()}\n\n{table}\n"

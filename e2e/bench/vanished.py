@@ -1,7 +1,8 @@
-"""How soon a server that was deleted behind its back is noticed: `python -m e2e.bench.vanished [--cloud lab]`.
+"""Time until an external deletion of a server is reported: `python -m e2e.bench.vanished [--cloud lab]`.
 
-Servers written by hand, at rest, in a manager with default settings; they are deleted at Nova one after the other, so
-that each falls into another part of the minute between two looks. The limit is 60 s (``design.md``, section 5).
+The servers are created by hand and idle, in a manager with default settings; they are deleted at Nova one after the
+other, so that each deletion is in another part of the minute between two lists. The limit is 60 s (``design.md``,
+section 5).
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ from e2e.manager import wait_until
 
 LIMIT_S: Final = 60.0
 REST_S: Final = 15.0
-"""What waits for a server's last change is over by then."""
+"""After this time nothing waits for a server's last change any more."""
 LOOK_S: Final = 0.25
 NAMESPACE: Final = "vanished"
 PATH: Final = f"/apis/infrastructure.cluster.x-k8s.io/v1alpha1/namespaces/{NAMESPACE}/openstackservers"
 
 
 class Ground:
-    """Servers in a cloud, as their owner and as a stranger see them."""
+    """Servers in a cloud, with access by their owner and by an external client."""
 
     def __init__(self, rig: Rig, cloud: OpenStack, network_id: str) -> None:
         self._rig, self._cloud, self._network_id = rig, cloud, network_id
 
     def make(self, names: list[str], cloud_name: str) -> None:
-        """Have servers that are ready, for a while."""
+        """Create servers that have been ready for a while."""
         wanted = [objects.server(name, self._network_id) for name in names]
         for obj in wanted:
             obj["spec"]["identityRef"] = {"name": "cloud", "cloudName": cloud_name}
@@ -52,7 +53,7 @@ class Ground:
         time.sleep(REST_S)
 
     def noticed_s(self, names: list[str], *, every_s: float) -> dict[str, float]:
-        """Delete servers at Nova, one each so many seconds; return after how many seconds each was not ready."""
+        """Delete a server at Nova every ``every_s`` seconds; return the seconds until each was reported not ready."""
         began_s, since_s, found = time.monotonic(), dict[str, float](), dict[str, float]()
         while len(found) < len(names):
             passed_s = time.monotonic() - began_s
@@ -68,7 +69,7 @@ class Ground:
         return found
 
     def remove(self, names: list[str]) -> None:
-        """Have none of them left."""
+        """Delete all of them."""
         for name in names:
             self._rig.api.delete(f"{PATH}/{name}")
         wait_until("all are gone", lambda: not self._rig.api.get(PATH)["items"], limit_s=300)
@@ -79,7 +80,7 @@ class Ground:
 
 @contextmanager
 def network(cloud: OpenStack) -> Iterator[str]:
-    """Have a network of the user's for as long as the block takes."""
+    """Create a network of the user's for the duration of the block."""
     made = cloud.send("POST", "network", "/networks", {"network": {"name": "vanished"}})["network"]["id"]
     subnet = {"network_id": made, "cidr": "10.8.0.0/24", "ip_version": 4}
     cloud.send("POST", "network", "/subnets", {"subnet": subnet})
@@ -90,7 +91,7 @@ def network(cloud: OpenStack) -> Iterator[str]:
 
 
 def main() -> int:
-    """Measure and print; the exit status says whether all were noticed in time."""
+    """Measure and print; return 0 if all were detected in time."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cloud", choices=("simulator", "lab"), default="simulator")
     parser.add_argument("--servers", type=int, default=5)

@@ -1,10 +1,10 @@
-"""How fast webhooks answer: `python -m e2e.bench.webhooks`.
+"""Latency of the webhooks: `python -m e2e.bench.webhooks`.
 
 1. 50 admission requests a second over TLS, beside reconcilers that compute all the time: in the process of the manager
    and in a process of their own. The limit is 200 ms for 99 of 100.
 2. One ConversionReview of 1,000 machines. The limit is one second.
 
-The client is a process of its own and keeps its connections, as the API server does.
+The client is a separate process and keeps its connections, as the API server does.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def machine(number: int, **change: Any) -> dict[str, Any]:
 
 
 def update() -> bytes:
-    """Return the review of an update that changes a field that may not change."""
+    """Return the review of an update that changes an immutable field."""
     request = {
         "uid": "a",
         "operation": "UPDATE",
@@ -127,7 +127,7 @@ async def ask(url: str, seconds: float) -> list[float]:
 
 
 async def convert(url: str, rounds: int) -> list[float]:
-    """Return how long the long list took, each time."""
+    """Return the duration of each conversion of the long list."""
     body, times = conversion(), list[float]()
     async with aiohttp.ClientSession() as session:
         for _ in range(rounds):
@@ -140,7 +140,7 @@ async def convert(url: str, rounds: int) -> list[float]:
 
 
 def client(what: str, url: str, amount: float, results: Any) -> None:
-    """Run a client to its end; for a process of its own."""
+    """Run a client; the target of a separate process."""
     work = ask(url, amount) if what == "ask" else convert(url, int(amount))
     results.put(asyncio.run(work))
 
@@ -158,7 +158,7 @@ def measured(what: str, url: str, amount: float) -> list[float]:
 
 @contextlib.contextmanager
 def busy(threads: int) -> Iterator[None]:
-    """Compute in threads of this process, as reconcilers do at their worst."""
+    """Compute in threads of this process, like busy reconcilers."""
     ended = threading.Event()
 
     def compute() -> None:
@@ -208,7 +208,7 @@ def _url(listener: socket.socket) -> str:
 
 
 def report(title: str, times: list[float], limit_s: float) -> bool:
-    """Print the times; tell whether 99 of 100 keep the limit."""
+    """Print the times; return whether 99 of 100 keep the limit."""
     percentiles = statistics.quantiles(times, n=100, method="inclusive")
     is_kept = percentiles[98] <= limit_s
     print(
@@ -219,7 +219,7 @@ def report(title: str, times: list[float], limit_s: float) -> bool:
 
 
 def main() -> int:
-    """Measure and print; the exit status says whether the way that ships keeps its limits."""
+    """Measure and print; return 0 if the variant that ships keeps its limits."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20, help="of each measurement")
     parser.add_argument("--threads", type=int, nargs="+", default=[0, 1, 4], help="busy reconcilers")

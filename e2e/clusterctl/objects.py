@@ -1,4 +1,4 @@
-"""Objects as clusterctl makes them, and what the API server says to them."""
+"""Objects as clusterctl creates them, and the API server's answers to them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ VARIABLES = {
 
 
 def generated(clusterctl: Clusterctl, name: str, flavor: str = "", *, namespace: str = NAMESPACE) -> list[Json]:
-    """Return the objects of a cluster of this flavor; a ClusterClass that the namespace has already is left out."""
+    """Return the objects of a cluster of this flavor; omit a ClusterClass that the namespace already has."""
     return clusterctl.cluster(name, namespace=namespace, kubernetes=KUBERNETES, machines=(3, 2), flavor=flavor)
 
 
@@ -48,5 +48,5 @@ def dry_run(rig: Rig, obj: Json) -> Json:
 
 
 def is_ours(obj: Json) -> bool:
-    """Tell whether an object is of a kind of this provider."""
+    """Return whether an object is of a kind of this provider."""
     return str(obj["apiVersion"]).startswith(f"{OURS}/")

@@ -44,7 +44,7 @@ REFUSED = {
     ("openshift-docs-machinetemplate.yaml", "OpenStackMachineTemplate"): r"metadata\.name.*<template_name>",
     ("safespring-talos-3.yaml", "OpenStackCluster"): r"network\.id.*uuid.*<external_network_id>",
 }
-"""What the Go provider refuses as well, and the field that is named; everything else is accepted."""
+"""Manifests that the Go provider refuses as well, and the refused field; all others are accepted."""
 MENDED = {
     "canonical-ck8s-template.yaml": {"changeme": "true"},
     "k0smotron-docs.yaml": {"flavor: m1.medium": "flavor: {filter: {name: m1.medium}}"},
@@ -58,11 +58,11 @@ MENDED = {
     "openshift-docs-machinetemplate.yaml": {"<template_name>": "name"},
     "safespring-talos-3.yaml": {"<external_network_id>": SOME_ID},
 }
-"""With real values in the place of placeholders, what was refused is accepted."""
+"""Manifests that are accepted once real values replace their placeholders."""
 
 
 def files(folder: str, pattern: str = "*.yaml") -> list[Any]:
-    """Return the files of a folder as parameters of a test; one that is skipped where there are none."""
+    """Return the files of a folder as parameters of a test; a skipped one if there are none."""
     found = sorted((COMPAT / folder).glob(pattern))
     absent = pytest.mark.skip(reason=f"{COMPAT / folder} is absent: manifests of others are not part of the project")
     return [pytest.param(path, id=path.name) for path in found] or [pytest.param(Path(), marks=absent, id="absent")]
@@ -76,7 +76,7 @@ def filled(clusterctl: Clusterctl, path: Path, name: str) -> list[Json]:
 
 
 def substituted(clusterctl: Clusterctl, path: Path, *, mended: bool = False) -> list[Json]:
-    """Return our objects in a manifest that users published, with the values that are given beside it."""
+    """Return our objects in a manifest that users published, with the values from the file beside it."""
     values = path.with_suffix(".vars")
     lines = values.read_text().split() if values.exists() else []
     given = Clusterctl(clusterctl.rig, clusterctl.folder, dict(line.split("=", 1) for line in lines))
@@ -90,7 +90,7 @@ def substituted(clusterctl: Clusterctl, path: Path, *, mended: bool = False) -> 
 
 
 def without_trace(obj: Json, api_version: str) -> Json:
-    """Return what a user writes of an object that was read: no status, nothing that the API server filled in."""
+    """Return the part of a read object that a user writes: without status and fields set by the API server."""
     metadata = {
         name: obj["metadata"][name]
         for name in ("name", "namespace", "annotations", "labels")
@@ -106,7 +106,7 @@ def create(rig: Rig, obj: Json, **options: str) -> Json:
 
 
 def renewed(rig: Rig, obj: Json, *, other: str) -> tuple[Json, Json]:
-    """Store an object, delete it, and return it as it is read in its own and in another version."""
+    """Store an object, delete it, and return it as read in its own and in another version."""
     here = rig.api.path_of(obj)
     create(rig, obj)
     there = here.replace(f"/{obj['apiVersion']}/", f"/{other}/")
@@ -180,7 +180,7 @@ def test_an_unknown_field_is_dropped_unless_the_client_is_strict(
 ) -> None:
     (cluster,) = (obj for obj in generated(clusterctl, "strange") if obj["kind"] == "OpenStackCluster")
     cluster["apiVersion"] = f"infrastructure.cluster.x-k8s.io/{version}"
-    cluster["spec"].pop("apiServer")  # v1beta1 calls it otherwise
+    cluster["spec"].pop("apiServer")  # has another name in v1beta1
     cluster["spec"]["managedSecurityGroups"] = {}
     plain = copy.deepcopy(cluster)
     cluster["spec"]["cloudsSecret"] = "of an older version"

@@ -1,6 +1,6 @@
-"""The real clusterctl installs the provider from a repository, and makes clusters of its templates.
+"""The real clusterctl installs the provider from a repository, and creates clusters from its templates.
 
-Kinds stand in for cert-manager's, and the manager runs outside of the cluster, with what the installed Deployment says.
+Other kinds replace cert-manager's, and the manager runs outside of the cluster with the Deployment's arguments.
 """
 
 from __future__ import annotations

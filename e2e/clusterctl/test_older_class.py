@@ -1,4 +1,4 @@
-"""A ClusterClass whose templates and patches are written in v1beta1, as those of older GitOps repositories are."""
+"""A ClusterClass whose templates and patches are written in v1beta1, as in older GitOps repositories."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def older(obj: Json) -> Json:
 
 @pytest.fixture(scope="module")
 def by_kind(clusterctl: Clusterctl, provider: Rig) -> dict[str, Json]:
-    """Return the objects of a cluster of that class, which are there."""
+    """Return the created objects of a cluster of that class."""
     provider.apply([manifests.namespace(NAMESPACE)])
     objects = [older(obj) for obj in generated(clusterctl, NAME, "topology", namespace=NAMESPACE)]
     found = {obj["kind"]: obj for obj in objects}
@@ -45,7 +45,7 @@ def by_kind(clusterctl: Clusterctl, provider: Rig) -> dict[str, Json]:
 
 
 def of_cluster(provider: Rig, plural: str) -> dict[str, Json]:
-    """Return what the topology controller made of a kind of ours, in v1beta2."""
+    """Return the objects of one of our kinds that the topology controller created, in v1beta2."""
     items = provider.api.get(f"/apis/{OURS}/v1beta2/namespaces/{NAMESPACE}/{plural}")["items"]
     label = "cluster.x-k8s.io/cluster-name"
     return {o["metadata"]["name"]: o for o in items if (o["metadata"].get("labels") or {}).get(label) == NAME}

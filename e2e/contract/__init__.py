@@ -1,5 +1,5 @@
-"""One suite about what the provider asks of OpenStack, run against the simulator and against the real services.
+"""One suite of the provider's requests to OpenStack, run against the simulator and against the real services.
 
-``targets`` says where it runs, ``world`` what a test works with, ``wire`` sees every answer, ``shapes`` and
-``recordings`` compare it with what the real services answered. What cannot run on both stands in ``differences.md``.
+``targets`` has the clouds, ``world`` the tools of a test, ``wire`` records every answer, ``shapes`` and
+``recordings`` compare it with the real services' answers. ``differences.md`` lists what cannot run on both.
 """

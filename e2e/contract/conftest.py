@@ -23,7 +23,7 @@ from e2e.contract.world import CIDR, POOL, Ground, World
 
 HERE: Final = Path(__file__).parent
 WHOLE: Final = pytest.StashKey[bool]()
-"""Whether every test is there that runs on the cloud: found out before markers leave some out."""
+"""Whether all tests of the cloud were collected: computed before markers deselect some."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,14 +38,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Have each test that works with a cloud run on both."""
+    """Parametrize each test that uses a cloud with both."""
     if "world" in metafunc.fixturenames:
         clouds = [SIMULATOR, pytest.param(LAB, marks=pytest.mark.lab)]
         metafunc.parametrize("ground", clouds, indirect=True, scope="session")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what does not run on a cloud; run the look back last, and only after a whole run."""
+    """Deselect tests that do not run on a cloud; run the completeness test last, and only after a whole run."""
     ours = [item for item in items if HERE in item.path.parents]
     left_out = [item for item in ours if differences.excludes(item)]
     config.stash[WHOLE] = _is_whole(config, ours)
@@ -65,7 +65,7 @@ def _is_whole(config: pytest.Config, ours: list[pytest.Item]) -> bool:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
-    """Fail a test whose cloud answered what is not recorded."""
+    """Fail a test whose cloud gave an answer that is not recorded."""
     result = yield
     world = pyfuncitem.funcargs.get("world")
     if isinstance(world, World) and (complaints := world.ground.recorder.take_complaints()):
@@ -75,7 +75,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
 
 @pytest.fixture(scope="session")
 def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
-    """A cloud with two projects of this run; all of it is removed at the end."""
+    """Yield a cloud with two projects of this run; delete them and their resources at the end."""
     config = request.config
     if config.getoption("--record", False) and request.param != LAB:
         pytest.fail("recordings are made from the lab: add -m lab")
@@ -123,7 +123,6 @@ def _furnish(ground: Ground) -> None:
 
 @pytest.fixture
 def world(ground: Ground, request: pytest.FixtureRequest) -> Iterator[World]:
-    """What a test works with."""
     module = str(request.module.__name__).rpartition(".")[2]
     test = re.sub(rf"-?\b({SIMULATOR}|{LAB})\b-?", "", request.node.name).removesuffix("[]")
     made = World(ground, module, test)

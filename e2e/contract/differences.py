@@ -1,6 +1,6 @@
-"""The list of what does not run on both clouds, and that it is kept.
+"""The list of tests that do not run on both clouds.
 
-A test says ``@pytest.mark.not_on("lab", "the heading")``; the heading stands in ``differences.md``.
+A test says ``@pytest.mark.not_on("lab", "the heading")``; ``differences.md`` has the heading.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LIST: Final = Path(__file__).parent / "differences.md"
 
 
 def excludes(item: pytest.Item) -> bool:
-    """Tell whether a test does not run on the cloud that it is collected for."""
+    """Return whether a test does not run on the cloud that it is collected for."""
     marks = list(item.iter_markers("not_on"))
     callspec = getattr(item, "callspec", None)
     return callspec is not None and any(mark.args[0] == callspec.params.get("ground") for mark in marks)

@@ -1,7 +1,7 @@
-"""Which routes the provider uses, read from its own source: the suite has to cover them all.
+"""The routes that the provider uses, read from its source: the suite must cover all of them.
 
 Every call of a :class:`capo.openstack.cloud.Cloud` is found in the syntax trees of ``capo/openstack`` and
-``controllers``. A call whose service or path cannot be read is an error: nothing is left out silently.
+``controllers``. A call whose service or path cannot be read is an error, so that none is omitted silently.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     "put": ("PUT",),
     "remove": ("DELETE", "GET"),
 }
-"""By method of a cloud, those of HTTP that it sends."""
+"""The HTTP methods that each method of a cloud sends."""
 VERSIONS: Final[Mapping[str, str]] = {
     "compute": "/v2.1",
     "identity": "/v3",
@@ -37,7 +37,7 @@ VERSIONS: Final[Mapping[str, str]] = {
     "network": "/v2.0",
     "volume": "/v3",
 }
-"""What the end points of the lab end in."""
+"""The ends of the lab's end points."""
 _CLOUDS: Final = frozenset({"cloud", "source"})
 _KINDS: Final = frozenset({"kind", "what"})
 _ANY: Final = "{}"
@@ -48,7 +48,7 @@ class Use:
     """One route as the provider uses it.
 
     Args:
-        key: of the answer that the provider reads; empty when it reads none, or it cannot be told.
+        key: of the answer that the provider reads; empty when it reads none, or it is not statically known.
         where: file and line of the call.
     """
 
@@ -58,13 +58,13 @@ class Use:
     where: str
 
     def is_covered(self, recorded: Mapping[str, Mapping[str, Any]]) -> bool:
-        """Tell whether recordings have a good answer of the route, with what the provider reads of it."""
+        """Return whether recordings have a good answer of the route, with the key that the provider reads."""
         answers = [shape for name, shape in recorded.get(self.service, {}).items() if _route(name) == self.route]
         return any(not self.key or self.key in _names(shape) for shape in answers)
 
 
 def uses() -> list[Use]:
-    """Return what the provider uses; a login is made by the SDK and so in none of its calls."""
+    """Return the provider's routes; the SDK logs in, so no call of the provider does."""
     found = [Use("identity", "POST /v3/auth/tokens", "token", "keystoneauth")]
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
@@ -74,7 +74,7 @@ def uses() -> list[Use]:
 
 
 def uses_in(source: str, name: str) -> list[Use]:
-    """Return what one module uses.
+    """Return the routes of one module.
 
     Raises:
         ValueError: a call's service or path cannot be read.
@@ -124,7 +124,7 @@ class _Call:
         return Use(service, f"{self.method} {VERSIONS[service]}{path}", key, self.where)
 
     def _key(self) -> str:
-        """Return the key that is read of the answer: a list's third argument, or what stands behind the call."""
+        """Return the key that the caller reads of the answer: a list's third argument, or the subscript of the call."""
         if len(self.node.args) > 2:
             return str(ast.literal_eval(self.node.args[2]))
         parent = self.parents[self.node]
@@ -138,7 +138,7 @@ class _Call:
         return kind.key if len(self.node.args) > 2 else kind.body_key
 
     def _value(self, path: ast.expr) -> ast.expr:
-        """Return what a local variable was set to in the function around the call."""
+        """Return the value assigned to a local variable in the function around the call."""
         if not isinstance(path, ast.Name):
             return path
         node: ast.AST = self.node
@@ -169,7 +169,7 @@ def _path_of(kind: ResourceKind, path: ast.expr) -> str:
 
 
 def _paths(path: ast.expr) -> list[str]:
-    """Return the paths that an expression stands for; a collection by variable is any that Neutron has."""
+    """Return the paths that an expression can have; a variable collection is any of Neutron's."""
     if isinstance(path, ast.Constant):
         return [str(path.value)]
     if not isinstance(path, ast.JoinedStr):

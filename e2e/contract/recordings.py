@@ -1,7 +1,7 @@
-"""What the real services answered, kept beside the tests: shapes by route, refusals by test.
+"""Recorded answers of the real services: shapes by route, refusals by test.
 
 ``shapes/<service>.json`` has the shape of every good answer by method, route and status. ``refusals/<module>.json`` has
-whole bodies of refusals, in the order in which a test met them; ids, addresses and times are replaced by their names.
+whole bodies of refusals, in the order in which a test received them; ids, addresses and times are replaced by names.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Refusals = dict[str, list[dict[str, Any]]]
 
 
 def stripped(body: Any) -> Any:
-    """Return a body without what differs from run to run."""
+    """Return a body without the parts that differ from run to run."""
     if isinstance(body, dict):
         return {key: stripped(value) for key, value in body.items()}
     if isinstance(body, list):
@@ -48,16 +48,16 @@ def stripped(body: Any) -> Any:
 
 
 def _in_order(match: re.Match[str]) -> str:
-    """Return a list of words sorted: Octavia's come from a set, in another order in each of its processes."""
+    """Return a list of words sorted: Octavia's come from a set, so their order differs between its processes."""
     return ", ".join(sorted(match[0].split(", ")))
 
 
 class Recorder:
-    """Keeps what one cloud answers and compares it with what is recorded.
+    """Records the answers of one cloud and compares them with the recordings.
 
     Args:
-        is_recording: nothing is compared, all of it is written at the end.
-        is_whole: every test runs, so that what is recorded and does not come is out of date.
+        is_recording: compare nothing, write all answers at the end.
+        is_whole: every test runs, so that a recording without an answer is out of date.
     """
 
     def __init__(self, *, is_recording: bool, is_whole: bool) -> None:
@@ -73,7 +73,7 @@ class Recorder:
         self._complaints: list[str] = []
 
     def _keep(self) -> None:
-        """Begin with what is recorded."""
+        """Start with the existing recordings."""
         self.seen = {
             service: {key: Shape.read(written) for key, written in routes.items()}
             for service, routes in self._shapes.items()
@@ -81,11 +81,11 @@ class Recorder:
         self.refusals = {module: dict(tests) for module, tests in self._refusals.items()}
 
     def begin(self, module: str, test: str) -> None:
-        """Forget what was refused to a test before."""
+        """Clear the refusals that were recorded for a test."""
         self.refusals.get(module, {}).pop(test, None)
 
     def note(self, exchange: Exchange) -> None:
-        """Take note of a good answer's shape and compare it."""
+        """Record a good answer's shape and compare it."""
         if exchange.status >= 400:
             return
         routes = self.seen.setdefault(exchange.service, {})
@@ -100,7 +100,7 @@ class Recorder:
             self._complaints += [f"{exchange.service}: {exchange.key}: {each}" for each in found]
 
     def refuse(self, module: str, test: str, exchange: Exchange) -> None:
-        """Take note of a refusal and compare it."""
+        """Record a refusal and compare it."""
         refusal = {
             "request": f"{exchange.service} {exchange.method} {exchange.route}",
             "status": exchange.status,
@@ -116,12 +116,12 @@ class Recorder:
             self._complaints.append(f"refused with {json.dumps(refusal)}\n  recorded is {json.dumps(expected)}")
 
     def take_complaints(self) -> list[str]:
-        """Return what did not fit since the last call, each once."""
+        """Return the differences since the last call, each once."""
         found, self._complaints = list(dict.fromkeys(self._complaints)), []
         return found
 
     def look_back(self) -> list[str]:
-        """Return what is recorded and did not come this time; called when all tests have run."""
+        """Return the recordings that no test of this run received; call it after all tests."""
         self.has_run_whole = True
         return [] if self.is_recording else list(self._unseen())
 
@@ -140,7 +140,7 @@ class Recorder:
                     yield f"{module}.{test}: {len(met)} refusals, recorded are {len(recorded)}"
 
     def write(self) -> None:
-        """Replace the recordings, unless a run that was to be whole was cut short."""
+        """Replace the recordings, unless a run that was to be whole was aborted."""
         if self.is_whole and not self.has_run_whole:
             return
         written = {name: {key: s.written() for key, s in routes.items()} for name, routes in self.seen.items()}
@@ -149,7 +149,7 @@ class Recorder:
 
 
 def shapes_by_route() -> dict[str, dict[str, Any]]:
-    """Return what is recorded of good answers, by service and by method, route and status."""
+    """Return the recorded shapes of good answers, by service and by method, route and status."""
     return _read("shapes")
 
 

@@ -1,9 +1,9 @@
 """The shape of a JSON value: keys and types, no values. Pure.
 
-A shape as it is written down: ``"string"``, ``"null|string"``; an object is an object, a list is a list of its items'
-shape, ``[]`` when it was always empty. A key that is not always there ends in ``?``; one whose value is not always the
-object or list that is written ends in what else it may be: ``image|string``, ``fault|null?``. An object whose keys are
-data is written with the one key ``*``.
+A stored shape: ``"string"``, ``"null|string"``; an object is an object, a list is a list of its items'
+shape, ``[]`` when it was always empty. An optional key ends in ``?``; a key whose value is not always the
+object or list in the shape ends in the other types: ``image|string``, ``fault|null?``. An object whose keys are
+data has the one key ``*``.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _STRUCTURES: Final = frozenset({"array", "object"})
 
 @dataclass
 class Shape:
-    """What was seen of one value, merged over all times that it was seen.
+    """The shape of one value, merged over all its occurrences.
 
     Args:
         kinds: JSON types.
-        seen: how often it was an object.
-        keys: shape of each key and how often it was there.
-        items: shape of a list's items, None as long as every list was empty.
+        seen: number of times that it was an object.
+        keys: shape of each key and how often it was present.
+        items: shape of a list's items, None while every list was empty.
     """
 
     kinds: set[str] = field(default_factory=set)
@@ -34,7 +34,7 @@ class Shape:
     items: Shape | None = None
 
     def add(self, value: Any, name: str = "") -> Shape:
-        """Merge one more value, which a key of this name leads to; return self."""
+        """Merge one more value of a key with this name; return self."""
         self.kinds.add(kind_of(value))
         if isinstance(value, dict):
             self._add_object(value, has_free_keys=name in FREE_KEYS)
@@ -51,7 +51,7 @@ class Shape:
             self.keys[known] = (shape.add(each, key), times + 1)
 
     def written(self) -> Any:
-        """Return the shape as it is written down."""
+        """Return the shape in its stored form."""
         if "object" in self.kinds:
             return {self._written_key(key): self.keys[key][0].written() for key in sorted(self.keys)}
         if "array" in self.kinds:
@@ -60,10 +60,10 @@ class Shape:
 
     @classmethod
     def read(cls, written: Any, others: frozenset[str] = frozenset()) -> Shape:
-        """Return a shape from how it is written down.
+        """Parse a stored shape.
 
         Args:
-            others: types that the value may have besides.
+            others: additional types of the value.
         """
         shape = cls(set(_kinds_of(written) | others))
         if isinstance(written, dict):
@@ -82,7 +82,7 @@ class Shape:
 
 
 class _Key(NamedTuple):
-    """A key as it is written down, taken apart."""
+    """A key of a stored shape, parsed."""
 
     name: str
     others: frozenset[str]
@@ -105,10 +105,10 @@ def kind_of(value: Any) -> str:
 
 
 def complaints(recorded: Any, value: Any, where: str = "body", others: frozenset[str] = frozenset()) -> Iterator[str]:
-    """Yield what in a value does not fit a shape as it is written down.
+    """Yield the parts of a value that do not match a stored shape.
 
     Args:
-        others: types that the value may have besides.
+        others: additional types of the value.
     """
     kind = kind_of(value)
     if kind in others:
@@ -149,7 +149,7 @@ def _list_complaints(recorded: list[Any], value: list[Any], where: str) -> Itera
 
 
 def unseen(recorded: Any, seen: Any, where: str = "body") -> Iterator[str]:
-    """Yield what of one shape as written never came in another: keys, types, items of lists."""
+    """Yield the keys, types and items of one stored shape that another one lacks."""
     if isinstance(recorded, dict) and isinstance(seen, dict):
         yield from _unseen_keys(recorded, seen, where)
     elif isinstance(recorded, list) and isinstance(seen, list):

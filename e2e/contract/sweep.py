@@ -1,4 +1,4 @@
-"""Deletes everything that a project has."""
+"""Deletes all resources of a project."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capo.openstack.cloud import Body, Cloud
 from capo.openstack.kinds import KINDS, NOVA
 
 LIMIT_S: Final = 120.0
-"""How long nothing may become less; a busy machine takes long for a hundred ports."""
+"""Time limit without progress; a busy machine needs long for a hundred ports."""
 THREADS: Final = 4
 Delete = Callable[[Cloud, str], None]
 
@@ -45,7 +45,7 @@ def empty(cloud: Cloud, admin: Cloud, project_id: str, *, every_s: float) -> Non
     """Delete all resources of a project, whose plain member cloud is.
 
     Args:
-        every_s: how long to wait between two looks.
+        every_s: seconds between two lists.
     """
     for group in cloud.list_all("compute", "/os-server-groups", "server_groups", microversion=NOVA):
         _delete_group(cloud, group["id"])
@@ -92,7 +92,7 @@ def _disconnect(cloud: Cloud, router_id: str) -> None:
 
 
 def _try(cloud: Cloud, kind: str, delete: Delete, resource_id: str) -> CapoError | None:
-    """Delete a resource, or return why it did not go; it is looked at again."""
+    """Delete a resource, or return why it could not be deleted; it is listed again."""
     try:
         if kind == "router":
             _disconnect(cloud, resource_id)

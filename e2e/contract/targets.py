@@ -22,7 +22,7 @@ SIMULATOR: Final = "simulator"
 LAB: Final = "lab"
 LABCTL: Final = Path(__file__).parents[1] / "openstack-lab" / "labctl.py"
 WORKERS: Final = ("nova-scheduler", "cinder-volume", "octavia-worker")
-"""Services of the lab that finish what its APIs have taken."""
+"""Services of the lab that finish asynchronous operations of its APIs."""
 QUICK: Final = Timings(
     server_build_s=0.06,
     server_delete_s=0.08,
@@ -36,7 +36,7 @@ QUICK: Final = Timings(
 
 
 class Clock:
-    """The simulator's clock: it can be stopped, and then be set right again."""
+    """The simulator's clock, which can be stopped; it catches up afterwards."""
 
     def __init__(self) -> None:
         self._stands_at: float | None = None
@@ -47,7 +47,7 @@ class Clock:
 
     @contextlib.contextmanager
     def stopped(self) -> Iterator[None]:
-        """Have it stand still for the time of a block."""
+        """Stop the clock for the time of a block."""
         self._stands_at = time.monotonic()
         try:
             yield
@@ -62,7 +62,7 @@ class Target:
     Args:
         auth_url: of the Identity service.
         admin: the ``clouds.yaml`` entry of the administrator.
-        every_s: how long to wait between the first two looks.
+        every_s: seconds between the first two polls.
         simulator: the running simulator, None on the lab.
         clock: the simulator's.
         is_on_this_machine: the lab's processes can be paused.
@@ -78,7 +78,7 @@ class Target:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Have nothing be finished that is begun in a block, as if it took long; afterwards all of it goes on."""
+        """Hold all operations that begin in a block, as on a slow cloud; resume all of them afterwards."""
         if self.simulator is not None:
             with self.clock.stopped():
                 yield
@@ -111,7 +111,7 @@ def lab_folder() -> Path:
 
 @contextlib.contextmanager
 def running(name: str) -> Iterator[Target]:
-    """Have a cloud up for the time of a block."""
+    """Start a cloud, and stop it after the block."""
     if name == LAB:
         yield _lab()
         return

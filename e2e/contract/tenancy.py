@@ -1,4 +1,4 @@
-"""Projects and users that a run makes for itself, so that it shares nothing with whoever else uses the cloud."""
+"""Projects and users that a run creates for itself, so that it shares nothing with other users of the cloud."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ NOTHING: Final[Mapping[str, tuple[str, str, Mapping[str, int]]]] = {
     "volume": ("/os-quota-sets/{}", "quota_set", {"volumes": 0}),
     "load-balancer": ("/lbaas/quotas/{}", "quota", {"load_balancer": 0}),
 }
-"""By service: path and key of a project's quotas, and the limits of a project that may have nothing."""
+"""By service: path and key of a project's quotas, and the limits of a project that may have no resources."""
 
 
 class SystemClock:
-    """The time of day."""
+    """The wall clock."""
 
     def now(self) -> float:
         """Return seconds since 1970."""
@@ -51,11 +51,11 @@ class SystemClock:
 
 
 def no_wake(_: Hashable) -> None:
-    """Wake nobody."""
+    """Do nothing."""
 
 
 def cloud_of(wire: Wire, credentials: Credentials) -> Cloud:
-    """Return the provider's own client, with the wire in it."""
+    """Return the provider's own client with the wire installed."""
     return Cloud(credentials, TappedSession(wire, LIMITS), clock=SystemClock(), wake=no_wake)
 
 
@@ -79,14 +79,14 @@ class Tenant:
     cloud: Cloud
 
     def with_auth(self, **changes: Any) -> dict[str, Any]:
-        """Return the entry with other credentials."""
+        """Return the entry with other credentials in ``auth``."""
         copy: dict[str, Any] = json.loads(json.dumps(self.entry))
         copy["auth"] |= changes
         return copy
 
 
 def make(wire: Wire, target: Target, admin: Cloud, name: str) -> Tenant:
-    """Make a project and a user of the same name."""
+    """Create a project and a user of the same name."""
     password = secrets.token_hex(12)
     project = admin.post("identity", "/projects", json={"project": {"name": name, "domain_id": "default"}})["project"]
     wanted = {"name": name, "domain_id": "default", "password": password, "default_project_id": project["id"]}
@@ -118,12 +118,12 @@ def remove(admin: Cloud, tenant: Tenant) -> None:
 
 
 def limit(admin: Cloud, project_id: str, service: str, limits: Mapping[str, int]) -> None:
-    """Limit what a project may have of a service; what is not named stays as it is, -1 is no limit."""
+    """Set quotas of a project for a service; others stay, -1 is no limit."""
     path, key, _ = NOTHING[service]
     admin.put(service, path.format(project_id), json={key: dict(limits)})
 
 
 def unlimit(admin: Cloud, project_id: str, service: str) -> None:
-    """Forget the limits of a project."""
+    """Reset the quotas of a project."""
     path, _, _ = NOTHING[service]
     admin.delete(service, path.format(project_id))

@@ -1,4 +1,4 @@
-"""The suite about itself: it covers the provider's routes, lists all differences, and sees all that is recorded."""
+"""The suite covers the provider's routes, lists all differences, and receives all recorded answers."""
 
 from __future__ import annotations
 

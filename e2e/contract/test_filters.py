@@ -1,4 +1,4 @@
-"""What resources are looked up by: each field finds what has its value and nothing else; parameters nobody knows."""
+"""Queries: each field finds exactly the resources with its value; unknown parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from e2e.contract import test_floating_ips, test_ports, test_routers
 from e2e.contract.world import UNKNOWN, World
 
 NOBODY = "0" * 32
-"""The id of no project."""
+"""An id that no project has."""
 NEW: Mapping[str, Callable[[World], Body]] = {
     "network": lambda world: world.network(),
     "subnet": lambda world: world.subnet(world.network()["id"]),
@@ -32,7 +32,7 @@ def collection(kind: str) -> str:
 
 
 def comparable(body: Body) -> Body:
-    """Return a body without the order of its lists, which Neutron does not keep, and what only one answer has."""
+    """Return a body without the order of its lists, which Neutron does not keep, and without keys of one answer."""
 
     def text(value: object) -> str:
         return json.dumps(value, sort_keys=True)
@@ -43,7 +43,7 @@ def comparable(body: Body) -> Body:
 
 
 def finds(world: World, kind: str, body: Body, query: Body) -> bool:
-    """Tell whether a query finds a resource."""
+    """Return whether a query finds a resource."""
     described = KINDS[kind]
     found = world.cloud.list_all("network", described.collection, described.key, params=query)
     return body["id"] in [each["id"] for each in found]
@@ -121,7 +121,7 @@ def test_subnets_are_found_by_what_they_are(world: World) -> None:
     assert [field for field, value in others.items() if finds(world, "subnet", made, {field: value})] == []
 
 
-# -- parameters that nobody knows ------------------------------------------------------------------------------------
+# -- unknown parameters ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", NEW)

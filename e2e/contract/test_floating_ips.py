@@ -1,4 +1,4 @@
-"""Floating IPs: from the pool, to a port, to another, back; and what a plain member may not."""
+"""Floating IPs: from the pool, to a port, to another, back; and refusals for a plain member."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def show(world: World, floating_ip_id: str) -> Body:
 
 
 def routed_network(world: World) -> tuple[str, Body]:
-    """Return a network that reaches the outside, and its router."""
+    """Return a network with a router to the external network, and the router."""
     parent = world.network()
     inside = world.subnet(parent["id"], allocation_pools=[POOL])
     made = router.create(world.cloud, WantedRouter(world.stamp(), world.name(), external_network_id=world.external_id))
@@ -38,7 +38,7 @@ def routed_network(world: World) -> tuple[str, Body]:
 
 
 def shared_network(world: World) -> tuple[str, Body]:
-    """Return a network that reaches the outside, and its router, which tests share."""
+    """Return a network with a router to the external network, and the router; tests share both."""
     return world.shared("routed network", lambda: routed_network(world))
 
 

@@ -1,4 +1,4 @@
-"""Tokens, the catalogue, refusals of credentials, and what each service says to a token that is none."""
+"""Tokens, the catalogue, refusals of credentials, and each service's answer to an invalid token."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def entry_of(world: World, credential: Body, **changes: str) -> Body:
 
 
 def login(world: World, body: Body) -> Refusal:
-    """Have a login refused, by a client of its own: one that was refused tries again a while later only."""
+    """Expect a refused login, by a client of its own: a refused client retries only after a while."""
     cloud = cloud_of(world, world.ground.tenant.entry)
     return world.refused(lambda: cloud.post("identity", "/auth/tokens", json=body))
 
 
 def about(world: World, cloud: Cloud, method: str, token: str) -> Body:
-    """Ask for a token or have it refused from now on, with another one or with the same."""
+    """Show or revoke a token, authenticated with another token or with the same one."""
     url = f"{world.ground.target.auth_url}/auth/tokens"
     answer = cloud._session.request(url, method, headers={"X-Subject-Token": token}, authenticated=True)
     body: Body = answer.json() if answer.content else {}
@@ -149,7 +149,7 @@ def test_revoked_token_is_renewed_within_the_call(world: World) -> None:
     cloud.authenticate()
     first = world.last.headers["X-Subject-Token"]
     about(world, world.cloud, "GET", first)
-    about(world, cloud, "DELETE", first)  # the client does not know
+    about(world, cloud, "DELETE", first)  # unknown to the client
     logins: list[int] = []
     world.ground.wire.listeners.append(lambda exchange: logins.append(exchange.status))
 
@@ -161,7 +161,7 @@ def test_revoked_token_is_renewed_within_the_call(world: World) -> None:
 
 def test_token_dies_with_the_password_and_the_new_password_opens(world: World) -> None:
     tenant = world.tenant()
-    tenant.cloud.authenticate()  # and no more: services remember for five minutes that a token was good
+    tenant.cloud.authenticate()  # no further: services cache a valid token for five minutes
     path = f"/users/{tenant.user_id}"
     world.admin.patch("identity", path, json={"user": {"password": "another-password"}})
 
@@ -200,9 +200,9 @@ def test_token_expires_with_its_application_credential(world: World) -> None:
 
 
 def short_lived(world: World) -> tuple[datetime, Body, str]:
-    """Return when an application credential ends, the credential, and a token of it.
+    """Return the expiry of an application credential, the credential, and a token of it.
 
-    The first one that is still good when the token is asked for: a busy machine takes its time.
+    The first one that is still valid when the token is issued: a busy machine may be slow.
     """
     for seconds in (2, 4, 8, 16, 32):
         ends = datetime.now(UTC) + timedelta(seconds=seconds)
@@ -210,7 +210,7 @@ def short_lived(world: World) -> tuple[datetime, Body, str]:
             credential = new_credential(world, expires_at=ends.strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
             cloud_of(world, entry_of(world, credential)).authenticate()
         except CapoError:
-            assert datetime.now(UTC) > ends - timedelta(seconds=1)  # Keystone keeps whole seconds
+            assert datetime.now(UTC) > ends - timedelta(seconds=1)  # Keystone stores whole seconds
         else:
             return ends, credential, world.last.headers["X-Subject-Token"]
     raise AssertionError("no application credential lived long enough for a token")
@@ -314,7 +314,7 @@ def test_catalogue_has_each_service_with_its_three_interfaces(world: World) -> N
     wanted = {"block-storage", "compute", "identity", "image", "load-balancer", "network", "volumev3"}
     assert wanted <= set(catalogue)
     for kind in wanted:
-        # Another run on a shared cloud may have a region of its own for a moment.
+        # Another run on a shared cloud may have created a region for a moment.
         endpoints = [each for each in catalogue[kind]["endpoints"] if each["region"] == "RegionOne"]
         assert sorted(each["interface"] for each in endpoints) == ["admin", "internal", "public"]
         assert {each["region_id"] for each in endpoints} == {"RegionOne"}
@@ -347,7 +347,7 @@ def test_end_points_are_those_of_the_region_that_is_named(world: World, elsewher
 
 @pytest.fixture
 def elsewhere(world: World) -> Iterator[str]:
-    """A region in which there is nothing but the Network service."""
+    """Yield a region that has only the Network service."""
     admin, region = world.ground.admin, uuid.uuid4().hex
     admin.post("identity", "/regions", json={"region": {"id": region}})
     cloud_of(world, world.ground.tenant.entry).authenticate()
@@ -421,7 +421,7 @@ def test_application_credential_with_an_unknown_field_is_malformed(world: World)
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-# -- every service about its callers ---------------------------------------------------------------------------------
+# -- every service refuses invalid tokens ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("service", READS)

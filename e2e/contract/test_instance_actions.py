@@ -1,4 +1,4 @@
-"""What was asked of a server: the request ids by which an administrator finds it in Nova's logs."""
+"""Actions of a server: the request ids by which an administrator finds them in Nova's logs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from e2e.contract.world import UNKNOWN, World
 
 
 def actions(world: World, server_id: str) -> list[Body]:
-    """Return what was asked of a server, the newest first."""
+    """Return the actions of a server, newest first."""
     path = f"/servers/{server_id}/os-instance-actions"
     return world.cloud.list_all("compute", path, "instanceActions", microversion=NOVA)
 

@@ -1,4 +1,4 @@
-"""The lab's scripts: where they cannot run they say so in one line and leave all as it is; what is paused goes on."""
+"""The lab's scripts: where they cannot run they print one line and change nothing; paused services are resumed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NOBODY = 65534
 
 
 def up(lab: Path, *, user: int | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the script; it comes by standard input, since its folder may not be the user's to read."""
+    """Run the script; pass it by standard input, since the user may not be allowed to read its folder."""
     return subprocess.run(
         ["/bin/bash", "-s"],
         input=SCRIPT.read_text(encoding="utf-8"),

@@ -1,4 +1,4 @@
-"""Load balancers: what Octavia refuses, and how."""
+"""Load balancers: the requests that Octavia refuses, and its answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Load balancers: made whole, changed child by child, immutable meanwhile, deleted with all they have."""
+"""Load balancers: created whole, changed child by child, immutable during changes, deleted with all children."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ LB = "load-balancer"
 
 
 def whole(world: World, *ports: int, **wishes: object) -> Body:
-    """Make a load balancer with a listener, a pool and a monitor for each port, and wait until it is ACTIVE."""
+    """Create a load balancer with a listener, a pool and a monitor for each port, and wait until it is ACTIVE."""
     listeners = [with_monitor(world, world.wanted_listener(number)) for number in ports]
     return world.active_load_balancer(listeners=listeners, **wishes)
 
 
 def shared(world: World) -> Body:
-    """Return a load balancer like ``whole(world, 6443)``, which tests share: none of them lets it go."""
+    """Return a load balancer like ``whole(world, 6443)``, which tests share: none of them deletes it."""
 
     def make() -> str:
         wanted = world.wanted_load_balancer(listeners=[with_monitor(world, world.wanted_listener(6443))])
@@ -49,7 +49,7 @@ def show(world: World, kind: str, resource_id: str) -> Body:
 
 
 def raw(world: World, collection: str, key: str, **fields: object) -> Body:
-    """Make something as the provider's own module would not."""
+    """Create a resource with a body that the provider's own module does not send."""
     made: Body = world.cloud.post(LB, f"/lbaas/{collection}", json={key: fields})[key]
     return made
 
@@ -70,7 +70,7 @@ def member(address: str, **wishes: object) -> WantedMember:
     return WantedMember(**values)  # type: ignore[arg-type]
 
 
-# -- made whole ------------------------------------------------------------------------------------------------------
+# -- created whole ---------------------------------------------------------------------------------------------------
 
 
 def test_load_balancer_is_made_whole_in_one_call(world: World) -> None:
@@ -369,7 +369,7 @@ def test_wrong_members_are_refused(world: World) -> None:
         assert refusal.status in (400, 404)
 
 
-# -- immutable meanwhile ---------------------------------------------------------------------------------------------
+# -- immutable during changes -----------------------------------------------------------------------------------------
 
 
 def test_pending_load_balancer_refuses_changes_and_deletion(world: World) -> None:

@@ -1,4 +1,4 @@
-"""Ports, single and in bulk, with all that the provider asks of them; trunks and their subports."""
+"""Ports, single and in bulk, with all fields that the provider uses; trunks and their subports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from e2e.contract.world import UNKNOWN, World
 
 
 def raw_port(world: World, **fields: object) -> Body:
-    """Make a port as the provider's own module would not."""
+    """Create a port with a body that the provider's own module does not send."""
     wanted = {"network_id": world.network_id, "name": world.name(), **fields}
     made: Body = world.cloud.post("network", "/ports", json={"port": wanted})["port"]
     return made

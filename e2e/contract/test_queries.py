@@ -1,4 +1,4 @@
-"""Queries: what each list takes, refuses or takes no notice of, and how the databases behind them compare."""
+"""Queries: parameters that each list accepts, refuses or ignores, and how the databases compare texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ask(world: World, service: str, path: str, params: Body) -> Body:
 
 
 def key_of(collection: str) -> str:
-    """Return what the body of one resource is called."""
+    """Return the key of the body of one resource."""
     return collection[:-1].replace("-", "_")
 
 
@@ -114,7 +114,7 @@ def test_unknown_parameter_of_one_resource_of_a_plugin_makes_no_difference(world
     )
 
 
-# -- taken -----------------------------------------------------------------------------------------------------------
+# -- accepted --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", NAMED)

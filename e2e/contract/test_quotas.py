@@ -1,4 +1,4 @@
-"""Over quota, as each service answers it."""
+"""Over quota: the answer of each service."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def over(
     microversion: str | None = None,
     of: Tenant | None = None,
 ) -> Refusal:
-    """Have a POST of the stranger's, or of another tenant's, refused for its quota."""
+    """Expect a POST of the stranger, or of another tenant, to be refused for its quota."""
     cloud = world.stranger if of is None else of.cloud
     refusal = world.refused(lambda: cloud.post(service, path, json=body, microversion=microversion))
     assert isinstance(refusal.error, QuotaExceededError)
@@ -114,7 +114,7 @@ def test_more_members_of_a_server_group_than_the_quota_allows_are_refused(world:
     ],
 )
 def test_more_than_the_quota_allows_is_refused(world: World, collection: str, body: Body) -> None:
-    world.stranger.list_all("network", "/security-groups", "security_groups")  # which makes the default one
+    world.stranger.list_all("network", "/security-groups", "security_groups")  # creates the default group
 
     refusal = over(world, "network", f"/{collection}", _placed(body, world.external_id))
 

@@ -1,4 +1,4 @@
-"""Routers: gateways, interfaces, and what refuses to go while they are there."""
+"""Routers: gateways, interfaces, and deletions that these block."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def groups(world: World, **params: str) -> list[Body]:
 
 
 def raw_rule(world: World, group_id: str, **fields: object) -> Body:
-    """Make a rule as the provider's own module would not."""
+    """Create a rule with a body that the provider's own module does not send."""
     wanted = {"security_group_id": group_id, "direction": "ingress", **fields}
     path = "/security-group-rules"
     made: Body = world.cloud.post("network", path, json={"security_group_rule": wanted})["security_group_rule"]

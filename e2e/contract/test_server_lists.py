@@ -1,6 +1,6 @@
 """Lists of servers: changes since, tags, names, pages, and parameters that Nova takes, ignores or refuses.
 
-Mostly a server is looked for once it is ACTIVE: one that is on its way from the API's database to its cell is in
+Most tests list a server once it is ACTIVE: during its move from the API's database to its cell it is in
 neither.
 """
 
@@ -47,7 +47,7 @@ def test_list_shows_servers_as_they_are(world: World) -> None:
     since = a_moment_ago(world, made[0]["id"])
 
     def shown_otherwise() -> list[Body]:
-        """Return the servers that a list does not show as they are; Nova may go on with one between two looks."""
+        """Return the servers that a list does not show as they are; Nova may change one between two reads."""
         found = {each["id"]: each for each in listed(world)}
         changed = {each["id"]: each for each in listed(world, **{"changes-since": since})}
         shown = [world.show_server(each["id"]) for each in made]

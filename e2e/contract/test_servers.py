@@ -1,4 +1,4 @@
-"""Servers: what they are made with, the order of their states, and what happens to ports and volumes around them."""
+"""Servers: fields of their creation, the order of their states, and the effects on their ports and volumes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ USER_DATA = base64.b64encode(b"#cloud-config\n" + b"#" * 20000).decode()
 
 
 def raw_server(world: World, **fields: object) -> Body:
-    """Make a server as the provider's own module would not."""
+    """Create a server with a body that the provider's own module does not send."""
     wanted = {
         "name": world.name(),
         "imageRef": world.image_id,

@@ -1,4 +1,4 @@
-"""The machine that compares shapes: what it writes down, what it complains about, what it misses."""
+"""The comparison of shapes: its stored form, its complaints, and missing keys."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from e2e.contract.world import UNKNOWN, World
 
 
 def raw_volume(world: World, **fields: object) -> Body:
-    """Make a volume as the provider's own module would not."""
+    """Create a volume with a body that the provider's own module does not send."""
     body = {"volume": {"size": 1, "name": world.name(), **fields}}
     made: Body = world.cloud.post("volume", "/volumes", json=body, microversion=CINDER)["volume"]
     world.later(lambda: volume.delete(world.cloud, made["id"]))
@@ -100,7 +100,7 @@ def test_volumes_are_found_by_status(world: World) -> None:
 
 
 def test_volumes_come_in_pages(world: World) -> None:
-    # By name: the last volume of a page, by which the next one is asked for, could be one that goes meanwhile.
+    # By name: the marker of the next page is the last volume of a page, which could be deleted in between.
     params = {"name": world.name(), "limit": 2}
     made = [world.volume(name=params["name"])["id"] for _ in range(3)]
 

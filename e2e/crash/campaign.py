@@ -1,7 +1,7 @@
-"""All runs of a test session: which there are, in which order, several at once, as many as there is time for.
+"""All runs of a test session: their order, several in parallel, as many as the time allows.
 
-A point is one write and one way in which it goes wrong. Without a limit of time all are run; with one, a
-seed chooses those that are run, so that another commit runs others; what was left out is printed.
+A point is one write and one way in which it fails. Without a limit of time all are run; with one, a
+seed chooses those that are run, so that another commit runs others; the omitted runs are printed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from e2e.kube_proxy import KUBERNETES_WAYS, How, Strike
 
 AT_ONCE: Final = int(os.environ.get("CRASH_AT_ONCE", "6"))
 LATE_S: Final = 1.2
-"""More than a restart takes, and far less than the window of an ambiguous create, also on a slow machine."""
+"""Longer than a restart, and far below the window of an ambiguous create, also on a slow machine."""
 CLOUD_WAYS: Final[Mapping[str, Mapping[str, Any]]] = {
     "killed-before-the-call": {"kill": True, "when": "before"},
     "killed-after-the-effect": {"kill": True, "when": "after_effect"},
@@ -34,12 +34,12 @@ CLOUD_WAYS: Final[Mapping[str, Mapping[str, Any]]] = {
 KUBE_WAYS: Final[Mapping[str, How]] = {f"kubernetes-{how.replace('_', '-')}": how for how in KUBERNETES_WAYS}
 WAYS: Final = (*CLOUD_WAYS, *KUBE_WAYS, *STALE_WAYS)
 UNSTAMPED: Final = {"network/security_group_rules", "network/ports", "load-balancer/members"}
-"""Kinds of which some resources follow from others: rules, and the ports of routers and load balancers."""
+"""Kinds with resources that the cloud creates itself: rules, and the ports of routers and load balancers."""
 
 
 @dataclass(frozen=True, order=True)
 class Point:
-    """One write and what goes wrong with it."""
+    """One write and its failure."""
 
     scenario: str
     way: str
@@ -51,12 +51,12 @@ class Point:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """What a scenario does when nothing goes wrong.
+    """A scenario without a failure.
 
     Args:
-        made: the resources that it makes.
+        made: the resources that it creates.
         writes: to OpenStack, by name and in order.
-        kubernetes_writes: how many.
+        kubernetes_writes: their number.
     """
 
     made: Signature
@@ -64,7 +64,7 @@ class Undisturbed:
     kubernetes_writes: int
 
     def points(self, scenario: str, way: str) -> list[Point]:
-        """Return a point for each write that the way is about; one for a way that is about none."""
+        """Return a point for each write that the way concerns; one point for a way that concerns none."""
         if way in STALE_WAYS:
             return [Point(scenario, way, 0)]
         number = self.kubernetes_writes if way in KUBE_WAYS else len(self.writes)
@@ -76,7 +76,7 @@ class Outcome:
     """How a run ended.
 
     Args:
-        fault: what is wrong, empty when nothing is.
+        fault: the failed assertion, empty if none.
         struck: whether the write was reached.
     """
 
@@ -86,10 +86,10 @@ class Outcome:
 
 
 def play(made: World, scenario: Scenario, point: Point | None) -> tuple[Undisturbed, bool]:
-    """Tell a scenario with one thing going wrong in it; return what it did and whether that thing happened.
+    """Play a scenario with one failure; return its effects and whether the failure was injected.
 
     Raises:
-        AssertionError: something did not come about in time, or was left behind.
+        AssertionError: a state was not reached in time, or a resource was left behind.
     """
     scenario.prepare(made)
     made.writes_before = len(made.writes())
@@ -108,7 +108,7 @@ def play(made: World, scenario: Scenario, point: Point | None) -> tuple[Undistur
 
 
 def _begun(made: World, point: Point) -> Callable[[], bool]:
-    """Have a thing go wrong; return what tells whether it did."""
+    """Inject a failure; return a function that returns whether it happened."""
     if point.way in STALE_WAYS:
         STALE_WAYS[point.way](made)
         return lambda: True
@@ -145,7 +145,7 @@ class Campaign:
     seconds: float = 0.0
 
     def run(self, wanted: Iterable[tuple[Scenario, str]]) -> None:
-        """Run each scenario undisturbed, then the points of the wanted ways."""
+        """Run each scenario undisturbed, then the points of the given ways."""
         began_s = time.monotonic()
         pairs = list(wanted)
         scenarios = {scenario.name: scenario for scenario, _ in pairs}
@@ -164,12 +164,12 @@ class Campaign:
         self.seconds = time.monotonic() - began_s
 
     def failures(self, scenario: Scenario, way: str) -> list[str]:
-        """Return what went wrong in the runs of a scenario and a way."""
+        """Return the failures of the runs of a scenario and a way."""
         ours = sorted(p for p in self.outcomes if (p.scenario, p.way) == (scenario.name, way))
         return [f"{point}: {self.outcomes[point].fault}" for point in ours if self.outcomes[point].fault]
 
     def number(self, scenario: Scenario, way: str) -> tuple[int, int]:
-        """Return how many runs of a scenario and a way there were, and how many of them reached their write."""
+        """Return the number of runs of a scenario and a way, and how many of them reached their write."""
         ours = [o for p, o in self.outcomes.items() if (p.scenario, p.way) == (scenario.name, way)]
         return len(ours), sum(outcome.struck for outcome in ours)
 
@@ -195,7 +195,7 @@ class Campaign:
 
 
 def in_turn(groups: Sequence[Sequence[Point]], seed: str) -> list[Point]:
-    """Return all points, one of each group in turn; the seed decides which ones come first."""
+    """Return all points, round-robin over the groups; the seed decides which ones are first."""
     chance = random.Random(seed)
     shuffled = [chance.sample(list(group), len(group)) for group in groups]
     chance.shuffle(shuffled)
@@ -212,7 +212,7 @@ def summary(points: Iterable[Point]) -> list[str]:
 
 
 def ranges(numbers: Iterable[int]) -> str:
-    """Return numbers as people write them: 1-3, 5."""
+    """Return numbers as ranges: 1-3, 5."""
     runs: list[list[int]] = []
     for number in sorted(numbers):
         if runs and runs[-1][-1] == number - 1:

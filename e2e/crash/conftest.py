@@ -1,4 +1,4 @@
-"""The ground of all runs, and what is said of them at the end."""
+"""Shared fixtures of all runs, and the summary."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ CAMPAIGN: Final = pytest.StashKey[Campaign]()
 
 @pytest.fixture(scope="package")
 def ground(api_server: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """What all runs share."""
+    """Yield the environment that all runs share."""
     with ground_of(api_server, tmp_path_factory.mktemp("crash")) as made:
         yield made
 
 
 @pytest.fixture(scope="package")
 def campaign(request: pytest.FixtureRequest, ground: Ground) -> Campaign:
-    """All runs of the tests that were selected, over."""
+    """Return the completed runs of all selected tests."""
     made = Campaign(ground, sampling.limit_s(), sampling.seed())
     calls = [getattr(item, "callspec", None) for item in request.session.items]
     wanted = [(c.params["scenario"], c.params["way"]) for c in calls if c and {"scenario", "way"} <= c.params.keys()]
@@ -35,7 +35,7 @@ def campaign(request: pytest.FixtureRequest, ground: Ground) -> Campaign:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say how many runs there were and which were left out."""
+    """Print the number of runs and the omitted ones."""
     campaign = config.stash.get(CAMPAIGN, None)
     if campaign is None:
         return

@@ -1,4 +1,4 @@
-"""What all runs share: one API server, one simulated cloud, one nursery; each run has its own of the rest."""
+"""The environment that all runs share: one API server, one simulated cloud, one nursery."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ QUICK: Final = Timings(
     volume_create_s=0.1,
     volume_delete_s=0.1,
 )
-"""Long enough to be seen in between, short enough for hundreds of runs."""
+"""Long enough to observe intermediate states, short enough for hundreds of runs."""
 
 
 @dataclass(frozen=True)
 class Tenant:
-    """A project of a run's own.
+    """The project of one run.
 
     Args:
         clouds: its ``clouds.yaml``.
@@ -57,7 +57,7 @@ class Tenant:
 
 @dataclass
 class Ground:
-    """What runs stand on.
+    """The shared environment of the runs.
 
     Args:
         folder: for logs.
@@ -73,11 +73,11 @@ class Ground:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def name(self) -> str:
-        """Return a name for a run: of its namespace, project, user and log."""
+        """Return a name for a run's namespace, project, user and log."""
         return f"crash-{os.getpid()}-{next(self._numbers)}"
 
     def tenant(self, name: str) -> Tenant:
-        """Make a project and a user who is a plain member of it."""
+        """Create a project and a user who is a plain member of it."""
         domain, password = "default", f"{name}-password"
         ask = self.admin.ask
         project = ask("POST", "/identity/v3/projects", {"project": {"name": name, "domain_id": domain}})["project"]
@@ -100,7 +100,7 @@ class Ground:
 
 @contextlib.contextmanager
 def ground(rig: Rig, folder: Path) -> Iterator[Ground]:
-    """Have the kinds served and the rest running on an API server without any controllers."""
+    """Install our kinds on an API server without controllers, and start the rest."""
     core = core_definitions()
     rig.install_crds([*files.load(), *(core[name] for name in CORE_KINDS)], strip_conversion=True)
     kubeconfig = rig.install_provider_account()

@@ -1,9 +1,9 @@
-"""Processes of ``capo run`` that start in no time: forked off one that has imported everything.
+"""Processes of ``capo run`` that start fast: forked from one that has imported everything.
 
-A crash run starts two managers, and most of what a start costs is imports. What runs in the fork is ``capo run``
-with the same flags. The nursery itself is this file, run by the interpreter of the version that is started: an order a
-line on its standard input, the process id of the manager on its standard output; it ends, and all managers with it,
-when its input does.
+A crash run starts two managers, and imports are most of the cost of a start. The fork runs ``capo run`` with the same
+flags. The nursery itself is this file, run by the interpreter of the version that is started: one order per line on its
+standard input, the process id of the manager on its standard output; it ends, and all managers with it, when its input
+does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PACKAGES: Final = ("cli", "contract", "controllers", "engine", "kube", "openstac
 
 @dataclass
 class Offspring:
-    """A process that is not our child; as far as needed the same as :class:`subprocess.Popen`."""
+    """A process that is not our child, with the needed part of :class:`subprocess.Popen`."""
 
     pid: int
 
@@ -40,7 +40,7 @@ class Offspring:
             self._handle = os.pidfd_open(self.pid)
 
     def poll(self) -> int | None:
-        """Return None while the process runs, else a number that says nothing: only its parent learns more."""
+        """Return None while the process runs, else a meaningless number: only the parent gets the exit status."""
         return self._awaited(0.0)
 
     def wait(self, timeout: float | None = None) -> int:
@@ -55,7 +55,7 @@ class Offspring:
         return status
 
     def send_signal(self, number: int) -> None:
-        """Send a signal; nothing happens when the process is gone."""
+        """Send a signal; do nothing if the process has ended."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._handle, number)
@@ -86,7 +86,7 @@ class Nursery:
 
     def __init__(self, log: Path, python: Path | str = sys.executable) -> None:
         with log.open("ab") as errors:
-            # It and its children import what is installed in the environment, not what the working directory has.
+            # It and its children import the packages of the environment, not those of the working directory.
             self._process = subprocess.Popen(
                 [str(python), str(Path(__file__).absolute())],
                 env={**os.environ, "PYTHONSAFEPATH": "1"},
@@ -108,7 +108,7 @@ class Nursery:
         self._process.stdout.close()
 
     def run(self, arguments: list[str], log: Path, environment: dict[str, str]) -> Offspring:
-        """Have ``capo run`` with these arguments in a process of its own."""
+        """Start ``capo run`` with these arguments in a process of its own."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         order = {"arguments": arguments, "log": str(log), "environment": environment}
@@ -123,7 +123,7 @@ def main() -> None:
     """Fork a manager for each order."""
     for name in modules():
         importlib.import_module(name)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for them
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no parent waits for them
     for line in sys.stdin:
         process_id = os.fork()
         if process_id == 0:

@@ -1,4 +1,4 @@
-"""What the manager is doing while it dies: each scenario makes something whole, then deletes it."""
+"""The operations during which the manager dies: each scenario creates resources, then deletes them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ BASTION: Final = names.bastion(NAME)
 
 @dataclass(frozen=True)
 class Scenario:
-    """One story.
+    """One scenario.
 
     Args:
-        prepare: what is there before the manager may die.
-        act: what it is asked to make.
-        is_made: tells whether it is there.
-        delete: asks for the deletion of everything.
-        is_gone: tells whether that is over.
+        prepare: creates the state before the failures.
+        act: requests the resources.
+        is_made: returns whether they exist.
+        delete: requests the deletion of everything.
+        is_gone: returns whether the deletion is complete.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Scenario:
 
 
 def prepare_server(world: World) -> None:
-    """Have a network that addresses of a pool reach, as users have it, and a manager that runs."""
+    """Create a network that addresses of a pool reach, as users do, and start a manager."""
     client = Client(world.ground.simulator, auth=yaml.safe_load(world.tenant.clouds)["clouds"]["sim"]["auth"])
     with client.session:
         address = user_network(client)
@@ -60,7 +60,7 @@ def prepare_server(world: World) -> None:
 
 
 def user_network(client: Client) -> str:
-    """Make a network with subnet, router and floating IP as the project's user; return the address."""
+    """Create a network with subnet, router and floating IP as the project's user; return the address."""
     _, subnet = client.make_network()
     (public,) = client.ask("GET", "/network/v2.0/networks?router:external=true")["networks"]
     router = client.make("/network/v2.0/routers", "router", external_gateway_info={"network_id": public["id"]})
@@ -71,7 +71,7 @@ def user_network(client: Client) -> str:
 
 
 def apply_server(world: World) -> None:
-    """Ask for a server with two ports, a trunk, a root volume, a data volume and an address out of a pool."""
+    """Apply a server with two ports, a trunk, a root volume, a data volume and an address from a pool."""
     (network,) = world.inventory()["network/networks"]
     spec = {
         "identityRef": IDENTITY,
@@ -91,7 +91,7 @@ def apply_server(world: World) -> None:
 
 
 def has_server(world: World) -> bool:
-    """Tell whether the server is ready."""
+    """Return whether the server is ready."""
     status = world.status("openstackservers", NAME)
     is_reached = is_true(status, "FloatingAddressFromPoolReady") and any(_leads_to(world))
     return bool(status.get("ready")) and is_reached and is_settled(status)
@@ -103,14 +103,14 @@ def _leads_to(world: World) -> list[str | None]:
 
 
 def is_server_gone(world: World) -> bool:
-    """Tell whether the server is gone, its claim, too, and the user's floating IP leads nowhere."""
+    """Return whether server and claim are deleted, and the user's floating IP has no port."""
     claims = f"/apis/{IPAM}/namespaces/{world.namespace}/ipaddressclaims"
     is_left = world.find("openstackservers", NAME) or world.api.get(claims)["items"]
     return not is_left and not any(_leads_to(world))
 
 
 def is_settled(status: Object) -> bool:
-    """Tell whether no create is pending any more."""
+    """Return whether no create is pending."""
     return not (status.get("resources") or {}).get("pending")
 
 
@@ -160,14 +160,14 @@ def control_plane_machine() -> tuple[Object, Object, Object]:
 
 
 def apply_control_plane(world: World) -> None:
-    """Ask for a cluster with load balancer and security groups, and for its first machine."""
+    """Apply a cluster with load balancer and security groups, and its first machine."""
     balanced = {"managedLoadBalancer": {"enabled": True}}
     groups = {"allowAllInClusterTraffic": True}
     world.apply(*cluster(apiServer=balanced, managedSecurityGroups=groups), *control_plane_machine())
 
 
 def has_control_plane(world: World) -> bool:
-    """Tell whether the machine is provisioned and takes its part of the API's traffic."""
+    """Return whether the machine is provisioned and a member of the API's load balancer."""
     status, infra = world.status("openstackmachines", NAME), world.status("openstackclusters", NAME)
     server = world.status("openstackservers", NAME)
     is_up = bool((status.get("initialization") or {}).get("provisioned")) and is_true(status, "APIServerIngressReady")
@@ -175,23 +175,23 @@ def has_control_plane(world: World) -> bool:
 
 
 def is_true(status: Object, type_: str) -> bool:
-    """Tell whether a condition is True."""
+    """Return whether a condition is True."""
     return any(c["type"] == type_ and c["status"] == "True" for c in status.get("conditions") or ())
 
 
 def delete_control_plane(world: World) -> None:
-    """Ask for the deletion as ``clusterctl`` users do: the Cluster's, whose machines go first."""
+    """Delete the Cluster as ``clusterctl`` users do; its machines are deleted first."""
     world.delete("machines", NAME)
     world.delete("clusters", NAME)
 
 
 def is_cluster_gone(world: World) -> bool:
-    """Tell whether nothing of the cluster is left in Kubernetes."""
+    """Return whether nothing of the cluster is left in Kubernetes."""
     return not world.ours() and world.find("clusters", NAME) is None
 
 
 def prepare_bastion(world: World) -> None:
-    """Have a cluster whose bastion is up."""
+    """Create a cluster with a bastion and wait until the bastion is ready."""
     world.start()
     world.apply(*cluster(bastion={"enabled": True, "spec": SERVER}))
     world.until("the first bastion is up", lambda: has_bastion(world))
@@ -201,13 +201,13 @@ def prepare_bastion(world: World) -> None:
 
 
 def edit_bastion(world: World) -> None:
-    """Ask for a bastion of another flavor."""
+    """Change the bastion's flavor."""
     spec = {"bastion": {"spec": {"flavor": {"filter": {"name": "m1.small"}}}}}
     world.patch("openstackclusters", NAME, {"spec": spec})
 
 
 def has_bastion(world: World) -> bool:
-    """Tell whether there is a bastion with its address."""
+    """Return whether the bastion exists with its address."""
     infra, server = world.status("openstackclusters", NAME), world.status("openstackservers", BASTION)
     shown = infra.get("bastion") or {}
     is_up = bool(shown.get("floatingIP")) and is_true(infra, "Ready") and is_true(infra, "BastionReady")
@@ -215,7 +215,7 @@ def has_bastion(world: World) -> bool:
 
 
 def has_new_bastion(world: World) -> bool:
-    """Tell whether the bastion is up and another one than before."""
+    """Return whether the bastion is ready and its server differs from the former one."""
     server, infra = world.find("openstackservers", BASTION), world.find("openstackclusters", NAME)
     if server is None or infra is None:
         return False
@@ -224,7 +224,6 @@ def has_new_bastion(world: World) -> bool:
 
 
 def delete_cluster(world: World) -> None:
-    """Ask for the deletion of the Cluster."""
     world.delete("clusters", NAME)
 
 

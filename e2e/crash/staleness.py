@@ -1,4 +1,4 @@
-"""Ways in which a manager's view of Kubernetes is not what is: late, repeated, interrupted, with gaps.
+"""Ways in which a manager's view of Kubernetes is wrong: late, repeated, interrupted, with gaps.
 
 The three patterns of Sieve (OSDI 2022): intermediate states, stale states, unobserved states.
 """
@@ -17,23 +17,23 @@ PERIOD_S: Final = 2.0
 
 
 def held_back(world: World) -> None:
-    """Have every event come late."""
+    """Delay every event."""
     proxy_of(world).hold_s = HELD_BACK_S
 
 
 def replayed(world: World) -> None:
-    """Have every event followed by all that the object was before, as a watch cache that lags does."""
+    """Follow every event with all earlier states of the object, as a lagging watch cache does."""
     proxy_of(world).has_echoes = True
 
 
 def expired(world: World) -> None:
-    """Have the watches break off with 410 again and again."""
+    """End the watches with 410 repeatedly."""
     proxy = proxy_of(world)
     world.meddle = every(PERIOD_S, lambda _: proxy.expire_watches())
 
 
 def unobserved(world: World) -> None:
-    """Have the watches lose everything half of the time, and break off with 410 at the end of it."""
+    """Drop all watch events half of the time, and end the watches with 410 after each gap."""
     proxy = proxy_of(world)
 
     def turn(number: int) -> None:
@@ -45,7 +45,7 @@ def unobserved(world: World) -> None:
 
 
 def away(world: World) -> None:
-    """Have the API server away for two seconds out of ten."""
+    """Make the API server unavailable for two seconds out of ten."""
     proxy = proxy_of(world)
 
     def turn(number: int) -> None:
@@ -63,7 +63,7 @@ def proxy_of(world: World) -> KubeProxy:
 
 
 def every(seconds: float, work: Callable[[int], None]) -> Callable[[], None]:
-    """Return what calls a function not more often than so, with a number that counts its calls from 1."""
+    """Return a function that calls ``work`` at most once in this time, with the number of the call from 1."""
     last_s, number = time.monotonic(), 0
 
     def meddle() -> None:

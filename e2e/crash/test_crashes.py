@@ -1,6 +1,6 @@
-"""Whatever write goes wrong in whatever way: in the end all exists once, and after the deletion nothing is left.
+"""For every write and every failure: in the end each resource exists once, and after the deletion nothing is left.
 
-On a real kube-apiserver (conversion and webhooks stripped, Cluster API's managers played) and the simulator, with real
+On a real kube-apiserver (conversion and webhooks stripped, simulated core managers) and the simulator, with real
 ``capo run`` processes under the ServiceAccount that ships. One fresh run for each write and each way.
 """
 
@@ -17,7 +17,7 @@ from e2e.sampling import LIMIT_VARIABLE
 pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(4 * 3600)]
 
 ENOUGH: Final = 5
-"""Of so many runs at least half must come to their write: the last ones of a scenario are not always needed."""
+"""From this number of runs on, at least half must reach their write: a scenario does not always need its last ones."""
 
 
 @pytest.mark.parametrize("way", WAYS)

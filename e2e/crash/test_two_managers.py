@@ -1,6 +1,6 @@
-"""Two managers at once: one that hung wakes up after its lease went; or both act, because nobody elects a leader.
+"""Two managers at once: one that hung resumes after it lost its lease; or both act, because leader election is off.
 
-What is left when two of anything exist after all is in ``e2e/faults/test_duplicates.py``.
+``e2e/faults/test_duplicates.py`` tests the result if two of a resource exist after all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ELECTION: Final = (
 )
 IN_POD: Final = {"POD_NAMESPACE": components.NAMESPACE}
 ENDS_S: Final = 60.0
-"""How long a manager that woke up may live, on a slow machine: it has no lease any more, and writes nothing."""
+"""Time limit for a resumed manager to exit, on a slow machine: it has lost its lease, and writes nothing."""
 SERVER: Final = next(scenario for scenario in SCENARIOS if scenario.name == "server")
 HOLDS: Final = {
     "while it reads": {"method": "GET", "service": "network"},
@@ -38,12 +38,12 @@ HOLDS: Final = {
 }
 
 SLOW: Final = {"method": "POST"}
-"""What one of two is busy with while the other begins its pass."""
+"""The requests of one manager that are delayed while the other begins its reconcile."""
 
 
 @contextlib.contextmanager
 def rival(made: World) -> Iterator[tuple[Manager, KubeProxy]]:
-    """Have a second manager like the first; it is not started yet."""
+    """Yield a second manager like the first, not started yet."""
     with KubeProxy(made.ground.gateway) as proxy:
         kubeconfig = proxy.kubeconfig(made.ground.kubeconfig, made.ground.folder / f"{made.namespace}-rival")
         log = made.ground.folder / f"{made.namespace}-rival.log"
@@ -56,17 +56,17 @@ def rival(made: World) -> Iterator[tuple[Manager, KubeProxy]]:
 
 
 def logged(manager: Manager, text: str) -> Callable[[], bool]:
-    """Return what tells whether a manager said something."""
+    """Return a function that returns whether a manager logged a text."""
     return lambda: manager.log.exists() and text in manager.log.read_text(errors="replace")
 
 
 def leads(manager: Manager) -> Callable[[], bool]:
-    """Return what tells whether a manager got the lease."""
+    """Return a function that returns whether a manager acquired the lease."""
     return logged(manager, "Lease acquired")
 
 
 def held(made: World) -> bool:
-    """Tell whether a request of the project is held without an answer."""
+    """Return whether a request of the project is held without an answer."""
     calls = made.ground.simulator.call(lambda: list(made.ground.simulator.cloud.counter.calls))
     return any(c.fault and not c.duration_ms for c in calls if c.project_id == made.tenant.project_id)
 
@@ -88,7 +88,7 @@ def test_a_leader_that_hung_ends_before_its_next_write(ground: Ground, hold: str
         made.start()
         wait_until("the second leads", leads(second))
         made.until("all is made", lambda: SERVER.is_made(made))
-        second.freeze()  # so that whoever writes now is the first
+        second.freeze()  # so that the next writer is the first one
         before = (proxy.writes, made.writes(), made.signature())
         first.thaw()
         wait_until("the first ends", lambda: not first.is_alive(), limit_s=ENDS_S)
@@ -101,7 +101,7 @@ def test_a_leader_that_hung_ends_before_its_next_write(ground: Ground, hold: str
 
 
 def carried_out(made: World, scenario: Scenario) -> Signature:
-    """Have a scenario carried out; return what it made, after its deletion left nothing."""
+    """Run a scenario to its end; return the created resources after the deletion left nothing."""
     scenario.act(made)
     made.until("all is made", lambda: scenario.is_made(made))
     signature = made.signature()

@@ -1,4 +1,4 @@
-"""One run: a namespace, a project, and a manager that dies where it is told to."""
+"""One run: a namespace, a project, and a manager that is killed on request."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from e2e.worlds import Namespace, opaque
 WINDOW_S: Final = 4
 """The window of an ambiguous create; 60 s in production."""
 LIMIT_S: Final = 240.0
-"""How long something may take on a machine that has other things to do; undisturbed it takes a few seconds."""
+"""Time limit on a busy machine; undisturbed the operations take a few seconds."""
 LOOK_S: Final = 0.15
 OURS: Final = ("openstackclusters", "openstackmachines", "openstackservers")
 STAMP: Final = re.compile(r"capo:[a-z0-9]{13}:([a-z0-9-]+)")
 Object = dict[str, Any]
 Signature = collections.Counter[tuple[str, str]]
-"""How many resources there are of each kind and role; the role is empty where a resource carries no stamp."""
+"""The number of resources of each kind and role; the role is empty for a resource without a stamp."""
 
 
 @dataclass
 class World(Namespace):
-    """What one run works with.
+    """The environment of one run.
 
     Args:
-        proxy: what the manager takes for the API server; None when it is the API server itself.
-        writes_before: how many writes OpenStack had seen when the scenario began to act.
-        before: what was in the project when the run began.
-        has_other_writer: somebody else changes metadata of our objects all the time.
-        meddle: called at each look while something is waited for.
+        proxy: the API server's address for the manager; None for the API server itself.
+        writes_before: number of writes to OpenStack when the scenario began to act.
+        before: resources of the project when the run began.
+        has_other_writer: another client changes metadata of our objects all the time.
+        meddle: called at each poll of a wait.
     """
 
     ground: Ground
@@ -70,7 +70,7 @@ class World(Namespace):
     # -- OpenStack --------------------------------------------------------------------------------------------------
 
     def order(self, match: Object, effect: Object) -> Order:
-        """Order a fault of this project alone."""
+        """Inject a fault for this project only."""
         document = {"match": {"project": self.tenant.project_id, **match}, "effect": effect}
         simulator = self.ground.simulator
         return simulator.call(lambda: simulator.cloud.faults.add(document))
@@ -92,7 +92,7 @@ class World(Namespace):
         return any(item.get(place) == self.tenant.project_id for place in places)
 
     def signature(self) -> Signature:
-        """Return what there is more than before."""
+        """Return the resources that were added since ``before``."""
         found: Signature = collections.Counter()
         for kind, items in more_than(self.before, self.inventory()).items():
             for item in items.values():
@@ -108,7 +108,7 @@ class World(Namespace):
         self.manager.start()
 
     def until(self, what: str, reached: Callable[[], Any], *, limit_s: float = LIMIT_S) -> None:
-        """Wait for something while everybody else plays his part; a manager that was killed is started again."""
+        """Poll for a state, with Cluster API's part; restart a manager that was killed."""
 
         def look() -> Any:
             if not self.manager.is_alive():
@@ -128,7 +128,7 @@ class World(Namespace):
     def _disturb(self) -> None:
         """Change metadata of our objects as Cluster API's managers do all the time."""
         for plural, obj in self.ours():
-            with contextlib.suppress(ApiError):  # it is gone
+            with contextlib.suppress(ApiError):  # it was deleted
                 self.patch(plural, obj["metadata"]["name"], {"metadata": {"annotations": {"noise": str(time.time())}}})
 
     def _story(self) -> str:
@@ -138,7 +138,7 @@ class World(Namespace):
 
 @contextlib.contextmanager
 def world(ground: Ground, *flags: str, with_proxy: bool = False) -> Iterator[World]:
-    """Have a fresh project, and a manager that looks at a fresh namespace alone; it is not started yet."""
+    """Yield a fresh project, and a manager that watches only a fresh namespace; it is not started yet."""
     name = ground.name()
     ground.rig.api.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
     with contextlib.ExitStack() as stack:

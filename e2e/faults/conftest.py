@@ -17,14 +17,14 @@ from e2e.manager import Manager, shipped
 
 @pytest.fixture(scope="package")
 def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
-    """A manager as it ships, under its own account; its settings are the defaults."""
+    """Yield a manager as it ships, under its own account, with default settings."""
     log = tmp_path_factory.mktemp("faults") / "manager.log"
     with shipped(rig, log, f"--watch-filter={WATCH_FILTER}") as made:
         yield made
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say which routes were left out for time."""
+    """Print the routes that were omitted for time."""
     for test, routes in sorted(sampling.LEFT_OUT.items()):
         if routes:
             terminalreporter.line(f"left out: {test}: {', '.join(routes)}")
@@ -32,7 +32,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="package")
 def stories(request: pytest.FixtureRequest, rig: Rig, manager: Manager) -> Iterator[Stories]:
-    """All stories of the tests that were selected, begun at once."""
+    """Start all stories of the selected tests in parallel."""
     wanted = telling.of_tests(getattr(item, "function", None) for item in request.session.items)
     with ThreadPoolExecutor(len(wanted), thread_name_prefix="story") as pool:
         yield telling.begin(pool, wanted, rig, manager)

@@ -1,4 +1,4 @@
-"""Builders of objects with good defaults, so that a story shows only what matters to it."""
+"""Builders of objects with good defaults, so that a story shows only its relevant fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BOOTSTRAP: Final = "bootstrap"
 
 
 def placed(obj: Object, namespace: str, watch_filter: str) -> Object:
-    """Return an object with a namespace and the label by which its manager knows it."""
+    """Return an object with a namespace and the label that its manager selects."""
     metadata = obj["metadata"]
     labels = {**metadata.get("labels", {}), f"{CORE}/watch-filter": watch_filter}
     return {**obj, "metadata": {**metadata, "namespace": namespace, "labels": labels}}
@@ -41,13 +41,13 @@ def cluster(**spec: Any) -> tuple[Object, Object]:
 
 
 def cluster_on(network_id: str) -> tuple[Object, Object]:
-    """Return a cluster on a network that exists, without an external network: it has nothing of its own to make."""
+    """Return a cluster on an existing network, without an external network: it creates no resource of its own."""
     api_server = {"enableFloatingIP": False, "fixedIP": "10.9.0.10"}
     return cluster(network={"id": network_id}, enableExternalNetwork=False, apiServer=api_server)
 
 
 def machine(name: str = "machine", **spec: Any) -> tuple[Object, Object, Object]:
-    """Return a Machine whose bootstrap data is there already, with the Secret and its OpenStackMachine."""
+    """Return a Machine with existing bootstrap data, with the Secret and its OpenStackMachine."""
     return (
         {
             "apiVersion": "v1",

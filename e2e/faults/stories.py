@@ -1,4 +1,4 @@
-"""Tests that mostly wait, told all at once: the first one starts them all, each in a thread, then each has its turn."""
+"""Tests that mostly wait, run in parallel: the first one starts all of them in threads, then each waits for its own."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ _STORY: Final = "story"
 
 
 class Stories:
-    """Stories that were begun."""
+    """Started stories."""
 
     def __init__(self, begun: Mapping[Story, Future[None]]) -> None:
         self._begun = begun
 
     def end(self, story: Story) -> None:
-        """Wait for the end of a story; what went wrong in it is raised here."""
+        """Wait for the end of a story and raise its exception."""
         self._begun[story].result()
 
 
 def told_at_once(story: Story) -> Callable[[Stories], None]:
-    """Make a test of a story, which is told together with all others that were selected."""
+    """Turn a story into a test, which runs in parallel with all other selected ones."""
 
     @functools.wraps(story)
     def test(stories: Stories) -> None:
         stories.end(story)
 
-    del test.__wrapped__  # pytest would ask for the story's own arguments
+    del test.__wrapped__  # pytest would request the story's own arguments as fixtures
     setattr(test, _STORY, story)
     return test
 
@@ -45,7 +45,7 @@ def of_tests(tests: Iterable[Any]) -> list[Story]:
 
 
 def begin(pool: ThreadPoolExecutor, wanted: Iterable[Story], rig: Rig, manager: Manager) -> Stories:
-    """Begin to tell stories."""
+    """Start stories."""
 
     def tell(story: Story) -> None:
         began_s = time.monotonic()

@@ -1,4 +1,4 @@
-"""What a Cluster shows when its networks cannot be made, and that it gets them by itself once the cause is mended."""
+"""Conditions of a Cluster whose networks cannot be created, and its recovery once the cause is fixed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MENDED_S: Final = 300.0
 
 
 def a_cluster(world: World, **spec: Any) -> None:
-    """Have a Cluster."""
+    """Apply a Cluster."""
     world.count_anew()
     world.apply(world.secret(), *objects.cluster(**spec))
 
@@ -43,7 +43,7 @@ def test_a_network_of_an_unknown_id_is_told_in_neutrons_words(world: World) -> N
 
 
 def second_external_network(world: World) -> str:
-    """Make a second external network, as the cloud's admin would, and return its id."""
+    """Create a second external network, as the cloud's admin would, and return its id."""
     with world.client("sim-admin") as admin:
         made = admin.make("/network/v2.0/networks", "network", name="second", **{"router:external": True})
     world.users.add(made["id"])

@@ -1,4 +1,4 @@
-"""What a Cluster or Machine shows when its credentials are no use, and that a mended Secret is noticed at once."""
+"""Conditions of a Cluster or Machine with bad credentials, and the quick recovery after the Secret is corrected."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ pytestmark = pytest.mark.integration
 CLUSTER: Final = ("clusters", objects.CLUSTER)
 MACHINE: Final = ("machines", "machine")
 NOTICED_S: Final = 30.0
-"""How soon a mended Secret must be noticed: it is read every ten seconds, and the rest is for slow machines."""
+"""Time limit to notice a corrected Secret: it is read every ten seconds, and the rest is for slow machines."""
 AUTHENTICATED: Final = "OpenStackAuthenticationSucceeded"
 
 
 def noticed(world: World) -> None:
-    """See the credentials accepted in time, and the cluster come up with them."""
+    """Wait until the credentials are accepted in time, and the cluster becomes ready."""
 
     def is_accepted() -> bool:
         shown = world.condition("openstackclusters", objects.CLUSTER, AUTHENTICATED)

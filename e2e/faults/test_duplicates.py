@@ -1,7 +1,7 @@
-"""Something exists twice after all: one is left, nothing that is used is lost, and nothing stays behind.
+"""A resource exists twice after all: one is kept, no used resource is lost, and nothing is left behind.
 
-Two managers, or a proxy that repeats requests, may have done it: a create takes effect once more, or after the time in
-which a lost answer is waited for.
+Two managers, or a proxy that repeats requests, may cause it: a create takes effect once more, or after the window of a
+lost answer.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ GONE_S: Final = 400.0
 WINDOW_S: Final = 60.0
 MINUTE_S: Final = 60.0
 AFTER_S: Final = 15.0
-"""How long after the window a create takes effect that nobody waits for any more."""
+"""Seconds after the window at which an unanswered create takes effect."""
 
 
 def creates(scene: Scene) -> tuple[list[int], dict[str, int]]:
-    """Return which writes make something, and what is made."""
+    """Return which writes create resources, and the created resources."""
     with Theatre() as stage:
         scene.place(stage)
         stage.cloud.counter.reset()
@@ -33,7 +33,7 @@ def creates(scene: Scene) -> tuple[list[int], dict[str, int]]:
 
 
 def wrong(scene: Scene, expected: dict[str, int], write: int, effect: dict[str, Any], *, waits_s: float) -> list[str]:
-    """Have a write take effect twice; return what is wrong after a while, and after the deletion."""
+    """Create a write take effect twice; return the differences after a while, and after the deletion."""
     with Theatre() as stage:
         scene.place(stage)
         stage.cloud.counter.reset()

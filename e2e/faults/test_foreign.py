@@ -1,4 +1,4 @@
-"""Another management cluster has the same objects in the same project: what is not ours is not touched."""
+"""Another management cluster has the same objects in the same project: foreign resources are not touched."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
 
 MADE_S: Final = 400.0
 OLDEST: Final = max(kind.age_factor for kind in KINDS.values())
-"""What a look may be old at most, in resyncs."""
+"""The maximum age of a list, in resync periods."""
 TOUCH: Final = {"metadata": {"annotations": {"touched": "yes"}}}
 
 
 def made(scene: Scene, stage: Theatre) -> bool:
-    """Let everything come about; tell whether it did."""
+    """Play until everything is created; return whether it was."""
     return stage.play(for_s=MADE_S, until=lambda: scene.is_made(stage) and stage.is_settled())
 
 
 def without_stamps(value: Any) -> Any:
-    """Return a resource as somebody who knows no stamps would have made it."""
+    """Return a resource as a creator without stamps would have created it."""
     if isinstance(value, dict):
         return {k: without_stamps(v) for k, v in value.items() if not names.stamp_in(f"{k}:{v}")}
     if isinstance(value, list):
@@ -35,7 +35,7 @@ def without_stamps(value: Any) -> Any:
 
 
 def forget_owners(stage: Theatre) -> None:
-    """Have nothing in the cloud stamped any more."""
+    """Remove all stamps in the cloud."""
 
     def change() -> None:
         for service, kinds in stage.cloud.inventory().items():
@@ -47,7 +47,7 @@ def forget_owners(stage: Theatre) -> None:
 
 
 def resync(stage: Theatre) -> None:
-    """Have everything looked at again, as happens every ten minutes."""
+    """Resync everything, as happens every ten minutes."""
     stage.clock.advance(OLDEST * stage.settings.sync_period_s)
     for obj in stage.ours():
         stage.edit(next(kind for kind in OURS if kind.kind == obj["kind"]), obj["metadata"]["name"], TOUCH)
@@ -55,7 +55,7 @@ def resync(stage: Theatre) -> None:
 
 
 def untouched(before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]]) -> list[str]:
-    """Return what is not as it was."""
+    """Return the differences."""
     lost = [
         f"{kind} {id_} is gone" for kind, items in before.items() for id_ in items if id_ not in after.get(kind, {})
     ]
@@ -74,7 +74,7 @@ def test_resources_of_the_same_names_stay_untouched(scene: Scene, is_stamped: bo
         scene.place(stage)
         assert made(scene, stage), stage.messages()
         expected = stage.counts()
-        stage.play(for_s=5)  # until the load balancer is at rest
+        stage.play(for_s=5)  # until the load balancer is not changing
         if not is_stamped:
             forget_owners(stage)
         theirs = copy.deepcopy(stage.inventory())

@@ -1,4 +1,4 @@
-"""A cloud that takes requests and does not answer holds up its own objects and nobody else's."""
+"""A cloud that accepts requests and does not answer blocks only its own objects."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from e2e.faults.world import World
 pytestmark = pytest.mark.integration
 
 VICTIMS: Final = 70
-"""More than a namespace gets threads (half of ``--worker-threads``), each with a request that is not answered."""
+"""More than the threads of a namespace (half of ``--worker-threads``), each with a request that is not answered."""
 IDENTITIES: Final = 10
-"""Secrets that lead to the cloud that hangs: the limit is one of the cloud, not of each of them."""
+"""Secrets with credentials of the cloud that hangs: the limit applies to the cloud, not to each Secret."""
 HANGS_S: Final = 55.0
-"""Less than the manager waits for an answer, which is a minute: for so long nobody gets a thread back.
+"""Less than the manager's read timeout of a minute: until then no thread is released.
 
-A server beside it must be there before that is over; on a machine that is idle it takes three seconds.
+A server of another cloud must be ready before that; on an idle machine it takes three seconds.
 """
 
 
@@ -62,5 +62,5 @@ def ready(world: World) -> set[str]:
 
 
 def hanging(world: World) -> int:
-    """Return how many requests are held without an answer."""
+    """Return the number of requests that are held without an answer."""
     return sum(1 for call in world.asked() if call["fault"] and call["status"] == 0)

@@ -1,4 +1,4 @@
-"""What a Machine shows when its server cannot be made, and that it gets one by itself once the cause is mended."""
+"""Conditions of a Machine whose server cannot be created, and its recovery once the cause is fixed."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.integration
 CLUSTER: Final = ("clusters", objects.CLUSTER)
 MACHINE: Final = ("machines", "machine")
 MENDED_S: Final = 300.0
-"""The longest pause between two tries, with its jitter; the making of a server; what a slow machine needs."""
+"""The longest backoff with its jitter, the creation of a server, and a reserve for slow machines."""
 SLOW_S: Final = 60.0
-"""What slow machines may take longer."""
+"""Additional time for slow machines."""
 
 
 def in_cluster(world: World, **machine: Any) -> None:
-    """Have a Machine in a cluster that is ready for it."""
+    """Apply a Machine in a cluster that is ready for it."""
     world.apply(world.secret(), *objects.cluster_on(world.network()))
     world.ready(*CLUSTER)
     world.count_anew()

@@ -1,7 +1,7 @@
-"""Every class of fault on every route that is asked while something is made, and while it is deleted.
+"""Every class of fault on every route that is called during a creation, and during a deletion.
 
-For up to three minutes every request of a route fails in one way. Meanwhile a condition names what fails, and no object
-makes more than six requests a minute; afterwards all comes about as if nothing had been, or is gone.
+For up to three minutes every request of a route fails in one way. During that time a condition names the failure, and
+no object causes more than six requests a minute; afterwards everything is created as usual, or deleted.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Route = tuple[str, str, str]
 
 LASTS_S: Final = 180.0
 MENDED_S: Final = 400.0
-"""The longest pause between two tries, twice, and the making of everything."""
+"""Twice the longest backoff, and the creation of everything."""
 PER_MINUTE: Final = 6
 WORDS: Final = "The simulator was told"
 FEW: Final = 2
-"""How many routes of a test are run when time is short."""
+"""Number of routes per test when time is short."""
 LOST: Final = ("AnswerLost", "CloudUnavailable", "earlier attempt", "NotAuthorized", "IdentityNotUsable", "in use")
-"""What is told where no words came: that there was no answer; or what followed from a wrong one."""
+"""Texts of a condition without words of the cloud: no answer arrived; or a consequence of a wrong answer."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Fault:
 
     Args:
         says: one of these is in the message of a condition.
-        lasts_s: how long it is in force; a hang costs real time.
-        patience_s: how long an answer is waited for, in real time.
+        lasts_s: duration of the fault; a hang costs real time.
+        patience_s: timeout of an answer, in real time.
     """
 
     name: str
@@ -64,29 +64,29 @@ FAULTS: Final = (
 
 
 def routes_of(stage: Theatre) -> list[Route]:
-    """Return the routes that were asked."""
+    """Return the called routes."""
     return sorted({(c["service"], c["method"], c["route"]) for c in stage.cloud.counter.log()})
 
 
 def made(scene: Scene, stage: Theatre) -> bool:
-    """Let everything come about; tell whether it did."""
+    """Play until everything is created; return whether it was."""
     return stage.play(for_s=MENDED_S, until=lambda: scene.is_made(stage) and stage.is_settled())
 
 
 def gone(stage: Theatre) -> bool:
-    """Let everything be deleted; tell whether it was."""
+    """Play until everything is deleted; return whether it was."""
     return stage.play(for_s=MENDED_S, until=lambda: not stage.ours())
 
 
 def fails(stage: Theatre, route: Route, fault: Fault) -> None:
-    """Have a route fail from now on."""
+    """Inject a fault into a route from now on."""
     service, method, template = route
     stage.cloud.counter.reset()
     stage.fault(match={"service": service, "method": method, "route": template}, effect=dict(fault.effect))
 
 
 def troubles(scene: Scene, stage: Theatre, fault: Fault) -> Iterator[str]:
-    """Let the time of the fault pass; tell what is wrong about it."""
+    """Play for the duration of the fault; yield what is wrong in it."""
     began = stage.cloud.now()
     stage.play(for_s=fault.lasts_s)
     calls = stage.cloud.counter.log()
@@ -97,7 +97,7 @@ def troubles(scene: Scene, stage: Theatre, fault: Fault) -> Iterator[str]:
         minutes[int((datetime.datetime.fromisoformat(call["at"]) - began).total_seconds() // 60)].append(call)
     for minute, asked in minutes.items():
         if minute <= 0 or any(map(is_progress, asked)):
-            # Each of several resources is tried, whatever becomes of the others.
+            # Each of several resources is tried, independent of the others.
             paths = collections.Counter(call["path"] for call in asked if call["fault"])
             count = max(paths.values(), default=0)
         else:
@@ -110,19 +110,19 @@ def troubles(scene: Scene, stage: Theatre, fault: Fault) -> Iterator[str]:
 
 
 def is_progress(call: Mapping[str, Any]) -> bool:
-    """Tell whether a request changed something: what does so is more than a look at whether it goes on."""
+    """Return whether a request changed something: writes are progress, polls are not."""
     return bool(call["write_number"]) and 200 <= call["status"] < 300
 
 
 def is_over(scene: Scene, stage: Theatre) -> bool:
-    """Tell whether all came about although a route fails."""
+    """Return whether everything was created although a route fails."""
     ours = stage.ours()
     is_going = any(obj["metadata"].get("deletionTimestamp") for obj in ours)
     return not ours or (not is_going and scene.is_made(stage))
 
 
 def told(scene: Scene, route: Route, fault: Fault, expected: Mapping[str, int]) -> Iterator[str]:
-    """Tell what is wrong when a route fails while a scene is made."""
+    """Yield what is wrong when a route fails during the creation of a scene."""
     with Theatre(fault.patience_s) as stage:
         scene.place(stage)
         fails(stage, route, fault)
@@ -140,7 +140,7 @@ def told(scene: Scene, route: Route, fault: Fault, expected: Mapping[str, int]) 
 
 
 def told_of_deletion(scene: Scene, route: Route, fault: Fault) -> Iterator[str]:
-    """Tell what is wrong when a route fails while a scene is deleted."""
+    """Yield what is wrong when a route fails during the deletion of a scene."""
     with Theatre(fault.patience_s) as stage:
         scene.place(stage)
         assert made(scene, stage), stage.messages()
@@ -155,7 +155,7 @@ def told_of_deletion(scene: Scene, route: Route, fault: Fault) -> Iterator[str]:
 
 
 def undisturbed(scene: Scene) -> tuple[list[Route], list[Route], Mapping[str, int]]:
-    """Return the routes that making and deleting ask, and what is made."""
+    """Return the routes of creation and deletion, and the created resources."""
     with Theatre() as stage:
         scene.place(stage)
         stage.cloud.counter.reset()
@@ -168,7 +168,7 @@ def undisturbed(scene: Scene) -> tuple[list[Route], list[Route], Mapping[str, in
 
 
 def chosen(routes: list[Route], of: str) -> list[Route]:
-    """Return the routes that there is time for."""
+    """Return the routes to test in the available time."""
     names = {" ".join(route): route for route in routes}
     return [names[name] for name in sampling.sample(list(names), FEW, of=of)]
 
@@ -196,5 +196,5 @@ def test_a_route_that_fails_while_all_is_deleted_is_named_and_the_deletion_ends(
 
 
 def shown(wrong: Mapping[Route, list[str]]) -> str:
-    """Return what is wrong, a line each."""
+    """Return what is wrong, one line each."""
     return "\n".join(f"{' '.join(route)} ({NAME}): {text}" for route, texts in wrong.items() for text in texts)

@@ -1,6 +1,6 @@
-"""A whole provider in a time of its own, for hundreds of faults: controllers, Cluster API's part, a simulated cloud.
+"""A whole provider in virtual time, for hundreds of faults: controllers, Cluster API's part, a simulated cloud.
 
-Engine, OpenStack layer and HTTP are the real ones; Kubernetes is in memory, and time jumps to whatever is due next.
+Engine, OpenStack layer and HTTP are the real ones; Kubernetes is in memory, and time jumps to the next timer.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ IMAGE: Final = {"filter": {"name": "tiny-image"}}
 SERVER: Final = {"flavor": {"filter": {"name": "m1.tiny"}}, "image": IMAGE, "sshKeyName": "lab"}
 OURS: Final = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER)
 PATIENCE_S: Final = 60.0
-"""How long this provider waits for an answer, in real time, where none is to hang: a slow machine gives them all."""
+"""The manager's timeout of an answer, in real time, where none is to hang: slow machines answer within it."""
 
 
 class Theatre(Stage):
     """One manager with all controllers; a context manager.
 
     Args:
-        patience_s: how long the manager waits for an answer, in real time: what hangs longer hangs.
+        patience_s: the manager's timeout of an answer, in real time.
     """
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
@@ -55,13 +55,13 @@ class Theatre(Stage):
         self.clouds._http = HttpSessions(Limits(self._patience_s, self._patience_s, self._patience_s))
 
     def another_management_cluster(self) -> None:
-        """Have a management cluster that knows nothing of what there is in the project, and its manager."""
+        """Create a management cluster without knowledge of the project's resources, and its manager."""
         self.kube = FakeKube()
         self.put_secret()
         self.start()
 
     def play(self, *, for_s: float, until: Callable[[], bool] | None = None) -> bool:
-        """Let time pass until a condition holds; tell whether it does. Cluster API's managers do their part."""
+        """Advance time until a condition holds; return whether it does. Cluster API's managers reconcile, too."""
         ends_s = self.clock.now() + for_s
 
         def is_over() -> bool:
@@ -80,7 +80,7 @@ class Theatre(Stage):
         return self.exists(MACHINE, NAME) and not self.exists(OPENSTACK_MACHINE, NAME)
 
     def _is_cluster_news(self) -> bool:
-        """Tell whether Cluster API has something to note."""
+        """Return whether Cluster API has an update to write."""
         if not self.exists(CLUSTER, NAME) or not self.exists(OPENSTACK_CLUSTER, NAME):
             return False
         known = (self.get(CLUSTER, NAME).get("status") or {}).get("initialization")
@@ -92,12 +92,12 @@ class Theatre(Stage):
         return [obj for key, obj in self.kube.objects.items() if key.kind in OURS]
 
     def messages(self) -> list[str]:
-        """Return what our objects say in conditions that are not True."""
+        """Return the messages of our objects' conditions that are not True."""
         shown = [c for obj in self.ours() for c in (obj.get("status") or {}).get("conditions") or ()]
         return [c.get("message", "") for c in shown if c["status"] != "True" and c["type"] != "Paused"]
 
     def counts(self) -> Counts:
-        """Count what there is more than before by kind and role."""
+        """Count the added resources by kind and role."""
         found: collections.Counter[str] = collections.Counter()
         for kind, items in self.inventory().items():
             defaults = {i for i, item in items.items() if item.get("name") == "default"}
@@ -112,11 +112,11 @@ class Theatre(Stage):
         return bool(groups.get(item.get("security_group_id", ""), {}).get("name") == "default")
 
     def is_ready(self, kind: Kind, name: str = NAME) -> bool:
-        """Tell whether an object is there and ready."""
+        """Return whether an object exists and is ready."""
         return self.exists(kind, name) and self.condition(kind, name, "Ready").get("status") == "True"
 
     def is_settled(self) -> bool:
-        """Tell whether no create is pending any more."""
+        """Return whether no create is pending."""
         statuses = [obj.get("status") or {} for obj in self.ours()]
         return not any((status.get("resources") or {}).get("pending") for status in statuses)
 
@@ -128,12 +128,12 @@ def _role(item: Object) -> str:
 
 @dataclass(frozen=True)
 class Scene:
-    """What is made and deleted while a fault is in force.
+    """The resources that are created and deleted during a fault.
 
     Args:
-        place: asks for it.
-        is_made: tells whether it is there.
-        objects: how many objects of ours may ask the cloud while they fail.
+        place: applies the objects.
+        is_made: returns whether the resources exist.
+        objects: number of our objects that may call the cloud while they fail.
     """
 
     name: str
@@ -146,7 +146,7 @@ class Scene:
 
 
 def place_server(stage: Theatre) -> None:
-    """Ask for a server with two ports, a trunk, a root volume and a data volume."""
+    """Apply a server with two ports, a trunk, a root volume and a data volume."""
     known = [item for item in stage.inventory()["networks"].values() if item["name"] == "own"]
     network = (known[0] if known else stage.network())["id"]
     stage.before = stage.inventory()
@@ -166,7 +166,7 @@ def place_server(stage: Theatre) -> None:
 
 
 def place_cluster(stage: Theatre, **spec: Any) -> None:
-    """Ask for a cluster as Cluster API has it."""
+    """Apply a cluster as Cluster API has it."""
     stage.before = stage.inventory()
     ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": NAME}
     cluster = stage.put(CLUSTER, {"metadata": {"name": NAME}, "spec": {"infrastructureRef": ref}})
@@ -182,7 +182,7 @@ def _owned_by(owner: Object) -> Object:
 
 
 def place_control_plane(stage: Theatre) -> None:
-    """Ask for a cluster with load balancer and groups, and for its first machine."""
+    """Apply a cluster with load balancer and groups, and its first machine."""
     balanced = {"managedLoadBalancer": {"enabled": True}}
     place_cluster(stage, apiServer=balanced, managedSecurityGroups={"allowAllInClusterTraffic": True})
     labels = {names.CLUSTER_NAME_LABEL: NAME, names.CONTROL_PLANE_LABEL: ""}
@@ -195,14 +195,14 @@ def place_control_plane(stage: Theatre) -> None:
 
 
 def has_control_plane(stage: Theatre) -> bool:
-    """Tell whether the machine is up and takes its part of the API's traffic."""
+    """Return whether the machine is ready and a member of the API's load balancer."""
     if not (stage.is_ready(OPENSTACK_CLUSTER) and stage.is_ready(OPENSTACK_MACHINE)):
         return False
     return bool(stage.condition(OPENSTACK_MACHINE, NAME, "APIServerIngressReady").get("status") == "True")
 
 
 def has_bastion(stage: Theatre) -> bool:
-    """Tell whether the cluster and its bastion are up."""
+    """Return whether the cluster and its bastion are ready."""
     is_up = stage.condition(OPENSTACK_CLUSTER, NAME, "BastionReady").get("status") == "True"
     return stage.is_ready(OPENSTACK_CLUSTER) and is_up
 
@@ -215,7 +215,7 @@ SCENES: Final = (
 
 
 def delete_all(stage: Theatre) -> None:
-    """Ask for the deletion of everything, as Cluster API does: machines first."""
+    """Delete everything as Cluster API does: machines first."""
     for kind, name in ((OPENSTACK_MACHINE, NAME), (OPENSTACK_SERVER, NAME)):
         if stage.exists(kind, name) and not _owner(stage.get(kind, name)):
             stage.delete(kind, name)

@@ -1,7 +1,7 @@
 """One namespace with one cloud of its own, on a rig and a manager that all stories share.
 
-Since each story has a whole simulated cloud to itself, every request in the cloud's counter is one that the story's
-objects cost: tokens, version discovery and shared lists included.
+Each story has a simulated cloud of its own, so the cloud's counter has exactly the requests of the story's
+objects: tokens, version discovery and shared lists included.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from e2e.manager import Manager
 Object = dict[str, Any]
 
 WATCH_FILTER: Final = "faults"
-"""The manager of this folder leaves alone what other tests left on the rig."""
+"""The manager of this folder ignores objects that other tests left on the rig."""
 PER_MINUTE: Final = 6
-"""Requests that a failing object may cost."""
+"""Maximum requests of a failing object."""
 MINUTE_S: Final = 60.0
 SOON_S: Final = 120.0
-"""How long something may take beside all the other stories, on a machine with a lot to do."""
+"""Time limit beside all the other stories, on a busy machine."""
 
 
 @dataclass
 class World(worlds.World):
-    """What one story works with.
+    """The environment of one story.
 
     Args:
-        counts_since_s: when the minute of watching began.
-        counts_until: when it ends, by the cloud's clock, as its counter writes it.
+        counts_since_s: start of the observed minute.
+        counts_until: its end, by the cloud's clock, in the format of its counter.
     """
 
     counts_since_s: float = 0.0
@@ -47,11 +47,11 @@ class World(worlds.World):
     # -- Kubernetes -------------------------------------------------------------------------------------------------
 
     def apply(self, *wanted: Object) -> None:
-        """Have objects in the namespace, labelled for the manager of this folder."""
+        """Apply objects in the namespace, labelled for the manager of this folder."""
         self.api.apply([objects.placed(obj, self.namespace, WATCH_FILTER) for obj in wanted])
 
     def _warnings(self, name: str, word: str) -> list[str]:
-        """Return what Events of the provider on objects of a name warn of with a word."""
+        """Return the messages of the provider's warning Events on objects of a name that contain a word."""
         ours = [event for event in self.list("events") if event["regarding"]["name"] == name]
         return [event["note"] for event in ours if event["type"] == "Warning" and word in event.get("note", "")]
 
@@ -66,14 +66,14 @@ class World(worlds.World):
     # -- OpenStack --------------------------------------------------------------------------------------------------
 
     def network(self, name: str = "own") -> str:
-        """Make a network with a subnet, as a user would, and return its id; it is none of the story's leftovers."""
+        """Create a network with a subnet, as a user would, and return its id; it does not count as left behind."""
         with self.client() as client:
             made, subnet = client.make_network(name)
         self.users |= {made["id"], subnet["id"]}
         return str(made["id"])
 
     def rename(self, service: str, kind: str, old: str, new: str) -> None:
-        """Give a resource that was there from the start another name."""
+        """Rename an initial resource."""
 
         def change() -> None:
             table = self.simulator.cloud.table(service, kind)
@@ -82,14 +82,14 @@ class World(worlds.World):
         self.simulator.call(change)
 
     def fault(self, **document: Any) -> None:
-        """Order a fault."""
+        """Inject a fault."""
         self.simulator.call(lambda: self.simulator.cloud.faults.add(document))
 
     def mend(self) -> None:
-        """Take all faults back."""
+        """Remove all faults."""
         self.simulator.call(self.simulator.cloud.faults.clear)
 
-    # -- what a story waits for ---------------------------------------------------------------------------------------
+    # -- waiting ----------------------------------------------------------------------------------------------------
 
     def ready(self, plural: str, name: str, *, limit_s: float = SOON_S) -> None:
         """Wait until Cluster API shows the infrastructure of a Cluster or Machine ready."""
@@ -103,9 +103,9 @@ class World(worlds.World):
             raise AssertionError(f"{error}\n{self.condition(plural, name, 'InfrastructureReady')}") from error
 
     def told(self, plural: str, name: str, *words: str, limit_s: float = SOON_S) -> str:
-        """Wait until Cluster API shows these words as the reason why there is no infrastructure; return the message.
+        """Wait until Cluster API shows these words as the reason for missing infrastructure; return the message.
 
-        Our own object says the same in its ``Ready`` condition, and an Event tells of it.
+        Our own object has the same in its ``Ready`` condition, and an Event reports it.
         """
         shown: Object = {}
 
@@ -125,14 +125,14 @@ class World(worlds.World):
         return str(shown["message"])
 
     def count_anew(self) -> None:
-        """Let a minute of watching begin."""
+        """Begin an observed minute."""
         self.simulator.call(self.simulator.cloud.counter.reset)
         self.counts_since_s = time.monotonic()
         ends = self.simulator.call(self.simulator.cloud.now) + datetime.timedelta(seconds=MINUTE_S)
         self.counts_until = ends.isoformat(timespec="milliseconds")
 
     def quiet_minute(self) -> None:
-        """Watch until a minute has passed: what fails made few requests in it, and its objects are not written.
+        """Observe a minute: a failing object causes few requests in it, and is not written.
 
         The first minute of a failure is the busiest.
         """
@@ -146,7 +146,7 @@ class World(worlds.World):
             assert status == shown[name], f"{name} was {shown[name]}, is {status}"
 
     def _shown(self) -> dict[str, Object]:
-        """Return the status of our objects, without the intents: one is there while a create is tried again."""
+        """Return the status of our objects without the intents, which appear during a retried create."""
         plurals = ("openstackclusters", "openstackmachines", "openstackservers")
         found = {f"{p}/{o['metadata']['name']}": o.get("status", {}) for p in plurals for o in self.list(p)}
         for status in found.values():
@@ -154,7 +154,7 @@ class World(worlds.World):
         return found
 
     def gone(self, plural: str, name: str, *, limit_s: float = SOON_S) -> None:
-        """Delete a Cluster or Machine, and wait until it is gone with all that it had in the cloud."""
+        """Delete a Cluster or Machine, and wait until it is deleted with all its resources in the cloud."""
         self.delete(plural, name)
         ours = f"openstack{plural}"
         what = f"{plural} {name} and its {ours} are gone"
@@ -163,6 +163,6 @@ class World(worlds.World):
 
 @contextlib.contextmanager
 def world(rig: Rig, manager: Manager) -> Iterator[World]:
-    """Run a story in a fresh namespace with a fresh cloud; nothing is left in the cloud at its end."""
+    """Run a story in a fresh namespace with a fresh cloud; require at its end that nothing is left in the cloud."""
     with worlds.fresh(World, "faults", rig, manager) as made:
         yield made

@@ -15,7 +15,7 @@ from e2e.manager import Manager, shipped
 
 @pytest.fixture(scope="package")
 def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
-    """A manager as it ships, under its own account, with a watch filter (MT-2); its periods are the defaults."""
+    """Yield a manager as it ships, under its own account, with a watch filter (MT-2) and default periods."""
     log = tmp_path_factory.mktemp("machines") / "manager.log"
     with shipped(rig, log, f"--watch-filter={WATCH_FILTER}") as made:
         yield made
@@ -23,6 +23,5 @@ def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mana
 
 @pytest.fixture
 def world(rig: Rig, manager: Manager) -> Iterator[World]:
-    """A namespace with a cloud of its own."""
     with worlds.world(rig, manager) as made:
         yield made

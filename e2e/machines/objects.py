@@ -1,4 +1,4 @@
-"""The cluster of the default template, and the MachineHealthChecks that look after its machines."""
+"""The cluster of the default template, and the MachineHealthChecks of its machines."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Object = dict[str, Any]
 CORE: Final = "cluster.x-k8s.io"
 CLUSTER: Final = "kube"
 WATCH_FILTER: Final = "machines"
-"""The manager of this folder leaves alone what other tests left on the rig."""
+"""The manager of this folder ignores objects that other tests left on the rig."""
 _LABELS: Final = {f"{CORE}/watch-filter": WATCH_FILTER}
 UNHEALTHY_S: Final = 30
-"""A Machine that is being made is judged, too: with less than its making takes it is replaced before it is ready."""
+"""Longer than the creation of a Machine: the check applies to it, too, and would replace it before it is ready."""
 _TEMPLATE: Final = Path(__file__).parents[2] / "templates" / "cluster-template.yaml"
 
 
@@ -57,7 +57,7 @@ def _labelled(obj: Object) -> Object:
 
 
 def health_check(name: str, labels: dict[str, str]) -> Object:
-    """Return a MachineHealthCheck by which a Machine is replaced once its infrastructure is not ready."""
+    """Return a MachineHealthCheck that replaces a Machine once its infrastructure is not ready."""
     unhealthy = {"type": "InfrastructureReady", "timeoutSeconds": UNHEALTHY_S}
     return {
         "apiVersion": f"{CORE}/v1beta2",
@@ -75,7 +75,7 @@ def health_check(name: str, labels: dict[str, str]) -> Object:
 
 
 def bare_cluster(clouds_yaml: bytes) -> list[Object]:
-    """Return a cluster without machines, whose endpoint is given: what is left to look at is its bastion."""
+    """Return a cluster without machines and with a given endpoint: only its bastion is reconciled."""
     ref = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackCluster", "name": CLUSTER}
     spec = {
         "identityRef": {"name": "cloud", "cloudName": "sim"},

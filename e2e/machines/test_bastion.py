@@ -1,4 +1,4 @@
-"""The bastion on a real API server: edits faster than anybody can follow, whatever the former one is doing."""
+"""The bastion on a real API server: quick successive edits, in every state of the former bastion."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def is_ready(world: World) -> bool:
 
 
 def is_up_with(world: World, flavor: str) -> bool:
-    """Tell whether there is exactly the bastion that is wanted, with an address, and nothing of a former one."""
+    """Return whether exactly the wanted bastion exists, with an address, and no resource of a former one."""
     servers = list(world.cloud("compute/servers").values())
     ports = [p for p in world.cloud("network/ports").values() if p["name"].startswith(NAME)]
     return (
@@ -50,7 +50,7 @@ def is_up_with(world: World, flavor: str) -> bool:
 
 
 def is_gone(world: World) -> bool:
-    """Tell whether nothing of a bastion is left."""
+    """Return whether no resource of a bastion is left."""
     kinds = ("compute/servers", "volume/volumes", "network/floatingips")
     ports = [p for p in world.cloud("network/ports").values() if p["name"].startswith(NAME)]
     has_status = "bastion" in world.status("openstackclusters", objects.CLUSTER)

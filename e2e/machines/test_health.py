@@ -1,4 +1,4 @@
-"""A machine whose server vanished, stopped, failed or was rebuilt says so; the real Cluster API managers replace it."""
+"""Machines with a vanished, stopped, failed or rebuilt server report it; the real Cluster API managers replace them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 
 COMPUTE: Final = "/compute/v2.1/servers"
 NOTICED_S: Final = 60.0 + 60.0
-"""A server is looked at once a minute; the second one is for slow machines."""
+"""Servers are listed once a minute; the second minute is for slow machines."""
 UP_S: Final = 400.0
 REPLACED_S: Final = 500.0
 CONTROL_PLANES, WORKERS = 3, 4
@@ -39,7 +39,7 @@ def fail(world: World, server_id: str) -> None:
 
 
 def rebuild(world: World, server_id: str) -> None:
-    """Have a server as it is after a rebuild from another image."""
+    """Change a server to the state after a rebuild from another image."""
     cloud = world.simulator.cloud
     other = str(uuid.uuid4())
     world.simulator.call(lambda: touch(cloud, cloud.table("compute", "servers")[server_id], image_id=other))
@@ -54,7 +54,7 @@ BLOWS: Final[tuple[tuple[Callable[[World, str], None], str], ...]] = (
 
 
 def come_up(world: World) -> None:
-    """Have the cluster of the default template with a load balancer, all machines Running."""
+    """Create the cluster of the default template with a load balancer, and wait until all machines are Running."""
     with world.client() as client:
         networks = client.ask("GET", "/network/v2.0/networks?router:external=true")["networks"]
     clouds = world.simulator.clouds_yaml.read_bytes()
@@ -83,7 +83,7 @@ def infrastructure_id(machine: dict[str, Any]) -> str:
 
 
 def notice(world: World, machine: dict[str, Any], word: str) -> None:
-    """Wait until Machine and OpenStackMachine say that the server is not as it should be, and why."""
+    """Wait until Machine and OpenStackMachine report the server's state and its cause."""
     name, ours = machine["metadata"]["name"], infrastructure_id(machine)
 
     shown: dict[str, Any] = {}
@@ -134,7 +134,7 @@ def test_what_a_server_suffered_is_shown_within_a_minute_and_its_machine_is_repl
 
 
 def are_the_servers(world: World) -> bool:
-    """Whether the machines run, and the cloud has their servers and no other."""
+    """Return whether the machines are Running, and the cloud has exactly their servers."""
     return (
         are_running(world)
         and {server_id(m) for m in world.machines().values()} == world.cloud("compute/servers").keys()
@@ -142,7 +142,7 @@ def are_the_servers(world: World) -> bool:
 
 
 def are_the_members(world: World) -> bool:
-    """Whether the load balancer has the control planes of today as its members, and no other."""
+    """Return whether the load balancer has exactly the present control plane machines as members."""
     return member_addresses(world) == control_plane_addresses(world)
 
 

@@ -15,21 +15,21 @@ from e2e.manager import Manager
 
 @dataclass
 class World(worlds.World):
-    """What a test works with."""
+    """The environment of one test."""
 
     def machines(self) -> dict[str, worlds.Object]:
-        """Return the Machines that are not going away, by name."""
+        """Return the Machines that are not being deleted, by name."""
         found = self.list("machines")
         return {m["metadata"]["name"]: m for m in found if not m["metadata"].get("deletionTimestamp")}
 
     def cloud(self, kind: str) -> dict[str, Any]:
-        """Return what there is more than at the start of a kind, by id."""
+        """Return the added resources of a kind, by id."""
         return self.made().get(kind, {})
 
 
 @contextlib.contextmanager
 def world(rig: Rig, manager: Manager) -> Iterator[World]:
-    """Have a fresh namespace with a fresh cloud; at the end the cluster is deleted and nothing is left of it."""
+    """Yield a fresh namespace with a fresh cloud; at the end delete the cluster and require that nothing is left."""
     with worlds.fresh(World, "machines", rig, manager) as made:
         yield made
         made.delete("clusters", objects.CLUSTER)

@@ -17,10 +17,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an update comes to.
+    """The result of the admission of an update.
 
     Args:
-        obj: as it is stored, with defaults and in the version of the request.
+        obj: as stored, with defaults and in the version of the request.
         causes: why it is refused; empty when it is admitted.
     """
 
@@ -30,7 +30,7 @@ class Verdict:
 
     @property
     def is_admitted(self) -> bool:
-        """Whether the update takes place."""
+        """Return whether the update is admitted."""
         return not self.causes
 
 
@@ -46,7 +46,7 @@ def update(version: Version, old: Json, new: Json) -> Verdict:
 
 
 def _reviewed(version: Version, old: Json, new: Json) -> Verdict:
-    """Ask the webhook; it is shown both objects in the version that it looks at."""
+    """Call the webhook; it gets both objects in the version that it handles."""
     wanted = f"{version.crd['spec']['group']}/{admission.VERSION_OF[version.kind]}"
     shown = [obj if obj["apiVersion"] == wanted else conversion.convert(obj, wanted) for obj in (old, new)]
     request = {"uid": "one", "operation": "UPDATE", "name": "one", "oldObject": shown[0], "object": shown[1]}

@@ -1,4 +1,4 @@
-"""The specs of the running objects that are edited; each sets as many fields as go together.
+"""The specs of the running objects that are edited; each sets as many fields as are compatible.
 
 A field that is set is changed in place and removed; one that is not set is added.
 """
@@ -15,7 +15,7 @@ CIDR: Final = "10.6.0.0/24"
 GROUP: Final = "own-group"
 SECOND_GROUP: Final = "second-group"
 TAG: Final = "of-cluster"
-"""Tag of the cluster, of all that is created for it, and of the groups above."""
+"""Tag of the cluster, of its resources, and of the groups above."""
 SERVER_GROUP: Final = "apart"
 NETWORK: Final = "own"
 SUBNET: Final[Json] = {"filter": {"cidr": CIDR}}
@@ -113,7 +113,7 @@ WRITTEN: Final[dict[str, Json]] = {
     "OpenStackCluster": {"controlPlaneEndpoint": {"host": "api.example.org", "port": 6443}},
     "OpenStackMachine": {"providerID": "openstack:///one"},
 }
-"""What the provider writes into a spec; the running object has other values."""
+"""Fields that the provider writes into a spec; the running object has other values."""
 BASES: Final[dict[str, Json]] = {
     "OpenStackCluster": CLUSTER,
     "OpenStackClusterTemplate": {"template": {"metadata": {"labels": {"a": "b"}}, "spec": CLUSTER}},

@@ -64,4 +64,4 @@ PREDICATES: Final[dict[str, Predicate]] = {
     "(has(self.flavor) || has(self.flavorID))": lambda value, _: "flavor" in value or "flavorID" in value,
     "!has(self.spec.providerID)": lambda value, _: "providerID" not in value["spec"],
 }
-"""By the rule's text; one that is missing here fails a test."""
+"""By the rule's text; a rule that is missing here fails a test."""

@@ -1,4 +1,4 @@
-"""Running objects of each kind, in virtual time: engine and controllers as they are, a simulated cloud over HTTP."""
+"""Running objects of each kind, in virtual time: the real engine and controllers, a simulated cloud over HTTP."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KINDS: Final = {kind.kind: kind for kind in OURS}
 SCHEMAS: Final = {version.kind: version.root["properties"]["spec"] for version in rows.STORED}
 BUILD_S: Final = 900.0
 RESYNC_S: Final = 90.0
-"""How long before the end of a wait every object is reconciled once more, as each resync does."""
+"""Seconds before the end of a wait at which every object is reconciled once more, as in a resync."""
 
 
 class Environment(Theatre):
@@ -73,7 +73,7 @@ class Environment(Theatre):
         self.put(self.kind, obj | {"metadata": obj["metadata"] | {"generation": generation}})
 
     def is_well(self) -> bool:
-        """Return whether everything is up, and nothing is under way."""
+        """Return whether everything is ready, and no operation is in progress."""
         ours = self.ours()
         shown = [c for obj in ours for c in (obj.get("status") or {}).get("conditions") or ()]
         ready = [c for c in shown if c["type"] == "Ready"]
@@ -82,8 +82,8 @@ class Environment(Theatre):
         return is_up and self.is_settled() and {obj["kind"] for obj in ours} >= expected
 
     def wait(self, for_s: float) -> None:
-        """Let time pass, with a resync before the end."""
-        # Cluster API has nothing to do any more, so that its part, which copies many objects, is left out.
+        """Advance time, with a resync before the end."""
+        # Cluster API's part has nothing to do here and copies many objects, so it is skipped.
         self.settle(for_s=for_s - RESYNC_S)
         for key in self.kube.objects:
             if any(controller.kind == key.kind for controller in self.controllers):
@@ -98,7 +98,7 @@ class Environment(Theatre):
                 raise Invalid(", ".join(f"{cause.field}: {cause.message}" for cause in causes), status=422)
 
     def _furnish(self) -> None:
-        """Create what the specs refer to, as a user does."""
+        """Create the resources that the specs refer to, as a user does."""
         self.network()
         self.put_secret(bases.SECOND_SECRET)
         for name in (bases.GROUP, bases.SECOND_GROUP):
@@ -142,12 +142,12 @@ def place_control_plane(environment: Environment) -> None:
 
 
 def place_server(environment: Environment) -> None:
-    """Place an OpenStackServer that stands alone."""
+    """Place a standalone OpenStackServer."""
     place(environment, OPENSTACK_SERVER, bases.OPENSTACK_SERVER)
 
 
 def place_pool(environment: Environment) -> None:
-    """Place a pool, and start the controller that serves none."""
+    """Place a pool, and start the controller, which serves no pools."""
     tools = Tools(environment.kube, environment.store, environment.events, environment.clock, environment.settings)  # type: ignore[arg-type]
     environment.controllers.append(Reconciler(FloatingIPPoolSubject(), tools))
     place(environment, OPENSTACK_FLOATING_IP_POOL, bases.POOL)
@@ -179,4 +179,4 @@ PARTS: Final[dict[str, set[str]]] = {
     "OpenStackFloatingIPPool": set(),
     "OpenStackClusterIdentity": {"OpenStackCluster"},
 }
-"""The kinds of which something must be there when all is well."""
+"""Kinds with at least one resource while everything is ready."""

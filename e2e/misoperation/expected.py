@@ -1,4 +1,4 @@
-"""What may come of a row: by what the definition says of the field, or by a line of the lists of exceptions."""
+"""The allowed outcomes of a row: by the definition of the field, or by a line of the lists of exceptions."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ RULES: Final[tuple[tuple[str, frozenset[str]], ...]] = (
     (r"May change at any time: the bastion is replaced", frozenset({REFUSED, SAME, SHOWN, NOTED, REPLACED})),
     (r"May change|May be added later", frozenset({REFUSED, SAME, SHOWN, NOTED, EFFECTIVE, HEALED})),
 )
-"""By the sentence of the definition on when a field may change; the first that fits counts."""
+"""By the sentence of the definition on when a field may change; the first match counts."""
 OF_BASTION: Final = "spec.bastion"
 """Of this field and all below it, an edit may replace the bastion."""
 
 
 @dataclass(frozen=True)
 class Exempt:
-    """Rows of which something else comes than the definition says.
+    """Rows with another outcome than the definition says.
 
     Args:
         kind, text: regular expressions for the kind and the whole text of the row.
-        outcome: what comes of them.
-        reason: why that is right, or what is wrong; a sentence.
+        outcome: their outcome.
+        reason: why that is right, or the defect; a sentence.
     """
 
     kind: str
@@ -41,7 +41,7 @@ class Exempt:
     reason: str
 
     def covers(self, row: Row) -> bool:
-        """Return whether a row is meant."""
+        """Return whether this exception applies to a row."""
         return bool(re.fullmatch(self.kind, row.kind) and re.fullmatch(self.text, row.text))
 
 
@@ -119,7 +119,7 @@ RIGHT: Final = (
         "the name is the key of the entry in the list and is not sent to OpenStack, as the field says",
     ),
 )
-"""Exceptions that are as they should be; of the rows that a line covers, some may be refused all the same."""
+"""Exceptions that are right; some of the rows that a line covers may be refused all the same."""
 KNOWN: Final = (
     Exempt(
         "OpenStackMachine",
@@ -128,11 +128,11 @@ KNOWN: Final = (
         "a provider ID that is edited by hand is neither refused, shown nor corrected",
     ),
 )
-"""Exceptions that are faults of the provider: the list only gets shorter."""
+"""Exceptions that are defects of the provider: the list only gets shorter."""
 
 
 def sentence(row: Row) -> str:
-    """Return what the definition says on when the field may change."""
+    """Return the sentence of the definition on when the field may change."""
     path = row.path
     while True:
         schema = places.at(row.version, path)
@@ -152,13 +152,13 @@ def permitted(row: Row) -> frozenset[str]:
 
 
 def exempt(row: Row) -> Exempt | None:
-    """Return the line of the exceptions that a row is under, None for none."""
+    """Return the exception that applies to a row, None without one."""
     return next((each for each in (*RIGHT, *KNOWN) if each.covers(row)), None)
 
 
 @cache
 def written(kind: str) -> dict[str, str]:
-    """Return the table of a kind as it was reviewed: what comes of a row, by the text of the row."""
+    """Return the reviewed table of a kind: the outcome of a row, by the text of the row."""
     lines = (FOLDER / f"{kind}.txt").read_text().splitlines()
     return dict(line.split(" -> ") for line in lines)
 

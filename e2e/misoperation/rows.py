@@ -1,6 +1,6 @@
-"""The table: every field of every kind with what is done to it, generated from the definitions.
+"""The table: every field of every kind with its edits, generated from the definitions.
 
-A field is edited in three ways: a *wrong* value, *none* where the running object has one and may do without, and
+A field is edited in three ways: a *wrong* value, *none* where the running object has a value that is optional, and
 *empty* for lists and objects.
 """
 
@@ -30,7 +30,7 @@ GIVES_WAY: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     (r".*Rules\[\]\.remote.*", ("remoteManagedGroups", "remoteGroupID", "remoteIPPrefix")),
     (r".*\.ports\[\]\.enablePortSecurity", ("securityGroups", "allowedAddressPairs")),
 )
-"""What leaves an object when one of its fields is set, because the rules of the schema let only one of them stand."""
+"""Fields that are removed when one of an object's fields is set, because the schema's rules allow only one of them."""
 SIBLINGS: Final[tuple[tuple[str, Json], ...]] = (
     (r".*\.allowedAddressPairs\[\]", {"ipAddress": "192.0.2.9"}),
     (r".*\.valueSpecs\[\]", {"name": "said", "key": "dns_name", "value": "said"}),
@@ -38,7 +38,7 @@ SIBLINGS: Final[tuple[tuple[str, Json], ...]] = (
     (r".*\.matchExpressions\[\]", {"key": "team", "operator": "In", "values": ["one"]}),
     (r".*\.externalIPs\[\]", {"subnet": {"filter": {"name": "public-subnet"}}}),
 )
-"""The other fields of an object that is added together with the field, where the schema's least values do not work."""
+"""Other fields of an added object, where the schema's minimal values do not work."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Row:
 
     Args:
         path: as ``spec.ports[].network``.
-        value: JSON text; empty when the field is taken away.
+        value: JSON text; empty when the field is removed.
     """
 
     version: Version
@@ -72,7 +72,7 @@ class Row:
 
     @property
     def text(self) -> str:
-        """Return the edit as a table shows it."""
+        """Return the edit in the notation of the table."""
         return f"{self.path} {self.edit}" + (f" {self.value}" if self.edit == WRONG else "")
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ class Row:
 
 
 def _put(schema: Json, target: Any, steps: list[str], value: Any, path: str) -> Any:
-    """Return the target with a value where the steps lead; None takes away what stands there."""
+    """Return the target with a value at the path of the steps; None removes the field."""
     if not steps:
         return value
     first, *rest = steps
@@ -115,7 +115,7 @@ def _put(schema: Json, target: Any, steps: list[str], value: Any, path: str) -> 
 
 
 def _least(schema: Json) -> Json:
-    """Return what an object must have; of one that must have any field, none."""
+    """Return the required fields of an object; of one that requires any field, none."""
     least: Json = {name: samples.least(schema["properties"][name]) for name in schema.get("required", ())}
     return least
 
@@ -124,7 +124,7 @@ def rows(version: Version, base: Json) -> list[Row]:
     """Return the table of a kind whose running object has the base as its spec.
 
     Raises:
-        NoValueError: no wrong value follows from the schema of a field.
+        NoValueError: no wrong value can be derived from the schema of a field.
     """
     found = [row for path, schema in places.schemas(version) for row in _of_field(version, path, schema, base)]
     schema = version.root["properties"]["spec"]
@@ -145,7 +145,7 @@ def _of_field(version: Version, path: str, schema: Json, base: Json) -> Iterator
 
 
 def value_at(spec: Json, path: str) -> Any:
-    """Return what a spec has at a path, in the first entry of each list; None where it has nothing."""
+    """Return what a spec has at a path, in the first entry of each list; None without a value."""
     found: Any = {"spec": spec}
     for step in places.steps(path):
         match found:
@@ -166,5 +166,5 @@ def base_of(version: Version) -> Json:
 
 
 def table() -> list[Row]:
-    """Return all rows of the versions that are stored."""
+    """Return all rows of the stored versions."""
     return [row for version in STORED for row in rows(version, base_of(version))]

@@ -1,4 +1,4 @@
-"""What there is in cloud and status, in a form that can be compared before and after an edit."""
+"""The resources of the cloud and the statuses, in a form that can be compared before and after an edit."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from e2e.misoperation.environment import Environment
 BASTION: Final = f"{NAME}-bastion"
 BASTION_ROLES: Final = ("fip-bastion", "group-bastion")
 OWNED_BY: Final = ("name", "description", "device_id", "tags", "metadata")
-"""Where a resource says whose it is."""
+"""Fields in which a resource names its owner."""
 RULES: Final = "security_group_rules"
-"""Rules cannot be updated in Neutron: another rule is another id, so they are compared by what they say."""
+"""Rules cannot be updated in Neutron: a changed rule has another id, so they are compared by content."""
 OF_ADDRESS: Final = "network:floatingip"
 """Owner of the port that Neutron creates and deletes with each floating IP."""
 VOLATILE: Final = frozenset(
@@ -29,7 +29,7 @@ VOLATILE: Final = frozenset(
         *("resources", "conditions"),
     }
 )
-"""Fields of resources and statuses that differ each time, or that the judge looks at itself."""
+"""Fields of resources and statuses that differ each time, or that the test checks separately."""
 SUBSTITUTES: Final = (
     (re.compile(r"capo:[a-z0-9]{13}"), "capo"),
     (re.compile(r"fa:16:3e(:[0-9a-f]{2}){3}"), "MAC"),
@@ -39,11 +39,11 @@ SUBSTITUTES: Final = (
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What there is.
+    """The state at one moment.
 
     Args:
-        ids: kind by id, of all that is neither the bastion's own nor a rule.
-        bastion: the same of the bastion's own.
+        ids: kind by id, of everything except the bastion's resources and rules.
+        bastion: the same of the bastion's resources.
         address: floating IP address of the bastion, empty for none.
         facts: every resource and every status in text, ids replaced by names.
     """
@@ -54,21 +54,21 @@ class Snapshot:
     facts: collections.Counter[str]
 
     def lost(self, later: Snapshot) -> list[str]:
-        """Return what is not there later, the bastion's own aside."""
+        """Return the resources that are missing later, except the bastion's."""
         return sorted(f"{kind} {id_}" for id_, kind in self.ids.items() if id_ not in later.ids)
 
     def gained(self, later: Snapshot) -> list[str]:
-        """Return what is there later only, the bastion's own aside."""
+        """Return the resources that are only in the later snapshot, except the bastion's."""
         return later.lost(self)
 
     def changes(self, later: Snapshot) -> list[str]:
-        """Return what differs later, each fact with its sign."""
+        """Return the differences to a later snapshot, each fact with its sign."""
         less, more = self.facts - later.facts, later.facts - self.facts
         return [*(f"- {fact}" for fact in sorted(less)), *(f"+ {fact}" for fact in sorted(more))]
 
 
 def take(environment: Environment) -> Snapshot:
-    """Return what there is now."""
+    """Return the present state."""
     inventory = environment.inventory()
     items = [(kind, id_, item) for kind, found in inventory.items() for id_, item in found.items()]
     stamps = _stamps(environment)
@@ -97,7 +97,7 @@ def _address(environment: Environment) -> str:
 
 
 def _stamps(environment: Environment) -> tuple[str, ...]:
-    """Return what stands in the resources of the bastion."""
+    """Return the texts that mark the bastion's resources."""
     marks = [f":{role}" for role in BASTION_ROLES]
     if environment.exists(OPENSTACK_SERVER, BASTION):
         annotations = environment.get(OPENSTACK_SERVER, BASTION)["metadata"]["annotations"]
@@ -124,7 +124,7 @@ def _fact(kind: str, item: Object, labels: Mapping[str, str]) -> str:
 
 
 IDS: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]+(?:\.[0-9]+){3}")
-"""Ids and addresses: where one is known, its label takes its place."""
+"""Ids and addresses: a known one is replaced by its label."""
 
 
 def _without(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What the definitions demand of an object, as the API server checks it: defaults, structure, CEL rules.
+"""The requirements of the definitions on an object, as the API server checks them: defaults, structure, CEL rules.
 
 Source: Kubernetes documentation, "Extend the Kubernetes API with CustomResourceDefinitions", "Validation".
 """
@@ -73,7 +73,7 @@ BOUNDS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "x-kubernetes-list-type": _has_no_duplicates,
     "x-kubernetes-list-map-keys": _has_no_duplicate_keys,
 }
-"""Whether a value keeps a bound; a keyword that is missing here and in ``OTHERS`` fails a test."""
+"""Whether a value satisfies a bound; a keyword that is missing here and in ``OTHERS`` fails a test."""
 OTHERS: Final = frozenset(
     {
         *("description", "default", "properties", "items", "additionalProperties", "required"),
@@ -98,7 +98,7 @@ def defaulted(schema: Json, value: Any) -> Any:
 
 
 def causes(schema: Json, value: Any, path: str, *, old: Any = None) -> list[Cause]:
-    """Return why the API server refuses a value; CEL rules are evaluated only for what is otherwise valid."""
+    """Return why the API server refuses a value; CEL rules are evaluated only if the value is otherwise valid."""
     return list(_structure(schema, value, path)) or list(_rules(schema, value, path, old=old))
 
 

@@ -1,4 +1,4 @@
-"""The admission chain in process gives the verdicts of a real kube-apiserver with the webhooks, row by row."""
+"""The admission chain in process has the verdicts of a real kube-apiserver with the webhooks, row by row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from e2e.misoperation.test_table import MODE
 THREADS = 4
 STORED = pytest.mark.parametrize("version", rows.STORED, ids=str)
 ASKED = [v for v in rows.STORED if MODE or not v.kind.endswith("Template")]
-"""Templates have the fields of what they are templates of, and are left out when time is short."""
+"""Templates have the fields of their kinds, and are left out when time is short."""
 
 
 def test_every_cel_rule_has_a_predicate_and_every_keyword_is_checked() -> None:
@@ -42,7 +42,7 @@ def test_the_spec_of_a_running_object_is_valid(version: Version) -> None:
 @pytest.mark.parametrize("version", ASKED, ids=str)
 def test_a_real_api_server_gives_the_same_verdicts(client: Client, version: Version) -> None:
     base = rows.base_of(version)
-    metadata = {"name": client.namespace}  # objects without namespace would meet otherwise
+    metadata = {"name": client.namespace}  # objects without namespace would collide otherwise
     made = {"apiVersion": version.api_version, "kind": version.kind, "metadata": metadata, "spec": base}
     old = ok(client.create(made, is_kept=True))
     assert old["spec"] == base
@@ -55,7 +55,7 @@ def test_a_real_api_server_gives_the_same_verdicts(client: Client, version: Vers
 
 
 def surprise(client: Client, old: Json, row: Row) -> str:
-    """Return how the verdict of the API server differs; empty when it does not."""
+    """Return how the verdict of the API server differs; empty when it is the same."""
     new = old | {"spec": row.applied(old["spec"])}
     verdict = admission.update(row.version, old, new)
     answer = client.try_put(new)
@@ -70,7 +70,7 @@ def as_stored(row: Row, verdict: Verdict, answer: requests.Response) -> str:
 
 
 def causes(row: Row, verdict: Verdict, answer: requests.Response) -> str:
-    """Compare the fields that are named; the API server names some more than once, and of int32 the type alone."""
+    """Compare the named fields; the API server names some more than once, and of int32 only the type."""
     named = {cause.get("field", "") for cause in answer.json()["details"]["causes"]} - {"<nil>"}
     own = {cause.field for cause in verdict.causes}
     return "" if not named or named & own else f"{row}: {named}, in process: {own}"

@@ -1,7 +1,7 @@
-"""Each row of the table on a running object: what comes of a wrong value, and that all is as before once it is gone.
+"""Each row of the table on a running object: the outcome of a wrong value, and that its removal restores everything.
 
-``MISOPERATION=all`` runs every value of every field. Without it, one wrong value of a field is enough, and of types
-that stand at several places, other rows are run for each commit. ``MISOPERATION=write`` runs every value and writes
+``MISOPERATION=all`` runs every value of every field. Without it, one wrong value per field is tested, and of types
+that occur in several places, other rows for each commit. ``MISOPERATION=write`` runs every value and writes
 the outcomes into ``table``, to be reviewed like code.
 """
 
@@ -28,11 +28,11 @@ SEED: Final = sampling.seed()
 MODE: Final = os.environ.get("MISOPERATION", "")
 TABLE: Final = rows.table()
 FAMILY: Final = re.compile(r"spec(\.template)?(\.metadata|\.spec)?(\.bastion)?(\.spec)?(\.\w+)?")
-"""What the paths of the rows of one test have in common."""
+"""The common part of the paths of the rows of one test."""
 REPEATED: Final = re.compile(r"spec\.bastion\..*\.filter\..*|.*\.(controlPlane|worker)NodesSecurityGroupRules\[\].*")
-"""Types that stand at several places: the same code looks at each, so a share of their rows is run."""
+"""Types that occur in several places: the same code handles each, so only a share of their rows is run."""
 SHARE: Final = 3
-"""One in so many of those rows is run, others for each commit."""
+"""One in this number of those rows is run, others for each commit."""
 
 
 def families() -> dict[str, list[Row]]:
@@ -68,21 +68,21 @@ def is_refused(row: Row) -> bool:
 
 
 def existing(row: Row) -> Object:
-    """Return an object like the running one, for the webhooks alone."""
+    """Return an object like the running one, only for the webhooks."""
     metadata = {"name": "one", "namespace": "default"}
     spec = rows.base_of(row.version)
     return {"apiVersion": row.version.api_version, "kind": row.kind, "metadata": metadata, "spec": spec}
 
 
 class Environments:
-    """The running objects: one of each kind, as long as the rows leave it as they found it."""
+    """The running objects: one of each kind, replaced after a row that leaves it changed."""
 
     def __init__(self) -> None:
         self._running: dict[str, Environment] = {}
         self.results: dict[str, dict[str, str]] = collections.defaultdict(dict)
 
     def run(self, row: Row) -> Result:
-        """Return what comes of a row; no controller looks at a template, nor at an edit that means the same."""
+        """Return the outcome of a row; no controller reconciles a template, or an edit that means the same."""
         verdict, result = trial.review(row, existing(row))
         if row.kind not in PLACE or (result and result.outcome == SAME and not MODE):
             result = result or trial.idle(row, verdict)
@@ -104,7 +104,7 @@ class Environments:
         return result
 
     def drop(self, kind: str) -> None:
-        """Stop the running object of a kind; the next row has a new one."""
+        """Stop the running object of a kind; the next row creates a new one."""
         self._running.pop(kind).__exit__()
 
     def end(self) -> None:
@@ -124,7 +124,7 @@ def environments() -> Iterator[Environments]:
 
 
 def complaints(row: Row, result: Result) -> list[str]:
-    """Return what is wrong about what came of a row."""
+    """Return what is wrong about the outcome of a row."""
     found = [f"{row}: {problem}" for problem in result.problems]
     line, is_permitted = expected.exempt(row), result.outcome in expected.permitted(row)
     if line in expected.KNOWN and result.outcome != line.outcome:

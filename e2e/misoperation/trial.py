@@ -1,4 +1,4 @@
-"""One row on a running object: the edit, what comes of it, and what is there once it is taken back."""
+"""One row on a running object: the edit, its outcome, and the state after it is reverted."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from e2e.misoperation.snapshot import Snapshot
 from e2e.misoperation.structure import Json
 
 WRONG_S: Final = 210.0
-"""How long an edit stays: the longest pause between two tries, and the resync."""
+"""Duration of an edit: the longest backoff, and the resync."""
 BACK_S: Final = 300.0
 SLOW_KINDS: Final = {"OpenStackClusterIdentity": 700.0}
-"""How long an edit of these stays and is away: credentials are read again at the resync of ten minutes."""
+"""Duration of an edit and of its removal for these kinds: credentials are read again at the resync of ten minutes."""
 MODELS: Final[dict[str, type[Model]]] = {
     "OpenStackCluster": OpenStackClusterSpec,
     "OpenStackClusterTemplate": OpenStackClusterSpec,
@@ -36,19 +36,19 @@ REFUSED, SAME, SHOWN, NOTED, REPLACED = "refused", "same", "shown", "noted", "re
 EFFECTIVE, HEALED, WARNED, SILENT = "effective", "healed", "warned", "silent"
 UNNAMED, UNSEEN = "unnamed", "unseen"
 VAGUE: Final = frozenset({"id", "name", "filter", "type", "apiGroup", "ovsHWOffload", "trustedVF"})
-"""Names of fields that say little without the object that they are in."""
+"""Names of fields that identify little without their parent object."""
 PLACES: Final = frozenset({"spec", "bastion", "template"})
-"""Objects that hold so much that to name them says nothing of one field."""
+"""Objects with so many fields that their name does not identify one of them."""
 
 
 @dataclass
 class Result:
-    """What came of a row.
+    """The outcome of a row.
 
     Args:
         outcome: one of the words above.
         where: the fields that the refusal names.
-        problems: what must not happen to any row.
+        problems: violations that no row may cause.
         texts: messages, for a reader.
     """
 
@@ -58,12 +58,12 @@ class Result:
     texts: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        """Return what is written down of it."""
+        """Return the text for the table."""
         return " ".join([self.outcome, *self.where])
 
 
 def review(row: Row, old: Object) -> tuple[Verdict, Result | None]:
-    """Return the verdict on the edit, and what came of the row if that is known by now."""
+    """Return the verdict on the edit, and the outcome of the row if it is already known."""
     verdict = admission.update(row.version, old, old | {"spec": row.applied(old["spec"])})
     if not verdict.is_admitted:
         return verdict, _refused(row, verdict)
@@ -73,7 +73,7 @@ def review(row: Row, old: Object) -> tuple[Verdict, Result | None]:
 
 
 def means_the_same(kind: str, old: Json, new: Json) -> bool:
-    """Return whether two specs differ in nothing but what absence means."""
+    """Return whether two specs differ only in absent and empty or default values."""
     if kind not in MODELS:
         return old == new
     parts = [difference.inside(spec, "template", "spec") if kind.endswith("Template") else spec for spec in (old, new)]
@@ -90,7 +90,7 @@ def _refused(row: Row, verdict: Verdict) -> Result:
 
 
 def _is_about(row: Row, path: str, message: str) -> bool:
-    """Return whether a cause names the field: it, what it is in, or what is in it."""
+    """Return whether a cause names the field, its parent or its children."""
     if path == "spec":
         return row.leaf in message
     ends = (".", "[")
@@ -103,7 +103,7 @@ def names_it(row: Row, text: str) -> bool:
     """Return whether a message names the field, or its value.
 
     The field by its name, in the spelling of Kubernetes, OpenStack (``port_range_min``) or people (``availability
-    zone``); an empty field, and a name that says little by itself (``id``), by the object that it is in, too.
+    zone``); an empty field, and an unspecific name (``id``), also by its parent object.
     """
     value = row.value.strip('"')
     if value not in ("", "{}", "[]", "true", "false") and re.search(rf"(?<![\w-]){re.escape(value)}(?!\w)", text):
@@ -117,7 +117,7 @@ def names_it(row: Row, text: str) -> bool:
 
 
 def _ancestors(row: Row) -> list[str]:
-    """Return the paths of the objects that the field is in, where they are deep enough to tell anything."""
+    """Return the paths of the field's parent objects, as far as they are specific."""
     parts = row.field.split(".")
     return [".".join(parts[:length]) for length in range(len(parts), 1, -1) if parts[length - 1] not in PLACES]
 
@@ -128,7 +128,7 @@ def _spellings(word: str) -> set[str]:
 
 
 def run(row: Row, environment: Environment) -> Result:
-    """Edit the running object, take the edit back, and return what came of it."""
+    """Edit the running object, revert the edit, and return the outcome."""
     before, old = snapshot.take(environment), environment.object()
     verdict, known = review(row, old)
     if known and known.outcome == REFUSED:
@@ -150,7 +150,7 @@ def run(row: Row, environment: Environment) -> Result:
 
 
 def idle(row: Row, verdict: Verdict) -> Result:
-    """Return what came of an edit that was admitted and that no controller looks at."""
+    """Return the outcome of an admitted edit that no controller reconciles."""
     return Result(WARNED if _is_warned(row, verdict) else SILENT, texts=list(verdict.warnings))
 
 
@@ -159,7 +159,7 @@ def _is_warned(row: Row, verdict: Verdict) -> bool:
 
 
 def _outcome(row: Row, verdict: Verdict, environment: Environment, before: Snapshot, during: Snapshot) -> Result:
-    """Return what came of an edit that was admitted; what a condition says goes before what the cloud has."""
+    """Return the outcome of an admitted edit; a condition takes precedence over the cloud."""
     shown = _shown(environment)
     if any(names_it(row, text) for _, text in shown):
         return Result(SHOWN)
@@ -175,7 +175,7 @@ def _outcome(row: Row, verdict: Verdict, environment: Environment, before: Snaps
 
 
 def _has_value(row: Row, changes: list[str]) -> bool:
-    """Return whether what is new has the wrong value, where that is a text that nothing else has."""
+    """Return whether the changes contain the wrong value, if that is a unique text."""
     value = row.value.strip('"')
     is_telling = row.edit == WRONG and value.startswith(values.NO_SUCH)
     return not is_telling or any(value in change for change in changes if change.startswith("+"))
@@ -201,7 +201,7 @@ def _conditions(environment: Environment) -> list[Object]:
 
 
 def _harm(row: Row, before: Snapshot, during: Snapshot) -> Iterator[str]:
-    """Yield what no edit of this field may do to what exists."""
+    """Yield violations: effects on existing resources that no edit of this field may have."""
     for what in before.lost(during):
         yield f"lost while edited: {what}"
     if not row.path.startswith("spec.bastion") and before.bastion != during.bastion:
@@ -209,7 +209,7 @@ def _harm(row: Row, before: Snapshot, during: Snapshot) -> Iterator[str]:
 
 
 def _taken_back(row: Row, environment: Environment, old: Object, pause_s: float) -> Iterator[str]:
-    """Take the edit back, and let time pass; yield why it cannot be taken back."""
+    """Revert the edit, and let time pass; yield why it cannot be reverted."""
     now = environment.object()
     verdict = admission.update(row.version, now, now | {"spec": old["spec"]})
     if not verdict.is_admitted:
@@ -221,7 +221,7 @@ def _taken_back(row: Row, environment: Environment, old: Object, pause_s: float)
 
 
 def _traces(before: Snapshot, after: Snapshot, environment: Environment) -> Iterator[str]:
-    """Yield what is not as it was before."""
+    """Yield the differences to the state before."""
     for sign, found in (("lost", before.lost(after)), ("left behind", before.gained(after))):
         yield from (f"{sign}: {what}" for what in found)
     yield from (f"differs afterwards: {change}" for change in before.changes(after))

@@ -1,7 +1,7 @@
-"""A wrong value that a schema admits, for every type, format and pattern; ``OVERRIDES`` say better ones.
+"""A wrong value that a schema admits, for every type, format and pattern; ``OVERRIDES`` has better ones.
 
-A new field needs nothing here if its schema has a type, format and pattern that are known. If the value that follows
-from them is right by chance, or cannot be told apart from the one before, give the field a line in ``OVERRIDES``.
+A new field needs nothing here if its schema has a known type, format and pattern. If the value derived from them is
+right by chance, or equals the former one, add a line for the field to ``OVERRIDES``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from e2e.misoperation.structure import Json
 
 UNKNOWN_ID: Final = "00000000-0000-4000-8000-00000000dead"
 NO_SUCH: Final = "no-such-"
-"""How wrong texts begin."""
+"""Prefix of wrong texts."""
 LARGE: Final = 2**31 - 1
 OTHER_ADDRESS: Final = "192.0.2.77"
 """An address of no network here (TEST-NET-1, RFC 5737)."""
@@ -44,11 +44,11 @@ OVERRIDES: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
     (r".*\.host(ID)?", ("no-such-host",)),
     (r".*\.providerID", ("no-such-id", f"openstack:///{UNKNOWN_ID}")),
 )
-"""Regular expression for the whole path, and the values; those that the schema refuses are tried as well."""
+"""Regular expression for the whole path, and the values; those that the schema refuses are tested as well."""
 
 
 class NoValueError(Exception):
-    """No wrong value follows from a schema; the message says where to add one."""
+    """No wrong value can be derived from a schema; the message says where to add one."""
 
 
 def wrong(path: str, schema: Json, current: Any) -> list[Any]:

@@ -16,7 +16,7 @@ QUIET = ('amqp=WARN,sqlalchemy=WARN,oslo.messaging=INFO,urllib3=WARN,'
 HEALTH_PORT = 5555 + OFFSET
 
 
-# --- what several services have ---------------------------------------------
+# --- shared by several services -----------------------------------------------
 
 def db(name):
     return (f'mysql+pymysql://lab:{secret("db")}@{HOST}:{PORT["mariadb"]}/'
@@ -29,7 +29,7 @@ def db_options(name):
 
 
 def user(name, **more):
-    """Credentials of a service user, for any [section] that logs in."""
+    """Return credentials of a service user, for any [section] that logs in."""
     return {'auth_type': 'password', 'auth_url': AUTH_URL, 'username': name,
             'password': secret(name), 'project_name': 'service',
             'user_domain_name': 'Default', 'project_domain_name': 'Default',
@@ -37,7 +37,7 @@ def user(name, **more):
 
 
 def common(name):
-    """Sections of a service that checks tokens and uses the message bus."""
+    """Return the sections of a service that checks tokens and uses the message bus."""
     transport = (f'rabbit://lab:{secret("rabbit")}@{HOST}:{PORT["rabbitmq"]}'
                  f'//')
     return {
@@ -121,7 +121,7 @@ def neutron():
 
 
 def cinder():
-    """One backend an availability zone."""
+    """Configure one backend per availability zone."""
     c = common('cinder')
     paste = SHARE / 'cinder'
     c['DEFAULT'] |= {
@@ -172,7 +172,7 @@ def nova():
 
 
 def compute(az):
-    """A compute host may not have the databases."""
+    """Configure a compute host, which has no access to the databases."""
     c = nova()
     del c['database'], c['api_database']
     c['DEFAULT'] |= {'host': f'compute-{az}',
@@ -181,7 +181,7 @@ def compute(az):
 
 
 def octavia():
-    """The amphora provider, with no amphora behind it."""
+    """Configure the amphora provider, without amphorae."""
     c = common('octavia')
     del c['DEFAULT']['state_path']
     for section in ('neutron', 'nova', 'glance', 'cinder'):
@@ -235,7 +235,7 @@ FILES = {'keystone/keystone': keystone, 'placement/placement': placement,
 
 
 def configure():
-    """Have every file and folder that the services read."""
+    """Write every file and create every folder that the services read."""
     for directory in (ETC, LOG, RUN, VAR, STATE):
         directory.mkdir(parents=True, exist_ok=True)
     for name, sections in FILES.items():
@@ -262,8 +262,8 @@ def write_ini(path, sections):
 
 
 def name_host(az):
-    """Nova refuses a known host that has lost this file, as one would that
-    was stopped during its very first start."""
+    """Write the host's id; Nova refuses a known host without this file, as
+    after a stop during its very first start."""
     identity = VAR / f'nova-compute-{az}' / 'compute_id'
     identity.parent.mkdir(exist_ok=True)
     if not identity.exists():

@@ -1,4 +1,4 @@
-"""Where the lab has its files and ports, and its passwords."""
+"""The lab's files, ports and passwords."""
 import json
 import os
 import pathlib
@@ -32,7 +32,7 @@ def say(text):
 
 
 def secret(name):
-    """A password made once and kept in the work directory."""
+    """Return a password, created once and kept in the work directory."""
     path = STATE / 'secrets.json'
     known = json.loads(path.read_text()) if path.exists() else {}
     if name not in known:

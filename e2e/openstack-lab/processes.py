@@ -21,7 +21,7 @@ def start_time(pid):
 
 
 def recorded(name):
-    """The pid recorded for name, if that very process still runs."""
+    """Return the pid recorded for name, if that very process still runs."""
     try:
         pid, began = (RUN / f'{name}.pid').read_text().split()
     except (OSError, ValueError):
@@ -30,7 +30,7 @@ def recorded(name):
 
 
 def group_of(pid):
-    """Processes in the session that pid leads."""
+    """Return the processes in the session that pid leads."""
     found = []
     for entry in pathlib.Path('/proc').iterdir():
         if entry.name.isdigit():
@@ -45,7 +45,7 @@ def group_of(pid):
 
 
 def orphans(name):
-    """What a service left behind whose first process died alone."""
+    """Return the processes of a service whose first process died alone."""
     try:
         pid = int((RUN / f'{name}.pid').read_text().split()[0])
     except (OSError, ValueError):
@@ -73,7 +73,7 @@ def send(number, pids):
 
 
 def environment(more=None):
-    """Ours, less what would steer an OpenStack client or Python."""
+    """Return our environment without variables of OpenStack clients and Python."""
     env = {k: v for k, v in os.environ.items()
            if not k.startswith(('OS_', 'PYTHON'))}
     env.update(PATH=f'{BIN}:{env["PATH"]}:/usr/sbin', HOME=str(VAR),
@@ -104,7 +104,7 @@ def stop(names, grace=20):
         if pid:
             left[name] = set(group_of(pid)) | {pid}
             send(signal.SIGTERM, [pid])
-            send(signal.SIGCONT, left[name])   # a paused one must hear it
+            send(signal.SIGCONT, left[name])   # a paused process must get the signal
         else:
             send(signal.SIGKILL, orphans(name))
             (RUN / f'{name}.pid').unlink(missing_ok=True)
@@ -122,7 +122,7 @@ def stop(names, grace=20):
 
 
 def run(argv, log, env=None):
-    """Runs a command to its end, its output in log/<log>.log."""
+    """Run a command to its end, its output in log/<log>.log."""
     with open(LOG / f'{log}.log', 'ab') as out:
         code = subprocess.call([str(a) for a in argv], env=environment(env),
                                cwd=VAR, stdin=subprocess.DEVNULL, stdout=out,

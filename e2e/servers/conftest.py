@@ -16,7 +16,7 @@ from e2e.servers.ground import Ground
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Have each test that works with a cloud run on both; those marked ``lab`` run on the real services alone."""
+    """Parametrize each test that uses a cloud with both; those marked ``lab`` run only on the real services."""
     if "ground" in metafunc.fixturenames:
         is_for_lab = metafunc.definition.get_closest_marker("lab") is not None
         clouds = [*([] if is_for_lab else [SIMULATOR]), pytest.param(LAB, marks=pytest.mark.lab)]

@@ -1,4 +1,4 @@
-"""What the servers of this folder are made on: one project, what a user has in it, a manager, a namespace.
+"""The environment of the servers of this folder: one project with a user's resources, a manager, a namespace.
 
 The same on the simulator and on the real services; the manager is a process on a real API server, under the account
 that ships.
@@ -38,12 +38,12 @@ USER_DATA: Final = b"#cloud-config\nhostname: tried\n"
 FIRST_CIDR: Final = "10.71.0.0/24"
 SECOND_CIDR: Final = "10.71.1.0/24"
 POOL: Final = ("32", "254")
-"""The last parts of the addresses that Neutron gives out by itself; those below are for whoever asks for one."""
+"""Last parts of the addresses that Neutron allocates by itself; tests request the lower ones."""
 
 
 @dataclass
 class Ground:
-    """What all servers of a run share.
+    """The environment that all servers of a run share.
 
     Args:
         run: prefix of all names in the cloud, and the namespace.
@@ -72,13 +72,12 @@ class Ground:
 
     @property
     def cloud(self) -> Cloud:
-        """The plain member."""
         return self.tenant.cloud
 
     # -- Kubernetes ---------------------------------------------------------------------------------------------------
 
     def apply(self, *objects: Object) -> None:
-        """Have objects in the run's namespace."""
+        """Apply objects in the run's namespace."""
         self.rig.apply([{**o, "metadata": {**o["metadata"], "namespace": self.run}} for o in objects])
 
     def get(self, base: str, plural: str, name: str) -> Object | None:
@@ -91,7 +90,7 @@ class Ground:
         self.rig.api.patch(path, body)
 
     def delete(self, base: str, plural: str, name: str) -> None:
-        """Ask for an object's deletion; one that is gone is fine."""
+        """Delete an object. Idempotent."""
         self.rig.api.delete(self._path(base, plural, name))
 
     def _path(self, base: str, plural: str, name: str) -> str:
@@ -129,7 +128,7 @@ class Ground:
         return found
 
     def until(self, what: str, reached: Callable[[], Any]) -> Any:
-        """Wait until a function returns something true; return it."""
+        """Poll until a function returns something true; return it."""
         limit_s = LIMITS_S[self.target.name]
         ends_s = time.monotonic() + limit_s
         while not (answer := reached()):
@@ -139,7 +138,7 @@ class Ground:
         return answer
 
     def _story(self) -> str:
-        """Return what is shown of each server that is not ready or being deleted, and the end of the log."""
+        """Return the state of each server that is not ready or being deleted, and the end of the log."""
         odd = [o for o in self.listed() if "deletionTimestamp" in o["metadata"] or not o.get("status", {}).get("ready")]
         shown = [f"{o['metadata']['name']}: {json.dumps(o.get('status'), indent=1)}" for o in odd]
         return "\n".join([*shown, self.manager.tail(60)])
@@ -168,12 +167,12 @@ class Ground:
         return found
 
     def records(self, obj: Object, kind: str) -> list[Object]:
-        """Return what an OpenStackServer made of a kind, by role, as an administrator sees it."""
+        """Return the resources of a kind that an OpenStackServer created, by role, as an administrator sees them."""
         found = [r for r in obj["status"]["resources"]["records"] if r["kind"] == kind]
         return [self.show(kind, record["id"]) for record in sorted(found, key=lambda record: record["role"])]
 
     def left(self) -> dict[str, list[str]]:
-        """Return the names of the project's servers, volumes, ports and trunks, those of routers and DHCP aside."""
+        """Return the names of the project's servers, volumes, ports and trunks, except ports of routers and DHCP."""
         project = self.tenant.project_id
         found = {}
         for kind in ("server", "volume", "port", "trunk"):
@@ -189,7 +188,7 @@ class Ground:
         return {kind: names for kind, names in found.items() if names}
 
     def make(self, service: str, path: str, kind: str, **values: Any) -> Object:
-        """Make something as the user."""
+        """Create a resource as the user."""
         version = {"compute": NOVA, "volume": CINDER}.get(service)
         made: Object = self.cloud.post(service, path, json={kind: values}, microversion=version)[kind]
         return made
@@ -197,7 +196,7 @@ class Ground:
 
 @contextlib.contextmanager
 def prepared(rig: Rig, kubeconfig: Path, cloud: str, folder: Path) -> Iterator[Ground]:
-    """Have a project of our own and a manager that looks at a namespace of our own; nothing is left of both."""
+    """Yield a project and a manager that watches only our namespace; at the end nothing is left of both."""
     run = f"servers-{secrets.token_hex(3)}"
     rig.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": run}}])
     manager = Manager(kubeconfig, folder / f"{run}.log", _flags(run))
@@ -226,13 +225,13 @@ def _flags(namespace: str) -> tuple[str, ...]:
 
 
 def _as_admin(ground: Ground) -> Object:
-    """Return credentials of a user of the project who is an administrator: some fields are for them alone."""
+    """Return credentials of an administrator in the project: clouds allow some fields only to administrators."""
     name, password = f"{ground.run}-admin", secrets.token_hex(12)
     wanted = {"name": name, "domain_id": "default", "password": password}
     user = ground.admin.post("identity", "/users", json={"user": wanted})["user"]
     ground.admin_user_id = user["id"]
     roles = [role["name"] for role in ground.admin.get("identity", "/roles")["roles"]]
-    # Neutron 2026.2 takes a binding profile from the role `service` alone; older clouds have no such role.
+    # Neutron 2026.2 accepts a binding profile only from the role `service`; older clouds have no such role.
     for role in ("member", "admin", "service"):
         if role in roles:
             tenancy.grant(ground.admin, ground.tenant.project_id, user["id"], role)
@@ -240,7 +239,7 @@ def _as_admin(ground: Ground) -> Object:
 
 
 def _make_flavor(ground: Ground) -> None:
-    """Have a flavor with room for disks on the host; those of the clouds have none."""
+    """Create a flavor with room for disks on the host; the clouds have none."""
     ground.local_flavor = f"{ground.run}-local"
     wanted = {"name": ground.local_flavor, "vcpus": 1, "ram": 512, "disk": 1, "OS-FLV-EXT-DATA:ephemeral": 2}
     simulator = ground.target.simulator
@@ -257,7 +256,7 @@ def _make_flavor(ground: Ground) -> None:
 
 
 def _unmake_flavor(ground: Ground) -> None:
-    """Have no flavor of ours left on a cloud that goes on."""
+    """Delete our flavor from a cloud that keeps running."""
     if ground.target.simulator is None and ground.local_flavor:
         flavors = ground.admin.list_all("compute", "/flavors", "flavors", microversion=NOVA)
         for each in flavors:
@@ -266,7 +265,7 @@ def _unmake_flavor(ground: Ground) -> None:
 
 
 def _make_subnet(ground: Ground, name: str, network_id: str, cidr: str) -> Object:
-    """Make a subnet whose first addresses are left to those who ask for one."""
+    """Create a subnet whose first addresses are not allocated automatically."""
     prefix = cidr.rpartition(".")[0]
     pool = {"start": f"{prefix}.{POOL[0]}", "end": f"{prefix}.{POOL[1]}"}
     body = {"name": name, "network_id": network_id, "cidr": cidr, "ip_version": 4, "allocation_pools": [pool]}
@@ -274,7 +273,7 @@ def _make_subnet(ground: Ground, name: str, network_id: str, cidr: str) -> Objec
 
 
 def _furnish(ground: Ground) -> None:
-    """Make what a user has before the first server."""
+    """Create a user's resources before the first server."""
     run = ground.run
     ground.network = ground.make("network", "/networks", "network", name=f"{run}-net")
     ground.other_network = ground.make("network", "/networks", "network", name=f"{run}-other")

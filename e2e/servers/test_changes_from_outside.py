@@ -1,6 +1,6 @@
-"""What others do to servers that run, on both clouds: noticed within a minute by the real manager, and never undone.
+"""External changes of running servers, on both clouds: noticed within a minute by the real manager, and not reverted.
 
-All is done at once, because one list a minute shows all of it.
+All changes are made together, because one list a minute shows all of them.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ pytestmark = pytest.mark.integration
 
 NOTICED_S: Final = 60.0
 BUSY_S: Final = 120.0
-"""What a busy machine may take longer."""
+"""Additional time for a busy machine."""
 CLOCK_S: Final = 2.0
-"""Nova tells when it launched a server in whole seconds: one that is rebuilt within the same shows no trace."""
+"""Nova's launch times are whole seconds: a rebuild within the same second leaves no trace."""
 OTHER_IMAGE: Final = "ubuntu-2204-kube-v1.31.0"
 STATES: Final = {
     "outside-stopped": ("SHUTOFF", {"InstanceNotReady"}),
     "outside-broken": ("ERROR", {"InstanceStateError"}),
     "outside-deleted": ("DELETED", {"InstanceNotFound", "InstanceDeleted"}),
 }
-"""The state that is shown of each server, and the reasons that may be given for it."""
+"""The reported state of each server, and the allowed reasons."""
 
 
 def status(ground: Ground, name: str) -> dict[str, Any]:
@@ -45,19 +45,19 @@ def message(ground: Ground, name: str) -> str:
 
 
 def is_told(ground: Ground, name: str) -> bool:
-    """Tell whether a server is shown as what became of it, and not as ready."""
+    """Return whether a server is reported in its new state, and not as ready."""
     shown, (state, reasons) = status(ground, name), STATES[name]
     return shown["instanceState"] == state and not shown["ready"] and reason(ground, name) in reasons
 
 
 def act(ground: Ground, name: str, **body: Any) -> None:
-    """Do something to the Nova server, as an administrator."""
+    """Send an action to the Nova server, as an administrator."""
     path = f"/servers/{status(ground, name)['instanceID']}/action"
     ground.admin.post("compute", path, json=body, microversion=NOVA)
 
 
 def noticed(ground: Ground, looks: Mapping[str, Callable[[], Any]]) -> None:
-    """Wait until all is noticed, which must be within a minute."""
+    """Wait until all changes are noticed, which must be within a minute."""
     began_s = time.monotonic()
     for what, look in looks.items():
         ground.until(what, look)
@@ -65,7 +65,7 @@ def noticed(ground: Ground, looks: Mapping[str, Callable[[], Any]]) -> None:
 
 
 def ready(ground: Ground, *wanted: str) -> None:
-    """Have servers that are ready."""
+    """Create servers and wait until they are ready."""
     ground.apply(*map(ground.server_object, wanted))
     for name in wanted:
         ground.ready(name)

@@ -1,6 +1,6 @@
-"""Every field of an OpenStackServer, written by hand, without a Cluster: what is asked for is what there is.
+"""Every field of an OpenStackServer, written by hand, without a Cluster: the cloud has what the spec requests.
 
-All servers that were selected are applied at once, so that they are made side by side, as those of a scale-out are.
+All selected servers are applied together, so that they are created in parallel, as in a scale-out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def name_of(wanted: Case) -> str:
 
 @pytest.fixture(scope="session")
 def applied(ground: Ground, request: pytest.FixtureRequest) -> Ground:
-    """The ground with the servers of all cases that were selected."""
+    """Return the ground with the servers of all selected cases."""
     items = [item for item in request.session.items if isinstance(item, pytest.Function)]
     params = [item.callspec.params.get("wanted") for item in items if hasattr(item, "callspec")]
     selected = {wanted.id: wanted for wanted in params if isinstance(wanted, Case)}

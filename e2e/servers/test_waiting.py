@@ -1,4 +1,4 @@
-"""Servers that wait for others: for the pool of their address, for an image of ORC; and the example of the docs."""
+"""Servers that wait: for the address of their pool, for an image of ORC; and the example of the docs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ORC_CRD: Final[dict[str, Any]] = {
         ],
     },
 }
-"""As much of ORC's kind as is looked at."""
+"""The part of ORC's kind that the provider reads."""
 
 
 @pytest.fixture

@@ -1,1 +1,1 @@
-"""Deterministic simulation: the whole manager in one thread, in virtual time, between simulated servers."""
+"""Deterministic simulation: the whole manager in one thread, in virtual time, with simulated servers."""

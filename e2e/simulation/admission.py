@@ -1,4 +1,4 @@
-"""What stands between a write of our kinds and the storage: schema and rules of the definitions, then the webhooks.
+"""The admission of a write of our kinds before the storage: schema and rules of the definitions, then the webhooks.
 
 Both are the project's own: the generated definitions, and the function that the webhook server calls.
 """
@@ -26,10 +26,10 @@ _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Admission:
-    """Admits writes as the API server does on which the provider is installed; other kinds are admitted as they are.
+    """Admits writes as an API server with the installed provider does; other kinds are admitted unchanged.
 
     Args:
-        has_webhooks: False when the manager's webhooks are not asked.
+        has_webhooks: False to skip the manager's webhooks.
     """
 
     def __init__(self, *, has_webhooks: bool = True) -> None:
@@ -38,7 +38,7 @@ class Admission:
     def __call__(
         self, operation: str, kind: Kind, old: Object | None, new: Object
     ) -> tuple[Object, Refusal | str | None]:
-        """Return the object as it is stored, and why it is refused."""
+        """Return the object as stored, and why it is refused."""
         if kind not in OURS:
             return new, None
         schema = _schema(kind)
@@ -74,9 +74,9 @@ def _faults(schema: Node, operation: str, old: Object | None, new: Object) -> Fa
 
 
 def _asked(operation: str, kind: Kind, old: Object | None, new: Object) -> Refusal | None:
-    """Ask the webhook of a kind."""
+    """Call the webhook of a kind."""
     if old and old.get("spec") is new.get("spec"):
-        return None  # no webhook of ours looks at anything else
+        return None  # our webhooks handle nothing else
     request = {"operation": operation, "object": new, "oldObject": old, "name": new["metadata"]["name"]}
     verdict = webhooks.verdict(request, kind.kind)
     if verdict["allowed"]:
@@ -95,7 +95,7 @@ def _webhooks() -> Mapping[str, str]:
 
 @functools.cache
 def _schema(kind: Kind) -> Node:
-    """Return the schema of a kind in the version that is stored."""
+    """Return the schema of a kind in the stored version."""
     text = (files.FOLDER / f"{kind.plural}.{kind.group}.yaml").read_text()
     definition = yaml.load(text, _LOADER)  # a quarter of the time of generating it from the models
     (stored,) = (version for version in definition["spec"]["versions"] if version["storage"])

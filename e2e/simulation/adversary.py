@@ -1,6 +1,6 @@
-"""What the adversary can do: each feature draws operations for plans and carries them out.
+"""The adversary: each feature draws operations for plans and executes them.
 
-What is in force for a while is taken back when its time is over, and in any case before the world is judged.
+A temporary operation is reverted when its time is over, and in any case before the final checks.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ WINDOW_SHARE_S: Final = 15.0
 
 @dataclass(frozen=True)
 class Feature:
-    """One thing that the adversary can do.
+    """One kind of operation of the adversary.
 
     Args:
-        draw: returns an operation of it.
-        act: carries an operation out.
+        draw: returns an operation.
+        act: executes an operation.
     """
 
     name: str
@@ -55,7 +55,7 @@ _WRITES: Final = (
 
 
 def feature(name: str, draw: Draw) -> Callable[[Act], Act]:
-    """Register what the decorated function does as a feature."""
+    """Register the decorated function as the execution of a feature."""
 
     def register(act: Act) -> Act:
         FEATURES[name] = Feature(name, draw, act)
@@ -65,7 +65,7 @@ def feature(name: str, draw: Draw) -> Callable[[Act], Act]:
 
 
 def _at(source: random.Random) -> tuple[float, str, int]:
-    """Draw a moment: by the clock, or by what happens."""
+    """Draw a moment: by the clock, or by an event."""
     at_s = source.choice((0.0, source.uniform(0, 20), source.uniform(0, ADVERSARY_S)))
     if source.random() < 0.35:
         return at_s, "", 1
@@ -95,7 +95,7 @@ def _disturbed(name: str, kind: str, *, writes: str = "", seconds: tuple[float, 
     def values(source: random.Random, _shape: Shape) -> Json:
         return {
             "service": source.choice(SERVICES),
-            # A proxy that lost its service says so to everybody.
+            # A proxy without its service answers so to all clients.
             "rate": source.choice((1.0, 1.0, 0.3) if is_page else (0.2, 0.5, 1.0)),
             "left": source.choice((1000, 1000, 1) if is_page else (1, 1, 2, 5, 1000)),
             "seconds": round(source.uniform(*seconds), 3),
@@ -218,7 +218,7 @@ def _step_clock(story: Story, wanted: Json) -> None:
 
 
 def _line(name: str, values: Callable[[random.Random], Json]) -> None:
-    """Register a feature that changes the way to the API server for a while."""
+    """Register a feature that changes the connection to the API server for a while."""
 
     @feature(name, _drawn(name, lambda source, _: {**values(source), "for_s": round(_span(source), 1)}))
     def act(story: Story, wanted: Json) -> None:
@@ -247,7 +247,7 @@ def _edit_values(source: random.Random, shape: Shape) -> Json | None:
     if shape.cluster is None:
         return None
     fitting = [edit for edit in _EDITS if not set(edit) & {"bastion", "apiServer"} or set(edit) <= set(shape.cluster)]
-    if shape.octavia == "ovn":  # which cannot enforce allowed CIDRs, so that the cluster would not be ready
+    if shape.octavia == "ovn":  # which cannot enforce allowed CIDRs, so that the cluster would not become ready
         fitting = [edit for edit in fitting if "apiServer" not in edit]
     return {"spec": source.choice(fitting), "back_s": source.choice((0.0, 5.0, 60.0))}
 
@@ -293,7 +293,7 @@ def _secret(kind: str) -> None:
     name = f"secret-{kind}"
 
     def values(source: random.Random, _shape: Shape) -> Json:
-        # Long enough to be read: a Secret is read again once in a sync period.
+        # Long enough for a read: a Secret is read again once in a sync period.
         return {"for_s": round(source.choice((_span(source), source.uniform(620, 900))), 1)}
 
     @feature(name, _drawn(name, values))
@@ -342,7 +342,7 @@ def _tenant_status(story: Story, _wanted: Json) -> None:
 
 def _takeover(source: random.Random, shape: Shape) -> Json | None:
     if shape.neighbour:
-        return None  # what the neighbour made keeps its stamps
+        return None  # the neighbour's resources keep its stamps
     return {"namesake": source.choice(("", "s-root", "s-data", "s-scratch")), "is_deleted": source.random() < 0.5}
 
 
@@ -352,10 +352,10 @@ def _take_over(story: Story, wanted: Json) -> None:
 
 
 def act(story: Story, operation: Operation) -> None:
-    """Carry an operation out."""
+    """Execute an operation."""
     FEATURES[operation.feature].act(story, operation.values)
 
 
 def draws(names: Any) -> dict[str, Draw]:
-    """Return how operations of these features are drawn."""
+    """Return the draw functions of these features."""
     return {name: FEATURES[name].draw for name in names}

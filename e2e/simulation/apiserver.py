@@ -1,7 +1,7 @@
-"""A Kubernetes API server as plain state: requests go in, answers come out, nothing runs by itself.
+"""A Kubernetes API server as plain state: it answers requests and runs nothing by itself.
 
-It has the semantic of kube-apiserver and none of its faults: what is slow, stale or down is added by what carries the
-requests. Objects that it returns are shared: they must never be changed.
+It has the semantics of kube-apiserver and none of its faults: the connection to it adds delays, stale data and outages.
+Returned objects are shared: they must never be changed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ __all__ = ["Answer", "ApiServer", "Event", "State", "default_kinds"]
 default_kinds: Final = kinds.DEFAULT
 T = TypeVar("T")
 NAMESPACES: Final = ("default", "kube-system")
-"""Those that are there from the start."""
+"""Initial namespaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a request is answered."""
+    """The answer to a request."""
 
     status: int
     body: bytes
@@ -41,9 +41,9 @@ class ApiServer:
 
     Args:
         now: seconds since 1970.
-        new_uid: returns another uid each time.
-        kinds: what is served, each in its one version.
-        admit: looks at each object before it is stored; None stores everything.
+        new_uid: returns a new uid each time.
+        kinds: served kinds, each in its one version.
+        admit: checks each object before it is stored; None stores everything.
     """
 
     def __init__(
@@ -72,12 +72,12 @@ class ApiServer:
 
     @property
     def on_change(self) -> list[Callable[[Event], None]]:
-        """Return the list of those who are called after each change."""
+        """Return the list of callbacks after each change."""
         return self._storage.on_change
 
     @property
     def admit(self) -> Admit | None:
-        """Return what looks at each object before it is stored."""
+        """Return the admission check of objects before they are stored."""
         return self._registry.admit
 
     @admit.setter
@@ -85,11 +85,11 @@ class ApiServer:
         self._registry.admit = admit
 
     def serves(self, kind: Kind) -> bool:
-        """Return whether the kind is served, in whatever version."""
+        """Return whether the kind is served, in any version."""
         return kind in self._served
 
     def set_served(self, kind: Kind, is_served: bool) -> None:
-        """Install or remove the definition of a kind; its objects stay and are seen again with it."""
+        """Install or remove the definition of a kind; its objects stay and are served again with it."""
         self._served.pop(kind, None)
         self._clean_at = None
         if is_served:
@@ -103,7 +103,7 @@ class ApiServer:
 
         Args:
             path: as in the URL, quoted.
-            agent: who asks, for monitors; it changes nothing.
+            agent: the client, for monitors; without effect.
         """
         try:
             return self._handle(method, path, query, content_type, body)
@@ -113,7 +113,7 @@ class ApiServer:
             return Answer(refusal.status, json.dumps(refusal.body()).encode())
 
     def events_since(self, kind: Kind, version: int, namespace: str | None = None) -> list[Event]:
-        """Return what happened to a kind after a version.
+        """Return the events of a kind after a version.
 
         Raises:
             Expired: that version was compacted.
@@ -123,21 +123,21 @@ class ApiServer:
         return self._storage.events_since(kind, version, namespace or None)
 
     def compact(self) -> None:
-        """Forget the history: page tokens and watches from before expire.
+        """Drop the history: earlier page tokens and watches expire.
 
-        That is what a restart of kube-apiserver does after etcd compacted; the compaction alone it would hide for a
-        while, with what it has in memory.
+        A restart of kube-apiserver after etcd's compaction does this; after the compaction alone kube-apiserver
+        still answers from memory for a while.
         """
         self._storage.compact()
 
     def snapshot(self) -> State:
-        """Return a backup, as of etcd."""
+        """Return a backup of the state, as of etcd."""
         return self._storage.snapshot()
 
     def restore(self, state: State) -> None:
-        """Go back to a backup: versions, uids and objects are as then, and history begins with it.
+        """Restore a backup: versions, uids and objects are as then, and history begins with it.
 
-        API servers are started anew for that, which ends all watches.
+        API servers are restarted for that, which ends all watches.
         """
         self._storage.restore(state)
         self._clean_at = None
@@ -145,12 +145,12 @@ class ApiServer:
             listener()
 
     def collect_garbage(self, *, limit: int | None = None) -> list[Key]:
-        """Do what the garbage collector finds to do now; return the objects that it wrote or deleted.
+        """Run the garbage collector once; return the objects that it wrote or deleted.
 
-        What follows from that is found by the next call; an empty list means that nothing is left to do.
+        The next call handles the consequences; an empty list means that nothing is left to do.
 
         Args:
-            limit: at most so many objects; None means all.
+            limit: maximum number of objects; None means all.
         """
         if self._clean_at == self.version:
             return []
@@ -159,11 +159,11 @@ class ApiServer:
         return done
 
     def finish_namespaces(self) -> list[Key]:
-        """Empty the namespaces that are being deleted and let go those that are empty, as their controller does."""
+        """Empty the namespaces that are being deleted and finish those that are empty, as their controller does."""
         return garbage.finish_namespaces(self._registry, tuple(self._served))
 
     def check_unchanged(self) -> None:
-        """Raise AssertionError if somebody changed an object in place that this server gave out."""
+        """Raise AssertionError if a returned object was changed in place."""
         self._storage.check_unchanged()
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
@@ -177,9 +177,9 @@ class ApiServer:
         return [each.obj for each in found]
 
     def create(self, kind: Kind, obj: Mapping[str, Any]) -> Object:
-        """Create an object as a user does who applies a manifest.
+        """Create an object as a user with a manifest does.
 
-        With an object that was read elsewhere it does what clusterctl move and velero do: labels, annotations,
+        For an object that was read elsewhere this equals clusterctl move and velero: labels, annotations,
         finalizers and owner references stay, uid, version and time are new, the status is dropped.
 
         Raises:
@@ -195,7 +195,7 @@ class ApiServer:
     def patch(
         self, kind: Kind, namespace: str, name: str, merge_patch: Mapping[str, Any], *, subresource: str | None = None
     ) -> Object:
-        """Apply a merge patch and return the object as it is then.
+        """Apply a merge patch and return the resulting object.
 
         Raises:
             KubeError: as the client's.
@@ -205,7 +205,7 @@ class ApiServer:
         return _direct(lambda: self._registry.update(target, change)).obj
 
     def put(self, kind: Kind, obj: Mapping[str, Any], *, subresource: str | None = None) -> Object:
-        """Put an object in the place of the one that is there.
+        """Replace an object.
 
         Raises:
             KubeError: as the client's.
@@ -219,7 +219,7 @@ class ApiServer:
     def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str | None = None, propagation: str | None = None
     ) -> None:
-        """Ask for the deletion of an object; one that is gone is fine.
+        """Delete an object. Idempotent.
 
         Raises:
             KubeError: as the client's.

@@ -1,4 +1,4 @@
-"""What kinds of Kubernetes itself have beyond the rules of all objects: as much as simulations meet."""
+"""Additional rules of Kubernetes' built-in kinds, as far as simulations need them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _OF_CORE_EVENTS: Final[Object] = {
     "deprecatedFirstTimestamp": None,
     "deprecatedLastTimestamp": None,
 }
-"""Fields of the same object in the core group."""
+"""Names of the same fields in the core group."""
 
 
 def completed(kind: Kind, obj: Object) -> Object:
-    """Return an object with what its kind fills in."""
+    """Return an object with the defaults of its kind."""
     if kind == SECRET:
         return _secret(obj)
     if kind == NAMESPACE:
@@ -30,14 +30,14 @@ def completed(kind: Kind, obj: Object) -> Object:
 
 
 def terminating(kind: Kind, obj: Object) -> Object:
-    """Return an object whose deletion was asked for as its kind shows it."""
+    """Return an object under deletion as its kind shows it."""
     if kind == NAMESPACE:
         return {**obj, "status": {**obj.get("status", {}), "phase": "Terminating"}}
     return obj
 
 
 def is_finished(kind: Kind, obj: Object) -> bool:
-    """Return whether nothing but finalizers of metadata would hold an object that is being deleted."""
+    """Return whether only finalizers of metadata would keep an object that is being deleted."""
     return kind != NAMESPACE or not (obj.get("spec") or {}).get("finalizers")
 
 

@@ -1,6 +1,6 @@
-"""Cluster API's managers and the garbage collector of a management cluster, as far as the provider meets them.
+"""Cluster API's managers and the garbage collector of a management cluster, as far as they affect the provider.
 
-It looks a moment after every change, writes owner references and readiness, and deletes in Cluster API's order.
+It reconciles shortly after every change, writes owner references and readiness, and deletes in Cluster API's order.
 Source: Cluster API book, provider contracts "InfraCluster" and "InfraMachine".
 """
 

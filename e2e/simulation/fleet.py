@@ -1,6 +1,6 @@
-"""What the deletion of many machines costs on a slow cloud: `python -m e2e.simulation.fleet --machines 40`.
+"""The cost of deleting many machines on a slow cloud: `python -m e2e.simulation.fleet --machines 40`.
 
-Nothing goes wrong here; only every way to and from OpenStack takes long, so that lists and deletions do not keep pace.
+There are no failures; only the latency to OpenStack is high, so that lists and deletions are slow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MACHINE: Final = re.compile(r"/(m\d+)(/|$)")
 
 
 def deletion(machines: int, latency_s: float, seed: str) -> dict[str, Any]:
-    """Create machines on a quick cloud, delete them on a slow one; return requests by route and writes by machine."""
+    """Create machines on a fast cloud, delete them on a slow one; return requests by route and writes by machine."""
     from e2e.simulation import judge, story
 
     story.MAX_REQUESTS = story.MAX_WRITES = 1_000_000  # type: ignore[misc] # no adversary acts: nothing loops for it

@@ -1,8 +1,8 @@
 """The garbage collector and the namespace controller of kube-controller-manager.
 
 Source: ``k8s.io/kubernetes/pkg/controller/garbagecollector``. An owner is looked up by kind and name, and its uid
-must be that of the reference: an owner that a restored etcd does not know is absent. A reference to a kind that is not
-served, or from a cluster-scoped object to a namespaced one, decides nothing.
+must be that of the reference: an owner that is missing in a restored etcd is absent. A reference to a kind that is not
+served, or from a cluster-scoped object to a namespaced one, has no effect.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from e2e.simulation.storage import Object, Stored, path_of
 
 @dataclass
 class _Owners:
-    """The references of one object, by what became of the owner."""
+    """The references of one object, by the state of the owner."""
 
     solid: list[Object] = field(default_factory=list)
     absent: list[Object] = field(default_factory=list)
@@ -28,7 +28,7 @@ class _Owners:
 
 
 def collect(registry: Registry, served: Iterable[Kind], *, limit: int | None = None) -> list[Key]:
-    """Look at every object once; return those that were written or deleted."""
+    """Check every object once; return those that were written or deleted."""
     kinds = tuple(served)
     by_name = {(kind.group, kind.kind): kind for kind in kinds}
     done: list[Key] = []
@@ -44,7 +44,7 @@ def collect(registry: Registry, served: Iterable[Kind], *, limit: int | None = N
 
 
 def finish_namespaces(registry: Registry, served: Iterable[Kind]) -> list[Key]:
-    """Delete what is in namespaces that are being deleted; let go those that are empty."""
+    """Delete the objects of namespaces that are being deleted; finish those that are empty."""
     done: list[Key] = []
     kinds = tuple(served)
     for namespace in list(registry.storage.listing(NAMESPACE)):
@@ -80,7 +80,7 @@ def _objects(registry: Registry, kinds: Iterable[Kind]) -> Iterator[tuple[Key, S
 
 
 def _attend(registry: Registry, by_name: dict[tuple[str, str], Kind], key: Key, found: Stored) -> bool:
-    """Do what there is to do for one object; return whether anything was."""
+    """Process one object; return whether it was written or deleted."""
     metadata = found.metadata
     if "deletionTimestamp" in metadata:
         finalizers = metadata.get("finalizers") or []
@@ -91,7 +91,7 @@ def _attend(registry: Registry, by_name: dict[tuple[str, str], Kind], key: Key, 
         return False
     owners = _owners(registry, by_name, key, metadata["ownerReferences"])
     if owners.unknown:
-        return False  # no mapping for the kind: the real one tries again later
+        return False  # no mapping for the kind: the real one retries later
     if owners.solid:
         gone = [*owners.absent, *owners.waiting]
         return bool(gone) and _drop_references(registry, key, found, {owner["uid"] for owner in gone})
@@ -124,7 +124,7 @@ def _owners(registry: Registry, by_name: dict[tuple[str, str], Kind], key: Key, 
 
 
 def _finish_foreground(registry: Registry, by_name: dict[tuple[str, str], Kind], key: Key, found: Stored) -> bool:
-    """Let go an object whose dependents are gone; those that are left are deleted as they come by themselves."""
+    """Finish an object whose dependents are deleted; delete the remaining dependents."""
     if any(
         _blocks(dependent, found) for _, dependent in _dependents(registry, by_name.values(), found.metadata["uid"])
     ):

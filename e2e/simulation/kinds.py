@@ -1,4 +1,4 @@
-"""What the simulated API server does differently for some kinds."""
+"""Differences between kinds in the simulated API server."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ _NEEDS_VERSION: Final = (LEASE, CRD)
 
 @dataclass(frozen=True)
 class Traits:
-    """How objects of a kind are written.
+    """Rules for writes of a kind.
 
     Attributes:
         is_custom: a CustomResourceDefinition defines the kind.
-        has_status: status is written through its subresource alone.
+        has_status: status is written only through its subresource.
         has_generation: changes outside of metadata and status are counted.
         is_created_by_put: a PUT creates what is missing.
         needs_version: a PUT must carry a resourceVersion.
@@ -69,7 +69,7 @@ class Traits:
 
 @functools.cache
 def traits(kind: Kind) -> Traits:
-    """Return the traits of a kind; of one that is not known, those of most custom resources."""
+    """Return the traits of a kind; of an unknown one, those of most custom resources."""
     is_custom = kind.group not in _BUILT_IN_GROUPS
     return Traits(
         is_custom=is_custom,

@@ -1,7 +1,7 @@
-"""Invariants that today's code is known to break: one file each in ``known/``, a plan that shows it.
+"""Known defects of today's code: one file each in ``known/``, a plan that breaks an invariant.
 
-What these plans need is left out of the seeds of the gate, so that these find what is not known. A file is removed when
-its plan breaks nothing any more; none is added but for what is found and not mended at once.
+The seeds of the gate omit the features of these plans, so that they find unknown defects. A file is removed when its
+plan breaks nothing any more; a file is added only for a new defect that is not fixed at once.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from e2e.simulation.plan import Plan
 
 FOLDER: Final = Path(__file__).parent / "known"
 TRIES: Final = 12
-"""A plan is played under so many schedules: one that does not show a break may be chance, all of them are not."""
+"""Number of schedules of a plan: a single one that does not break an invariant may be chance, all of them are not."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """One known break.
+    """One known defect.
 
     Args:
         what: what happens.
-        invariants: those that it may break.
-        guards: the features without which it does not happen.
+        invariants: the invariants that it may break.
+        guards: the features that it needs.
         seed: the seed that found it.
     """
 
@@ -38,12 +38,12 @@ class Known:
     plan: Plan
 
     def schedules(self, number: int = TRIES) -> list[Plan]:
-        """Return the plan under several schedules, that in which it was found first."""
+        """Return the plan under several schedules, first the one that found the defect."""
         return [self.plan, *(replace(self.plan, seed=f"{self.name} {n}") for n in range(1, number))]
 
 
 def read(path: Path) -> Known:
-    """Return the known break of a file."""
+    """Return the known defect of a file."""
     data: Mapping[str, Any] = json.loads(path.read_text())
     return Known(
         path.stem,
@@ -56,10 +56,10 @@ def read(path: Path) -> Known:
 
 
 def all_known() -> list[Known]:
-    """Return all known breaks, by name."""
+    """Return all known defects, by name."""
     return [read(path) for path in sorted(FOLDER.glob("*.json"))]
 
 
 def guarded() -> set[str]:
-    """Return the features that the gate's seeds do without."""
+    """Return the features that the gate's seeds omit."""
     return {feature for known in all_known() for feature in known.guards}

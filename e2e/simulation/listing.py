@@ -1,4 +1,4 @@
-"""Lists in pages, all of them as of one version."""
+"""Lists in pages, all pages at one version."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def page(storage: Storage, kind: Kind, namespace: str, query: Mapping[str, str])
     """Return one page of a list as JSON.
 
     Raises:
-        Refusal: the continue token or a selector is not usable.
+        Refusal: the continue token or a selector is invalid.
     """
     _check_version(storage, query)
     version, after = storage.version, ""
@@ -70,7 +70,7 @@ def body(kind: Kind, metadata: Mapping[str, Any], items: list[Stored]) -> bytes:
     head = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": metadata}
     bodies = [each.body for each in items]
     if not traits(kind).is_custom:
-        # Lists of built-in kinds leave these out.
+        # Lists of built-in kinds omit these.
         skipped = len(json.dumps({"apiVersion": kind.api_version, "kind": kind.kind}, separators=(",", ":")))
         bodies = [b"{" + each[skipped:] for each in bodies]
     start = json.dumps(head, separators=(",", ":"))[:-1]

@@ -36,18 +36,18 @@ def _timestamp(second: int) -> str:
 
 
 def timestamp(now_s: float) -> str:
-    """Return seconds since 1970 as Kubernetes writes them."""
+    """Format seconds since 1970 as Kubernetes does."""
     return _timestamp(int(now_s))
 
 
 def of_created(given: Mapping[str, Any], *, kind: Kind, namespace: str, uid: str, now_s: float) -> Object:
-    """Return the metadata of an object that is created with the given ones.
+    """Return the metadata of an object that is created with the given metadata.
 
     Raises:
-        Refusal: they are invalid.
+        Refusal: the given metadata are invalid.
     """
     if given.get("resourceVersion"):
-        # The real one has no reason for it either: an error of the storage that nothing translates.
+        # The real one gives no reason either: an error of the storage that is not translated.
         raise refusals.Refusal(500, "", "resourceVersion should not be set on objects to be created")
     if given.get("namespace", namespace) not in ("", namespace):
         raise refusals.bad_request(OTHER_NAMESPACE)
@@ -68,23 +68,23 @@ def of_created(given: Mapping[str, Any], *, kind: Kind, namespace: str, uid: str
 
 
 def of_updated(old: Mapping[str, Any], wanted: Mapping[str, Any], *, kind: Kind) -> Object:
-    """Return the metadata of an object that is written over; the caller has compared the resourceVersion.
+    """Return the metadata of an updated object; the caller has compared the resourceVersion.
 
     Raises:
-        Refusal: the write changes what is fixed, or adds a finalizer to an object that is being deleted.
+        Refusal: the write changes immutable fields, or adds a finalizer to an object that is being deleted.
     """
     metadata = {name: value for name, value in wanted.items() if value not in (None, [], {})}
     causes = []
     for name in _FIXED:
         if name in old:
-            # What is left out is meant to stay.
+            # An omitted field stays.
             if metadata.setdefault(name, old[name]) != old[name]:
                 causes.append(_immutable(name, metadata[name]))
                 metadata[name] = old[name]
         elif name in metadata:
             causes.append(_immutable(name, metadata[name]))
     metadata.pop("selfLink", None)
-    metadata["creationTimestamp"] = old["creationTimestamp"]  # another one is ignored
+    metadata["creationTimestamp"] = old["creationTimestamp"]  # another value is ignored
     metadata["resourceVersion"] = old["resourceVersion"]
     if "generation" in old:
         metadata["generation"] = old["generation"]
@@ -102,7 +102,7 @@ def of_updated(old: Mapping[str, Any], wanted: Mapping[str, Any], *, kind: Kind)
 def of_deleted(
     old: Mapping[str, Any], propagation: str | None, now_s: float, *, has_grace_period: bool = True
 ) -> Object:
-    """Return the metadata of an object whose deletion was asked for: it stays while it has finalizers."""
+    """Return the metadata of an object under deletion: it stays while it has finalizers."""
     finalizers = old.get("finalizers") or []
     kept = [one for one in finalizers if one not in (FOREGROUND, ORPHAN)]
     match propagation:
@@ -125,13 +125,13 @@ def of_deleted(
 
 
 def is_finished(metadata: Mapping[str, Any]) -> bool:
-    """Return whether nothing holds an object any more whose deletion was asked for."""
+    """Return whether an object under deletion has no finalizer left."""
     return "deletionTimestamp" in metadata and not metadata.get("finalizers")
 
 
 def _generated(given: Mapping[str, Any], uid: str) -> str:
     prefix = given.get("generateName")
-    # The uid is unique and comes from the seed, so a name made of it is and does, too.
+    # The uid is unique and comes from the seed, and so does a name that contains it.
     return f"{prefix}{uid.replace('-', '')[-5:]}" if prefix else ""
 
 

@@ -1,7 +1,7 @@
-"""The way of a request to OpenStack: latency, proxies, and what goes wrong on it; the services are the simulator's.
+"""The connection to OpenStack: latency, proxies, and failures; the services are the simulator's.
 
-It stands in for the connections below a requests session. A request takes effect at a moment of its own, whether the
-process that sent it lives to see the answer or not.
+It replaces the connections below a requests session. A request takes effect at a separate moment, even if the process
+that sent it dies before the answer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HTML_403: Final = b"<html><head><title>403 Forbidden</title></head><body>Blocked
 HTML_503: Final = b"<html><body><h1>503 Service Unavailable</h1>No server is available.</body></html>"
 HTML_200: Final = b"<html><body><h1>It works!</h1></body></html>"
 HTML_FLOOD: Final = b"<style " * 150_000
-"""A megabyte that is read again and again by whoever looks for the end of each element."""
+"""A megabyte that a search for the end of each element reads repeatedly."""
 _HTML: Final = {"Content-Type": "text/html"}
 _PAGES: Final[Mapping[str, tuple[int, bytes, Mapping[str, str]]]] = {
     "403": (403, HTML_403, _HTML),
@@ -40,15 +40,15 @@ _PAGES: Final[Mapping[str, tuple[int, bytes, Mapping[str, str]]]] = {
     "flood": (404, HTML_FLOOD, {"Content-Type": "text/html; charset=punycode"}),
     "429": (429, b"", {"Retry-After": "5"}),
 }
-"""What a proxy answers in the place of a service."""
+"""A proxy's answers instead of the service's."""
 
 
 @dataclass(eq=False)
 class Sent:
-    """A request on its way.
+    """A sent request.
 
     Args:
-        actor: for whom it was sent; None when nobody's pass sent it (a shared list, a login).
+        actor: the reconciled object; None outside of a reconcile (a shared list, a login).
         sent_s: when, on the simulation's clock.
     """
 
@@ -66,12 +66,12 @@ class Sent:
 
     @property
     def is_write(self) -> bool:
-        """Return whether it is meant to change something in the cloud."""
+        """Return whether it may change a resource in the cloud."""
         return self.method != "GET" and self.service != "identity"
 
     @property
     def is_create(self) -> bool:
-        """Return whether it is meant to make a resource of its own."""
+        """Return whether it may create a resource."""
         return self.method == "POST" and self.is_write
 
     def __str__(self) -> str:
@@ -82,13 +82,13 @@ class Sent:
 
 @dataclass(eq=False)
 class Disturbance:
-    """Something that goes wrong with requests.
+    """A failure of requests.
 
     Args:
         kind: one of ``_PAGES`` or ``_STRIKES``.
-        rate: with which probability a request that it covers is struck.
-        left: how many requests it strikes at most.
-        seconds: how long what it delays takes.
+        rate: probability that it applies to a matching request.
+        left: maximum number of requests that it applies to.
+        seconds: duration of a delay.
     """
 
     kind: str
@@ -99,7 +99,7 @@ class Disturbance:
     covers: Callable[[Sent], bool] = field(default=lambda _sent: True)
 
     def fits(self, sent: Sent) -> bool:
-        """Return whether a request is one that it may strike."""
+        """Return whether it may apply to a request."""
         return self.left > 0 and self.service in ("*", sent.service) and self.covers(sent)
 
 
@@ -107,12 +107,12 @@ Watcher = Callable[[Sent, Reply], None]
 
 
 class Network:
-    """All clouds by host, and the disturbances in force.
+    """All clouds by host, and the active disturbances.
 
     Args:
         watch: called after each request that reached a service, with its answer.
         follow: called when a request was sent, with "SEND ", and when it took effect.
-        creates_under_way: how many creates were sent and will take effect later.
+        creates_under_way: number of creates that were sent and will take effect later.
     """
 
     def __init__(self, scheduler: Scheduler, seed: str) -> None:
@@ -133,12 +133,12 @@ class Network:
         return self.sites[host]
 
     def disturb(self, disturbance: Disturbance, *, for_s: float) -> None:
-        """Put a disturbance in force for so long."""
+        """Activate a disturbance for so long."""
         self.disturbances.append(disturbance)
         self.scheduler.after(for_s, lambda: self.end(disturbance))
 
     def end(self, disturbance: Disturbance) -> None:
-        """Take a disturbance back."""
+        """End a disturbance."""
         if disturbance in self.disturbances:
             self.disturbances.remove(disturbance)
 
@@ -146,7 +146,7 @@ class Network:
         """Send a request and wait for its answer.
 
         Raises:
-            requests.exceptions.RequestException: there is none; its type and causes are those of a real connection.
+            requests.exceptions.RequestException: no answer arrived; its type and causes are those of a real connection.
         """
         sent = self._outgoing(request)
         struck = self._strike(sent)
@@ -161,7 +161,7 @@ class Network:
         return response
 
     def pause_s(self) -> float:
-        """Return how long one way takes."""
+        """Return the one-way latency."""
         return self._random.expovariate(1 / self.latency_s)
 
     def _outgoing(self, request: requests.PreparedRequest) -> Sent:
@@ -191,7 +191,7 @@ class Network:
         return None
 
     def take_effect(self, sent: Sent) -> Reply:
-        """Carry the request out, now."""
+        """Execute the request now."""
         self.requests += 1
         url = f"http://{sent.host}"
         incoming = Incoming(sent.method, url, f"/{sent.service}{sent.path}", sent.query, sent.headers, sent.body)
@@ -203,7 +203,7 @@ class Network:
 
 
 class _Answer:
-    """The answer to one request, as the task that waits for it gets it."""
+    """The answer to one request, for the task that waits for it."""
 
     def __init__(self, network: Network, sent: Sent, request: requests.PreparedRequest) -> None:
         self._network, self._sent, self._request = network, sent, request
@@ -211,7 +211,7 @@ class _Answer:
         self._result: requests.Response | Exception | None = None
 
     def begin(self, struck: Disturbance | None, limit_s: float) -> None:
-        """Send the request on its way, with what goes wrong on it."""
+        """Send the request, with its failure."""
         there_s = self._network.pause_s()
         if struck is None:
             self._reach(there_s, lambda: self._arrive(self._response))
@@ -222,11 +222,11 @@ class _Answer:
             _STRIKES[struck.kind](self, there_s, struck.seconds, limit_s)
 
     def slow(self, _there_s: float, seconds: float, _limit_s: float) -> None:
-        """The request is a long time under way."""
+        """The request is delayed."""
         self._reach(seconds, lambda: self._arrive(self._response))
 
     def refused(self, there_s: float, _seconds: float, _limit_s: float) -> None:
-        """Nobody listens."""
+        """The connection is refused."""
         self._later(there_s, lambda: self._settle(_never_sent("connection refused")))
 
     def cut_before(self, there_s: float, _seconds: float, _limit_s: float) -> None:
@@ -234,11 +234,11 @@ class _Answer:
         self._later(there_s, lambda: self._settle(_cut()))
 
     def cut_after(self, there_s: float, _seconds: float, _limit_s: float) -> None:
-        """The connection ends before the answer comes."""
+        """The connection ends before the answer arrives."""
         self._reach(there_s, lambda: self._arrive(lambda _reply: _cut()))
 
     def tls_after(self, there_s: float, _seconds: float, _limit_s: float) -> None:
-        """TLS breaks after the service has the request."""
+        """TLS fails after the service has the request."""
         self._reach(there_s, lambda: self._arrive(lambda _reply: _tls()))
 
     def late(self, there_s: float, seconds: float, limit_s: float) -> None:
@@ -253,11 +253,11 @@ class _Answer:
         self._reach(there_s, lambda: self._arrive(self._response))
 
     def hang(self, _there_s: float, _seconds: float, limit_s: float) -> None:
-        """Nothing comes back."""
+        """No answer arrives."""
         self._later(limit_s, lambda: self._settle(requests.exceptions.ReadTimeout("read timed out")))
 
     def wait(self) -> requests.Response:
-        """Return the answer, or raise what there is in its place."""
+        """Return the answer, or raise the error."""
         while self._result is None:
             self._network.scheduler.block()
         if isinstance(self._result, Exception):
@@ -268,7 +268,7 @@ class _Answer:
         self._network.scheduler.after(seconds, callback)
 
     def _reach(self, seconds: float, callback: Callable[[], object]) -> None:
-        """Call back at the moment at which the request takes effect; until then it is under way."""
+        """Call back at the moment at which the request takes effect; until then it is in flight."""
         network, creates = self._network, int(self._sent.is_create)
         network.creates_under_way += creates
 
@@ -279,7 +279,7 @@ class _Answer:
         self._later(seconds, reach)
 
     def _arrive(self, result: Callable[[Reply], requests.Response | Exception]) -> None:
-        """Take effect, and have the answer arrive a moment later."""
+        """Execute the request, and deliver the answer a moment later."""
         reply = self._network.take_effect(self._sent)
         self._later(self._network.pause_s(), lambda: self._settle(result(reply)))
 
@@ -312,7 +312,7 @@ _STRIKES: Final[Mapping[str, Callable[[_Answer, float, float, float], None]]] = 
     "again": _Answer.again,
     "hang": _Answer.hang,
 }
-"""What may happen to a request in the place of an answer."""
+"""The possible failures of a request."""
 
 
 def _never_sent(why: str) -> Exception:
@@ -327,37 +327,37 @@ def _cut() -> Exception:
 
 
 def _tls() -> Exception:
-    """Return what requests raises when TLS breaks after the request was sent."""
+    """Return the exception of requests for a TLS failure after the request was sent."""
     cause = urllib3.exceptions.SSLError(ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER] wrong version number"))
     reason = urllib3.exceptions.MaxRetryError(None, "/", cause)  # type: ignore[arg-type]
     return requests.exceptions.SSLError(reason)
 
 
 class Adapter(requests.adapters.BaseAdapter):
-    """What a requests session sends by, in the place of real connections."""
+    """The transport of a requests session, instead of real connections."""
 
     def __init__(self, *_: object) -> None:
         super().__init__()
 
     def send(self, request: requests.PreparedRequest, *_: Any, timeout: Any = None, **__: Any) -> requests.Response:  # type: ignore[override]
-        """Send by the network of the simulation that runs."""
+        """Send by the network of the running simulation."""
         limit_s = timeout[1] if isinstance(timeout, tuple) else float(timeout or 60.0)
         return current().send(request, limit_s)
 
     def close(self) -> None:
-        """Close nothing."""
+        """Do nothing."""
 
 
 _CURRENT: list[Network] = []
 
 
 def current() -> Network:
-    """Return the network of the simulation that runs."""
+    """Return the network of the running simulation."""
     return _CURRENT[-1]
 
 
 def begin(network: Network) -> None:
-    """Make all OpenStack sessions send by this network from now on."""
+    """Use this network for all OpenStack sessions from now on."""
     from capo.openstack import transport
 
     assert primitives.scheduler() is network.scheduler

@@ -1,4 +1,4 @@
-"""What users of a management cluster apply: clusters, machines and servers, as manifests have them."""
+"""Objects that users of a management cluster apply: clusters, machines and servers, as in manifests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def secret(name: str, clouds: Mapping[str, Any]) -> Object:
 
 
 def server(name: str, network_id: str, *, spec: Mapping[str, Any]) -> Object:
-    """Return an OpenStackServer of its own, on a network of the user's."""
+    """Return a standalone OpenStackServer on a network of the user."""
     whole = {"identityRef": IDENTITY, **SERVER_SPEC, "ports": [{"network": {"id": network_id}}], **spec}
     return _object(OPENSTACK_SERVER, name, spec=whole)
 
@@ -42,7 +42,7 @@ def cluster(name: str) -> Object:
 
 
 def openstack_cluster(name: str, *, spec: Mapping[str, Any]) -> Object:
-    """Return an OpenStackCluster; Cluster API makes the Cluster its owner later."""
+    """Return an OpenStackCluster; Cluster API adds the owner reference later."""
     return _object(OPENSTACK_CLUSTER, name, spec={"identityRef": IDENTITY, **spec})
 
 

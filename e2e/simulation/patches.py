@@ -1,4 +1,4 @@
-"""Patches that share with the old object what they leave alone; neither argument is changed."""
+"""Patches that share unchanged parts with the old object; neither argument is changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STRATEGIC: Final = "application/strategic-merge-patch+json"
 
 
 def parse(body: bytes) -> Any:
-    """Return what a request carries.
+    """Return the JSON of a request.
 
     Raises:
         Refusal: it is no JSON.
@@ -42,7 +42,7 @@ def mapping(value: Any) -> Object:
 
 
 def change(content_type: str, body: bytes) -> Callable[[Object], Object]:
-    """Return what a patch does with an object.
+    """Return the function that applies a patch to an object.
 
     Raises:
         Refusal: the content type is unknown, or the body is no such patch.
@@ -82,7 +82,7 @@ def merged(old: Any, patch: Any) -> Any:
 
 
 def applied(old: Object, wanted: Mapping[str, Any]) -> Object:
-    """Return old with a server-side apply, approximated: nothing is removed that an earlier apply had set."""
+    """Return old with a server-side apply, approximated: fields of an earlier apply are not removed."""
     metadata = dict(wanted.get("metadata") or {})
     known = old["metadata"]
     if "finalizers" in metadata:

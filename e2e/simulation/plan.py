@@ -1,6 +1,6 @@
-"""What a seed simulates, as data: what users apply, how the machine behaves, and what the adversary does when.
+"""The plan of a seed, as data: the users' objects, the machine's behaviour, and the adversary's timed operations.
 
-A plan is drawn from a seed, can be written down as JSON, and parts of its operations can be left out.
+A plan is drawn from a seed, can be stored as JSON, and some of its operations can be omitted.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Any, Final
 Json = dict[str, Any]
 
 ADVERSARY_S: Final = 420.0
-"""For how long operations begin."""
+"""Seconds in which operations begin."""
 REST_S: Final = 90.0
-"""For how long everything goes on after the last of them."""
+"""Seconds for which the simulation continues after the last operation."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What users apply.
+    """The objects that users apply.
 
     Args:
-        server: an OpenStackServer of its own.
-        cluster: a Cluster, its spec beside what every one has; None: there is none.
-        machines: how many control plane machines it has.
-        workers: how many others; no seed draws any.
-        is_network_given: the cluster is in a network of the user's, without an external one.
+        server: a standalone OpenStackServer.
+        cluster: spec fields of the Cluster beside the common ones; None: no Cluster.
+        machines: number of its control plane machines.
+        workers: number of others; no seed draws any.
+        is_network_given: the cluster is in a network of the user, without an external one.
         octavia: the cloud's default provider of load balancers, which no spec names.
         neighbour: another cluster with the same spec in the management cluster ``b``, which has a manager of its own.
     """
@@ -44,10 +44,10 @@ class Shape:
 
 @dataclass(frozen=True)
 class Tuning:
-    """How fast things are, and how the manager is set.
+    """Speeds, and settings of the manager.
 
     Args:
-        stall_rate: how often a thread gets no time, for ``stall_s`` at most.
+        stall_rate: rate at which a thread is stalled, for ``stall_s`` at most.
     """
 
     switch_rate: float = 0.3
@@ -61,14 +61,14 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Operation:
-    """One thing that the adversary does.
+    """One operation of the adversary.
 
     Args:
-        feature: which; see ``adversary.FEATURES``.
-        at_s: when, after users applied their objects; with ``on`` not before then.
+        feature: key of ``adversary.FEATURES``.
+        at_s: seconds after users applied their objects; with ``on`` the earliest time.
         on: a regular expression: begin when the next request or write that it matches takes effect.
-        nth: not at the first one, but at this.
-        values: what it is done with.
+        nth: number of the match to wait for.
+        values: its parameters.
     """
 
     feature: str
@@ -78,7 +78,7 @@ class Operation:
     values: Json = field(default_factory=dict)
 
     def ends_s(self) -> float:
-        """Return when it is over at the latest, with what it leaves to happen."""
+        """Return its latest end, with its late effects."""
         lasting = (self.values.get(name) or 0.0 for name in ("for_s", "after_s", "back_s", "down_s"))
         return self.at_s + max(lasting) + REST_S
 
@@ -90,7 +90,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that a seed decides beside the schedule."""
+    """Everything that a seed determines beside the schedule."""
 
     seed: str
     shape: Shape = field(default_factory=Shape)
@@ -103,7 +103,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Plan:
-        """Return the plan that was written down."""
+        """Parse a stored plan."""
         return cls(
             str(data["seed"]),
             Shape(**data.get("shape", {})),
@@ -112,12 +112,12 @@ class Plan:
         )
 
     def with_only(self, operations: Collection[Operation]) -> Plan:
-        """Return the plan with some of its operations."""
+        """Return the plan with only these operations."""
         return dataclasses.replace(self, operations=tuple(operations))
 
 
 Draw = Callable[[random.Random, Shape], Operation | None]
-"""Draws one operation of a feature; None: it makes no sense for what users applied."""
+"""Draws one operation of a feature; None: it does not apply to the users' objects."""
 
 
 def draw(seed: str, features: Mapping[str, Draw]) -> Plan:
@@ -159,12 +159,12 @@ def _shape(source: random.Random) -> Shape:
 
 
 def _octavia(seed: str) -> str:
-    # Out of a stream of its own, so that the rest of a seed is what it was before OVN was simulated.
+    # From a separate stream, so that the rest of a seed is unchanged since before OVN was simulated.
     return "ovn" if random.Random(f"octavia {seed}").random() < 0.25 else "amphora"
 
 
 def _with_endpoint(shape: Shape, source: random.Random) -> Shape:
-    """Return a shape in which clusters have an endpoint, or a part of one; its own source moves no other draw."""
+    """Return a shape in which clusters have an endpoint, or a part of one; the separate source keeps other draws."""
     if shape.cluster is None or source.random() < 0.7:
         return shape
     name = {"host": "api.example.org"}

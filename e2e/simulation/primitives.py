@@ -1,7 +1,7 @@
-"""Stands in for threads, locks, executors, clocks and randomness of the standard library while a simulation runs.
+"""Replaces threads, locks, executors, clocks and randomness of the standard library while a simulation runs.
 
 :func:`install` comes before the first import of ``capo``: names that are bound at import are bound to these. Locks that
-libraries made before stay real; no task switch happens while one of them is held.
+libraries created before stay real; no task switch happens while one of them is held.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REAL: Final = {"monotonic": time.monotonic, "urandom": os.urandom, "lock": thre
 
 
 class _Now:
-    """The scheduler of the simulation that runs in this process, and its source of random bytes."""
+    """The scheduler of the simulation in this process, and its source of random bytes."""
 
     scheduler: Scheduler | None = None
     entropy: random.Random = random.Random(0)
@@ -35,13 +35,13 @@ class _Now:
 
 
 def scheduler() -> Scheduler:
-    """Return the scheduler of the simulation that runs."""
+    """Return the scheduler of the running simulation."""
     assert _Now.scheduler is not None, "no simulation runs"
     return _Now.scheduler
 
 
 def begin(new: Scheduler, seed: str) -> None:
-    """Simulate from now on: clocks, random numbers and threads are those of this scheduler."""
+    """Start simulating: clocks, random numbers and threads are those of this scheduler."""
     _Now.scheduler = new
     _Now.entropy = random.Random(f"entropy {seed}")
     _Now.dns_gives_up_s = None
@@ -49,7 +49,7 @@ def begin(new: Scheduler, seed: str) -> None:
 
 
 def install() -> None:
-    """Put everything in its place; before :func:`begin` it acts as the real thing in one thread."""
+    """Install all replacements; before :func:`begin` they behave as the real ones in one thread."""
     threading.Lock = threading._allocate_lock = Lock  # type: ignore[assignment,attr-defined]
     threading.RLock = RLock  # type: ignore[assignment,misc]
     threading.Thread = Thread  # type: ignore[misc,assignment]
@@ -74,7 +74,7 @@ def _monotonic_ns() -> int:
 
 
 def set_dns(gives_up_s: float | None) -> None:
-    """Have lookups of names give up after so many seconds; None: DNS answers at once that no name exists."""
+    """Configure lookups of names to fail after so many seconds; None: DNS answers at once that no name exists."""
     _Now.dns_gives_up_s = gives_up_s
 
 
@@ -105,7 +105,7 @@ class Lock:
         self._waiters: collections.deque[Task] = collections.deque()
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take the lock; see :meth:`threading.Lock.acquire`."""
+        """Acquire the lock; see :meth:`threading.Lock.acquire`."""
         now = _Now.scheduler
         if now is None:
             self._holder = self
@@ -126,7 +126,7 @@ class Lock:
         return True
 
     def release(self) -> None:
-        """Give the lock back and let one who waits try."""
+        """Release the lock and wake the waiting tasks."""
         if self._holder is None:
             raise RuntimeError("release of a lock that nobody holds")
         self._holder = None
@@ -139,7 +139,7 @@ class Lock:
         now.pause()
 
     def locked(self) -> bool:
-        """Return whether somebody holds it."""
+        """Return whether the lock is held."""
         return self._holder is not None
 
     def __enter__(self) -> bool:
@@ -150,21 +150,21 @@ class Lock:
 
 
 class RLock(Lock):
-    """A lock that its holder may take again."""
+    """A lock that its holder may acquire again."""
 
     def __init__(self) -> None:
         super().__init__()
         self._depth = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Take the lock; see :meth:`threading.RLock.acquire`."""
+        """Acquire the lock; see :meth:`threading.RLock.acquire`."""
         if self._is_owned() or super().acquire(blocking, timeout):
             self._depth += 1
             return True
         return False
 
     def release(self) -> None:
-        """Give it back once."""
+        """Release it once."""
         if not self._is_owned():
             raise RuntimeError("release of a lock that another thread holds")
         self._depth -= 1
@@ -189,7 +189,7 @@ class RLock(Lock):
 
 
 class Thread:
-    """A thread that is a task of the process which starts it."""
+    """A thread that is a task of the process that starts it."""
 
     _numbers = itertools.count(1)
 
@@ -210,14 +210,13 @@ class Thread:
         self._task: Task | None = None
 
     def start(self) -> None:
-        """Begin to run."""
         now = scheduler()
         process = now.current.process if now.current else None
         self._task = now.spawn(self.run, name=self.name, process=process)
         self.ident = self._task.number
 
     def run(self) -> None:
-        """Do the work."""
+        """Run the target."""
         if self._target:
             self._target(*self._args, **self._kwargs)
 
@@ -250,7 +249,7 @@ class Executor(concurrent.futures.Executor):
     def submit(  # type: ignore[override]
         self, function: Callable[..., Any], /, *args: Any, **kwargs: Any
     ) -> concurrent.futures.Future[Any]:
-        """Call the function in a task of the process that asks for it."""
+        """Call the function in a task of the calling process."""
         if self._is_shut_down:
             raise RuntimeError("cannot schedule new futures after shutdown")
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
@@ -259,7 +258,7 @@ class Executor(concurrent.futures.Executor):
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more work."""
+        """Accept no more work."""
         self._is_shut_down = True
         if cancel_futures:
             for future, _ in self._waiting:
@@ -287,7 +286,7 @@ class Executor(concurrent.futures.Executor):
 
 
 class _Selector:
-    """Where an event loop waits."""
+    """The blocking wait of an event loop."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -297,7 +296,7 @@ class _Selector:
         return []
 
     def close(self) -> None:
-        """Close nothing."""
+        """Do nothing."""
 
 
 class Loop(asyncio.BaseEventLoop):
@@ -315,7 +314,7 @@ class Loop(asyncio.BaseEventLoop):
         return scheduler().now_s
 
     def wait(self, timeout_s: float | None) -> None:
-        """Let others run; return when there is something to do, or when the time is over."""
+        """Yield to other tasks; return when there is work, or when the time is over."""
         now = scheduler()
         self._task = now.current
         if self._is_woken or timeout_s == 0:
@@ -325,7 +324,7 @@ class Loop(asyncio.BaseEventLoop):
         self._is_woken = False
 
     def _process_events(self, event_list: list[object]) -> None:
-        """There are none: nothing is read from sockets."""
+        """Do nothing: sockets are not read."""
 
     def _write_to_self(self) -> None:
         self._is_woken = True

@@ -1,4 +1,4 @@
-"""Error answers of kube-apiserver, in its words.
+"""Error answers of kube-apiserver, with its texts.
 
 Source: ``k8s.io/apimachinery/pkg/api/errors``. ``details.kind`` is the plural, except where the object is invalid.
 """
@@ -25,7 +25,7 @@ COMPACTED: Final = (
 
 @dataclass(frozen=True)
 class Cause:
-    """One field at fault."""
+    """One invalid field."""
 
     field: str
     message: str
@@ -63,7 +63,7 @@ class Refusal(Exception):  # noqa: N818 - named for the answer
 
 
 def page_not_found() -> Refusal:
-    """Return the answer for a path that nothing serves."""
+    """Return the answer for an unknown path."""
     return Refusal(404, "", "404 page not found")
 
 
@@ -80,13 +80,13 @@ def already_exists(kind: Kind, name: str, *, is_deleting: bool) -> Refusal:
 
 
 def conflict(kind: Kind, name: str, why: str = MODIFIED) -> Refusal:
-    """Return the answer to a write that was conditional on something else."""
+    """Return the answer to a write whose condition does not hold."""
     message = f'Operation cannot be fulfilled on {_resource(kind)} "{name}": {why}'
     return Refusal(409, "Conflict", message, _details(kind, name))
 
 
 def precondition_failed(kind: Kind, name: str, why: str) -> Refusal:
-    """Return the answer to a deletion that was conditional on something else."""
+    """Return the answer to a deletion whose precondition does not hold."""
     message = f'Operation cannot be fulfilled on {_head(kind.kind, kind.group)} "{name}": {why}'
     return Refusal(409, "Conflict", message, _details(kind, name) | {"kind": kind.kind})
 
@@ -103,7 +103,7 @@ def invalid(kind: Kind, name: str, *causes: Cause) -> Refusal:
 
 
 def without_version(kind: Kind, name: str) -> Refusal:
-    """Return the answer to an update of a kind whose updates must say of which version."""
+    """Return the answer to an update without the required resourceVersion."""
     cause = Cause("metadata.resourceVersion", "Invalid value: 0: must be specified for an update")
     return _invalid(kind.plural, kind.group, name, cause)
 
@@ -115,17 +115,17 @@ def of_another_kind(kind: Kind, found: str, name: str) -> Refusal:
 
 
 def unrecognized(kind: Kind, why: str) -> Refusal:
-    """Return the answer to a body that is no object."""
+    """Return the answer to a body that is not an object."""
     return bad_request(f"the object provided is unrecognized (must be of type {kind.kind}): {why}")
 
 
 def bad_request(message: str) -> Refusal:
-    """Return the answer to a request that makes no sense."""
+    """Return the answer to a malformed request."""
     return Refusal(400, "BadRequest", message)
 
 
 def expired_page(token: str) -> Refusal:
-    """Return the answer to a request for a page of a list that is no longer known.
+    """Return the answer to a request for a page of an expired list.
 
     Args:
         token: continues with the objects as they are now.
@@ -134,7 +134,7 @@ def expired_page(token: str) -> Refusal:
 
 
 def too_large(asked: int, newest: int) -> Refusal:
-    """Return the answer to a request for a state that is yet to come."""
+    """Return the answer to a request for a future version."""
     causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]
     message = f"Timeout: Too large resource version: {asked}, current: {newest}"
     return Refusal(504, "Timeout", message, {"causes": causes, "retryAfterSeconds": 1})

@@ -1,4 +1,4 @@
-"""What a write does to an object: generation, status subresource, finalizers, preconditions, admission.
+"""The effects of a write on an object: generation, status subresource, finalizers, preconditions, admission.
 
 Source: ``k8s.io/apiserver/pkg/registry/generic/registry/store.go`` and the strategies of custom resources.
 """
@@ -18,18 +18,18 @@ from e2e.simulation.storage import Object, Storage, Stored, path_of
 CREATE: Final = "CREATE"
 UPDATE: Final = "UPDATE"
 UPDATE_STATUS: Final = "UPDATE/status"
-"""A write of the status subresource: the schema holds for it, webhooks are not asked."""
+"""A write of the status subresource: the schema applies, webhooks are not called."""
 
 Admit = Callable[[str, Kind, Object | None, Object], tuple[Object, Refusal | str | None]]
 """Takes operation, kind, old and new object; returns the new object, maybe with defaults, and why it is refused.
 
-A text is answered as the refusal of a webhook. Neither object may be changed in place.
+A text becomes the refusal of a webhook. Neither object may be changed in place.
 """
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a request is about."""
+    """The object of a request."""
 
     kind: Kind
     namespace: str
@@ -44,7 +44,7 @@ class Target:
 
 @dataclass(frozen=True)
 class DeleteOptions:
-    """Conditions of a deletion and what happens to dependents."""
+    """Conditions of a deletion and the treatment of dependents."""
 
     uid: str | None = None
     resource_version: str | None = None
@@ -52,7 +52,7 @@ class DeleteOptions:
 
     @classmethod
     def of(cls, body: Mapping[str, Any]) -> DeleteOptions:
-        """Return the options that a request carries."""
+        """Return the options in a request's body."""
         conditions = body.get("preconditions") or {}
         propagation = body.get("propagationPolicy")
         if body.get("orphanDependents"):
@@ -61,12 +61,12 @@ class DeleteOptions:
 
 
 class Registry:
-    """Carries out writes on a storage.
+    """Executes writes on a storage.
 
     Args:
         now: seconds since 1970.
-        new_uid: returns another uid each time.
-        admit: looks at each object before it is stored; None stores everything.
+        new_uid: returns a new uid each time.
+        admit: checks each object before it is stored; None stores everything.
     """
 
     def __init__(
@@ -109,9 +109,9 @@ class Registry:
         return self.storage.put(kind, path, self._admitted(CREATE, kind, None, obj))
 
     def update(self, target: Target, change: Callable[[Object], Object], *, is_put: bool = False) -> Stored:
-        """Store what a change returns for the object; return it as it is then.
+        """Apply a change to the object and store it; return the result.
 
-        The answer to a write that takes off the last finalizer is the object without it, which no longer exists.
+        The answer to a write that removes the last finalizer is the object without it, which no longer exists.
         """
         old = self.get(target)
         wanted = change(old.obj)
@@ -137,7 +137,7 @@ class Registry:
         return self.storage.put(kind, target.path, admitted)
 
     def delete(self, target: Target, options: DeleteOptions) -> Stored | None:
-        """Delete the object, or mark it when finalizers hold it; return it in the latter case."""
+        """Delete the object, or mark it as deleted while finalizers hold it; return it in the latter case."""
         old = self.get(target)
         known = old.metadata
         self._check_conditions(target, known, options)
@@ -153,7 +153,7 @@ class Registry:
         return self.storage.put(target.kind, target.path, new)
 
     def finish_namespace(self, name: str) -> None:
-        """Let go a namespace that is empty, as its controller does through the finalize subresource."""
+        """Finish a namespace that is empty, as its controller does through the finalize subresource."""
         target = Target(NAMESPACE, "", name)
         old = self.get(target)
         if old.metadata.get("finalizers"):
@@ -162,7 +162,7 @@ class Registry:
             self.storage.remove(NAMESPACE, target.path)
 
     def _new_version(self, target: Target, old: Object, wanted: Object, rules: Traits) -> Object:
-        """Return what the write may change of what it asks for."""
+        """Return the object with the changes that the write may make."""
         if target.subresource:
             new = {**old, "metadata": {**old["metadata"]}}
             new.pop("status", None)
@@ -177,7 +177,7 @@ class Registry:
         return new if rules.is_custom else builtin.completed(target.kind, new)
 
     def _settled(self, old: Object, new: Object, rules: Traits) -> Object:
-        """Return the object with the generation that it has once defaults are in."""
+        """Return the object with its generation after defaulting."""
         generation = old["metadata"].get("generation")
         if generation is None:
             return new
@@ -240,7 +240,7 @@ _WITH_STATUS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
 def _is_changed(old: Object, new: Object, rules: Traits) -> bool:
-    """Return whether the object differs in what its generation counts."""
+    """Return whether the object differs in fields that its generation counts."""
     if not rules.has_generation:
         return False
     apart = _APART if rules.has_status else _WITH_STATUS

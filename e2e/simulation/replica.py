@@ -1,4 +1,4 @@
-"""A manager as a simulated process: started, killed, frozen, started again."""
+"""A manager as a simulated process: started, killed, frozen, restarted."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMESPACE = "capo-system"
 
 @dataclass(frozen=True)
 class Actor:
-    """For whom a task works: one object of one management cluster."""
+    """The object of one management cluster that a task reconciles."""
 
     endpoint: Endpoint
     key: Key
@@ -37,10 +37,10 @@ class _Manager(Manager):
     """A manager without sockets and signals."""
 
     async def _listen(self, *_: object, **__: object) -> None:
-        """Serve nothing: neither probes nor metrics are asked for."""
+        """Serve nothing: the simulation requests neither probes nor metrics."""
 
     def _catch_signals(self) -> None:
-        """Signals belong to the simulation itself."""
+        """Do nothing: signals belong to the simulation."""
 
 
 @dataclass(eq=False)
@@ -95,7 +95,7 @@ class Replica:
 
 
 def track_actors() -> None:
-    """Record in each task which object it reconciles, for as long as it does."""
+    """Record in each task the object that it reconciles, during the reconcile."""
     reconcile = reconciler.Reconciler.reconcile
 
     def tracked(self: Any, key: Key) -> Result:

@@ -1,4 +1,4 @@
-"""The CEL rules of the project's definitions, in Python: by their text, so that one that is new is noticed."""
+"""The CEL rules of the project's definitions, in Python: by their text, so that a missing one raises an error."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Rule:
 
     Args:
         message: takes self and oldSelf.
-        field: path below the value that is at fault, such as ``.region``; empty for the value.
-        is_transition: it compares with the old value, and is not asked without one.
+        field: path of the invalid field below the value, such as ``.region``; empty for the value.
+        is_transition: it compares with the old value, and is not evaluated without one.
     """
 
     check: Check
@@ -30,7 +30,7 @@ def of(declared: Mapping[str, str]) -> Rule:
     """Return the rule that an entry of ``x-kubernetes-validations`` declares.
 
     Raises:
-        KeyError: nobody has written it down here.
+        KeyError: this module does not have it.
     """
     text, message = declared["rule"], declared["message"]
     expression = _MESSAGES[declared["messageExpression"]] if "messageExpression" in declared else None

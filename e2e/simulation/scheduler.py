@@ -1,4 +1,4 @@
-"""A seeded scheduler with a clock of its own: tasks are greenlets, and one runs at a time.
+"""A seeded scheduler with a simulated clock: tasks are greenlets, and one runs at a time.
 
 A task runs until it pauses, waits or ends; which one runs next is decided by the seed. When none can run, time jumps to
 the next timer. Nothing here waits for real time, and nothing depends on it.
@@ -22,16 +22,16 @@ EPOCH_S: Final = 1_900_000_000.0
 START_S: Final = 10_000.0
 """Monotonic time at which every simulation begins."""
 MAX_SWITCHES_AT_ONCE: Final = 50_000
-"""More switches than this without time passing are a loop that never waits."""
+"""More switches than this at one time are a loop that never waits."""
 
 
 class HotLoopError(Exception):
-    """Tasks ran again and again and time did not pass."""
+    """Tasks ran repeatedly while time did not advance."""
 
 
 @dataclass(eq=False)
 class Process:
-    """What a simulated process has for itself: a name, its own wall clock, and whether it runs.
+    """The state of a simulated process: a name, its own wall clock, and whether it runs.
 
     Args:
         skew_s: its wall clock, relative to the true one.
@@ -48,7 +48,7 @@ class Task:
     """A thread of a simulated process.
 
     Args:
-        actor: the object that it reconciles at the moment; those who watch requests read it.
+        actor: the object that it reconciles at the moment; monitors of requests read it.
     """
 
     number: int
@@ -73,17 +73,17 @@ class _Timer:
     is_cancelled: bool = field(default=False, compare=False)
 
     def cancel(self) -> None:
-        """Do not call back."""
+        """Cancel the callback."""
         self.is_cancelled = True
 
 
 class Scheduler:
-    """Runs tasks one at a time, in an order that follows from the seed alone.
+    """Runs tasks one at a time, in an order that only the seed determines.
 
     Args:
-        switch_rate: how often a pause lets another task run, from 0 to 1.
-        stall_rate: how often a pause takes long, as on a machine that has no time for a thread.
-        stall_s: how long at most.
+        switch_rate: probability that a pause switches to another task.
+        stall_rate: probability that a pause takes long, as on an overloaded machine.
+        stall_s: maximum duration of such a pause.
     """
 
     def __init__(self, seed: str, *, switch_rate: float = 0.3, stall_rate: float = 0.0, stall_s: float = 10.0) -> None:
@@ -118,7 +118,7 @@ class Scheduler:
         return EPOCH_S + self.now_s - START_S
 
     def after(self, seconds: float, callback: Callable[[], None]) -> _Timer:
-        """Call back in so many seconds; of those that are due together the seed decides which is first."""
+        """Call back in so many seconds; the seed orders callbacks that are due together."""
         timer = _Timer(self.now_s + max(0.0, seconds), self.random.random(), next(self._numbers), callback)
         heapq.heappush(self._timers, timer)
         return timer
@@ -126,15 +126,15 @@ class Scheduler:
     # -- tasks ------------------------------------------------------------------------------------------------------
 
     def spawn(self, function: Callable[[], object], *, name: str, process: Process | None = None) -> Task:
-        """Begin a task; it runs when it is its turn. What it raises is a fault of the program."""
+        """Start a task; it runs when it is scheduled. An exception in it is a defect."""
         task = Task(next(self._numbers), name, process)
         task.greenlet = greenlet.greenlet(lambda: self._run(task, function), parent=self._main)
-        self._kept.add(task)  # a greenlet that nobody refers to is ended by the interpreter, at any moment
+        self._kept.add(task)  # a greenlet without references is ended by the interpreter, at any moment
         self._make_ready(task)
         return task
 
     def pause(self) -> None:
-        """Let another task run, if the seed wants it; for whatever another thread could come between."""
+        """Switch to another task, if the seed wants it; call it wherever another thread could interfere."""
         if self.current is None:
             return
         drawn = self.random.random()
@@ -144,13 +144,13 @@ class Scheduler:
             self.give_way()
 
     def give_way(self) -> None:
-        """Let any task run that can, this one among them."""
+        """Switch to any task that can run, this one included."""
         task = self._running()
         self._make_ready(task)
         self._leave()
 
     def block(self, timeout_s: float | None = None) -> bool:
-        """Wait until woken; return False when the time was over first."""
+        """Wait until woken; return False on a timeout."""
         task = self._running()
         task.wait += 1
         task.was_woken = False
@@ -163,7 +163,7 @@ class Scheduler:
         return task.was_woken
 
     def sleep(self, seconds: float) -> None:
-        """Wait so long."""
+        """Sleep for so many seconds."""
         ends_s = self.now_s + seconds
         while self.now_s < ends_s:
             self.block(ends_s - self.now_s)
@@ -175,14 +175,14 @@ class Scheduler:
             self._make_ready(task)
 
     def kill(self, process: Process) -> None:
-        """Run none of a process's tasks any more; no handler of theirs runs either, as with SIGKILL."""
+        """Stop all tasks of a process; no handler of theirs runs, as with SIGKILL."""
         process.is_dead = True
         self.note(f"kill {process.name}")
         if self.current and self.current.process is process:
             self._leave()
 
     def freeze(self, process: Process, seconds: float) -> None:
-        """Run none of a process's tasks for so long, as when its machine is suspended; clocks go on."""
+        """Stop all tasks of a process for so long, as when its machine is suspended; clocks advance."""
         process.frozen_until_s = self.now_s + seconds
         self.after(seconds, self._thaw)
 
@@ -199,7 +199,7 @@ class Scheduler:
         """Run tasks and timers until a condition holds or time is over; return whether the condition holds.
 
         Raises:
-            HotLoopError: time does not pass.
+            HotLoopError: time does not advance.
         """
         ends_s = self.now_s + for_s
         while not until():
@@ -218,7 +218,7 @@ class Scheduler:
         return True
 
     def note(self, line: str) -> None:
-        """Take a line into the trace, whose hash two runs of a seed must share."""
+        """Add a line to the trace, whose hash is equal in all runs of a seed."""
         self._hash.update(f"{self.now_s:.6f} {line}\n".encode())
         if self._keeps_lines:
             task = self.current
@@ -226,11 +226,11 @@ class Scheduler:
             self.lines.append(f"{self.now_s:11.4f} {who}: {line}")
 
     def keep_lines(self) -> None:
-        """Keep every line of the trace, to be shown."""
+        """Keep every line of the trace for printing."""
         self._keeps_lines = True
 
     def trace(self) -> str:
-        """Return the hash of everything that was noted and of every switch."""
+        """Return the hash of all lines of the trace and of every switch."""
         return self._hash.hexdigest()
 
     def _run(self, task: Task, function: Callable[[], object]) -> None:
@@ -265,7 +265,7 @@ class Scheduler:
         self._frozen = []
 
     def _leave(self) -> None:
-        """Give control to the scheduler; return when it is this task's turn again."""
+        """Switch to the scheduler; return when this task is scheduled again."""
         task = self.current
         loop = asyncio.events._get_running_loop()
         asyncio.events._set_running_loop(None)
@@ -274,7 +274,7 @@ class Scheduler:
         self.current = task
 
     def _switch(self) -> None:
-        """Run a task until it leaves."""
+        """Run a task until it switches back."""
         ready = self._ready
         index = self.random.randrange(len(ready)) if len(ready) > 1 else 0
         task = ready[index]

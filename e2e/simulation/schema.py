@@ -1,7 +1,7 @@
 """A structural schema as the API server applies it: pruning, defaults, validation, rules.
 
-Values that did not change are not looked at again, which is what the API server calls ratcheting. The words are the
-API server's for what the tests compare with it.
+Unchanged values are not checked again, which the API server calls ratcheting. The texts are the API server's for
+everything that the tests compare with it.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _PYTHON: Final[Mapping[str, type | tuple[type, ...]]] = {
 
 @dataclass
 class Faults:
-    """What is wrong with an object, and the rules that are asked when nothing worse is.
+    """The faults of an object, and the rules that are evaluated if the object is otherwise valid.
 
     Args:
-        skipped: beginning of the paths that messages leave out.
+        skipped: prefix of the paths that messages omit.
     """
 
     causes: list[Cause] = field(default_factory=list)
@@ -53,17 +53,17 @@ class Faults:
     skipped: str = ""
 
     def invalid(self, path: str, value: Any, text: str, reason: str = "FieldValueInvalid") -> None:
-        """Note that a value does not fit."""
+        """Record that a value is invalid."""
         name = path.removeprefix(self.skipped)
         self.causes.append(Cause(path, f"Invalid value: {json.dumps(value)}: {name} in body {text}", reason))
 
     def too_many(self, path: str, count: int, limit: int) -> None:
-        """Note that a value has more members than it may."""
+        """Record that a value has more members than allowed."""
         text = f"Too many: {count}: must have at most {limit} item{'' if limit == 1 else 's'}"
         self.causes.append(Cause(path, text, "FieldValueTooMany"))
 
     def settled(self) -> list[Cause]:
-        """Ask the rules, unless something is wrong that they need; return everything that is wrong."""
+        """Evaluate the rules, unless a fault prevents it; return all faults."""
         if any(cause.reason in _BLOCKING for cause in self.causes):
             return [*self.causes, NOT_CHECKED]
         broken = [asked for asked in self.asked if not asked[0].check(asked[1], asked[2])]
@@ -93,7 +93,7 @@ class Node:
         self.limits = {name: schema[name] for name in _LIMITS if name in schema}
 
     def completed(self, value: Any) -> Any:
-        """Return a value without unknown fields and with defaults; the value itself when it is so already."""
+        """Return a value without unknown fields and with defaults; the value itself if nothing changes."""
         if isinstance(value, dict) and (self.properties or self.free):
             return self._completed_object(value)
         if isinstance(value, list) and self.items and (self.items.properties or self.items.items):
@@ -109,7 +109,7 @@ class Node:
             if child is None and not self.is_open:
                 is_same = False
             elif old is None and child is not None:
-                is_same = False  # null is as good as nothing where it is not allowed
+                is_same = False  # null equals absence where it is not allowed
             else:
                 made[name] = new = child.completed(old) if child else old
                 is_same = is_same and new is old
@@ -120,10 +120,10 @@ class Node:
         return value if is_same else made
 
     def check(self, value: Any, old: Any, path: str, faults: Faults) -> None:
-        """Note what is wrong with a value.
+        """Record the faults of a value.
 
         Args:
-            old: the value before, ``MISSING`` when there is none or it cannot be named.
+            old: the old value, ``MISSING`` if there is none or it cannot be determined.
         """
         if old is not MISSING and (value is old or value == old):
             return
@@ -190,7 +190,7 @@ class Node:
         return [{key: one.get(key) for key in self.keys} if isinstance(one, dict) else one for one in value]
 
     def _before(self, value: list[Any], old: Any) -> Iterator[Any]:
-        """Yield what each member was before: only lists with keys can say so."""
+        """Yield the old value of each member; only lists with keys have one."""
         if self.list_type != "map" or not isinstance(old, list):
             yield from (MISSING for _ in value)
             return

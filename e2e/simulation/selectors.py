@@ -14,10 +14,10 @@ Test = Callable[[Object], bool]
 
 @functools.lru_cache(maxsize=256)
 def of_labels(selector: str) -> Test:
-    """Return whether an object's labels match.
+    """Return a test of whether an object's labels match.
 
     Raises:
-        Refusal: the selector asks for more than equality and existence.
+        Refusal: the selector uses more than equality and existence.
     """
     tests = [_requirement(part.strip()) for part in selector.split(",") if part.strip()]
 
@@ -30,7 +30,7 @@ def of_labels(selector: str) -> Test:
 
 @functools.lru_cache(maxsize=256)
 def of_fields(selector: str) -> Test:
-    """Return whether an object's name and namespace match.
+    """Return a test of whether an object's name and namespace match.
 
     Raises:
         Refusal: the selector names another field.

@@ -1,4 +1,4 @@
-"""One simulated world: clouds, management clusters, managers, and what is known to be true of them."""
+"""One simulated world: clouds, management clusters, managers, and the truth about them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from e2e.simulation.truth import Truth
 from e2e.simulation.user import CloudUser
 
 MAIN: Final = "cloud.example"
-"""The host of the cloud in which everything is made."""
+"""The host of the cloud in which all resources are created."""
 SETTINGS: Final = Settings(skip_crd_migration_phases=("StorageVersionMigration", "CleanupManagedFields"))
 
 
@@ -32,7 +32,7 @@ class Simulation:
     """Everything that a seed simulates.
 
     Args:
-        seed: decides the schedule, latencies and all ids.
+        seed: determines the schedule, latencies and all ids.
     """
 
     def __init__(self, seed: str, *, switch_rate: float = 0.3) -> None:
@@ -53,7 +53,7 @@ class Simulation:
     # -- the world --------------------------------------------------------------------------------------------------
 
     def add_cloud(self, host: str) -> Cloud:
-        """Add a cloud, with everything that is in a new one."""
+        """Add a cloud, with the resources of a new one."""
         cloud = services.new_cloud(Cloud(clock=self._now))
         self.network.add(host, cloud)
         self.truth.register_all(cloud, self.scheduler.now_s)
@@ -89,7 +89,7 @@ class Simulation:
     # -- time -------------------------------------------------------------------------------------------------------
 
     def run(self, for_s: float, until: Any = lambda: False) -> bool:
-        """Let time pass until a condition holds or an invariant is broken."""
+        """Advance time until a condition holds or an invariant is broken."""
         self.scheduler.run(lambda: self.truth.violation is not None or until(), for_s=for_s)
         for fault in self.scheduler.faults:
             self.truth.broken("thread-died", fault)

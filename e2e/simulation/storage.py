@@ -1,6 +1,6 @@
-"""What etcd and the watch cache do: objects by key, one counter of versions, history since the last compaction.
+"""etcd and the watch cache: objects by key, one counter of versions, history since the last compaction.
 
-Stored objects are shared and never change; a write stores another object that shares what it left alone.
+Stored objects are shared and never change; a write stores another object that shares the unchanged parts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Event:
     """One change.
 
     Attributes:
-        obj: the object as of that version; of a deletion, the object as it was last, with the deletion's version.
+        obj: the object as of that version; of a deletion, its last state, with the deletion's version.
     """
 
     version: int
@@ -36,10 +36,10 @@ class Event:
 
 
 class Stored:
-    """One version of an object with its JSON, which is worked out when it is first asked for.
+    """One version of an object with its JSON, which is computed on first use.
 
     Args:
-        before: the version before, whose JSON is reused for the parts that are the same.
+        before: the former version, whose JSON is reused for unchanged parts.
     """
 
     __slots__ = ("_body", "_parts", "obj", "version")
@@ -116,7 +116,7 @@ class Storage:
         return table.listing() if table else []
 
     def put(self, kind: Kind, path: str, obj: Object) -> Stored:
-        """Store an object; its metadata must be a dict that nobody else has."""
+        """Store an object; its metadata must be a dict that no other object shares."""
         table = self._table(kind)
         before = table.objects.get(path)
         self.version += 1
@@ -141,7 +141,7 @@ class Storage:
         self._note(table, Event(self.version, kind, "DELETED", {**before.obj, "metadata": metadata}))
 
     def events_since(self, kind: Kind, version: int, namespace: str | None = None) -> list[Event]:
-        """Return what happened after a version; nothing for a version that is yet to come.
+        """Return the events after a version; none for a future version.
 
         Raises:
             Expired: that version was compacted.
@@ -158,15 +158,15 @@ class Storage:
         return [event for event in found if event.obj["metadata"].get("namespace") == namespace]
 
     def keep_page(self, kind: Kind, items: list[Stored]) -> None:
-        """Remember a listing at the present version for the pages that follow its first one."""
+        """Keep a list at the present version for the pages after its first one."""
         self._table(kind).pages[self.version] = items
 
     def page(self, kind: Kind, version: int) -> list[Stored] | None:
-        """Return a listing that was remembered, None when it was compacted."""
+        """Return a kept list, None if it was compacted."""
         return self._table(kind).pages.get(version)
 
     def compact(self) -> None:
-        """Forget the history: older versions are expired."""
+        """Drop the history: older versions are expired."""
         self.compacted = self.version
         for table in self._tables.values():
             table.events.clear()
@@ -177,16 +177,16 @@ class Storage:
         return State(self.version, {kind: dict(table.objects) for kind, table in self._tables.items()})
 
     def restore(self, state: State) -> None:
-        """Go back to a backup: versions given out since then are given out again, to other changes.
+        """Restore a backup: versions given out since then are given out again, to other changes.
 
-        A watch from a later version sees nothing until the counter has passed it, as with a restored etcd whose
+        A watch from a later version gets no events until the counter has passed it, as with a restored etcd whose
         revision was not bumped.
         """
         self._tables = {kind: _Table(dict(objects)) for kind, objects in state.objects.items()}
         self.version = self.compacted = state.version
 
     def check_unchanged(self) -> None:
-        """Raise AssertionError if a reader changed a stored object in place; as far as its JSON was worked out."""
+        """Raise AssertionError if a reader changed a stored object in place; as far as its JSON was computed."""
         for table in self._tables.values():
             for path, stored in table.objects.items():
                 if stored.obj != json.loads(stored.body):

@@ -1,4 +1,4 @@
-"""How long a cluster takes beside a tenant whose clouds hang: `python -m e2e.simulation.tenant --servers 200`.
+"""The creation time of a cluster beside a tenant whose clouds hang: `python -m e2e.simulation.tenant --servers 200`.
 
 The tenant has a namespace of its own, one host that accepts connections and never answers, and regions that it invents;
 each of its servers has credentials of its own, so that each of them waits for a login.
@@ -23,7 +23,7 @@ HANGING_S: Final = 30.0
 
 
 def creation(servers: int, seed: str) -> float:
-    """Return how long a cluster with a machine takes to be ready, in seconds of the simulation."""
+    """Return the time until a cluster with a machine is ready, in simulated seconds."""
     from e2e.simulation import judge, story
 
     story.MAX_REQUESTS = story.MAX_WRITES = 1_000_000  # type: ignore[misc]
@@ -39,7 +39,7 @@ def creation(servers: int, seed: str) -> float:
 
 
 def place_tenant(played: Any, servers: int) -> None:
-    """Apply servers of a tenant in regions that it invents."""
+    """Apply servers of a tenant in invented regions."""
     from capo.kube.kinds import NAMESPACE as NAMESPACES
     from capo.kube.kinds import OPENSTACK_SERVER, SECRET, Key
     from e2e.simulation import objects

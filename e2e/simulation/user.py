@@ -1,4 +1,4 @@
-"""A person with the project's credentials and a command line: what they make is theirs, not the provider's."""
+"""A person with the project's credentials and a command line, whose resources are not the provider's."""
 
 from __future__ import annotations
 

@@ -29,12 +29,12 @@ Json = dict[str, Any]
 
 
 class CloudUnderTest(Protocol):
-    """A cloud in which nobody else is, or a project of one.
+    """A cloud without other users, or a project of one.
 
     Args:
-        limit_s: how long a cluster may take.
-        idle_s: how long it is watched whether something is done to a cluster that is up.
-        has_second_cluster: a second cluster is beside the one that is taken over or moved.
+        limit_s: time limit for a cluster.
+        idle_s: time for which a ready cluster is observed.
+        has_second_cluster: a second cluster exists beside the one that is taken over or moved.
         variables: of the cluster template.
     """
 
@@ -45,16 +45,16 @@ class CloudUnderTest(Protocol):
     variables: Mapping[str, str]
 
     def inventory(self) -> Inventory:
-        """Return every resource by kind and id, the default security group with its rules left out."""
+        """Return every resource by kind and id, except the default security group and its rules."""
 
     def unstamp(self) -> None:
         """Remove our stamps from every resource."""
 
     def count_anew(self) -> None:
-        """Forget the requests so far."""
+        """Reset the count of requests."""
 
     def requests(self) -> Tally:
-        """Return the provider's requests since then."""
+        """Return the provider's requests since the reset."""
 
 
 class SimulatedCloud:
@@ -78,17 +78,17 @@ class SimulatedCloud:
         go_provider.unstamp(self.simulator)
 
     def count_anew(self) -> None:
-        """Forget the requests so far."""
+        """Reset the count of requests."""
         self.simulator.call(self.simulator.cloud.counter.reset)
 
     def requests(self) -> Tally:
-        """Return the requests since then."""
+        """Return the requests since the reset."""
         calls = self.simulator.call(lambda: list(self.simulator.cloud.counter.calls))
         return Counter((call.service, f"{call.method} {call.path}") for call in calls)
 
 
 class RealCloud:
-    """A project on the real services. No other provider may use them meanwhile: requests are counted by user agent."""
+    """A project on the real services. No other provider may use them: requests are counted by user agent."""
 
     name = targets.LAB
     limit_s = 900.0
@@ -97,7 +97,7 @@ class RealCloud:
 
     def __init__(self, tenant: tenancy.Tenant) -> None:
         self._tenant = tenant
-        # Its user agent is not the provider's, so looking is not counted.
+        # Its user agent differs from the provider's, so its requests are not counted.
         self._reader = OpenStack(tenant.entry)
         self._counter = LogCounter(targets.lab_folder() / "log", clouds.PROVIDER_AGENT)
         self._forgotten: Tally = Counter()
@@ -158,17 +158,17 @@ class RealCloud:
         return {body["provisioning_status"] for body in self._listed(kinds.LOAD_BALANCER)} <= {"ACTIVE"}
 
     def count_anew(self) -> None:
-        """Forget the requests so far."""
+        """Reset the count of requests."""
         self._forgotten = self._counter.tally()
 
     def requests(self) -> Tally:
-        """Return the requests since then."""
+        """Return the requests since the reset."""
         return self._counter.tally() - self._forgotten
 
 
 @contextlib.contextmanager
 def running(name: str) -> Iterator[CloudUnderTest]:
-    """Yield a cloud; nothing is left of a project on the real services."""
+    """Yield a cloud; a project on the real services is deleted afterwards."""
     if name == targets.SIMULATOR:
         with Simulator.start() as simulator:
             yield SimulatedCloud(simulator)

@@ -12,7 +12,7 @@ from e2e.takeover.world import COSTS
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Have each test that works with a cloud run on both."""
+    """Parametrize each test that uses a cloud with both."""
     if "cloud" in metafunc.fixturenames:
         clouds = [SIMULATOR, pytest.param(LAB, marks=[pytest.mark.lab, pytest.mark.timeout(3600)])]
         metafunc.parametrize("cloud", clouds, indirect=True, scope="module")
@@ -20,13 +20,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="module")
 def cloud(request: pytest.FixtureRequest) -> Iterator[CloudUnderTest]:
-    """Yield a cloud with nothing in it; nothing is left of what the tests of a file make."""
+    """Yield an empty cloud; delete the resources of a file's tests at the end."""
     with running(request.param) as made:
         yield made
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what was measured."""
+    """Print the measurements."""
     if COSTS:
         terminalreporter.section("takeover and moves")
         for line in COSTS:

@@ -1,7 +1,7 @@
 """A management cluster and a cloud as the Go provider leaves them.
 
-Its kinds are those of ``../shared/compat/crds``: whatever they do not know of what we wrote is lost, as it never was
-there. What it makes in a cloud has its names, descriptions and tags, and no stamp of ours. Some of its objects are
+Its kinds are those of ``../shared/compat/crds``: other fields that we wrote are lost. Its resources in a cloud have its
+names, descriptions and tags, and no stamp of ours. Some of its objects are
 stored in v1beta1, because they were last written by one of its older versions.
 """
 
@@ -51,16 +51,16 @@ _OUR_CONDITIONS: Final = frozenset(
 
 
 def definitions() -> list[Json]:
-    """Return its definitions of kinds."""
+    """Return its CustomResourceDefinitions."""
     return [yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
 
 
 def install_definitions(rig: Rig, *, storage: str | None = None) -> None:
-    """Have its definitions in the place of ours; whoever converts goes on converting.
+    """Replace our definitions by its own; the conversion webhook stays.
 
     Args:
         rig: where they are installed.
-        storage: the version in which objects of kinds that have it are stored from now on; None leaves that to them.
+        storage: storage version from now on of kinds that have it; None keeps the definitions' own.
     """
     for wanted in definitions():
         path = f"{_DEFINITIONS}/{wanted['metadata']['name']}"
@@ -74,13 +74,13 @@ def install_definitions(rig: Rig, *, storage: str | None = None) -> None:
 
 
 def lead(rig: Rig) -> None:
-    """Have the lease held by it, for an hour."""
+    """Acquire the lease for it, for an hour."""
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     _hold(rig, {"holderIdentity": "go-provider_1", "leaseDurationSeconds": 3600, "acquireTime": now, "renewTime": now})
 
 
 def end(rig: Rig) -> None:
-    """Have the lease given back, as it does when it ends."""
+    """Release the lease, as it does when it ends."""
     _hold(rig, {"holderIdentity": "", "leaseDurationSeconds": 1})
 
 
@@ -89,13 +89,13 @@ def _hold(rig: Rig, spec: Json) -> None:
 
 
 def rewrite(rig: Rig, path: str) -> None:
-    """Have an object and its status without what is ours alone, written in the version of its path."""
+    """Remove our additions from an object and its status, written in the version of its path."""
     for where in (path, f"{path}/status"):
         rig.api.request("PUT", where, json=without_ours(rig.api.get(path)))
 
 
 def without_ours(obj: Json) -> Json:
-    """Return an object without our annotations and conditions; it is changed."""
+    """Remove our annotations and conditions from an object in place; return it."""
     for annotation in _OUR_ANNOTATIONS:
         (obj["metadata"].get("annotations") or {}).pop(annotation, None)
     status = obj.get("status") or {}
@@ -136,7 +136,7 @@ def wait_stored_as(rig: Rig, path: str, version: str) -> None:
 
 
 def unstamp(simulator: Simulator, *, project: str | None = None) -> None:
-    """Have no stamp of ours on anything in the cloud, or in one of its projects."""
+    """Remove our stamps from everything in the cloud, or in one of its projects."""
 
     def change() -> None:
         for body in stamps.bodies(simulator.cloud):

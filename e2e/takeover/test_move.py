@@ -1,6 +1,6 @@
-"""A cluster is moved by ``clusterctl move`` to another management cluster and back: nothing is built anew.
+"""``clusterctl move`` moves a cluster to another management cluster and back: nothing is created again.
 
-The tests of this file follow one another on one cluster. On the real services a second one is beside it in the project,
+The tests of this file follow one another on one cluster. On the real services the project has a second one
 of the same name, in another namespace of the source, where it stays.
 """
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module")
 def source(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[World]:
-    """Yield a management cluster with a cluster that is up."""
+    """Yield a management cluster with a ready cluster."""
     with world(rigs_folder, "move-source", cloud) as made:
         made.install()
         if cloud.has_second_cluster:
@@ -30,13 +30,13 @@ def source(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def ids(source: World) -> dict[str, set[str]]:
-    """Return the ids of what is in the cloud before the cluster is moved."""
+    """Return the ids of the cloud's resources before the move."""
     return source.ids()
 
 
 @pytest.fixture(scope="module")
 def target(source: World, ids: dict[str, set[str]], rigs_folder: Path) -> Iterator[World]:
-    """Yield another management cluster, to which the cluster was moved."""
+    """Yield another management cluster, with the moved cluster."""
     with world(rigs_folder, "move-target", source.cloud) as made:
         made.before = source.before
         made.install()
@@ -55,9 +55,9 @@ def returned(source: World, target: World) -> World:
 
 
 def move(origin: World, destination: World) -> None:
-    """Move the cluster, and wait until everything of it is known where it came to."""
+    """Move the cluster, and wait until all its objects are recorded in the destination."""
     origin.clusterctl("move", f"--namespace={NAMESPACE}", f"--to-kubeconfig={destination.rig.kubeconfig}")
-    # What stands in for workload clusters dropped this one when the origin's machines vanished.
+    # capo-workload dropped this workload cluster when the origin's machines vanished.
     destination.rig.restart("workload")
     destination.until("every object is known", lambda: all(map(is_known, destination.reconciled().values())))
     destination.until_running(workers=1)

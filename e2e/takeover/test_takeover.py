@@ -1,7 +1,7 @@
-"""A cluster of the Go provider's is taken over: nothing is built anew, and everything goes when it is deleted.
+"""A cluster of the Go provider is taken over: nothing is created again, and its deletion deletes everything.
 
-The tests of this file follow one another on one cluster. On the real services a second one is beside it in the project,
-of the same name, made by the Go provider as well, and known to another management cluster alone: nothing touches it.
+The tests of this file follow one another on one cluster. On the real services the project has a second one
+of the same name, created by the Go provider as well, of another management cluster: it is not changed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OLD_KINDS = ("openstackmachines", "openstackmachinetemplates")
 
 @pytest.fixture(scope="module")
 def place(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[World]:
-    """Yield a management cluster whose cluster was made by the Go provider, which has just ended."""
+    """Yield a management cluster whose cluster was created by the Go provider, which has just ended."""
     with world(rigs_folder, "takeover", cloud) as made:
         made.install(go_provider.VERSION)
         if cloud.has_second_cluster:
@@ -48,7 +48,7 @@ def place(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[World]:
 
 
 def hand_to_the_go_provider(place: World) -> None:
-    """Have kinds, objects and cloud as it leaves them."""
+    """Change kinds, objects and cloud to the state that it leaves."""
     rig = place.rig
     rig.stop(installed.MANAGER)
     go_provider.lead(rig)
@@ -71,13 +71,13 @@ def hand_to_the_go_provider(place: World) -> None:
 
 @pytest.fixture(scope="module")
 def ids(place: World) -> dict[str, set[str]]:
-    """Return the ids of what the Go provider made."""
+    """Return the ids of the Go provider's resources."""
     return place.ids()
 
 
 @pytest.fixture(scope="module")
 def taken(place: World, ids: dict[str, set[str]]) -> World:
-    """Return the management cluster after clusterctl upgraded it to this provider and all objects are known."""
+    """Return the management cluster after clusterctl upgraded it to this provider and all objects are recorded."""
     assert ids
     with place.counted("takeover"):
         installed.upgrade(place.clusterctl)
@@ -87,7 +87,7 @@ def taken(place: World, ids: dict[str, set[str]]) -> World:
 
 
 def described(made: Inventory, kind: str) -> dict[str, str]:
-    """Return the descriptions of what was made of a kind, by name."""
+    """Return the descriptions of the created resources of a kind, by name."""
     return {body.get("name") or body["id"]: body.get("description") or "" for body in made[kind].values()}
 
 

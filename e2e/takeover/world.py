@@ -1,4 +1,4 @@
-"""A rig with a cluster of real Cluster API managers on a cloud, and what becomes of it."""
+"""A rig with a cluster of real Cluster API managers on a cloud."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ Json = dict[str, Any]
 NAMESPACE = "teams"
 CLUSTER = "shop"
 SECOND_NAMESPACE = "others"
-"""Where the second cluster of a cloud is. It has the first one's name, so its bastion and some of its ports do, too."""
+"""The namespace of the second cluster. It has the first one's name, so its bastion and some of its ports do, too."""
 RECORDED = ("compute/servers", "volume/volumes", "network/trunks", "network/floatingips", "load-balancer/loadbalancers")
-"""Kinds of which all that is made is recorded by its id."""
+"""Kinds whose created resources are all recorded by id."""
 WORKER_SPEC = {
     "rootVolume": {"sizeGiB": 20},
     "additionalBlockDevices": [{"name": "data", "sizeGiB": 5, "storage": {"type": "Volume"}}],
     "tags": ["shop", "worker"],
     "ports": [{}, {"nameSuffix": "storage", "trunk": True}],
 }
-"""What a worker has beside the default template: volumes, tags, a second port with a trunk."""
+"""Additions to the default template for a worker: volumes, tags, a second port with a trunk."""
 VOLATILE = ("operating_status",)
 """Fields of resources that change without a request of the provider."""
 COSTS: Final[list[str]] = []
-"""What parts of the tests cost, for the summary."""
+"""Costs of parts of the tests, for the summary."""
 
 
 @dataclass
@@ -50,7 +50,7 @@ class World:
     """One management cluster and a cloud.
 
     Args:
-        before: what was in the cloud from the start, by kind and id.
+        before: initial resources of the cloud, by kind and id.
     """
 
     clusterctl: Clusterctl
@@ -64,7 +64,7 @@ class World:
     # -- Kubernetes -------------------------------------------------------------------------------------------------
 
     def install(self, version: str = VERSION) -> None:
-        """Have a version installed by clusterctl, its manager running, and namespaces for clusters."""
+        """Install a version with clusterctl, start its manager, and create namespaces for clusters."""
         self.clusterctl.prepare()
         self.clusterctl.prepare(version=version)
         installed.install(self.clusterctl, version)
@@ -72,17 +72,17 @@ class World:
         self.rig.apply([manifests.namespace(name) for name in (NAMESPACE, SECOND_NAMESPACE)])
 
     def make_cluster(self, namespace: str = NAMESPACE) -> None:
-        """Have a cluster with load balancer and bastion, one control plane machine and one worker Running."""
+        """Create a cluster with load balancer and bastion, and wait until a control plane machine and a worker run."""
         self.apply_cluster(namespace)
         self.until_running(workers=1, namespace=namespace)
 
     def make_second_cluster(self) -> None:
-        """Create a cluster of the same name in the second namespace; it counts as having been there before."""
+        """Create a cluster of the same name in the second namespace; its resources count as initial ones."""
         self.make_cluster(SECOND_NAMESPACE)
         self.before = self.cloud.inventory()
 
     def apply_cluster(self, namespace: str = NAMESPACE) -> None:
-        """Apply that cluster."""
+        """Apply the cluster's manifest."""
         variables = self.clusterctl.variables
         wanted = self.clusterctl.cluster(CLUSTER, namespace=namespace, kubernetes=variables["KUBERNETES_VERSION"])
         for obj in wanted:
@@ -102,14 +102,14 @@ class World:
         self.until("the cluster is up", lambda: not lacks())
 
     def until(self, what: str, reached: Any) -> None:
-        """Wait for something; what the objects say is in the error."""
+        """Wait for a state; the error has the objects' messages."""
         try:
             wait_until(what, reached, limit_s=self.cloud.limit_s, every_s=0.5)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{watch.why(self.objects.look())}") from error
 
     def ours(self, namespace: str = NAMESPACE) -> dict[str, Json]:
-        """Return every object of our kinds by its path, in the version that is stored."""
+        """Return every object of our kinds by its path, in the stored version."""
         found = {}
         for kind in OURS:
             base = f"/apis/{kind.group}/{kind.version}"
@@ -128,11 +128,11 @@ class World:
         return {record["id"] for status in statuses for record in status.get("resources", {}).get("records", ())}
 
     def is_gone(self) -> bool:
-        """Tell whether the Cluster and all objects that had resources are gone."""
+        """Return whether the Cluster and all objects that had resources are deleted."""
         return self.objects.find("clusters", CLUSTER) is None and not self.reconciled()
 
     def forget_second_cluster(self) -> None:
-        """Delete the second cluster's objects and keep what is in the cloud; no manager of ours may be the leader."""
+        """Delete the second cluster's objects and keep its resources; no manager of ours may be the leader."""
         objects = Objects(self.rig.api, SECOND_NAMESPACE)
         objects.delete("clusters", CLUSTER)
 
@@ -147,24 +147,24 @@ class World:
     # -- OpenStack --------------------------------------------------------------------------------------------------
 
     def made(self) -> Inventory:
-        """Return what there is more in the cloud than before, by kind and id."""
+        """Return the added resources of the cloud, by kind and id."""
         return more_than(self.before, self.cloud.inventory())
 
     def ids(self) -> dict[str, set[str]]:
-        """Return the ids of what was made, by kind."""
+        """Return the ids of the added resources, by kind."""
         return {kind: set(items) for kind, items in self.made().items()}
 
     def look_at_strangers_again(self) -> None:
-        """Have what was there from the start count as it is now."""
+        """Count the present state of the initial resources as unchanged."""
         self.before = self.strangers()
 
     def strangers(self) -> Inventory:
-        """Return what was there from the start as it is now."""
+        """Return the present state of the initial resources."""
         now = self.cloud.inventory()
         return {kind: {i: now[kind][i] for i in items if i in now.get(kind, {})} for kind, items in self.before.items()}
 
     def changed_strangers(self) -> list[str]:
-        """Return what was there from the start and is gone or another now."""
+        """Return the initial resources that are missing or changed."""
         now = self.strangers()
         return [
             f"{kind} {id_}: {_difference(body, now[kind].get(id_))}"
@@ -174,18 +174,18 @@ class World:
         ]
 
     def stay_idle(self) -> None:
-        """Wait for what the provider might do a while after it has found everything."""
-        # That nothing more comes is no state to wait for: lists after a takeover begin up to a minute later.
+        """Wait for late actions of the provider after it has found everything."""
+        # The absence of actions is no state to wait for: lists after a takeover begin up to a minute later.
         time.sleep(self.cloud.idle_s)
 
     def writes(self) -> list[str]:
-        """Return the provider's requests since they were counted anew that change something."""
+        """Return the provider's writes since the last reset of the count."""
         sent = self.cloud.requests().elements()
         return [f"{request} of {service}" for service, request in sent if is_write(service, request)]
 
     @contextlib.contextmanager
     def counted(self, what: str) -> Iterator[None]:
-        """Count requests anew, and note for the summary what a block took and how many requests were sent in it."""
+        """Count the requests of a block, and record them and the time for the summary."""
         self.cloud.count_anew()
         began_s = time.monotonic()
         yield
@@ -198,7 +198,7 @@ class World:
 
 
 def is_known(obj: Json) -> bool:
-    """Tell whether an object is ours by now, with everything of it recorded, and ready."""
+    """Return whether an object is adopted, all its resources are recorded, and it is ready."""
     annotations = obj["metadata"].get("annotations") or {}
     status = obj.get("status") or {}
     ready = next((c["status"] for c in status.get("conditions") or () if c["type"] == "Ready"), None)
@@ -217,7 +217,7 @@ def _difference(before: Json, now: Json | None) -> str:
 
 
 def _comparable(value: Any) -> Any:
-    """Return a value without volatile fields, and with its lists in one order: services answer them in any."""
+    """Return a value without volatile fields, and with sorted lists: services answer them in any order."""
     if isinstance(value, dict):
         return {name: _comparable(each) for name, each in value.items() if name not in VOLATILE}
     if isinstance(value, list):
@@ -227,12 +227,12 @@ def _comparable(value: Any) -> Any:
 
 @contextlib.contextmanager
 def world(rigs_folder: Path, name: str, cloud: CloudUnderTest) -> Iterator[World]:
-    """Yield a rig that is up, with clusterctl.
+    """Yield a running rig, with clusterctl.
 
     Args:
-        rigs_folder: where rigs of tests are.
+        rigs_folder: folder of the tests' rigs.
         name: of the rig.
-        cloud: where its clusters are.
+        cloud: cloud of its clusters.
     """
     rig = Rig(session_folder(rigs_folder, name), say=print)
     with contextlib.ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Both versions, what all runs share, and a summary at the end."""
+"""Both versions, the environment that all runs share, and the summary."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MATRIX: Final = pytest.StashKey[Matrix]()
 
 @pytest.fixture(scope="package")
 def installations() -> dict[Version, Installation]:
-    """The present and the released version."""
+    """Return the present and the released version."""
     return {"present": installation.present(), "released": installation.released()}
 
 
@@ -30,7 +30,7 @@ def installations() -> dict[Version, Installation]:
 def setting(
     api_server: Rig, installations: dict[Version, Installation], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Setting]:
-    """What all runs share."""
+    """Yield the environment that all runs share."""
     folder = tmp_path_factory.mktemp("upgrade")
     with (
         ground_of(api_server, folder) as ground,
@@ -41,7 +41,7 @@ def setting(
 
 @pytest.fixture(scope="package")
 def matrix(request: pytest.FixtureRequest, setting: Setting) -> Matrix:
-    """All runs of the tests that were selected, over."""
+    """Return the completed runs of all selected tests."""
     made = Matrix(setting, sampling.limit_s(), sampling.seed())
     params = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
     wanted = [(each["route"], each["situation"]) for each in params if {"route", "situation"} <= each.keys()]
@@ -51,7 +51,7 @@ def matrix(request: pytest.FixtureRequest, setting: Setting) -> Matrix:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print how many runs there were, which failed and which were left out."""
+    """Print the number of runs, the failures and the omitted runs."""
     matrix = config.stash.get(MATRIX, None)
     if matrix is None:
         return

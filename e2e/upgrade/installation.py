@@ -75,7 +75,7 @@ class Installation:
         return self.output("run", "--version").split()[-1]
 
     def lay_out_release(self, repository: Path) -> None:
-        """Lay out its release in a provider repository; templates and metadata are those of its source."""
+        """Write its release into a provider repository; templates and metadata are those of its source."""
         command = [str(self.python), "-m", "capo", "release", f"--output={repository}"]
         _run(command, folder=self.source)
 
@@ -86,7 +86,7 @@ class Installation:
 
     @property
     def definitions(self) -> list[Json]:
-        """Return the CustomResourceDefinitions without what asks cert-manager for a certificate's authority."""
+        """Return the CustomResourceDefinitions without cert-manager's annotation for the CA."""
         found = [each for each in copy.deepcopy(self.components) if each["kind"] == "CustomResourceDefinition"]
         for each in found:
             each["metadata"].get("annotations", {}).pop(INJECT_CA, None)
@@ -153,7 +153,7 @@ def archive(commit: str) -> bytes:
     """Return a tar archive of a commit.
 
     Raises:
-        InstallationError: this is no repository, or the commit is not in it.
+        InstallationError: this is no repository, or it lacks the commit.
     """
     git = ["git", "-C", str(REPOSITORY)]
     top = subprocess.run([*git, "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=False)
@@ -164,7 +164,7 @@ def archive(commit: str) -> bytes:
         )
     archive = [*git[:2], top.stdout.strip(), "archive", commit]
     found = subprocess.run(archive, capture_output=True, check=False)
-    if found.returncode:  # a shallow clone, perhaps, whose origin has the rest
+    if found.returncode:  # maybe a shallow clone, whose origin has the rest
         subprocess.run([*git, "fetch", "--quiet", "--unshallow"], capture_output=True, check=False, timeout=LIMIT_S)
         found = subprocess.run(archive, capture_output=True, check=False)
     if found.returncode:
@@ -176,7 +176,7 @@ def archive(commit: str) -> bytes:
 
 
 def _installed_packages() -> str:
-    """Return what ``capo`` depends on in the present environment, as pip constraints; tools are not among it."""
+    """Return the dependencies of ``capo`` in the present environment, as pip constraints, without tools."""
     found: dict[str, str] = {}
     waiting = ["capo"]
     while waiting:
@@ -189,7 +189,7 @@ def _installed_packages() -> str:
 
 
 def _run(command: list[str], *, folder: Path | None = None) -> str:
-    """Return the standard output of a command, which runs in a folder."""
+    """Return the standard output of a command that runs in a folder."""
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=LIMIT_S, check=False)
     if done.returncode:
         raise InstallationError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")

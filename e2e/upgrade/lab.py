@@ -27,7 +27,7 @@ class LabGround(Ground):
     """A ground whose projects are on the real services.
 
     Args:
-        made: the project that was created last.
+        made: the last created project.
     """
 
     target: targets.Target | None = None
@@ -46,24 +46,24 @@ class LabGround(Ground):
 
 @dataclass
 class LabWorld(UpgradeWorld):
-    """A run on the real services; nobody else's provider may use them meanwhile."""
+    """A run on the real services; no other provider may use them during the run."""
 
     counter: LogCounter = field(default_factory=lambda: LogCounter(targets.lab_folder() / "log", PROVIDER_AGENT))
 
     @property
     def cloud(self) -> Cloud:
-        """The project's user."""
+        """Return the client of the project's user."""
         assert isinstance(self.ground, LabGround)
         assert self.ground.made is not None
         return self.ground.made.cloud
 
     def writes(self) -> list[str]:
-        """Return the provider's requests that change something, in no order."""
+        """Return the provider's writes, in no order."""
         tally = self.counter.tally()
         return [f"{request} of {service}" for service, request in tally.elements() if is_write(service, request)]
 
     def inventory(self) -> Inventory:
-        """Return everything in the project by kind and id, the default security group left out."""
+        """Return everything in the project by kind and id, except the default security group."""
         found: dict[str, dict[str, Any]] = {}
         for name, kind in KINDS.items():
             params = kind.list_params(self.tenant.project_id)
@@ -81,7 +81,7 @@ def administrator(target: targets.Target) -> Cloud:
 
 @contextlib.contextmanager
 def lab_world(ground: Ground, nurseries: Mapping[Version, Nursery]) -> Iterator[LabWorld]:
-    """Yield a run on the real services; project and user are removed with all that is in them."""
+    """Yield a run on the real services; project, its resources and user are deleted."""
     with targets.running(targets.LAB) as target:
         shared = {name: getattr(ground, name) for name in Ground.__dataclass_fields__ if not name.startswith("_")}
         on_lab = LabGround(**shared, target=target)

@@ -1,7 +1,7 @@
-"""All runs of a test session: each starts a situation with one version and hands it over to the other in the middle.
+"""All runs of a test session: each starts a situation with one version and replaces it by the other in the middle.
 
-Kinds are those of a whole API server, so runs go on in waves: all of a wave interrupt their first manager, then the
-kinds are those of the next leg, then all go on.
+Kinds belong to a whole API server, so runs proceed in waves: all of a wave interrupt their first manager, then the
+kinds of the next leg are installed, then all continue.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from e2e.upgrade.world import Facts, UpgradeWorld, differences, world
 
 AT_ONCE: Final = 6
 HELD_S: Final = 1.0
-"""How long a write is held up during which the manager gets SIGTERM."""
+"""Seconds for which a write is delayed while the manager gets SIGTERM."""
 NEXT_WRITES: Final = (1, 4)
 """A second interruption comes at one of the first writes of the version that took over."""
 ROLLING_UPDATES: Final = "rolling updates"
-"""What the sample of ``test_rolling_update.py`` is called."""
+"""The name of the sample of ``test_rolling_update.py``."""
 LATE: Final = "killed-and-the-effect-is-late"
 STOPPED: Final = "stopped-during-the-call"
 KILLED_AT_CLOUD: Final = tuple(way for way, effect in CLOUD_WAYS.items() if "kill" in effect)
@@ -46,7 +46,7 @@ class Leg:
 
     Args:
         version: of the manager.
-        definitions: whose CustomResourceDefinitions and roles are installed.
+        definitions: version of the installed CustomResourceDefinitions and roles.
     """
 
     version: Version
@@ -62,7 +62,7 @@ ROUTES: Final[Mapping[str, Sequence[Leg]]] = {
     "downgrade-with-definitions": (PRESENT, RELEASED),
     "upgrade-and-back-twice": (RELEASED, PRESENT, Leg("released", "present"), PRESENT),
 }
-"""A downgrade mostly leaves the newer definitions in place: Helm and ``kubectl rollout undo`` do."""
+"""A downgrade mostly keeps the newer definitions: Helm and ``kubectl rollout undo`` do."""
 
 
 @dataclass(frozen=True, order=True)
@@ -70,7 +70,7 @@ class Point:
     """One run.
 
     Args:
-        write: at which write of a kind that the way is about the first manager ends, from 1; 0: it never does.
+        write: number of the write at which the first manager ends, among those that the way concerns, from 1; 0: never.
     """
 
     route: str
@@ -84,11 +84,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """What one version does with a situation from the beginning to the end.
+    """The result of a situation that one version plays from the beginning to the end.
 
     Args:
-        writes: requests to OpenStack that change something, in the interruptible part.
-        kubernetes_writes: the same of the API server.
+        writes: writes to OpenStack in the interruptible part.
+        kubernetes_writes: writes to the API server in it.
     """
 
     facts: Facts
@@ -98,7 +98,7 @@ class Undisturbed:
 
 @dataclass
 class Setting:
-    """What all runs share.
+    """The environment that all runs share.
 
     Args:
         installations: of both versions.
@@ -115,7 +115,7 @@ class Setting:
         self._applied = keyed(manifests.without_conversion(self.installations["present"].definitions))
 
     def install(self, version: Version) -> None:
-        """Install definitions and roles of a version; what is installed already is not applied again."""
+        """Install definitions and roles of a version; skip those that are installed already."""
         wanted = self.installations[version]
         objects = keyed([*manifests.without_conversion(wanted.definitions), *wanted.accounts])
         changed = {name: each for name, each in objects.items() if self._applied.get(name) != each}
@@ -133,7 +133,7 @@ class Run:
     """One run; :meth:`go_on` plays it up to its next handover.
 
     Args:
-        expected: what the version that ends does undisturbed; None for such a run itself.
+        expected: the undisturbed result of the version that ends; None for an undisturbed run.
     """
 
     point: Point
@@ -150,7 +150,7 @@ class Run:
         self._parts = self._play_legs()
 
     def go_on(self) -> None:
-        """Play the run up to its next handover or its end; what goes wrong is its fault."""
+        """Play the run up to its next handover or its end; an exception becomes its fault."""
         began_s = time.monotonic()
         try:
             next(self._parts, None)
@@ -174,7 +174,7 @@ class Run:
             self._finish(made)
 
     def _interrupted(self, made: UpgradeWorld, leg: Leg, way: str, write: int) -> bool:
-        """End the manager at a write, or when all is done before; return whether the write was reached."""
+        """End the manager at a write, or when the situation is complete; return whether the write was reached."""
         self._require_running(made, leg)
         order = ordered(made, way, write)
         if leg is self.legs[0]:
@@ -198,7 +198,7 @@ class Run:
             made.start_and_land(lambda: self.scenario.is_made(made))
 
     def _finish(self, made: UpgradeWorld) -> None:
-        """Play the last leg to its end and compare what it led to."""
+        """Play the last leg to its end and compare the result."""
         self._require_running(made, self.legs[-1])
         assert made.proxy is not None
         writes, kubernetes_writes = len(made.writes()), made.proxy.writes
@@ -211,14 +211,14 @@ class Run:
 
 
 def completed(made: UpgradeWorld, scenario: Scenario, version: Version, expected: Undisturbed | None = None) -> Facts:
-    """Wait until a situation is over and idle; return what it led to.
+    """Wait until a situation is complete and idle; return the result.
 
     Args:
         version: of the manager that runs.
-        expected: what an undisturbed run led to; it is compared, and everything is deleted then.
+        expected: result of an undisturbed run to compare with; everything is deleted afterwards.
 
     Raises:
-        AssertionError: something differs, does not come in time, is left behind or was deleted.
+        AssertionError: a difference, a timeout, a resource that was left behind or wrongly deleted.
     """
     made.until("all is done", lambda: scenario.is_made(made))
     if expected:
@@ -237,7 +237,7 @@ def completed(made: UpgradeWorld, scenario: Scenario, version: Version, expected
 
 
 def ordered(made: UpgradeWorld, way: str, write: int) -> Any:
-    """Order the end of the manager at a write; return what says in ``struck`` whether it came."""
+    """Order the end of the manager at a write; return an object whose ``struck`` says whether the write was reached."""
     pid = made.manager.pid
     if way in KUBE_WAYS:
         assert made.proxy is not None
@@ -249,7 +249,7 @@ def ordered(made: UpgradeWorld, way: str, write: int) -> Any:
 
 
 def require_same(expected: Facts, found: Facts) -> None:
-    """Require that a run led to what an undisturbed one does.
+    """Require that a run has the result of an undisturbed one.
 
     Raises:
         AssertionError: it created, deleted or shows something else.
@@ -265,8 +265,8 @@ class Matrix:
 
     Args:
         limit_s: no wave begins after so many seconds; 0: no limit.
-        seed: chooses which points come first, and their ways.
-        faults: what went wrong when a version was undisturbed; such a situation is not run disturbed.
+        seed: determines the first points, and their ways.
+        faults: failures of undisturbed runs; such a situation is not run disturbed.
     """
 
     setting: Setting
@@ -311,7 +311,7 @@ class Matrix:
                 self.faults[scenario.name, version] = f"{version} on the present definitions, undisturbed: {run.fault}"
 
     def reference(self, scenario: Scenario, version: Version) -> Undisturbed:
-        """Return what a version does with a situation undisturbed."""
+        """Return the undisturbed result of a version and a situation."""
         with ThreadPoolExecutor(len(VERSIONS)) as pool:
             self._run_undisturbed(pool, [scenario])
         assert (scenario.name, version) in self.undisturbed, self.faults[scenario.name, version]
@@ -328,7 +328,7 @@ class Matrix:
             list(pool.map(Run.go_on, runs))
 
     def waves(self, pairs: Sequence[tuple[str, str]]) -> list[list[Point]]:
-        """Return all points in waves of one route: those that come first have one point of each situation."""
+        """Return all points in waves of one route: the first waves have one point of each situation."""
         chance = random.Random(self.seed)
         by_route: dict[str, list[list[Point]]] = collections.defaultdict(list)
         for route, situation in pairs:
@@ -339,7 +339,7 @@ class Matrix:
         return [wave for _, wave in sorted(waves, key=lambda numbered: numbered[0])]
 
     def points(self, route: str, situation: str) -> list[Point]:
-        """Return a point for each write of the first version; ways take turns, which begin at another for each seed."""
+        """Return a point for each write of the first version; the ways alternate, the seed determines the first."""
         first = ROUTES[route][0].version
         known = self.undisturbed[situation, first]
         turn = int(hashlib.sha256(f"{self.seed} {route} {situation}".encode()).hexdigest(), 16)
@@ -348,7 +348,7 @@ class Matrix:
         return [Point(route, situation, ways[(turn + write) % len(ways)], write) for ways, write in places]
 
     def failures(self, route: str, situation: str) -> list[str]:
-        """Return what went wrong in the runs of a route and a situation, and undisturbed."""
+        """Return the failures of the runs of a route and a situation, undisturbed ones included."""
         undisturbed = [fault for (name, _), fault in self.faults.items() if name == situation]
         return undisturbed + [f"{run.point}: {run.fault}" for run in self.runs_of(route, situation) if run.fault]
 
@@ -357,7 +357,7 @@ class Matrix:
         return [run for run in self.runs if (run.point.route, run.point.situation) == (route, situation)]
 
     def summary(self) -> list[str]:
-        """Return a line for each route, situation and way that was left out."""
+        """Return a line for each omitted route, situation and way."""
         return summary(CrashPoint(f"{p.route}/{p.situation}", p.way, p.write) for p in self.left_out)
 
 

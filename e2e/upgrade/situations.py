@@ -1,4 +1,4 @@
-"""What is under way when one version takes over from the other."""
+"""The operations during which one version replaces the other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPEC: Final = {
 
 
 def furnish(world: World) -> None:
-    """Create what the user has in the project beside the cluster, and keeps."""
+    """Create the user's own resources in the project, which must stay."""
     client = Client(world.ground.simulator, auth=yaml.safe_load(world.tenant.clouds)["clouds"]["sim"]["auth"])
     with client.session:
         network, _ = client.make_network()
@@ -80,7 +80,7 @@ def prepare_takeover(world: World) -> None:
 
 
 def _strip(world: World, plural: str, version: Object) -> None:
-    """Remove what the Go provider does not know from the objects of a kind."""
+    """Remove fields that the Go provider does not have from the objects of a kind."""
     schema = version["schema"]["openAPIV3Schema"]
 
     def change(obj: Object) -> Object:
@@ -101,7 +101,7 @@ def is_taken_over(world: World) -> bool:
 
 
 def nothing(_: World) -> None:
-    """Ask for nothing."""
+    """Do nothing."""
 
 
 DELETION: Final = Scenario(
@@ -149,4 +149,4 @@ SITUATIONS: Final = (
         scenarios.is_server_gone,
     ),
 )
-"""The one that takes longest comes first."""
+"""The longest one is first."""

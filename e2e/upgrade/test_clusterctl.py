@@ -25,12 +25,12 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 Json = dict[str, Any]
 
 NEXT: Final = "1.0.99"
-"""How the present version is called here: clusterctl wants another number."""
+"""The number of the present version here: clusterctl needs another one."""
 
 
 @pytest.fixture(scope="module")
 def place(rigs_folder: Path, installations: dict[Version, Installation]) -> Iterator[World]:
-    """A management cluster with the released version."""
+    """Yield a management cluster with the released version."""
     released = installations["released"]
     with running(targets.SIMULATOR) as cloud, world(rigs_folder, "upgrade", cloud) as made:
         made.clusterctl.prepare()
@@ -43,7 +43,7 @@ def place(rigs_folder: Path, installations: dict[Version, Installation]) -> Iter
 
 
 def deletions(place: World) -> list[str]:
-    """Return the requests since the last count that deleted something in the cloud."""
+    """Return the requests since the last reset that deleted a resource in the cloud."""
     assert isinstance(place.cloud, SimulatedCloud)
     simulator = place.cloud.simulator
     calls = simulator.call(lambda: list(simulator.cloud.counter.calls))
@@ -51,7 +51,7 @@ def deletions(place: World) -> list[str]:
 
 
 def require_one_stored_version(place: World) -> None:
-    """Require that all objects of a kind are stored in one version, which its definition says."""
+    """Require that all objects of a kind are stored in the one version that its definition names."""
     for crd in ctl.definitions(place.rig):
         storage = next(version["name"] for version in crd["spec"]["versions"] if version["storage"])
         assert crd["status"]["storedVersions"] == [storage]

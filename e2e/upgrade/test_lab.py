@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.lab, pytest.mark.timeout(1800
 
 BY_NAME: Final = {each.name: each for each in SITUATIONS}
 WRITES: Final = {"creation": (5, 25), "bastion": (2, 8), "deletion": (2, 8)}
-"""Between which writes to Kubernetes the manager is killed."""
+"""The range of writes to Kubernetes at which the manager is killed."""
 
 
 @pytest.mark.parametrize("first", VERSIONS)
@@ -50,7 +50,7 @@ def test_versions_take_turns_with_one_cluster(setting: Setting, first: Version) 
 
 
 def hand_over(made: LabWorld, version: Version, situation: Scenario, chance: random.Random) -> None:
-    """Start the manager, kill it in the middle of something and let one of another version complete it."""
+    """Start the manager, kill it during an operation and let one of another version complete it."""
     write, way = chance.randint(*WRITES[situation.name]), chance.choice(KILLED_AT_KUBERNETES)
     made.start()
     order = ordered(made, way, write)
@@ -63,7 +63,7 @@ def hand_over(made: LabWorld, version: Version, situation: Scenario, chance: ran
 
 
 def require_good(made: LabWorld) -> None:
-    """Require that every condition is good and of the present generation, and that nothing exists twice."""
+    """Require that every condition is good and of the present generation, and that no resource exists twice."""
     wrong = [
         (path, condition)
         for path, shown in made.objects().items()
@@ -76,7 +76,7 @@ def require_good(made: LabWorld) -> None:
 
 
 def note_first_bastion(made: LabWorld) -> None:
-    """Note which OpenStackServer the bastion is now."""
+    """Record the bastion's present OpenStackServer."""
     uid = made.get("openstackservers", scenarios.BASTION)["metadata"]["uid"]
     made.patch("openstackclusters", scenarios.NAME, {"metadata": {"annotations": {"first": uid}}})
 

@@ -1,4 +1,4 @@
-"""A Deployment's rolling update: a manager of the other version stands by, and leads once the first one has stopped."""
+"""A Deployment's rolling update: a manager of the other version waits, and leads once the first one has stopped."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IN_POD: Final = {"POD_NAMESPACE": components.NAMESPACE}
 
 
 def holder(rig: Rig) -> str:
-    """Return who holds the lease, empty when nobody does."""
+    """Return the holder of the lease, empty without one."""
     return str((rig.api.find(LEASE) or {"spec": {}})["spec"].get("holderIdentity") or "")
 
 
@@ -40,7 +40,7 @@ def test_a_standby_of_the_other_version_completes_what_the_leader_began(
     write = random.Random(f"{sampling.seed()} {route} {case}").randint(1, matrix.reference(case, first.version).writes)
     matrix.setting.install(first.definitions)
     with world(matrix.setting.ground, matrix.setting.nurseries) as made:
-        made.api.delete(LEASE)  # a manager that was killed may hold it
+        made.api.delete(LEASE)  # a killed manager may hold it
         made.use(first.version, *ELECTION)
         made.manager.environment = IN_POD
         case.prepare(made)

@@ -1,6 +1,6 @@
-"""One version takes over from the other in the middle of something: the end is as if nothing had happened.
+"""One version replaces the other during an operation: the result is that of an undisturbed run.
 
-On a real kube-apiserver (conversion and webhooks stripped, Cluster API's managers played) and the simulator, with real
+On a real kube-apiserver (conversion and webhooks stripped, simulated core managers) and the simulator, with real
 ``capo run`` processes of both versions under the ServiceAccount that ships.
 """
 
@@ -18,7 +18,7 @@ from e2e.upgrade.situations import SITUATIONS
 pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(4 * 3600)]
 
 ENOUGH: Final = 5
-"""Of so many runs at least half must come to their write: the last ones of a situation are not always needed."""
+"""From this number of runs on, at least half must reach their write: a situation does not always need its last ones."""
 
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=str)

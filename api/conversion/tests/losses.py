@@ -1,6 +1,6 @@
-"""What a version cannot say, spelled out: brings an object to what is left of it when nothing is kept beside it.
+"""What each version cannot express: reduces an object to what survives without the annotation.
 
-Written down here once more, independently of the code: what is not listed must survive any conversion.
+Listed independently of the code: whatever is not listed here must survive every conversion.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ Json = dict[str, Any]
 
 
 def of_newer(obj: Json) -> Json:
-    """Return a v1beta2 object without what v1beta1 cannot say."""
+    """Return a v1beta2 object without what v1beta1 cannot express."""
     obj = _copy(obj)
     generation = 0 if obj["kind"] == "OpenStackMachineTemplate" else obj["metadata"].get("generation", 0)
     for condition in obj.get("status", {}).get("conditions", []):
@@ -49,7 +49,7 @@ def _machine_newer(spec: Json) -> None:
 
 
 def of_older(obj: Json) -> Json:
-    """Return a v1beta1 object without what v1beta2 cannot say."""
+    """Return a v1beta1 object without what v1beta2 cannot express."""
     obj = _copy(obj)
     status = obj.get("status", {})
     for condition in status.get("conditions", []):

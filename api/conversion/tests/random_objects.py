@@ -1,6 +1,6 @@
 """Random objects, built from an OpenAPI schema alone: what a schema allows, empty and zero values included.
 
-Rules in CEL are not looked at: a conversion has to cope with whatever is stored.
+CEL rules are ignored: a conversion has to handle whatever is stored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Json = dict[str, Any]
 
 MAX_ENTRIES: Final = 3
 RARE: Final = 0.02
-"""How often something odd is chosen."""
+"""Probability of unusual values."""
 TIMES: Final = ("2026-01-02T03:04:05Z", "2025-12-31T23:59:59Z", "2026-06-01T00:00:00Z")
 WORDS: Final = ("Ready", "node", "10.6.0.0/24", "a b", "True", "ä-ö", "NetworkReady", "x" * 40, "0", "eth0")
 PATTERNED: Final[dict[str, tuple[str, ...]]] = {
@@ -32,11 +32,11 @@ PATTERNED: Final[dict[str, tuple[str, ...]]] = {
 
 @dataclass
 class Maker:
-    """Makes values of schemas.
+    """Creates values of schemas.
 
     Args:
-        density: the part of optional fields that is there.
-        seen: paths of all fields that were ever made.
+        density: the share of optional fields that are set.
+        seen: paths of all fields that were ever set.
     """
 
     random: Random
@@ -44,7 +44,7 @@ class Maker:
     seen: set[str] = field(default_factory=set)
 
     def object_of(self, crd: Json, version: str) -> Json:
-        """Return an object of a version of a definition; now and then without spec or status."""
+        """Return an object of a version of a CRD; sometimes without spec or status."""
         (served,) = [v for v in crd["spec"]["versions"] if v["name"] == version]
         schema = served["schema"]["openAPIV3Schema"]
         obj: Json = {
@@ -144,7 +144,7 @@ def paths(schema: Json, path: str) -> set[str]:
 
 
 def changed(value: Any, random: Random) -> Any:
-    """Return a copy in which one thing differs: a field or entry is gone, or one scalar is another."""
+    """Return a copy with one difference: a field or entry is removed, or one scalar is another."""
     if isinstance(value, dict) and value:
         name = random.choice(sorted(value))
         if random.random() < 0.15:

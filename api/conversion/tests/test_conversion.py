@@ -1,4 +1,4 @@
-"""The rules of conversion one by one, and what is kept beside an object."""
+"""The rules of conversion one by one, and the annotation."""
 
 from __future__ import annotations
 

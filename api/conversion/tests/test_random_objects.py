@@ -1,4 +1,4 @@
-"""Random objects of the Go provider's schemas go there and back: nothing is lost, and nothing stale is shown."""
+"""Random objects of the Go provider's schemas survive a round trip: nothing is lost, and no outdated value is shown."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def left_of(version: str) -> Callable[[Json], Json]:
 
 
 def bare(obj: Json) -> Json:
-    """Return the object without what is kept beside it."""
+    """Return the object without the annotation."""
     metadata = dict(obj["metadata"])
     annotations = {key: value for key, value in metadata.pop("annotations", {}).items() if key != ANNOTATION}
     return obj | {"metadata": metadata | ({"annotations": annotations} if annotations else {})}
@@ -108,7 +108,7 @@ def test_a_change_made_in_the_other_version_is_seen_in_this_one(kind: str, versi
 
         seen = conversion.convert(edited, this(version))
 
-        # What is seen says all of the change, and nothing of what was before it.
+        # What is read has all of the change, and nothing from before it.
         fresh = conversion.convert(bare(edited), this(version))
         assert left(bare(seen)) == left(bare(fresh)), edited
 
@@ -151,7 +151,7 @@ def test_what_v1beta1_clients_read_they_may_write(kind: str) -> None:
 @KINDS
 @VERSIONS
 def test_an_object_has_after_conversion_only_fields_of_its_version(kind: str, version: str) -> None:
-    """The API server would drop the others without a word."""
+    """The API server would drop the others silently."""
     target = schema(kind, "v1beta2" if version == "v1beta1" else "v1beta1")["properties"]
     for _, obj in objects(kind, version):
         there = conversion.convert(obj, other(version))
@@ -161,7 +161,7 @@ def test_an_object_has_after_conversion_only_fields_of_its_version(kind: str, ve
 
 
 def strangers(value: Any, schema: Json, path: str) -> Iterator[str]:
-    """Yield the paths of fields that a schema does not know."""
+    """Yield the paths of fields that a schema does not have."""
     match value:
         case list():
             for entry in value:

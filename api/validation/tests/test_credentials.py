@@ -1,4 +1,4 @@
-"""Names of credentials that no object can have are refused where they are new, and nowhere else."""
+"""Invalid names of credentials are refused where they are new, and only there."""
 
 from __future__ import annotations
 

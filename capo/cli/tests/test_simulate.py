@@ -29,7 +29,7 @@ faults:
 
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
-    """`capo simulate` in the foreground of a process of its own: URL and clouds.yaml."""
+    """Run `capo simulate` in a process of its own; yield its URL and clouds.yaml."""
     clouds, configuration = tmp_path / "clouds.yaml", tmp_path / "config.yaml"
     configuration.write_text(CONFIGURATION, encoding="utf-8")
     command = [sys.executable, "-m", "capo", "simulate", "--clouds", str(clouds), "--config", str(configuration)]
@@ -41,7 +41,7 @@ def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
 
 
 def openstack(clouds: Path, *commands: str) -> str:
-    """Give commands to one plain client and return what it prints."""
+    """Run commands in one plain client and return its output."""
     environment = {**os.environ, "OS_CLIENT_CONFIG_FILE": str(clouds), "OS_CLOUD": "sim"}
     client = Path(sys.executable).with_name("openstack")
     asked = subprocess.run(
@@ -93,7 +93,7 @@ def test_the_plain_openstack_client_makes_and_lists(served: tuple[str, Path]) ->
 
 
 def lists(said: str) -> list[list[dict[str, Any]]]:
-    """Return the JSON lists in what the client prints."""
+    """Return the JSON lists in the client's output."""
     return [json.loads(text) for text in re.findall(r"^\[\n.*?^\]", said, re.MULTILINE | re.DOTALL)]
 
 

@@ -37,7 +37,7 @@ MAY = {
     (OURS, "openstackservers/finalizers"): {"update"},
     (OURS, "openstackfloatingippools"): READ | {"patch"},
     (OURS, "openstackfloatingippools/status"): {"patch"},
-    # Stored objects of any kind are rewritten when the version changes in which they are stored.
+    # Stored objects of any kind are rewritten when their storage version changes.
     (OURS, "openstackclustertemplates"): {"list", "patch"},
     (OURS, "openstackmachinetemplates"): {"list", "patch"},
     (OURS, "openstackclusteridentities"): {"get", "list", "patch"},
@@ -54,7 +54,7 @@ MAY = {
     ("authentication.k8s.io", "tokenreviews"): {"create"},
     ("authorization.k8s.io", "subjectaccessreviews"): {"create"},
 }
-"""All that the manager does anywhere; a right that is added here is used by the code that comes with it."""
+"""All rights of the manager; a right that is added here is used by the code that comes with it."""
 
 
 def test_the_manager_may_do_what_it_does_and_nothing_else() -> None:

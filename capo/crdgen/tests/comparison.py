@@ -1,7 +1,7 @@
-"""What two CustomResourceDefinitions of one kind demand differently; pure.
+"""Compares the constraints of two CustomResourceDefinitions of one kind; pure.
 
-Descriptions are not compared, nor the order of what has none. A path is written as a field path: ``spec.tags[]`` is an
-entry of a list, ``status.capacity{}`` a value of a map.
+Descriptions are not compared, nor the order of lists without one. A path is written as a field path: ``spec.tags[]`` is
+an entry of a list, ``status.capacity{}`` a value of a map.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _UNORDERED = frozenset({"required", "enum"})
 
 @dataclass(frozen=True)
 class Difference:
-    """A keyword that the two have differently; None where one does not have it."""
+    """A keyword with different values; None where one of the two lacks it."""
 
     version: str
     path: str
@@ -27,7 +27,7 @@ class Difference:
 
 
 def differences(theirs: Json, ours: Json) -> list[Difference]:
-    """Return all differences of two definitions in the versions that both have."""
+    """Return all differences of two CRDs in the versions that both have."""
     found = [Difference("", "", key, a, b) for key, a, b in _unlike(_frame(theirs), _frame(ours))]
     versions = {version["name"]: version for version in theirs["spec"]["versions"]}
     for version in ours["spec"]["versions"]:
@@ -37,7 +37,7 @@ def differences(theirs: Json, ours: Json) -> list[Difference]:
 
 
 def missing_versions(theirs: Json, ours: Json) -> set[str]:
-    """Return the names of the versions that only they have."""
+    """Return the names of the versions that only theirs has."""
     return {v["name"] for v in theirs["spec"]["versions"]} - {v["name"] for v in ours["spec"]["versions"]}
 
 

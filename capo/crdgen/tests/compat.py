@@ -1,4 +1,4 @@
-"""Finds the Go provider's files, which stand beside the project only where it is developed."""
+"""Finds the Go provider's files, which exist beside the project only where it is developed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FOLDER = Path(capo.__file__).resolve().parents[2] / "shared" / "compat"
 
 
 def require() -> Path:
-    """Return the folder; without it skip, but fail in CI, where the comparison must not be lost silently."""
+    """Return the folder; skip if it is missing, but fail in CI, where the comparison must not be skipped silently."""
     if FOLDER.is_dir():
         return FOLDER
     if os.environ.get("CI") == "true":

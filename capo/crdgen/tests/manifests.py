@@ -1,4 +1,4 @@
-"""Reads the Go provider's cluster templates with values in place of their variables."""
+"""Reads the Go provider's cluster templates with their variables replaced by values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VALUES = {
     "OPENSTACK_DNS_NAMESERVERS": "192.0.2.53",
     "KUBERNETES_VERSION": "v1.34.1",
 }
-"""Variables whose value is more than a name."""
+"""Variables whose value is not a plain name."""
 
 
 def of_our_kinds(path: Path) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The generated definitions in a real API server: they install, take what they should and refuse the rest."""
+"""The generated CRDs in a real API server: they install, accept valid objects and refuse the rest."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ LEDGER = {
 
 @dataclass(frozen=True)
 class Client:
-    """Asks as ``kubectl --server-side --validate=strict`` does."""
+    """Sends requests as ``kubectl --server-side --validate=strict`` does."""
 
     rig: Rig
     session: requests.Session
 
     def apply(self, obj: dict[str, Any], *, subresource: str = "", is_kept: bool = False) -> requests.Response:
-        """Apply an object, without keeping it unless asked to."""
+        """Apply an object; as a dry run unless asked to keep it."""
         path = f"{self.rig.api.path_of(obj)}/{subresource}".rstrip("/")
         parameters = {"fieldManager": "test", "force": "true", "fieldValidation": "Strict"}
         return self.session.patch(
@@ -58,7 +58,7 @@ class Client:
 
 @contextmanager
 def connected(rig: Rig) -> Iterator[Client]:
-    """Have a client with all rights."""
+    """Return a client with all rights."""
     with requests.Session() as session:
         session.trust_env = False
         session.verify = str(rig.layout.pki / "ca.crt")

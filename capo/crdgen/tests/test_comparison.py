@@ -15,7 +15,7 @@ PAGE = Path(definitions.__file__).resolve().parents[2] / "docs" / "reference" / 
 CONVERSION = Difference(
     "", "", "conversion", None, definitions.manifest(definitions.DEFINITIONS[0])["spec"]["conversion"]
 )
-"""The Go provider adds it when its release is put together, not to the files that are compared."""
+"""The Go provider adds it when its release is built, not to the files that are compared."""
 
 
 def crd(schema: dict[str, Any], **version: Any) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def is_known_rule(difference: Difference) -> bool:
 
 
 def limit_of(difference: Difference) -> str | None:
-    """Return the listed place that says why a text is limited; None where nothing says it."""
+    """Return the listed place for the limit of a text; None if it is not listed."""
     if difference.keyword != "maxLength" or difference.theirs is not None or not difference.path.startswith("spec."):
         return None
     listed = ((place, limit.most) for limit in LIMITS for place in limit.places)
@@ -111,12 +111,12 @@ def limit_of(difference: Difference) -> str | None:
 
 
 def is_at(path: str, place: str) -> bool:
-    """Tell whether a path ends with these names; the first one may be the end of a name in CamelCase."""
+    """Return whether a path ends with these names; the first one may be the end of a name in CamelCase."""
     return path.endswith(place) and (place[0].isupper() or path[: -len(place)][-1:] in ("", "."))
 
 
 def is_clearer_rule(difference: Difference) -> bool:
-    """Tell whether rules say in other words what those of the Go provider say, as is listed."""
+    """Return whether rules are listed as equivalents of the Go provider's with another text."""
     if difference.keyword != "x-kubernetes-validations" or not (difference.theirs and difference.ours):
         return False
     theirs, ours = ([rule["message"] for rule in rules] for rules in (difference.theirs, difference.ours))
@@ -124,7 +124,7 @@ def is_clearer_rule(difference: Difference) -> bool:
 
 
 def is_added_rule(difference: Difference) -> bool:
-    """Tell whether the schema is stricter in one of the ways that are listed."""
+    """Return whether the schema is stricter in one of the listed ways."""
     if difference.keyword != "x-kubernetes-validations" or difference.theirs is not None:
         return False
     return all(is_listed(difference.path, rule["message"]) for rule in difference.ours)

@@ -19,7 +19,7 @@ ARGUMENTS: dict[str, dict[int | str, type[StrEnum]]] = {
     "Step": {0: ConditionType, "condition": ConditionType, "failure_reason": Reason},
     "Condition": {0: ConditionType, 2: Reason},
 }
-"""Which arguments of which calls name a condition type or a reason."""
+"""The arguments of calls that name a condition type or a reason."""
 
 
 def sources() -> list[Path]:

@@ -13,7 +13,7 @@ from capo.crdgen.definitions import Definition
 
 
 class OlderMachine(KubernetesObject):
-    """A machine as it was."""
+    """An earlier version of a machine."""
 
     names: ClassVar[Names] = v1beta2.OpenStackMachine.names
     columns: ClassVar[tuple[Column, ...]] = (Column("Ready", ".status.ready", "Whether it is ready", priority=1),)
@@ -101,5 +101,5 @@ def test_conversion_is_not_asked_for_where_there_is_one_version() -> None:
 
 @pytest.mark.parametrize("definition", definitions.DEFINITIONS, ids=lambda d: d.kind)
 def test_a_definition_fits_into_the_annotation_of_kubectl_apply(definition: Definition) -> None:
-    """Annotations have 256 KiB in all; ``kubectl apply`` without ``--server-side`` keeps the whole object in one."""
+    """Annotations have 256 KiB in all; ``kubectl apply`` without ``--server-side`` stores the whole object in one."""
     assert len(json.dumps(definitions.manifest(definition))) < 200 * 1024

@@ -1,4 +1,4 @@
-"""``kubectl explain`` is documentation: what every description in the definitions has to say."""
+"""``kubectl explain`` is documentation: what every description in the CRDs must contain."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERSIONS = pytest.mark.parametrize("version", places.versions(), ids=str)
 STORED = [version for version in places.versions() if version.kind in validation.KINDS and version.name != "v1beta1"]
 CHANGE = re.compile(r"Cannot change|May change|May be added later|Can be set once")
 CONDITIONAL = re.compile(r"once|only|but (for|to|from)|not be removed")
-"""Says under which condition a field changes; such cases have tests of their own."""
+"""States under which condition a field may change; such cases have tests of their own."""
 FORMATS = {"uuid": "UUID", "ipv4": "IP address", "date-time": "RFC 3339"}
 UNITS = re.compile(r"GiB|bytes|[Ss]econds|[Pp]ort|[Pp]robes|How many|IP version|integer|generation")
 CIDR = re.compile(r"CIDRs?$|IPPrefix$|^cidr$")

@@ -168,7 +168,7 @@ def test_the_root_requires_nothing() -> None:
 
 
 class Puzzle(Model):
-    """Has no structural schema."""
+    """A model without a structural schema."""
 
     either: int | str = 0
     """Either."""

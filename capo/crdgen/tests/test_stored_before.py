@@ -1,4 +1,4 @@
-"""Objects that were stored when the definitions limited nothing: a real API server lets them be reported on and go."""
+"""Objects that were stored before the CRDs had limits: a real API server accepts their status and their deletion."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SPECS: dict[str, dict[str, Any]] = {
 
 
 def without_limits(schema: Any) -> Any:
-    """Return a schema without the lengths of its texts."""
+    """Return a schema without the length limits of its texts."""
     if isinstance(schema, dict):
         return {key: without_limits(value) for key, value in schema.items() if key != "maxLength"}
     return [without_limits(value) for value in schema] if isinstance(schema, list) else schema
@@ -44,7 +44,7 @@ def without_limits(schema: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def client(api_server: Rig) -> Iterator[Client]:
-    """Have an object of each kind that breaks limits, stored before there were any."""
+    """Return a client; an object of each kind that breaks limits was stored before there were any."""
     with connected(api_server) as made:
         api_server.install_crds(without_limits(copy.deepcopy(files.load())))
         for kind in SPECS:
@@ -56,7 +56,7 @@ def client(api_server: Rig) -> Iterator[Client]:
 
 
 def wait_until_limited(client: Client) -> None:
-    """Return once the API server applies the new definitions, which it does some moments after it took them."""
+    """Wait until the API server enforces the new CRDs, which begins some moments after it accepted them."""
     for kind in SPECS:
         until_s = time.monotonic() + 60
         while client.apply(new(kind)).status_code != 422:

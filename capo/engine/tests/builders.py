@@ -18,7 +18,7 @@ _uids = itertools.count(1)
 
 
 class FakeClock:
-    """A monotonic clock that tests move."""
+    """A monotonic clock that tests advance."""
 
     def __init__(self) -> None:
         self.seconds = 1000.0
@@ -31,7 +31,7 @@ class FakeClock:
 
 
 class FakeController:
-    """A controller whose passes are a function."""
+    """A controller whose reconcile is a function."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ def an_object(name: str, *, version: int = 1, uid: str | None = None, **metadata
 
 
 def eventually(condition: Callable[[], object], timeout_s: float = 60.0) -> None:
-    """Return as soon as the condition holds, for what happens in other threads."""
+    """Return when the condition holds, for effects of other threads."""
     pause = threading.Event()
     end_s = time.monotonic() + timeout_s
     while not condition():

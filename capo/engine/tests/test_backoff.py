@@ -1,4 +1,4 @@
-"""When a step that failed is tried again."""
+"""When a failed step is retried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two managers that write different statuses of one object: neither writes as fast as it can, and nothing is lost."""
+"""Two managers that write different statuses of one object: both slow down, and no status is lost."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def contest(clock: FakeClock) -> Contest:
-    """Return one in which this process wrote its status once."""
+    """Return a contest in which this process wrote its status once."""
     contest = Contest(clock)
     assert write(contest, {}, OURS) == 0
     return contest
 
 
 def write(contest: Contest, present: dict[str, Any], wanted: dict[str, Any]) -> float:
-    """Write a status at the end of a pass if that may be now."""
+    """Write a final status if the contest allows it now."""
     pause_s = contest.pause_s(KEY, present, wanted)
     if not pause_s:
         contest.wrote(KEY, wanted)
@@ -36,7 +36,7 @@ def write(contest: Contest, present: dict[str, Any], wanted: dict[str, Any]) -> 
 
 
 def written_within(contest: Contest, clock: FakeClock, seconds: float) -> int:
-    """Return how often the status is written while it is overwritten at once each time."""
+    """Return how often the status is written while another client overwrites it at once each time."""
     ends_s, count = clock() + seconds, 0
     while clock() < ends_s:
         pause_s = write(contest, THEIRS, OURS)

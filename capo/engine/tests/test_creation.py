@@ -1,4 +1,4 @@
-"""The toy controller's thing is made once and taken away, whatever dies, is lost or interferes."""
+"""The toy controller creates its thing once and deletes it, despite crashes, lost answers and other clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from capo.kube.kinds import Key
 @pytest.mark.parametrize("dies_at", ["patch", "patch/status"])
 def test_a_manager_that_dies_at_any_write_makes_nothing_twice(world: World, dies_at: str) -> None:
     class Killed(BaseException):
-        """Not an Exception: nothing may catch it."""
+        """Not an Exception, so that no code catches it."""
 
     for number in range(1, 6):
         world.__init__()  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Metrics for everybody on plain HTTP, or for those whom the API server lets read them."""
+"""Metrics for every client on plain HTTP, or for those that the API server authorizes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Asker = Callable[..., Awaitable[int]]
 
 
 def asked(api: FakeApiServer, scenario: Callable[[Asker], Awaitable[None]], clock: FakeClock | None = None) -> None:
-    """Serve securely while the scenario asks."""
+    """Serve with access checks while the scenario runs."""
 
     async def body() -> None:
         access = Access(Kube(api.connection()), threads.run, clock or FakeClock())
@@ -145,7 +145,7 @@ def test_a_flood_of_invented_tokens_is_not_handed_on_to_the_api_server(api: Fake
         assert set(statuses) == {401, 429}
         assert len(api.requests) <= 2 + 10
         api.reviews["tokenreviews"] = READER
-        clock.advance(61)  # the good one has to be reviewed again
+        clock.advance(61)  # the valid one has to be reviewed again
         for number in range(40):
             await ask(token=f"another-{number}")
         assert await ask(token="good") == 200

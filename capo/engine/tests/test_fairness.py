@@ -1,4 +1,4 @@
-"""What one tenant's clouds that hang leave to the passes of others."""
+"""Throughput that remains for other tenants when one tenant's clouds hang."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GOOD = key("fine", namespace="good")
 
 @dataclass
 class Hanging:
-    """A controller whose passes hang until the test ends, but for those of honest namespaces."""
+    """A controller whose reconciles hang until the test ends, except in honest namespaces."""
 
     clouds: dict[Key, CloudKey | None]
     honest: tuple[str, ...] = ("good",)
@@ -47,7 +47,7 @@ class Hanging:
 
 
 def play(controller: Hanging, then: Key, expected: Callable[[Workers], object], *, threads: int = THREADS) -> int:
-    """Run everything but one key until passes hang as expected, then have that key's pass; return how many hung."""
+    """Run every key but one until the expected number hangs, then reconcile that key; return how many hung."""
 
     async def body() -> int:
         workers: Workers | None = None

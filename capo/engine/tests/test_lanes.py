@@ -1,4 +1,4 @@
-"""Which key is next: namespaces take turns, no room is left unused, and a search costs as much for many tenants."""
+"""Which key is next: namespaces take turns, no room stays unused, and a search does not cost more for more tenants."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Counted:
 
 
 def fill(lanes: Lanes, shares: Shares) -> list[Lane]:
-    """Begin all that has room."""
+    """Start every key that has room."""
     began = []
     while found := lanes.pop(shares.lacking):
         shares.begin(found.lane)

@@ -1,4 +1,4 @@
-"""Whole managers against a fake API server: start, act, hand over, stop."""
+"""Whole managers against a fake API server: start, reconcile, hand over, stop."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def api() -> Iterator[FakeApiServer]:
 
 
 def settings(**more: Any) -> Settings:
-    # However slow the machine is, a lease is not lost: nobody waits for it to run out.
+    # A slow machine does not lose the lease, and no test waits for it to expire.
     lasting = {"lease_duration_s": 120.0, "renew_deadline_s": 60.0}
     quick = {**lasting, "retry_period_s": 0.05, "pod_namespace": "capo-system"}
     addresses = {
@@ -79,7 +79,7 @@ class Replica:
 
 async def settled(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - passes run in threads and know no event
+        while not condition():  # noqa: ASYNC110 - reconciles run in threads and set no event
             await asyncio.sleep(0.01)
 
 
@@ -101,7 +101,7 @@ def play(*replicas: Replica, scenario: Callable[[], Awaitable[None]]) -> list[in
     finally:
         for replica in replicas:
             if feed := replica.manager._feed:
-                feed.stop(60)  # or its connections would be found unclosed in another test
+                feed.stop(60)  # otherwise its connections would be found unclosed in another test
 
 
 def test_what_is_there_and_what_comes_gets_its_pass(api: FakeApiServer) -> None:

@@ -1,4 +1,4 @@
-"""An object's finalizer and owner id: given, lost, copied, moved, taken over."""
+"""Finalizer and owner id of an object: written, lost, copied, moved, taken over."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Sight:
 
 
 class World:
-    """One object's ledger as the API server has it, and a protocol over it."""
+    """One object's ledger as the API server has it, and a protocol that uses it."""
 
     def __init__(self, stored: dict[str, Any] | None = None) -> None:
         self.clock = FakeClock()
@@ -61,7 +61,7 @@ class World:
         )
 
     def end(self, protocol: CreateProtocol) -> None:
-        """End the pass as the engine does."""
+        """End the reconcile as the engine does."""
         protocol.save()
         self.seen.keep(KEY, {"metadata": {"uid": "1"}}, protocol.ledger)
 
@@ -126,7 +126,7 @@ def test_the_window_begins_when_the_answer_is_lost_and_not_when_the_call_began()
     protocol = world.protocol()
 
     def call() -> Mapping[str, Mapping[str, Any]]:
-        world.clock.now_s += WINDOW_S  # our own limit for an answer is as long as the window
+        world.clock.now_s += WINDOW_S  # our own timeout for an answer equals the window
         raise AmbiguousAnswerError("timed out")
 
     with pytest.raises(AmbiguousAnswerError):

@@ -1,4 +1,4 @@
-"""The work queue: each key at most once, one pass at a time, pauses that grow, turns for all."""
+"""The work queue: each key at most once, one reconcile at a time, growing backoff, round-robin."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FINE, HUNG, UNLOCATED = (Lane("default", name, name) for name in ("fine", "hung"
 
 
 def hangs(path: Path) -> Resource | None:
-    """Say that there is no room in one cloud."""
+    """Report no room in one cloud."""
     return (CLOUD, "hung") if path == HUNG else None
 
 

@@ -1,4 +1,4 @@
-"""Passes of the toy controller: what they write, when they look again, what they show."""
+"""Reconciles of the toy controller: writes, requeues, conditions."""
 
 from __future__ import annotations
 

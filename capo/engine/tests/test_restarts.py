@@ -1,4 +1,4 @@
-"""A manager that is restarted again and again gets past a create whose answer nobody knows, and makes nothing twice."""
+"""A manager that restarts repeatedly resolves a create whose answer was lost, and creates nothing twice."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ STARTING_S = 4.0
 
 
 class Killed(BaseException):
-    """Not an Exception: nothing may catch it."""
+    """Not an Exception, so that no code catches it."""
 
 
 def die_over_the_create(world: World) -> float:
-    """Have the process die when the thing is asked for, before an answer; return when."""
+    """Kill the process after the create is sent, before an answer; return when."""
 
     def die(verb: str, _key: Key, body: Mapping[str, Any]) -> None:
         if "records" in str(body) and not body["status"]["resources"]["pending"]:
@@ -35,7 +35,7 @@ def die_over_the_create(world: World) -> float:
 
 
 def live(world: World, life_s: float, until: Callable[[], bool]) -> None:
-    """Start a process anew and run its passes until its life is over, or something is true."""
+    """Restart a process and run its reconciles until its lifetime is over or the condition holds."""
     ends_s = world.clock.now() + life_s
     world.start()
     world.clock.advance(STARTING_S)

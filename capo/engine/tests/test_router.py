@@ -1,4 +1,4 @@
-"""Which change wakes which keys."""
+"""Which change requeues which keys."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class World:
 def in_world(
     scenario: Callable[[World], object], *, accepts: Callable[[Any], bool] = lambda _obj: True
 ) -> tuple[World, list[str]]:
-    """Run the scenario, let the loop deliver, return what is ready then."""
+    """Run the scenario, let the loop deliver, return the ready keys."""
 
     async def body() -> tuple[World, list[str]]:
         world = World(asyncio.get_running_loop(), accepts)

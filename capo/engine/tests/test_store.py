@@ -1,4 +1,4 @@
-"""What the store knows, whom it tells, and whom not."""
+"""What the store keeps, and which listeners it calls."""
 
 from __future__ import annotations
 

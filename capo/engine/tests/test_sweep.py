@@ -110,7 +110,7 @@ def test_a_kind_that_is_served_in_its_older_version_alone_is_read_in_that_one(ap
 
 
 class Restored:
-    """Notes what a sweep does when the API server's state went back."""
+    """Records what a sweep does when the API server's state is older than before."""
 
     def __init__(self, api: FakeApiServer, store: Store, kube: Kube | None = None) -> None:
         self.steps: list[str] = []

@@ -1,4 +1,4 @@
-"""Passes in threads: how many at once, what happens when they fail, and how they end."""
+"""Reconciles in threads: how many run at once, what happens when they fail, and how they end."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def queue_of(controller: FakeController, clock: FakeClock | None = None) -> Work
 
 
 async def settled(condition: Callable[[], object]) -> None:
-    """Return as soon as the condition holds."""
+    """Return when the condition holds."""
     async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - passes run in threads and know no event
+        while not condition():  # noqa: ASYNC110 - reconciles run in threads and set no event
             await asyncio.sleep(0.005)
 
 
@@ -122,7 +122,7 @@ def test_a_fault_of_the_program_is_logged_with_its_traceback(caplog: pytest.LogC
 
 
 class Gate:
-    """Holds passes until it is opened, and counts those inside."""
+    """Holds reconciles until it is opened, and counts those inside."""
 
     def __init__(self) -> None:
         self.inside: list[str] = []

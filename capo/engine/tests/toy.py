@@ -1,4 +1,4 @@
-"""A toy controller: one resource, `thing`, in a cloud that is a dict; a manager of it that can be started anew."""
+"""A toy controller: one resource, `thing`, in a cloud that is a dict; a manager of it that can be restarted."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class ToySubject:
         return CloudKey("toy", "192.0.2.1")
 
     def locate(self, obj: Mapping[str, Any], tools: Tools) -> None:
-        """It is known."""
+        """Return True."""
 
 
 class Events:
@@ -131,7 +131,7 @@ class Events:
 
 
 class World:
-    """The API server, the cloud, and a manager that can be started anew."""
+    """The API server, the cloud, and a manager that can be restarted."""
 
     def __init__(self) -> None:
         self.kube, self.clock, self.cloud, self.events = FakeKube(), FakeClock(), ToyCloud(), Events()

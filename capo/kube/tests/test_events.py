@@ -30,12 +30,12 @@ def api() -> Iterator[FakeApiServer]:
 
 
 def standing() -> float:
-    """A clock that stands still."""
+    """Return a constant time."""
     return 1000.0
 
 
 def sent(api: FakeApiServer, emit: Callable[[Events], None]) -> list[dict[str, Any]]:
-    """Emit, let the recorder finish, and return what the API server has."""
+    """Emit, let the recorder finish, and return the API server's Events."""
     events = Events(Kube(api.connection()), instance="pod-1", clock=standing)
     emit(events)
     events.stop(5)

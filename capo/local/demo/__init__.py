@@ -1,6 +1,6 @@
-"""``make demo``: a whole cluster up and down on this machine, watched, checked and counted.
+"""``make demo``: creates, checks, measures and deletes a whole cluster on this machine.
 
-``story`` tells what happens in which order; ``clouds`` says where; ``inventory`` and ``checks`` prove it,
-``counting`` and ``report`` measure it. It asks OpenStack by plain HTTP as any client would, never through the
-provider's own code, so that one mistake cannot hide another.
+``story`` is the scenario; ``clouds`` defines where it runs; ``inventory`` and ``checks`` prove it, ``counting`` and
+``report`` measure it. It sends its requests by openstacksdk as any client would, never through the provider's
+own code, so that one mistake cannot hide another.
 """

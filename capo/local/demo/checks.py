@@ -1,4 +1,4 @@
-"""What must be true of a cluster that is up, read from the cloud itself and compared with Kubernetes."""
+"""Checks of a running cluster, read from the cloud itself and compared with Kubernetes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 def pool_members(cloud: OpenStack, world: World, cluster: str) -> list[str]:
-    """Return a line for each API pool of the cluster, whose members are exactly the control planes' fixed IPs.
+    """Check that each API pool's members are exactly the control planes' fixed IPs; return a line for each pool.
 
     Raises:
         DemoError: they are not.
@@ -48,10 +48,10 @@ def fixed_ip(cloud: OpenStack, server: str, network_id: str) -> str:
 
 
 def user_data(admin: OpenStack, objects: Objects, world: World) -> str:
-    """Return a line that says that each server got exactly the bootstrap data of its Machine.
+    """Check that each server got exactly the bootstrap data of its Machine; return a line for the output.
 
     Args:
-        admin: the cloud as somebody who may read user data; plain members may not.
+        admin: the cloud as a user that may read user data; plain members may not.
 
     Raises:
         DemoError: a server has other user data.

@@ -1,7 +1,7 @@
-"""What a phase cost: requests to OpenStack, Kubernetes writes, time, memory and processor time of the manager.
+"""Measures a phase: requests to OpenStack, Kubernetes writes, time, memory and processor time of the manager.
 
 Requests are counted where they arrive: by the simulator, or in the logs of the real services on this machine. For any
-other cloud the manager's own metrics have to do.
+other cloud the manager's own metrics are used.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ import requests
 from capo.local.demo.openstack import USER_AGENT
 
 Tally = Counter[tuple[str, str]]
-"""Requests by service and what they ask for, such as ``("network", "POST /v2.0/ports")``."""
+"""Requests by service and route, such as ``("network", "POST /v2.0/ports")``."""
 
 WRITES: Final = ("POST", "PUT", "PATCH", "DELETE")
 _TIMEOUT_S: Final = 10.0
 
 
 class RequestCounter(Protocol):
-    """Says how many requests of the provider reached the cloud so far."""
+    """Counts the provider's requests that reached the cloud."""
 
     name: str
 
     def tally(self) -> Tally:
-        """Return the requests since the counter was made."""
+        """Return the requests since the counter was created."""
 
 
 class SimulatorCounter:
-    """Asks the simulator."""
+    """Reads the simulator's counters."""
 
     name = "the simulator's counter"
 
@@ -100,7 +100,7 @@ def route(path: str) -> str:
 
 
 class MetricsCounter:
-    """Reads the manager's own metrics: all that is to be had of a cloud that is not ours."""
+    """Reads the manager's own metrics: the only source for a cloud that is not ours."""
 
     name = "the manager's metrics"
     _VERBS: Final[Mapping[str, str]] = {"create": "POST", "update": "PUT", "delete": "DELETE"}
@@ -131,13 +131,13 @@ def samples(text: str, name: str) -> Iterator[tuple[dict[str, str], float]]:
 
 
 def is_write(service: str, request: str) -> bool:
-    """Tell whether a request changes a resource; getting a token does not."""
+    """Return whether a request changes a resource; getting a token does not."""
     return request.partition(" ")[0] in WRITES and service not in ("keystone", "identity")
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Everything that is counted, at one moment."""
+    """All counters at one moment."""
 
     arrived: Tally
     sent: Tally
@@ -148,14 +148,14 @@ class Reading:
 
 @dataclass(frozen=True)
 class Phase:
-    """What a part of the story cost.
+    """What a part of the demo cost.
 
     Args:
         name: its key in the tables.
         arrived: requests where they arrived.
         sent: requests as the manager itself counted them.
-        kubernetes_writes: by kind of object; Events and the Lease are not among them.
-        peak_mib: most memory that the manager had in use so far.
+        kubernetes_writes: by kind of object, without Events and the Lease.
+        peak_mib: the manager's highest memory use so far.
     """
 
     name: str
@@ -168,27 +168,27 @@ class Phase:
 
     @property
     def is_shared(self) -> bool:
-        """Tell whether somebody else with our user agent used the cloud meanwhile."""
+        """Return whether another client with our user agent used the cloud at the same time."""
         return self.arrived.total() != self.sent.total()
 
     @property
     def requests(self) -> Tally:
-        """The manager's requests: as they arrived, unless others' are among those."""
+        """The manager's requests: as they arrived, unless those include other clients'."""
         return self.sent if self.is_shared else self.arrived
 
     @property
     def request_count(self) -> int:
-        """All requests."""
+        """Number of all requests."""
         return self.requests.total()
 
     @property
     def write_count(self) -> int:
-        """Those that change something in the cloud."""
+        """Number of requests that change something in the cloud."""
         return sum(count for (service, request), count in self.requests.items() if is_write(service, request))
 
     @property
     def kubernetes_write_count(self) -> int:
-        """Kubernetes writes in all."""
+        """Number of Kubernetes writes."""
         return self.kubernetes_writes.total()
 
 
@@ -196,7 +196,7 @@ class Meter:
     """Reads counters before and after each phase.
 
     Args:
-        counter: counts requests where they arrive, None leaves that to the manager.
+        counter: counts requests where they arrive, None uses the manager's own count.
         scrape: returns the manager's metrics as text.
         pid: of the manager.
     """
@@ -213,7 +213,7 @@ class Meter:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count what happens in a block."""
+        """Measure a block."""
         before = self._read()
         yield
         after = self._read()
@@ -259,7 +259,7 @@ def cpu_s(pid: int) -> float:
 
 
 def peak_mib(pid: int) -> float:
-    """Return the most memory that a process and its children had in use."""
+    """Return the highest memory use of a process and its children."""
     return sum(_peak_mib(member) for member in _family(pid))
 
 
@@ -269,10 +269,10 @@ def _peak_mib(pid: int) -> float:
 
 
 def _family(pid: int) -> dict[int, list[str]]:
-    """Return what the system says of a process and its children, after the name: state, parent, and so on."""
+    """Return the fields of the system's process status after the name: state, parent, and so on."""
     found: dict[int, list[str]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # it ended meanwhile
+        with contextlib.suppress(OSError):  # it has ended
             found[int(path.parent.name)] = path.read_text(encoding="utf-8").rsplit(")", 1)[1].split()
     return {member: stat for member, stat in found.items() if member == pid or int(stat[1]) == pid}
 

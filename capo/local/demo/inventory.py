@@ -1,4 +1,4 @@
-"""Everything that a cloud has, whoever made it, and what is left of it when somebody is done."""
+"""Lists every resource of a cloud, and finds what is left of it after a demo."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Listing:
     """One list of a service.
 
     Args:
-        kind: what its entries are, in the singular.
+        kind: the kind of its entries, in the singular.
     """
 
     service: str
@@ -38,7 +38,7 @@ LISTINGS: Final = (
     Listing("load-balancer", "listener", "/lbaas/listeners", "listeners"),
     Listing("load-balancer", "pool", "/lbaas/pools", "pools"),
     Listing("load-balancer", "health monitor", "/lbaas/healthmonitors", "healthmonitors"),
-    # Groups first: listing them gives a new project its default group, whose rules are listed then.
+    # Groups first: listing them creates a new project's default group, whose rules are listed then.
     Listing("network", "security group", "/security-groups", "security_groups"),
     Listing("network", "security group rule", "/security-group-rules", "security_group_rules"),
     Listing("network", "network", "/networks", "networks"),
@@ -56,7 +56,7 @@ class Item:
 
     Args:
         owner: the owner id in its stamp, None without one.
-        role: the role in its stamp; for a resource without one, what else tells whose it is.
+        role: the role in its stamp; without a stamp, the resource's device owner.
     """
 
     kind: str
@@ -83,13 +83,13 @@ def take(cloud: OpenStack) -> dict[tuple[str, str], Item]:
 
 
 def entries(cloud: OpenStack, listing: Listing) -> Iterable[Json]:
-    """Return one list as the service gives it."""
+    """Return one list as the service returns it."""
     headers = _COMPUTE if listing.service == "compute" else {}
     return cloud.list(listing.service, listing.path, listing.key, **headers)
 
 
 def item(kind: str, body: Json) -> Item:
-    """Return a resource by what its service says of it; pure."""
+    """Return a resource from its service's representation; pure."""
     body = body.get("keypair", body)
     stamp = stamp_of(body)
     role = stamp.role if stamp else str(body.get("device_owner") or "")
@@ -103,7 +103,7 @@ def item(kind: str, body: Json) -> Item:
 
 
 def stamp_of(body: Json) -> names.Stamp | None:
-    """Return the stamp that a resource carries: in a description, a tag, or a volume's metadata."""
+    """Return the stamp of a resource: in a description, a tag, or a volume's metadata."""
     metadata = body.get("metadata")
     texts = [
         str(body.get("description") or ""),
@@ -115,19 +115,19 @@ def stamp_of(body: Json) -> names.Stamp | None:
 
 @dataclass(frozen=True)
 class Change:
-    """What differs between two inventories."""
+    """The difference of two inventories."""
 
     added: list[Item]
     removed: list[Item]
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing differs."""
+        """Return whether nothing differs."""
         return not self.added and not self.removed
 
 
 def change(before: Inventory, after: Inventory) -> Change:
-    """Return what came and what went between two inventories."""
+    """Return the resources added and removed between two inventories."""
     added = [after[key] for key in sorted(after.keys() - before.keys())]
     removed = [before[key] for key in sorted(before.keys() - after.keys())]
     return Change(added, removed)

@@ -29,7 +29,7 @@ LIVING: Final = ("clusters", "machines", "openstackclusters", "openstackmachines
 
 @dataclass(frozen=True)
 class World:
-    """Objects by plural, as they were at one look."""
+    """Objects by plural, all read at about the same time."""
 
     by_plural: Mapping[str, list[Json]]
 
@@ -38,7 +38,7 @@ class World:
         return sorted(self.by_plural[plural], key=lambda obj: str(obj["metadata"]["name"]))
 
     def one(self, plural: str, name: str) -> Json | None:
-        """Return an object, None without one."""
+        """Return an object, None if there is none."""
         return next((obj for obj in self.by_plural[plural] if obj["metadata"]["name"] == name), None)
 
 
@@ -64,7 +64,7 @@ class Objects:
         return self.api.get(self._path(plural, name))
 
     def find(self, plural: str, name: str) -> Json | None:
-        """Return an object, None when it is gone."""
+        """Return an object, None if it is deleted."""
         return self.api.find(self._path(plural, name))
 
     def patch(self, plural: str, name: str, patch: Json) -> None:
@@ -72,7 +72,7 @@ class Objects:
         self.api.patch(self._path(plural, name), patch)
 
     def delete(self, plural: str, name: str) -> None:
-        """Ask for the deletion of an object; it may be gone already."""
+        """Request the deletion of an object, which may be deleted already."""
         self.api.delete(self._path(plural, name))
 
     def _path(self, plural: str, name: str = "") -> str:
@@ -80,18 +80,18 @@ class Objects:
 
 
 def condition(obj: Json, type_: str) -> Json:
-    """Return a condition of an object, empty without one."""
+    """Return a condition of an object, empty if there is none."""
     conditions = (obj.get("status") or {}).get("conditions") or ()
     return next((c for c in conditions if c["type"] == type_), {})
 
 
 def is_control_plane(machine: Json) -> bool:
-    """Tell whether a Machine belongs to the control plane."""
+    """Return whether a Machine belongs to the control plane."""
     return "cluster.x-k8s.io/control-plane" in (machine["metadata"].get("labels") or {})
 
 
 def is_leaving(obj: Json) -> bool:
-    """Tell whether an object's deletion was asked for."""
+    """Return whether an object has a deletion timestamp."""
     return bool(obj["metadata"].get("deletionTimestamp"))
 
 

@@ -1,4 +1,4 @@
-"""What the person sees: lines with elapsed time, tables, and on a terminal a live table of Machines below them."""
+"""The demo's output: lines with elapsed time, tables, and on a terminal a live table of Machines below them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rich.markup import escape
 from rich.table import Table
 
 PLAIN_WIDTH: Final = 200
-"""Columns of tables where nobody's terminal tells: logs of CI are scrolled, not wrapped."""
+"""Columns of tables without a terminal: logs of CI are scrolled, not wrapped."""
 
 
 class Screen:
     """Prints to standard output; plain lines unless it is a terminal.
 
     Args:
-        console: None makes one for standard output.
+        console: None creates one for standard output.
     """
 
     def __init__(self, console: Console | None = None) -> None:
@@ -31,15 +31,15 @@ class Screen:
 
     @property
     def elapsed_s(self) -> float:
-        """Seconds since the screen was made."""
+        """Seconds since the screen was created."""
         return time.monotonic() - self._began_s
 
     def heading(self, text: str) -> None:
-        """Begin a part."""
+        """Print the heading of a part."""
         self._print(f"\n[bold]== {escape(text)}[/bold]")
 
     def say(self, text: str, *, source: str = "demo") -> None:
-        """Print a line with the time that passed and who says it."""
+        """Print a line with the elapsed time and its source."""
         self._print(f"[dim]{self.elapsed_s:7.1f} s[/dim]  [cyan]{escape(source):<12}[/cyan] {escape(text)}")
 
     def table(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -52,7 +52,7 @@ class Screen:
 
     @contextmanager
     def live(self) -> Iterator[None]:
-        """Keep what :meth:`show` is given at the foot of a terminal for the time of a block."""
+        """Keep the argument of :meth:`show` at the foot of a terminal during a block."""
         if not self._console.is_terminal:
             yield
             return
@@ -73,7 +73,7 @@ class Screen:
 
 
 def make_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
-    """Return a table; numbers stand on the right."""
+    """Return a table with numbers aligned to the right."""
     table = Table(title=title, title_justify="left", title_style="bold")
     for index, column in enumerate(columns):
         is_number = bool(rows) and all(isinstance(row[index], int | float) for row in rows)

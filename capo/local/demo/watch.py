@@ -1,4 +1,4 @@
-"""Follows a cluster: says what changes in Kubernetes and in the cloud, until something holds."""
+"""Follows a cluster: prints changes in Kubernetes and in the cloud, until a condition holds."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from capo.local.errors import RigError
 
 Json = dict[str, Any]
 Missing = Callable[[World], str]
-"""Returns what is still missing, empty when nothing is."""
+"""Returns what is still missing, empty if nothing is."""
 
 EVERY_S: Final = 1.0
 _CONTROLLERS: Final = ("openstackcluster", "openstackmachine", "openstackserver")
 
 
 class DemoError(RigError):
-    """What the demo is to show did not come about."""
+    """An expected result of the demo did not occur."""
 
 
 class Watch:
-    """Looks again and again.
+    """Polls Kubernetes and prints changes.
 
     Args:
         check: raises when a process of the rig died.
@@ -38,7 +38,7 @@ class Watch:
         self._events: dict[str, int] = {}
 
     def skip_past(self) -> None:
-        """Do not tell what happened before."""
+        """Skip everything that happened before."""
         self._events = {event["metadata"]["uid"]: _count(event) for event in self._objects.list("events")}
         self._states = _states(self._objects.look())
 
@@ -46,7 +46,7 @@ class Watch:
         """Return when nothing is missing any more.
 
         Raises:
-            DemoError: the time is over; the message says what is missing and why.
+            DemoError: the timeout expired; the message names what is missing and why.
         """
         ends_s = time.monotonic() + limit_s
         with self._screen.live():
@@ -104,7 +104,7 @@ def _states(world: World) -> dict[tuple[str, str], str]:
 
 
 def is_ours(event: Json) -> bool:
-    """Tell whether an Event comes from the provider."""
+    """Return whether an Event is from the provider."""
     return str(event.get("regarding", {}).get("kind", "")).lower() in _CONTROLLERS
 
 
@@ -136,7 +136,7 @@ def machine_rows(world: World) -> list[tuple[str, str, str, str]]:
 
 
 def why(world: World) -> str:
-    """Return the conditions that keep objects from being ready, one a line."""
+    """Return the conditions that keep objects from being ready, one per line."""
     lines = [
         f"  {_singular(plural)} {obj['metadata']['name']}: {ready.get('reason', '')}: {ready.get('message', '')}"
         for plural in ("openstackclusters", "openstackmachines", "openstackservers", "machines")
@@ -151,7 +151,7 @@ def _singular(plural: str) -> str:
 
 
 def lacks_machines(world: World, *, control_planes: int, workers: int) -> str:
-    """Return what keeps exactly so many Machines from being Running, empty when they are."""
+    """Return what keeps exactly so many Machines from being Running, empty if they are."""
     machines = world.all("machines")
     running = [m for m in machines if (m.get("status") or {}).get("phase") == "Running" and not is_leaving(m)]
     wanted = control_planes + workers
@@ -161,7 +161,7 @@ def lacks_machines(world: World, *, control_planes: int, workers: int) -> str:
 
 
 def lacks_bastion(world: World, cluster: str, *, other_than: str = "") -> str:
-    """Return what keeps the bastion from being reachable, empty when it is.
+    """Return what keeps the bastion from being reachable, empty if it is.
 
     Args:
         other_than: the id of a server that is to be replaced.

@@ -21,7 +21,7 @@ CORE["resources"].append({"name": "namespaces", "kind": "Namespace", "namespaced
 
 
 class FakeServer:
-    """An HTTP server that gives each path the answers that a test wrote down, the last one for ever."""
+    """An HTTP server that answers each path from a list of answers, and repeats the last one."""
 
     def __init__(self) -> None:
         self.answers: dict[str, list[tuple[int, Any]]] = defaultdict(lambda: [(404, {"message": "not here"})])
@@ -57,7 +57,7 @@ def api(server: FakeServer, tmp_path: Path) -> Iterator[Api]:
         do_GET = do_PATCH = do_POST = do_PUT = do_DELETE = respond  # noqa: N815 - the library's names
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     pki.create(tmp_path)
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

@@ -12,7 +12,7 @@ from capo.version import VERSION
 
 @pytest.fixture
 def clusterctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clusterctl:
-    """Return clusterctl; what is in the components is not looked at here, and takes a second to write."""
+    """Return clusterctl; the components' contents do not matter here, and take a second to write."""
     monkeypatch.setattr("capo.components.manifest.text", lambda _pod: "")
     return Clusterctl(Rig(tmp_path / "rig"), tmp_path / "clusterctl")
 

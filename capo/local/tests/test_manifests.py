@@ -37,7 +37,7 @@ def write(path: Path, *documents: dict[str, Any]) -> None:
 
 @pytest.fixture
 def module(tmp_path: Path) -> Path:
-    """Return a folder laid out as Cluster API's module is."""
+    """Return a folder with the layout of Cluster API's module."""
     for provider in PROVIDERS:
         config = tmp_path / provider.config
         patch = converted_by_webhook("converted")

@@ -45,7 +45,7 @@ def says(processes: Processes, name: str, text: str) -> Callable[[], bool]:
 
 
 def started(processes: Processes, name: str, code: str) -> int:
-    """Start a process and return its pid once it says that it is here."""
+    """Start a process and return its pid once it has reported its start."""
     processes.start(name, python(code))
     processes.wait_ready({name: says(processes, name, "here")}, limit_s=60)
     pid = processes.pid(name)

@@ -200,7 +200,7 @@ def is_absent(rig: Rig, path: str) -> bool:
 
 
 def may(kubeconfig: Path, verb: str, group: str, resource: str, namespace: str) -> bool:
-    """Ask the API server, with the token of a kubeconfig, whether its user may do this."""
+    """Return whether the API server allows this to the user of a kubeconfig's token."""
     config = yaml.safe_load(kubeconfig.read_text())
     cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
     ca = kubeconfig.with_suffix(".ca")

@@ -24,7 +24,7 @@ PROJECT = "c0ffee"
 
 @dataclass
 class FakeClock:
-    """Time that moves when it is told."""
+    """A clock that advances only when a test advances it."""
 
     time_s: float = 1_000_000.0
 
@@ -51,7 +51,7 @@ def port(id_: str = "p1", role: str | None = "port-0", owner: str = OWNER, **mor
 
 @dataclass
 class FakeCloud:
-    """Lists and GETs out of a dictionary; its observer's lists run when :meth:`run` is called."""
+    """Serves lists and GETs from a dictionary; its observer's lists run when :meth:`run` is called."""
 
     clock: FakeClock = field(default_factory=FakeClock)
     bodies: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class FakeCloud:
         return {}
 
     def run(self) -> list[str]:
-        """Let the coalescing pause pass and run what is due; return the kinds that were listed."""
+        """Advance past the coalescing pause and run the lists that are due; return the kinds that were listed."""
         self.clock.advance(0.2)
         kinds = self.observer.due()
         for kind in kinds:
@@ -121,7 +121,7 @@ def observed(cloud: FakeCloud, ledger: Ledger | None = None, **more: Any) -> Obs
 
 
 def find_after_list(cloud: FakeCloud, ledger: Ledger, kind: str, role: str, **facts: Any) -> Mapping[str, Any] | None:
-    """Look, let the list come, look again."""
+    """Find, run the demanded list, find again."""
     with pytest.raises(NotYetObserved):
         observed(cloud, ledger, **facts).find(kind, role)
     cloud.run()

@@ -24,7 +24,7 @@ from capo.simulator.simulator import Simulator
 
 
 class World:
-    """A cloud in a simulator whose time is moved by hand."""
+    """A cloud in a simulator with a manual clock."""
 
     def __init__(self) -> None:
         self.clock = FakeClock(float(int(time.time())))
@@ -40,7 +40,7 @@ class World:
         self.clock.advance(seconds)
 
     def found(self, kind: str) -> list[Body]:
-        """Return what of a kind carries our stamp, as a list shows it."""
+        """Return the listed resources of a kind with our stamp."""
         self.let_pass()
         what = kinds.KINDS[kind]
         params = what.list_params(self.cloud.project_id)
@@ -71,7 +71,7 @@ def running() -> Iterator[World]:
 
 @pytest.fixture
 def world(running: World) -> Iterator[World]:
-    """The shared world; what a test leaves is deleted."""
+    """The shared world; resources that a test leaves are deleted."""
     yield running
     for kind in ("server", "load_balancer", "volume", "trunk", "floating_ip"):
         for body in running.found(kind):

@@ -1,4 +1,4 @@
-"""Which budgets the host of a cloud belongs to, and that nobody waits for DNS to say so."""
+"""Budgets of a cloud's host, and that no caller waits for DNS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from capo.shares import unresolved
 
 
 class Names:
-    """DNS whose lookups end when the test says so."""
+    """DNS whose lookups end when the test decides."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.work: list[Callable[[], None]] = []
@@ -33,7 +33,7 @@ class Names:
         return self.known[host]
 
     def answer(self) -> None:
-        """Have all lookups end."""
+        """End all lookups."""
         while self.work:
             self.work.pop(0)()
 

@@ -1,4 +1,4 @@
-"""What a list of load balancers proves of their children."""
+"""What a list of load balancers proves about their children."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cloud() -> FakeCloud:
 
 
 def listed(cloud: FakeCloud, *kinds: str) -> None:
-    """Have lists of these kinds, begun one after the other, ten minutes after the last ones."""
+    """List these kinds one after the other, ten minutes after the last lists."""
     cloud.clock.advance(600)
     for kind in kinds:
         cloud.observer.demand(kind, "key")
@@ -35,7 +35,7 @@ def listed(cloud: FakeCloud, *kinds: str) -> None:
 
 
 def confirmed(cloud: FakeCloud) -> list[str]:
-    """Return the kinds of children that are known as of the last list of load balancers."""
+    """Return the kinds of children that are as current as the last list of load balancers."""
     began_s = cloud.observer.began_s("load_balancer")
     return [kind for kind in CHILDREN if cloud.observer.began_s(kind) == began_s]
 

@@ -43,7 +43,7 @@ def simulator() -> Iterator[Simulator]:
 
 @pytest.fixture
 def order(simulator: Simulator) -> Iterator[Callable[..., None]]:
-    """Order a fault for one test."""
+    """Inject a fault for one test."""
     admin = Client(simulator)
 
     def give(match: dict[str, Any], effect: dict[str, Any]) -> None:

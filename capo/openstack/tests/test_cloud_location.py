@@ -1,4 +1,4 @@
-"""Where credentials lead to: the project of their token, the region of the end points in use, the host they name."""
+"""Where credentials lead to: the project of their token, the region of the endpoints in use, the host they name."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cloud_of(simulator: Simulator, clouds: Clouds, **fields: Any) -> Cloud:
 
 
 def add_region(simulator: Simulator, *kinds: str) -> None:
-    """Have services in another region, too."""
+    """Add endpoints of services in another region."""
 
     def add() -> None:
         for kind in kinds:

@@ -33,7 +33,7 @@ Script = Callable[[socket.socket], None]
 
 @dataclass
 class Hostile:
-    """A server that does what a test says once a request has arrived."""
+    """A server that runs a test's script once a request has arrived."""
 
     url: str
     ended: threading.Event

@@ -1,4 +1,4 @@
-"""Which bodies are a service's own words, and which are somebody else's."""
+"""Which bodies a service wrote, and which come from something else."""
 
 from __future__ import annotations
 
@@ -194,7 +194,6 @@ def answered(status: int, body: str) -> requests.Response:
 
 
 def told(body: dict[str, Any]) -> str:
-    """Return the longest text of a body without its breaks: its message."""
     inner = next((value for value in body.values() if isinstance(value, dict)), body)
     words = next(inner[name] for name in ("message", "faultstring", "description") if name in inner)
     return " ".join(str(words).replace("<br />", " ").split())

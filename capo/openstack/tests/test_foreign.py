@@ -1,4 +1,4 @@
-"""What is told of answers that no service wrote: over real sockets, with a Keystone that a tenant runs."""
+"""Error messages for answers that no service wrote: over real sockets, with a Keystone that a tenant runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MARK: Final = "hunter2zyx"
 HIDDEN: Final = "abc123"
 SERVICES: Final = ("compute", "network", "volume", "load-balancer", "image")
 Raw = Callable[[bytes], bytes]
-# The HTTP client leaves the socket of an answer that it cannot read to the garbage collector.
+# The HTTP client leaves the socket of an unreadable answer to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 

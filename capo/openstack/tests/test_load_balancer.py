@@ -1,4 +1,4 @@
-"""Load balancers against the simulator: made whole, changed child by child, gone with all they have."""
+"""Load balancers against the simulator: created whole, changed child by child, deleted with all children."""
 
 from __future__ import annotations
 

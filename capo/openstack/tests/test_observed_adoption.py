@@ -1,4 +1,4 @@
-"""Two with one stamp, and what the Go provider left: which one is the object's."""
+"""Two resources with one stamp, and resources of the Go provider: which one is adopted."""
 
 from collections.abc import Mapping
 from typing import Any

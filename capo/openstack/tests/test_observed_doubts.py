@@ -1,4 +1,4 @@
-"""Whom a doubt concerns: the owner of what is in doubt wants a later list, others do not."""
+"""A resource in doubt requires a later list for its own owner only."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def other(cloud: FakeCloud, ledger: Ledger | None = None, **more: Any) -> Observ
 
 
 def listed(cloud: FakeCloud, *bodies: dict[str, Any]) -> None:
-    """Have both owners known, and the ports listed after that."""
+    """Register both owners, then list the ports."""
     cloud.put("port", *bodies)
     other(cloud)
     find_after_list(cloud, Ledger(), "port", "port-9")
@@ -54,7 +54,7 @@ def test_the_stamp_decides_whose_it_is_and_not_who_asks(cloud: FakeCloud) -> Non
 def test_a_deletion_that_is_answered_by_404_concerns_the_owner_of_the_stamp(cloud: FakeCloud) -> None:
     listed(cloud, port("p1", owner=OTHER))
 
-    cloud.observer.doubt("port", "p1")  # as the cloud does, which does not know whose it is
+    cloud.observer.doubt("port", "p1")  # as the cloud does, which does not know the owner
 
     assert not wants_a_list(observed(cloud))
     assert wants_a_list(other(cloud))

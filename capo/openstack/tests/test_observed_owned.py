@@ -1,4 +1,4 @@
-"""What an object has in the cloud, and what of it is gone: the questions of a deletion."""
+"""Which resources an object owns, and which of them are deleted: the questions of a deletion."""
 
 import pytest
 
@@ -123,7 +123,7 @@ def test_a_newborn_deletes_what_it_made_without_a_list(cloud: FakeCloud, ledger:
 
 
 def gone_after_deletion(cloud: FakeCloud, ledger: Ledger, kind: str) -> list[str]:
-    """Have the only resource of a kind deleted and gone, then owned; return what was asked for one by one."""
+    """Delete the only resource of a kind and let it vanish, then call owned; return the GETs of resources."""
     id_ = next(iter(cloud.bodies[kind]))
     ledger.record(kind, "it", id_)
     with pytest.raises(NotYetObserved):

@@ -1,4 +1,4 @@
-"""When the observer lists what, and whom that wakes."""
+"""When the observer lists what, and which keys that wakes."""
 
 import pytest
 
@@ -77,7 +77,7 @@ def test_a_poll_goes_on_ever_slower_while_nothing_changes(cloud: FakeCloud) -> N
 
 
 def pauses_while(cloud: FakeCloud, *changes: str) -> list[float]:
-    """Return the pause before each look at servers, of which each time those named have come up."""
+    """Return the pause before each list; the servers named by one element become active before its list."""
     pauses = []
     for ids in changes:
         cloud.put("server", *(server(id_, None) for id_ in ids))
@@ -142,7 +142,7 @@ def test_a_change_makes_looks_quicker_again(cloud: FakeCloud) -> None:
 
 
 def looks_in(cloud: FakeCloud, seconds: float) -> int:
-    """Let time pass while a key polls in each of its passes; return how many lists were made."""
+    """Advance the clock while a key polls in each reconcile; return the number of lists."""
     ends_s, count = cloud.clock.now() + seconds, 0
     while (due_s := cloud.observer.next_due_s()) < ends_s:
         cloud.clock.time_s = due_s

@@ -1,4 +1,4 @@
-"""Lists that fail: who is told, and when they are tried again."""
+"""Failing lists: which callers get the error, and when the lists are retried."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the observer makes of a list: of everything, of changes, of one that began before a write."""
+"""Results of a list: of everything, of changes, of one that began before a write."""
 
 import pytest
 

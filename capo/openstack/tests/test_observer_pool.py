@@ -24,7 +24,7 @@ class Hanging:
         self.observers: list[Observer] = []
 
     def add(self, site: Site, *namespaces: str) -> None:
-        """Have an observer of a cloud that hangs, with lists that are due."""
+        """Add an observer of a cloud that hangs, with due lists."""
         hangs = self
 
         class Hung(FakeCloud):
@@ -39,7 +39,7 @@ class Hanging:
             observer.demand(kind, "a")
 
     def serves(self, site: Site, *namespaces: str) -> bool:
-        """Tell whether a list of a cloud that answers is made."""
+        """Return whether a list of a cloud that answers is run."""
         done = threading.Event()
         observer = Observer(FakeCloud(FakeClock()), time.time, lambda _key: done.set())
         self._add(observer, site, namespaces)

@@ -1,4 +1,4 @@
-"""How many requests make ports on one network at once."""
+"""Concurrent requests that create ports on one network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIMIT_S = 60.0
 
 
 class FullHouse:
-    """A cloud that answers a creation of ports only when the awaited number of them is under way."""
+    """A cloud that answers a create of ports only when the awaited number of them is in flight."""
 
     def __init__(self, awaited: int) -> None:
         self._together = threading.Barrier(awaited, timeout=LIMIT_S)
@@ -34,7 +34,7 @@ class FullHouse:
 
 
 def made(cloud: Any, network_ids: list[str]) -> list[dict[str, Any]]:
-    """Make a port on each of these networks, all at once."""
+    """Create a port on each of these networks concurrently."""
     wanted = [port.WantedPort(stamp(f"port-{i}"), f"p{i}", network_id) for i, network_id in enumerate(network_ids)]
     with ThreadPoolExecutor(len(wanted)) as pool:
         return list(pool.map(lambda each: port.create(cloud, each), wanted))

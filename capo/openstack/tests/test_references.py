@@ -1,4 +1,4 @@
-"""What users name by id or by filter is found, once for all who ask."""
+"""References by id or by filter are resolved, once for all callers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the modules send and what they find different: pure."""
+"""Requests that the modules send and differences that they find: pure."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which good answers are refused as nobody's, and that those of the real services are not."""
+"""Which successful answers are refused; those of the real services are accepted."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_each_recorded_shape_of_the_real_services_is_taken() -> None:
 
 
 def sample(shape: Any, *, least: bool) -> Any:
-    """Return a value of a recorded shape: with all that may be there, or with null and without the rest."""
+    """Return a value of a recorded shape: with all optional fields, or with null and without them."""
     if isinstance(shape, dict):
         return {
             key.removesuffix("?").partition("|")[0]: sample(value, least=least)
@@ -77,7 +77,7 @@ def sample(shape: Any, *, least: bool) -> Any:
 
 
 def recorded() -> Iterator[tuple[str, Any]]:
-    """Yield route and shape of each good answer that the real services gave the contract suite."""
+    """Yield route and shape of each successful answer that the real services gave the contract suite."""
     for path in sorted((Path(__file__).parents[3] / "e2e/contract/recordings/shapes").glob("*.json")):
         for route, shape in json.loads(path.read_text()).items():
             yield f"{path.stem}: {route}", shape

@@ -1,4 +1,4 @@
-"""Every module against the simulator: what is made is stamped, found again, changed and gone after its deletion."""
+"""Every module against the simulator: resources are stamped, found again, changed and deleted."""
 
 from __future__ import annotations
 

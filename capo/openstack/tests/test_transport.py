@@ -1,4 +1,4 @@
-"""Whom a session trusts: a real HTTPS server with a certificate of its own authority."""
+"""Which certificates a session trusts: a real HTTPS server with a certificate of its own authority."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Disable logging."""
 
 
 @pytest.fixture(scope="module")
@@ -199,7 +199,7 @@ def test_writes_may_take_longer_than_reads() -> None:
 
 
 class Breaking:
-    """A TLS peer that receives requests, and breaks the connection in the place of an answer."""
+    """A TLS peer that receives requests and closes the connection without an answer."""
 
     def __init__(self, site: Site, how: str) -> None:
         self.received: list[bytes] = []
@@ -256,7 +256,7 @@ class Proxy:
 
 @pytest.fixture
 def proxy(site: Site) -> Iterator[Proxy]:
-    """Yield a proxy that counts; whatever is asked for, it leads to the site."""
+    """Yield a counting proxy that forwards every request to the site."""
     tunnels: list[str] = []
     _, _, port = site.url.rstrip("/").rpartition(":")
 
@@ -290,7 +290,7 @@ def proxy(site: Site) -> Iterator[Proxy]:
             self.end_headers()
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Disable logging."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Tunnel)
     threading.Thread(target=server.serve_forever, daemon=True).start()

@@ -1,7 +1,7 @@
 """Neutron v2.0: networks, subnets, ports, routers, security groups, floating IPs, trunks, tags, quotas.
 
-Start at `kind` (what the kinds share) and `crud` (their routes); each kind has a module. `internal` is what Nova and
-Octavia call.
+Start at `kind` (what the kinds share) and `crud` (their routes); each kind has a module. `internal` is the interface
+for Nova and Octavia.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ for _kind in (
 
 @service.seed
 def seed(cloud: Cloud) -> None:
-    """Make the external network, of whose addresses local processes can serve on any."""
+    """Create the external network; local processes can listen on all its addresses."""
     admin = Caller(project_named(cloud, "admin"), is_admin=True)
     external: Json = {
         "name": "public",

@@ -1,4 +1,4 @@
-"""Fixed addresses: which are taken, which are valid, and which one is next."""
+"""Fixed addresses: which are in use, which are valid, and which one is next."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from capo.simulator.neutron import subnet as subnets
 from capo.simulator.neutron.service import invalid_input
 from capo.simulator.routing import Fault, Json
 
-# As many tries at random as make it likely to find a free address in a pool that is not nearly full.
+# Enough random tries to probably find a free address in a pool that is not nearly full.
 GUESSES: Final = 16
 SLAAC: Final = frozenset({"slaac", "dhcpv6-stateless"})
 
 
 def taken(cloud: Cloud, subnet_id: str, *, but: str = "") -> set[str]:
-    """Return the addresses in use on a subnet, those of one port left out."""
+    """Return the addresses in use on a subnet, except those of one port."""
     return {
         fixed["ip_address"]
         for port in cloud.table("network", "ports").values()
@@ -28,7 +28,7 @@ def taken(cloud: Cloud, subnet_id: str, *, but: str = "") -> set[str]:
 
 
 class Allocation:
-    """The addresses that one port gets, taken from the subnets of its network."""
+    """The addresses of one port, allocated from the subnets of its network."""
 
     def __init__(self, cloud: Cloud, network_id: str, mac: str, *, port_id: str = "") -> None:
         self.cloud = cloud
@@ -40,7 +40,7 @@ class Allocation:
         self.subnets = sorted(on_network, key=lambda item: str(item["id"]))
 
     def automatic(self) -> list[Json]:
-        """Take an address of each IP version that the network has."""
+        """Allocate an address of each IP version of the network."""
         for version in (4, 6):
             candidates = [item for item in self.subnets if item["ip_version"] == version and not is_slaac(item)]
             if candidates:
@@ -51,11 +51,11 @@ class Allocation:
     def requested(
         self, wanted: list[Json], *, current: list[Json] | None = None, with_slaac: bool = True
     ) -> list[Json]:
-        """Take what is asked for.
+        """Allocate the requested addresses.
 
         Args:
             wanted: Entries with an address, a subnet or both.
-            current: What the port has; an address stays when only its subnet is asked for.
+            current: The port's present addresses; one is kept if only its subnet is requested.
             with_slaac: Whether addresses that routers advertise are added.
         """
         keep = list(current or [])
@@ -132,12 +132,12 @@ class Allocation:
 
 
 def is_slaac(subnet: Json) -> bool:
-    """Whether addresses of the subnet follow from the MAC address."""
+    """Return whether addresses of the subnet are derived from the MAC address."""
     return subnet["ipv6_address_mode"] in SLAAC
 
 
 def is_usable(address: str, subnet: Json) -> bool:
-    """Whether an address may be given on a subnet: within it, and no edge of an IPv4 one."""
+    """Return whether an address may be used on a subnet: within it, and not its first or last one for IPv4."""
     cidr, wanted = ipaddress.ip_network(subnet["cidr"]), ipaddress.ip_address(address)
     if wanted not in cidr:
         return False
@@ -145,7 +145,7 @@ def is_usable(address: str, subnet: Json) -> bool:
 
 
 def next_free(subnet: Json, used: set[str]) -> str | None:
-    """Return a free address out of the subnet's pools, at random as Neutron does; None when there is none."""
+    """Return a random free address of the subnet's pools, as Neutron does; None if there is none."""
     for pool in subnet["allocation_pools"]:
         start, end = ipaddress.ip_address(pool["start"]), ipaddress.ip_address(pool["end"])
         make, size = type(start), int(end) - int(start) + 1
@@ -160,7 +160,7 @@ def next_free(subnet: Json, used: set[str]) -> str | None:
 
 
 def eui64(cidr: str, mac: str) -> str:
-    """Return the address that a host with this MAC address takes on an advertised prefix.
+    """Return the address that a host with this MAC address uses on an advertised prefix.
 
     Source: RFC 4291, appendix A.
     """

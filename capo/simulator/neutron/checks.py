@@ -1,4 +1,4 @@
-"""Checks and conversions of single values, worded as Neutron words them.
+"""Checks and conversions of single values, with Neutron's wording.
 
 A check returns the converted value, or raises `Invalid` (the attribute's name is put before its reason) or a `Fault`.
 """
@@ -21,7 +21,7 @@ MAC: Final = re.compile(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}")
 
 
 class Invalid(Exception):  # noqa: N818 - becomes a Fault once the attribute is known
-    """A value is not what its attribute takes."""
+    """A value is not valid for its attribute."""
 
 
 def anything(value: Any) -> Any:
@@ -49,7 +49,7 @@ def string(limit: int) -> Check:
 
 
 def is_uuid(value: Any) -> bool:
-    """Whether the value is a UUID as Neutron takes it: dashes and case do not matter."""
+    """Return whether Neutron accepts the value as a UUID: dashes and case do not matter."""
     try:
         return str(uuid.UUID(value)).replace("-", "") == str(value).lower().replace("-", "")
     except (ValueError, AttributeError, TypeError):
@@ -126,7 +126,7 @@ def list_of(check: Check, *, none_is_empty: bool = False) -> Check:
 
 
 def unique(values: list[Any]) -> None:
-    """Refuse a list in which something stands twice."""
+    """Refuse a list with duplicates."""
     twice = [value for value in dict.fromkeys(values) if values.count(value) > 1]
     if twice:
         raise Invalid(f"Duplicate items in the list: '{', '.join(map(str, twice))}'")

@@ -23,7 +23,7 @@ from capo.simulator.neutron.service import broken, disallowed, invalid_input, se
 from capo.simulator.routing import Fault, Json, Request, Response
 
 MAX_TAGS: Final = 50
-"""Of one resource."""
+"""The routes of one resource."""
 
 
 def serve(kind: Kind) -> None:
@@ -175,7 +175,7 @@ def _serve_tag(kind: Kind) -> None:
 
 
 def _tagged(request: Request, kind: Kind, verb: str) -> Json:
-    """Return the resource of a tag route; this release answers 500 for one that is not there."""
+    """Return the resource of a tag route; this release answers 500 for a missing one."""
     resource = kind.table(request.cloud).get(request.match["id"])
     if resource is None:
         raise broken()

@@ -1,4 +1,4 @@
-"""The extensions that Neutron offers, and collections of theirs that are empty here."""
+"""Neutron's extensions, and collections of theirs that are empty here."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from capo.simulator.error_page import NOT_FOUND, error_page
 from capo.simulator.neutron.service import service
 from capo.simulator.routing import Json, Request, Response
 
-# Clients list these to look for hints; nothing of them is offered.
+# Clients list these to search for hints; none are offered.
 EMPTY: Final = (
     "availability_zones",
     "agents",

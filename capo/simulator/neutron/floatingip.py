@@ -1,4 +1,4 @@
-"""Floating IPs: taken from an external network, put on a port, moved, released."""
+"""Floating IPs: allocated from an external network, associated with a port, moved, disassociated."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _fixed(inner: Json, fixed_ip: str | None) -> Json:
 
 
 def _router_between(cloud: Cloud, floating: Json, inner: Json, subnet_id: str) -> str:
-    """Return the router that has the port's subnet and the external network on it."""
+    """Return the router that connects the port's subnet to the external network."""
     for attached in port.KIND.table(cloud).values():
         if attached["device_owner"] != router.INTERFACE or "_router_id" not in attached:
             continue

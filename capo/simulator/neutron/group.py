@@ -27,7 +27,7 @@ def _name(value: Any) -> str:
 
 
 def ensure_default(cloud: Cloud, project_id: str) -> Json:
-    """Return the project's default group, made at first need."""
+    """Return the project's default group, created at first use."""
     for found in KIND.table(cloud).values():
         if found["name"] == DEFAULT and found["project_id"] == project_id:
             return found
@@ -78,7 +78,7 @@ def view(cloud: Cloud, group: Json) -> Json:
 
 
 def _view_in_list(cloud: Cloud, group: Json) -> Json:
-    """Return a group of a list; there its rules do not know whether they are a default group's."""
+    """Return a group of a list; there its rules do not show whether they are a default group's."""
     shown = view(cloud, group)
     rules = [{**found, "belongs_to_default_sg": None} for found in shown["security_group_rules"]]
     return {**shown, "security_group_rules": rules}

@@ -1,4 +1,4 @@
-"""What Nova and Octavia do to Neutron: as admin, in the project of the user they serve.
+"""Neutron's interface for Nova and Octavia: as admin, in the project of the user they serve.
 
 Refusals are Neutron's own `Fault`s (over quota, no address left); the caller words them for its own users.
 """
@@ -12,7 +12,7 @@ from capo.simulator.routing import Json
 
 
 def create_port(cloud: Cloud, project_id: str, body: Json) -> Json:
-    """Make a port and return it, with what only an admin sees.
+    """Create a port and return it, with the fields that only an admin sees.
 
     Args:
         body: As in a POST, without the outer `port`.
@@ -22,7 +22,7 @@ def create_port(cloud: Cloud, project_id: str, body: Json) -> Json:
 
 
 def bind_port(cloud: Cloud, port_id: str, *, device_id: str, device_owner: str, host: str = "") -> Json:
-    """Give a port to a device; with a host it is bound there and becomes ACTIVE."""
+    """Assign a port to a device; with a host it is bound there and becomes ACTIVE."""
     found = port.KIND.find(cloud, port_id, Caller("", is_admin=True))
     found |= {"device_id": device_id, "device_owner": device_owner}
     touch(cloud, found)
@@ -32,14 +32,14 @@ def bind_port(cloud: Cloud, port_id: str, *, device_id: str, device_owner: str, 
 
 
 def unbind_port(cloud: Cloud, port_id: str) -> None:
-    """Take a port from its device; gone is fine."""
+    """Unassign a port from its device; a missing port is fine."""
     found = find_port(cloud, port_id)
     if found is not None:
         port.unbind(cloud, found)
 
 
 def delete_port(cloud: Cloud, port_id: str) -> None:
-    """Delete a port whatever owns it; gone is fine."""
+    """Delete a port whatever owns it; a missing port is fine."""
     found = find_port(cloud, port_id)
     if found is not None:
         port.drop(cloud, found)
@@ -61,24 +61,24 @@ def find_trunk(cloud: Cloud, port_id: str) -> Json | None:
 
 
 def create_security_group(cloud: Cloud, project_id: str, body: Json) -> Json:
-    """Make a security group and return it."""
+    """Create a security group and return it."""
     return _create(cloud, group.KIND, project_id, body)
 
 
 def delete_security_group(cloud: Cloud, group_id: str) -> None:
-    """Delete a security group; gone is fine."""
+    """Delete a security group; a missing one is fine."""
     found = group.KIND.table(cloud).get(group_id)
     if found is not None:
         group.delete(cloud, found, Caller("", is_admin=True))
 
 
 def create_rule(cloud: Cloud, project_id: str, body: Json) -> Json:
-    """Make a rule and return it."""
+    """Create a rule and return it."""
     return _create(cloud, rule.KIND, project_id, body)
 
 
 def delete_rule(cloud: Cloud, rule_id: str) -> None:
-    """Delete a rule; gone is fine."""
+    """Delete a rule; a missing one is fine."""
     found = rule.KIND.table(cloud).get(rule_id)
     if found is not None:
         rule.delete(cloud, found, Caller("", is_admin=True))

@@ -1,4 +1,4 @@
-"""What the eight kinds of resources have in common: attributes, bodies, policy, quotas, visibility, times.
+"""What the eight kinds of resources share: attributes, bodies, policy, quotas, visibility, times.
 
 A kind's module declares its `Kind` and its own rules; `crud` turns that into routes.
 """
@@ -20,7 +20,7 @@ from capo.simulator.routing import Fault, Json, Request
 UNSET: Final = object()
 CORE: Final = frozenset({"network", "subnet", "port"})
 SINGLE: Final = frozenset({"router", "floatingip", "trunk"})
-"""Kinds of which a POST makes one."""
+"""Kinds of which a POST creates only one."""
 REQUIRED: Final = object()
 
 
@@ -29,11 +29,11 @@ class Attribute:
     """One attribute of a kind.
 
     Args:
-        flags: P may be given in POST, U in PUT, F filters lists, S sorts them; E has policy rules of its own.
+        flags: P is allowed in POST, U in PUT, F filters lists, S sorts them; E has policy rules of its own.
         default: REQUIRED in a POST; UNSET leaves it to the kind's own rules.
-        admin: The verbs that a plain member is refused, of P and U.
+        admin: The verbs, of P and U, that a plain member is refused.
         parts: Keys within the value that have policy rules of their own.
-        admin_parts: Those of them that only an admin may give.
+        admin_parts: Those of them that only an admin may set.
     """
 
     name: str
@@ -47,14 +47,14 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks; what Nova and Octavia do themselves they do as admin in the user's project."""
+    """The sender of a request; Nova and Octavia act as admin in the user's project."""
 
     project_id: str
     is_admin: bool = False
 
     @classmethod
     def of(cls, request: Request) -> Caller:
-        """Return who sent the request."""
+        """Return the sender of the request."""
         return cls(request.project_id, request.is_admin)
 
 
@@ -67,11 +67,11 @@ class Kind:
         path: Collection in the URL: `security-groups`.
         missing: The refusal of an unknown id.
         hidden: Attributes that only an admin sees.
-        unfiltered: Attributes that may be filtered by, to no effect.
+        unfiltered: Attributes that are accepted as filters without effect.
         whole: Attributes whose filters have to be whole numbers.
-        filter_values: What is made of a filter's value before it is compared, or refused.
-        lost_marker: What the page after an unknown resource is: refused, the first one, or an empty one.
-        matchers: Filters that are no comparison of the value; given the resource and all values of the query.
+        filter_values: Converts a filter's value before it is compared, or refuses it.
+        lost_marker: The page after an unknown marker: refused, the first one, or an empty one.
+        matchers: Filters that do not compare the value; called with the resource and all values of the query.
         has_tags: Whether resources carry tags.
     """
 
@@ -132,7 +132,7 @@ class Kind:
         """Return a resource as the caller may see it.
 
         Args:
-            is_made: It is the answer to the POST that made it.
+            is_made: It is the answer to the POST that created it.
         """
         view = ((self.view_when_made if is_made else None) or self.view)(cloud, resource)
         hidden = frozenset() if caller.is_admin else self.hidden
@@ -152,12 +152,12 @@ TAGS: Final = (Attribute("tags", ""),)
 
 
 def own(_: Cloud, resource: Json, caller: Caller) -> bool:
-    """Whether the resource is the caller's project's."""
+    """Return whether the resource belongs to the caller's project."""
     return caller.is_admin or resource["project_id"] == caller.project_id
 
 
 def time_of(cloud: Cloud) -> str:
-    """Return the cloud's time as Neutron writes it."""
+    """Return the cloud's time in Neutron's format."""
     return f"{cloud.now():%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -175,13 +175,13 @@ def new(cloud: Cloud, values: Json, *, revision: int = 1) -> Json:
 
 
 def touch(cloud: Cloud, resource: Json) -> None:
-    """Note that a resource changed."""
+    """Record that a resource changed."""
     resource["revision_number"] += 1
     resource["updated_at"] = time_of(cloud)
 
 
 def read_bodies(kind: Kind, request: Request) -> tuple[list[Json], bool]:
-    """Return the objects in the body of a POST, and whether they came as a list.
+    """Return the objects in the body of a POST, and whether they were a list.
 
     Raises:
         Fault: 400 in the words of Neutron's web layer.
@@ -208,7 +208,7 @@ def read_body(kind: Kind, request: Request) -> Json:
 
 
 def _body(kind: Kind, request: Request) -> Json:
-    """Return the whole body; the core kinds and those of plugins refuse nothing at all in words of their own."""
+    """Return the whole body; core kinds and plugins' kinds word the refusal of an empty one differently."""
     try:
         body = json.loads(request.raw or b"{}")
     except ValueError as error:
@@ -227,7 +227,7 @@ def _object(kind: Kind, found: Any, body: Any) -> Json:
 
 
 def values_of_post(kind: Kind, given: Json, caller: Caller) -> Json:
-    """Return the checked values of a POST, defaults filled in.
+    """Return the checked values of a POST, with defaults.
 
     Raises:
         Fault: 400 for what is unknown, read-only, missing or malformed; 403 for what only an admin may set.
@@ -264,7 +264,7 @@ def enforce_post(kind: Kind, given: Json, caller: Caller) -> None:
 
 
 def _enforce(rule: str, verb: str, attributes: list[Attribute], given: Json, caller: Caller) -> None:
-    """Refuse by policy; the refusal names every rule that was looked at, as oslo.policy does."""
+    """Refuse by policy; the refusal names every checked rule, as oslo.policy does."""
     if caller.is_admin:
         return
     denied = [
@@ -304,7 +304,7 @@ def values_of_put(kind: Kind, given: Json, caller: Caller) -> Json:
 
 
 def enforce_put(kind: Kind, resource: Json, given: Json, caller: Caller, cloud: Cloud) -> None:
-    """Refuse a change by one who does not own the resource, and of what only an admin may change."""
+    """Refuse a change by a caller that does not own the resource, and of what only an admin may change."""
     rule = f"rule:update_{kind.name}"
     if not kind.is_owner(cloud, resource, caller):
         raise disallowed(rule)

@@ -1,4 +1,4 @@
-"""Lists as Neutron gives them: filters, tags, sorting, pages with links, chosen fields."""
+"""Neutron's lists: filters, tags, sorting, pages with links, selected fields."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def answer(request: Request, kind: Kind) -> Json:
 
 
 def check_filters(kind: Kind, query: MultiMapping[str]) -> None:
-    """Refuse a query parameter that the kind does not know."""
+    """Refuse a query parameter that the kind does not have."""
     known = kind.flagged("F") | CONTROLS | (set(TAG_FILTERS) if kind.has_tags else set())
     unknown = [name for name in dict.fromkeys(query) if name not in known]
     if unknown:
@@ -57,7 +57,7 @@ def check_filters(kind: Kind, query: MultiMapping[str]) -> None:
 
 
 def fields_of(kind: Kind, item: Json, query: MultiMapping[str]) -> Json:
-    """Return the fields asked for; what does not exist is left out silently."""
+    """Return the requested fields; unknown ones are omitted silently."""
     wanted = [name for name in query.getall("fields", []) if name or kind.name in CORE]
     return {key: value for key, value in item.items() if key in wanted} if wanted else item
 

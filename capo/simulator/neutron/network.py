@@ -13,7 +13,7 @@ from capo.simulator.routing import Fault, Json
 
 MTU: Final = 1450
 EXTERNAL_MTU: Final = 1500
-# A network with nothing but these on it may go; they go with it.
+# A network with only these on it may be deleted; they are deleted with it.
 AUTOMATIC_OWNERS: Final = frozenset({"network:dhcp", "network:distributed"})
 
 
@@ -87,14 +87,14 @@ def delete(cloud: Cloud, network: Json, _: Caller) -> None:
 
 
 def subnets_of(cloud: Cloud, network_id: str) -> list[str]:
-    """Return the ids of a network's subnets, as Neutron orders them."""
+    """Return the ids of a network's subnets, in Neutron's order."""
     return sorted(
         subnet["id"] for subnet in cloud.table("network", "subnets").values() if subnet["network_id"] == network_id
     )
 
 
 def view(cloud: Cloud, network: Json) -> Json:
-    """Return a network; whether it is the default one is told of external ones alone."""
+    """Return a network; only external ones show whether they are the default."""
     shown = view_when_made(cloud, network)
     if not network["router:external"]:
         shown.pop("is_default")
@@ -102,7 +102,7 @@ def view(cloud: Cloud, network: Json) -> Json:
 
 
 def view_when_made(cloud: Cloud, network: Json) -> Json:
-    """Return a network as the POST that made it shows it."""
+    """Return a network as the answer to its POST shows it."""
     return {**network, "subnets": subnets_of(cloud, network["id"])}
 
 
@@ -111,7 +111,7 @@ def is_visible(cloud: Cloud, network: Json, caller: Caller) -> bool:
 
 
 def owns_network(cloud: Cloud, network_id: str, caller: Caller) -> bool:
-    """Whether the network is the caller's project's own."""
+    """Return whether the network belongs to the caller's project."""
     network = KIND.table(cloud).get(network_id)
     return caller.is_admin or (network is not None and network["project_id"] == caller.project_id)
 

@@ -1,4 +1,4 @@
-"""Ports: addresses, security, binding, and who may delete one."""
+"""Ports: addresses, security, binding, and which callers may delete one."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _unbound() -> Json:
 
 
 def bind(cloud: Cloud, port: Json, host: str) -> None:
-    """Plug a port in on a host; it becomes ACTIVE after its time."""
+    """Bind a port to a host; it becomes ACTIVE after a delay."""
     port |= {"binding:host_id": host, "binding:vif_type": "ovs", "binding:vif_details": BOUND}
     bound_at = cloud.timings.port_active_s
     if bound_at <= 0:
@@ -153,7 +153,7 @@ def _activate(cloud: Cloud, port_id: str, host: str) -> None:
 
 
 def unbind(cloud: Cloud, port: Json) -> None:
-    """Unplug a port: it has no device, no host and is DOWN."""
+    """Unbind a port: it has no device, no host and is DOWN."""
     port |= {"device_id": "", "device_owner": "", "status": "DOWN", **_unbound()}
     touch(cloud, port)
 
@@ -223,7 +223,7 @@ def _check_trunks(cloud: Cloud, port: Json) -> None:
 
 
 def drop(cloud: Cloud, port: Json) -> None:
-    """Take a port away; a floating IP on it is free again."""
+    """Delete a port; its floating IP is disassociated."""
     for floating in cloud.table("network", "floatingips").values():
         if floating["port_id"] == port["id"]:
             floating |= {"port_id": None, "fixed_ip_address": None, "router_id": None}
@@ -304,7 +304,7 @@ KIND: Final = Kind(
         Attribute("trunk_details", ""),
         Attribute("propagate_uplink_status", "P", checks.boolean, default=True),
         Attribute("security_groups", "PUF", checks.uuid_list),
-        # Declared for ports alone, and then neither stored nor shown.
+        # Accepted for ports alone, and then neither stored nor shown.
         Attribute("tags", "P", checks.tags),
     ),
     missing=missing,

@@ -8,7 +8,7 @@ from capo.simulator.cloud import Cloud
 from capo.simulator.neutron.service import bad_request, disallowed, invalid_input, service
 from capo.simulator.routing import Fault, Json, Request, Response
 
-# Resource, table, limit without an order.
+# Resource, table, default limit.
 RESOURCES: Final = (
     ("network", "networks", -1),
     ("subnet", "subnets", -1),

@@ -97,7 +97,7 @@ def _set_gateway(cloud: Cloud, router: Json, info: Json) -> None:
 
 
 def internal_port(cloud: Cloud, project_id: str, wanted: Json) -> Json:
-    """Make a port of Neutron's own, outside of quotas and policy."""
+    """Create a port of Neutron's own, outside of quotas and policy."""
     values: Json = {item.name: item.default for item in port.KIND.all_attributes if "P" in item.flags}
     values |= {"project_id": project_id, "tenant_id": project_id, **wanted}
     values.pop("tags", None)
@@ -152,7 +152,7 @@ def _check_routes(cloud: Cloud, router: Json, routes: list[Json]) -> None:
 
 
 def ports_of(cloud: Cloud, router: Json, owner: str | None = None) -> list[Json]:
-    """Return a router's ports, of one sort or of all."""
+    """Return a router's ports, of one kind or of all."""
     wanted = {owner} if owner else {INTERFACE, GATEWAY}
     return [
         found

@@ -1,4 +1,4 @@
-"""Security group rules: normalised as Neutron does, never twice."""
+"""Security group rules: normalised as Neutron does, without duplicates."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ICMP: Final = {1, 58}
 V6_ONLY: Final = {41, 43, 44, 58, 59, 60}
 EVERYWHERE: Final = {"IPv4": "0.0.0.0/0", "IPv6": "::/0"}
 ALL_PORTS: Final = (1, 65535)
-# What makes two rules the same; the description does not.
+# The fields that distinguish rules; the description does not.
 IDENTITY: Final = (
     "security_group_id",
     "direction",
@@ -115,7 +115,7 @@ def number(protocol: str | None) -> int | None:
 
 
 def add(cloud: Cloud, group: Json, **values: Any) -> Json:
-    """Put a rule of Neutron's own into a new group."""
+    """Add a rule of Neutron's own to a new group."""
     nothing = dict.fromkeys(("protocol", "port_range_min", "port_range_max", "remote_ip_prefix", "remote_group_id"))
     project_id = group["project_id"]
     return _store(
@@ -171,7 +171,7 @@ def _group(cloud: Cloud, values: Json, caller: Caller) -> Json:
 
 
 def _normalise(cloud: Cloud, values: Json) -> None:
-    """Check what belongs together and rewrite what Neutron rewrites."""
+    """Check combinations and normalise what Neutron normalises."""
     _check_ports(values)
     _check_ethertype(values)
     remote = values["remote_group_id"]
@@ -269,7 +269,7 @@ def view(_: Cloud, rule: Json) -> Json:
 
 
 def nested(rule: Json) -> Json:
-    """Return a rule as it stands within its group."""
+    """Return a rule as its group shows it."""
     number_of_attributes = int(rule["id"][:8], 16) % 100_000
     return {**rule, "standard_attr_id": number_of_attributes}
 

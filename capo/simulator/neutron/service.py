@@ -17,7 +17,7 @@ from capo.simulator.routing import (
     Service,
 )
 
-# What the framework refuses by itself, as Neutron's web layer says it.
+# Neutron's wording of the refusals of the framework itself.
 WEB_FAULTS: Final = {
     ROUTE_NOT_FOUND: ("HTTPNotFound", "The resource could not be found."),
     METHOD_NOT_ALLOWED: (
@@ -36,7 +36,7 @@ def render_fault(fault: Fault, _: Request) -> Response:
 
 
 def decorate(request: Request, headers: CIMultiDict[str]) -> None:
-    """Name the request; the list of versions is answered before requests get a name."""
+    """Add the request's id; the list of versions is answered before requests get one."""
     if request.path != "/":
         headers["x-openstack-request-id"] = request.request_id
 
@@ -51,12 +51,12 @@ service: Final = Service(
 
 
 def bad_request(message: str) -> Fault:
-    """Return what the web layer says of a bad body or query."""
+    """Return the web layer's refusal of a bad body or query."""
     return Fault(400, message, "HTTPBadRequest")
 
 
 def invalid_input(message: str) -> Fault:
-    """Return what a converter or a plugin says of a bad value."""
+    """Return a converter's or a plugin's refusal of a bad value."""
     return Fault(400, f"Invalid input for operation: {message}", "InvalidInput")
 
 

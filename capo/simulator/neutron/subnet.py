@@ -82,7 +82,7 @@ def _check_cidr(cloud: Cloud, values: Json, cidr: Network) -> None:
 
 
 def _check_name_servers(subnet_id: str, version: int, given: object) -> None:
-    """Refuse too many name servers, and those of the other family."""
+    """Refuse too many name servers, and those of the other IP version."""
     servers = given if isinstance(given, list) else []
     if len(servers) > MAX_NAME_SERVERS:
         limit = f"The number of DNS nameservers exceeds the limit {MAX_NAME_SERVERS}."
@@ -93,13 +93,13 @@ def _check_name_servers(subnet_id: str, version: int, given: object) -> None:
 
 
 def _check_gateway(cidr: Network, gateway: str | None) -> None:
-    """Refuse the edges of a subnet as gateway; an address outside of it is taken as it is."""
+    """Refuse the first and last address of a subnet as gateway; an address outside of it is accepted."""
     if gateway and cidr.version == 4 and cidr.num_addresses > 2 and gateway in {str(cidr[0]), str(cidr[-1])}:
         raise invalid_input("Gateway is not valid on subnet.")
 
 
 def default_pools(cidr: Network, gateway: str | None) -> list[Json]:
-    """Return what of a subnet is free to allocate: all but its edges and the gateway."""
+    """Return the ranges of a subnet that can be allocated: all but its first and last address and the gateway."""
     first, last = int(cidr[0]), int(cidr[-1])
     if cidr.num_addresses > 2:
         first += 1
@@ -111,7 +111,7 @@ def default_pools(cidr: Network, gateway: str | None) -> list[Json]:
 
 
 def check_pools(cidr: Network, pools: list[Json], gateway: str | None) -> None:
-    """Refuse pools that are no ranges, leave the subnet, overlap, or hold the gateway."""
+    """Refuse pools that are no ranges, leave the subnet, overlap, or contain the gateway."""
     spans = []
     for pool in pools:
         start, end = ipaddress.ip_address(pool["start"]), ipaddress.ip_address(pool["end"])

@@ -56,7 +56,7 @@ def _is_subport(cloud: Cloud, port_id: str) -> bool:
 
 
 def _checked(cloud: Cloud, trunk: Json, wanted: list[Json], caller: Caller) -> list[Json]:
-    """Return subports as they are stored, refusing what Neutron refuses."""
+    """Return subports as they are stored; refuse what Neutron refuses."""
     used = {(entry["segmentation_type"], entry["segmentation_id"]) for entry in trunk["sub_ports"]}
     asked: set[int] = set()
     found: list[Json] = []

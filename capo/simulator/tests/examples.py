@@ -1,4 +1,4 @@
-"""The examples of the page about the simulator: what it tells its readers to send."""
+"""The examples of the page about the simulator, as its readers send them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Example:
     """A request to the simulator's admin API.
 
     Args:
-        heading: under which it stands.
+        heading: the example's heading.
         number: of the examples under it, from 1.
     """
 
@@ -42,7 +42,7 @@ ALL = tuple(_read())
 
 
 def order(client: Client, heading: str, number: int = 1, **ids: object) -> None:
-    """Send an example as it stands on the page, real ids in the place of those in capitals."""
+    """Send an example of the page, with real ids instead of those in capitals."""
     (example,) = (each for each in ALL if (each.heading, each.number) == (heading, number))
     path, body = example.path, example.body
     for name, value in ids.items():

@@ -1,4 +1,4 @@
-"""A simulated cloud whose clock a test moves, with a member, an admin and what most tests need of a network."""
+"""A simulated cloud whose clock tests advance, with a member, an admin and a network for most tests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LATEST = {"OpenStack-API-Version": "compute 2.104"}
 
 @dataclass
 class Stage:
-    """What a test plays on; Nova is asked with its latest version."""
+    """The environment of a test; requests to Nova have its latest version."""
 
     clock: Clock
     simulator: Simulator
@@ -34,7 +34,7 @@ class Stage:
         return self.member.ask(method, NOVA + path, json, **{"headers": LATEST, **more})
 
     def refused(self, method: str, path: str, json: Any = None, **more: Any) -> tuple[int, Any]:
-        """Return status and body of what must be a refusal."""
+        """Return status and body of an answer that must be a refusal."""
         with pytest.raises(Refused) as refusal:
             self.member.ask(method, path, json, **{"headers": LATEST, **more})
         return refusal.value.status, refusal.value.answer.json()
@@ -47,7 +47,7 @@ class Stage:
         return str(self.member.ask("GET", f"{GLANCE}/images?name=tiny-image")["images"][0]["id"])
 
     def network(self) -> tuple[str, str]:
-        """Make a network with a subnet and return both ids."""
+        """Create a network with a subnet and return both ids."""
         network = self.member.make(f"{NEUTRON}/networks", "network", name="net")["id"]
         subnet = self.member.make(f"{NEUTRON}/subnets", "subnet", network_id=network, ip_version=4, cidr="10.6.0.0/24")[
             "id"
@@ -61,7 +61,7 @@ class Stage:
         return self.member.ask("GET", f"{NEUTRON}/ports/{port}")["port"]
 
     def body(self, **values: Any) -> Any:
-        """Return the body of a POST of a server; what is None is left out."""
+        """Return the body of a POST of a server, without the values that are None."""
         wanted = {"name": "s", "flavorRef": self.flavor(), "imageRef": self.image(), "networks": "none", **values}
         return {"server": {key: value for key, value in wanted.items() if value is not None}}
 
@@ -72,13 +72,13 @@ class Stage:
         return self.nova("GET", f"/servers/{server}")["server"]
 
     def built(self, **values: Any) -> str:
-        """Make a server and let it be built."""
+        """Create a server and wait until it is built."""
         server = self.server(**values)
         self.clock.move(5)
         return server
 
     def volume(self, **values: Any) -> str:
-        """Make a volume and let it become available."""
+        """Create a volume and wait until it is available."""
         made = self.member.make(f"{CINDER}/volumes", "volume", **{"size": 1, **values})
         self.clock.move(5)
         return str(made["id"])

@@ -1,4 +1,4 @@
-"""Every example of ``docs/reference/simulator.md`` is sent as it stands there, and what it says comes true."""
+"""Every example of ``docs/reference/simulator.md`` is sent verbatim and has the described effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests see of a whole cloud at a look."""
+"""Inventories of a whole cloud in tests."""
 
 from __future__ import annotations
 

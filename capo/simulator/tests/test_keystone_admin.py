@@ -1,4 +1,4 @@
-"""What an admin changes in the directory takes effect at the next login, and on tokens at once."""
+"""An admin's changes of the directory apply to the next login, and to tokens at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def role_id(admin: Client, name: str) -> str:
 
 
 def new_user(admin: Client, name: str = "ada") -> tuple[str, str]:
-    """Return project and user, who is a member of it."""
+    """Create a project and a user that is a member of it; return both."""
     project = admin.make(f"{V3}/projects", "project", name=name, domain_id="default")["id"]
     user = admin.make(f"{V3}/users", "user", name=name, password="secret", default_project_id=project)["id"]
     admin.ask("PUT", f"{V3}/projects/{project}/users/{user}/roles/{role_id(admin, 'member')}")

@@ -1,4 +1,4 @@
-"""What Nova refuses, word for word as the real one did."""
+"""Nova's refusals, word for word as the real one answered."""
 
 from __future__ import annotations
 

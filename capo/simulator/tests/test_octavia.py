@@ -21,7 +21,7 @@ MONITOR = {"name": "h", "type": "TCP", "delay": 10, "timeout": 5, "max_retries":
 
 
 def balancer(stage: Stage, **values: Any) -> Any:
-    """Make a load balancer and let it become ACTIVE."""
+    """Create a load balancer and wait until it is ACTIVE."""
     if not {"vip_network_id", "vip_port_id"} & set(values):
         values["vip_subnet_id"] = stage.network()[1]
     made = stage.member.make(f"{OCTAVIA}/loadbalancers", "loadbalancer", **{"name": "lb", **values})

@@ -1,4 +1,4 @@
-"""Octavia's provider ovn: what it refuses in which words, and what it makes and leaves in Neutron."""
+"""Octavia's provider ovn: its refusals word for word, and what it creates and leaves behind in Neutron."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALL = ["amphora", "octavia", "ovn"]
 
 @pytest.fixture
 def stage(plain_stage: Stage) -> Stage:
-    """Play on a cloud whose default provider is ovn."""
+    """Use a cloud whose default provider is ovn."""
     plain_stage.tweak("load-balancer/providers", enabled=ALL, default="ovn")
     return plain_stage
 

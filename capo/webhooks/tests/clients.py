@@ -1,4 +1,4 @@
-"""Asks a real API server that has our webhooks, as ``kubectl`` does, in any version."""
+"""A client of a real API server that has our webhooks; sends requests as ``kubectl`` does, in any version."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CLUSTER_SCOPED = ("OpenStackClusterIdentity",)
 
 @dataclass(frozen=True)
 class Client:
-    """Asks in one namespace."""
+    """Sends requests in one namespace."""
 
     rig: Rig
     session: requests.Session
@@ -71,7 +71,7 @@ class Client:
         return self.session.post(self.path(version, obj["kind"]), json=obj, params=params, timeout=120)
 
     def try_put(self, obj: Json, *, subresource: str = "") -> requests.Response:
-        """Ask what an update would do."""
+        """Send an update as a dry run."""
         version, name = obj["apiVersion"].rpartition("/")[2], obj["metadata"]["name"]
         url = f"{self.path(version, obj['kind'], name)}/{subresource}".rstrip("/")
         params = {"fieldValidation": "Strict", "dryRun": "All"}

@@ -42,7 +42,7 @@ def administrator(api_server: Rig) -> Iterator[requests.Session]:
 
 @pytest.fixture(scope="package")
 def installed(api_server: Rig, administrator: requests.Session) -> Iterator[Rig]:
-    """Serve all versions of our kinds, with webhooks, for the time of this package."""
+    """Serve all versions of our kinds, with webhooks, while this package is tested."""
     port = api_server.ports["capo-webhook"]
     with Webhooks(Options(str(api_server.webhook_cert_dir)), "127.0.0.1", port) as webhooks:
         until(lambda: webhooks.fault() is None)
@@ -58,7 +58,7 @@ def installed(api_server: Rig, administrator: requests.Session) -> Iterator[Rig]
 
 
 def _refuses(client: Client) -> bool:
-    """Tell whether the API server has taken notice of the webhooks, which it does some time after it has them."""
+    """Return whether the API server calls the webhooks, which it begins some time after they are registered."""
     if client.apply("v1alpha1", "OpenStackServer", SERVER, name="probe").status_code not in (200, 201):
         return False
     changed = client.apply("v1alpha1", "OpenStackServer", SERVER | {"flavor": "big"}, name="probe")
@@ -72,6 +72,6 @@ def client(installed: Rig, administrator: requests.Session) -> Client:
     namespace = f"webhooks-{uuid.uuid4().hex[:8]}"
     installed.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}])
     made = Client(installed, administrator, namespace)
-    # Conversion of a definition that was just put back is not served at once.
+    # Conversion of a CRD that was just restored is not served at once.
     until(lambda: administrator.get(made.path("v1beta1", "OpenStackMachine"), timeout=120).ok)
     return made

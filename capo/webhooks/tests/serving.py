@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Served:
-    """A server that runs."""
+    """A running server."""
 
     url: str
     folder: Path
@@ -36,7 +36,7 @@ class Served:
 
 @contextlib.contextmanager
 def serving(folder: Path, **options: Any) -> Iterator[Served]:
-    """Serve with a certificate that is made here."""
+    """Serve with a new certificate."""
     pki.create(folder)
     listener = listening.listener("127.0.0.1", 0)
     listener.setblocking(False)

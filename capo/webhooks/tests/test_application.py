@@ -219,7 +219,7 @@ def test_a_new_certificate_is_served_without_a_restart(tmp_path: Path, monkeypat
         (renewed / "ca.crt").replace(tmp_path / "ca.crt")
 
         def is_served() -> bool:
-            with contextlib.suppress(ssl.SSLError):  # until the new one is served, its authority does not vouch for it
+            with contextlib.suppress(ssl.SSLError):  # the old one is not signed by its authority
                 return handshake(running, trusting(running))[1] != before
             return False
 

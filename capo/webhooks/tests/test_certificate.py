@@ -16,7 +16,7 @@ def certificate(folder: Path) -> Certificate:
 
 
 def shown(context: ssl.SSLContext) -> bytes:
-    """Return the certificate that a client of this context sees."""
+    """Return the certificate that a client of this context receives."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
     wires = [ssl.MemoryBIO() for _ in range(2)]

@@ -1,4 +1,4 @@
-"""What is beyond a limit is refused with a Status that the API server passes on; clients take turns."""
+"""Requests beyond a limit are refused with a Status that the API server passes on; clients take turns."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Random objects of the Go provider's schemas go there and back through the real answer of ``/convert``.
+"""Random objects of the Go provider's schemas survive a round trip through the real answer of ``/convert``.
 
-``CONVERSION_OBJECTS`` says how many of each kind and version; ``make test-full`` asks for 10,000.
+``CONVERSION_OBJECTS`` is the number of each kind and version; ``make test-full`` uses 10,000.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A replica that does not lead answers, too: the real process, beside another one that holds the lease."""
+"""A replica that is not the leader answers, too: the real process, beside another one that holds the lease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A management cluster and a cloud for each test."""
+"""The management cluster and the cloud of each test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user brings along: floating IPs, routers, networks."""
+"""Resources of the user: floating IPs, routers, networks."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ NETWORK_PATH = "/network/v2.0"
 
 
 def floating_ip(world: World, **values: Any) -> dict[str, Any]:
-    """Create a floating IP as a user would."""
     values["floating_network_id"] = world.external()["id"]
     return dict(world.member.make(f"{NETWORK_PATH}/floatingips", "floatingip", **values))
 
 
 def router(world: World, name: str = "mine") -> dict[str, Any]:
-    """Create a router with a gateway as a user would."""
+    """Create a router with a gateway."""
     gateway = {"network_id": world.external()["id"]}
     return dict(world.member.make(f"{NETWORK_PATH}/routers", "router", name=name, external_gateway_info=gateway))
 
 
 def rename(world: World, kind: str, id_: str, name: str) -> None:
-    """Rename a router or a network as a user would."""
     world.member.ask("PUT", f"{NETWORK_PATH}/{kind}s/{id_}", {kind: {"name": name}})
 
 
@@ -35,7 +33,7 @@ def disconnect(world: World, router_id: str, subnet_id: str) -> None:
 
 
 def after_resyncs(world: World, count: int = 1) -> None:
-    """Let whole resync periods pass, each with its resync."""
+    """Advance the clock by whole resync periods, with a resync in each."""
     for _ in range(count):
         world.settle(for_s=world.settings.sync_period_s)
         world.resync()

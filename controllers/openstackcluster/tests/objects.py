@@ -1,4 +1,4 @@
-"""Builders with good defaults, so that a test shows only what matters to it."""
+"""Builders with defaults, so that a test shows only what is relevant to it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def spec(**fields: Any) -> OpenStackClusterSpec:
 
 
 def infra(fields: Mapping[str, Any] | None = None, status: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return an OpenStackCluster as the API server has it."""
+    """Return an OpenStackCluster as the API server stores it."""
     return {
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
         "kind": "OpenStackCluster",
@@ -49,7 +49,6 @@ def model(fields: Mapping[str, Any] | None = None, status: Mapping[str, Any] | N
 
 
 def capi_cluster(**fields: Any) -> dict[str, Any]:
-    """Return Cluster API's Cluster."""
     return {
         "apiVersion": "cluster.x-k8s.io/v1beta2",
         "kind": "Cluster",

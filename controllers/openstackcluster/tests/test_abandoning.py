@@ -1,4 +1,4 @@
-"""The way out for one object when a service never answers properly again."""
+"""Deleting one object whose OpenStack service has failed permanently."""
 
 from __future__ import annotations
 

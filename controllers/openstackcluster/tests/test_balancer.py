@@ -1,4 +1,4 @@
-"""The load balancer that is wanted (cluster.md 2.10)."""
+"""The desired load balancer (cluster.md 2.10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A load balancer whose children are changed: by the spec while it serves, and by others behind our back."""
+"""A load balancer whose children change: through the spec while it is in use, and externally."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RESYNC_S = 600.0
 
 
 def readiness(world: World) -> list[str]:
-    """Have every status of ``Ready`` listed that is written from now on."""
+    """Collect every later status of ``Ready``."""
     seen: list[str] = []
 
     def look(*_: object) -> None:

@@ -1,6 +1,6 @@
-"""Edits of the bastion in quick succession, whatever the former one is doing: the end is what the spec says.
+"""Edits of the bastion in quick succession, in any state of the former one: the result is what the spec says.
 
-The sequences are random and the same at every run: a seed that fails is a test case.
+The sequences are random and repeatable: a failing seed is a test case.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from capo.controllers.openstackcluster.tests.world import BASTION, BASTION_NAME,
 
 WITH: dict[str, Any] = {**MANAGED, **GROUPS, **BASTION}
 PAUSES_S = (0.0, 0.0, 0.5, 2.0, 5.0, 20.0, 90.0)
-"""A pause of nothing is an edit before the former one was seen."""
+"""After a pause of 0 the next edit precedes the reconcile of the former one."""
 EDITS = 10
 END_S = 900.0
 FLAVORS = ("m1.small", "m1.medium")
 
 
 class Site:
-    """A cluster with two floating IPs of the user, and the bastion that its spec asks for by now."""
+    """A cluster with two floating IPs of the user, and the bastion that its spec asks for."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -34,7 +34,7 @@ class Site:
         self.world.change(bastion=fields or None)
 
     def has_one_at_most(self) -> None:
-        """Have the most servers noted that there ever were at once."""
+        """Record the highest number of servers that ever existed at once."""
         names = [s["name"] for s in self.world.inventory().get("servers", {}).values()]
         self.most = max(self.most, names.count(BASTION_NAME))
 
@@ -43,7 +43,7 @@ class Site:
 
 
 def edits(rng: random.Random, site: Site) -> list[tuple[str, Callable[[], None]]]:
-    """Return what may be done to a bastion, each with its name."""
+    """Return the possible edits of a bastion, each with its name."""
     spec = {**SERVER, "flavor": {"filter": {"name": rng.choice(FLAVORS)}}}
     volume = rng.choice([None, {"sizeGiB": 1}])
     ports: Any = rng.choice([None, [{}, {}], [{"tags": ["a"]}]])
@@ -63,14 +63,14 @@ def edits(rng: random.Random, site: Site) -> list[tuple[str, Callable[[], None]]
 
 
 def delete_server(site: Site) -> None:
-    """Delete the bastion's server behind everybody's back, if there is one."""
+    """Delete the bastion's server externally, if there is one."""
     for server in site.world.inventory().get("servers", {}).values():
         if server["name"] == BASTION_NAME:
             site.world.member.request("DELETE", f"/compute/v2.1/servers/{server['id']}")
 
 
 def assert_as_wanted(site: Site) -> None:
-    """Compare what there is with the spec: one bastion as it says or none, and nothing besides."""
+    """Assert that the cloud matches the spec: the bastion or none, and no other resource."""
     world, bastion = site.world, site.world.osc()["spec"].get("bastion")
     made, ours = world.made(), list(world.made()["floatingips"].values())
     user = [f for f in world.inventory()["floatingips"].values() if f["floating_ip_address"] in site.theirs]

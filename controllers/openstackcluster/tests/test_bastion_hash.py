@@ -1,4 +1,4 @@
-"""Which edits of the bastion make another server, and what the replacement names as its cause (cluster.md 3, W10)."""
+"""Which edits replace the bastion's server, and which cause the replacement reports (cluster.md 3, W10)."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_trunk_may_be_asked_for_on_the_server_or_on_each_port() -> None:
 
 
 def reversed_lists(value: Any, name: str = "") -> Any:
-    """Return a value with each list turned round whose order means nothing."""
+    """Return a value with each list reversed whose order is insignificant."""
     if isinstance(value, Mapping):
         return {key: reversed_lists(each, key) for key, each in value.items()}
     if isinstance(value, list):

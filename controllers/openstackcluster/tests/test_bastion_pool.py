@@ -1,4 +1,4 @@
-"""A bastion with an address out of a pool; the test plays the pool's controller. The pool's is never deleted (W10)."""
+"""A bastion with an address from a pool, which is never deleted (W10); the test plays the pool's controller."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OF_POOL: dict[str, Any] = {"spec": {**SERVER, "floatingIPPoolRef": POOL}}
 
 
 def serve(world: World, address: str) -> None:
-    """Have the pool answer the bastion's claim, once there is one."""
+    """Fulfil the bastion's claim, once it exists."""
     world.settle(for_s=120, until=lambda: world.exists(IP_ADDRESS_CLAIM, CLAIM))
     spec = {"claimRef": {"name": CLAIM}, "poolRef": POOL, "address": address, "prefix": 32}
     world.put(IP_ADDRESS, {"metadata": {"name": CLAIM}, "spec": spec})
@@ -27,7 +27,7 @@ def serve(world: World, address: str) -> None:
 
 @pytest.fixture
 def pooled(world: World) -> dict[str, Any]:
-    """A floating IP that the pool has."""
+    """A floating IP of the pool."""
     return given.floating_ip(world)
 
 

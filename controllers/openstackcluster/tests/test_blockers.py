@@ -1,4 +1,4 @@
-"""What is in the way of a deletion, in words (W18, W23)."""
+"""The messages about resources that block a deletion (W18, W23)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters whose spec is edited, or whose resources change behind the provider's back."""
+"""Clusters whose spec is edited, or whose resources are changed externally."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_an_auto_created_floating_ip_that_the_user_claims_outlives_the_cluster(w
     assert world.counts() == {"floatingips": 1}
 
 
-# -- deleted outside ---------------------------------------------------------------------------------------------------
+# -- deleted externally ------------------------------------------------------------------------------------------------
 
 
 def vanish(world: World, service: str, kind: str, id_: str) -> None:
@@ -274,7 +274,7 @@ def test_provisioned_stays_true_when_the_infrastructure_breaks_ic_5(world: World
     assert world.is_provisioned()
 
 
-# -- trouble -----------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Rules of Cluster API's provider contract for the InfraCluster that no other test here is about (IC-1 to IC-13)."""
+"""Rules of Cluster API's InfraCluster contract that no other test covers (IC-1 to IC-13)."""
 
 from __future__ import annotations
 

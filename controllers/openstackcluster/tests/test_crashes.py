@@ -1,4 +1,4 @@
-"""Managers that die and answers that are lost: nothing exists twice, and after the deletion nothing is left."""
+"""Managers that die and answers that are lost: nothing is created twice, and the deletion leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLOUD_WRITES = 15
 
 
 def whole_then_gone(world: World) -> None:
-    """Have the cluster come up whole, each part once, then go without a trace."""
+    """Assert that the cluster becomes ready with each resource once, and that its deletion leaves nothing."""
     world.settle(for_s=600)
     assert world.is_ready(), world.message("Ready")
     assert world.shown("BastionReady") == ("True", "Ready"), world.message("BastionReady")

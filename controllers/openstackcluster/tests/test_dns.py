@@ -1,4 +1,4 @@
-"""What DNS says of a name, and that nobody waits for it."""
+"""Answers of DNS for a name, and that no reconcile blocks on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from capo.openstack import lookup_threads
 
 
 class Threads:
-    """Lookups that end when the test says so."""
+    """Lookups that end when the test decides."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.work: list[Callable[[], None]] = []
@@ -25,7 +25,7 @@ class Threads:
         monkeypatch.setattr(dns, "lookup", lambda _host: self.answer)
 
     def end(self) -> None:
-        """Have the oldest lookup end."""
+        """End the oldest lookup."""
         self.work.pop(0)()
 
 
@@ -84,7 +84,7 @@ def test_nobody_waits_for_a_lookup_that_hangs_and_its_answer_counts_when_it_come
     assert isinstance(told, Wait)
     assert "no answer within 10 s" in told.message
     assert told.after_s == dns.AGAIN_S
-    assert len(threads.work) == 1  # it is not asked for twice
+    assert len(threads.work) == 1  # one lookup, not two
     threads.end()
 
     assert dns.addresses(resolver, "a", namespace="default", now_s=90.0) == ("192.0.2.7",)

@@ -1,4 +1,4 @@
-"""Networks, subnets and routers that exist: what becomes of them is seen with the next resync."""
+"""Networks, subnets and routers of the user: changes are noticed with the next resync."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cidrs(world: World) -> list[str]:
 
 
 def give_away(world: World, network: dict[str, Any]) -> None:
-    """Have a network belong to another project, which shares it."""
+    """Transfer a network to another project, which shares it."""
 
     def change() -> None:
         world.cloud.table("network", "networks")[network["id"]].update(project_id="others", shared=True)
@@ -98,7 +98,7 @@ def test_a_named_subnet_that_was_deleted_is_reported(world: World) -> None:
 
 
 def routed(world: World, **wish: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Have a cluster in a network of the user behind a router of the user."""
+    """Create a cluster in a network of the user behind a router of the user."""
     network, mine = world.network(), given.router(world)
     (subnet_id,) = (i for i, s in world.inventory()["subnets"].items() if s["network_id"] == network["id"])
     given.connect(world, mine["id"], subnet_id)

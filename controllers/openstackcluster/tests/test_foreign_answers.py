@@ -1,4 +1,4 @@
-"""Answers that are not the service's: they prove nothing, so nothing is forgotten or left behind."""
+"""Answers that are not the service's: they prove nothing, so no resource is treated as deleted."""
 
 from __future__ import annotations
 

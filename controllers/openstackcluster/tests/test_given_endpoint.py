@@ -1,4 +1,4 @@
-"""Endpoints that are given in part, that need something which is not there yet, or that the API server refuses."""
+"""Endpoints that are set in part, that need a resource that is missing so far, or that the API server refuses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_ANSWER = Answer(trouble="Temporary failure in name resolution")
 
 
 def live_without_dns(world: World) -> None:
-    """Have a restart, and a resync later, while DNS does not answer."""
+    """Restart the manager, and resync later, while DNS does not answer."""
     world.dns = NO_ANSWER
     world.start()
     world.settle(for_s=1500)
@@ -109,7 +109,7 @@ def test_a_cluster_whose_vip_became_the_endpoint_gets_no_floating_ip_when_an_ext
 ) -> None:
     world.show_external(is_visible=False)
     world.up(**MANAGED, apiServer=VIP_ONLY)
-    world.change(apiServer={"enableFloatingIP": None})  # so it was made before an external network was waited for
+    world.change(apiServer={"enableFloatingIP": None})  # state of clusters created by an older release
     world.settle(for_s=60)
     assert world.is_ready(), world.message("Ready")
 
@@ -229,7 +229,7 @@ def test_a_named_floating_ip_needs_no_dns(world: World) -> None:
     assert world.inventory()["floatingips"][mine["id"]]["port_id"]
 
 
-# -- an endpoint that is given in part --------------------------------------------------------------------------------
+# -- an endpoint that is set in part -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_an_endpoint_that_a_user_writes_during_a_pass_is_kept(world: World) -> N
     assert endpoint(world) == given
 
 
-# -- writes that are refused ------------------------------------------------------------------------------------------
+# -- refused writes ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Floating IPs and routers of the user: found as soon as they exist, known when they change, and left behind intact."""
+"""Floating IPs and routers of the user: found once they exist, recognised after changes, and kept intact."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def attached(world: World, floating_ip: dict[str, Any]) -> str | None:
     return found
 
 
-# -- floating IPs that were made a moment ago -------------------------------------------------------------------------
+# -- floating IPs created a moment ago ---------------------------------------------------------------------------------
 
 
 def test_a_bastion_gets_a_floating_ip_that_was_created_a_moment_before_it_was_named(world: World) -> None:
@@ -78,7 +78,7 @@ def test_a_floating_ip_that_is_known_is_not_looked_up_again(world: World) -> Non
     assert world.requests().count(FLOATING_IPS) <= 3
 
 
-# -- floating IPs of the user go free first ---------------------------------------------------------------------------
+# -- floating IPs of the user are dissociated first --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])

@@ -1,4 +1,4 @@
-"""What a cluster costs to which nothing happens; the budget is that of docs/measurements.md."""
+"""The request cost of an idle cluster; the budget is that of docs/measurements.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BUDGET = 18
 
 
 def given_network(world: World) -> dict[str, Any]:
-    """Return the spec of a cluster that has everything but a network and a router of its own."""
+    """Return the spec of a cluster with everything except a network and a router of its own."""
     network, router = world.network(), given.router(world)
     (subnet_id,) = (i for i, s in world.inventory()["subnets"].items() if s["network_id"] == network["id"])
     given.connect(world, router["id"], subnet_id)

@@ -1,4 +1,4 @@
-"""Ports that the Go provider left in a network of its own go with the cluster, and nobody else's do."""
+"""Ports that the Go provider leaked in a managed network are deleted with the cluster, all others are kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STAMP = "[capo:aaaaaaaaaaaaa:port-0]"
 
 
 def leave(world: World, name: str, **values: Any) -> dict[str, Any]:
-    """Have a port in the network of the cluster that no server has."""
+    """Create a port without a server in the cluster's network."""
     values = {"network_id": world.one("networks")["id"], "name": name, **values}
     return dict(world.member.make(f"{given.NETWORK_PATH}/ports", "port", **values))
 

@@ -1,4 +1,4 @@
-"""A cluster is left alone while its credentials lead elsewhere; where it is, costs no write and no request."""
+"""A cluster is not reconciled while its credentials lead to another cloud; the check costs no write and no request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found to be as wanted need not be looked at again for a while."""
+"""A confirmed state is not read again for a while."""
 
 from __future__ import annotations
 

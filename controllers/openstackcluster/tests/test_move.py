@@ -1,4 +1,4 @@
-"""Clusters whose status was lost, as ``clusterctl move`` leaves them: all is found again, nothing is changed."""
+"""Clusters whose status was lost, as after ``clusterctl move``: all resources are found again, none is changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SPECS = [
 
 
 def move(world: World) -> None:
-    """Have Cluster, OpenStackCluster and bastion without status, with other uids and owners that have these."""
+    """Remove the status of Cluster, OpenStackCluster and bastion, and give them new uids and matching owners."""
     owner = {**world.osc()["metadata"]["ownerReferences"][0], "uid": "moved-cluster"}
     world.edit(CLUSTER, CLUSTER_NAME, {"metadata": {"uid": "moved-cluster"}, "status": None})
     metadata = {"uid": "moved-osc", "ownerReferences": [owner]}
@@ -32,7 +32,7 @@ def move(world: World) -> None:
 
 
 def shown(world: World) -> dict[str, Any]:
-    """Return the status without what tells of time."""
+    """Return the status without timestamps."""
     status = world.status()
     return {name: status[name] for name in status.keys() - {"conditions", "resources"}}
 

@@ -1,4 +1,4 @@
-"""Clusters that arrive where the manager serves their project already, as by ``clusterctl move``."""
+"""Clusters moved to a manager that serves their project already, as by ``clusterctl move``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SPEC: dict[str, Any] = {
 
 @contextmanager
 def source(world: World) -> Iterator[None]:
-    """Let another management cluster, with an API server and a manager of its own, act on the same cloud."""
+    """Run another management cluster, with its own API server and manager, on the same cloud."""
     target = (world.kube, world.store, world.controllers, world.clouds, world.tools, world._due, world._kinds)
     world.kube = FakeKube()
     world.put_secret()
@@ -34,7 +34,7 @@ def source(world: World) -> Iterator[None]:
 
 
 def put(world: World, uid: str, spec: Mapping[str, Any], **metadata: Any) -> None:
-    """Place the cluster: its Cluster gets a new uid with each place, as in a move."""
+    """Create the cluster's objects; the Cluster gets a new uid in each place, as in a move."""
     owner = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": TWO, "uid": uid, "controller": True}
     reference = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": TWO}
     world.put(CLUSTER, {"metadata": {"name": TWO, "uid": uid}, "spec": {"infrastructureRef": reference}})
@@ -45,7 +45,7 @@ def put(world: World, uid: str, spec: Mapping[str, Any], **metadata: Any) -> Non
 
 @pytest.fixture
 def moved(world: World) -> dict[str, str]:
-    """Ids by role of a cluster that was created elsewhere and arrives where another one has been for a while."""
+    """Ids by role of a cluster that was created elsewhere and moved to where another one exists."""
     world.up(**FULL, for_s=120)
     world.resync()
     world.settle(for_s=60)
@@ -54,7 +54,7 @@ def moved(world: World) -> dict[str, str]:
         world.settle(for_s=120)
         made = world.get(OPENSTACK_CLUSTER, TWO)
     carried = {name: made["metadata"][name] for name in ("annotations", "finalizers")}
-    put(world, "here", made["spec"], **carried)  # clusterctl move leaves the status behind
+    put(world, "here", made["spec"], **carried)  # clusterctl move does not copy the status
     world.cloud.counter.reset()
     return {record["role"]: record["id"] for record in made["status"]["resources"]["records"]}
 

@@ -1,4 +1,4 @@
-"""Octavia whose default provider is OVN: one algorithm, no allowed CIDRs, VIP ports of another owner."""
+"""Octavia with OVN as default provider: one algorithm, no allowed CIDRs, VIP ports of another owner."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def test_nothing_is_made_on_ovn_that_the_spec_names_with_allowed_cidrs(world: Wo
 
 
 def taken_over_with_cidrs(world: World) -> None:
-    """Have a cluster of the Go provider, which ignores allowed CIDRs on OVN."""
+    """Create a cluster of the Go provider, which ignores allowed CIDRs on OVN."""
     world.use_ovn()
     test_takeover.made_by_the_go_provider(world, {**MANAGED, **GROUPS, **BALANCER})
     world.change(**CIDRS)

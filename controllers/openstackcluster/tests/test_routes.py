@@ -1,4 +1,4 @@
-"""Which OpenStackClusters a change of another object wakes."""
+"""Which OpenStackClusters are requeued when another object changes."""
 
 from __future__ import annotations
 

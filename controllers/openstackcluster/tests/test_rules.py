@@ -28,7 +28,7 @@ def around(
 
 
 def lines(wanted: Iterable[Rule]) -> set[str]:
-    """Return rules as ``description version protocol ports from``, one text each."""
+    """Return each rule as a line ``description version protocol ports from``."""
     return {
         " ".join(
             str(part)

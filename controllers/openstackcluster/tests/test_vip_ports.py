@@ -1,4 +1,4 @@
-"""Octavia makes the VIP's port before it looks at the rest: what it refuses half way leaves the port behind."""
+"""Octavia creates the VIP's port before it validates the rest: a refused request leaves the port behind."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ OCTAVIA = "/load-balancer/v2.0/lbaas"
 
 
 def limit_listeners(world: World, limit: int) -> None:
-    """Have the project's quota of listeners changed by the cloud's admin."""
+    """Set the project's quota of listeners."""
     world.admin().ask("PUT", f"{OCTAVIA}/quotas/{world.member.project_id}", {"quota": {"listener": limit}})
 
 

@@ -1,4 +1,4 @@
-"""Clusters that are deleted where Octavia does not answer: only those that may have a load balancer wait for it."""
+"""Deletion of clusters while Octavia does not answer: only those that may have a load balancer wait for it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def stage() -> Iterator[Stage]:
 
 
 def place_pool(stage: Stage, *, status: dict[str, Any] | None = None, **spec: Any) -> None:
-    """Place a pool as the Go provider leaves it."""
+    """Create a pool as the Go provider leaves it."""
     shown = {"type": READY, "status": "True", "reason": "Ready", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     metadata = {"name": "pool", "finalizers": [POOL_FINALIZER]}
     wanted = {"identityRef": {"name": "x", "cloudName": "sim"}, "reclaimPolicy": "Delete", **spec}
@@ -33,7 +33,7 @@ def place_pool(stage: Stage, *, status: dict[str, Any] | None = None, **spec: An
 
 
 def place_address(stage: Stage, name: str = "claim", ip: str = IP, **ref: str) -> None:
-    """Place an IPAddress as the Go provider leaves it."""
+    """Create an IPAddress as the Go provider leaves it."""
     pool = {"apiGroup": names.GROUP, "kind": "OpenStackFloatingIPPool", "name": "pool", **ref}
     spec = {"claimRef": {"name": name}, "poolRef": pool, "address": ip, "prefix": 32}
     stage.put(IP_ADDRESS, {"metadata": {"name": name, "finalizers": [FINALIZER]}, "spec": spec})

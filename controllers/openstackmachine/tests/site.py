@@ -1,4 +1,4 @@
-"""A stage with a cluster whose OpenStackCluster somebody else looks after, for machines of its control plane."""
+"""A test environment with a cluster for control plane machines; the tests write its OpenStackCluster themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INGRESS = "APIServerIngressReady"
 
 
 class Site:
-    """A stage with a cluster whose OpenStackCluster somebody else looks after."""
+    """A stage with a cluster whose OpenStackCluster no controller reconciles."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -28,14 +28,14 @@ class Site:
         stage.put(OPENSTACK_CLUSTER, infra)
 
     def record(self, **records: str) -> None:
-        """Have the OpenStackCluster record ids by role."""
+        """Write ids by role into the records of the OpenStackCluster."""
         entries = [
             {"kind": role.partition("_")[0], "role": role.replace("_", "-"), "id": id_} for role, id_ in records.items()
         ]
         self.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": {"resources": {"records": entries}}})
 
     def balance(self, *more_ports: int, **of_pools: Any) -> None:
-        """Have a load balancer with pools for the API port and others."""
+        """Create a load balancer with pools for the API port and others."""
         wanted = {"managedLoadBalancer": {"enabled": True, "additionalPorts": list(more_ports)}}
         self.stage.edit(OPENSTACK_CLUSTER, "infra", {"spec": {"apiServer": wanted}})
         pool = {"protocol": "TCP", "lb_algorithm": "ROUND_ROBIN", **of_pools}
@@ -52,7 +52,7 @@ class Site:
         self.stage.cloud.counter.reset()
 
     def float(self) -> None:
-        """Have a floating IP for the cluster, and a router by which it reaches machines."""
+        """Create a floating IP for the cluster, and a router by which it reaches machines."""
         member, external = self.stage.member, next(n["id"] for n in self.all("networks") if n["router:external"])
         made = member.make("/network/v2.0/floatingips", "floatingip", floating_network_id=external)
         self.record(fip_api=made["id"])
@@ -63,7 +63,7 @@ class Site:
         member.ask("PUT", path, {"subnet_id": subnet["id"]})
 
     def add(self, name: str) -> None:
-        """Have one more control plane machine with its bootstrap data."""
+        """Create a control plane machine with its bootstrap data."""
         self.stage.put(SECRET, {"metadata": {"name": f"{name}-boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
         machine = world.machine(name, LABELS)
         machine["spec"]["failureDomain"] = "az1"
@@ -73,7 +73,6 @@ class Site:
         self.stage.put(OPENSTACK_MACHINE, obj)
 
     def all(self, kind: str) -> list[dict[str, Any]]:
-        """Return all resources of a kind."""
         return list(self.stage.inventory().get(kind, {}).values())
 
     def addresses(self, port: int = 6443) -> list[str]:
@@ -81,16 +80,15 @@ class Site:
         return sorted(m["address"] for m in self.all("members") if m["protocol_port"] == port)
 
     def address_of(self, name: str) -> str:
-        """Return the fixed IP of a machine."""
         (port,) = (p for p in self.all("ports") if p["name"] == f"{name}-0")
         return str(port["fixed_ips"][0]["ip_address"])
 
     def delete(self, name: str) -> None:
-        """Ask for the deletion of a machine as Cluster API would."""
+        """Request the deletion of a machine as Cluster API does."""
         self.stage.delete(OPENSTACK_MACHINE, name)
 
     def vanish(self, kind: Kind, name: str) -> None:
-        """Have an object gone at once, finalizers or not."""
+        """Remove an object at once, whatever its finalizers."""
         del self.stage.kube.objects[Key(kind, world.NAMESPACE, name)]
 
     def message(self, name: str) -> str:

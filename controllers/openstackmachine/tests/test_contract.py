@@ -1,4 +1,4 @@
-"""Rules of Cluster API's provider contract for the InfraMachine that no other test here is about (IM-1 to IM-16)."""
+"""Rules of Cluster API's InfraMachine contract that no other test covers (IM-1 to IM-16)."""
 
 from __future__ import annotations
 

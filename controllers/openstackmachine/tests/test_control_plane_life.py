@@ -1,4 +1,4 @@
-"""Control plane machines come, go and die in any order: the end is what there is. Random, and the same at every run."""
+"""Control plane machines are created, deleted and fail in random but repeatable order; only the end state counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EFFECTS = [{"cut": "after"}, {"cut": "before"}, {"status": 503, "message": "down
 
 
 class Life:
-    """The machines that there should be."""
+    """The machines that should exist."""
 
     def __init__(self, site: Site, rng: random.Random) -> None:
         self.site, self.rng = site, rng
@@ -36,7 +36,7 @@ class Life:
             self.site.delete(self.names.pop(self.rng.randrange(len(self.names))))
 
     def stop(self) -> None:
-        """Stop the server of a machine, which stays in its pools: traffic is kept from it by the health monitor."""
+        """Stop the server of a machine, which stays in its pools: the health monitor keeps traffic from it."""
         self._ask_one("os-stop", "ACTIVE")
 
     def start(self) -> None:
@@ -46,7 +46,7 @@ class Life:
         servers = [s for s in self.site.all("servers") if s["status"] == state and s["name"] in self.names]
         if servers:
             path = f"/compute/v2.1/servers/{self.rng.choice(servers)['id']}/action"
-            self.site.stage.member.request("POST", path, {action: None})  # refused while the former one goes on
+            self.site.stage.member.request("POST", path, {action: None})  # refused while another action runs
 
     def restart(self) -> None:
         self.site.stage.start()
@@ -56,7 +56,7 @@ class Life:
 
 
 def live(site: Site, seed: int, faults: list[tuple[str, str]]) -> Life:
-    """Have ten things happen, some of them while the cloud fails once; then wait until all is quiet."""
+    """Run ten random actions, some while the cloud fails once; then wait until nothing is due."""
     rng = random.Random(seed)
     life = Life(site, rng)
     life.add()
@@ -67,7 +67,7 @@ def live(site: Site, seed: int, faults: list[tuple[str, str]]) -> Life:
         rng.choice(life.acts())()
         site.stage.settle(for_s=rng.choice(PAUSES_S))
     site.stage.mend()
-    site.stage.settle(for_s=30)  # what is being stopped is stopped then
+    site.stage.settle(for_s=30)  # running stop actions complete in this time
     for server in site.all("servers"):
         if server["status"] == "SHUTOFF":
             site.stage.member.ask("POST", f"/compute/v2.1/servers/{server['id']}/action", {"os-start": None})

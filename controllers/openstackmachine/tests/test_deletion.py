@@ -1,4 +1,4 @@
-"""Machines go whatever happened to what is around them; what is in the way is named."""
+"""Machines can be deleted whatever happened to related objects; blockers are reported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHI
 
 
 def gone(kind: Kind, name: str) -> Callable[[Site], None]:
-    """Have an object gone without a trace."""
+    """Return an action that removes an object at once."""
     return lambda site: site.vanish(kind, name)
 
 
@@ -25,7 +25,7 @@ def cluster_not_ready(site: Site) -> None:
 
 
 def credentials_replaced(site: Site) -> None:
-    """Have the cluster use another Secret, and the former one deleted."""
+    """Point the cluster to another Secret, and delete the former one."""
     site.stage.put_secret("renewed")
     site.stage.edit(OPENSTACK_CLUSTER, "infra", {"spec": {"identityRef": {"name": "renewed"}}})
     site.vanish(SECRET, "cloud")
@@ -38,7 +38,7 @@ def image_and_flavor_gone(site: Site) -> None:
 
 
 def cloud_cleared_by_hand(site: Site) -> None:
-    """Have server, port and network deleted by an impatient admin."""
+    """Delete server, port and network as an admin."""
     member = site.stage.member
     for server in site.all("servers"):
         member.ask("DELETE", f"/compute/v2.1/servers/{server['id']}")

@@ -11,12 +11,11 @@ from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_MACHINE
 
 
 def port_of(site: Site, name: str) -> str:
-    """Return the id of a machine's port."""
     return next(str(p["id"]) for p in site.all("ports") if p["name"] == f"{name}-0")
 
 
 def endpoint(site: Site, **api_server: Any) -> dict[str, Any]:
-    """Have a floating IP that the OpenStackCluster does not record as its own: the user's, or one of before a move."""
+    """Create a floating IP that the OpenStackCluster did not record: the user's, or its own before a move."""
     site.float()
     site.record()
     (address,) = site.all("floatingips")
@@ -28,13 +27,13 @@ def endpoint(site: Site, **api_server: Any) -> dict[str, Any]:
 
 
 def holder(site: Site) -> str | None:
-    """Return the port that the one floating IP leads to."""
+    """Return the port of the only floating IP."""
     (address,) = site.all("floatingips")
     return address["port_id"] or None
 
 
 def add(site: Site, *names: str) -> None:
-    """Have control plane machines that are up, one after the other."""
+    """Create control plane machines one after the other, and wait until they are ready."""
     for name in names:
         site.add(name)
         site.stage.settle(for_s=120)

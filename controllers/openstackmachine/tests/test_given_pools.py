@@ -1,4 +1,4 @@
-"""Control plane machines of a cluster whose managed load balancer somebody else looks after."""
+"""Control plane machines of a cluster whose load balancer is managed externally."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOREIGN = str(names.Stamp("abcdefghijklm", "pool-6443"))
 
 
 def balancer(site: Site, *, pool: str = POOL, tags: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Have a load balancer as the outside controller makes it, in the names of the Go provider."""
+    """Create a load balancer as an external controller does, with the Go provider's names."""
     default = {"protocol": "TCP", "lb_algorithm": "ROUND_ROBIN", "name": pool, "tags": list(tags)}
     listeners = [{"protocol": "TCP", "protocol_port": 6443, "default_pool": default}]
     made: dict[str, Any] = site.stage.member.make(
@@ -27,13 +27,13 @@ def balancer(site: Site, *, pool: str = POOL, tags: tuple[str, ...] = ()) -> dic
 
 
 def delete_balancer(site: Site, made: dict[str, Any]) -> None:
-    """Have a load balancer gone with all its pools."""
+    """Delete a load balancer with all its pools."""
     site.stage.member.ask("DELETE", f"{LBAAS}/loadbalancers/{made['id']}?cascade=true")
     site.stage.clock.advance(60)
 
 
 def given_to_others(site: Site, *, balancer_id: str | None = None) -> None:
-    """Have the OpenStackCluster managed from outside, with a managed load balancer."""
+    """Make the OpenStackCluster externally managed, with a managed load balancer in its spec."""
     known = {"id": balancer_id, "name": "given"} if balancer_id else None
     site.stage.edit(
         OPENSTACK_CLUSTER,

@@ -1,4 +1,4 @@
-"""Edits of a machine that has its server: whatever gets past admission changes nothing in the cloud (IM-13)."""
+"""Edits of a machine that has its server: those that pass admission change nothing in the cloud (IM-13)."""
 
 from __future__ import annotations
 

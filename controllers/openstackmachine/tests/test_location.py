@@ -1,4 +1,4 @@
-"""A machine does not count as out of the load balancer because its credentials lead to where no pool is."""
+"""Credentials for a location without pools do not count as proof that a machine has left the load balancer."""
 
 from __future__ import annotations
 

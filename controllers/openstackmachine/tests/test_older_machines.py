@@ -1,4 +1,4 @@
-"""Machines that old versions of the Go provider made: they had a server, but no OpenStackServer (machines.md 2.9)."""
+"""Machines of old versions of the Go provider: they had a server, but no OpenStackServer (machines.md 2.9)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def stage() -> Iterator[Stage]:
 
 
 def age(stage: Stage) -> None:
-    """Have machine and cloud as an old version left them."""
+    """Rewrite machine and cloud as an old version left them."""
     stage.simulator.call(lambda: unstamp(stage))
     del stage.kube.objects[SERVER_KEY]
     stage.edit(OPENSTACK_MACHINE, NAME, {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}})

@@ -1,4 +1,4 @@
-"""Members of a load balancer of OVN: it refuses those whose subnet it cannot tell."""
+"""Members of an OVN load balancer: it refuses those whose subnet it cannot derive."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def subnets(site: Site) -> list[dict[str, Any]]:
 
 
 def balance(site: Site, *more_ports: int, release: str = "2026.2") -> None:
-    """Have a load balancer of OVN whose pools are watched."""
+    """Create an OVN load balancer whose pools have health monitors."""
     site.stage.use_ovn(release=release)
     monitor = {"healthmonitor": MONITOR} if release >= "2021.2" else {}
     site.balance(*more_ports, lb_algorithm="SOURCE_IP_PORT", **monitor)

@@ -1,4 +1,4 @@
-"""Which OpenStackMachines are woken."""
+"""Which OpenStackMachines are requeued."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WORKER, FIRST, SECOND = ((NAMESPACE, name) for name in ("worker", "first", "seco
 
 
 def settled() -> World:
-    """Return a world of two control planes and a worker that are up."""
+    """Return a world with two provisioned control plane machines and a worker."""
     world = World()
     for name in ("first", "second"):
         world.add_machine(name, is_control_plane=True)

@@ -1,4 +1,4 @@
-"""Machines whose status was lost (``clusterctl move``), and machines of the Go provider: nothing is rebuilt."""
+"""Machines whose status was lost (``clusterctl move``), and machines of the Go provider: none is recreated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WATCHED = ("servers", "ports", "volumes", "members", "floatingips")
 
 
 def come_up(site: Site, *, has_balancer: bool) -> None:
-    """Have two control plane machines that are in the load balancer, or one of which has the floating IP."""
+    """Create two control plane machines with a load balancer or a floating IP."""
     if has_balancer:
         site.balance()
     else:
@@ -30,7 +30,7 @@ def come_up(site: Site, *, has_balancer: bool) -> None:
 
 
 def move(site: Site) -> None:
-    """Have objects as ``clusterctl move`` leaves them: without status, with other uids."""
+    """Rewrite objects as ``clusterctl move`` does: without status, with other uids."""
     for kind in KINDS:
         for name in NAMES:
             site.stage.edit(kind, name, {"metadata": {"uid": f"moved-{kind.kind}-{name}"}, "status": None})
@@ -41,7 +41,7 @@ def move(site: Site) -> None:
 
 
 def hand_back(site: Site) -> None:
-    """Have machines as the Go provider leaves them: no annotation, no records, no stamps; its own status is there."""
+    """Rewrite machines as the Go provider leaves them: with its status, without our annotations, records and stamps."""
     annotations = {names.OWNER_ID_ANNOTATION: None}
     for kind in KINDS:
         for name in NAMES:
@@ -57,13 +57,13 @@ def hand_back(site: Site) -> None:
 
 
 def stamp_members(site: Site) -> None:
-    """Have all members carry the stamp of an owner that no machine is, as after owner ids were lost."""
+    """Replace the stamps of all members by one whose owner is no machine, as after owner ids were lost."""
     for body in site.stage.cloud.table("load-balancer", "members").values():
         body["tags"] = [*body["tags"], f"capo:{'z' * 13}:member-6443"]
 
 
 def clear(site: Site) -> None:
-    """Have image and flavor gone, which no running server needs."""
+    """Delete image and flavor, which a running server does not need."""
     for service, kind in (("image", "images"), ("compute", "flavors")):
         site.stage.simulator.call(site.stage.cloud.table(service, kind).clear)
 
@@ -149,10 +149,10 @@ def test_a_machine_that_was_taken_over_goes_with_all_it_has(
 
 
 def leave_cluster(site: Site, *, has_status: bool) -> dict[str, Any]:
-    """Have the OpenStackCluster as the Go provider leaves it, its load balancer too; return what was recorded of it.
+    """Rewrite the OpenStackCluster and its load balancer as the Go provider leaves them; return the former records.
 
     Args:
-        has_status: its status names the load balancer; else it was lost.
+        has_status: keep the load balancer in its status; else it was lost.
     """
     recorded: dict[str, Any] = site.stage.get(OPENSTACK_CLUSTER, "infra")["status"]["resources"]
     (balancer,) = site.all("loadbalancers")
@@ -240,7 +240,7 @@ def infrastructure_alone_is_deleted(site: Site) -> None:
 
 
 def cluster_has_looked(site: Site) -> None:
-    """Have a cluster whose load balancer cannot be made again."""
+    """Give the OpenStackCluster an owner id and the condition of a load balancer that cannot be created again."""
     shown = {"type": "LoadBalancerReady", "status": "False", "reason": "QuotaExceeded"}
     annotations = {names.OWNER_ID_ANNOTATION: "x"}
     site.stage.edit(

@@ -1,4 +1,4 @@
-"""Octavia takes one change of a load balancer at a time: machines wait for their turn, and join together (W-28)."""
+"""Octavia accepts one change of a load balancer at a time: machines wait for each other, and join together (W-28)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def writes(site: Site) -> list[str]:
 
 
 def set_state(site: Site, state: str) -> None:
-    """Have the load balancer in a state, as Octavia itself would."""
+    """Set the load balancer's state, as Octavia itself would."""
     (balancer,) = site.all("loadbalancers")
     table = site.stage.cloud.table("load-balancer", "loadbalancers")
     site.stage.simulator.call(lambda: table[balancer["id"]].update(provisioning_status=state))

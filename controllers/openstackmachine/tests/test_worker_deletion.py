@@ -1,4 +1,4 @@
-"""Deletions of a worker's OpenStackMachine: they need Kubernetes alone."""
+"""Deletions of a worker's OpenStackMachine: they need only Kubernetes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster with machines as Cluster API would have made it, and a manager that runs passes over OpenStackMachines."""
+"""A cluster with machines as Cluster API creates it, and a manager that reconciles OpenStackMachines."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ READY_SERVER = {
 
 
 class NoCloud:
-    """Credentials that nobody may ask for."""
+    """Credentials that no reconcile may use."""
 
     def cloud(self, ref: Mapping[str, Any], namespace: str) -> Any:
         raise AssertionError("this pass needs no cloud")
 
     def forget(self, ref: Mapping[str, Any], namespace: str) -> None:
-        """Nothing is kept."""
+        """Do nothing."""
 
     @staticmethod
     def slot(ref: Mapping[str, Any] | None, namespace: str) -> CloudKey:
@@ -45,7 +45,7 @@ class NoCloud:
 
 
 class Events:
-    """Events by reason."""
+    """Collects Events by reason."""
 
     def __init__(self) -> None:
         self.reasons: list[str] = []
@@ -55,7 +55,7 @@ class Events:
 
 
 class World:
-    """One cluster, provisioned, with one worker whose bootstrap data is there; tests take away what they are about."""
+    """A provisioned cluster with a worker whose bootstrap data is ready; tests remove what they do not need."""
 
     def __init__(self, identities: Any = None, *, machine: str = "worker", is_control_plane: bool = False) -> None:
         self.kube, self.clock, self.events, self.store = FakeKube(), FakeClock(), Events(), Store()
@@ -68,46 +68,44 @@ class World:
         self.machine = machine
 
     def restart(self) -> None:
-        """Run passes by a manager that remembers nothing."""
+        """Restart the manager, with empty caches."""
         self.reconciler = Reconciler(MachineSubject(self.identities), self.tools)
 
     def add_machine(self, name: str, *, is_control_plane: bool = False) -> None:
-        """Have one more Machine with its OpenStackMachine."""
+        """Create a Machine with its OpenStackMachine."""
         labels = {**LABELS, **({names.CONTROL_PLANE_LABEL: ""} if is_control_plane else {})}
         self.kube.put(MACHINE, machine(name, labels))
         self.kube.put(OPENSTACK_MACHINE, openstack_machine(name, labels))
 
     def edit(self, kind: Kind, name: str, patch: Mapping[str, Any]) -> None:
-        """Merge patch an object as somebody else would."""
+        """Merge patch an object as another client."""
         self.kube.edit(kind, NAMESPACE, name, patch)
 
     def delete(self) -> None:
-        """Ask for the deletion of the OpenStackMachine."""
+        """Request the deletion of the OpenStackMachine."""
         self.edit(OPENSTACK_MACHINE, self.machine, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
 
     def get(self, kind: Kind, name: str) -> dict[str, Any] | None:
-        """Return an object as the API server has it."""
+        """Return an object of the API server, None without it."""
         return self.kube.get(kind, NAMESPACE, name)
 
     def obj(self, name: str = "") -> dict[str, Any]:
-        """Return the OpenStackMachine."""
         found = self.get(OPENSTACK_MACHINE, name or self.machine)
         assert found is not None
         return found
 
     def server(self, name: str = "") -> dict[str, Any]:
-        """Return the OpenStackServer."""
         found = self.get(OPENSTACK_SERVER, name or self.machine)
         assert found is not None
         return found
 
     def run(self, name: str = "") -> Result:
-        """Bring the store up to date and run one pass."""
+        """Sync the store and reconcile once."""
         self.sync()
         return self.reconciler.reconcile(Key(OPENSTACK_MACHINE, NAMESPACE, name or self.machine))
 
     def sync(self) -> None:
-        """Deliver what the watches would."""
+        """Update the store as the watches do."""
         for kind in KINDS:
             items = list(self.kube.list(kind))
             self.store.replace(kind, items, namespace=None, resource_version="999999")
@@ -123,7 +121,7 @@ class World:
         return str(next(c["message"] for c in conditions if c["type"] == type_))
 
     def become_active(self, name: str = "", **status: Any) -> None:
-        """Have the server of a machine ACTIVE, as its own controller would say."""
+        """Set the status of an ACTIVE server, as its own controller does."""
         self.edit(OPENSTACK_SERVER, name or self.machine, {"status": {**READY_SERVER, **status}})
 
 

@@ -1,4 +1,4 @@
-"""A server with an address out of a pool; the tests play the pool's controller."""
+"""A server with an address from a pool; the tests play the pool's controller."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pool(stage: Stage) -> Pool:
 
 
 def wait_for_the_claim(stage: Stage, pool: Pool, **spec: Any) -> None:
-    """Place a server on a network that the pool's addresses reach, and have it claim one."""
+    """Create a server on a network that the pool's addresses reach, and wait until it has a claim."""
     network = place(stage, **{"floatingIPPoolRef": POOL, **spec})
     pool.connect(network["id"])
     stage.before = stage.inventory()  # type: ignore[attr-defined]
@@ -39,7 +39,7 @@ def wait_for_the_claim(stage: Stage, pool: Pool, **spec: Any) -> None:
 
 
 def test_the_claim_is_made_as_the_go_provider_makes_it(stage: Stage, pool: Pool) -> None:
-    """W-07: the claim has the label that tells managers apart."""
+    """W-07: the claim has the label that separates managers."""
     labels = {names.CLUSTER_NAME_LABEL: "c", names.WATCH_FILTER_LABEL: "mine"}
     place(stage, metadata={"labels": labels}, floatingIPPoolRef=POOL)
 
@@ -196,7 +196,7 @@ def test_deletion_gives_the_address_back_once_nothing_of_the_server_is_left(stag
     assert not stage.exists(IP_ADDRESS_CLAIM, CLAIM)
     assert seen == [False]
     assert pool.show(floating_ip)["port_id"] is None
-    assert made(stage) == {"floatingips": 1, "ports": 1}  # the pool's, with the port of its outer address
+    assert made(stage) == {"floatingips": 1, "ports": 1}  # the pool's, with the port of its external address
 
 
 def test_deletion_while_the_pool_has_not_answered_leaves_nothing_behind(stage: Stage, pool: Pool) -> None:

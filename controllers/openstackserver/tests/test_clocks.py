@@ -1,4 +1,4 @@
-"""The clocks of the manager, of the cloud and of the API server may all be wrong, and may be set at any time."""
+"""The clocks of manager, cloud and API server may all be wrong, and may be set at any time."""
 
 from __future__ import annotations
 

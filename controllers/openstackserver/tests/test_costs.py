@@ -1,4 +1,4 @@
-"""What an OpenStackServer costs in writes to Kubernetes; budgets of design.md, section 5."""
+"""The number of Kubernetes writes per OpenStackServer; budgets of design.md, section 5."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TWO_VOLUMES: Final[dict[str, Any]] = {
 
 
 def place_as_a_machine_does(stage: Stage, **spec: Any) -> None:
-    """Place a server that has finalizer and owner id from the start, created by the manager itself."""
+    """Create a server as the machine controller does: with finalizer and owner id from the start."""
     owner_id = names.new_owner_id(KIND.kind, "default", "s")
     metadata = {
         "finalizers": [names.finalizer(KIND.kind)],

@@ -43,7 +43,7 @@ def hung_listener(host: str) -> Iterator[str]:
 
 
 class Management:
-    """What a manager consists of, around an API server in memory."""
+    """The parts of a manager, with an API server in memory."""
 
     def __init__(self) -> None:
         self.kube, self.store, clock = FakeKube(), Store(), SystemClock()
@@ -70,7 +70,7 @@ class Management:
         return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
     async def run(self, apply: Callable[[], None], until: Callable[[Workers], bool], then: Callable[[], None]) -> None:
-        """Reconcile what is applied until a condition holds, then what is applied then until it is ready."""
+        """Apply and reconcile until a condition holds, then apply more and reconcile until it is ready."""
         workers: Workers | None = None
         queue = WorkQueue(
             lane=lambda key: lane_of(self._controller, key),
@@ -131,7 +131,7 @@ def test_seven_clouds_of_a_tenant_that_hang_do_not_hold_up_the_server_of_another
 
     with contextlib.ExitStack() as listeners:
         urls = [listeners.enter_context(hung_listener(f"127.0.0.{66 + n}")) for n in range(hosts)]
-        # Of 32 threads a namespace may use 16, one address 20.
+        # Of 32 threads, a namespace may use 16 and an address 20.
         asyncio.run(management.run(lambda: apply_hung(urls), lambda w: len(w._running) >= 16, apply_good))
     management.clouds.close()
     member.session.close()

@@ -1,4 +1,4 @@
-"""Deletions that Nova or Cinder does not carry out: told with the cause, repeated rarely, ended once they can be."""
+"""Deletions that Nova or Cinder fails: reported with the cause, repeated rarely, completed once they are possible."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_server_in_error_is_deleted_by_one_call(stage: Stage) -> None:
 
 @pytest.fixture
 def stuck(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Row]:
-    """Return what deletes a server whose volume Cinder then leaves in a state; it returns the volume."""
+    """Return a function that deletes a server, leaves its volume in a Cinder state, and returns the volume."""
 
     def stick(state: str, **fields: Any) -> Row:
         place(stage, additionalBlockDevices=[DISK])

@@ -1,4 +1,4 @@
-"""Hints to Nova's scheduler, which Nova takes and never shows."""
+"""Hints to Nova's scheduler, which Nova accepts and never shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of a tenant and of a cloud of his choice hold up nobody: the other threads of the manager go on."""
+"""Texts chosen by a tenant or its cloud do not block other threads of the manager."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from capo.kube.event_objects import EVENT
 from capo.kube.events import Events
 
 PATIENCE_S: Final = 20.0
-"""Other threads have their turn after some milliseconds; it took hours."""
+"""Other threads run again after milliseconds; before the fix it took hours."""
 MIB: Final = 2**20
 
 
 @contextmanager
 def nobody_held_up() -> Iterator[None]:
-    """Have a thread that does nothing but note the time, and must never wait for long."""
+    """Run a thread that only records the time, and assert that it is never blocked for long."""
     over, beats = threading.Event(), [time.monotonic()]
 
     def beat() -> None:

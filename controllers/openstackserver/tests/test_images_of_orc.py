@@ -1,4 +1,4 @@
-"""Images that are named by an Image object of the OpenStack Resource Controller; the tests play that controller."""
+"""Images named by an Image object of the OpenStack Resource Controller; the tests play that controller."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_without_orc_a_server_that_needs_it_waits_and_others_do_not_suffer(stage
 
 
 def test_when_orc_is_installed_the_server_goes_on_within_half_a_minute(stage: Stage) -> None:
-    """The watch begins at the next resync only: until then the object is read."""
+    """The watch starts only with the next resync: until then the object is read."""
     stage.kube.unserved.add(ORC_IMAGE)
     stage.unwatched.add(ORC_IMAGE)
     place(stage, image=REF)

@@ -1,4 +1,4 @@
-"""What a server survives: lost annotations and status, moved objects, what vanished around it."""
+"""What a server survives: lost annotations and status, moved objects, deleted references."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def settled(stage: Stage) -> None:
 
 
 def remove_image(stage: Stage) -> None:
-    """Have no image of the name that the spec asks for any more."""
+    """Rename the image, so that none has the name in the spec."""
 
     def rename() -> None:
         for image in stage.cloud.table("image", "images").values():
@@ -204,7 +204,7 @@ def test_other_credentials_of_the_same_project_are_as_good(stage: Stage) -> None
 
 
 def clouds_yaml_of(stage: Stage, name: str) -> bytes:
-    """Return a clouds.yaml whose entry ``sim`` is another one of the simulator's."""
+    """Return a clouds.yaml whose entry ``sim`` is another one of the simulator's clouds."""
     clouds = yaml.safe_load(stage.simulator.clouds_yaml.read_text())["clouds"]
     return yaml.safe_dump({"clouds": {"sim": clouds[name]}}).encode()
 

@@ -1,4 +1,4 @@
-"""A server in ERROR: what kind of failure Nova's sentence is, and that it is shown with what to do."""
+"""A server in ERROR: Nova's message is classified, and shown with advice."""
 
 from __future__ import annotations
 

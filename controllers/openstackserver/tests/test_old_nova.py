@@ -1,4 +1,4 @@
-"""A Nova that is older than the microversion of all calls is refused in one sentence, and holds up no deletion."""
+"""A Nova older than the required microversion is refused in one sentence, and blocks no deletion."""
 
 from __future__ import annotations
 

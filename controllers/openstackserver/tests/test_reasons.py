@@ -1,4 +1,4 @@
-"""Each reason out of the closed list that a server can meet: named, with the cloud's words, and healed by its end."""
+"""Each reason of the closed list that a server can have: shown with the cloud's words, and cleared with its cause."""
 
 from __future__ import annotations
 

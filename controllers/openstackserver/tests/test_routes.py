@@ -1,4 +1,4 @@
-"""Which OpenStackServers are woken, and which are somebody else's."""
+"""Which OpenStackServers are requeued, and which belong to others."""
 
 from __future__ import annotations
 

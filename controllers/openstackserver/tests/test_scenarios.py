@@ -1,4 +1,4 @@
-"""What an OpenStackServer does, seen from outside: objects and cloud state in, objects and cloud state out."""
+"""Scenarios of an OpenStackServer: objects and cloud state in, objects and cloud state out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capo.simulator.testing import Client
 
 
 def test_a_minimal_server_comes_up_with_one_port(stage: Stage) -> None:
-    """W-38: addresses are told here, so that nobody reads the server a second time."""
+    """W-38: the status has the addresses, so parents need not read the server again."""
     place(stage)
 
     stage.settle(for_s=30)
@@ -26,7 +26,7 @@ def test_a_minimal_server_comes_up_with_one_port(stage: Stage) -> None:
 
 
 def test_it_takes_few_requests_and_few_writes(stage: Stage) -> None:
-    """W-39, W-41, W-44: no discovery, one read of the Secret, no pass for a write of our own."""
+    """W-39, W-41, W-44: no discovery, one read of the Secret, no reconcile for the provider's own writes."""
     place(stage)
 
     stage.settle(for_s=30)
@@ -96,7 +96,7 @@ def test_deletion_while_it_is_being_built_leaves_nothing_behind(stage: Stage) ->
 
 
 def test_a_settled_server_costs_one_list_a_minute(stage: Stage) -> None:
-    """W-40: nobody polls one server."""
+    """W-40: no server is polled separately."""
     place(stage)
     stage.settle(for_s=30)
     stage.cloud.counter.reset()
@@ -125,7 +125,7 @@ def test_a_manager_that_dies_at_any_write_to_kubernetes_makes_nothing_twice(stag
 @pytest.mark.parametrize("route", ["/v2.0/ports", "/v3/{project_id}/volumes", "/v2.1/servers"])
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_lost_answer_makes_nothing_twice_and_loses_nothing(stage: Stage, route: str, cut: str) -> None:
-    """W-05: what a lost answer made is found by its stamp."""
+    """W-05: a resource whose create lost its answer is found by its stamp."""
     stage.fault(match={"method": "POST", "route": route, "nth": 1}, effect={"cut": cut})
     place(stage, rootVolume={"sizeGiB": 1})
 
@@ -168,7 +168,7 @@ def test_a_server_that_breaks_and_is_repaired_is_shown_so_within_a_minute_each(s
 
 
 def test_an_error_of_nova_is_shown_in_its_own_words(stage: Stage) -> None:
-    """W-18: the fault is told, with a reason of its own."""
+    """W-18: the fault is reported, with its own reason."""
     place(stage, flavor="lab.too-big")
 
     stage.settle(for_s=60)
@@ -302,7 +302,7 @@ def test_a_server_that_stays_in_build_is_shown_as_failed_and_still_counts_when_i
 
 
 def refuse_and_keep_the_volume(stage: Stage) -> None:
-    """Have Nova refuse the server and leave its volume reserved, as it does when it finds the fault late."""
+    """Make Nova refuse the server and leave its volume reserved, as it does when it detects the error late."""
     place(stage, rootVolume={"sizeGiB": 1})
     stage.fault(match={"service": "compute", "method": "POST", "route": "/v2.1/servers"}, effect={"status": 409})
     stage.settle(for_s=10)
@@ -331,7 +331,7 @@ def test_nor_does_it_stop_the_deletion(stage: Stage) -> None:
 
 
 def test_no_pass_waits_for_a_slow_cloud(stage: Stage) -> None:
-    """W-36, W-37, W-45: volumes, servers and deletions that take minutes hold no worker; the end is seen in seconds."""
+    """W-36, W-37, W-45: volumes, servers and deletions that take minutes block no worker; their end is soon seen."""
     stage.cloud.timings.volume_create_s = 120.0
     stage.cloud.timings.server_delete_s = 120.0
     place(stage, rootVolume={"sizeGiB": 1})
@@ -346,7 +346,7 @@ def test_no_pass_waits_for_a_slow_cloud(stage: Stage) -> None:
 
 
 def test_many_servers_at_once_share_their_lists(stage: Stage) -> None:
-    """W-40: the lists of a scale-out grow with time, not with servers."""
+    """W-40: the number of lists during a scale-out depends on time, not on the number of servers."""
     place(stage)
     place_more(stage, 9)
 

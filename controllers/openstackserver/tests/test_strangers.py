@@ -1,4 +1,4 @@
-"""What a record, an annotation or a status names and is not the object's own: never shown, never deleted."""
+"""Records, annotations or a status that name resources of others: these are never shown and never deleted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def victim(stage: Stage) -> Json:
 
 
 def thief(stage: Stage, status: Json | None = None, **annotations: str) -> None:
-    """Place another object, and write into it by hand."""
+    """Create another object, and write into it by hand."""
     spec = stage.get(KIND, "s")["spec"]
     stage.put(KIND, {"metadata": {"name": "thief", "annotations": annotations}, "spec": spec})
     if status:
@@ -57,7 +57,7 @@ def test_a_record_that_names_a_server_neither_shows_nor_deletes_it(
     thief(stage, {"instanceID": victim["id"], "resources": {"records": [record], "pending": []}})
 
     assert stage.get(KIND, "thief")["status"].get("ready") is not True
-    if not is_stamped:  # only the record says whose it is: a person decides
+    if not is_stamped:  # only the record attributes it: the user decides
         stage.delete(KIND, "thief")
         stage.settle(for_s=300)
         assert "carries neither its stamp nor its name" in stage.condition(KIND, "thief", "Ready")["message"]

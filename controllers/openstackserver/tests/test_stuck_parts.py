@@ -1,4 +1,4 @@
-"""Ports and trunks that cannot be deleted or tagged: they are named, and hold up none of the others."""
+"""Ports and trunks that cannot be deleted or tagged: they are reported, and block none of the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NETWORK = "/network/v2.0"
 
 
 def come_up(stage: Stage, count: int, **spec: Any) -> None:
-    """Have a server with several ports on one network."""
+    """Create a server with several ports on one network."""
     network = place(stage, **spec)
     stage.edit(KIND, "s", {"spec": {"ports": [{"network": {"id": network["id"]}}] * count}})
     stage.settle(for_s=60)

@@ -1,4 +1,4 @@
-"""Servers that the Go provider made: its finalizer is there, our annotation and stamps are not."""
+"""Servers that the Go provider created: they have its finalizer, but not our annotation and stamps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FULL: dict[str, Any] = {
     "trunk": True,
 }
 WITH_STATUS = {"resources": {"records": None, "pending": None}}
-"""What the Go provider's status does not have; the ids of server and ports stay."""
+"""Removes fields that the Go provider's status lacks; the ids of server and ports stay."""
 WITHOUT_STATUS = {"resources": None, "resolved": None, "instanceID": None, "instanceState": None, "ready": None}
 
 
@@ -29,16 +29,16 @@ LOCAL: dict[str, Any] = {
 
 @pytest.fixture(params=[WITH_STATUS, WITHOUT_STATUS], ids=["with its status", "after a move"])
 def theirs(stage: Stage, request: pytest.FixtureRequest) -> Stage:
-    """Return a stage with a server as the Go provider leaves it."""
+    """A stage with a server as the Go provider leaves it."""
     hand_over(stage, request.param, **FULL)
     return stage
 
 
 def hand_over(stage: Stage, left: dict[str, Any], **spec: Any) -> None:
-    """Have a server as the Go provider leaves it.
+    """Create a server as the Go provider leaves it.
 
     Args:
-        left: what is changed of its status.
+        left: changes of its status.
     """
     place(stage, **spec)
     stage.settle(for_s=60)
@@ -46,7 +46,7 @@ def hand_over(stage: Stage, left: dict[str, Any], **spec: Any) -> None:
 
 
 def leave(stage: Stage, left: dict[str, Any]) -> None:
-    """Have a server of ours as the Go provider leaves it, and the manager started."""
+    """Rewrite a server of ours as the Go provider leaves it, and start the manager."""
     stage.simulator.call(lambda: stamps.remove_all(stage.cloud))
     stage.edit(KIND, "s", {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}, "status": left})
     stage.start()
@@ -54,14 +54,14 @@ def leave(stage: Stage, left: dict[str, Any]) -> None:
 
 
 def stop(stage: Stage) -> None:
-    """Have the server in SHUTOFF, and this in the status."""
+    """Stop the server and wait until the status shows SHUTOFF."""
     stage.member.ask("POST", f"/compute/v2.1/servers/{server(stage)['id']}/action", {"os-stop": None})
     stage.clock.advance(120)
     stage.settle(for_s=120)
 
 
 def volume_of_a_user(stage: Stage, name: str) -> str:
-    """Make a volume as a user would; return its id."""
+    """Create a volume as a user; return its id."""
     return str(stage.member.make("/volume/v3/volumes", "volume", name=name, size=1)["id"])
 
 
@@ -242,7 +242,7 @@ def test_what_the_status_names_and_another_owner_stamped_stays_and_holds_up_noth
 
 
 def namesake_of_the_server(stage: Stage) -> str:
-    """Have another server of the same name; return its id."""
+    """Create another server of the same name; return its id."""
     table = stage.cloud.table("compute", "servers")
     (own,) = table.values()
     twin = {**own, "id": "f" * 8 + own["id"][8:], "tags": [], "volumes_attached": [], "ports": []}

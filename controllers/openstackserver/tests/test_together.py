@@ -1,4 +1,4 @@
-"""What does not depend on one another is made together: ports in one call, volumes beside them, servers at once."""
+"""Independent resources are created in parallel: ports in one call, volumes beside them, servers at once."""
 
 from __future__ import annotations
 

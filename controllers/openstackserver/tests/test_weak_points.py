@@ -1,6 +1,6 @@
-"""Weak points of the Go provider that concern servers, each done better; numbers are those of machines.md 6.
+"""Weak points of the Go provider that concern servers, each improved on; numbers are those of machines.md 6.
 
-More of them are tested beside what they are about: grep for the number.
+More of them are tested beside their subject: grep for the number.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def deleted(stage: Stage, for_s: float = 60) -> bool:
     return not stage.exists(KIND, "s")
 
 
-# -- whose is what ----------------------------------------------------------------------------------------------------
+# -- ownership ---------------------------------------------------------------------------------------------------------
 
 
 def test_what_is_recorded_nowhere_is_found_by_its_stamp_and_deleted_w_02(stage: Stage) -> None:
@@ -154,11 +154,11 @@ def test_a_server_that_the_cloud_would_keep_after_its_deletion_goes_at_once_w_30
     stage.start()
 
     assert deleted(stage)
-    assert f"POST /v2.1/servers/{row['id']}/action" in stage.requests()  # a plain DELETE would not do on a real Nova
+    assert f"POST /v2.1/servers/{row['id']}/action" in stage.requests()  # a DELETE has no effect on a real Nova
     assert made(stage) == {}
 
 
-# -- deletion needs nobody --------------------------------------------------------------------------------------------
+# -- deletion without dependencies -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_deleting", [False, True])
@@ -213,7 +213,7 @@ def test_credentials_may_move_to_another_secret_w_12(stage: Stage) -> None:
     assert deleted(stage)
 
 
-# -- what is wrong is told, and not tried all the time ----------------------------------------------------------------
+# -- errors are reported, and retried with delays ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A server on a stage: how it is placed, what became of it; and who plays the controllers that it waits for."""
+"""Creation and queries of a server in the test environment, and stand-ins for the controllers that it waits for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ POOL = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackFloatin
 
 
 def place(stage: Stage, *, metadata: Object | None = None, **spec: Any) -> Object:
-    """Place a server on a network of its own; return the network."""
+    """Create a server on a network of its own; return the network."""
     network = stage.network()
     stage.before = stage.inventory()  # type: ignore[attr-defined]
     wanted = {
@@ -31,14 +31,14 @@ def place(stage: Stage, *, metadata: Object | None = None, **spec: Any) -> Objec
 
 
 def place_more(stage: Stage, count: int) -> None:
-    """Place more servers like the first one."""
+    """Create more servers like the first one."""
     spec = stage.get(KIND, "s")["spec"]
     for number in range(count):
         stage.put(KIND, {"metadata": {"name": f"s{number}"}, "spec": spec})
 
 
 def made(stage: Stage) -> dict[str, int]:
-    """Count what there is more than before."""
+    """Count the resources created since the start."""
     before = stage.before  # type: ignore[attr-defined]
     after = stage.inventory()
     found = {kind: len(items.keys() - before.get(kind, {}).keys()) for kind, items in after.items()}
@@ -46,7 +46,7 @@ def made(stage: Stage) -> dict[str, int]:
 
 
 def connect_to_our_trunk(stage: Stage, network: Object) -> Object:
-    """Have a port of somebody else's be a subport of the trunk; return the port."""
+    """Create a port of another owner as a subport of the trunk; return the port."""
     theirs: Object = stage.member.make("/network/v2.0/ports", "port", network_id=network["id"], name="theirs")
     (trunk,) = stage.inventory()["trunks"].values()
     subport = {"port_id": theirs["id"], "segmentation_type": "vlan", "segmentation_id": 7}
@@ -55,19 +55,16 @@ def connect_to_our_trunk(stage: Stage, network: Object) -> Object:
 
 
 def server(stage: Stage) -> Object:
-    """Return the Nova server."""
     (found,) = stage.inventory()["servers"].values()
     return found
 
 
 def port(stage: Stage, name: str = "s-0") -> Object:
-    """Return a port by its name."""
     (found,) = (each for each in stage.inventory()["ports"].values() if each["name"] == name)
     return found
 
 
 def status(stage: Stage) -> Object:
-    """Return the status of the object."""
     found: Object = stage.get(KIND, "s")["status"]
     return found
 
@@ -79,7 +76,7 @@ def shown(stage: Stage, type_: str) -> tuple[str, str]:
 
 
 class Pool:
-    """Plays the controller of a pool: it makes floating IPs and answers claims with them."""
+    """Plays the controller of a pool: it creates floating IPs and allocates them to claims."""
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
@@ -90,7 +87,7 @@ class Pool:
         return found
 
     def connect(self, network_id: str) -> None:
-        """Connect a network to the outer one, as a user would."""
+        """Connect a network to the external one."""
         gateway = {"network_id": self.network_id}
         router = self.stage.member.make("/network/v2.0/routers", "router", external_gateway_info=gateway)
         subnet = self._first("subnets", f"network_id={network_id}")
@@ -98,7 +95,7 @@ class Pool:
         self.stage.member.ask("PUT", path, {"subnet_id": subnet["id"]})
 
     def floating_ip(self) -> Object:
-        """Make a floating IP."""
+        """Create a floating IP."""
         made: Object = self.stage.member.make(
             "/network/v2.0/floatingips", "floatingip", floating_network_id=self.network_id
         )
@@ -112,18 +109,18 @@ class Pool:
         self.stage.edit(IP_ADDRESS_CLAIM, CLAIM, {"status": {"addressRef": {"name": CLAIM}}})
 
     def serve(self) -> Object:
-        """Make a floating IP and allocate it; return it."""
+        """Create a floating IP and allocate it; return it."""
         made = self.floating_ip()
         self.answer(made["floating_ip_address"])
         return made
 
     def show(self, floating_ip: Object) -> Object:
-        """Return a floating IP as it is now."""
+        """Return the current state of a floating IP."""
         return self.stage.inventory()["floatingips"][floating_ip["id"]]
 
 
 def orc_image(stage: Stage, name: str = "orc", **status_: Any) -> None:
-    """Have ORC say something of an image, in its second generation."""
+    """Create an ORC Image of generation 2 with this status, or replace its status."""
     key = Key(ORC_IMAGE, NAMESPACE, name)
     if key in stage.kube.objects:
         stage.edit(ORC_IMAGE, name, {"status": copy.deepcopy(status_)})

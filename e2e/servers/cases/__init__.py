@@ -1,4 +1,4 @@
-"""Every field of an OpenStackServer: how it is asked for, and what there must be in the cloud then.
+"""Every field of an OpenStackServer: its spec, and the expected resources in the cloud.
 
 Each module registers its cases when it is imported.
 """

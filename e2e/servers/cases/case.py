@@ -1,4 +1,4 @@
-"""What a case is: a few fields of an OpenStackServer, and what there must be in the cloud for them."""
+"""A case: a few fields of an OpenStackServer, and the expected resources in the cloud."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from e2e.servers.ground import Ground
 Object = dict[str, Any]
 
 WITH_TAGS: Final = "2.70"
-"""From this microversion on Nova tells the tags of attachments."""
+"""From this microversion on Nova shows the tags of attachments."""
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What came of a case.
+    """The result of a case.
 
     Args:
         obj: the OpenStackServer, ready.
@@ -31,7 +31,7 @@ class Seen:
 
     @property
     def resolved(self) -> Object:
-        """What is pinned."""
+        """Return the resolved references."""
         found: Object = self.obj["status"]["resolved"]
         return found
 
@@ -40,7 +40,7 @@ class Seen:
         return self.ground.records(self.obj, "volume")
 
     def interfaces(self) -> list[Object]:
-        """Return the volumes as Nova has them attached."""
+        """Return the server's volume attachments in Nova."""
         path = f"/servers/{self.server['id']}/os-volume_attachments"
         return self.ground.cloud.list_all("compute", path, "volumeAttachments", microversion=WITH_TAGS)
 
@@ -51,7 +51,7 @@ class Case:
 
     Args:
         spec: returns the fields of the spec that differ from the default.
-        check: asserts what there is.
+        check: asserts the result.
     """
 
     id: str
@@ -63,7 +63,7 @@ CASES: Final[dict[str, Case]] = {}
 
 
 def case(name: str, spec: Callable[[Ground], Object]) -> Callable[[Callable[[Seen], None]], Callable[[Seen], None]]:
-    """Register a check as that of a case."""
+    """Register the decorated function as the check of a case."""
 
     def register(check: Callable[[Seen], None]) -> Callable[[Seen], None]:
         CASES[name] = Case(name, spec, check)
@@ -73,5 +73,5 @@ def case(name: str, spec: Callable[[Ground], Object]) -> Callable[[Callable[[See
 
 
 def subset(wanted: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Tell whether all that is wanted is there."""
+    """Return whether all wanted keys and values are found."""
     return all(found.get(name) == value for name, value in wanted.items())

@@ -1,4 +1,4 @@
-"""Ports: their networks, subnets and addresses, and everything else that is said of them."""
+"""Ports: their networks, subnets and addresses, and all their other fields."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from e2e.servers.ground import FIRST_CIDR, SECOND_CIDR, Ground
 
 
 def one_port(**fields: Any) -> Callable[[Ground], Object]:
-    """Return a spec with one port on the run's network; a function among the fields is called with the ground."""
+    """Return a spec with one port on the run's network; a field may be a function of the ground."""
 
     def spec(ground: Ground) -> Object:
         given = {name: value(ground) if callable(value) else value for name, value in fields.items()}
@@ -20,7 +20,7 @@ def one_port(**fields: Any) -> Callable[[Ground], Object]:
 
 
 def as_admin(spec: Callable[[Ground], Object]) -> Callable[[Ground], Object]:
-    """Return a spec with an administrator's credentials: clouds leave some fields to them."""
+    """Return a spec with an administrator's credentials: clouds allow some fields only to them."""
     return lambda ground: {**spec(ground), "identityRef": {"name": "admin", "cloudName": "it"}}
 
 

@@ -1,4 +1,4 @@
-"""Image, flavor, zone, group and what the guest is given; a server in full."""
+"""Image, flavor, zone, group and the guest's data; a server with all fields."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def _hints(_: Ground) -> Object:
 
 @case("scheduler hints of all types", _hints)
 def _hints_taken(seen: Seen) -> None:
-    assert seen.server["status"] == "ACTIVE"  # Nova never shows hints; a unit test compares what the simulator gets
+    assert seen.server["status"] == "ACTIVE"  # Nova never shows hints; a unit test compares them in the simulator
 
 
-# -- what the guest is given ------------------------------------------------------------------------------------------
+# -- the guest's data --------------------------------------------------------------------------------------------------
 
 
 @case("metadata", lambda g: {"serverMetadata": [{"key": "a", "value": "1"}, {"key": "b", "value": "2"}]})

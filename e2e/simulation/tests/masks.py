@@ -1,4 +1,4 @@
-"""What scenarios answer, without what differs from run to run and from server to server."""
+"""Answers of scenarios, without the parts that differ between runs and servers."""
 
 from __future__ import annotations
 
@@ -55,9 +55,9 @@ class _Masks:
 
 
 def _plain(status: Json) -> Json:
-    """Return a refusal without what depends on Go's parser, and its causes in order and once each.
+    """Return a refusal without the output of Go's parser, with its causes sorted and deduplicated.
 
-    The real server notes some of them twice, in no order that is of use to anybody.
+    The real server lists some of them twice, in no fixed order.
     """
     message = re.sub(
         r"(unrecognized \([^)]*\)|error decoding patch|invalid continue token): .*", r"\1", status["message"]

@@ -1,4 +1,4 @@
-"""One scenario on one API server, simulated or real: what is asked, and every answer."""
+"""One scenario on one API server, simulated or real: its requests and every answer."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ MACHINE_SPEC: Final[Json] = {
 
 
 class Server(Protocol):
-    """What a scenario is played on."""
+    """The API server of a scenario."""
 
     def send(self, method: str, path: str, query: Mapping[str, str], content_type: str, body: Any) -> tuple[int, Any]:
         """Return status and parsed body of an answer, text where it is no JSON."""
 
     def events(self, kind: Kind, namespace: str, version: int) -> list[tuple[str, Json]]:
-        """Return what happened since a version: types and objects."""
+        """Return the events since a version: types and objects."""
 
 
 @dataclass
 class Play:
-    """One scenario on one server, and what came of it."""
+    """One scenario on one server, and its results."""
 
     server: Server
     namespace: str
@@ -52,7 +52,7 @@ class Play:
     def ask(
         self, method: str, path: str, body: Any = None, type_: str = JSON, query: Mapping[str, str] | None = None
     ) -> Any:
-        """Send a request and note the answer."""
+        """Send a request and record the answer."""
         wanted = {"fieldManager": "capo"} if method in ("POST", "PUT", "PATCH") else {}
         if type_ == APPLY:
             wanted["force"] = "true"

@@ -1,4 +1,4 @@
-"""What is asked of a simulated and of a real API server alike; each scenario has a namespace of its own."""
+"""The same requests to a simulated and to a real API server; each scenario has a namespace of its own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from e2e.simulation.tests.play import (
 )
 
 KINDS: Final = (EVENT, SECRET, LEASE, OPENSTACK_SERVER, OPENSTACK_MACHINE, OPENSTACK_CLUSTER)
-"""Those that scenarios write, whose events are compared."""
+"""Kinds that scenarios write, whose events are compared."""
 
 Scenario = Callable[[Play], None]
 S: Final = OPENSTACK_CLUSTER
@@ -432,7 +432,7 @@ SCENARIOS: Final[dict[str, Scenario]] = {
 
 
 def played(server: Server, name: str) -> Json:
-    """Play a scenario and return what came of it, without what differs from run to run."""
+    """Play a scenario and return its results, without the parts that differ between runs."""
     namespace = "sim-" + name.replace("_", "-")
     _, made = server.send(
         "POST",

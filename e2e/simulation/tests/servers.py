@@ -1,4 +1,4 @@
-"""A simulated and a real API server, asked alike."""
+"""A simulated and a real API server with the same interface."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Simulated:
 
 
 class Real:
-    """Asks as the administrator of a rig."""
+    """Sends requests as the administrator of a rig."""
 
     def __init__(self, url: str, session: requests.Session) -> None:
         self.url, self.session = url, session

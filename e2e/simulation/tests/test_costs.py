@@ -1,4 +1,4 @@
-"""What the cluster of docs/measurements.md costs, where time and the order of everything are the same in every run."""
+"""The cost of the cluster of docs/measurements.md, with the same time and order in every run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEASURED: dict[str, Any] = {
 }
 """Three control plane machines, two workers, a load balancer and a bastion."""
 MACHINES = 5
-"""They are applied together with the cluster: each says once that it waits for it. Cluster API applies them later."""
+"""They are applied together with the cluster: each reports its wait once. Cluster API applies them later."""
 
 
 def costs(folder: Path) -> dict[str, list[int]]:

@@ -12,7 +12,7 @@ import pytest
 
 
 def deletion(machines: int, latency_s: float) -> Any:
-    """Return what the deletion of machines costs; played in a process of its own."""
+    """Return the cost of deleting machines; played in a process of its own."""
     command = [sys.executable, "-m", "e2e.simulation.fleet", "--machines", str(machines), "--latency", str(latency_s)]
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

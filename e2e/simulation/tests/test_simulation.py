@@ -1,4 +1,4 @@
-"""The gate's seeds, the known breaks, and the simulation itself: the same seed is the same run."""
+"""The gate's seeds, the known defects, and the simulation itself: the same seed is the same run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FIRST_KNOWN: Final = frozenset(
         "volume-of-a-user-at-a-takeover",
     }
 )
-"""The breaks that were known when the simulation was new: no name may be added here."""
+"""The known defects when the simulation was introduced: no name may be added here."""
 
 
 def simulate(folder: Path, *arguments: str) -> Any:

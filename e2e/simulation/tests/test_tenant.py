@@ -1,4 +1,4 @@
-"""What a tenant whose clouds hang costs the others, with the whole manager in it."""
+"""The cost for others of a tenant whose clouds hang, with the whole manager."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 
 def seconds(servers: int) -> float:
-    """Return how long a cluster takes beside a tenant's servers; played in a process of its own."""
+    """Return the creation time of a cluster beside a tenant's servers; played in a process of its own."""
     command = [sys.executable, "-m", "e2e.simulation.tenant", "--servers", str(servers)]
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)

@@ -1,6 +1,6 @@
-"""The simulated API server answers as a real one did, word for word, and the real one still does.
+"""The simulated API server gives the recorded answers of a real one, word for word, and the real one still does.
 
-``truth.json`` is what the real one answers; with ``RECORD=1`` the integration tests of this file write it.
+``truth.json`` has the real one's answers; with ``RECORD=1`` the integration tests of this file write it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def real(api_server: Rig) -> Iterator[Real]:
 
 
 def _is_validating(real: Real) -> bool:
-    """Return whether the API server asks the webhooks, which it does some time after it has their configuration."""
+    """Return whether the API server calls the webhooks, which begins some time after it has their configuration."""
     play = Play(real, "default")
     play.server_object("probe")
     path = play.path(OPENSTACK_SERVER, "probe")

@@ -1,4 +1,4 @@
-"""Counting requests and writes from what services and the manager print."""
+"""Counting requests and writes from the output of services and the manager."""
 
 from __future__ import annotations
 

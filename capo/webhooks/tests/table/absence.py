@@ -40,28 +40,26 @@ class Field:
 
     @property
     def schema(self) -> Json:
-        """Return the schema of the field."""
         schema: Json = places.at(self.version, self.parent)["properties"][self.name]
         return schema
 
     @property
     def path(self) -> str:
-        """Return the path of the field."""
         return f"{self.parent}.{self.name}"
 
     def __str__(self) -> str:
         return f"{self.version} {self.path}"
 
     def absent(self) -> Json:
-        """Return spec or status without the field, as good as it is then."""
+        """Return spec or status without the field."""
         return self._parts(lambda least: least)
 
     def null(self) -> Json:
-        """Return the same with a null in the field."""
+        """Return spec or status with a null in the field."""
         return self._parts(lambda least: least | {self.name: None})
 
     def nothing(self) -> Json:
-        """Return spec or status with the field empty or zero, and whatever else it then needs."""
+        """Return spec or status with the field empty or zero, and the other fields that this needs."""
         schema = places.at(self.version, self.parent)
         return self._parts(lambda least: samples.fixed(schema, least | {self.name: NOTHING[self.schema["type"]]}))
 
@@ -76,14 +74,14 @@ class Field:
         return {"spec": {}} | parts
 
     def found_in(self, parts: Json) -> Any:
-        """Return what the field is in an object that has its parent; ``...`` when it is absent."""
+        """Return the field's value in an object that has its parent; ``...`` if it is absent."""
         value: Any = parts
         for step in places.steps(self.parent):
             value = value[0] if step == "[]" else value[places.KEY if step == "{}" else step]
         return value.get(self.name, ...)
 
     def as_kept(self) -> Any:
-        """Return what an empty or zero field is once the API server has filled in defaults."""
+        """Return an empty or zero field as it is after the API server filled in defaults."""
         value = NOTHING[self.schema["type"]]
         if value != {}:
             return value
@@ -91,7 +89,7 @@ class Field:
         return {name: part["default"] for name, part in properties.items() if "default" in part}
 
     def takes_nothing(self) -> bool:
-        """Tell whether empty and zero keep the bounds of the field."""
+        """Return whether empty and zero keep the bounds of the field."""
         schema = self.schema
         has_least = any(schema.get(keyword, 0) > 0 for keyword in ("minLength", "minItems", "minProperties", "minimum"))
         is_choice = "enum" in schema or (schema["type"] == "string" and ("format" in schema or "pattern" in schema))

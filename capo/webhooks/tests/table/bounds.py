@@ -1,4 +1,4 @@
-"""A bad and a good value for every bound of a schema, and how the API server refuses the bad one.
+"""A bad and a good value for every bound of a schema, and the API server's message for the bad one.
 
 CEL rules have their cases in ``rules.py``.
 """
@@ -15,13 +15,13 @@ from capo.webhooks.tests.table.places import Bound, Json, Version
 
 
 class Trial(NamedTuple):
-    """What is tried at the place of a bound.
+    """The values to test at the place of a bound.
 
     Args:
         bad: a value that breaks this bound.
         goods: values that just keep it.
-        message: what the cause of the refusal says of it.
-        below: where the cause is, from the place on.
+        message: the text of the refusal's cause.
+        below: where the cause is, relative to the place.
         field: where the cause is, when that is not at or below the place.
     """
 
@@ -37,7 +37,7 @@ class Case:
     """Objects for one bound: spec or status, as the path begins.
 
     Args:
-        bad: None for what no object can break, because the API server fills in what is missing.
+        bad: None if no object can break the bound, because the API server fills in what is missing.
     """
 
     bound: Bound
@@ -48,7 +48,7 @@ class Case:
 
 
 def cases(version: Version) -> list[Case]:
-    """Return the cases of all bounds of a version, but for the rule about regions, which needs an object that exists.
+    """Return the cases of all bounds of a version, except the rule about regions, which needs an existing object.
 
     Raises:
         KeyError: a keyword, pattern, format or rule is new and has no case.
@@ -100,7 +100,7 @@ def _int_or_string(_schema: Json, _bound: Bound) -> Trial:
 
 
 def _any_of(_schema: Json, bound: Bound) -> Trial:
-    """The API server says this of the field that the map stands in."""
+    """The API server reports this for the field that contains the map."""
     message = f'"capacity.{places.KEY}" must validate at least one schema (anyOf)'
     return Trial(True, [4, "4"], message, field=bound.path.partition(".")[0])
 

@@ -1,4 +1,4 @@
-"""Where the generated definitions demand something: every rule and bound, by kind, version and path.
+"""Finds every rule and bound in the generated CRDs, by kind, version and path.
 
 A path is written as ``spec.ports[].network``: ``[]`` is an entry of a list, ``{}`` a value of a map.
 """
@@ -16,14 +16,14 @@ from capo.crdgen import files
 Json = dict[str, Any]
 
 KEY: Final = "key"
-"""Stands for the key of a map in concrete paths."""
+"""The key of a map in concrete paths."""
 PARTS: Final = ("spec", "status")
 NO_BOUNDS: Final = frozenset(
     {"description", "properties", "items", "additionalProperties", "default", "x-kubernetes-map-type"}
 )
 """Keywords that refuse nothing."""
 MERGE_ONLY: Final = frozenset({"atomic", "map"})
-"""Types of lists that say how they are merged; duplicates of a map's keys are a bound of its own."""
+"""Types of lists that define how they are merged; duplicates of a map's keys are a bound of its own."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Version:
 
     @property
     def is_namespaced(self) -> bool:
-        """Tell whether objects live in namespaces."""
+        """Return whether objects live in namespaces."""
         return bool(self.crd["spec"]["scope"] == "Namespaced")
 
     @property
@@ -57,7 +57,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Bound:
-    """One thing that a schema demands.
+    """One demand of a schema.
 
     Args:
         detail: the field of ``required``, the message of a CEL rule; empty for others.
@@ -73,7 +73,7 @@ class Bound:
 
 @cache
 def versions() -> list[Version]:
-    """Return all kinds in all versions that are served."""
+    """Return all kinds in all served versions."""
     return [
         Version(crd["spec"]["names"]["kind"], version["name"], crd)
         for crd in files.load()
@@ -99,7 +99,7 @@ def _below(path: str, schema: Json) -> Iterator[tuple[str, Json]]:
 
 
 def bounds(version: Version) -> list[Bound]:
-    """Return all that the schema of a version demands, whatever the keyword."""
+    """Return every bound of a version's schema, of any keyword."""
     return [bound for path, schema in schemas(version) for bound in _of(path, schema)]
 
 

@@ -1,4 +1,4 @@
-"""A bad and a good value for every CEL rule, by its message; the rule is tried wherever it stands.
+"""A bad and a good value for every CEL rule, by its message; the rule is tested at every place that has it.
 
 ``CASES`` takes the least value at the place of the rule and its schema, and returns a bad and the good values.
 """
@@ -15,9 +15,9 @@ Values = tuple[Any, list[Any]]
 
 KEYWORD: Final = "x-kubernetes-validations"
 FORBIDDEN: Final = frozenset({"spec.template.spec.providerID"})
-"""Fields that a rule forbids whatever their value, so that no value of theirs is good."""
+"""Fields that a rule forbids with any value."""
 REGION: Final = "region is immutable"
-"""The one rule that compares old with new; it needs an object that exists, so it has a test of its own."""
+"""The one rule that compares old with new; it needs an existing object, so it has a test of its own."""
 
 
 def _bastion_address(off: Json, on: Json) -> Callable[[Json, Json], Values]:
@@ -30,7 +30,7 @@ def _bastion_address(off: Json, on: Json) -> Callable[[Json, Json], Values]:
 
 
 def _endpoint_address(off: Json, private: Json, public: Json) -> Callable[[Json, Json], Values]:
-    """Without an external network it must be said that the API server has no floating IP."""
+    """Without an external network the spec must disable the API server's floating IP."""
     return lambda least, _: (least | off | public, [least | off | private, least | public])
 
 

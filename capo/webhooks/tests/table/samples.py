@@ -1,4 +1,4 @@
-"""Good values, built from a schema alone: the least that it takes, and what has a given value at a given place."""
+"""Good values, built from a schema alone: the least valid value, and one with a given value at a given place."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from capo.webhooks.tests.table import places
 from capo.webhooks.tests.table.places import Json
 
 Fix = Callable[[Json, Json], Json]
-"""Takes a value that breaks a CEL rule or does not, and its schema; returns one that keeps the rule."""
+"""Takes a value that may break a CEL rule, and its schema; returns a value that keeps the rule."""
 
 
 class Texts(NamedTuple):
-    """Two texts that fit a pattern or a format, and one that does not."""
+    """Two texts that match a pattern or a format, and one that does not."""
 
     good: str
     other: str
@@ -33,7 +33,7 @@ PATTERNS: Final = {
     CONDITION: Texts("Ready", "example.org/Other", "-Ready"),
     QUANTITY: Texts("4", "8192Mi", "4 GiB"),
 }
-"""By pattern; one that is not here fails the test, so that no bound goes untested."""
+"""By pattern; one that is missing here fails the test, so that every bound is tested."""
 FORMATS: Final = {
     "uuid": Texts(
         "5d2d0b1e-6d6c-4a0e-9a4c-1f6b1a4c2f10", "0F3D7E645D5C4A8E8D3F6F8D3C6D9A11", "5d2d0b1e-6d6c-4a0e-9a4c"
@@ -51,11 +51,11 @@ ALTERNATIVES: Final = frozenset(
         "providerID",
     }
 )
-"""Fields that do not go with others."""
+"""Fields that exclude other fields."""
 
 
 def least(schema: Json) -> Any:
-    """Return the least value that a schema and its rules take; of an object the required fields alone."""
+    """Return the least value that a schema and its rules accept; of an object the required fields alone."""
     match schema.get("type"):
         case "object":
             return _least_object(schema)
@@ -77,7 +77,7 @@ def _least_object(schema: Json) -> Json:
 
 
 def text(schema: Json) -> Texts:
-    """Return texts for a schema, which have no length in particular."""
+    """Return texts for a schema, of no particular length."""
     if "enum" in schema:
         return Texts(schema["enum"][0], schema["enum"][-1], "Nonsense")
     for keyword, known in (("pattern", PATTERNS), ("format", FORMATS)):
@@ -87,12 +87,12 @@ def text(schema: Json) -> Texts:
 
 
 def other(schema: Json) -> Any:
-    """Return the least value with one thing of it changed."""
+    """Return the least value with one part changed."""
     return changed(schema, least(schema))
 
 
 def changed(schema: Json, value: Any) -> Any:
-    """Return the value with the first scalar of it that can change changed; something added where there is none."""
+    """Return the value with its first changeable scalar changed, or with something added if there is none."""
     match value:
         case dict():
             return _changed_object(schema, value)
@@ -118,7 +118,7 @@ def _changed_object(schema: Json, value: Json) -> Json:
 
 
 def given(schema: Json) -> Any:
-    """Return a value that says something: a list has an entry, an object a field, and a default is not spelled out."""
+    """Return a value with content: a list has an entry, an object a field, and a default is replaced."""
     value = least(schema)
     match value:
         case list() if not value:
@@ -132,7 +132,7 @@ def given(schema: Json) -> Any:
 
 
 def full(schema: Json) -> Any:
-    """Return a value with every field that can stand beside the others."""
+    """Return a value with every field that other fields do not exclude."""
     match schema.get("type"):
         case "array":
             return [full(schema["items"])]
@@ -146,14 +146,14 @@ def full(schema: Json) -> Any:
 
 
 def several(schema: Json, amount: int) -> list[Any]:
-    """Return so many values of a schema that differ from each other, if there can be so many."""
+    """Return up to so many different values of a schema."""
     return [least(schema), other(schema)][:amount]
 
 
 def having(schema: Json, steps: list[str], leaf: Callable[[Json], Any]) -> Any:
-    """Return the least value that has what ``leaf`` makes of a schema where the steps lead.
+    """Return the least value that has the result of ``leaf`` at the end of the steps.
 
-    What is made is not looked at: it may be what the schema refuses.
+    That result is not validated: the schema may refuse it.
     """
     if not steps:
         return leaf(schema)
@@ -169,7 +169,7 @@ def having(schema: Json, steps: list[str], leaf: Callable[[Json], Any]) -> Any:
 
 
 def fixed(schema: Json, value: Json) -> Json:
-    """Return an object with what the rules of its schema demand besides."""
+    """Return an object with the fields that its schema's rules demand."""
     for rule in schema.get("x-kubernetes-validations", ()):
         fix = FIXES.get(rule["message"])
         value = fix(value, schema) if fix else value
@@ -192,7 +192,7 @@ def _without_external_network(value: Json, _schema: Json) -> Json:
 
 
 def _hint(value: Json, _schema: Json) -> Json:
-    """Have the type that the value is of, or the value that the type asks for."""
+    """Add the type that matches the value, or the value that matches the type."""
     given: Json = {"Bool": True, "Number": 1, "String": "x"}
     for kind in given:
         if kind.lower() in value:

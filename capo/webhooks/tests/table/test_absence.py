@@ -62,11 +62,12 @@ UNSAYABLE = {
     },
     "OpenStackMachineTemplate v1beta1": {"status.conditions[].severity"},
 }
-"""Fields whose empty or zero value the other version cannot say, so that it comes back only from what is kept beside
-the object: what the Go provider loses, too, and metadata of a template and a false ``controlPlane``, which v1beta1 has
-no room or no need for."""
+"""Fields whose empty or zero value the other version cannot express, so that only the annotation beside the object
+restores it: those that the Go provider loses, too, and metadata of a template and a false ``controlPlane``, for
+which v1beta1 has no field or no need.
+"""
 SAYS_NOTHING = "spec.apiServer"
-"""Absent or empty, it is the same: v1beta1 cannot say the difference."""
+"""Absent and empty are the same: v1beta1 cannot express the difference."""
 
 
 @pytest.mark.integration
@@ -102,7 +103,7 @@ def is_expected(field: Field, answer: Any) -> bool:
 
 
 def answers(client: Client, version: Version, objects: list[Json]) -> list[Any]:
-    """Return what the API server makes of each object: its parts, or the fields it refuses; each is asked for once."""
+    """Return for each object its parts as the API server stores them, or the refused fields; each is sent once."""
     texts = {json.dumps(parts, sort_keys=True) for parts in objects}
     base = existing(client, version)
     with ThreadPoolExecutor(THREADS) as pool:
@@ -165,13 +166,13 @@ def test_an_update_takes_empty_and_zero_for_absence_only_where_they_mean_the_sam
 
 
 def is_free(version: Version, path: str) -> bool:
-    """Tell whether the field, or what it is in, may change at any time."""
+    """Return whether the field, or its parent, may change at any time."""
     free = (f"{place}.{name}" for place, names in changes.MAY[version.kind].items() for name in names)
     return f"{path}.".startswith(tuple(f"{start}{end}" for start in free for end in (".", "[")))
 
 
 def is_told_from_absence(version: Version, field: Field) -> bool:
-    """Tell whether zero is not what the model reads when the field is absent."""
+    """Return whether the model distinguishes zero from an absent field."""
     model = MODELS[version.kind]
     *parents, name = [step for step in places.steps(field.path) if step != "[]"]
     for parent in parents:
@@ -187,7 +188,7 @@ def info_of(model: Any, name: str) -> FieldInfo:
 
 
 def model_of(annotation: Any) -> Any:
-    """Return the model in an annotation, in a list or optional as it may be."""
+    """Return the model in an annotation, which may be a list or optional."""
     if isinstance(annotation, type) and issubclass(annotation, Model):
         return annotation
     return next(filter(None, map(model_of, get_args(annotation))), None)

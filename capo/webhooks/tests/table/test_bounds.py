@@ -1,4 +1,4 @@
-"""Every bound and CEL rule of every kind and version, on the real API server: what is bad is refused with its field."""
+"""Every bound and CEL rule of every kind and version, on the real API server: a bad value is refused with its field."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ THREADS = 4
 SIDE_EFFECTS = re.compile(
     r"some validation rules were not checked because the object was invalid|\(anyOf\)|Checked value must be"
 )
-"""What the API server says besides: that it did not come to the CEL rules, and some faults twice."""
+"""What the API server adds: that it did not evaluate the CEL rules, and some faults twice."""
 REGIONS = [
     pytest.param(version, bound.path, id=f"{version} {bound.path}")
     for version in places.versions()
@@ -32,7 +32,7 @@ VERSIONS = pytest.mark.parametrize("version", places.versions(), ids=str)
 
 @VERSIONS
 def test_every_bound_and_rule_has_a_bad_and_a_good_case(version: Version) -> None:
-    """A keyword, pattern, format or rule that is new fails here until it has a case."""
+    """A new keyword, pattern, format or rule fails here until it has a case."""
     wanted = places.bounds(version)
 
     cases = bounds.cases(version)
@@ -116,8 +116,8 @@ def referring(version: Version, path: str, region: str) -> Json:
 
 
 def existing(client: Client, version: Version) -> Json:
-    """Return an object without status that is there."""
-    name = client.namespace  # objects without namespace would meet otherwise
+    """Create an object without status and return it."""
+    name = client.namespace  # objects without namespace would collide otherwise
     obj = an(version, {"spec": samples.least(version.root["properties"]["spec"])}, name=name)
     return ok(client.create(obj, is_kept=True))
 
@@ -127,14 +127,14 @@ def an(version: Version, parts: Json, *, name: str = "tried") -> Json:
 
 
 def sent(client: Client, version: Version, base: Json, parts: Json) -> requests.Response:
-    """Ask for an object with this spec, or for this status of the one that is there; nothing is kept."""
+    """Send a dry run with this spec, or with this status for the existing object."""
     if "status" in parts:
         return client.try_put(base | {"status": parts["status"]}, subresource="status")
     return client.create(an(version, parts), is_kept=False)
 
 
 def surprises(case: Case, answer: requests.Response) -> Iterator[str]:
-    """Yield what is not as expected: the cause must be there, and no cause of another field."""
+    """Yield deviations: the expected cause must be present, and no cause of another field."""
     if answer.status_code != 422:
         yield f"{case.bound}: {answer.status_code} {answer.text}"
         return

@@ -1,4 +1,4 @@
-"""What the webhooks refuse of an update, on the real API server, and how they say it."""
+"""Which updates the webhooks refuse on the real API server, and with which messages."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_what_may_not_change_is_refused_in_either_version_by_its_newer_name(
 
 
 def updated(client: Client, client_version: str, old: Json, new: Json) -> requests.Response:
-    """Ask for a change of a cluster that has a status."""
+    """Send a change of a cluster that has a status."""
     before, after = (
         {"apiVersion": conversion.NEWER, "kind": "OpenStackCluster", **test_updates.cluster(spec)}
         for spec in (old, new)

@@ -1,4 +1,4 @@
-"""Warnings reach the client of the real API server, and each that the code can give is given."""
+"""Warnings reach the client of the real API server, and every warning in the code has a case."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WELL: list[Any] = given.WELL
 
 
 def spec_of(version: Version, change: Json) -> Json:
-    """Return the least spec of a kind with a change, which stands in the template where there is one."""
+    """Return the least spec of a kind with a change, inside the template if the kind has one."""
     least: Json = samples.least(version.root["properties"]["spec"])
     if "template" in least:
         return {"template": least["template"] | {"spec": least["template"]["spec"] | change}}
@@ -31,7 +31,7 @@ def spec_of(version: Version, change: Json) -> Json:
 
 
 def cases() -> list[tuple[Version, Json, str]]:
-    """Return specs and the warning that each must bring."""
+    """Return specs and the warning that each must cause."""
     plan: list[tuple[str, Any, Any]] = [("OpenStackCluster", {}, "no network")]
     plan += [("OpenStackServer", spec, text) for spec, text in given.SERVERS]
     plan += [(kind, case.values[0], case.values[2]) for case in given.CASES for kind in CLUSTERS]
@@ -40,13 +40,13 @@ def cases() -> list[tuple[Version, Json, str]]:
 
 
 def edits() -> list[tuple[Version, Json, Json, str]]:
-    """Return specs before and after an edit, and the warning that it must bring."""
+    """Return specs before and after an edit, and the warning that it must cause."""
     plan: list[tuple[str, Any, Any, Any]] = [case.values for case in given.EDITS]  # type: ignore[misc]
     return [(NEWER[k], spec_of(NEWER[k], before), spec_of(NEWER[k], after), text) for k, before, after, text in plan]
 
 
 def texts() -> set[str]:
-    """Return all text of the module that is more than a word and no docstring: what warnings are made of."""
+    """Return all string constants of the module with more than one word, docstrings excluded: the parts of warnings."""
     documentation = {node.value for node in ast.walk(TREE) if isinstance(node, ast.Expr)}
     constants = (node for node in ast.walk(TREE) if isinstance(node, ast.Constant) and node not in documentation)
     return {node.value for node in constants if isinstance(node.value, str) and " " in node.value.strip()}

@@ -1,4 +1,4 @@
-"""What all kinds have in common on the real API server: applied twice, shared by clients, pruned, deleted."""
+"""Behaviour of all kinds on the real API server: applied twice, shared by clients, pruned, deleted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OTHER = {"v1beta1": "v1beta2", "v1beta2": "v1beta1"}
 
 
 def full(version: Version) -> Json:
-    """Return a spec with every field that can stand beside the others."""
+    """Return a spec with every field that other fields do not exclude."""
     spec: Json = samples.full(version.root["properties"]["spec"])
     return spec
 
@@ -50,7 +50,7 @@ def test_what_was_applied_is_read_back_and_applied_again_without_a_write(client:
 def test_a_client_that_sends_its_whole_manifest_as_a_patch_writes_nothing_the_second_time(
     client: Client, version: Version
 ) -> None:
-    """So does ``kubectl apply`` without ``--server-side`` at most: a merge patch, beside an annotation of its own."""
+    """``kubectl apply`` without ``--server-side`` sends a merge patch like this, and an annotation of its own."""
     manifest = an(version, {"spec": full(version)}, name=client.namespace)
     kept = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps(manifest)}
     whole = manifest | {"metadata": {"name": client.namespace, "annotations": kept}}
@@ -80,7 +80,7 @@ CHANGES: dict[str, Json] = {
     "OpenStackCluster": {"controlPlaneAvailabilityZones": ["az-9"], "bastion": {"enabled": False}},
     "OpenStackMachine": {"providerID": "openstack:///changed", "identityRef": {"cloudName": "changed"}},
 }
-"""What may change, in either version, beside fields that one version cannot say."""
+"""What may change, in either version, beside fields that one version cannot express."""
 
 
 @pytest.mark.parametrize("version", [v for v in CONVERTED if v.kind in CHANGES], ids=str)
