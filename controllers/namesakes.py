@@ -1,7 +1,7 @@
-"""Resources of our names that are not ours: left alone, and said so.
+"""Resources with our names that are not ours: they are left alone and reported.
 
-Another management cluster, or a person, may have made them in the same project. Names decide nothing (ADR 0001), but
-two routers of one name puzzle whoever looks at the project.
+Another management cluster, or a user, may have created them in the same project. Names decide nothing (ADR 0001), but
+two routers of the same name confuse users of the project.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ MAX_NAMED: Final = 5
 
 
 def told(observed: Observed, marks: Sequence[tuple[str, Fits]]) -> tuple[list[Condition], list[str]]:
-    """Return the condition that names what has our names or our stamp and is left alone; or the type to drop.
+    """Return the condition about resources that have our names or our stamp and are left alone; or the type to drop.
 
-    Nothing is listed for this; as long as a kind was not listed for another reason, what was told before stays.
+    Makes no request; until all kinds have been listed for other reasons, the former condition is kept.
 
     Args:
-        marks: of each kind, what tells that a resource has our name.
+        marks: for each kind, the test whether a resource has our name.
     """
     duplicates = [text for _, text in sorted(observed.duplicates.left_alone.items())]
     if duplicates:
@@ -39,14 +39,14 @@ def told(observed: Observed, marks: Sequence[tuple[str, Fits]]) -> tuple[list[Co
 
 
 def _of_duplicates(found: Sequence[str]) -> Condition:
-    text = f"carries the stamp of this object and is left alone, because others may use it: {'; '.join(found)}"
+    text = f"carries the stamp of this object and is not deleted, because others may use it: {'; '.join(found)}"
     return Condition(TYPE, "False", DUPLICATE, f"{text}. Delete it if nothing uses it.")
 
 
 def _condition(found: Sequence[tuple[str, Item]]) -> Condition:
     named = sorted(_described(kind, item) for kind, item in found)
     more = f"; and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else ""
-    text = f"not made for this object and left alone: {'; '.join(named[:MAX_NAMED])}{more}"
+    text = f"not created for this object, and not changed: {'; '.join(named[:MAX_NAMED])}{more}"
     return Condition(TYPE, "False", REASON, f"{text}. Rename or remove them if they are not wanted.")
 
 

@@ -1,4 +1,4 @@
-"""What OpenStackMachines and the bastion of an OpenStackCluster have to do with their OpenStackServer."""
+"""What OpenStackMachines and the bastion of an OpenStackCluster share about their OpenStackServer."""
 
 from __future__ import annotations
 
@@ -7,40 +7,68 @@ from typing import Any, Final
 
 from capo.api.v1beta2 import OpenStackIdentityReference
 from capo.engine.conditions import READY, find
+from capo.engine.overall import AUTHENTICATION_FAILED
 from capo.engine.steps import Wait
 from capo.engine.turn import Turn
+from capo.kube import patches
+from capo.kube.errors import Conflict
 from capo.kube.kinds import OPENSTACK_SERVER
 
 Object = Mapping[str, Any]
 
 DELETING: Final = "Deleting"
 _PREREQUISITES: Final = ("DependenciesResolved", "AddressClaimed")
-"""Steps of an OpenStackServer that wait for other controllers and for people."""
+"""Steps of an OpenStackServer that wait for other controllers or for users."""
 _SPEAKERS: Final = ("InstanceReady", READY)
 
 
-def credentials_change(server: Mapping[str, Any], wanted: OpenStackIdentityReference | None) -> dict[str, Any] | None:
-    """Return the merge patch by which a server goes on with the credentials of its owner; None when it has them.
+def credentials_change(server: Object, wanted: OpenStackIdentityReference | None) -> list[patches.Operation]:
+    """Return the JSON patch that gives a server the current credentials of its owner; empty when it has them.
 
-    Whoever takes over credentials takes the old Secret away, and nothing could be deleted any more (W-12). The region
-    stays: it is where the server is.
+    A user who replaces credentials deletes the old Secret; without this, no resource could be deleted any more (W-12).
+    The region is kept: it is the server's location.
 
     Args:
         server: an OpenStackServer.
-        wanted: None when nobody is left who could tell.
+        wanted: None when the owners that have credentials were deleted.
     """
     known = OpenStackIdentityReference.model_validate(server["spec"]["identityRef"])
     if wanted is None or wanted.model_copy(update={"region": known.region}) == known:
-        return None
+        return []
     fields = {name: value for name, value in wanted.model_dump(mode="json", by_alias=True).items() if name != "region"}
-    return {"metadata": {"resourceVersion": server["metadata"]["resourceVersion"]}, "spec": {"identityRef": fields}}
+    stored = server["spec"]["identityRef"]
+    metadata = {"uid": server["metadata"]["uid"]}
+    return patches.precise(
+        {"metadata": metadata, "spec": {"identityRef": stored}},
+        {"metadata": metadata, "spec": {"identityRef": {**stored, **fields}}},
+    )
+
+
+def write_credentials(turn: Turn, server: Object, wanted: OpenStackIdentityReference | None) -> Object:
+    """Give a server the current credentials of its owner; return the server as it is then.
+
+    Somebody may change labels or annotations at the same time: that is no conflict. Who changes the credentials
+    themselves wins, and the watch event of that requeues the owner.
+    """
+    operations = credentials_change(server, wanted)
+    if not operations:
+        return server
+    metadata = server["metadata"]
+    try:
+        changed: Object = turn.tools.kube.json_patch(
+            OPENSTACK_SERVER, metadata["namespace"], metadata["name"], operations
+        )
+    except Conflict:
+        return server
+    turn.tools.store.apply_own(OPENSTACK_SERVER, changed, by=turn.key)
+    return changed
 
 
 def said(server: Object, speakers: Sequence[str] = _SPEAKERS) -> Wait | None:
-    """Return what keeps an OpenStackServer from being ready in its own words; None when it says nothing.
+    """Return why an OpenStackServer is not ready, in its own words; None when no condition says so.
 
     Args:
-        speakers: condition types, the first that is there and not True speaks.
+        speakers: condition types; the first one that exists and is not True is used.
     """
     shown = (server.get("status") or {}).get("conditions") or ()
     for type_ in speakers:
@@ -51,9 +79,9 @@ def said(server: Object, speakers: Sequence[str] = _SPEAKERS) -> Wait | None:
 
 
 def waits_for_others(server: Object) -> Wait | None:
-    """Return what an OpenStackServer waits for before its server can be created: an image, an address; None: nothing.
+    """Return what an OpenStackServer waits for before its server can be created, an image or an address; None: nothing.
 
-    That is worth a write of its owner: people look there, and can do something about it.
+    It justifies a write of the owner's status: users read that, and can act on it.
     """
     for step in _PREREQUISITES:
         if told := said(server, (step,)):
@@ -62,7 +90,7 @@ def waits_for_others(server: Object) -> Wait | None:
 
 
 def delete(turn: Turn, server: Object) -> None:
-    """Delete an OpenStackServer; the next pass of its owner sees that it was, whenever the watch shows it."""
+    """Delete an OpenStackServer; its owner's next reconcile finds it deleted, however late the watch is."""
     metadata = server["metadata"]
     answer = turn.tools.kube.delete(OPENSTACK_SERVER, metadata["namespace"], metadata["name"], uid=metadata["uid"])
     if answer is not None:
@@ -70,16 +98,18 @@ def delete(turn: Turn, server: Object) -> None:
 
 
 def deletion(server: Object) -> Wait:
-    """Return the wait for an OpenStackServer to be gone, with what is in its way if anything is; pure."""
+    """Return the wait for an OpenStackServer to be deleted, with what blocks the deletion; pure."""
     metadata = server["metadata"]
-    told = said(server, (READY,)) if metadata.get("deletionTimestamp") else None
-    why = _trouble(told) if told else ""
-    return Wait(DELETING, f"OpenStackServer {metadata['name']} is being deleted{f': {why}' if why else ''}")
+    blocked = _blocked(server) if metadata.get("deletionTimestamp") else ""
+    return Wait(DELETING, f"OpenStackServer {metadata['name']} is being deleted{f': {blocked}' if blocked else ''}")
 
 
-def _trouble(told: Wait) -> str:
-    """Return what holds up a deletion out of ``Ready``, which may still tell of what was wrong before; pure."""
-    if told.reason == "OpenStackAuthenticationFailed":
-        return told.message
-    prefix = f"{DELETING}: "
-    return told.message.removeprefix(prefix) if told.message.startswith(prefix) else ""
+def _blocked(server: Object) -> str:
+    """Return what blocks a deletion, from ``Ready``, which may still show an error from before the deletion; pure."""
+    shown = find((server.get("status") or {}).get("conditions") or (), READY)
+    if shown is None or shown["status"] == "True" or shown["reason"] == DELETING:
+        return ""
+    # Each deletion request increases the generation.
+    is_of_deletion = shown.get("observedGeneration") == server["metadata"].get("generation")
+    is_for_all = shown["reason"] == AUTHENTICATION_FAILED
+    return str(shown.get("message", "")) if is_of_deletion or is_for_all else ""

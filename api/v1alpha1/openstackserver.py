@@ -1,4 +1,4 @@
-"""OpenStackServer: the one place where a server is made and deleted with its ports, volumes and floating IP."""
+"""OpenStackServer: creates and deletes a server with its ports, volumes and floating IP."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from capo.api.meta import Condition, KubernetesObject, LocalObjectReference, NodeAddress, TypedLocalObjectReference
 from capo.api.model import Model
-from capo.api.schema import CloudName, CloudText, Column, NamedList, Names, Rule, Schema, SetList
+from capo.api.schema import CloudName, CloudText, Column, NamedList, Names, Rule, Schema, SetList, Timestamp
 from capo.api.v1beta2.identity import OpenStackIdentityReference
 from capo.api.v1beta2.network import SecurityGroupParam
 from capo.api.v1beta2.port import PortOpts, PortStatus, ResolvedPortSpec
@@ -22,7 +22,7 @@ from capo.api.v1beta2.server import (
 
 
 class OpenStackServerSpec(Model):
-    """The server that is wanted. Nothing of it can change but the credentials: make a new server."""
+    """Desired state of the server. Nothing of it can change but the credentials: create a new server."""
 
     crd: ClassVar[Schema] = Schema(
         rules=(Rule("(has(self.flavor) || has(self.flavorID))", "at least one of flavor or flavorID must be set"),)
@@ -36,16 +36,17 @@ class OpenStackServerSpec(Model):
     config_drive: bool | None = None
     """Whether the guest gets a config drive. Default: no. Cannot change."""
     flavor: CloudName | None = None
-    """Name of the Nova flavor; `flavorID` goes before it, and one of the two is needed. Default: none.
-    Cannot change."""
+    """Name of the Nova flavor; `flavorID` takes precedence, and one of the two is required. Default: none. Cannot
+    change.
+    """
     flavor_id: CloudName | None = None
-    """Id of the Nova flavor. Default: `flavor` counts. Cannot change."""
+    """Id of the Nova flavor. Default: `flavor` is used. Cannot change."""
     floating_ip_pool_ref: TypedLocalObjectReference | None = None
     """Pool that a floating IP is claimed from. Default: no floating IP. Cannot change."""
     identity_ref: OpenStackIdentityReference
     """Credentials. May change, but for the region."""
     image: ImageParam
-    """Glance image; with `rootVolume`, the one that the volume is made from. Cannot change."""
+    """Glance image; with `rootVolume`, the one that the volume is created from. Cannot change."""
     ports: tuple[PortOpts, ...]
     """Ports of the server, in order; each names a network or a subnet. Cannot change."""
     root_volume: RootVolume | None = None
@@ -58,11 +59,11 @@ class OpenStackServerSpec(Model):
     server_group: ServerGroupParam | None = None
     """Server group, for affinity or anti-affinity. Default: none. Cannot change."""
     server_metadata: Annotated[tuple[ServerMetadata, ...], Schema(list_type="map", map_keys=("key",))] = ()
-    """Metadata that Nova hands to the guest. Default: none. Cannot change."""
+    """Metadata that Nova passes to the guest. Default: none. Cannot change."""
     tags: SetList[CloudText] = ()
     """Tags of the server and its ports. Default: none. Cannot change."""
     trunk: bool | None = None
-    """Whether each port that does not say otherwise becomes the parent of a trunk. Default: false. Cannot change."""
+    """Whether each port without a setting of its own becomes the parent of a trunk. Default: false. Cannot change."""
     user_data_ref: LocalObjectReference | None = None
     """Secret with the user data under the key `value`. Default: none. Cannot change."""
     scheduler_hint_additional_properties: NamedList[SchedulerHintAdditionalProperty] = ()
@@ -70,7 +71,7 @@ class OpenStackServerSpec(Model):
 
 
 class ResolvedServerSpec(Model):
-    """References of the spec, resolved to ids before anything is made."""
+    """References of the spec, resolved to ids before anything is created."""
 
     server_group_id: str = ""
     """Id of the server group."""
@@ -83,31 +84,43 @@ class ResolvedServerSpec(Model):
 
 
 class ServerResources(ResourceLedger):
-    """What was made for this server."""
+    """Resources that were created for this server."""
 
     ports: tuple[PortStatus, ...] = ()
     """Ports, in the order of the resolved ports."""
 
 
+class ExternalChange(Model):
+    """A change of the server that the provider did not make."""
+
+    type: Annotated[str, Schema(enum=("Moved", "Relaunched", "Rebuilt"))]
+    """Kind of change: `Moved` to another host; `Relaunched` (rebuilt, resized, evacuated or unshelved); `Rebuilt` from
+    its own image, which wiped its disk."""
+    time: Timestamp
+    """When the last change of this type was noticed, RFC 3339, whole seconds."""
+
+
 class OpenStackServerStatus(Model):
-    """What is known of the server."""
+    """Observed state of the server."""
 
     ready: Annotated[bool, Schema(is_required=True, is_default_served=True)] = False
-    """Whether the server was ACTIVE when it was last looked at."""
+    """Whether the server was ACTIVE when it was last checked."""
     instance_id: str | None = None
     """Id of the server in Nova."""
     instance_state: str | None = None
-    """State of the server as Nova tells it, such as BUILD, ACTIVE or ERROR."""
+    """State of the server as Nova reports it, such as BUILD, ACTIVE or ERROR."""
     addresses: tuple[NodeAddress, ...] = ()
     """Addresses of the server."""
     availability_zone: str | None = None
-    """Availability zone that Nova put the server into, known once it is ACTIVE."""
+    """Availability zone that Nova chose for the server, set once it is ACTIVE."""
     resolved: ResolvedServerSpec | None = None
-    """References of the spec resolved to ids; worked out once."""
+    """References of the spec resolved to ids; resolved once."""
     resources: ServerResources | None = None
-    """What was made for this server."""
+    """Resources that were created for this server."""
+    external_changes: Annotated[tuple[ExternalChange, ...], Schema(list_type="map", map_keys=("type",))] = ()
+    """Changes of the server that the provider did not make, the last of each type."""
     conditions: tuple[Condition, ...] = ()
-    """Aspects of the state, `InstanceReady` above all."""
+    """Conditions of the server, above all `InstanceReady`."""
 
 
 class OpenStackServer(KubernetesObject):
@@ -115,7 +128,7 @@ class OpenStackServer(KubernetesObject):
 
     names: ClassVar[Names] = Names("openstackservers", short="oss")
     columns: ClassVar[tuple[Column, ...]] = (
-        Column("InstanceState", ".status.instanceState", "State of the server as Nova tells it"),
+        Column("InstanceState", ".status.instanceState", "State of the server in Nova"),
         Column("Ready", ".status.ready", "Whether the server is ACTIVE"),
         Column("InstanceID", ".status.instanceID", "Id of the server in Nova"),
         Column("Age", ".metadata.creationTimestamp", "Time since creation", type="date"),
@@ -131,6 +144,6 @@ class OpenStackServer(KubernetesObject):
         ports=(),
         ssh_key_name="",
     )
-    """The server that is wanted."""
+    """Desired state of the server."""
     status: OpenStackServerStatus = OpenStackServerStatus()
-    """What is known of the server."""
+    """Observed state of the server."""

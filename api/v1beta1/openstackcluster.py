@@ -1,4 +1,4 @@
-"""OpenStackCluster: what the machines of a cluster share, networks, router, groups, endpoint and bastion."""
+"""OpenStackCluster: what the machines of a cluster share: networks, router, groups, endpoint and bastion."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class AllocationPool(Model):
 
 
 class SubnetSpec(Model):
-    """A subnet to be made."""
+    """A subnet to create."""
 
     cidr: Address
     """Address range in CIDR notation, IPv4 or IPv6. Cannot change."""
     dns_nameservers: tuple[Address, ...] = ()
-    """IP addresses of the DNS servers that machines are told. Default: none. May change at any time."""
+    """IP addresses of the DNS servers for machines. Default: none. May change at any time."""
     allocation_pools: tuple[AllocationPool, ...] = ()
     """Ranges that Neutron may hand out. Default: the whole subnet. Cannot change."""
 
@@ -50,12 +50,13 @@ class Bastion(newer.Bastion):
     """A server with a floating IP for SSH access to the nodes."""
 
     spec: OpenStackMachineSpec | None = None  # type: ignore[assignment]  # the same field of the older version
-    """The server; the credentials are those of the cluster. Needed when enabled.
-    Default: none. May change at any time: the bastion is replaced."""
+    """The server; the credentials are those of the cluster. Required when enabled. Default: none. May change at any
+    time: the bastion is replaced.
+    """
 
 
 class OpenStackClusterSpec(Model):
-    """The infrastructure that is wanted."""
+    """Desired state of the infrastructure."""
 
     crd: ClassVar[Schema] = Schema(
         rules=(
@@ -73,32 +74,38 @@ class OpenStackClusterSpec(Model):
     )
 
     managed_subnets: Annotated[tuple[SubnetSpec, ...], Schema(max_items=1, list_type="atomic")] = ()
-    """The subnet to be made, with a network and a router for it; at most one. Default: none, and `network` and
-    `subnets` name what exists. Cannot change, but for `dnsNameservers`."""
+    """The subnet to create, with a network and a router for it; at most one. Default: none, and `network` and `subnets`
+    refer to existing ones. Cannot change, but for `dnsNameservers`.
+    """
     router: RouterParam | None = None
-    """Existing router to use in place of making one. Default: one is made if there is an external network and a
-    managed subnet. Cannot change."""
+    """Existing router to use instead of creating one. Default: one is created if there is an external network and a
+    managed subnet. Cannot change.
+    """
     network: NetworkParam | None = None
     """Existing network for the cluster, when no subnet is managed. Default: the network of `subnets`. Cannot change,
-    but to the id that it stands for."""
+    but to the id that it resolved to.
+    """
     subnets: AtomicList[SubnetParam] = ()
     """Existing subnets for the cluster, all of one network. Default: all subnets of `network`. Cannot change, but from
-    a name to the id that it stands for."""
+    a name to the id that it resolved to.
+    """
     primary_subnet: SubnetParam | None = None
     """Subnet that ports without fixed IPs get their address from, and members of the load balancer.
     Default: the first subnet. May change at any time."""
     network_mtu: int | None = None
-    """Largest packet in bytes of the network that is made; `managedNetwork.mtu` in v1beta2. Default: that of the
-    cloud. Cannot change."""
+    """MTU in bytes of the created network; `managedNetwork.mtu` in v1beta2. Default: that of the cloud. Cannot change.
+    """
     external_router_ips: AtomicList[ExternalRouterIPParam] = ()
     """Addresses of the router on the external network; `managedRouter.externalIPs` in v1beta2. Default: Neutron
     chooses one. Cannot change."""
     external_network: NetworkParam | None = None
-    """Network of the router's gateway and of floating IPs. Default: the only external network; none is well, several
-    are an error. Cannot change."""
+    """Network of the router's gateway and of floating IPs. Default: the only external network; having none is allowed,
+    having several is an error. Cannot change.
+    """
     disable_external_network: bool | None = None
-    """Whether the cluster does without external network, gateway and floating IPs; `enableExternalNetwork`, inverted,
-    in v1beta2. `true` needs `disableAPIServerFloatingIP` to be true. Default: false. Cannot change."""
+    """Whether the cluster uses no external network, gateway and floating IPs; `enableExternalNetwork`, inverted, in
+    v1beta2. `true` requires `disableAPIServerFloatingIP` to be true. Default: false. Cannot change.
+    """
     api_server_load_balancer: APIServerLoadBalancer | None = None
     """Load balancer in front of the API servers; `apiServer.managedLoadBalancer` in v1beta2. Default: none. Cannot
     change, but for some of its fields."""
@@ -106,8 +113,9 @@ class OpenStackClusterSpec(Model):
     """Whether the endpoint gets no floating IP; `apiServer.enableFloatingIP`, inverted, in v1beta2. Default: false.
     Cannot change once `controlPlaneEndpoint` has a host."""
     api_server_floating_ip: Address | None = None
-    """Floating IP address of the endpoint, made if it does not exist; `apiServer.floatingIP` in v1beta2. Default: a
-    new one. May change only to the one that the load balancer has."""
+    """Floating IP address of the endpoint, created if it does not exist; `apiServer.floatingIP` in v1beta2. Default: a
+    new one. May change only to the one that the load balancer has.
+    """
     api_server_fixed_ip: Address | None = None
     """Fixed IP address of the endpoint: the virtual IP of the load balancer, or the endpoint itself when there is
     neither load balancer nor floating IP; `apiServer.fixedIP` in v1beta2. Default: Neutron chooses. Can be set once,
@@ -116,20 +124,23 @@ class OpenStackClusterSpec(Model):
     """TCP port of the endpoint, used while `controlPlaneEndpoint` is not set; `apiServer.port` in v1beta2. Default:
     6443. Can be set once, when floating IPs are disabled."""
     managed_security_groups: ManagedSecurityGroups | None = None
-    """Security groups that are made for control plane, workers and bastion; an empty object asks for the default
-    rules. Default: no groups are made. May be added later and change at any time, but not be removed."""
+    """Security groups that are created for control plane, workers and bastion; an empty object means the default rules.
+    Default: no groups are created. May be added later and change at any time, but not be removed.
+    """
     disable_port_security: bool | None = None
-    """Whether the network that is made has no port security; `managedNetwork.enablePortSecurity`, inverted, in
-    v1beta2. Default: false. Cannot change."""
+    """Whether the network that is created has no port security; `managedNetwork.enablePortSecurity`, inverted, in
+    v1beta2. Default: false. Cannot change.
+    """
     tags: SetList[CloudText] = ()
-    """Tags of everything that is made for the cluster, servers included. Default: none. Cannot change."""
+    """Tags of everything that is created for the cluster, servers included. Default: none. Cannot change."""
     control_plane_endpoint: APIEndpoint | None = None
-    """Where the API server is reached. Default: worked out and written by the provider. Cannot change once set."""
+    """Where the API server is reached. Default: determined and written by the provider. Cannot change once set."""
     control_plane_availability_zones: SetList[CloudText] = ()
     """Availability zones of Nova for control plane machines. Default: all. May change at any time."""
     control_plane_omit_availability_zone: bool | None = None
-    """Whether control plane machines are made without availability zone, so that Nova chooses; without effect when
-    `controlPlaneAvailabilityZones` is set. Default: false. May change at any time."""
+    """Whether control plane machines are created without availability zone, so that Nova chooses; without effect when
+    `controlPlaneAvailabilityZones` is set. Default: false. May change at any time.
+    """
     bastion: Bastion | None = None
     """Server for SSH access to the nodes. Default: none. May change at any time."""
     identity_ref: OpenStackIdentityReference
@@ -188,7 +199,7 @@ class LoadBalancer(Model):
     id: Required[str] = ""
     """Id."""
     ip: Required[str] = ""
-    """Floating IP address; the virtual IP when there is none."""
+    """Floating IP address; the virtual IP if there is none."""
     internal_ip: Required[str] = ""
     """Virtual IP address."""
     allowed_cidrs: tuple[str, ...] = ()
@@ -200,12 +211,12 @@ class LoadBalancer(Model):
 
 
 class FailureDomainSpec(Model):
-    """A place for machines that fails on its own: an availability zone of Nova."""
+    """A failure domain for machines: an availability zone of Nova."""
 
     control_plane: bool = False
     """Whether control plane machines may be placed there."""
     attributes: Mapping[str, str] = {}
-    """More facts; not written by the provider."""
+    """Additional attributes; not written by the provider."""
 
 
 class SecurityGroupStatus(Model):
@@ -218,25 +229,25 @@ class SecurityGroupStatus(Model):
 
 
 class BastionStatus(newer.BastionStatus):
-    """What is known of the bastion."""
+    """Observed state of the bastion."""
 
     resolved: ResolvedMachineSpec | None = None  # type: ignore[assignment]  # the same field of the older version
     """References of the spec resolved to ids; kept for older objects, see the OpenStackServer."""
     resources: MachineResources | None = None  # type: ignore[assignment]
-    """What was made for the bastion; kept for older objects, see the OpenStackServer."""
+    """Resources that were created for the bastion; kept for older objects, see the OpenStackServer."""
 
 
 class OpenStackClusterStatus(Model):
-    """What is known of the infrastructure."""
+    """Observed state of the infrastructure."""
 
     ready: Annotated[bool, Schema(is_required=True, is_default_served=True)] = False
     """Whether the condition `Ready` is True."""
     initialization: newer.ClusterInitialization | None = None
-    """What happens once; Cluster API reads it."""
+    """Milestones that are reached once; Cluster API reads them."""
     network: NetworkStatusWithSubnets | None = None
     """Network of the cluster and those of its subnets that are used."""
     external_network: NetworkStatus | None = None
-    """External network; absent when there is none or it is disabled."""
+    """External network; absent if there is none or it is disabled."""
     router: Router | None = None
     """Router of the cluster."""
     api_server_load_balancer: LoadBalancer | None = None
@@ -250,15 +261,17 @@ class OpenStackClusterStatus(Model):
     bastion_security_group: SecurityGroupStatus | None = None
     """Managed security group of the bastion; absent while the bastion is disabled."""
     bastion: BastionStatus | None = None
-    """What is known of the bastion; absent while there is none."""
+    """Observed state of the bastion; absent while there is none."""
+    bastion_replacement: newer.BastionReplacement | None = None
+    """The replacement of the bastion that is in progress; absent while there is none."""
     failure_reason: str | None = None
     """Not written any more, kept for older objects; see the conditions."""
     failure_message: str | None = None
     """Not written any more, kept for older objects; see the conditions."""
     conditions: Conditions = ()
-    """Aspects of the state, `Ready` above all."""
+    """Conditions of the object, above all `Ready`."""
     resources: ResourceLedger | None = None
-    """What was made for the cluster, besides its bastion."""
+    """Resources that were created for the cluster, besides its bastion."""
 
 
 class OpenStackCluster(KubernetesObject):
@@ -278,6 +291,6 @@ class OpenStackCluster(KubernetesObject):
     spec: OpenStackClusterSpec = OpenStackClusterSpec(
         identity_ref=OpenStackIdentityReference(name="", cloud_name=""),
     )
-    """The infrastructure that is wanted."""
+    """Desired state of the infrastructure."""
     status: OpenStackClusterStatus = OpenStackClusterStatus()
-    """What is known of the infrastructure."""
+    """Observed state of the infrastructure."""

@@ -1,4 +1,4 @@
-"""OpenStackCluster: what the machines of a cluster share, networks, router, groups, endpoint and bastion."""
+"""OpenStackCluster: what the machines of a cluster share: networks, router, groups, endpoint and bastion."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class AllocationPool(Model):
 
 
 class SubnetSpec(Model):
-    """A subnet to be made."""
+    """A subnet to create."""
 
     cidr: Annotated[Address, Schema(min_length=1)]
     """Address range in CIDR notation, IPv4 or IPv6. Cannot change."""
     dns_nameservers: AtomicList[Address] = ()
-    """IP addresses of the DNS servers that machines are told. Default: none. May change at any time."""
+    """IP addresses of the DNS servers for machines. Default: none. May change at any time."""
     allocation_pools: AtomicList[AllocationPool] = ()
     """Ranges that Neutron may hand out. Default: the whole subnet. Cannot change."""
 
@@ -73,7 +73,7 @@ class ManagedRouter(Model):
 
 
 class ManagedNetwork(Model):
-    """Options for the network of the cluster, used when it is made."""
+    """Options for the network of the cluster, used when it is created."""
 
     crd: ClassVar[Schema] = Schema(
         rules=(
@@ -85,9 +85,11 @@ class ManagedNetwork(Model):
     )
 
     mtu: Int32 | None = None
-    """Largest packet in bytes. Default: that of the cloud. Cannot change."""
+    """MTU in bytes. Default: that of the cloud. Cannot change."""
     enable_port_security: bool | None = None
-    """Whether ports of the network have port security unless they say otherwise. Default: true. Cannot change."""
+    """Whether ports of the network have port security unless they have a setting of their own. Default: true. Cannot
+    change.
+    """
 
 
 class Bastion(Model):
@@ -100,17 +102,19 @@ class Bastion(Model):
     enabled: Defaulted[bool] = True
     """Whether the bastion exists. Default: true. May change at any time."""
     spec: OpenStackMachineSpec | None = None
-    """The server; the credentials are those of the cluster. Needed when enabled.
-    Default: none. May change at any time: the bastion is replaced."""
+    """The server; the credentials are those of the cluster. Required when enabled. Default: none. May change at any
+    time: the bastion is replaced.
+    """
     availability_zone: CloudText | None = None
     """Availability zone in Nova. Default: Nova chooses. May change at any time: the bastion is replaced."""
     floating_ip: Ipv4 | None = None
-    """Floating IP address, which stays when the bastion goes. Default: a new one, which goes with the bastion.
-    May change at any time."""
+    """Floating IP address, which is kept when the bastion is deleted. Default: a new one, which is deleted with the
+    bastion. May change at any time.
+    """
 
 
 class OpenStackClusterSpec(Model):
-    """The infrastructure that is wanted."""
+    """Desired state of the infrastructure."""
 
     crd: ClassVar[Schema] = Schema(
         rules=(
@@ -129,45 +133,53 @@ class OpenStackClusterSpec(Model):
     )
 
     managed_subnets: Annotated[tuple[SubnetSpec, ...], Schema(max_items=1, list_type="atomic")] = ()
-    """The subnet to be made, with a network and a router for it; at most one. Default: none, and `network` and
-    `subnets` name what exists. Cannot change, but for `dnsNameservers`."""
+    """The subnet to create, with a network and a router for it; at most one. Default: none, and `network` and `subnets`
+    refer to existing ones. Cannot change, but for `dnsNameservers`.
+    """
     subnets: AtomicList[SubnetParam] = ()
     """Existing subnets for the cluster, all of one network. Default: all subnets of `network`. Cannot change, but from
-    a name to the id that it stands for."""
+    a name to the id that it resolved to.
+    """
     primary_subnet: SubnetParam | None = None
     """Subnet that ports without fixed IPs get their address from, and members of the load balancer.
     Default: the first subnet. May change at any time."""
     managed_router: ManagedRouter | None = None
-    """Options for the router that is made. Default: see its fields. Cannot change."""
+    """Options for the router that is created. Default: see its fields. Cannot change."""
     router: RouterParam | None = None
-    """Existing router to use in place of making one. Default: one is made if there is an external network and a
-    managed subnet. Cannot change."""
+    """Existing router to use instead of creating one. Default: one is created if there is an external network and a
+    managed subnet. Cannot change.
+    """
     managed_network: ManagedNetwork | None = None
-    """Options for the network that is made. Default: see its fields. Cannot change."""
+    """Options for the network that is created. Default: see its fields. Cannot change."""
     network: NetworkParam | None = None
     """Existing network for the cluster, when no subnet is managed. Default: the network of `subnets`. Cannot change,
-    but to the id that it stands for."""
+    but to the id that it resolved to.
+    """
     external_network: NetworkParam | None = None
-    """Network of the router's gateway and of floating IPs. Default: the only external network; none is well, several
-    are an error. Cannot change."""
+    """Network of the router's gateway and of floating IPs. Default: the only external network; having none is allowed,
+    having several is an error. Cannot change.
+    """
     enable_external_network: bool | None = None
-    """Whether the cluster uses an external network; `false` does without gateway and floating IPs, and needs
-    `apiServer.enableFloatingIP` to be false. Default: true. Cannot change."""
+    """Whether the cluster uses an external network; `false` disables gateway and floating IPs, and requires
+    `apiServer.enableFloatingIP` to be false. Default: true. Cannot change.
+    """
     api_server: APIServer | None = None
     """How the API server is reached. Default: a floating IP at a control plane machine, port 6443. Cannot change, but
     for some of its fields."""
     managed_security_groups: ManagedSecurityGroups | None = None
-    """Security groups that are made for control plane, workers and bastion; an empty object asks for the default
-    rules. Default: no groups are made. May be added later and change at any time, but not be removed."""
+    """Security groups that are created for control plane, workers and bastion; an empty object means the default rules.
+    Default: no groups are created. May be added later and change at any time, but not be removed.
+    """
     tags: SetList[CloudText] = ()
-    """Tags of everything that is made for the cluster, servers included. Default: none. Cannot change."""
+    """Tags of everything that is created for the cluster, servers included. Default: none. Cannot change."""
     control_plane_endpoint: APIEndpoint | None = None
-    """Where the API server is reached. Default: worked out and written by the provider. Cannot change once set."""
+    """Where the API server is reached. Default: determined and written by the provider. Cannot change once set."""
     control_plane_availability_zones: SetList[CloudText] = ()
     """Availability zones of Nova for control plane machines. Default: all. May change at any time."""
     control_plane_omit_availability_zone: bool | None = None
-    """Whether control plane machines are made without availability zone, so that Nova chooses; without effect when
-    `controlPlaneAvailabilityZones` is set. Default: false. May change at any time."""
+    """Whether control plane machines are created without availability zone, so that Nova chooses; without effect when
+    `controlPlaneAvailabilityZones` is set. Default: false. May change at any time.
+    """
     bastion: Bastion | None = None
     """Server for SSH access to the nodes. Default: none. May change at any time."""
     identity_ref: OpenStackIdentityReference
@@ -175,10 +187,10 @@ class OpenStackClusterSpec(Model):
 
 
 class ClusterInitialization(Model):
-    """What happens once in the life of a cluster."""
+    """Milestones that are reached once in the life of a cluster."""
 
     provisioned: bool = False
-    """True from the first moment that all of the infrastructure was ready; never goes back."""
+    """True once all of the infrastructure was ready; never becomes false again."""
 
 
 class NetworkStatus(Model):
@@ -233,7 +245,7 @@ class LoadBalancer(Model):
     id: Required[NonEmpty] = ""
     """Id."""
     ip: Required[NonEmpty] = ""
-    """Floating IP address; the virtual IP when there is none."""
+    """Floating IP address; the virtual IP if there is none."""
     internal_ip: Required[NonEmpty] = ""
     """Virtual IP address."""
     allowed_cidrs: SetList[str] = ()
@@ -245,14 +257,14 @@ class LoadBalancer(Model):
 
 
 class FailureDomain(Model):
-    """A place for machines that fails on its own: an availability zone of Nova."""
+    """A failure domain for machines: an availability zone of Nova."""
 
     name: Annotated[str, Schema(min_length=1, max_length=256)]
     """Name of the availability zone."""
     control_plane: bool | None = None
     """Whether control plane machines may be placed there."""
     attributes: Mapping[str, str] = {}
-    """More facts; not written by the provider."""
+    """Additional attributes; not written by the provider."""
 
 
 class SecurityGroupStatus(Model):
@@ -265,7 +277,7 @@ class SecurityGroupStatus(Model):
 
 
 class BastionStatus(Model):
-    """What is known of the bastion."""
+    """Observed state of the bastion."""
 
     id: str = ""
     """Id of the server in Nova."""
@@ -274,7 +286,7 @@ class BastionStatus(Model):
     ssh_key_name: str = ""
     """Key pair of the server."""
     state: str = ""
-    """State of the server as Nova tells it."""
+    """State of the server as Nova reports it."""
     ip: str = ""
     """IP address on the network of the cluster."""
     floating_ip: str = ""
@@ -282,20 +294,30 @@ class BastionStatus(Model):
     resolved: ResolvedMachineSpec | None = None
     """References of the spec resolved to ids; kept for older objects, see the OpenStackServer."""
     resources: MachineResources | None = None
-    """What was made for the bastion; kept for older objects, see the OpenStackServer."""
+    """Resources that were created for the bastion; kept for older objects, see the OpenStackServer."""
+
+
+class BastionReplacement(Model):
+    """The replacement of a bastion that is in progress."""
+
+    cause: Annotated[str, Schema(enum=("SpecChanged", "ServerDeleted", "ObjectDeleted"))]
+    """Why the bastion is replaced: `SpecChanged`; `ServerDeleted`: its server was deleted externally; `ObjectDeleted`:
+    its OpenStackServer was being deleted."""
+    changed_fields: AtomicList[str] = ()
+    """Paths of the fields that were edited, for `SpecChanged`."""
 
 
 class OpenStackClusterStatus(Model):
-    """What is known of the infrastructure."""
+    """Observed state of the infrastructure."""
 
     conditions: Conditions = ()
-    """Aspects of the state, `Ready` above all."""
+    """Conditions of the object, above all `Ready`."""
     initialization: ClusterInitialization | None = None
-    """What happens once; Cluster API reads it."""
+    """Milestones that are reached once; Cluster API reads them."""
     network: NetworkStatusWithSubnets | None = None
     """Network of the cluster and those of its subnets that are used."""
     external_network: NetworkStatus | None = None
-    """External network; absent when there is none or it is disabled."""
+    """External network; absent if there is none or it is disabled."""
     router: Router | None = None
     """Router of the cluster."""
     api_server_managed_load_balancer: LoadBalancer | None = None
@@ -309,9 +331,11 @@ class OpenStackClusterStatus(Model):
     bastion_security_group: SecurityGroupStatus | None = None
     """Managed security group of the bastion; absent while the bastion is disabled."""
     bastion: BastionStatus | None = None
-    """What is known of the bastion; absent while there is none."""
+    """Observed state of the bastion; absent while there is none."""
+    bastion_replacement: BastionReplacement | None = None
+    """The replacement of the bastion that is in progress; absent while there is none."""
     resources: ResourceLedger | None = None
-    """What was made for the cluster, besides its bastion."""
+    """Resources that were created for the cluster, besides its bastion."""
 
 
 class OpenStackCluster(KubernetesObject):
@@ -333,6 +357,6 @@ class OpenStackCluster(KubernetesObject):
     spec: OpenStackClusterSpec = OpenStackClusterSpec(
         identity_ref=OpenStackIdentityReference(name="", cloud_name=""),
     )
-    """The infrastructure that is wanted."""
+    """Desired state of the infrastructure."""
     status: OpenStackClusterStatus = OpenStackClusterStatus()
-    """What is known of the infrastructure."""
+    """Observed state of the infrastructure."""

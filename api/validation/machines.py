@@ -1,4 +1,4 @@
-"""OpenStackMachine, OpenStackMachineTemplate and OpenStackServer: what may change of a server's description."""
+"""OpenStackMachine, OpenStackMachineTemplate and OpenStackServer: what may change in the spec of a server."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from capo.api.validation.difference import Fault, Json, changes, faults_of, insi
 
 REPLACE: Final = "a machine is never changed: change the template, and Cluster API replaces it"
 NEW_TEMPLATE: Final = (
-    "a template is never changed: make a new one and refer to that "
+    "templates are immutable: create a new one and refer to it "
     "(https://cluster-api.sigs.k8s.io/tasks/updating-machine-templates)"
 )
-NEW_SERVER: Final = "a server is never changed: make a new OpenStackServer"
+NEW_SERVER: Final = "OpenStackServers are immutable: create a new one"
 
 
 def faults_of_machine(old: Json, new: Json) -> list[Fault]:
-    """Return what may not change of a machine; provider ID, credentials and allowed address pairs may."""
+    """Return the forbidden changes of a machine; provider ID, credentials and allowed address pairs may change."""
     written = old.get("spec"), new.get("spec")
     before, after = normal(OpenStackMachineSpec, *written)
     permitted = taken(with_pairs(before, after), after, "providerID", "identityRef")
@@ -25,7 +25,7 @@ def faults_of_machine(old: Json, new: Json) -> list[Fault]:
 
 
 def faults_of_template(old: Json, new: Json) -> list[Fault]:
-    """Return what may not change of a template; allowed address pairs may."""
+    """Return the forbidden changes of a template; allowed address pairs may change."""
     written = inside(old, "spec", "template", "spec"), inside(new, "spec", "template", "spec")
     before, after = normal(OpenStackMachineSpec, *written)
     found = changes(with_pairs(before, after), after, "spec.template.spec", written=written)
@@ -33,7 +33,7 @@ def faults_of_template(old: Json, new: Json) -> list[Fault]:
 
 
 def faults_of_server(old: Json, new: Json) -> list[Fault]:
-    """Return what may not change of a server; its credentials may."""
+    """Return the forbidden changes of a server; its credentials may change."""
     written = old.get("spec"), new.get("spec")
     before, after = normal(OpenStackServerSpec, *written)
     found = changes(taken(before, after, "identityRef"), after, "spec", written=written)

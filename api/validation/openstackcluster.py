@@ -1,6 +1,6 @@
-"""OpenStackCluster: most of it is fixed when it is made; what may change is listed here.
+"""OpenStackCluster: most of it is fixed at creation; what may change is listed here.
 
-``permitted`` puts every permitted change onto the old spec; whatever still differs from the new one is a fault.
+``permitted`` applies every permitted change to the old spec; whatever still differs from the new one is a fault.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ FREE: Final = (
     "bastion",
     "identityRef",
 )
-"""May change at any time; the region of a reference is guarded by a rule of the schema."""
-FIXED: Final = "it is fixed when the cluster is made"
+"""May change at any time; a rule of the schema protects the region of a reference."""
+FIXED: Final = "it is immutable once the cluster is created"
 ADVICE: Final = (
     ("managedSubnets", "of a managed subnet, dnsNameservers alone may change"),
     ("managedSecurityGroups", "the groups cannot be given up, but their rules may change"),
-    ("controlPlaneEndpoint", "an endpoint that is set stays"),
+    ("controlPlaneEndpoint", "an endpoint that is set is immutable"),
     ("apiServer.port", "it can be set once, while it is not set and enableFloatingIP is false"),
     ("apiServer.fixedIP", "it can be set once, while it is not set and enableFloatingIP is false"),
     ("apiServer.enableFloatingIP", "it may change until controlPlaneEndpoint has a host"),
@@ -32,11 +32,11 @@ ADVICE: Final = (
     ("network", "it may change only to the id that it has in status"),
     ("subnets", "a filter may change only to the id that it has in status"),
 )
-"""What would be right, by the beginning of a path; the first that fits counts."""
+"""The permitted change, by the beginning of a path; the first match is used."""
 
 
 def faults(old: Json, new: Json) -> list[Fault]:
-    """Return what may not change of a cluster."""
+    """Return the forbidden changes of a cluster."""
     written = old.get("spec"), new.get("spec")
     before, after = map(_named, normal(OpenStackClusterSpec, *written))
     found = changes(permitted(before, after, inside(old, "status")), after, "spec", written=written)
@@ -44,10 +44,10 @@ def faults(old: Json, new: Json) -> list[Fault]:
 
 
 def permitted(old: Json, new: Json, status: Json) -> Json:
-    """Return the old spec with every change that is permitted.
+    """Return the old spec with every permitted change.
 
     Args:
-        status: of the object as it is.
+        status: of the present object.
     """
     spec = taken(old, new, *FREE)
     for name, rule in _RULES.items():
@@ -58,7 +58,7 @@ def permitted(old: Json, new: Json, status: Json) -> Json:
 
 
 def _named(spec: Json) -> Json:
-    """Leave out an apiServer that says nothing."""
+    """Leave out an empty apiServer."""
     return spec if spec.get("apiServer") else {name: part for name, part in spec.items() if name != "apiServer"}
 
 
@@ -70,7 +70,7 @@ def _advice(path: str) -> str:
 
 
 def _managed_subnets(old: Json, new: Json, _status: Json) -> list[Json] | None:
-    """DNS servers may change, subnet by subnet."""
+    """Permit changes of DNS servers, subnet by subnet."""
     by_cidr = {subnet.get("cidr"): subnet for subnet in new.get("managedSubnets") or ()}
     subnets = old.get("managedSubnets")
     if subnets is None:
@@ -79,13 +79,13 @@ def _managed_subnets(old: Json, new: Json, _status: Json) -> list[Json] | None:
 
 
 def _security_groups(old: Json, new: Json, _status: Json) -> Json | None:
-    """They may be added and changed, not removed."""
+    """Permit adding and changing groups, not removing them."""
     groups: Json | None = new.get("managedSecurityGroups", old.get("managedSecurityGroups"))
     return groups
 
 
 def _endpoint(old: Json, new: Json, _status: Json) -> Json | None:
-    """It is free until it has a host; a port that was left out may follow."""
+    """Permit any endpoint until it has a host; then only adding a missing port."""
     before, after = old.get("controlPlaneEndpoint"), new.get("controlPlaneEndpoint")
     if not before or not before.get("host"):
         return after
@@ -95,7 +95,7 @@ def _endpoint(old: Json, new: Json, _status: Json) -> Json | None:
 
 
 def _network(old: Json, new: Json, status: Json) -> Json | None:
-    """It may become the id that it stands for."""
+    """Permit replacing a network by the id that it resolved to."""
     before, after, found = old.get("network"), new.get("network"), inside(status, "network")
     if before and after and found and after.get("id", "") == found.get("id", ""):
         return dict(after)
@@ -103,7 +103,7 @@ def _network(old: Json, new: Json, status: Json) -> Json | None:
 
 
 def _subnets(old: Json, new: Json, status: Json) -> list[Json] | None:
-    """Filters may become the ids that they stand for."""
+    """Permit replacing filters by the ids that they resolved to."""
     before, after = old.get("subnets"), new.get("subnets")
     found = inside(status, "network").get("subnets") or []
     if not (before and after and found and len(before) == len(after) and old.get("network") and new.get("network")):
@@ -115,7 +115,7 @@ def _subnets(old: Json, new: Json, status: Json) -> list[Json] | None:
 
 
 def _is_pinned(old: Json, new: Json, known: set[tuple[str, str]]) -> bool:
-    """Return whether one subnet is named as before, or by the id of the one that its name stands for.
+    """Return whether one subnet is named as before, or by the id that its name resolved to.
 
     Args:
         known: name and id of each subnet of the network.
@@ -129,7 +129,7 @@ def _is_pinned(old: Json, new: Json, known: set[tuple[str, str]]) -> bool:
 
 
 def _api_server(old: Json, new: Json, status: Json) -> Json | None:
-    """Some addresses may be set later, and the load balancer may be tuned."""
+    """Permit setting some addresses later, and tuning the load balancer."""
     before, after = inside(old, "apiServer"), inside(new, "apiServer")
     merged = dict(before)
     if not inside(old, "controlPlaneEndpoint", "host"):
@@ -154,4 +154,4 @@ _RULES: Final[dict[str, Callable[[Json, Json, Json], Any]]] = {
     "subnets": _subnets,
     "apiServer": _api_server,
 }
-"""What a field may be after an update, from old and new spec and status; None for absent."""
+"""The value of a field that an update may lead to, from old and new spec and status; None for absent."""

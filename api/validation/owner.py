@@ -1,4 +1,4 @@
-"""The owner id, by which resources in the cloud are known: it comes with the object, and never changes."""
+"""The owner id, which identifies resources in the cloud: set with the object's creation, never changed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ FIELD = f"metadata.annotations[{names.OWNER_ID_ANNOTATION}]"
 def faults(kind: str, new: Json, old: Json | None) -> list[Fault]:
     """Return what is wrong with the owner id of an object.
 
-    ``clusterctl move`` and restores create objects with the one that they had. It may be lost and come back: the
-    manager restores it from the stamps of what is recorded.
+    ``clusterctl move`` and restores create objects with the id that they had. It may be removed and restored: the
+    manager restores it from the stamps of the recorded resources.
 
     Args:
-        old: the object as it is; None when it is created.
+        old: the present object; None when it is created.
     """
     found, before = _owner_id(new), _owner_id(old or {})
     if found is None or found == before:
@@ -26,7 +26,7 @@ def faults(kind: str, new: Json, old: Json | None) -> list[Fault]:
     metadata = new.get("metadata") or {}
     place = {"kind": kind, "namespace": metadata.get("namespace") or "", "name": metadata.get("name") or ""}
     if names.owner_of(found, **place) is None:
-        text = f"Invalid value: {shown(found)}: was made for another object; leave it out, the provider sets it"
+        text = f"Invalid value: {shown(found)}: was created for another object; leave it out, the provider sets it"
         return [Fault(FIELD, text)]
     return []
 

@@ -1,4 +1,4 @@
-"""Warnings: what of a spec has no effect or cannot work. Nothing is refused for them, as nothing is upstream."""
+"""Warnings: which fields of a spec have no effect or cannot work. They refuse nothing, as upstream refuses nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def of(kind: str, spec: Any) -> list[str]:
 
 
 def of_edit(kind: str, old: Any, new: Any) -> list[str]:
-    """Return the warnings about what an edit of a spec, which is allowed, does not do."""
+    """Return the warnings about what an allowed edit of a spec does not change."""
     return _first(_address_pairs(kind, old, new)) if isinstance(old, dict) and isinstance(new, dict) else []
 
 
@@ -60,11 +60,11 @@ def _whole_cluster(spec: Json) -> Warnings:
 def _network(spec: Json, path: str) -> Warnings:
     if spec.get("managedSubnets"):
         if spec.get("network"):
-            yield _idle(f"{path}.network", "managedSubnets is set and a network is made")
+            yield _idle(f"{path}.network", "managedSubnets is set, so the provider creates a network")
     else:
         for name in ("managedRouter", "managedNetwork"):
             if spec.get(name):
-                yield _idle(f"{path}.{name}", "managedSubnets is not set and nothing is made")
+                yield _idle(f"{path}.{name}", "managedSubnets is not set, so the provider creates nothing")
     if spec.get("enableExternalNetwork") is False:
         routers = ("router", "managedRouter") if spec.get("managedSubnets") else ()
         for name in filter(spec.get, ("externalNetwork", *routers)):
@@ -88,14 +88,14 @@ def _balancer(spec: Json, path: str) -> Warnings:
             yield _idle(f"{path}.{name}", "enabled is false")
         return
     if len(spec.get("subnets") or ()) > 1:
-        yield f"{path}.subnets: the first alone counts"
+        yield f"{path}.subnets: only the first entry is used"
     cidrs = spec.get("allowedCIDRs") or ()
     if spec.get("provider") == "ovn" and cidrs:
-        yield f"{path}.allowedCIDRs: the provider ovn cannot enforce them: no load balancer is made"
+        yield f"{path}.allowedCIDRs: the provider ovn cannot enforce them: no load balancer is created"
     for index, cidr in enumerate(cidrs):
         yield from _network_address(cidr, f"{path}.allowedCIDRs[{index}]")
     if len({":" in str(cidr) for cidr in cidrs}) > 1:
-        yield f"{path}.allowedCIDRs: those alone count that are of the IP version of the load balancer's address"
+        yield f"{path}.allowedCIDRs: only those of the IP version of the load balancer's address are used"
 
 
 def _subnets(spec: Json, path: str) -> Warnings:
@@ -114,7 +114,7 @@ def _bastion(spec: Json, path: str) -> Warnings:
     machine = inside(bastion, "spec")
     for name, instead in (
         ("identityRef", "the credentials are those of the cluster"),
-        ("providerID", "nobody reads it"),
+        ("providerID", "it is not read"),
     ):
         if machine.get(name):
             yield _idle(f"{path}.bastion.spec.{name}", instead)
@@ -129,7 +129,7 @@ def _bastion(spec: Json, path: str) -> Warnings:
 
 
 def _server(spec: Json, path: str) -> Warnings:
-    """Warn about what machines and servers have in common."""
+    """Warn about the fields that machines and servers share."""
     ports = spec.get("ports") or ()
     if ports and spec.get("securityGroups") and all(port.get("enablePortSecurity") is False for port in ports):
         yield _idle(f"{path}.securityGroups", "enablePortSecurity is false for every port")
@@ -149,7 +149,7 @@ def _openstack_server(spec: Json) -> Warnings:
     if spec.get("flavor") and spec.get("flavorID"):
         yield _idle("spec.flavor", "flavorID is set")
     if not spec.get("ports"):
-        yield "spec.ports: no port: the server cannot be made"
+        yield "spec.ports: no port: the server cannot be created"
     elif spec.get("securityGroups") and all(port.get("securityGroups") for port in spec["ports"]):
         yield _idle("spec.securityGroups", "every port has its own")
 
@@ -176,10 +176,12 @@ def _parsed(value: Any, path: str, parse: Callable[[str], object], wanted: str) 
 
 
 _EDITED_PAIRS: Final[dict[str, tuple[tuple[str, ...], str]]] = {
-    "OpenStackMachine": ((), "has no effect once the server is made: its ports stay as they are"),
-    "OpenStackMachineTemplate": (("template", "spec"), "holds for machines that are made from now on"),
+    "OpenStackMachine": ((), "has no effect on a server that exists: its ports are not changed"),
+    "OpenStackMachineTemplate": (("template", "spec"), "applies to machines that are created from now on"),
 }
-"""Where the one field is that an edit of a machine may change, and what that does; as the Go provider by default."""
+"""The path of the one field that an edit of a machine may change, and the effect of the edit; as the Go provider by
+default.
+"""
 _BY_KIND: Final[dict[str, Callable[[Json], Warnings]]] = {
     "OpenStackCluster": _whole_cluster,
     "OpenStackClusterTemplate": lambda spec: _cluster(inside(spec, "template", "spec"), "spec.template.spec"),

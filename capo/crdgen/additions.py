@@ -1,7 +1,7 @@
-"""What our schema has beyond the Go provider's: optional status fields, rules that it checks elsewhere, lengths.
+"""Additions of our schema to the Go provider's: optional status fields, rules that it checks elsewhere, lengths.
 
-Absence does no harm: another provider's CRDs prune the fields. ``docs/reference/additions.md`` tells users; a test
-compares both with the CRDs.
+Absence does no harm: another provider's CRDs prune the fields. ``docs/reference/additions.md`` lists them for users; a
+test compares both with the CRDs.
 """
 
 from __future__ import annotations
@@ -19,24 +19,29 @@ class Addition(NamedTuple):
 
 
 _PENDING: Final = "Creations that were begun, so that a crash or a lost answer leaves nothing behind."
-_RECORDS: Final = "Ids by role, so that deletion and the next pass find what was made."
+_RECORDS: Final = "Ids by role, so that deletion and the next reconcile find what was created."
 _LOCATION: Final = "Where all of it is; credentials that lead to another project or region are refused."
 _RESOURCES: Final = "`pending`, `records` and `location`, as on the other kinds."
 _FAILURE_DOMAIN: Final = "Availability zone of the server, which Cluster API copies to the Machine."
 _ZONE: Final = "Availability zone that Nova chose, which the OpenStackMachine shows as its failure domain."
+_REPLACEMENT: Final = "Why the bastion is being replaced, until the new one is ready."
+_CHANGES: Final = "What somebody else did to the server and when that was noticed, so that a restart does not lose it."
 
 ADDITIONS: Final = (
     Addition("OpenStackCluster", "v1beta2", "status.resources", _RESOURCES),
+    Addition("OpenStackCluster", "v1beta2", "status.bastionReplacement", _REPLACEMENT),
     Addition("OpenStackMachine", "v1beta2", "status.failureDomain", _FAILURE_DOMAIN),
     Addition("OpenStackMachine", "v1beta2", "status.resources.pending", _PENDING),
     Addition("OpenStackMachine", "v1beta2", "status.resources.records", _RECORDS),
     Addition("OpenStackMachine", "v1beta2", "status.resources.location", _LOCATION),
     Addition("OpenStackCluster", "v1beta1", "status.resources", _RESOURCES),
+    Addition("OpenStackCluster", "v1beta1", "status.bastionReplacement", _REPLACEMENT),
     Addition("OpenStackMachine", "v1beta1", "status.failureDomain", _FAILURE_DOMAIN),
     Addition("OpenStackMachine", "v1beta1", "status.resources.pending", _PENDING),
     Addition("OpenStackMachine", "v1beta1", "status.resources.records", _RECORDS),
     Addition("OpenStackMachine", "v1beta1", "status.resources.location", _LOCATION),
     Addition("OpenStackServer", "v1alpha1", "status.availabilityZone", _ZONE),
+    Addition("OpenStackServer", "v1alpha1", "status.externalChanges", _CHANGES),
     Addition("OpenStackServer", "v1alpha1", "status.resources.pending", _PENDING),
     Addition("OpenStackServer", "v1alpha1", "status.resources.records", _RECORDS),
     Addition("OpenStackServer", "v1alpha1", "status.resources.location", _LOCATION),
@@ -60,12 +65,12 @@ RULES: Final = (
     AddedRule(
         "SecurityGroupRules[]",
         "at most one of remoteManagedGroups, remoteGroupID and remoteIPPrefix can be set",
-        "Its webhook for clusters, which does not look at templates.",
+        "Its webhook for clusters, which does not check templates.",
     ),
     AddedRule(
         ".ports[]",
         "securityGroups cannot be set when enablePortSecurity is false",
-        "Its webhooks for machines and servers, which do not look at templates and bastions.",
+        "Its webhooks for machines and servers, which do not check templates and bastions.",
     ),
     AddedRule(
         ".ports[]",
@@ -82,7 +87,7 @@ RULES: Final = (
 
 
 class ClearerRule(NamedTuple):
-    """A CEL rule of the Go provider with the same verdict and message, which says more.
+    """A CEL rule of the Go provider with the same verdict and message, and a more detailed answer.
 
     Args:
         place: end of the paths that have it.
@@ -103,7 +108,7 @@ CLEARER: Final = (
 
 
 class AddedLimit(NamedTuple):
-    """The most characters of texts that the Go provider does not limit.
+    """The maximum characters of texts that the Go provider does not limit.
 
     Args:
         places: ends of the paths that have it.
@@ -188,4 +193,4 @@ LIMITS: Final = (
         "Networking API: IP addresses and CIDRs.",
     ),
 )
-"""An object that has more than this in one of the fields never had a server, cluster or pool that works."""
+"""No server, cluster or pool of an object that exceeds one of these limits ever worked."""

@@ -1,8 +1,8 @@
-"""Says of every field of a spec when it may change, at the place where it stands; pure.
+"""Documents for every field of a spec when it may change, at its place in each kind; pure.
 
-A type is used in several places: the spec of a machine never changes, that of a bastion does at any time, and in a
-template nothing does. A docstring says how it is in the kind that the type was written for; ``RULES`` say what holds
-elsewhere. A field whose docstring says nothing shares the lot of what it is in. The verdicts are those of
+A type is used in several places: the spec of a machine never changes, that of a bastion may change at any time, and in
+a template nothing may. A docstring describes the kind that the type was written for; ``RULES`` describe the other
+places. A field without a sentence of its own inherits that of its parent. The verdicts are those of
 :mod:`capo.api.validation`; a test compares the two.
 """
 
@@ -18,17 +18,17 @@ SENTENCE: Final = re.compile(
     r"\s*\b(?:Cannot change|May change|May be added later|Can be set once)\b.*?\.(?=\s|$)", flags=re.DOTALL
 )
 OWN: Final = None
-"""What the docstring says."""
+"""The sentence of the docstring."""
 ALWAYS: Final = "May change at any time."
 NEVER: Final = "Cannot change."
 REPLACED: Final = "May change at any time: the bastion is replaced."
 IDLE: Final = "May change at any time, without effect."
-NEW_TEMPLATE: Final = "Cannot change: make a new template."
+NEW_TEMPLATE: Final = "Cannot change: create a new template."
 _DEFAULT: Final = re.compile(r"\s*\bDefault: .*?\.(?=\s|$)", flags=re.DOTALL)
 
 
 class Rule(NamedTuple):
-    """What holds where; kind and path are regular expressions for the whole."""
+    """The sentence for a place; kind and path are regular expressions that must match completely."""
 
     kind: str
     path: str
@@ -44,13 +44,13 @@ RULES: Final = (
     Rule(".*Template", r"spec\.template\.spec\..+", NEW_TEMPLATE),
     Rule("OpenStackServer", r"spec\.ports\[\]\.allowedAddressPairs.*", NEVER),
 )
-"""The first that fits counts."""
+"""The first match is used."""
 _INHERITED: Final = (("Cannot change, but for", NEVER), ("May change, but for", ALWAYS), ("May be added later", ALWAYS))
-"""What the fields of an object have of a sentence that speaks of some of them."""
+"""The sentence that fields inherit from an object whose own sentence has exceptions."""
 
 
 def told(kind: str, schema: Json) -> Json:
-    """Return the schema of a kind in which every field of the spec says when it may change; the status says nothing."""
+    """Return the schema of a kind in which every field of the spec, and none of the status, documents its changes."""
     parts = {
         name: _told(kind, name, part, "") if name == "spec" else _without(part) if name == "status" else part
         for name, part in schema["properties"].items()
@@ -84,7 +84,7 @@ def _sentence(kind: str, path: str, text: str) -> str:
 
 
 def _without(schema: Json) -> Json:
-    """Return a part of a status, which users neither set nor change."""
+    """Return a part of a status without sentences about changes and defaults: users neither set nor change it."""
     result = dict(schema)
     if "description" in schema:
         result["description"] = _DEFAULT.sub("", SENTENCE.sub("", schema["description"])).strip()

@@ -1,8 +1,8 @@
-"""Who may read diagnostics: the API server decides, by a TokenReview and a SubjectAccessReview on the path.
+"""Authorizes readers of diagnostics: the API server decides, by a TokenReview and a SubjectAccessReview on the path.
 
-Whoever reaches the port may send tokens. So that a flood of invented ones costs the API server little, answers are
-cached, few reviews run at once, and each client, as all of them, may ask for so many in a time. Tokens that were
-accepted before are reviewed outside of that budget: a flood does not keep Prometheus out.
+Any client that reaches the port may send tokens. So that a flood of invented ones costs the API server little, answers
+are cached, few reviews run at once, and requests are rate limited per client and in total. Tokens that were accepted
+before are reviewed outside of that budget: a flood does not keep Prometheus out.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from capo import caches
+from capo.kube import models
 from capo.kube.client import Kube
 from capo.kube.errors import KubeError
 from capo.kube.kinds import Kind
@@ -187,17 +188,11 @@ class Access:
 
     def _review(self, token: str, verb: str, path: str) -> int:
         try:
-            seen = self.kube.review(TOKEN_REVIEW, {"token": token})
+            seen = self.kube.review(TOKEN_REVIEW, models.token_review(token))
             if not seen.get("authenticated"):
                 return 401
             user = seen.get("user") or {}
-            question = {
-                "user": user.get("username", ""),
-                "uid": user.get("uid", ""),
-                "groups": user.get("groups") or [],
-                "extra": user.get("extra") or {},
-                "nonResourceAttributes": {"path": path, "verb": verb},
-            }
+            question = models.access_review(user, path=path, verb=verb)
             return 200 if self.kube.review(ACCESS_REVIEW, question).get("allowed") else 403
         except KubeError as error:
             log.warning("Access to diagnostics could not be checked", extra={"err": str(error)})

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import logging
 import socket
+import ssl
 import threading
 import time
 import uuid
@@ -23,6 +24,8 @@ import kopf
 from capo import logs
 from capo.engine import metrics
 from capo.kube.connection import Connection
+from capo.kube.credentials import Credential
+from capo.kube.errors import KubeError
 from capo.kube.kinds import Kind
 
 log = logging.getLogger(__name__)
@@ -41,7 +44,7 @@ BACKOFFS_S: Final = (0.5, 1.0, 2.0, 2.0, 2.0, 2.0)
 
 
 class _NoDiffBase(kopf.DiffBaseStorage):  # type: ignore[misc]
-    """Remembers nothing: with ``on.event`` alone nobody asks, and building the base costs a third of each event."""
+    """Remembers nothing: ``on.event`` alone does not ask for it, and building the base costs a third of each event."""
 
     def build(self, *, body: kopf.Body, extra_fields: Iterable[Any] | None = None) -> kopf.BodyEssence:
         return kopf.BodyEssence({})
@@ -59,8 +62,8 @@ class Feed:
     Args:
         namespace: watch this one alone; empty means all.
         restart_s: first pause after a failure; doubles up to 15 s while it goes on failing.
-        on_listed: called when a kind was listed because its watch begins, or begins anew: what was deleted meanwhile
-            is not told by events. From the feed's thread.
+        on_listed: called when a kind was listed because its watch starts or restarts: watch events do not include
+            deletions before that. From the feed's thread.
         on_resumed: called when a watch goes on after its connection ended, without a list. From the feed's thread.
     """
 
@@ -86,6 +89,8 @@ class Feed:
         self._flag: asyncio.Event | None = None
         self._beat_s = time.monotonic()
         self._sessions: list[aiohttp.ClientSession] = []
+        self._used = Credential()
+        """That of the last session."""
         # kopf's default reads the user's name, which fails without a passwd entry, and resolves the hostname while the
         # loop waits. It uses the identity for peering alone, which standalone disables.
         self._identity = f"{socket.gethostname()}_{uuid.uuid4()}"
@@ -96,7 +101,7 @@ class Feed:
         return self._kinds
 
     def watch(self, kinds: Iterable[Kind]) -> None:
-        """Watch exactly these kinds; a change of the list begins all watches anew."""
+        """Watch exactly these kinds; a change of the list restarts all watches."""
         wanted = tuple(kinds)
         if [kind.api_version for kind in wanted] == [
             kind.api_version for kind in self._kinds
@@ -110,7 +115,7 @@ class Feed:
             self._end_watches()
 
     def restart(self) -> None:
-        """Begin all watches anew, with lists."""
+        """Restart all watches, with lists."""
         self._end_watches()
 
     def stop(self, timeout_s: float = 5.0) -> None:
@@ -211,23 +216,34 @@ class Feed:
 
         kopf's own sessions stay open when it is stopped while it starts; ours are closed in any case.
         """
-        connection = self._connection
-        if self._sessions:
-            connection.credentials.forget()
-        headers = await asyncio.to_thread(connection.authorization)
-        if self._sessions and headers.get("Authorization") == self._sessions[-1].headers.get("Authorization"):
-            raise kopf.PermanentError("the API server refuses these credentials")
-        tls = connection.tls() if connection.server.startswith("https:") else True
+        try:
+            tls = await asyncio.to_thread(self._identify)
+        except KubeError as error:
+            # kopf would repeat a login after a minute; a start of the watches comes sooner.
+            raise kopf.PermanentError(str(error)) from error
+        authorization, proxy = self._used.authorization, self._connection.proxy
         trace = aiohttp.TraceConfig()
         trace.on_request_end.append(self._requested)
         session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=tls), headers=headers, trust_env=False, trace_configs=[trace]
+            connector=aiohttp.TCPConnector(limit=0, ssl=tls or True),
+            headers={"Authorization": authorization} if authorization else None,
+            proxy=proxy.url_with_login if proxy else None,
+            trust_env=False,
+            trace_configs=[trace],
         )
         self._sessions.append(session)
-        return kopf.AiohttpSession(server=connection.server, aiohttp_session=session)
+        return kopf.AiohttpSession(server=self._connection.server, aiohttp_session=session)
+
+    def _identify(self) -> ssl.SSLContext | None:
+        """Note the credential of the moment, another one than a session had that was refused; return TLS for it."""
+        credentials, tls = self._connection.credentials, self._connection.tls
+        if self._sessions and not credentials.renew(self._used):
+            raise KubeError("the API server refuses these credentials")
+        self._used = credentials.current()
+        return tls.context(self._used.certificate) if self._connection.has_tls else None
 
     async def _requested(self, _session: object, _context: object, params: aiohttp.TraceRequestEndParams) -> None:
-        """See that a kind was listed, or its watch resumed: kopf does not tell, and an empty list leads to no event."""
+        """Report a kind's list or the resumption of its watch: kopf does not, and an empty list leads to no event."""
         path = params.url.path
         if params.method != "GET" or path.rpartition("/")[2] not in {kind.plural for kind in self._kinds}:
             return
@@ -246,7 +262,7 @@ class Feed:
 
 
 def _note(_loop: asyncio.AbstractEventLoop, context: Mapping[str, Any]) -> None:
-    """Log in one line what kopf's tasks leave behind: when several watches fail, it looks at the first alone."""
+    """Log in one line what kopf's tasks leave behind: when several watches fail, kopf reports the first alone."""
     fault = context.get("exception")
     log.log(logs.verbosity(4), "A watch left an error", extra={"err": repr(fault) if fault else context["message"]})
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo.engine import metrics
+from capo.kube import models
 from capo.kube.client import Kube
 from capo.kube.errors import Conflict, KubeError, NotLeading
 from capo.kube.kinds import LEASE
@@ -89,7 +90,7 @@ class Lease:
             raise NotLeading("the lease is not surely held: nothing may be written")
 
     def is_held(self) -> bool:
-        """Tell whether nobody else can hold the lease now."""
+        """Return whether this process holds the lease, so that no other process can act."""
         return self._held_until_s is not None and self.clock() < self._held_until_s
 
     def release(self) -> None:
@@ -107,7 +108,8 @@ class Lease:
         try:
             lease = self.kube.get(LEASE, self.namespace, NAME)
             if lease and lease["spec"].get("holderIdentity") == self.identity:
-                spec = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _now()}
+                renewed = models.to_json(_now())
+                spec = {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": renewed}
                 self.kube.replace(LEASE, {**lease, "spec": spec})
                 log.info("Lease released")
         except KubeError as error:
@@ -118,7 +120,7 @@ class Lease:
         self._is_ending.set()
 
     def attempt(self) -> bool:
-        """Acquire or renew once; tell whether the lease is ours now.
+        """Acquire or renew once; return whether the lease is ours now.
 
         Raises:
             KubeError: the API server did not answer or refused.
@@ -197,7 +199,7 @@ class Lease:
         self.on_lost()
 
     def _new(self) -> dict[str, Any]:
-        spec = self._spec(transitions=0, acquired=_now())
+        spec = self._spec(transitions=0, is_acquired=True)
         metadata = {"name": NAME, "namespace": self.namespace}
         return {"apiVersion": LEASE.api_version, "kind": LEASE.kind, "metadata": metadata, "spec": spec}
 
@@ -205,18 +207,18 @@ class Lease:
         old = lease.get("spec") or {}
         is_renewal = old.get("holderIdentity") == self.identity
         transitions = int(old.get("leaseTransitions") or 0) + (0 if is_renewal else 1)
-        acquired = old.get("acquireTime") if is_renewal else _now()
-        return {**lease, "spec": {**old, **self._spec(transitions=transitions, acquired=acquired)}}
+        return {**lease, "spec": {**old, **self._spec(transitions=transitions, is_acquired=not is_renewal)}}
 
-    def _spec(self, *, transitions: int, acquired: str | None) -> dict[str, Any]:
-        return {
-            "holderIdentity": self.identity,
-            "leaseDurationSeconds": max(1, round(self.terms.duration_s)),
-            "acquireTime": acquired,
-            "renewTime": _now(),
-            "leaseTransitions": transitions,
-        }
+    def _spec(self, *, transitions: int, is_acquired: bool) -> dict[str, Any]:
+        now = _now()
+        return models.lease_spec(
+            self.identity,
+            duration_s=self.terms.duration_s,
+            transitions=transitions,
+            renewed=now,
+            acquired=now if is_acquired else None,
+        )
 
 
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)

@@ -1,7 +1,7 @@
-"""The process: servers, lease, store, watches and passes, started in order and stopped in order.
+"""The process: servers, lease, store, watches and workers, started and stopped in order.
 
-Every replica serves probes and metrics; only the one with the lease lists, watches and acts. A lost lease ends the
-process at once, because a thread in a pass cannot be stopped in any other way.
+Every replica serves probes and metrics; only the leader lists, watches and reconciles. A lost lease ends the process at
+once, because a thread in a reconcile cannot be stopped in any other way.
 """
 
 from __future__ import annotations
@@ -31,49 +31,54 @@ from capo.engine.store import Store
 from capo.engine.sweep import Sweep
 from capo.engine.turn import Tools
 from capo.engine.worker import Controller, Workers, lane_of
-from capo.kube.client import Kube, Timeouts
+from capo.kube.client import Kube
 from capo.kube.errors import KubeError
 from capo.kube.events import Events
 from capo.kube.kinds import Key, Kind
+from capo.kube.transport import Timeouts
 from capo.listening import LimitedServer
 from capo.settings import MIGRATION_PHASES, Settings
 
 log = logging.getLogger(__name__)
 
 DRAIN_S: Final = 7.0
-"""Of the ten seconds that Kubernetes gives between SIGTERM and SIGKILL."""
+"""How long running reconciles may finish, of the ten seconds between SIGTERM and SIGKILL."""
 STOP_S: Final = 9.0
-"""After so many of them the lease is not waited for any more; it gets what the rest leaves, and a second at least."""
+"""After so many seconds stopping no longer waits for the lease; its release gets the time that is left, at least 1 s.
+"""
 FIRST_RETRY_S: Final = 1.0
 MAX_RETRY_S: Final = 15.0
 HOUSEKEEPING_S: Final = 30.0
 GAP_S: Final = 2.0
-"""How long after watches began anew everything is listed."""
+"""Seconds between a restart of watches and the full listing."""
 DEAD_WATCHES_S: Final = 180.0
 RESYNC_SPREAD: Final = 0.1
-"""The part of the sync period over which a resync spreads its passes."""
+"""The part of the sync period over which a resync spreads its reconciles."""
 
 Factory = Callable[[Tools, Callable[[Key], None]], Sequence[Controller]]
-"""Makes all controllers from what they share and a function that wakes an object from any thread."""
+"""Creates all controllers from the shared tools and a function that requeues an object from any thread."""
 
 
 class SystemClock:
-    """The time of this machine."""
+    """The system's clocks."""
 
     def __init__(self) -> None:
         self._steady_s = time.time() - time.monotonic()
 
     def now(self) -> float:
-        """Return steady seconds, which nobody sets: seconds since 1970 as this machine had them when it was made."""
+        """Return steady seconds: seconds since 1970 when this clock was created, plus monotonic time.
+
+        Never adjusted.
+        """
         return self._steady_s + time.monotonic()
 
     def wall(self) -> float:
-        """Return seconds since 1970 as this machine has them now; they may be set at any time."""
+        """Return seconds since 1970 by the system clock, which may be adjusted at any time."""
         return time.time()
 
 
 class StartError(Exception):
-    """The process cannot start; the message is one clear line."""
+    """The process cannot start; the message is one line for the user."""
 
 
 @dataclass
@@ -81,7 +86,7 @@ class Manager:
     """One replica.
 
     Args:
-        factory: makes the controllers.
+        factory: creates the controllers.
         end_process: called with an exit status when the lease is lost.
     """
 
@@ -150,14 +155,14 @@ class Manager:
         log.info("Serving", extra={"what": name, "address": address, "port": server.port})
 
     async def _lead(self) -> bool:
-        """Wait until this replica may act; tell whether it may (the other case: it was stopped before)."""
+        """Wait for the lease; return whether this replica may act (False: it was stopped before)."""
         if not self.settings.leader_elect:
             return True
         namespace = self.settings.pod_namespace or self.kube.connection.namespace
         if not namespace:
             raise StartError("--leader-elect needs the namespace of the lease: set POD_NAMESPACE")
         terms = Terms(self.settings.lease_duration_s, self.settings.renew_deadline_s, self.settings.retry_period_s)
-        limit = Timeouts(terms.call_timeout_s, terms.call_timeout_s)
+        limit = Timeouts(terms.call_timeout_s, terms.call_timeout_s, terms.call_timeout_s)
         own_client = Kube(self.kube.connection, timeouts=limit, pool_size=2)
         lease = Lease(own_client, namespace, terms, self._lost)
         self._lease = lease
@@ -199,7 +204,7 @@ class Manager:
     async def _assemble(self) -> tuple[Tools, Router, Workers]:
         settings = self.settings
         tools = Tools(self.kube, self._store, self._events, SystemClock(), settings)
-        # In a thread: what controllers import takes seconds, and probes want an answer meanwhile.
+        # In a thread: importing the controllers takes seconds, and probes must be answered during that time.
         controllers = await threads.run(lambda: self.factory(tools, self._wake), name="controllers")
         queues = [(controller, self._queue(controller)) for controller in controllers]
         workers = Workers(queues, settings.worker_threads, settings.cloud_concurrency)
@@ -220,7 +225,7 @@ class Manager:
             self._router.wake(key)
 
     async def _primed(self, sweep: Sweep) -> tuple[Kind, ...]:
-        """Fill the store, however long the API server is away; return the kinds that are served."""
+        """Fill the store, retrying until the API server answers; return the served kinds."""
         pause_s = FIRST_RETRY_S
         while True:
             try:
@@ -244,7 +249,10 @@ class Manager:
                 pause_s = self.settings.sync_period_s
 
     async def _migrate(self) -> None:
-        """Have stored objects in today's versions, beside the passes; a definition may change at any time."""
+        """Rewrite stored objects in the storage version, beside reconciles.
+
+        Repeats, as a CRD may change at any time.
+        """
         phases = MIGRATION_PHASES.difference(self.settings.skip_crd_migration_phases)
         migration, pause_s = Migration(self.kube, phases), FIRST_RETRY_S
         while phases:
@@ -259,10 +267,10 @@ class Manager:
                 pause_s = FIRST_RETRY_S
 
     async def _complete(self, sweep: Sweep, listed: asyncio.Event) -> None:
-        """List everything after watches began anew: events do not tell what was deleted while there were none."""
+        """List everything after watches restarted: events do not include deletions from the time between."""
         while True:
             await listed.wait()
-            await asyncio.sleep(GAP_S)  # all watches mostly begin anew together
+            await asyncio.sleep(GAP_S)  # watches mostly restart together
             listed.clear()
             try:
                 await threads.run(sweep.run, name="sweep")
@@ -271,7 +279,7 @@ class Manager:
                 listed.set()
 
     async def _look_back(self, sweep: Sweep, resumed: asyncio.Event, listed: asyncio.Event) -> None:
-        """List everything if the API server is at an older version than it was: watches that resume do not tell."""
+        """List everything if the API server's state is older than before: resumed watches do not report it."""
         while True:
             await resumed.wait()
             await asyncio.sleep(GAP_S)
@@ -284,7 +292,7 @@ class Manager:
                 resumed.set()
 
     async def _first(self, work: Coroutine[Any, Any, object]) -> None:
-        """Run until the work ends or the process is stopped; what it raises is raised here."""
+        """Run until the work ends or the process is stopped; raises what the work raises."""
         tasks = [asyncio.create_task(each) for each in (work, self._stop.wait())]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -296,7 +304,7 @@ class Manager:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _shut_down(self) -> None:
-        """Stop in an order that leaves no write in flight when the lease is given back."""
+        """Stop in an order that leaves no write in flight when the lease is released."""
         began_s = time.monotonic()
         left = await self._workers.stop(DRAIN_S) if self._workers else 0
         if self._feed:
@@ -334,7 +342,7 @@ class Manager:
 
 
 async def keep_house(tools: Tools, pause_s: float = HOUSEKEEPING_S) -> None:
-    """Have caches drop what nothing uses any more, again and again."""
+    """Evict unused entries from caches, periodically."""
 
     def work() -> None:
         for duty in tools.housekeeping:
@@ -349,7 +357,7 @@ async def keep_house(tools: Tools, pause_s: float = HOUSEKEEPING_S) -> None:
 
 
 def _setter(event: asyncio.Event) -> Callable[[], None]:
-    """Return what sets an event of the running loop, from any thread."""
+    """Return a function that sets an event of the running loop from any thread."""
     loop = asyncio.get_running_loop()
 
     def set_event() -> None:

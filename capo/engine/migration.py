@@ -1,12 +1,12 @@
-"""Moves stored objects of our kinds to the version in which they are stored today.
+"""Migrates stored objects of our kinds to the current storage version.
 
-etcd keeps an object in the version in which it was last written, and the API server refuses a definition that drops a
-version in which something may still be stored (``status.storedVersions``). So a release can drop a version only after
-the one before it has rewritten everything. Entries of ``managedFields`` in versions that are no longer served are
-removed as well: a server-side apply would stumble over them.
+etcd keeps an object in the version in which it was last written, and the API server refuses a CRD that drops a version
+in which something may still be stored (``status.storedVersions``). So a release can drop a version only after the one
+before it has rewritten everything. Entries of ``managedFields`` in versions that are no longer served are removed as
+well: a server-side apply would fail on them.
 
-Source: contract rules OTH-1 and UPG-2; annotation and flag are those of Cluster API's own migrator, so that a
-definition on which either one has been at work is left alone by the other.
+Source: contract rules OTH-1 and UPG-2; annotation and flag are those of Cluster API's own migrator, so that either
+migrator skips a CRD that the other has migrated.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ Object = Mapping[str, Any]
 
 
 class MigrationError(Exception):
-    """Some objects could not be rewritten; the message names them, and says why of the first."""
+    """Some objects could not be rewritten; the message names them, with the error of the first."""
 
 
 @dataclass(frozen=True)
 class Versions:
-    """What a definition says of its versions.
+    """The versions of a CRD.
 
     Attributes:
-        kind: in the version that is stored today.
+        kind: in the storage version.
         stored: versions in which something may be stored.
         served: versions that are served.
     """
@@ -48,12 +48,12 @@ class Versions:
 
     @property
     def has_strays(self) -> bool:
-        """Tell whether something may be stored in another version."""
+        """Return whether something may be stored in another version."""
         return self.stored != {self.kind.version}
 
 
 class Migration:
-    """One run after the other over the definitions of our kinds.
+    """Migrates the CRDs of our kinds, one after the other; may run repeatedly.
 
     Args:
         phases: what to do, of ``settings.MIGRATION_PHASES``.
@@ -63,11 +63,11 @@ class Migration:
         self._kube, self._phases = kube, frozenset(phases)
 
     def run(self) -> None:
-        """Have every kind of ours stored in one version. Blocks; quick when nothing is to be done.
+        """Migrate every kind to its storage version. Blocks; quick if everything is migrated.
 
         Raises:
-            KubeError: the API server failed or refused; whatever is left is done by the next run.
-            MigrationError: the API server refuses some objects as they are; all others are done.
+            KubeError: the API server failed or refused; the next run does the rest.
+            MigrationError: the API server refuses some objects as they are; all others are migrated.
         """
         troubles = []
         for kind in OURS:
@@ -77,7 +77,7 @@ class Migration:
             try:
                 self._migrate(crd, versions(crd, kind))
             except Conflict as error:
-                log.info("Definition changed meanwhile", extra={"kind": kind.kind, "err": str(error)})
+                log.info("Definition was changed by another writer", extra={"kind": kind.kind, "err": str(error)})
             except MigrationError as error:
                 troubles.append(str(error))
         if troubles:
@@ -99,7 +99,7 @@ class Migration:
         return self._kube.patch(CRD, "", crd["metadata"]["name"], body, subresource=subresource)
 
     def _rewrite(self, known: Versions) -> int:
-        """Write every object that may need it once; return how many there were."""
+        """Rewrite every object that may need it once; return the number of objects."""
         rewrites_all = STORAGE_VERSION_MIGRATION in self._phases and known.has_strays
         cleans = CLEANUP_MANAGED_FIELDS in self._phases
         if not (rewrites_all or cleans):
@@ -122,9 +122,9 @@ class Migration:
         return rewritten
 
     def _touch(self, kind: Kind, obj: Object, cleaned: list[Any] | None) -> None:
-        """Write an object as it is: the API server stores it in today's version.
+        """Write an object unchanged: the API server stores it in the storage version.
 
-        One that changed meanwhile was written, and so stored anew, by whoever changed it.
+        A conflict means that another client wrote it since, and so in the storage version.
         """
         metadata = obj["metadata"]
         body: dict[str, Any] = {"resourceVersion": metadata["resourceVersion"]}
@@ -137,7 +137,7 @@ class Migration:
 
 
 def versions(crd: Object, kind: Kind) -> Versions:
-    """Return what a definition says of its versions; pure."""
+    """Return the versions of a CRD; pure."""
     listed = crd["spec"]["versions"]
     (storage,) = (version["name"] for version in listed if version["storage"])
     stored = frozenset((crd.get("status") or {}).get("storedVersions") or ())
@@ -146,10 +146,10 @@ def versions(crd: Object, kind: Kind) -> Versions:
 
 
 def current_fields(obj: Object, known: Versions) -> list[Any] | None:
-    """Return ``managedFields`` without entries in versions that are no longer served; None when all are; pure.
+    """Return ``managedFields`` without entries in versions that are no longer served; None if all are served; pure.
 
-    An object never loses all of them: the API server would make up an owner of all its fields at the next apply. What
-    takes their place owns nothing but the name, and goes with its manager's next apply.
+    An object always keeps one entry: without any, the API server would invent an owner of all its fields at the next
+    apply. The replacement owns nothing but the name, and disappears with its manager's next apply.
     """
     entries = list(obj["metadata"].get("managedFields") or ())
     kept = [entry for entry in entries if not _is_stale(entry, known)]
@@ -165,7 +165,7 @@ def _is_stale(entry: Object, known: Versions) -> bool:
 
 
 def is_migrated(crd: Object) -> bool:
-    """Tell whether a definition says that everything was done for it as it is now; pure."""
+    """Return whether a CRD in its present form was completely migrated; pure."""
     return bool((crd["metadata"].get("annotations") or {}).get(OBSERVED_GENERATION) == _generation(crd))
 
 

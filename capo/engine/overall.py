@@ -1,4 +1,4 @@
-"""What a pass shows as a whole, beside the conditions of its steps; pure."""
+"""Conditions of a reconcile as a whole, beside those of its steps; pure."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ AUTHENTICATED: Final = "OpenStackAuthenticationSucceeded"
 AUTHENTICATION_FAILED: Final = "OpenStackAuthenticationFailed"
 
 
-def of_refusal(error: CapoError, *, is_deleting: bool) -> list[Condition]:
-    """Return the conditions of a pass that could not begin.
+def of_refusal(error: CapoError) -> list[Condition]:
+    """Return the conditions of a reconcile that could not begin.
 
-    An outage says nothing of the credentials: what was known of them stays.
+    An outage proves nothing about the credentials: their condition is kept.
     """
     if isinstance(error, IdentityError | NotAuthorizedError):
         types = (AUTHENTICATED, conditions.READY)
         return [Condition(type_, "False", AUTHENTICATION_FAILED, error.sentence) for type_ in types]
     if isinstance(error, OwnerIdCopiedError):
         return [Condition(conditions.READY, "False", error.reason, error.sentence)]
-    text = f"Deleting: {error.sentence}" if is_deleting else error.sentence
-    return [Condition(conditions.READY, "False", "OpenStackError", text)]
+    return [Condition(conditions.READY, "False", "OpenStackError", error.sentence)]
 
 
 def authentication(results: Results) -> list[Condition]:
-    """The credentials worked if any step got an answer; they did not if one was refused."""
+    """Return True if any step got an answer, False if the credentials were refused.
+
+    Empty if no request was answered.
+    """
     for result in results.values():
         if isinstance(result, Failed) and isinstance(result.error, NotAuthorizedError):
             return [Condition(AUTHENTICATED, "False", AUTHENTICATION_FAILED, result.error.sentence)]
@@ -37,11 +39,11 @@ def authentication(results: Results) -> list[Condition]:
 
 
 def deleting(plan: Plan[Any], results: Results) -> Condition | None:
-    """Return ``Ready`` of an object that goes away; None when the pass found out nothing new."""
+    """Return ``Ready`` of an object that is being deleted; None if the reconcile found nothing new."""
     for step in reversed(plan.steps):
         result = results[step.condition]
         if isinstance(result, Failed):
-            return Condition(conditions.READY, "False", "OpenStackError", f"Deleting: {result.error.sentence}")
+            return Condition(conditions.READY, "False", "OpenStackError", result.error.sentence)
         if isinstance(result, Wait):
             return Condition(conditions.READY, "False", "Deleting", f"{step.condition}: {result.message}")
     if all_done(results):

@@ -1,7 +1,7 @@
-"""The create protocol: nothing is made twice and nothing is lost, wherever the process dies.
+"""The create protocol: no resource is created twice and none is lost, whenever the process dies.
 
-Before a create the intent is stored, after it the id; an intent without an id is an ambiguous create, which is neither
-repeated nor forgotten before its window is over and the cloud was looked at again. The reasons are in
+Before a create the intent is stored, after it the id. An intent without an id is an ambiguous create: it is neither
+repeated nor forgotten until its window is over and the cloud was listed again. The reasons are in
 ``docs/adr/0001-ownership-and-create-protocol.md``.
 """
 
@@ -17,42 +17,42 @@ from capo.ledger import Ledger
 
 
 class Sight(Protocol):
-    """What the protocol tells the observer."""
+    """What the protocol reports to the observer."""
 
     def learn(self, kind: str, body: Mapping[str, Any]) -> None:
-        """Take the answer of a create into account."""
+        """Add the answer of a create."""
 
     def wrote(self, kind: str, roles: Sequence[str] = ()) -> None:
-        """Demand a look that begins after now before anything of this kind is decided from its absence.
+        """Require a list that begins after now before anything of this kind counts as absent.
 
         Args:
             roles: those that a create was sent for.
         """
 
     def made(self, kind: str) -> None:
-        """Have it looked within a minute whether a create took effect twice."""
+        """Schedule a list within a minute that shows whether a create took effect twice."""
 
 
 class Clock(Protocol):
-    """Time, injected so that tests own it."""
+    """Time, injected so that tests control it."""
 
     def now(self) -> float:
-        """Return steady seconds, by which all durations are counted: near those since 1970, and never set."""
+        """Return steady seconds, used for all durations: close to seconds since 1970, never adjusted."""
 
     def wall(self) -> float:
-        """Return seconds since 1970, for what people read: they may be set, so nothing is worked out from them."""
+        """Return seconds since 1970, for users only: the clock may be adjusted, so nothing is computed from it."""
 
 
 @dataclass(frozen=True)
 class CreateProtocol:
-    """Carries out the creates of one pass.
+    """Carries out the creates of one reconcile.
 
     Args:
         ledger: the object's records; changed here.
-        sight: the observer, as this pass sees it.
+        sight: the observer, as this reconcile sees it.
         save: stores the ledger in the object's status, and returns when the API server has it.
         clock: now.
-        started_s: when the pass began; the cloud was looked at after that at the latest.
+        started_s: when the reconcile began; the cloud was listed after that at the latest.
         window_s: how long an unanswered create may still take effect.
         report: called with kind, role and resource of each create, or with its error, for Events.
     """
@@ -66,10 +66,10 @@ class CreateProtocol:
     report: Callable[[Create, Mapping[str, Mapping[str, Any]] | CapoError], None]
 
     def carry_out(self, create: Create) -> Wait | None:
-        """Make what a step asked for and record it; or return a Wait while an earlier attempt may still take effect.
+        """Create what a step asked for and record it; return a Wait if an earlier attempt may still take effect.
 
         Raises:
-            CapoError: the call failed. A refusal clears the intent; an answer that never came leaves it.
+            CapoError: the call failed. A refusal clears the intent; a lost answer keeps it.
         """
         if (left_s := self._window_left_s(create)) > 0:
             return Wait(AmbiguousAnswerError.reason, _unanswered(create), after_s=left_s)
@@ -87,7 +87,7 @@ class CreateProtocol:
         return max((since_s + self.window_s - self.started_s for since_s in unanswered), default=0.0)
 
     def _intend(self, create: Create) -> None:
-        """Have the intent stored; what is not is as it was before, also how long it was waited for."""
+        """Store the intent; if that fails, restore the previous intents with their start times."""
         before = dict(self.ledger.pending)
         self._note(create)
         try:
@@ -104,7 +104,8 @@ class CreateProtocol:
         try:
             return create.call()
         except AmbiguousAnswerError as error:
-            # The window begins when the answer is lost: a service that is slower than our limit still has the request.
+            # The window begins when the answer is lost: a service that is slower than our timeout still has the
+            # request.
             self._note(create)
             self.report(create, error)
             raise
@@ -119,11 +120,11 @@ class CreateProtocol:
 
 def _unanswered(create: Create) -> str:
     return (
-        f"whether the {create.kind} of an earlier attempt was made is not known; "
-        "it is looked for by its stamp before another is made"
+        f"whether the {create.kind} of an earlier attempt was created is not known; "
+        "waiting to find it by its stamp before another is created"
     )
 
 
 def deletion_window_left_s(ledger: Ledger, *, now_s: float, window_s: float) -> float:
-    """Return for how many seconds the finalizer must stay because an unanswered create may still take effect."""
+    """Return the seconds for which the finalizer must stay because an unanswered create may still take effect."""
     return max((p.since_s + window_s - now_s for p in ledger.pending.values()), default=0.0)

@@ -1,7 +1,7 @@
-"""One pass over one object: gate, credentials, stamp, steps, one report.
+"""Reconciles one object: gate, credentials, owner id, steps, one status write.
 
-What is particular to a kind is in its :class:`capo.engine.turn.Subject`; this is what all kinds share. It is run by
-``worker.py`` in a thread, one pass per object at a time.
+The specifics of a kind are in its :class:`capo.engine.turn.Subject`; this is what all kinds share. It is run by
+``worker.py`` in a thread, one reconcile per object at a time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ S = TypeVar("S", bound=Scope)
 
 
 class Reconciler(Generic[S]):
-    """Runs passes of one controller; the engine's workers call :meth:`reconcile`."""
+    """Reconciles the objects of one controller; the engine's workers call :meth:`reconcile`."""
 
     def __init__(self, subject: Subject[S], tools: Tools) -> None:
         self.subject = subject
@@ -64,12 +64,12 @@ class Reconciler(Generic[S]):
         return max(len(self._backoff), len(self._contest), len(self._seen), len(self._auth_failures))
 
     def slot(self, key: Key) -> CloudKey | None:
-        """Return the budgets of the cloud that the pass of a key asks; None: not known yet."""
+        """Return the budgets of the cloud that a key's reconcile uses; None: not resolved yet."""
         obj = self.tools.store.get(*key)
         return self.subject.slot(obj, self.tools) if obj else CloudKey()
 
     def locate(self, key: Key) -> bool:
-        """Have the budget of a key known; tell whether it is. A pass tells why it cannot be."""
+        """Resolve the cloud of a key; return whether that succeeded. If not, the reconcile reports why."""
         obj = self.tools.store.get(*key)
         if obj is None:
             return False
@@ -80,7 +80,7 @@ class Reconciler(Generic[S]):
         return self.slot(key) is not None
 
     def reconcile(self, key: Key) -> Result:
-        """Run one pass; nothing is raised that the world may heal."""
+        """Reconcile one object; errors that may heal without a change of the program are reported, not raised."""
         obj = self.tools.store.get(*key)
         if obj is None or names.DELETE_FOR_MOVE_ANNOTATION in (obj["metadata"].get("annotations") or {}):
             self._forget(key)
@@ -91,15 +91,15 @@ class Reconciler(Generic[S]):
         try:
             result = self._pass(key, writer)
         except Superseded as gone:
-            log.info("Object went away during a pass", extra={"key": str(key), "why": str(gone)})
+            log.info("Object was deleted during a reconcile", extra={"key": str(key), "why": str(gone)})
             return Result()
         except KubeError as error:
             self._show_refusal(writer, error)
             raise
         if writer.is_released:
-            self._forget(key)  # nothing wakes an object that went away with our own write
+            self._forget(key)  # no event follows a write of ours that completes the deletion
             return Result()
-        # The watch event of an edit that our own answer already showed wakes nobody.
+        # The watch event of an edit that our own answer already contained queues nothing.
         return replace(result, requeue_after_s=0.0) if writer.is_outdated else result
 
     def _forget(self, key: Key) -> None:
@@ -127,7 +127,7 @@ class Reconciler(Generic[S]):
                 return Result()
             scope = self.subject.open(turn)
         except (CapoError, NotYetObserved) as error:
-            # What is not known yet is told by the observer, which wakes the object.
+            # NotYetObserved: the observer requeues the object when it has listed.
             return self._refused(key, writer, error, gate.conditions) if isinstance(error, CapoError) else Result()
         self._auth_failures.pop(key, None)
         try:
@@ -136,7 +136,7 @@ class Reconciler(Generic[S]):
             self._seen.keep(key, turn.obj, turn.ledger)
 
     def _abandon(self, writer: Writer) -> Result:
-        """Remove the finalizer although something may be left in the cloud: an admin asked for it."""
+        """Remove the finalizer although resources may be left in the cloud: an admin asked for it."""
         farewell = abandoning.farewell(writer.obj)
         writer.release()
         log.warning("Abandoned the resources of an object", extra={"key": str(writer.key), "left": farewell})
@@ -150,7 +150,7 @@ class Reconciler(Generic[S]):
             self.tools.events.emit(writer.obj, "Warning", "DeletionBlocked", told)
 
     def _begin(self, key: Key, writer: Writer) -> Turn | None:
-        """Have the owner id and the finalizer on the object before the first create; None: it was released instead."""
+        """Write the owner id and the finalizer before the first create; None: the object was released instead."""
         started_s = self.tools.clock.now()
         metadata = writer.obj["metadata"]
         annotations = metadata.get("annotations") or {}
@@ -189,19 +189,19 @@ class Reconciler(Generic[S]):
         )
 
     def _is_minted(self, obj: Mapping[str, Any], ledger: Ledger) -> bool:
-        """Return whether this process created the object with its owner id, and nothing for it since."""
+        """Return whether this process created the object with its owner id, and created nothing for it since."""
         if ledger.records or ledger.pending:
             self.tools.minted.forget(obj["metadata"]["uid"])
             return False
         return self.tools.minted.has(obj)
 
     def _has_lost_history(self, obj: Mapping[str, Any], ledger: Ledger) -> bool:
-        """Return whether no reconcile left a trace in the status of an object that has an owner id."""
+        """Return whether an object with an owner id has a status without a trace of any reconcile."""
         shown = {condition["type"] for condition in (obj.get("status") or {}).get("conditions") or ()}
         return not ledger.records and not ledger.pending and not shown & set(self.subject.plan.needs)
 
     def _new_annotation(self, key: Key, obj: Mapping[str, Any], ledger: Ledger) -> str:
-        """Return a fresh owner id, or the one that the object's resources carry when its annotation was lost."""
+        """Return a new owner id, or the one that the object's resources carry if its annotation was lost."""
         lost = self.subject.recorded_owner(obj, ledger) if ledger.records else None
         if lost is None:
             return names.new_owner_id(key.kind.kind, key.namespace, key.name)
@@ -211,7 +211,10 @@ class Reconciler(Generic[S]):
         return names.restored_owner_id(lost, key.kind.kind, key.namespace, key.name)
 
     def _other_with(self, key: Key, owner: str) -> str | None:
-        """Return another object of the kind that has an owner id, in words; a copied annotation does not count."""
+        """Return kind and name of another object with this owner id, None if there is none.
+
+        A copied annotation does not count.
+        """
         for obj in self.tools.store.list(key.kind):
             namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
             is_other = (namespace, name) != (key.namespace, key.name)
@@ -220,11 +223,11 @@ class Reconciler(Generic[S]):
         return None
 
     def _refused(self, key: Key, writer: Writer, error: CapoError, gate: Sequence[Condition]) -> Result:
-        """Show why the pass could not begin, beside what the gate shows."""
+        """Write why the reconcile could not begin, beside the gate's conditions."""
         error = self._named(writer.obj, error)
         failures = self._auth_failures[key] = self._auth_failures.get(key, 0) + 1
         self.subject.forget_credentials(writer.obj)
-        shown = overall.of_refusal(error, is_deleting=bool(writer.obj["metadata"].get("deletionTimestamp")))
+        shown = overall.of_refusal(error)
         if self._show(writer, [*gate, *shown]):
             self.tools.events.emit(writer.obj, "Warning", error.reason, error.sentence)
         self._tell_way_out(writer)
@@ -276,14 +279,14 @@ class Reconciler(Generic[S]):
         if has_failed:
             self._tell_way_out(writer)
         speaks_s = report.silent_s if is_silent and report.silent_s > 0 else None
-        # A window that is over has nothing more to wait for: what is left is waited for by its own step.
+        # An expired window does not requeue: the step itself waits for what is left.
         window_s = left_s if left_s > 0 else None
         noted_s = self._waiting_due_s(turn)
         after_s = _soonest(report.after_s, window_s, noted_s, speaks_s, held_s)
         return Result(requeue_after_s=_soonest(due_s, after_s, *_waits(results)))
 
     def _show_end(self, turn: Turn, writer: Writer) -> None:
-        """Store that nothing is left in the cloud, if finalizers of others keep the object."""
+        """Record that nothing is left in the cloud, if finalizers of other controllers keep the object."""
         others = [name for name in _finalizers(writer.obj) if name != names.finalizer(turn.key.kind.kind)]
         if not others:
             return
@@ -307,7 +310,7 @@ class Reconciler(Generic[S]):
         return turn.ledger.waiting_due_s(now_s, window_s=window_s)
 
     def _settle_takeover(self, turn: Turn, writer: Writer) -> None:
-        """Store the records and note that they are all: from now on records and stamps decide."""
+        """Store the records and mark the takeover complete: from now on records and stamps decide."""
         writer.ledger(turn.ledger, turn.pinned)
         writer.settle_takeover()
 
@@ -318,7 +321,7 @@ class Reconciler(Generic[S]):
         }
 
     def _named(self, obj: Mapping[str, Any], error: CapoError) -> CapoError:
-        """Return an error of the credentials with the place where they are: several objects may share it."""
+        """Return a credentials error with the place of the credentials: several objects may share them."""
         is_theirs = isinstance(error, IdentityError | NotAuthorizedError) and error.resource is None
         return error.about(self.subject.credentials(obj, self.tools)) if is_theirs else error
 
@@ -339,7 +342,7 @@ class Reconciler(Generic[S]):
     def _write(
         self, turn: Turn, writer: Writer, results: Results, report: Report, *, is_trifling: bool = False
     ) -> float | None:
-        """Write what a pass found out.
+        """Write the outcome of a reconcile.
 
         Args:
             is_trifling: a change of the records alone is not worth a write.
@@ -354,7 +357,7 @@ class Reconciler(Generic[S]):
             own = {**turn.pinned, **report.status, "conditions": merged}
             resources = {**own.pop("resources", {}), **turn.ledger.to_status()}
             is_blank = not any(resources.values()) and "resources" not in status
-            # A record less is not worth a write: what is gone is found to be gone again.
+            # A removed record is not worth a write: that the resource is gone is found again.
             is_known = turn.ledger.records.keys() <= Ledger.read(status).records.keys()
             is_trifle = is_trifling and is_known and not difference(status, own)
             return own if is_blank or is_trifle else {**own, "resources": resources}
@@ -380,7 +383,7 @@ class Reconciler(Generic[S]):
             self.tools.events.emit(obj, "Normal", *create_events.succeeded(create.kind, role, body))
 
     def _show_refusal(self, writer: Writer, error: KubeError) -> None:
-        """Show why a pass ends early. What was ready stays so: it was not found to be otherwise."""
+        """Write why a reconcile ends early. A True Ready stays: nothing proved otherwise."""
         if not refused_writes.is_one(error):
             return
         shown = refused_writes.condition(error)
@@ -390,7 +393,7 @@ class Reconciler(Generic[S]):
                 self._show(writer, [shown])
 
     def _show(self, writer: Writer, shown: Any) -> bool:
-        """Write conditions alone; tell whether anything changed."""
+        """Write conditions alone; return whether anything changed."""
         if not shown:
             return False
         before = writer.obj
@@ -400,7 +403,7 @@ class Reconciler(Generic[S]):
     def _merged(
         self, writer: Writer, status: Mapping[str, Any], shown: Iterable[Condition], *, dropped: Iterable[str] = ()
     ) -> list[dict[str, Any]]:
-        """Return the conditions of a status with those that are shown now."""
+        """Return the conditions of a status merged with the shown ones."""
         now_s, generation = self.tools.clock.wall(), writer.generation
         return conditions.merged(
             status.get("conditions") or (), shown, dropped=dropped, now_s=now_s, generation=generation
@@ -423,9 +426,9 @@ def _is_to_be_adopted_again(obj: Mapping[str, Any]) -> bool:
 
 
 def _is_untouched(obj: Mapping[str, Any]) -> bool:
-    """Return whether nobody can have created anything for an object; pure.
+    """Return whether no controller can have created anything for an object; pure.
 
-    A finalizer or a status say that somebody may have. Conditions alone do not: they also say why nothing was begun.
+    A finalizer or a status shows that one may have. Conditions alone do not: they also report why nothing was begun.
     """
     status = obj.get("status") or {}
     said = {c["type"] for c in status.get("conditions") or () if c.get("status") == "True"}
@@ -434,7 +437,7 @@ def _is_untouched(obj: Mapping[str, Any]) -> bool:
 
 
 def _keep_location(turn: Turn, writer: Writer) -> None:
-    """Store where everything is before the deletion takes away what proved it."""
+    """Store the cloud location before the deletion removes the objects that prove it."""
     location = turn.ledger.location
     if location is None or not (turn.ledger.has_entries or turn.is_taken_over):
         return
@@ -443,7 +446,7 @@ def _keep_location(turn: Turn, writer: Writer) -> None:
 
 
 def _spec_not_written(writer: Writer, report: Report) -> Failed | Unseen | None:
-    """Write the fields of spec; return how the step ended that they are of if they are not there."""
+    """Write the fields of spec; return the result of the step they belong to if they were not written."""
     if not report.spec:
         return None
     try:
@@ -455,14 +458,15 @@ def _spec_not_written(writer: Writer, report: Report) -> Failed | Unseen | None:
 
 
 def _only_looks(turn: Turn, writer: Writer, results: Results) -> bool:
-    """Tell whether a pass made nothing and has nothing to tell but that it looks; the next one has the answer.
+    """Return whether a reconcile created nothing and only requested lists; the next one has the answer.
 
-    What it pinned is worked out again then: nothing was made from it. A look that fails or takes too long is a failure.
+    The next one works out what it pinned again: nothing was created from it. A list that fails or takes too long counts
+    as a failure.
     """
     is_looking = any(isinstance(result, Unseen) for result in results.values())
     is_telling = any(isinstance(result, Wait | Failed) for result in results.values())
     saved = Ledger.read(writer.obj.get("status"))
-    saved.location = turn.ledger.location  # proven again in the next pass, without a request
+    saved.location = turn.ledger.location  # proven again in the next reconcile, without a request
     is_saved = turn.ledger == saved
     return is_looking and not is_telling and is_saved
 

@@ -1,7 +1,7 @@
-"""Full listings: they prime the store before the first pass, and later find what the watches lost.
+"""Full listings: they fill the store before the first reconcile, and later find what the watches missed.
 
-They also find that the API server's state went back, because etcd was restored from a backup. That is believed when two
-lists and GETs of objects show it: a cache that lags behind etcd must not look like a restore.
+They also detect that the API server's state is older than before, because etcd was restored from a backup. Two lists
+and GETs of objects must confirm it: a cache that lags behind etcd must not be mistaken for a restore.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from capo.kube.kinds import Kind
 log = logging.getLogger(__name__)
 
 MAX_WITNESSES: Final = 3
-"""So many objects are read one by one before older lists are believed."""
+"""So many objects are read one by one before older lists are accepted."""
 
 
-class _WentBack(Exception):  # noqa: N818 - not an error: the lists begin again, and are believed
-    """A list proved that the API server's state went back."""
+class _WentBack(Exception):  # noqa: N818 - not an error: the lists start over, and are accepted
+    """A list proved that the API server's state is older than before."""
 
 
 class Sweep:
-    """Lists every kind that is served into the store.
+    """Lists every served kind into the store.
 
     Args:
-        kinds: all that are wanted; one that is not served (an optional CRD) is looked for again each time.
+        kinds: all that are wanted; one that is not served (an optional CRD) is tried again each time.
         namespace: list this one alone; empty means all.
-        on_restored: called when the API server's state went back: its watches must begin anew, as they wait for
-            versions that are yet to come. Called before anything is listed again.
+        on_restored: called when the API server's state is older than before: its watches must restart, as they wait for
+            versions that do not exist yet. Called before the next list.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class Sweep:
         self._turn = threading.Lock()
         self._missing: set[Kind] = set()
         self._behind: dict[Kind, int] = {}
-        """The kinds that were listed at an older version, with objects that are as they were known, and the version."""
+        """The kinds that were listed at an older version, with unchanged objects, and the version."""
         self._is_stale = False
         """A list of this sweep was answered from a stale cache."""
         self._left_to_reset: set[Kind] = set()
-        """The kinds of which nothing older than what is known was taken yet, after the state went back."""
+        """The kinds whose older state is not stored yet, after a restore was detected."""
 
     def run(self) -> tuple[Kind, ...]:
-        """Bring the store in line with the API server; return the kinds, each in the version that it serves. Blocks.
+        """Replace the store's contents by full listings; return the kinds, each in its served version. Blocks.
 
         Raises:
             KubeError: a listing failed; kinds before it are done.
@@ -75,7 +75,7 @@ class Sweep:
         return served
 
     def is_behind(self) -> bool:
-        """Return whether the API server is at an older version than it was; one small request. Blocks.
+        """Return whether the API server is at an older version than before; one small request. Blocks.
 
         Raises:
             KubeError: it does not answer.
@@ -110,10 +110,10 @@ class Sweep:
         return self._namespace if self._namespace and kind.is_namespaced else None
 
     def _list(self, kind: Kind) -> Kind | None:
-        """List one kind; return it in the version that is served, None when it is not.
+        """List one kind; return it in the served version, None if it is not served.
 
         Raises:
-            _WentBack: the list proves that the API server's state went back.
+            _WentBack: the list proves that the API server's state is older than before.
         """
         namespace = self._namespace_of(kind)
         mark = self._store.mark(kind, namespace)
@@ -141,10 +141,10 @@ class Sweep:
         self._store.replace(kind, snapshot.items, namespace=namespace, resource_version=snapshot.resource_version)
 
     def _ask_again(self, kind: Kind, namespace: str | None, mark: Mark) -> None:
-        """Find out what a list means that shows an older state.
+        """List again and read single objects, to distinguish a restore from a stale cache.
 
         Raises:
-            _WentBack: another list shows it too, and so do the objects themselves.
+            _WentBack: another list shows the older state too, and so do the objects themselves.
         """
         again = self._kube.snapshot(kind, namespace)
         seen = list(itertools.islice(history.witnesses(mark, again), MAX_WITNESSES))
@@ -157,7 +157,7 @@ class Sweep:
                 "Old parts of a list are ignored: it was answered from a stale cache", extra={"kind": kind.kind}
             )
             return
-        # All objects are as they are known: nothing but the watches, which may wait for versions yet to come, is wrong.
+        # All objects are unchanged: only the watches are affected, which may wait for versions that do not exist yet.
         self._behind[kind] = int(again.resource_version)
 
     def _note_missing(self, kind: Kind) -> None:
@@ -165,5 +165,5 @@ class Sweep:
             self._missing.add(kind)
             log.warning("Kind is not served, its CRD may come later", extra={"kind": kind.kind})
         for obj in self._store.list(kind):
-            log.info("Object went away with its kind", extra={"object": str(key_of(kind, obj))})
+            log.info("Dropped object: its CRD was removed", extra={"object": str(key_of(kind, obj))})
             self._store.apply(kind, DELETED, obj)

@@ -1,6 +1,6 @@
-"""Runs passes: takes keys from the queues of all controllers, and threads of one pool within the shares of a tenant.
+"""Runs reconciles: takes keys from the queues of all controllers, and threads of one pool within each tenant's shares.
 
-A pass is a plain function in a thread; it cannot be cancelled, so a key stays active until its thread is back.
+A reconcile is a plain function in a thread; it cannot be cancelled, so a key stays active until its thread ends.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ CLOUD_SLOTS: Final = 10
 
 @dataclass(frozen=True)
 class Result:
-    """How a pass ended.
+    """The result of a reconcile.
 
     Args:
-        requeue_after_s: look again after so many seconds at the latest.
-        error: why it failed; it is tried again after a pause that grows.
-        conflict: the object changed under the pass: try again at once.
+        requeue_after_s: requeue after so many seconds at the latest.
+        error: why it failed; it is retried after a pause that grows.
+        conflict: the object changed during the reconcile: retry at once.
     """
 
     requeue_after_s: float | None = None
@@ -61,42 +61,42 @@ class Controller(Protocol):
 
     @property
     def concurrency(self) -> int:
-        """Return how many passes may run at once for one cloud."""
+        """Return the maximum concurrent reconciles for one cloud."""
 
     @property
     def routes(self) -> Sequence[Route]:
-        """Return which other kinds wake its objects."""
+        """Return which other kinds requeue its objects."""
 
     def slot(self, key: Key) -> CloudKey | None:
-        """Return the budgets of the cloud that a pass asks; quick. None: the credentials were not read yet."""
+        """Return the budgets of the cloud that a reconcile uses; quick. None: the credentials were not read yet."""
 
     def locate(self, key: Key) -> bool:
-        """Have the budget of a key known, without a call to a cloud; tell whether it is. Blocks."""
+        """Resolve the cloud budget of a key, without a request to a cloud; return whether that succeeded. Blocks."""
 
     def reconcile(self, key: Key) -> Result:
-        """Run one pass; blocks."""
+        """Reconcile one object; blocks."""
 
 
 class Slots:
-    """How many passes run: shares of all threads, and per cloud and controller."""
+    """Counts running reconciles: shares of all threads, and per cloud and controller."""
 
     def __init__(self, threads: int = THREADS, per_cloud: int = CLOUD_SLOTS) -> None:
         self.shares = Shares(threads, per_cloud)
         self._of_controller: collections.Counter[tuple[str, str]] = collections.Counter()
 
     def lacking(self, controller: Controller, path: Path) -> Resource | None:
-        """Return the budget that a pass of the controller lacks in the last part of a path; None: it may begin."""
+        """Return the budget that a reconcile of the controller lacks in the last part of a path; None: it may begin."""
         if len(path) == CLOUD and self._of_controller[controller.name, path[-1]] >= controller.concurrency:
             return CLOUD, path[-1]
         return self.shares.lacking(path)
 
     def take(self, controller: Controller, lane: Lane) -> None:
-        """Count a pass that begins."""
+        """Count the start of a reconcile."""
         self.shares.begin(lane)
         self._of_controller[controller.name, lane.cloud] += 1
 
     def free(self, controller: Controller, lane: Lane) -> None:
-        """Count a pass that ended."""
+        """Count the end of a reconcile."""
         self.shares.end(lane)
         used = controller.name, lane.cloud
         self._of_controller[used] -= 1
@@ -106,12 +106,12 @@ class Slots:
 
 @dataclass
 class Workers:
-    """The passes of all controllers.
+    """The reconciles of all controllers.
 
     Args:
         queues: one per controller.
         threads: size of the pool, over all controllers and clouds.
-        per_cloud: passes at once in one cloud.
+        per_cloud: maximum concurrent reconciles in one cloud.
     """
 
     queues: Sequence[tuple[Controller, WorkQueue]]
@@ -128,11 +128,11 @@ class Workers:
             metrics.MAX_CONCURRENT.labels(controller.name).set(controller.concurrency)
 
     def wake(self) -> None:
-        """Look at the queues again: something may be ready. Main loop only."""
+        """Check the queues again: something may be ready. Main loop only."""
         self._wake.set()
 
     async def run(self) -> None:
-        """Begin passes as long as there is work and room, until :meth:`stop`."""
+        """Start reconciles while keys are ready and there is room, until :meth:`stop`."""
         while not self._is_stopping:
             self._wake.clear()
             self._begin_all()
@@ -141,7 +141,7 @@ class Workers:
                     await self._wake.wait()
 
     async def stop(self, timeout_s: float) -> int:
-        """Begin nothing more, wait for the passes that run; return how many are still at it after the timeout."""
+        """Start no more reconciles and wait for the running ones; return how many still run after the timeout."""
         self._is_stopping = True
         self._wake.set()
         if self._running:
@@ -150,14 +150,14 @@ class Workers:
         return len(self._running)
 
     def _pause_s(self) -> float | None:
-        # The pool being full, only the end of a pass makes room.
+        # A full pool has room only after a reconcile ended.
         return None if self._is_full() else _soonest(queue.next_due_s() for _, queue in self.queues)
 
     def _is_full(self) -> bool:
         return len(self._running) >= self.threads
 
     def _begin_all(self) -> None:
-        """Begin one pass of each controller in turn until nothing is ready or there is no room."""
+        """Start one reconcile of each controller in turn until nothing is ready or there is no room."""
         has_begun = True
         while has_begun:
             has_begun = False
@@ -182,7 +182,7 @@ class Workers:
         task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        # Only now there is room in the pool: a wake from inside the task would come too early.
+        # Only now the pool has room: a wake-up from inside the task would come too early.
         self._running.discard(task)
         self._wake.set()
         if not task.cancelled() and (fault := task.exception()):
@@ -217,28 +217,28 @@ def _settle(queue: WorkQueue, key: Key, result: Result) -> None:
 
 
 def lane_of(controller: Controller, key: Key) -> Lane:
-    """Return the lane in which a key waits for its pass."""
+    """Return the lane in which a key waits to be reconciled."""
     cloud = controller.slot(key)
     if cloud is None:
         return _unlocated(key.namespace)
-    # What asks no cloud has a lane of its namespace: the concurrency of its controller counts there.
+    # Keys that use no cloud share a lane of their namespace: the controller's concurrency applies there.
     return Lane(key.namespace, cloud.address, cloud.name if cloud.name else f"none/{key.namespace}")
 
 
 def _unlocated(namespace: str) -> Lane:
-    """Return the lane of passes that only find out which cloud their object is in: they ask none."""
+    """Return the lane of reconciles that only resolve their cloud: they send it no request."""
     return Lane(namespace, f"unlocated/{namespace}", f"unlocated/{namespace}")
 
 
 def _run(controller: Controller, taken: Taken) -> Result:
-    """Run a pass; one whose cloud is not known yet finds it out and begins again in that cloud's budget."""
+    """Reconcile a key; one whose cloud is unresolved resolves it and starts again in that cloud's budget."""
     if taken.lane == _unlocated(taken.key.namespace) and controller.locate(taken.key):
         return Result(requeue_after_s=0.0)
     return controller.reconcile(taken.key)
 
 
 def _guarded(controller: Controller, taken: Taken) -> Result:
-    """Run a pass with its fields in every log line; return what it raised as a result."""
+    """Reconcile with the key's fields in every log line; return an exception as a result."""
     began_s = time.perf_counter()
     with logs.fields(**_fields(controller, taken.key)):
         try:
@@ -246,13 +246,13 @@ def _guarded(controller: Controller, taken: Taken) -> Result:
         except Conflict as error:
             result = Result(error=error, conflict=True)
         except KubeError as error:
-            log.warning("Pass ended early: the API server did not do as asked", extra={"err": str(error)})
+            log.warning("Reconcile aborted: Kubernetes API error", extra={"err": str(error)})
             result = Result(error=error)
         except CapoError as error:
             log.warning("Pass failed", extra={"err": error.sentence})
             result = Result(error=error)
         except Exception as error:
-            log.exception("Pass failed by a fault of the program")
+            log.exception("Unhandled exception in reconcile")
             result = Result(error=error)
     _count(controller.name, result, time.perf_counter() - began_s)
     return result

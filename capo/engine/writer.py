@@ -1,4 +1,4 @@
-"""Writes one object back: stamp, ledger, spec, status, finalizer; each at most once, and only what changed."""
+"""Writes one object: owner id, ledger, spec, status, finalizer; each at most once, and only changed fields."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ from capo.ledger import Ledger
 log = logging.getLogger(__name__)
 
 MAX_CONFLICTS: Final = 8
-"""Cluster API's managers write owner references and labels of our objects all the time; a fresh read settles it."""
+"""Retries of a conflict: Cluster API's managers often write owner references and labels of our objects."""
 
 Patch = Callable[[Mapping[str, Any]], dict[str, Any] | None]
-"""Returns the merge patch for the object as it is now, None when there is nothing to write."""
+"""Returns the merge patch for the present object, None if there is nothing to write."""
 
 
-class Superseded(Exception):  # noqa: N818 - not an error: the pass works on an object that is no more
-    """The object is gone or was replaced by another of the same name; the pass ends without a trace."""
+class Superseded(Exception):  # noqa: N818 - not an error: the reconciled object no longer exists
+    """The object was deleted or replaced by another of the same name; the reconcile ends without a trace."""
 
 
 @dataclass
 class Writer:
-    """The one way in which a pass writes its object.
+    """The only way in which a reconcile writes its object.
 
-    Every patch carries the resourceVersion it was worked out for; refused with 409, it is worked out anew on a fresh
-    read, so that what others wrote is never lost. The records are the exception: they are this pass's alone, and should
-    anybody else have written them meanwhile, as a second manager does, the pass ends. So an intent is stored by one of
-    two managers, and only that one makes something. Every answer goes into the store before the key is released.
+    Every patch carries the resourceVersion it was computed for; after a 409 it is computed again from a fresh read, so
+    that writes of other clients are never lost. The records are the exception: they belong to this reconcile alone, and
+    if another client changed them, as a second manager does, the reconcile ends. So an intent is stored by one of two
+    managers, and only that one creates something. Every answer is stored in the cache before the key is released.
 
     Attributes:
-        generation: the generation that the pass acts on, and may report as observed. What the pass itself writes to
-            spec counts as seen; an edit of somebody else does not.
+        generation: the generation that the reconcile acts on, and may report as observed. The reconcile's own writes to
+            spec count as observed; edits of other clients do not.
     """
 
     tools: Tools
@@ -49,7 +49,7 @@ class Writer:
     generation: int = field(init=False)
     _known: Ledger = field(init=False)
     is_released: bool = field(init=False, default=False)
-    """Whether our finalizer was given up."""
+    """Whether our finalizer was removed."""
 
     def __post_init__(self) -> None:
         self._known = _ledger(self.obj)
@@ -57,21 +57,22 @@ class Writer:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether somebody edited the object since the pass began: the pass knows nothing of that."""
+        """Whether another client edited the object since the reconcile began; the reconcile ignores that edit."""
         return _generation(self.obj) != self.generation
 
     def as_seen(self) -> Mapping[str, Any]:
-        """Return the object as it is now, with the generation that the pass acts on."""
+        """Return the present object, with the generation that the reconcile acts on."""
         return {**self.obj, "metadata": {**self.obj["metadata"], "generation": self.generation}}
 
     def stamp(self, owner_id: str, *, is_taken_over: bool = False) -> None:
-        """Have our finalizer and the owner id on the object, in one patch.
+        """Add our finalizer and the owner id, in one patch.
 
         Args:
-            is_taken_over: note that another provider made its resources: adopting them takes more than this pass.
+            is_taken_over: note that another provider created its resources: adopting them takes more than one
+                reconcile.
 
         Raises:
-            Conflict: it has another owner id by now, which resources may carry: the pass must begin anew with it.
+            Conflict: it has another owner id by now, which resources may carry: the reconcile must start over with it.
         """
         noted = {names.TAKEN_OVER_ANNOTATION: "true"} if is_taken_over else {}
 
@@ -79,7 +80,8 @@ class Writer:
             known = (obj["metadata"].get("annotations") or {}).get(names.OWNER_ID_ANNOTATION)
             if known not in (None, owner_id):
                 self.tools.store.apply(self.key.kind, "MODIFIED", obj)
-                raise Conflict(f"{self.key.kind.kind} {self.key.namespace}/{self.key.name} got an owner id meanwhile")
+                name = f"{self.key.kind.kind} {self.key.namespace}/{self.key.name}"
+                raise Conflict(f"{name} got an owner id from another writer")
             finalizers = list(obj["metadata"].get("finalizers") or [])
             mine = names.finalizer(self.key.kind.kind)
             return {
@@ -92,7 +94,7 @@ class Writer:
         self._write(patch, subresource=None)
 
     def settle_takeover(self) -> None:
-        """Note that everything of an object that was taken over is recorded: from now on stamps and records decide."""
+        """Record that a takeover is complete: from now on stamps and records decide."""
 
         def patch(obj: Mapping[str, Any]) -> dict[str, Any] | None:
             if names.TAKEN_OVER_ANNOTATION not in (obj["metadata"].get("annotations") or {}):
@@ -102,7 +104,7 @@ class Writer:
         self._write(patch, subresource=None)
 
     def release(self) -> None:
-        """Give up our finalizer: the very last write."""
+        """Remove our finalizer: the very last write."""
 
         def patch(obj: Mapping[str, Any]) -> dict[str, Any] | None:
             mine = names.finalizer(self.key.kind.kind)
@@ -113,10 +115,10 @@ class Writer:
         self._write(patch, subresource=None)
 
     def spec(self, wanted: Mapping[str, Any]) -> bool:
-        """Write fields of spec that the contract gives to us (SSA-3), unless somebody edited the object meanwhile.
+        """Write fields of spec that the contract assigns to us (SSA-3), unless another client edited the object since.
 
         Returns:
-            Whether the spec has them now. An edit may have given other ones: the next pass decides with it.
+            Whether the spec has them now. An edit may have set other values: the next reconcile decides with it.
         """
 
         def patch(obj: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -126,11 +128,11 @@ class Writer:
         return not (self.is_outdated and difference(self.obj.get("spec") or {}, wanted))
 
     def ledger(self, ledger: Ledger, pinned: Mapping[str, Any]) -> None:
-        """Store the ledger and what is pinned with it, in the middle of a pass."""
+        """Store the ledger and the pinned fields, in the middle of a reconcile."""
         self.status(lambda _old: {**pinned, "resources": ledger.to_status()})
 
     def status(self, wanted: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
-        """Write what differs of the status that ``wanted`` works out from the present one."""
+        """Write the difference between the present status and the one that ``wanted`` computes from it."""
 
         def patch(obj: Mapping[str, Any]) -> dict[str, Any] | None:
             present = obj.get("status") or {}
@@ -139,10 +141,10 @@ class Writer:
         self._write(patch, subresource="status")
 
     def report(self, wanted: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> float | None:
-        """Write the status with which a pass ends, as :meth:`status` does.
+        """Write the final status of a reconcile, as :meth:`status` does.
 
         Returns:
-            After how many seconds to try again, because somebody else keeps overwriting it; None: it is written.
+            Seconds until the next attempt if another client keeps overwriting it; None: it is written.
         """
         held_s = 0.0
 
@@ -176,11 +178,11 @@ class Writer:
         )
 
     def _refresh(self) -> None:
-        """Read the object anew.
+        """Read the object again.
 
         Raises:
-            Superseded: it is another one by now.
-            Conflict: its records are not those that this pass knows.
+            Superseded: it is another object by now.
+            Conflict: its records are not those that this reconcile has.
         """
         fresh = self.tools.kube.get(*self.key)
         if fresh is None or fresh["metadata"]["uid"] != self.obj["metadata"]["uid"]:
@@ -192,11 +194,9 @@ class Writer:
         self.obj = fresh
 
     def _yield_to(self, fresh: Mapping[str, Any]) -> None:
-        log.warning(
-            "Another writer changed the records of an object: its pass begins anew", extra={"key": str(self.key)}
-        )
+        log.warning("Another writer changed the records of an object: requeued", extra={"key": str(self.key)})
         self.tools.store.apply(self.key.kind, "MODIFIED", fresh)
-        raise Conflict(f"{self.key.kind.kind} {self.key.namespace}/{self.key.name}: its records changed meanwhile")
+        raise Conflict(f"{self.key.kind.kind} {self.key.namespace}/{self.key.name}: another writer changed its records")
 
     def _take(self, answer: Mapping[str, Any]) -> None:
         if not self.is_outdated:  # every patch is conditional: a new generation is this very write's
@@ -223,7 +223,7 @@ def difference(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[st
 
 
 def patched(present: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a merge patch makes of present."""
+    """Return present with a merge patch applied."""
     result = dict(present)
     for name, value in patch.items():
         if value is None:

@@ -1,7 +1,7 @@
-"""How requests' bodies are read: within limits of size, time and memory, and how their senders take turns.
+"""Reads requests' bodies within limits of size, time and memory, and serves their senders in turn.
 
 The limits follow from what an API server sends (measured with Kubernetes 1.36, ``docs/reference/admission.md``). It
-takes a request of 3 MiB at most, and etcd one of 1.5 MiB by default: an AdmissionReview has two objects of 3 MiB at
+accepts a request of 3 MiB at most, and etcd one of 1.5 MiB by default: an AdmissionReview has two objects of 3 MiB at
 most, where etcd was configured for more. A ConversionReview has one object; the API allows a whole list, which clients
 request in pages of 500 objects.
 """
@@ -21,19 +21,19 @@ ADMISSION: Final = 8 * 2**20
 CONVERSION: Final = 16 * 2**20
 """A page of 500 objects of 32 KiB, ten times as large as a usual one."""
 MOST_VALUES: Final = 2_000_000
-"""JSON values of one body. Each costs some 100 bytes in memory, be it written in two: 200 MiB at most."""
+"""JSON values of one body. Each costs some 100 bytes of memory, even if it has only two characters: 200 MiB at most."""
 HELD: Final = 64 * 2**20
-"""Bytes of bodies in memory at once, of which one client may have half."""
+"""Bytes of bodies in memory at once, of which one client may use half."""
 BODY_S: Final = 15.0
 """The API server waits for 10 s for an admission and for 30 s for a conversion."""
 
 
 class RefusedError(Exception):
-    """A request is beyond a limit; the message says which, and what can be done.
+    """A request is beyond a limit; the message names it, and what the client can do.
 
     Args:
         status: of HTTP.
-        reason: as ``metav1.Status`` spells it.
+        reason: as in ``metav1.Status``.
     """
 
     def __init__(self, status: int, reason: str, message: str) -> None:
@@ -44,7 +44,7 @@ class RefusedError(Exception):
 
 @dataclass
 class Held:
-    """How many bytes of bodies are in memory, by client."""
+    """Bytes of bodies in memory, by client."""
 
     most: int = HELD
     by_peer: Counter[str] = field(default_factory=Counter)
@@ -57,12 +57,12 @@ class Held:
             yield share
         finally:
             self.by_peer[peer] -= share.size
-            self.by_peer += Counter()  # else every client ever seen stays
+            self.by_peer += Counter()  # otherwise every client ever seen stays
 
 
 @dataclass
 class Share:
-    """The part of one request."""
+    """The bytes of one request."""
 
     held: Held
     peer: str
@@ -72,7 +72,7 @@ class Share:
         """Account for bytes that arrived.
 
         Raises:
-            RefusedError: there is no room for them.
+            RefusedError: there is no memory for them.
         """
         held = self.held
         if held.by_peer[self.peer] + size > held.most // 2 or held.by_peer.total() + size > held.most:
@@ -110,10 +110,10 @@ async def read(request: web.Request, most: int, share: Share) -> bytes:
 
 
 def check(body: bytes) -> None:
-    """Do nothing, unless the body would fill the memory once it is parsed; linear, and quick.
+    """Check the number of JSON values, as the parsed body must fit into memory; linear, and quick.
 
     Raises:
-        RefusedError: it would.
+        RefusedError: there are too many.
     """
     if sum(map(body.count, (b",", b"[", b"{"))) > MOST_VALUES:
         message = f"the request has more than {MOST_VALUES:,} values: send fewer or smaller objects"
@@ -121,25 +121,25 @@ def check(body: bytes) -> None:
 
 
 def _too_large(most: int) -> RefusedError:
-    message = f"the request has more than {most >> 20} MiB: list in smaller pages, or make the object smaller"
+    message = f"the request has more than {most >> 20} MiB: list in smaller pages, or reduce the object"
     return RefusedError(413, "RequestEntityTooLarge", message)
 
 
 @dataclass
 class Turns:
-    """Lets one request of each client be worked on at a time, so that clients take turns however many each sends."""
+    """Processes one request of each client at a time, so that a client with many requests does not delay others."""
 
     _waiting: Counter[str] = field(default_factory=Counter)
     _locks: dict[str, asyncio.Lock] = field(default_factory=dict)
 
     @contextlib.asynccontextmanager
     async def of(self, peer: str) -> AsyncIterator[None]:
-        """Wait for the client's turn."""
+        """Wait until no other request of the client is being processed."""
         self._waiting[peer] += 1
         try:
             async with self._locks.setdefault(peer, asyncio.Lock()):
                 yield
-                await asyncio.sleep(0)  # the others' turn
+                await asyncio.sleep(0)  # let other clients' requests run
         finally:
             self._waiting[peer] -= 1
             if not self._waiting[peer]:

@@ -1,7 +1,7 @@
-"""Keeps the webhook server running in a process of its own, and knows how it is.
+"""Runs the webhook server in a process of its own, restarts it, and reports its state.
 
-The manager holds the socket: clients wait for a moment instead of being refused while a server that died is replaced.
-Nothing listens before there is a certificate.
+The manager holds the socket: clients wait for a moment instead of being refused while a dead server is replaced. The
+socket is not opened before there is a certificate.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import ssl
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
@@ -23,12 +24,16 @@ from capo.webhooks.server import GRACE_S, Options
 log = logging.getLogger(__name__)
 
 WELL_S: Final = 2.0
-"""Pause between two looks at a server that is well."""
+"""Interval of the checks of a healthy server."""
 UNWELL_S: Final = 0.2
 RESTART_S: Final = 1.0
-"""Pause before a server that died is replaced."""
+"""Pause before a dead server is replaced."""
+STARTING: Final = "the server is starting"
+"""State of a server that was just started. Probes fail; the log does not call it an error."""
+START_S: Final = 30.0
+"""Time that a server may take to import its modules, on a busy machine too."""
 PROBE_S: Final = 2.0
-"""Limit of the TLS handshake that proves the server well."""
+"""Timeout of the TLS handshake that probes the server."""
 
 
 @dataclass
@@ -44,6 +49,8 @@ class Webhooks:
     host: str = ""
     port: int = 0
     _fault: str | None = "not started"
+    _started_s: float = 0.0
+    _answered: bool = False
     _listener: socket.socket | None = None
     _process: subprocess.Popen[bytes] | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -61,26 +68,30 @@ class Webhooks:
             self._listener.close()
 
     def fault(self) -> str | None:
-        """Return what is wrong, None when the server takes TLS connections: the check of the probes."""
+        """Return what is wrong, None if the server accepts TLS connections: the check of the probes."""
         return self._fault
 
     def _watch(self) -> None:
         while not self._stop.is_set():
             fault = self._look()
             if fault != self._fault:
-                log.log(logging.ERROR if fault else logging.INFO, "Webhooks", extra={"state": fault or "served"})
+                is_well = fault in (None, STARTING)  # an error at every start would be ignored
+                log.log(logging.INFO if is_well else logging.ERROR, "Webhooks", extra={"state": fault or "served"})
             self._fault = fault
             self._stop.wait(UNWELL_S if fault else WELL_S)
 
     def _look(self) -> str | None:
-        """Do what is to be done next; return what is still wrong."""
+        """Start, restart or probe the server, by its state; return what is still wrong."""
         if self._process is None:
             return self._start()
         if (status := self._process.poll()) is not None:
             self._end()
             self._stop.wait(RESTART_S)
             return f"the server ended with status {status} and is started again"
-        return self._probe()
+        fault = self._probe()
+        self._answered = self._answered or fault is None
+        is_young = not self._answered and time.monotonic() < self._started_s + START_S
+        return STARTING if fault and is_young else fault
 
     def _start(self) -> str | None:
         missing = [name for name in NAMES if not (Path(self.options.certificates) / name).exists()]
@@ -98,12 +109,13 @@ class Webhooks:
             )
         except OSError as error:
             return f"cannot listen on {self.host}:{self.port}: {error.strerror or error}"
-        return "the server is starting"
+        self._started_s, self._answered = time.monotonic(), False
+        return STARTING
 
     def _probe(self) -> str | None:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE  # it is about whether, not with whom
+        context.verify_mode = ssl.CERT_NONE  # the probe checks that the server answers, not its identity
         try:
             with (
                 socket.create_connection((self.host or "localhost", self.port), PROBE_S) as connection,

@@ -1,6 +1,6 @@
 """The control plane endpoint with its floating IP.
 
-Source: behaviour reference, cluster.md 5.1; which row of the table holds is decided in ``endpoint.py``.
+Source: behaviour reference, cluster.md 5.1; ``endpoint.py`` decides which row of its table applies.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ log = logging.getLogger(__name__)
 
 CONDITION: Final = "APIEndpointReady"
 LOOKED_FOR_S: Final = 60.0
-"""How often an external network is looked for that is not there."""
+"""Interval at which a missing external network is searched for again."""
 
 
 def ensure_endpoint(scope: ClusterScope) -> Outcome:
-    """Know the endpoint, and have its floating IP."""
+    """Determine the endpoint; create and associate its floating IP if it has one."""
     spec = scope.cluster.spec
     has_external = scope.found.external_network is not None
     way = endpoint.way(spec, has_external_network=has_external)
@@ -48,26 +48,24 @@ def ensure_endpoint(scope: ClusterScope) -> Outcome:
 
 
 def _awaited(scope: ClusterScope) -> Wait:
-    """Wait for somebody who knows the endpoint."""
     text = "no control plane endpoint configured: set spec.controlPlaneEndpoint of the Cluster"
     if not endpoint.wants_floating_ip(scope.cluster.spec):
         return Wait("WaitingForControlPlaneEndpoint", text)
-    more = f"{text}, or make an external network visible to the project for a floating IP, {_LOOKED_FOR}"
+    more = f"{text}, or make an external network visible to the project for a floating IP ({_LOOKED_FOR})"
     return Wait("WaitingForControlPlaneEndpoint", more, LOOKED_FOR_S)
 
 
-_LOOKED_FOR: Final = f"which is looked for every {LOOKED_FOR_S:.0f} s"
+_LOOKED_FOR: Final = f"checked every {LOOKED_FOR_S:.0f} s"
 
 
 def _record_floating_ip(scope: ClusterScope) -> None:
-    """Record the floating IP of an endpoint that is settled, so that it goes with the cluster; one of two goes at once.
-
-    The endpoint may have been written by a pass that ended before its record was: then an intent is all there is.
-    """
+    """Record the floating IP of an existing endpoint, so that it is deleted with the cluster; delete a duplicate."""
+    # An earlier reconcile may have written the endpoint and ended before it recorded the floating IP: then only an
+    # intent exists.
     found = scope.find("floating_ip", API_FLOATING_IP)
     until_s = scope.observed.pending_until("floating_ip")
     if found is None and until_s is not None and until_s <= scope.turn.started_s:
-        scope.turn.ledger.drop(API_FLOATING_IP)  # proven never to have been created, and not wanted any more
+        scope.turn.ledger.drop(API_FLOATING_IP)  # proven never to have been created, and no longer wanted
 
 
 def _at(scope: ClusterScope, host: str) -> Outcome:
@@ -91,7 +89,7 @@ def _of_load_balancer(scope: ClusterScope) -> Outcome:
 
 
 def _is_vip(scope: ClusterScope, vip: str) -> bool:
-    """Tell whether the VIP is the endpoint, and no floating IP is asked for beside it."""
+    """Return whether the VIP is the endpoint, with no other floating IP requested."""
     spec = scope.cluster.spec
     if not endpoint.wants_floating_ip(spec):
         return True
@@ -100,10 +98,10 @@ def _is_vip(scope: ClusterScope, vip: str) -> bool:
 
 
 def _of_name(scope: ClusterScope, wish: Wish, *, name: str, vip: str) -> Outcome:
-    """Have the floating IP that DNS knows under the name, or a new one; none if the name stands for the VIP."""
+    """Use the floating IP among the name's DNS addresses, or create one; use none if the name resolves to the VIP."""
     known = scope.known_load_balancer
     if known and known.ip == known.internal_ip == vip:
-        return _at(scope, vip)  # it did before: DNS need not be up for a cluster that lives
+        return _at(scope, vip)  # as recorded earlier: a running cluster does not depend on DNS
     found = dns.addresses(scope.resolver, name, namespace=scope.namespace, now_s=scope.turn.tools.clock.now())
     if isinstance(found, Wait):
         return found
@@ -121,13 +119,14 @@ def _of_floating_ip(scope: ClusterScope, wish: Wish) -> Outcome:
 
 
 def _is_in_place(scope: ClusterScope, wish: Wish) -> bool:
-    """Tell whether the floating IP leads where it should: none is led anywhere without a router to its network."""
+    """Return whether the floating IP is associated with its port."""
+    # Neutron associates a floating IP only with a port whose network has a router to the external network.
     found = floating_ips.existing(scope, wish)
     return found is not None and bool(wish.port_id) and found.get("port_id") == wish.port_id
 
 
 def _await_external_network(scope: ClusterScope) -> Wait:
-    """Wait: the endpoint cannot change once it is written, so nothing takes the place of the floating IP."""
+    """Wait: the endpoint is immutable once written, so nothing is used instead of the floating IP."""
     instead = (
         "the virtual IP of the load balancer" if endpoint.load_balancer(scope.cluster.spec) else "another endpoint"
     )
@@ -139,7 +138,7 @@ def _await_external_network(scope: ClusterScope) -> Wait:
 
 
 def remove_endpoint(scope: ClusterScope) -> Outcome:
-    """Have no floating IP of ours left but those that the user claims; these lead to nothing any more."""
+    """Delete the cluster's floating IPs; dissociate those that the user claims."""
     for body in scope.owned("floating_ip"):
         if not floating_ips.is_kept(scope, body):
             floating_ips.release(scope, body)
@@ -149,7 +148,7 @@ def remove_endpoint(scope: ClusterScope) -> Outcome:
 
 
 def _at_load_balancer(scope: ClusterScope) -> list[Resource]:
-    """Return the floating IPs of the spec that lead to a load balancer of ours, as far as Octavia shows it."""
+    """Return the spec's floating IPs that are associated with the VIP of our load balancer, if Octavia can be asked."""
     if not scope.turn.ledger.of_kind("load_balancer"):
         return []
     try:
@@ -162,16 +161,16 @@ def _at_load_balancer(scope: ClusterScope) -> list[Resource]:
 
 
 def _is_lent(scope: ClusterScope, body: Resource) -> bool:
-    """Return whether a floating IP is that of the endpoint. Others lead there by a hand that nobody asked for."""
+    """Return whether a floating IP is that of the endpoint; others were associated externally."""
     known = scope.known_load_balancer
     addresses = (endpoint.demanded_address(scope.cluster.spec), known.ip if known else None)
     return body["floating_ip_address"] in addresses
 
 
 def _detach(scope: ClusterScope, body: Resource) -> None:
-    """Have a floating IP lead to nothing: as long as it leads to the VIP, the router cannot be disconnected."""
+    """Dissociate a floating IP. The router cannot be disconnected while the VIP has one."""
     try:
         floating_ips.dissociate(scope, body)
     except CapoError as error:
-        # It is not worth a wait: it leads to nothing once the load balancer is gone.
-        log.info("Floating IP stays associated", extra={"id": body["id"], "err": error.sentence})
+        # No retry: Neutron dissociates it when the load balancer is deleted.
+        log.info("Floating IP was not disassociated", extra={"id": body["id"], "err": error.sentence})

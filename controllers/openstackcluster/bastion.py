@@ -1,13 +1,13 @@
 """The bastion: an OpenStackServer of its own, with a floating IP.
 
-Source: behaviour reference, cluster.md 3. What is to be done with the OpenStackServer is decided in
-``bastion_server.py``. The floating IP that is made here outlives a replacement, so that the address stays.
+Source: behaviour reference, cluster.md 3. ``bastion_server.py`` decides what to do with the OpenStackServer. The
+floating IP that is created here is kept when the server is replaced, so that the address stays the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, assert_never
+from typing import Any, assert_never
 
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackCluster
@@ -19,25 +19,22 @@ from capo.controllers.openstackcluster.floating_ips import Wish
 from capo.controllers.openstackcluster.roles import BASTION_FLOATING_IP
 from capo.controllers.openstackcluster.rules import BASTION
 from capo.controllers.openstackcluster.scope import ClusterScope, Object, Resource
-from capo.engine import conditions
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import ForeignResourceError, InvalidSpecError, NotFoundError
 from capo.kube.errors import Conflict, Denied, Invalid
 from capo.kube.kinds import OPENSTACK_SERVER
 
-CONDITION: Final = "BastionReady"
-
 
 def ensure_bastion(scope: ClusterScope) -> Outcome:
-    """Have the bastion as the spec wants it: made, replaced, or gone."""
+    """Create, keep, replace or delete the bastion, as the spec requires."""
     child, bastion = scope.bastion_object, scope.cluster.spec.bastion
     wanted = _fingerprint(scope, bastion)
     action = bastion_server.decide(child, scope.turn.obj, wanted)
     scope.found.bastion = bastion_server.remembered(scope.cluster, child) if wanted else None
     if scope.turn.is_taken_over:
-        scope.find("floating_ip", BASTION_FLOATING_IP)  # as long as status.bastion tells its address
+        scope.find("floating_ip", BASTION_FLOATING_IP)  # while status.bastion has its address
     if child is not None and action not in (Action.NOTHING, Action.REFUSE):
-        child = _with_credentials(scope, child)
+        child = server_child.write_credentials(scope.turn, child, scope.cluster.spec.identity_ref)
     match action:
         case Action.NOTHING:
             _release(scope)
@@ -59,18 +56,12 @@ def ensure_bastion(scope: ClusterScope) -> Outcome:
             assert_never(action)
 
 
-def _with_credentials(scope: ClusterScope, child: Object) -> Object:
-    """Have the bastion use the credentials of the cluster, also when these were replaced (W-12); return it so."""
-    patch = server_child.credentials_change(child, scope.cluster.spec.identity_ref)
-    return _patch(scope, child, patch) if patch else child
-
-
 def _patch(scope: ClusterScope, child: Object, patch: Mapping[str, Any]) -> Object:
     tools = scope.turn.tools
     try:
         changed: Object = tools.kube.patch(OPENSTACK_SERVER, scope.namespace, scope.bastion_name, patch)
     except Conflict:
-        return child  # its event wakes the object
+        return child  # its watch event requeues the object
     tools.store.apply_own(OPENSTACK_SERVER, changed, by=scope.turn.key)
     return changed
 
@@ -82,7 +73,7 @@ def _fingerprint(scope: ClusterScope, bastion: Bastion | None) -> str | None:
 
 
 def _spec(scope: ClusterScope) -> Object:
-    """Return the spec of the server; ids of the cluster are those that this pass found."""
+    """Return the spec of the server, with the ids that this reconcile found."""
     bastion = scope.cluster.spec.bastion
     if bastion is None or bastion.spec is None:
         raise AssertionError("there is a bastion in the spec")
@@ -96,7 +87,7 @@ def _spec(scope: ClusterScope) -> Object:
 
 
 def _as_found(scope: ClusterScope) -> OpenStackCluster:
-    """Return the object with the network that this pass found: the status of the first pass does not know it yet."""
+    """Return the object with the network that this reconcile found: in the first one it is not in the status yet."""
     found = scope.found.network
     network = NetworkStatusWithSubnets(id=found.id, name=found.name, subnets=scope.found.subnets) if found else None
     cluster = scope.cluster
@@ -110,7 +101,7 @@ def _create(scope: ClusterScope, wanted: str) -> Outcome:
     )
     tools = scope.turn.tools
     try:
-        # Not applied: one that another process made meanwhile keeps its owner id, which stamps in the cloud carry.
+        # Create, not apply: if another process has created the object, its owner id must stay, because stamps carry it.
         made = tools.kube.create(OPENSTACK_SERVER, body)
     except Conflict:
         return Wait("InstanceNotReady", f"OpenStackServer {name} exists and is not known yet", after_s=1)
@@ -118,48 +109,49 @@ def _create(scope: ClusterScope, wanted: str) -> Outcome:
         raise InvalidSpecError(f"the API server refuses OpenStackServer {name}: {error}") from error
     tools.minted.add(made)
     tools.store.apply_own(OPENSTACK_SERVER, made, by=scope.turn.key)
-    return Wait("InstanceNotReady", f"OpenStackServer {name} is on the way")
+    return Wait("InstanceNotReady", f"waiting for OpenStackServer {name} to become ready")
 
 
 def _mark(scope: ClusterScope, child: Object, wanted: str) -> Object:
-    """Write hash and owner on the child; from now on its hash decides."""
+    """Write hash and owner on the child; from then on its hash decides whether it is replaced."""
     if bastion_server.hash_of(child) is None and not bastion_server.is_alike(child, _spec(scope)):
-        text = f"OpenStackServer {scope.bastion_name} differs from spec.bastion and stays until that is edited"
+        text = f"OpenStackServer {scope.bastion_name} differs from spec.bastion and is kept until that is edited"
         scope.tell("BastionKept", text, severity="Warning")
     return _patch(scope, child, bastion_server.mark(child, scope.turn.obj, wanted))
 
 
 def _delete(scope: ClusterScope, child: Object, wanted: str | None = None) -> Wait:
-    """Have the child deleted; tell why if another one follows, and what is in the way if anything is.
+    """Delete the child; report what blocks the deletion, and the cause if a replacement follows.
 
     Args:
-        wanted: the fingerprint of the one that follows, None when there is to be none.
+        wanted: the fingerprint of the replacement, None when there is none.
     """
     if not child["metadata"].get("deletionTimestamp"):
         server_child.delete(scope.turn, child)
     wait = server_child.deletion(child)
     if wanted is None:
         return wait
-    return bastion_server.replacing(bastion_server.cause(child, wanted, _shown(scope)), 1, wait.message)
-
-
-def _shown(scope: ClusterScope) -> Object | None:
-    return conditions.find((scope.turn.obj.get("status") or {}).get("conditions") or (), CONDITION)
+    why = bastion_server.cause(child, wanted, bastion_server.under_way(scope.cluster))
+    scope.found.bastion_replacement = why
+    return bastion_server.replacing(why, 1, wait.message)
 
 
 def _replaced(scope: ClusterScope, outcome: Outcome) -> Outcome:
-    """Tell of one that is on its way that it takes the place of another, if it does."""
-    why = bastion_server.cause_of(_shown(scope))
-    if why is None or not isinstance(outcome, Wait) or outcome.reason != "InstanceNotReady":
+    """Add the cause of the replacement to the outcome of a bastion that replaces another."""
+    why = bastion_server.under_way(scope.cluster)
+    if why is None or not isinstance(outcome, Wait):
+        return outcome
+    scope.found.bastion_replacement = why
+    if outcome.reason != "InstanceNotReady":
         return outcome
     return bastion_server.replacing(why, 2, outcome.message)
 
 
 def _keep(scope: ClusterScope, child: Object) -> Outcome:
-    """Have the floating IP at a bastion that is up, and tell what one that is not waits for."""
+    """Ensure the floating IP of an ACTIVE bastion; otherwise report what it waits for."""
     server, known = OpenStackServer.model_validate(child), scope.cluster.status.bastion
     if wait := bastion_server.waits_for(server):
-        # Each step of the way would be a write: a bastion that was up stays shown, a new one is shown when it is.
+        # Each state shown would cost a write: status.bastion keeps a known bastion and shows a new one once it is up.
         is_known = known is not None and known.id == server.status.instance_id
         if is_known:
             scope.found.bastion = bastion_server.status(server, None, known)
@@ -172,7 +164,7 @@ def _keep(scope: ClusterScope, child: Object) -> Outcome:
 
 
 def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Resource | Create | None:
-    """Return the floating IP at the bastion's port; None where there is no external network, or no port."""
+    """Return the floating IP at the bastion's port; None without an external network or without a port."""
     network, bastion = scope.found.network, scope.cluster.spec.bastion
     port_id = bastion_server.port_id(server, network.id if network else "")
     if scope.found.external_network is None or port_id is None:
@@ -194,7 +186,7 @@ def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Resource | Cre
 
 
 def _of_former(scope: ClusterScope, port_id: str) -> Resource | None:
-    """Return the floating IP of the user that the former bastion had, if it is there and free."""
+    """Return the user's floating IP that the former bastion had, if it exists and is not associated elsewhere."""
     address = bastion_server.former_address(scope.cluster)
     found = floating_ips.by_address(scope, address) if address else None
     try:
@@ -204,7 +196,7 @@ def _of_former(scope: ClusterScope, port_id: str) -> Resource | None:
 
 
 def _of_pool(scope: ClusterScope, bastion: Bastion, port_id: str) -> Resource | None:
-    """Return the floating IP that the OpenStackServer claimed from a pool; none is made or taken beside it.
+    """Return the floating IP that the OpenStackServer claimed from a pool; create and associate no other.
 
     Raises:
         InvalidSpecError: the spec names another one.
@@ -220,11 +212,11 @@ def _of_pool(scope: ClusterScope, bastion: Bastion, port_id: str) -> Resource | 
 
 
 def _exchanged(scope: ClusterScope, port_id: str, address: str, former: Mapping[str, Resource]) -> Resource:
-    """Have the user's floating IP at the port in the place of others; ours goes, but not before it can be done without.
+    """Replace the floating IPs at the port with the user's; delete ours only after the user's is associated.
 
     Raises:
-        ForeignResourceError: the one that is wanted leads elsewhere.
-        NotFoundError: there is none.
+        ForeignResourceError: the wanted one is associated with another port.
+        NotFoundError: no floating IP has the address.
     """
     wanted = floating_ips.by_address(scope, address)
     if wanted is None:
@@ -245,21 +237,22 @@ def _exchanged(scope: ClusterScope, port_id: str, address: str, former: Mapping[
 
 
 def _release(scope: ClusterScope) -> None:
-    """Give the bastion's floating IP back, unless the user claims it."""
+    """Delete the bastion's floating IP, unless the user claims it."""
     own = scope.find("floating_ip", BASTION_FLOATING_IP)
     if own is not None and not floating_ips.is_kept(scope, own):
         floating_ips.release(scope, own)
 
 
 def remove_bastion(scope: ClusterScope) -> Outcome:
-    """Have no bastion left; an OpenStackServer of another object is left alone."""
-    # The store may lag behind the write of a process before this one: what decides is a read.
+    """Delete the bastion; leave an OpenStackServer of another object alone."""
+    # The store may lag behind a write of the previous process: read from the API server.
     child = scope.bastion_object or scope.turn.tools.kube.get(OPENSTACK_SERVER, scope.namespace, scope.bastion_name)
     action = bastion_server.decide(child, scope.turn.obj, None)
     if action is Action.NOTHING or child is None:
         return NotNeeded()
     is_unrecorded = scope.turn.is_taken_over and not scope.turn.ledger.id_of(BASTION_FLOATING_IP)
-    # Nothing else names it, if the Go provider ended before it reported the address, once the server is gone.
+    # If the Go provider ended before it reported the address, only the server refers to the floating IP: record it
+    # before the server is deleted.
     if is_unrecorded and scope.find("floating_ip", BASTION_FLOATING_IP) is not None:
         return Wait("Deleting", "the floating IP of the bastion is being recorded", after_s=0.0)
-    return _delete(scope, _with_credentials(scope, child))
+    return _delete(scope, server_child.write_credentials(scope.turn, child, scope.cluster.spec.identity_ref))

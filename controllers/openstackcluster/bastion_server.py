@@ -1,6 +1,6 @@
-"""The bastion's OpenStackServer: what is to be done with the one that is there, and what is told of it; pure.
+"""The bastion's OpenStackServer: which action it needs, and what is reported of it; pure.
 
-Source: behaviour reference, cluster.md 3 and W10. What makes another server is decided in ``bastion_hash.py``.
+Source: behaviour reference, cluster.md 3 and W10. ``bastion_hash.py`` decides which edits replace the server.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackCluster
-from capo.api.v1beta2.openstackcluster import Bastion, BastionStatus
+from capo.api.v1beta2.openstackcluster import Bastion, BastionReplacement, BastionStatus
 from capo.contract import references
 from capo.controllers import server_child
 from capo.controllers.openstackcluster import bastion_hash
@@ -24,37 +24,45 @@ Object = Mapping[str, Any]
 
 _VANISHED: Final = ("InstanceNotFound", "InstanceDeleted")
 _ON_THE_WAY: Final = ("InstanceNotReady", "Building", "VolumeNotReady", "AnswerLost")
+CONDITION: Final = "BastionReady"
 REPLACING: Final = "Replacing"
+SPEC_CHANGED: Final = "SpecChanged"
+SERVER_DELETED: Final = "ServerDeleted"
+OBJECT_DELETED: Final = "ObjectDeleted"
+_WORDS: Final = {
+    SERVER_DELETED: "its server was deleted externally",
+    OBJECT_DELETED: "the former one was deleted",
+}
 STEPS: Final = 2
-"""The former server goes, the new one comes."""
+"""Delete the former server, create the new one."""
 _STEP: Final = "; step "
 _OF_CLUSTER: Final = ("network", "fixedIPs", "securityGroups")
 
 
 class Action(Enum):
-    """What is to be done with the bastion's OpenStackServer."""
+    """The action for the bastion's OpenStackServer."""
 
-    NOTHING = "there is none and there should be none"
-    CREATE = "make it"
-    MARK = "write the hash or the owner on it, and keep it"
+    NOTHING = "none exists and none is wanted"
+    CREATE = "create it"
+    MARK = "write the hash or the owner to it, and keep it"
     KEEP = "keep it"
     DELETE = "delete it"
-    AWAIT_GONE = "wait until it is gone"
+    AWAIT_GONE = "wait until it is deleted"
     REFUSE = "it belongs to somebody else"
 
 
 def is_enabled(bastion: Bastion | None) -> bool:
-    """Tell whether there is to be a bastion."""
+    """Return whether the spec asks for a bastion."""
     return bastion is not None and bastion.enabled and bastion.spec is not None
 
 
 def decide(child: Object | None, cluster: Object, wanted: str | None) -> Action:
-    """Return what is to be done.
+    """Return the action for the bastion's OpenStackServer.
 
     Args:
-        child: the object of the bastion's name, None when there is none.
+        child: the object with the bastion's name, None when there is none.
         cluster: the OpenStackCluster.
-        wanted: the fingerprint of the bastion, None when there is to be none.
+        wanted: the fingerprint of the bastion, None when the spec asks for none.
     """
     if child is None:
         return Action.NOTHING if wanted is None else Action.CREATE
@@ -72,7 +80,7 @@ def decide(child: Object | None, cluster: Object, wanted: str | None) -> Action:
 
 
 def hash_of(child: Object) -> str | None:
-    """Return the hash that the child carries; None when it has none, or one of another version."""
+    """Return the hash annotation of the child; None when it has none, or one of another version."""
     known: str = (child["metadata"].get("annotations") or {}).get(names.BASTION_HASH_ANNOTATION, "")
     return known if bastion_hash.is_known(known) else None
 
@@ -83,13 +91,14 @@ def _is_labelled_alike(child: Object, cluster: Object) -> bool:
 
 
 def _has_vanished(child: Object) -> bool:
-    """Tell whether the server was deleted behind our back: only a new OpenStackServer makes another."""
+    """Return whether the server was deleted externally."""
+    # An OpenStackServer never recreates its server: the bastion needs a new OpenStackServer.
     shown = conditions.find((child.get("status") or {}).get("conditions") or (), "InstanceReady")
     return shown is not None and shown.get("status") == "False" and shown.get("reason") in _VANISHED
 
 
 def mark(child: Object, cluster: Object, wanted: str) -> dict[str, Any]:
-    """Return the merge patch that gives a child its hash and its owner."""
+    """Return the merge patch that writes hash and owner on a child."""
     owned = references.is_owned_by(child, cluster)
     owners = [] if owned else [references.controller_reference(cluster)]
     return {
@@ -102,7 +111,7 @@ def mark(child: Object, cluster: Object, wanted: str) -> dict[str, Any]:
 
 
 def wanted_object(cluster: Object, *, name: str, cluster_name: str, spec: Object, fingerprint: str) -> dict[str, Any]:
-    """Return the whole object, with finalizer, owner id and owner from the first write on.
+    """Return the whole object, with finalizer, owner id and owner reference from its creation on.
 
     Args:
         cluster: the OpenStackCluster.
@@ -133,7 +142,7 @@ def wanted_object(cluster: Object, *, name: str, cluster_name: str, spec: Object
 
 
 def is_alike(child: Object, spec: Object) -> bool:
-    """Tell whether a child without our hash is the server that the spec asks for, ids of the cluster aside."""
+    """Return whether a child without our hash is the server that the spec asks for, ignoring ids of the cluster."""
     return _comparable(child["spec"]) == _comparable(spec)
 
 
@@ -147,7 +156,7 @@ def _comparable(spec: Object) -> dict[str, Any]:
 
 
 def port_id(child: OpenStackServer, network_id: str) -> str | None:
-    """Return the port for a floating IP: the first on the cluster's network, else the first; None if none is made."""
+    """Return the port for a floating IP: the first on the cluster's network, else the first; None if none exists."""
     status = child.status
     ports = status.resolved.ports if status.resolved else ()
     index = next((i for i, port in enumerate(ports) if port.network_id == network_id), 0)
@@ -162,7 +171,7 @@ def status(
 
     Args:
         floating_ip: the floating IP at its port, None without one.
-        known: what was shown of this server before: it keeps its addresses while it is not up.
+        known: the former status of this server, whose addresses are kept while it is not up.
     """
     internal = [a.address for a in child.status.addresses if a.type == "InternalIP"]
     leads_to = floating_ip.get("fixed_ip_address") if floating_ip else None
@@ -178,17 +187,17 @@ def status(
 
 
 def with_address(shown: BastionStatus, known: BastionStatus | None) -> BastionStatus:
-    """Return ``status.bastion`` with the address that was shown before, until the OpenStackServer reports one."""
+    """Return ``status.bastion`` with the former address until the OpenStackServer reports one."""
     if shown.ip or known is None or known.id != shown.id:
         return shown
     return shown.model_copy(update={"ip": known.ip})
 
 
 def remembered(cluster: OpenStackCluster, child: Object | None) -> BastionStatus | None:
-    """Return what is shown while a bastion is replaced: its address alone, for the one that follows; None without one.
+    """Return the status during a replacement: only the address, for the new bastion; None without one.
 
     Args:
-        child: the OpenStackServer that goes; an address out of a pool goes with it.
+        child: the OpenStackServer being replaced; an address from a pool is released with it.
     """
     known = cluster.status.bastion
     if known is None or not known.floating_ip or (child and child["spec"].get("floatingIPPoolRef")):
@@ -197,51 +206,67 @@ def remembered(cluster: OpenStackCluster, child: Object | None) -> BastionStatus
 
 
 def former_address(cluster: OpenStackCluster) -> str | None:
-    """Return the address that the former bastion had, as long as the one that follows it is not shown."""
+    """Return the address of the former bastion until the status shows the new one."""
     known = cluster.status.bastion
     return known.floating_ip or None if known and not known.id else None
 
 
 def waits_for(child: OpenStackServer) -> Wait | None:
-    """Return what keeps a bastion from being up; None when it is up.
+    """Return why a bastion is not up; None when it is up.
 
-    Trouble, and what is waited for beside the cloud, is told in the words of its OpenStackServer; progress is not, each
-    word would be a write.
+    Errors and waits for anything but the cloud are reported in the words of the OpenStackServer. Progress is not: each
+    change of the message would be a write.
     """
     if child.status.instance_state == "ACTIVE" and child.status.ready:
         return None
     told = server_child.said(child.to_dict())
     if told and told.reason not in _ON_THE_WAY:
         return told
-    on_the_way = Wait("InstanceNotReady", f"OpenStackServer {child.metadata.name} is on the way")
+    on_the_way = Wait("InstanceNotReady", f"waiting for OpenStackServer {child.metadata.name} to become ready")
     return server_child.waits_for_others(child.to_dict()) or on_the_way
 
 
-# -- a replacement, from its cause to its end -----------------------------------------------------------------------
+# -- a replacement ---------------------------------------------------------------------------------------------------
 
 
-def cause(child: Object, wanted: str, shown: Object | None) -> str:
+def cause(child: Object, wanted: str, known: BastionReplacement | None) -> BastionReplacement:
     """Return why a child is replaced.
 
     Args:
         wanted: the fingerprint of the bastion.
-        shown: the condition of the bastion, which knows the cause of a replacement that is under way.
+        known: the replacement in progress.
     """
     if fields := bastion_hash.changed_fields(hash_of(child) or "", wanted):
-        return f"{' and '.join(fields)} changed"
+        return BastionReplacement(cause=SPEC_CHANGED, changed_fields=tuple(fields))
     if _has_vanished(child):
-        return "its server was deleted by somebody else"
-    return cause_of(shown) or "the former one was deleted"
+        return BastionReplacement(cause=SERVER_DELETED)
+    return known or BastionReplacement(cause=OBJECT_DELETED)
 
 
-def cause_of(shown: Object | None) -> str | None:
-    """Return the cause of the replacement that a condition shows; None when it shows none."""
-    if shown is None or shown.get("status") == "True" or shown.get("reason") != REPLACING:
+def under_way(cluster: OpenStackCluster) -> BastionReplacement | None:
+    """Return the replacement that an earlier reconcile began, None without one."""
+    return cluster.status.bastion_replacement or _in_message(cluster)
+
+
+def _in_message(cluster: OpenStackCluster) -> BastionReplacement | None:
+    """Return the cause that the last release recorded only in ``BastionReady``'s message; removed in the next one."""
+    shown = next((c for c in cluster.status.conditions if c.type == CONDITION), None)
+    if shown is None or shown.status == "True" or shown.reason != REPLACING:
         return None
-    text: str = shown.get("message", "")
-    return text.partition(_STEP)[0]
+    text = (shown.message or "").partition(_STEP)[0]
+    if text == "its server was deleted by somebody else":
+        return BastionReplacement(cause=SERVER_DELETED)
+    if text.endswith(" changed"):
+        return BastionReplacement(
+            cause=SPEC_CHANGED, changed_fields=tuple(text.removesuffix(" changed").split(" and "))
+        )
+    return BastionReplacement(cause=OBJECT_DELETED)
 
 
-def replacing(why: str, step: int, what: str) -> Wait:
-    """Return the wait of a replacement: its cause, how far it is, and what is under way."""
-    return Wait(REPLACING, f"{why}{_STEP}{step} of {STEPS}: {what}")
+def replacing(why: BastionReplacement, step: int, what: str) -> Wait:
+    """Return the wait of a replacement: its cause, its step, and what the step waits for."""
+    return Wait(REPLACING, f"{_words(why)}{_STEP}{step} of {STEPS}: {what}")
+
+
+def _words(why: BastionReplacement) -> str:
+    return f"{' and '.join(why.changed_fields)} changed" if why.changed_fields else _WORDS.get(why.cause, why.cause)

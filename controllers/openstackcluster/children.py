@@ -1,7 +1,7 @@
-"""Listener, pool and health monitor of each port of a load balancer that exists: completed, corrected, recorded.
+"""Listener, pool and health monitor of each port of an existing load balancer: create, correct, record.
 
-Each change makes the whole load balancer immutable for a while, so there is one change a pass. Source: behaviour
-reference, cluster.md 2.10 and W13: the links between the children are kept, not their names alone.
+Octavia makes the whole load balancer immutable during each change, so a reconcile makes one change. Source: behaviour
+reference, cluster.md 2.10 and W13: the links between the children are reconciled too, not only their names.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ ACTIVE: Final = "ACTIVE"
 
 
 def learn(scope: ClusterScope, body: Resource) -> None:
-    """Take the children into account that the answer of a create has whole."""
+    """Add the children in the answer of a create to the cached lists, if the answer has them in full."""
     for kind, child in load_balancer.children(body):
         scope.observed.learn(kind, child)
 
 
 def record(scope: ClusterScope, body: Resource) -> None:
-    """Record the ids of the children, as far as the body has them whole: machines look their pool up there."""
+    """Record the ids of the children that the body has in full: OpenStackMachines find their pool there."""
     monitors = {pool["id"]: pool.get("healthmonitor") for kind, pool in load_balancer.children(body) if kind == "pool"}
     ledger = scope.turn.ledger
     for kind, child in load_balancer.children(body):
@@ -44,24 +44,23 @@ def record(scope: ClusterScope, body: Resource) -> None:
 
 
 def look_anew(scope: ClusterScope) -> None:
-    """Have the children known as they are since the last resync: others may have changed them.
-
-    Once they were listed the load balancers come first: as long as Octavia shows none of them changed, their children
-    need not be listed again.
+    """Require lists of the children that are newer than half a resync period: others may have changed them.
 
     Raises:
-        NotYetObserved: they are not yet.
+        NotYetObserved: the lists are older, or their poll is not complete.
     """
+    # Octavia updates a load balancer when a child changes, so children that were listed once are listed again only if
+    # the list of load balancers shows a change.
     is_listed = scope.observed.has_listed(CHILDREN)
     for kind in ("load_balancer", *CHILDREN) if is_listed else CHILDREN:
         scope.observed.matching(kind, lambda _body: False, max_age_s=scope.turn.tools.sync_period_s / 2)
 
 
 def converge(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> Outcome | None:
-    """Return the next step towards a listener with its pool and monitor; None when all is as wanted.
+    """Apply the next change to a listener, its pool or its monitor, or return its create; None when all match the spec.
 
     Raises:
-        ConflictError: the load balancer is busy.
+        ConflictError: the load balancer is immutable.
     """
     listener = _find_listener(scope, balancer, wanted)
     if listener is None:
@@ -83,7 +82,7 @@ def converge(scope: ClusterScope, balancer: Resource, wanted: WantedListener) ->
 
 
 def has_listener(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> bool:
-    """Tell whether a load balancer has the listener of a port."""
+    """Return whether a load balancer has a listener on the port."""
     return _find_listener(scope, balancer, wanted) is not None
 
 
@@ -100,13 +99,11 @@ def _find_pool(scope: ClusterScope, listener: Resource, wanted: WantedListener) 
 
 
 def _find(scope: ClusterScope, kind: str, role: str, is_it: Callable[[Resource], bool]) -> Resource | None:
-    """Return a child by its id or stamp, else by its place.
-
-    A child that was made with the load balancer has no intent of its own: if that answer was lost, only a list tells.
-    """
+    """Return a child by its id or stamp, else by its place."""
     found = scope.observed.find(kind, role)
     if found is not None:
         return found
+    # Children created with the load balancer have no intents: if the answer was lost, only a list shows them.
     placed = scope.observed.matching(kind, is_it)
     if not placed:
         return None
@@ -140,7 +137,7 @@ def _create_pool(scope: ClusterScope, balancer: Resource, listener: Resource, wa
 
 
 def _pool_made(scope: ClusterScope, listener_id: str, wanted: WantedPool) -> Resource:
-    """Create a pool, with the algorithm of OVN where a provider refuses the usual one."""
+    """Create a pool; retry with the algorithm of OVN if the provider does not support the default one."""
     try:
         return load_balancer.create_pool(scope.cloud, listener_id, wanted)
     except UnsupportedByCloudError:
@@ -177,23 +174,19 @@ def _monitor_id(pool: Resource) -> str | None:
 def _create_monitor(
     scope: ClusterScope, balancer: Resource, pool: Resource, role: str, wanted: WantedHealthMonitor
 ) -> Outcome | None:
-    """Give the pool its monitor; a provider that has none is left alone for a day.
-
-    No intent is needed: a pool has one monitor at most, so a second is refused and the first is found by its stamp.
-    """
+    """Create the monitor of the pool. If the provider does not support it, do not retry for a day."""
     refused = f"health monitor of {pool['id']}"
     if scope.was_refused(refused):
         return None
     if balancer["provisioning_status"] != ACTIVE:
         return _busy(scope, balancer)
+    # No intent is needed: a pool has at most one monitor; Octavia refuses a second, and the stamp identifies the first.
     scope.observed.wrote("health_monitor")
     try:
         made = load_balancer.create_health_monitor(scope.cloud, pool["id"], wanted)
     except UnsupportedByCloudError as error:
         scope.note_refusal(refused)
-        scope.tell(
-            "SkippedCreateMonitor", f"The pool stays without health monitor: {error.message}", severity="Warning"
-        )
+        scope.tell("SkippedCreateMonitor", f"The pool has no health monitor: {error.message}", severity="Warning")
         return None
     scope.observed.learn("health_monitor", made)
     scope.turn.ledger.record("health_monitor", role, made["id"])
@@ -205,7 +198,7 @@ def _when_free(scope: ClusterScope, balancer: Resource, create: Create) -> Outco
 
 
 def _busy(scope: ClusterScope, balancer: Resource) -> Wait:
-    """Wait for a change to take effect: Octavia takes the next one after that."""
+    """Wait for a change to take effect: Octavia accepts no other before."""
     _mark_busy(scope, balancer)
     scope.observed.poll("load_balancer")
     return Wait("Building", f"load balancer {balancer['name']} is being changed")

@@ -1,11 +1,12 @@
-"""The API load balancer: made whole in one call, watched until it is ACTIVE, its children kept as the spec wants them.
+"""The API load balancer: create it in one call, wait until it is ACTIVE, keep its children as the spec wants them.
 
-Source: behaviour reference, cluster.md 2.7, 2.10, W7, W13, W16, W22. What it consists of is decided in
-``balancer.py``, who may connect in ``allowed_cidrs.py``. Octavia refuses a change while another one is under way, so
-there is one at a time.
+Source: behaviour reference, cluster.md 2.7, 2.10, W7, W13, W16, W22. ``balancer.py`` decides what it consists of,
+``allowed_cidrs.py`` who may connect. Octavia refuses a change while another one is in progress, so changes are made
+one at a time.
 
-OVN takes other pools than other providers, and which provider is the cloud's default is not told. So a load balancer
-that is refused with its children is created without them; they follow once Octavia shows its provider.
+OVN needs other pools than other providers, and Octavia's API does not show which provider is the default. A load
+balancer that is refused with its children is therefore created without them; they follow once Octavia shows its
+provider.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ BUILDING: Final = "Building"
 
 
 def ensure_load_balancer(scope: ClusterScope) -> Outcome:
-    """Have one load balancer, ACTIVE, with listener, pool and monitor for each port."""
+    """Create the load balancer, wait until it is ACTIVE, and reconcile listener, pool and monitor of each port."""
     spec = endpoint.load_balancer(scope.cluster.spec)
     if spec is None:
         return NotNeeded()
@@ -78,7 +79,7 @@ def ensure_load_balancer(scope: ClusterScope) -> Outcome:
 
 
 def _remove_left_behind(scope: ClusterScope) -> None:
-    """Before another attempt, remove the VIP ports that Octavia left behind when it refused the former ones."""
+    """Before another attempt, delete the VIP ports that Octavia left behind when it refused earlier ones."""
     shown = conditions.find((scope.turn.obj.get("status") or {}).get("conditions") or (), CONDITION)
     was_refused = shown is not None and shown["status"] == "False" and shown["reason"] != BUILDING
     if was_refused and scope.found.vip_network:
@@ -90,11 +91,11 @@ def _await(scope: ClusterScope, found: Resource, message: str) -> Wait:
     return Wait(BUILDING, message)
 
 
-# -- where the VIP is -----------------------------------------------------------------------------------------------
+# -- the VIP's network -----------------------------------------------------------------------------------------------
 
 
 def _vip_network(scope: ClusterScope, spec: APIServerLoadBalancer) -> tuple[NetworkStatus, tuple[Subnet, ...]]:
-    """Return network and subnets for the VIP; the first subnet counts, none leaves it to Octavia."""
+    """Return network and subnets of the VIP; the first subnet is used, an empty tuple leaves the choice to Octavia."""
     known = scope.known_load_balancer.load_balancer_network if scope.known_load_balancer else None
     if known and scope.is_settled(CONDITION):
         return known, known.subnets
@@ -108,7 +109,7 @@ def _vip_network(scope: ClusterScope, spec: APIServerLoadBalancer) -> tuple[Netw
 
 
 def _primary_first(scope: ClusterScope) -> tuple[Subnet, ...]:
-    """Return the cluster's subnets, that of ``primarySubnet`` first (W16)."""
+    """Return the cluster's subnets, ``primarySubnet`` first (W16)."""
     primary, subnets = scope.cluster.spec.primary_subnet, scope.found.subnets
     if primary is None or scope.found.network is None:
         return subnets
@@ -116,7 +117,7 @@ def _primary_first(scope: ClusterScope) -> tuple[Subnet, ...]:
     return (status.subnet(chosen), *(each for each in subnets if each.id != chosen["id"]))
 
 
-# -- making it ------------------------------------------------------------------------------------------------------
+# -- create ----------------------------------------------------------------------------------------------------------
 
 
 def _wanted(scope: ClusterScope, spec: APIServerLoadBalancer) -> WantedLoadBalancer | Wait:
@@ -148,7 +149,7 @@ def _wanted(scope: ClusterScope, spec: APIServerLoadBalancer) -> WantedLoadBalan
 
 
 def _vip_address(scope: ClusterScope, cidr: str | None) -> str | Wait | None:
-    """Return the address that the VIP must have, None for any; the wait for DNS where the endpoint is a name."""
+    """Return the address that the VIP must have, None for any; the wait for DNS if the endpoint is a name."""
     spec, known = scope.cluster.spec, scope.known_load_balancer
     address = endpoint.wanted_vip_address(spec, known=known.internal_ip if known else None, cidr=cidr)
     name = endpoint.name_of_vip(spec)
@@ -159,33 +160,31 @@ def _vip_address(scope: ClusterScope, cidr: str | None) -> str | Wait | None:
 
 
 def _offered_provider(scope: ClusterScope, wanted: str | None) -> str | None:
-    """Return the provider if the cloud offers it, else None for its default."""
+    """Return the provider if the cloud offers it; otherwise emit a warning and return None for the default."""
     if not wanted or wanted in load_balancer.providers(scope.cloud):
         return wanted or None
-    text = f"Octavia has no provider {wanted!r}; the load balancer is made with the default one"
+    text = f"Octavia has no provider {wanted!r}; the load balancer is created with the default one"
     scope.tell("OctaviaProviderNotFound", text, severity="Warning")
     return None
 
 
 def _would_be_refused(scope: ClusterScope, provider: str | None) -> bool:
-    """Tell whether this load balancer was refused with its children, or one in this cloud that named no provider.
-
-    Each refusal leaves a VIP port behind, so that the address may be taken.
-    """
+    """Return whether this load balancer, or one in this region without a provider, was refused with its children."""
+    # Each refused create leaves a VIP port behind, which may occupy the address.
     return scope.was_refused(scope.uid) or (provider is None and scope.was_refused(scope.region_key))
 
 
 def _offered_flavor(scope: ClusterScope, wanted: str | None) -> str | None:
-    """Return the id of the flavor if the cloud offers it, else None for its default."""
+    """Return the id of the flavor if the cloud offers it; otherwise emit a warning and return None for the default."""
     found = load_balancer.flavor_id(scope.cloud, wanted) if wanted else None
     if wanted and found is None:
-        text = f"Octavia has no enabled flavor {wanted!r}; the load balancer is made with the default one"
+        text = f"Octavia has no enabled flavor {wanted!r}; the load balancer is created with the default one"
         scope.tell("OctaviaFlavorNotFound", text, severity="Warning")
     return found
 
 
 def _allowed(scope: ClusterScope, spec: APIServerLoadBalancer, version: int) -> Allowed:
-    """Return who may connect: whom the user names, and subnets, router and bastion of the cluster itself."""
+    """Return the user's CIDRs with the cluster's own subnets, router and bastion."""
     router = scope.found.router or scope.cluster.status.router
     own = [each.cidr for each in scope.found.subnets]
     own += router.ips if router else ()
@@ -194,7 +193,7 @@ def _allowed(scope: ClusterScope, spec: APIServerLoadBalancer, version: int) -> 
 
 
 def _bastion_addresses(scope: ClusterScope) -> list[str] | None:
-    """Return the addresses of the bastion; None while those of one that exists are not known, as after a move."""
+    """Return the addresses of the bastion; None if it exists and they are unknown, as after a move."""
     shown, child = scope.cluster.status.bastion, scope.bastion_object
     if shown is not None:
         return [ip for ip in (shown.ip, shown.floating_ip) if ip]
@@ -217,7 +216,7 @@ def _listeners(
 
 
 def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Resource:
-    """Create the load balancer, without children where the provider does not take all of them."""
+    """Create the load balancer, without children if the provider does not support all of them."""
     for kind in CHILDREN:
         scope.observed.wrote(kind)
     try:
@@ -227,17 +226,17 @@ def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Resource:
             raise
         scope.note_refusal(scope.uid)
         made = load_balancer.create(scope.cloud, replace(wanted, listeners=()))
-        if wanted.provider is None:  # now it is certain that the children were refused
+        if wanted.provider is None:  # only now is it certain that the children were the cause
             scope.note_refusal(scope.region_key)
     children.learn(scope, made)
     return made
 
 
-# -- keeping it -----------------------------------------------------------------------------------------------------
+# -- update ----------------------------------------------------------------------------------------------------------
 
 
 def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Resource) -> Outcome:
-    """Have the children as the spec wants them; one whole look at them is enough until the next resync."""
+    """Reconcile the children with the spec; after a complete comparison, not again until the next resync."""
     is_enforced = not spec.allowed_cidrs or found.get("provider") != OVN
     allowed = _allowed(scope, spec, balancer.ip_version(found["vip_address"])) if is_enforced else Allowed(())
     scope.found.not_enforced = None if is_enforced else not_enforced("everyone may connect")
@@ -249,11 +248,11 @@ def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Re
     if is_complete and scope.is_unchanged(scope.balancers, wanted):
         return Done(note)
     if spec.allowed_cidrs and is_enforced and _bastion_addresses(scope) is None:
-        # Without them it would be cut off from the API server until they are known.
+        # Otherwise the bastion would have no access to the API server until they are known.
         return Wait(BUILDING, "waiting for the addresses of the bastion, which are among the allowed CIDRs")
     if is_complete and scope.is_unchanged(scope.balancers, wanted, max_age_s=float("inf")):
         children.look_anew(scope)
-    scope.balancers.forget(scope.uid)  # an edit that is taken back before its change is through must be noticed
+    scope.balancers.forget(scope.uid)  # an edit that is reverted before its change takes effect must be noticed
     step = _converge(scope, found, wanted)
     if step is None:
         scope.balancers.note(scope.uid, wanted, now_s=scope.turn.started_s)
@@ -262,7 +261,7 @@ def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Re
 
 
 def _tidy(scope: ClusterScope, *, is_complete: bool) -> None:
-    """Delete the VIP port of a create that was refused before this one, once it is old enough; nothing waits for it."""
+    """Delete the VIP port of an earlier refused create once it is old enough; nothing waits for that."""
     if scope.found.vip_network is None or not scope.was_refused(scope.uid):
         return
     scope.found.look_again_s = vip_ports.YOUNG_S
@@ -278,7 +277,7 @@ def _tidy(scope: ClusterScope, *, is_complete: bool) -> None:
 
 
 def _converge(scope: ClusterScope, found: Resource, wanted: Sequence[WantedListener]) -> Outcome | None:
-    """Return the next step towards the children; None when all are as wanted.
+    """Apply the next change to the children, or return its create; None when all match the spec.
 
     Raises:
         InvalidSpecError: a listener is missing that would admit everyone although the spec restricts who may connect.
@@ -303,26 +302,26 @@ def _converge_all(scope: ClusterScope, found: Resource, wanted: Sequence[WantedL
 
 
 def _meanwhile(scope: ClusterScope, step: Outcome) -> Outcome:
-    """Return what to tell of a load balancer that serves all its ports while a change of it takes effect."""
+    """Return the outcome for a load balancer that serves all its ports while a change takes effect."""
     known = scope.known_load_balancer
     if known is None or not isinstance(step, Wait):
         return step
-    scope.found.allowed_cidrs = tuple(known.allowed_cidrs)  # no others hold before the change is through
+    scope.found.allowed_cidrs = tuple(known.allowed_cidrs)  # the former ones apply until the change takes effect
     return Done("a change is being applied")
 
 
 def _are_listed(scope: ClusterScope, found: Resource) -> bool:
-    """Tell whether Octavia lists the recorded listener and pool of every port."""
+    """Return whether Octavia lists the recorded listener and pool of every port."""
     listed = {child["id"] for name in ("listeners", "pools") for child in found.get(name) or ()}
     wanted = [role(port) for port in endpoint.ports(scope.cluster.spec) for role in (roles.listener, roles.pool)]
     return {scope.turn.ledger.id_of(role) for role in wanted} <= listed
 
 
-# -- taking it away -------------------------------------------------------------------------------------------------
+# -- delete ----------------------------------------------------------------------------------------------------------
 
 
 def remove_load_balancer(scope: ClusterScope) -> Outcome:
-    """Have no load balancer of ours left; its children and its VIP's port go with it."""
+    """Delete the load balancer; Octavia deletes its children and its VIP's port with it."""
     left = scope.owned("load_balancer") if _may_be_there(scope) else []
     for body in left:
         if not body["provisioning_status"].startswith("PENDING_"):
@@ -333,7 +332,7 @@ def remove_load_balancer(scope: ClusterScope) -> Outcome:
             scope.tell("SuccessfulDeleteLoadBalancer", f"Deleted load balancer {body['name']} with id {body['id']}")
     if left:
         scope.observed.poll("load_balancer")
-        return Wait("Deleting", f"load balancer {left[0]['id']} must go first")
+        return Wait("Deleting", f"waiting for load balancer {left[0]['id']} to be deleted")
     for kind in CHILDREN:
         for record in scope.turn.ledger.of_kind(kind):
             scope.turn.ledger.drop(record.role)
@@ -341,9 +340,9 @@ def remove_load_balancer(scope: ClusterScope) -> Outcome:
 
 
 def _may_be_there(scope: ClusterScope) -> bool:
-    """Tell whether there may be a load balancer; Octavia is not asked about one that there cannot be (ADR 0001).
+    """Return whether a load balancer may exist; otherwise Octavia is not called (ADR 0001).
 
-    The spec decides only that it is asked: a cluster whose spec names none never gets one.
+    The spec only decides whether Octavia is asked: a cluster whose spec names no load balancer never gets one.
     """
     if _is_noted(scope):
         return True
@@ -352,16 +351,16 @@ def _may_be_there(scope: ClusterScope) -> bool:
 
 
 def _is_noted(scope: ClusterScope) -> bool:
-    """Tell whether records, intents or the status name a load balancer."""
+    """Return whether records, intents or the status name a load balancer."""
     ledger = scope.turn.ledger
     kinds = {each.kind for each in ledger.records.values()} | {each.kind for each in ledger.pending.values()}
     return not kinds.isdisjoint(("load_balancer", *CHILDREN)) or scope.known_load_balancer is not None
 
 
 def _is_history_unknown(scope: ClusterScope) -> bool:
-    """Tell whether the object came without a status, and none but that of this deletion was written since.
+    """Return whether the object arrived without a status, and only this deletion has written one since.
 
-    A cluster without a load balancer has its condition only while a deletion has yet to prove that there is none.
+    A cluster without a load balancer has this condition only until its deletion has proven that there is none.
     """
     status_fields = scope.turn.obj.get("status") or {}
     is_shown = any(value for name, value in status_fields.items() if name not in ("conditions", "resources"))
@@ -372,7 +371,7 @@ def _is_history_unknown(scope: ClusterScope) -> bool:
 
 
 def _without_left_behind(scope: ClusterScope) -> Outcome:
-    """Have no VIP port left behind in a network that stays; the step of a managed network looks at its own."""
+    """Delete VIP ports left behind in a network that is not deleted; the step of a managed network handles its own."""
     spec = endpoint.load_balancer(scope.cluster.spec)
     network_id = _vip_network_id(scope, spec) if spec else None
     if network_id is None:
@@ -381,7 +380,7 @@ def _without_left_behind(scope: ClusterScope) -> Outcome:
 
 
 def _vip_network_id(scope: ClusterScope, spec: APIServerLoadBalancer) -> str | None:
-    """Return the id of the VIP's network unless it is the cluster's own; None also if it is gone or not to be told."""
+    """Return the id of the VIP's network unless it is managed; None also if it was deleted or is ambiguous."""
     known = scope.known_load_balancer.load_balancer_network if scope.known_load_balancer else None
     if spec.network is None:
         network_status = scope.cluster.status.network

@@ -1,4 +1,4 @@
-"""The machines of a cluster, which go before its infrastructure (OWN-7)."""
+"""The machines of a cluster, which must be deleted before its infrastructure (OWN-7)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ _KINDS: Final = (MACHINE, OPENSTACK_MACHINE)
 
 
 def leave_machines(_scope: ClusterScope) -> Outcome:
-    """Do nothing: machines are made by others."""
+    """Do nothing: other controllers create machines."""
     return NotNeeded()
 
 
 def await_machines_gone(scope: ClusterScope) -> Outcome:
-    """Wait until no machine of the cluster is left; an event of the last one wakes the object."""
+    """Wait until no machine of the cluster is left; the watch event of the last deletion requeues the object."""
     store, label = scope.turn.tools.store, names.CLUSTER_NAME_LABEL
     left = {kind.kind: len(store.by_label(kind, scope.namespace, label, scope.cluster_name)) for kind in _KINDS}
     if not any(left.values()):
         return NotNeeded()
     counted = " and ".join(f"{count} {kind}{'s' if count > 1 else ''}" for kind, count in left.items() if count)
-    return Wait("Deleting", f"{counted} of the cluster must go first")
+    return Wait("Deleting", f"waiting for {counted} of the cluster to be deleted")

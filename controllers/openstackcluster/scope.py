@@ -1,4 +1,4 @@
-"""What one pass over an OpenStackCluster works with, and what its steps find out for those after them."""
+"""The inputs of one reconcile of an OpenStackCluster, and what its steps found for later ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from capo import names
 from capo.api.v1beta2 import OpenStackCluster
-from capo.api.v1beta2.openstackcluster import BastionStatus, NetworkStatus, Router, Subnet
+from capo.api.v1beta2.openstackcluster import BastionReplacement, BastionStatus, NetworkStatus, Router, Subnet
 from capo.api.v1beta2.openstackcluster import LoadBalancer as LoadBalancerStatus
 from capo.contract import references
 from capo.contract.clusters import Endpoint
@@ -32,7 +32,7 @@ _OF_ROUTERS: Final = ("router", "floating_ip")
 
 @dataclass
 class Found:
-    """What the steps of this pass found; a field is only of meaning when its step is done.
+    """The results of this reconcile's steps; a field is valid only when its step is done.
 
     Args:
         external_network: None when there is none, or it is disabled.
@@ -40,15 +40,16 @@ class Found:
         subnets: the subnets that the cluster uses, in order.
         router: None when there is none.
         groups: managed security groups by suffix.
-        load_balancer: the load balancer as Octavia tells it; None when there is none.
+        load_balancer: the load balancer in Octavia's form; None when there is none.
         vip_network: network and subnet of the VIP.
         allowed_cidrs: CIDRs of every listener; empty admits everyone.
-        not_enforced: the spec restricts who may connect, and the load balancer's provider cannot; else None.
-        look_again_s: when something of the load balancer has to be looked at again although its step is done.
+        not_enforced: set if the spec restricts who may connect and the load balancer's provider cannot; else None.
+        look_again_s: when to requeue for the load balancer although its step is done.
         floating_ip: address of the endpoint's floating IP, None without one.
-        endpoint: the endpoint to write down.
+        endpoint: the endpoint to write to the spec.
         failure_domains: ``status.failureDomains``.
         bastion: ``status.bastion``.
+        bastion_replacement: ``status.bastionReplacement``.
     """
 
     external_network: NetworkStatus | None = None
@@ -65,25 +66,26 @@ class Found:
     endpoint: Endpoint | None = None
     failure_domains: list[dict[str, Any]] | None = None
     bastion: BastionStatus | None = None
+    bastion_replacement: BastionReplacement | None = None
 
 
 def cluster_name_of(obj: Object) -> str:
-    """Return the name of Cluster API's Cluster, which names in the cloud are made of."""
+    """Return the name of Cluster API's Cluster, from which names in the cloud are built."""
     return references.owner_cluster_name(obj) or references.cluster_name(obj) or str(obj["metadata"]["name"])
 
 
 @dataclass(frozen=True)
 class ClusterScope:
-    """The object, its owner, its cloud and what is known of it.
+    """The object, its owner, its cloud and the recent observations of it.
 
     Args:
-        cluster: the object; its spec has the endpoint of the Cluster, where its own says nothing else.
-        owner: Cluster API's Cluster; None when it is gone, which only a deletion may find.
-        zones: when the availability zones of each object were last looked at.
-        balancers: when the children of each load balancer were last found to be as wanted.
+        cluster: the object; its spec includes the Cluster's endpoint, unless its own differs.
+        owner: Cluster API's Cluster; None when it was deleted, which is possible only during a deletion.
+        zones: when the availability zones of each object were last listed.
+        balancers: when the children of each load balancer last matched the spec.
         refusals: what Octavia refused lately: load balancers with their children, health monitors.
-        resolver: asks DNS.
-        looks: when what others own was last looked at, by object and by what it is.
+        resolver: resolves DNS names.
+        looks: when resources of others were last read, by object and kind.
     """
 
     turn: Turn
@@ -100,7 +102,7 @@ class ClusterScope:
 
     @property
     def sight(self) -> Observed:
-        """The observer as this pass sees it."""
+        """The observer as this reconcile uses it."""
         return self.observed
 
     @property
@@ -110,32 +112,32 @@ class ClusterScope:
 
     @property
     def cluster_name(self) -> str:
-        """The name of Cluster API's Cluster, which names in the cloud are made of."""
+        """The name of Cluster API's Cluster, from which names in the cloud are built."""
         return cluster_name_of(self.turn.obj)
 
     @property
     def resource_name(self) -> str:
-        """``<namespace>-<Cluster name>``, the part of names in the cloud that is the cluster's own."""
+        """``<namespace>-<Cluster name>``, the cluster's prefix of names in the cloud."""
         return names.cluster_resource_name(self.namespace, self.cluster_name)
 
     @property
     def description(self) -> str:
-        """The beginning of the description of what is made for the cluster."""
+        """The prefix of the descriptions of created resources."""
         return names.created_by(self.resource_name)
 
     @property
     def is_network_managed(self) -> bool:
-        """Tell whether the network is made here, as opposed to one that exists."""
+        """Return whether the provider creates the network, as opposed to an existing one."""
         return bool(self.cluster.spec.managed_subnets)
 
     @property
     def is_inherited(self) -> bool:
-        """Tell whether another provider created the cluster, however long ago."""
+        """Return whether another provider created the cluster, at any time."""
         return self.turn.is_taken_over or names.ADOPTED_ANNOTATION in self.cluster.metadata.annotations
 
     @property
     def known_load_balancer(self) -> LoadBalancerStatus | None:
-        """What an earlier pass wrote down of the load balancer."""
+        """The load balancer in the status, as an earlier reconcile wrote it."""
         return self.cluster.status.api_server_managed_load_balancer
 
     @property
@@ -145,11 +147,11 @@ class ClusterScope:
 
     @property
     def bastion_object(self) -> Object | None:
-        """The bastion's OpenStackServer as the store has it now, None when there is none."""
+        """The bastion's OpenStackServer in the store, None when there is none."""
         return self.turn.tools.store.get(OPENSTACK_SERVER, self.namespace, self.bastion_name)
 
     def find(self, kind: str, role: str) -> Resource | None:
-        """Return the resource of a role, or None when it is proven that there is none."""
+        """Return the resource of a role, or None when its absence is proven."""
         mark = self._adoptable().get(role)
         reported_id = upstream.reported_ids(self.cluster).get(role)
         try:
@@ -160,7 +162,7 @@ class ClusterScope:
             return None
 
     def marks(self) -> list[tuple[str, Callable[[Resource], bool]]]:
-        """Return, of each kind, what tells that a resource has the name of one of ours."""
+        """Return, for each kind, the test whether a resource has the name of one of ours."""
         return [(mark.kind, mark.fits) for mark in self._marks().values()]
 
     def _marks(self) -> dict[str, upstream.Mark]:
@@ -173,7 +175,7 @@ class ClusterScope:
         return recorded | {port["id"] for port in resources.get("ports") or ()}
 
     def _adoptable(self) -> dict[str, upstream.Mark]:
-        """Return what tells the resources of the Go provider; names alone do not once the deletion is requested."""
+        """Return the marks of resources to adopt; once the deletion is requested, names alone are no proof."""
         marks = self._marks()
         return upstream.proven(marks, self.cluster) if self._needs_proof else marks
 
@@ -183,7 +185,7 @@ class ClusterScope:
         return self.turn.is_deleting and chosen != names.BY_NAME
 
     def owned(self, kind: str) -> list[Resource]:
-        """Return everything of a kind that is ours, for its deletion; the Go provider's for one taken over from it."""
+        """Return all resources of a kind that we own, for their deletion; after a takeover, the Go provider's too."""
         if self.turn.is_taken_over:
             for role in (role for role, mark in self._marks().items() if mark.kind == kind):
                 self.find(kind, role)
@@ -196,10 +198,10 @@ class ClusterScope:
             return []
 
     def _refuse_unproven(self, kind: str) -> None:
-        """Leave it to a person whose a resource is that only its name tells, of a cluster that is being deleted.
+        """Require the user's decision on resources of a deleted cluster that only their names attribute to it.
 
         Raises:
-            BlockedError: there is one without an owner.
+            BlockedError: a resource without an owner has such a name.
         """
         adoptable = self._adoptable()
         unproven = [mark for role, mark in self._marks().items() if mark.kind == kind and role not in adoptable]
@@ -214,7 +216,7 @@ class ClusterScope:
             )
 
     def _may_have(self, kind: str) -> bool:
-        """Tell whether the cloud knows a kind: a Neutron without routers answers 404 when it is asked for its list."""
+        """Return whether the cloud offers a kind: a Neutron without routers answers 404 to their list."""
         return kind not in _OF_ROUTERS or extension.is_there(self.cloud, extension.ROUTER)
 
     def stamp(self, role: str) -> Stamp:
@@ -222,7 +224,7 @@ class ClusterScope:
         return Stamp(self.turn.owner, role)
 
     def is_settled(self, condition: str) -> bool:
-        """Tell whether a condition was True for the spec as it is now: what it shows need not be looked up again."""
+        """Return whether a condition is True for the current generation: then its step resolves nothing again."""
         obj = self.turn.obj
         shown = conditions.find((obj.get("status") or {}).get("conditions") or (), condition)
         generation = obj["metadata"].get("generation", 0)
@@ -234,37 +236,37 @@ class ClusterScope:
         return str(self.turn.obj["metadata"]["uid"])
 
     def is_unchanged(self, memory: Memory, wanted: Any, *, max_age_s: float | None = None) -> bool:
-        """Tell whether the same was found to be in place lately, by default since the last resync."""
+        """Return whether the same state was confirmed recently, by default since the last resync."""
         limit_s = self.turn.tools.sync_period_s if max_age_s is None else max_age_s
         return memory.is_fresh(self.uid, wanted, now_s=self.turn.started_s, max_age_s=limit_s)
 
     @property
     def region_key(self) -> str:
-        """Which region of which cloud the object is in; needs no request."""
+        """The region and its cloud; needs no request."""
         return f"{self.cloud.credentials.auth_host} {self.cloud.region}"
 
     def note_refusal(self, of: str) -> None:
-        """Note that Octavia refused children: with their load balancer of an object or in a region, or a monitor."""
+        """Record that Octavia refused children of a load balancer, by object or region, or a monitor."""
         self.refusals.note(of, wanted=True, now_s=self.turn.started_s)
 
     def was_refused(self, of: str, *, within_s: float = FORGOTTEN_S) -> bool:
-        """Tell whether that was noted lately by this process."""
+        """Return whether this process recorded such a refusal within the time."""
         return self.refusals.is_fresh(of, wanted=True, now_s=self.turn.started_s, max_age_s=within_s)
 
     def is_seen(self, what: str, known: Any) -> bool:
-        """Return whether this process saw, since the last resync, that something others own is as the status says."""
-        limit_s = self.turn.tools.sync_period_s / 2  # no resync is later than the last one by less
+        """Return whether this process found a resource of others as the status shows it, since the last resync."""
+        limit_s = self.turn.tools.sync_period_s / 2  # the resyncs of an object are always further apart
         return self.looks.is_fresh(f"{self.uid} {what}", known, now_s=self.turn.started_s, max_age_s=limit_s)
 
     def note_seen(self, what: str, found: Any) -> None:
-        """Note how something that others own is, which suffices until the next resync once the status says so."""
+        """Record the state of a resource of others; valid until the next resync if the status shows the same."""
         self.looks.note(f"{self.uid} {what}", found, now_s=self.turn.started_s)
 
     def list_anew(self, kind: str) -> None:
-        """Have a list of a kind that is not older than the last resync.
+        """Require a list of a kind that is not older than the last resync.
 
         Raises:
-            NotYetObserved: there is none yet.
+            NotYetObserved: it is being polled.
         """
         self.observed.matching(kind, lambda _body: False, max_age_s=self.turn.tools.sync_period_s / 2)
 

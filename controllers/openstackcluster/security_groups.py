@@ -1,6 +1,6 @@
 """The managed security groups with their rules.
 
-Source: behaviour reference, cluster.md 2.8, W8, W15. What belongs into them is decided in ``rules.py``.
+Source: behaviour reference, cluster.md 2.8, W8, W15. ``rules.py`` decides which rules they have.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from capo.openstack.security_group import Rule, WantedSecurityGroup
 
 
 def ensure_security_groups(scope: ClusterScope) -> Outcome:
-    """Have the managed groups with exactly their rules; the bastion's goes last, when the bastion is gone."""
+    """Create the managed groups and reconcile their rules; delete the bastion's group after the bastion."""
     spec = scope.cluster.spec.managed_security_groups
     if spec is None:
         return Done()
@@ -53,7 +53,7 @@ def _created(scope: ClusterScope, suffixes: Iterable[str]) -> dict[str, Resource
 
 
 def surroundings(scope: ClusterScope, groups: dict[str, Resource]) -> Surroundings:
-    """Return what the rules of the cluster refer to."""
+    """Return the values that the cluster's rules refer to."""
     spec = scope.cluster.spec
     return Surroundings(
         group_ids={suffix: body["id"] for suffix, body in groups.items()},
@@ -64,7 +64,7 @@ def surroundings(scope: ClusterScope, groups: dict[str, Resource]) -> Surroundin
 
 
 def _with_rules(scope: ClusterScope, body: Resource, wanted: Iterable[Rule]) -> Resource:
-    """Have exactly these rules in a group; new ones come before old ones go."""
+    """Replace the rules of a group with exactly these; new ones are created before old ones are deleted."""
     wanted = tuple(wanted)
     change = security_group.rule_difference(wanted, body["security_group_rules"])
     if not change.missing and not change.surplus_ids:
@@ -76,7 +76,7 @@ def _with_rules(scope: ClusterScope, body: Resource, wanted: Iterable[Rule]) -> 
 
 
 def _remove_group_of_bastion(scope: ClusterScope) -> None:
-    """Have no group of a bastion that is gone; as long as anything uses it, it stays and disturbs nobody."""
+    """Delete the group of a deleted bastion; a group still in use is kept, which has no other effect."""
     if scope.bastion_object is not None:
         return
     body = _find(scope, BASTION)
@@ -86,7 +86,9 @@ def _remove_group_of_bastion(scope: ClusterScope) -> None:
         security_group.delete(scope.cloud, body["id"])
     except ConflictError as error:
         scope.tell(
-            "FailedDeleteSecurityGroup", f"Group {body['id']} stays for now: {error.message}", severity="Warning"
+            "FailedDeleteSecurityGroup",
+            f"Group {body['id']} was not deleted, retrying: {error.message}",
+            severity="Warning",
         )
         return
     scope.observed.forget("security_group", body["id"])
@@ -97,12 +99,12 @@ def _uses(group_id: str, port: Resource) -> bool:
 
 
 def remove_security_groups(scope: ClusterScope) -> Outcome:
-    """Have no group of ours left; one that cannot be deleted holds up no other."""
+    """Delete all groups of the cluster; a failure does not stop the deletion of the others."""
     groups = scope.owned("security_group")
     try:
         attempts.try_each(groups, partial(_delete, scope))
     except CapoError:
-        scope.observed.wrote("port")  # what is known of them is not all: the next attempt looks anew
+        scope.observed.wrote("port")  # the list of ports may be incomplete: the next attempt requires a new one
         raise
     return NotNeeded()
 

@@ -1,7 +1,7 @@
-"""What a pass found -> status, conditions and endpoint of an OpenStackCluster; pure.
+"""Status, conditions and endpoint of an OpenStackCluster from the results of a reconcile; pure.
 
-Source: behaviour reference, cluster.md 1.5 (what upstream's strict schema takes), 5.2, and provider contract IC-3,
-IC-5. A block is written only when it is complete, and stays as it is while its step is not done.
+Source: behaviour reference, cluster.md 1.5 (what upstream's strict schema accepts), 5.2, and provider contract IC-3,
+IC-5. A block is written only when it is complete, and not changed while its step is not done.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _GROUPS: Final = {
 
 
 def network(body: Resource) -> NetworkStatus:
-    """Return what is shown of a network; the id stands in for a missing name."""
+    """Return the status block of a network; the id replaces a missing name."""
     return NetworkStatus(name=body.get("name") or body["id"], id=body["id"], tags=_tags(body))
 
 
 def subnet(body: Resource) -> Subnet:
-    """Return what is shown of a subnet; the id stands in for a missing name."""
+    """Return the status block of a subnet; the id replaces a missing name."""
     return Subnet(name=body.get("name") or body["id"], id=body["id"], cidr=body["cidr"], tags=_tags(body))
 
 
 def router(body: Resource) -> Router:
-    """Return what is shown of a router, with its addresses on the external network."""
+    """Return the status block of a router, with its addresses on the external network."""
     gateway = body.get("external_gateway_info") or {}
     ips = tuple(ip["ip_address"] for ip in gateway.get("external_fixed_ips") or ())
     return Router(name=body.get("name") or body["id"], id=body["id"], tags=_tags(body), ips=ips)
@@ -75,13 +75,14 @@ def of_pass(found: Found, cluster: OpenStackCluster, results: Results) -> Fields
         fields["failureDomains"] = found.failure_domains or None
     if isinstance(results["BastionReady"], NotNeeded | Wait) or is_done(results["BastionReady"]):
         fields["bastion"] = _block(found.bastion)
+        fields["bastionReplacement"] = _block(found.bastion_replacement)
     if is_provisioned(cluster, results):
         fields["initialization"] = {"provisioned": True}
     return fields
 
 
 def is_provisioned(cluster: OpenStackCluster, results: Results) -> bool:
-    """Tell whether the first machine may be made: all is there, and the zones to place it in were known once."""
+    """Return whether Cluster API may create machines: all steps are done, and the zones were known at least once."""
     were_known = bool(cluster.status.failure_domains) or _was_provisioned(cluster)
     has_zones = is_done(results["FailureDomainsReady"]) or were_known
     return has_zones and all(is_done(results[step]) for step in BEFORE_PROVISIONED)
@@ -92,14 +93,14 @@ def _was_provisioned(cluster: OpenStackCluster) -> bool:
 
 
 def spec(found: Found, results: Results) -> Fields:
-    """Return the endpoint, with what was given of it (IC-4)."""
+    """Return the endpoint, including the parts that were set before (IC-4)."""
     if found.endpoint is None or not is_done(results["APIEndpointReady"]):
         return {}
     return {"controlPlaneEndpoint": {"host": found.endpoint.host, "port": found.endpoint.port}}
 
 
 def shown(cluster: OpenStackCluster, ledger: Ledger, results: Results) -> list[Condition]:
-    """Return the conditions that steps alone do not show as the Go provider does."""
+    """Return conditions that differ from those of the steps, to match the Go provider."""
     return [
         *_network_failure(cluster, ledger, results["NetworkReady"]),
         *_router_failure(cluster, results["RouterReady"]),
@@ -109,7 +110,7 @@ def shown(cluster: OpenStackCluster, ledger: Ledger, results: Results) -> list[C
 
 
 def not_enforced(found: Found, results: Results) -> list[Condition]:
-    """Report allowed CIDRs that do nothing. The load balancer serves all the same, so its step holds nothing up."""
+    """Report that allowed CIDRs are not enforced. The load balancer works nevertheless, so its step blocks no other."""
     error = found.not_enforced
     if error is None or not is_done(results["LoadBalancerReady"]):
         return []
@@ -120,7 +121,7 @@ def not_enforced(found: Found, results: Results) -> list[Condition]:
 
 
 def _network_failure(cluster: OpenStackCluster, ledger: Ledger, result: Result) -> list[Condition]:
-    """Name what failed: an existing network, the network to be made, or its subnet."""
+    """Set the reason by what failed: an existing network, the network to create, or its subnet."""
     if not isinstance(result, Failed):
         return []
     of_managed = "SubnetCreateFailed" if ledger.id_of(NETWORK) else "NetworkCreateFailed"
@@ -135,7 +136,7 @@ def _router_failure(cluster: OpenStackCluster, result: Result) -> list[Condition
 
 
 def _endpoint_held(results: Results) -> list[Condition]:
-    """Show on the endpoint what holds up its load balancer: people and tools look there."""
+    """Show on the endpoint's condition why its load balancer is not ready: users and tools read that condition."""
     balancer = results["LoadBalancerReady"]
     if not isinstance(results["APIEndpointReady"], Held):
         return []
@@ -147,7 +148,7 @@ def _endpoint_held(results: Results) -> list[Condition]:
 
 
 def _ready_without_zones(cluster: OpenStackCluster, results: Results) -> list[Condition]:
-    """Keep ``Ready`` False as long as the cluster is not provisioned for want of its zones alone (CON-4)."""
+    """Keep ``Ready`` False while only the missing zones keep the cluster from being provisioned (CON-4)."""
     zones = results["FailureDomainsReady"]
     is_else_done = all(is_done(results[step]) for step in BEFORE_PROVISIONED)
     if not is_else_done or is_provisioned(cluster, results):
@@ -157,12 +158,12 @@ def _ready_without_zones(cluster: OpenStackCluster, results: Results) -> list[Co
 
 
 def dropped(results: Results) -> list[str]:
-    """Return the conditions of steps that have nothing to do any more."""
+    """Return the conditions of steps that are not needed any more."""
     return [name for name, result in results.items() if isinstance(result, NotNeeded)]
 
 
 def _block(model: Model | None) -> Fields | None:
-    """Return a value as a merge patch that also clears what is empty now."""
+    """Return a value as a merge patch that also removes fields that are empty."""
     if model is None:
         return None
     fields = model.model_dump(mode="json", by_alias=True)
@@ -183,7 +184,7 @@ def _group(body: Resource | None) -> Fields | None:
 
 
 def _load_balancer(found: Found) -> Fields | None:
-    """Return the block of the load balancer; the VIP stands in for a missing floating IP, which is never read back."""
+    """Return the block of the load balancer; ``ip`` is the VIP without a floating IP, and never read back as one."""
     body = found.load_balancer
     if body is None:
         return None
@@ -200,7 +201,7 @@ def _load_balancer(found: Found) -> Fields | None:
 
 
 def has_bastion_moved(found: Found, cluster: OpenStackCluster, results: Results) -> bool:
-    """Tell whether the load balancer must learn addresses of the bastion that were not known when its step ran."""
+    """Return whether the load balancer needs addresses of the bastion that were unknown when its step ran."""
     balancer = endpoint.load_balancer(cluster.spec)
     if balancer is None or not balancer.allowed_cidrs or not is_done(results["BastionReady"]):
         return False

@@ -1,7 +1,7 @@
-"""What the Go provider made for a cluster, and how it is told from what others made; pure.
+"""How to recognise resources that the Go provider created for a cluster; pure.
 
-It leaves no mark but names and descriptions. They count only for objects that were taken over from it, and once their
-deletion is requested only for what the status names (ADR 0001, 7).
+It marks them only by names and descriptions. They are used only for objects taken over from it and, once their
+deletion is requested, only for resources in the status (ADR 0001, 7).
 Source: behaviour reference, cluster.md 2.1 and 2.3 to 2.10.
 """
 
@@ -24,11 +24,11 @@ _PLACED: Final = (roles.SUBNET, roles.API_FLOATING_IP, roles.BASTION_FLOATING_IP
 
 @dataclass(frozen=True)
 class Mark:
-    """How the resource of one role is told.
+    """How to recognise the resource of a role.
 
     Args:
         kind: of the resource.
-        fits: tells whether a resource without a stamp is the one.
+        fits: returns whether a resource without a stamp is the one.
     """
 
     kind: str
@@ -42,7 +42,7 @@ def marks(
 
     Args:
         resource_name: ``<namespace>-<Cluster name>``.
-        network_id: id of the cluster's network, None while that is not known.
+        network_id: id of the cluster's network, None while unknown.
         bastion_ports: ids of the ports of the bastion's server.
     """
     found = {
@@ -50,9 +50,12 @@ def marks(
         roles.API_FLOATING_IP: _floating_ip(resource_name, _api_address(cluster)),
         roles.BASTION_FLOATING_IP: _floating_ip(resource_name, _bastion_address(cluster), bastion_ports),
     }
-    for suffix in (CONTROL_PLANE, WORKER, BASTION):
-        name = names.security_group(resource_name, suffix)
-        found[roles.group(suffix)] = _named("security_group", name)
+    # Without managed groups the Go provider creates none: one of that name is not ours, unless its id is in the status,
+    # which keeps the ids of groups that were managed before.
+    are_groups_managed, reported = cluster.spec.managed_security_groups is not None, reported_ids(cluster)
+    for role, suffix in ((roles.group(suffix), suffix) for suffix in (CONTROL_PLANE, WORKER, BASTION)):
+        if are_groups_managed or role in reported:
+            found[role] = _named("security_group", names.security_group(resource_name, suffix))
     if cluster.spec.managed_subnets:
         name = names.network(resource_name)
         found[roles.NETWORK] = _named("network", name)
@@ -77,7 +80,7 @@ def reported_ids(cluster: OpenStackCluster) -> dict[str, str]:
 
 
 def named(cluster: OpenStackCluster) -> Ledger:
-    """Return what the Go provider made for a cluster, as far as the status has its ids."""
+    """Return the resources of the Go provider whose ids are in the status."""
     ids, found = reported_ids(cluster), Ledger()
     for role, mark in marks(cluster, "", None).items():
         if role in ids:
@@ -86,9 +89,9 @@ def named(cluster: OpenStackCluster) -> Ledger:
 
 
 def proven(all_marks: Mapping[str, Mark], cluster: OpenStackCluster) -> dict[str, Mark]:
-    """Return the marks that prove enough for a deletion.
+    """Return the marks that suffice for a deletion.
 
-    A floating IP is known by its recorded address, the subnet by its network; of the others the status has the ids.
+    A floating IP is identified by its recorded address, the subnet by its network, others by their id in the status.
     """
     ids = reported_ids(cluster)
     return {
@@ -111,7 +114,7 @@ def _subnet(network_id: str | None, cidr: str) -> Mark:
 
 
 def _floating_ip(resource_name: str, address: str | None, port_ids: Collection[str] = ()) -> Mark:
-    """Return the mark of a floating IP: all have one description, so the address or the port counts too."""
+    """Return the mark of a floating IP: all share one description, so the address or the port must match, too."""
 
     def fits(body: Resource) -> bool:
         is_described = body.get("description") == names.created_by(resource_name)

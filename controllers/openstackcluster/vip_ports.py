@@ -1,11 +1,11 @@
-"""VIP ports without a load balancer: Octavia makes the port first, and leaves it behind when it refuses the rest.
+"""VIP ports without a load balancer: Octavia creates the port first and leaves it behind if it refuses the rest.
 
-Such a port keeps its network from being deleted, and each attempt adds one. It is taken for one of ours when it came
-after the object, in the network of our VIP, and its load balancer does not exist. A port may be older than its load
-balancer is visible, so a young one is left alone for the time being.
+Such a port blocks the deletion of its network, and each attempt adds one. It is ours if it was created after the
+object, is in the network of our VIP, and its load balancer does not exist. Octavia may show the load balancer later
+than its port, so a young port is kept for now.
 
-OVN makes one more in each subnet with members that it watches. It belongs to no single load balancer, so it is left
-behind for certain only in a network of our own, while the project has no load balancer of OVN at all.
+OVN creates one more in each subnet with members that it monitors. It belongs to no single load balancer, so it is
+certainly left behind only in a managed network while the project has no OVN load balancer.
 
 Source: openstack/ovn-octavia-provider, ``common/constants.py`` and ``helper.py``.
 """
@@ -25,7 +25,7 @@ from capo.engine.steps import Wait
 from capo.openstack import load_balancer, port
 
 YOUNG_S: Final = 60.0
-"""Octavia shows a load balancer once its request is through, which takes seconds."""
+"""Octavia shows a load balancer seconds after its request completes."""
 OWNERS: Final = ("Octavia", "ovn-lb:vip")
 _DEVICE: Final = "lb-"
 _OVN_NAME: Final = "ovn-lb-vip-"
@@ -37,7 +37,7 @@ class LeftBehind:
     """A port without its load balancer.
 
     Args:
-        age_s: by the clock of the cloud; since this process first saw it where the cloud does not tell its time.
+        age_s: by the cloud's clock; since this process first saw it if the cloud does not send its time.
     """
 
     body: Resource
@@ -45,13 +45,13 @@ class LeftBehind:
 
 
 def left_behind(scope: ClusterScope, ports: Iterable[Resource]) -> list[LeftBehind]:
-    """Return the ports that Octavia left behind: no load balancer of a list made after them has them.
+    """Return the ports that Octavia left behind: no load balancer in a later list uses them.
 
     Args:
-        ports: those of a network as they are now.
+        ports: the current ports of a network.
 
     Raises:
-        CapoError: Octavia cannot be asked; nothing is known of any port then.
+        CapoError: Octavia cannot be asked; then no port can be judged.
     """
     candidates = [body for body in ports if _may_be_left_behind(scope, body)]
     if not candidates:
@@ -64,7 +64,7 @@ def left_behind(scope: ClusterScope, ports: Iterable[Resource]) -> list[LeftBehi
 def _may_be_left_behind(scope: ClusterScope, body: Resource) -> bool:
     if not body.get("created_at"):
         return False
-    # In a network of our own it is in the way, whoever's it was; dates of two clocks are compared for others alone.
+    # In a managed network it blocks the deletion, whatever its owner. Only elsewhere are dates of two clocks compared.
     is_own = bool(body["network_id"] == scope.turn.ledger.id_of(NETWORK))
     if _is_monitors(body):
         return is_own
@@ -74,11 +74,11 @@ def _may_be_left_behind(scope: ClusterScope, body: Resource) -> bool:
 
 
 def load_balancer_id(body: Resource) -> str | None:
-    """Return the id of the load balancer that a VIP port was created for; None for any other port; pure."""
+    """Return the id of the load balancer for which a VIP port was created; None for any other port; pure."""
     owner, device, name = (body.get(field) or "" for field in ("device_owner", "device_id", "name"))
     if owner in OWNERS and device.startswith(_DEVICE):
         return str(device.removeprefix(_DEVICE))
-    # Before 2026.2 OVN's driver set neither owner nor device. Whoever else uses such a port sets one of them.
+    # Before 2026.2 OVN's driver set neither owner nor device. Other users of such a port set one of them.
     id_ = str(name.removeprefix(_OVN_NAME))
     return id_ if not owner and not device and id_ != name and _is_uuid(id_) else None
 
@@ -101,7 +101,7 @@ def _is_used(body: Resource, living: Iterable[Resource]) -> bool:
 
 
 def delete_in(scope: ClusterScope, network_id: str) -> Wait | None:
-    """Delete what Octavia left behind in a network; return the wait for ports that are too young to tell.
+    """Delete the ports that Octavia left behind in a network; return the wait for those too young to judge.
 
     Raises:
         CapoError: Neutron or Octavia cannot be asked.
@@ -110,7 +110,7 @@ def delete_in(scope: ClusterScope, network_id: str) -> Wait | None:
 
 
 def delete(scope: ClusterScope, found: Sequence[LeftBehind]) -> Wait | None:
-    """Delete ports that were left behind; return the wait for those that are too young to tell, None without any."""
+    """Delete ports that were left behind; return the wait for those too young to judge, None if there are none."""
     young = [each.body["id"] for each in found if each.age_s < YOUNG_S]
     for body in (each.body for each in found if each.age_s >= YOUNG_S):
         port.delete(scope.cloud, body["id"])
@@ -119,7 +119,7 @@ def delete(scope: ClusterScope, found: Sequence[LeftBehind]) -> Wait | None:
         scope.tell("SuccessfulDeletePort", text)
     if not young:
         return None
-    text = f"whether Octavia left behind port {', '.join(sorted(young))} can be told in a minute"
+    text = f"waiting 1m to confirm that Octavia left behind port {', '.join(sorted(young))}"
     return Wait("Deleting", text, after_s=YOUNG_S)
 
 

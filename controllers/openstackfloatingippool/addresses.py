@@ -1,8 +1,8 @@
-"""IPAddresses that the Go provider allocated out of a pool: their finalizer is released, their floating IP is kept.
+"""IPAddresses that the Go provider allocated from a pool: remove their finalizer, keep their floating IP.
 
 The Go provider deletes the floating IP. Here nothing proves that it may be deleted: its tag names a pool without its
-namespace, and another pool of that name may hand it out (W-08). So it stays in the project, is recorded as available
-in the status of the pool, where the Go provider and later versions look for it, and an Event names it.
+namespace, and another pool of that name may allocate it (W-08). So it stays in the project, is recorded as available in
+the status of the pool, where the Go provider and later versions find it, and an Event names it.
 Source: behaviour reference, machines.md 4.3, step 2.
 """
 
@@ -17,6 +17,7 @@ from capo import names
 from capo.engine.store import Route, Store
 from capo.engine.turn import Tools
 from capo.engine.worker import Result
+from capo.kube import patches
 from capo.kube.errors import Conflict, Gone
 from capo.kube.kinds import IP_ADDRESS, OPENSTACK_FLOATING_IP_POOL, Key, Kind
 from capo.shares import CloudKey
@@ -39,14 +40,14 @@ def pool_of(address: Object) -> tuple[str, str] | None:
 
 
 def of_pool(pool: Object, store: Store) -> list[Object]:
-    """Return the IPAddresses of a pool, by name."""
+    """Return the IPAddresses of a pool, sorted by name."""
     ident = pool["metadata"]["namespace"], pool["metadata"]["name"]
     found = [each for each in store.list(IP_ADDRESS, ident[0]) if pool_of(each) == ident]
     return sorted(found, key=lambda each: str(each["metadata"]["name"]))
 
 
 def is_held(address: Object) -> bool:
-    """Tell whether an IPAddress is being deleted and waits for us; what clusterctl moves away does not."""
+    """Return whether the deletion of an IPAddress waits for our finalizer; False during clusterctl move."""
     metadata = address["metadata"]
     is_moved = names.DELETE_FOR_MOVE_ANNOTATION in (metadata.get("annotations") or {})
     return bool(metadata.get("deletionTimestamp")) and FINALIZER in (metadata.get("finalizers") or ()) and not is_moved
@@ -57,12 +58,12 @@ def release(address: Object, pool: Object | None, tools: Tools) -> None:
 
     Args:
         address: the IPAddress.
-        pool: None when it is gone.
+        pool: None when it was deleted.
     """
     ip = str(address["spec"]["address"])
     if pool is not None:
         _patch(tools, OPENSTACK_FLOATING_IP_POOL, pool, lambda obj: _available(obj, ip, tools.store), "status")
-    if not _patch(tools, IP_ADDRESS, address, _without_finalizer):
+    if not _without_finalizer(tools, address):
         return
     log.info("Released an IPAddress; its floating IP is kept", extra={"address": ip})
     if pool is None or ip not in (pool.get("spec") or {}).get("preAllocatedFloatingIPs", ()):
@@ -72,7 +73,7 @@ def release(address: Object, pool: Object | None, tools: Tools) -> None:
 
 
 def _available(pool: Object, ip: str, store: Store) -> dict[str, Any] | None:
-    """Return the patch that records an address as available, unless another IPAddress has it."""
+    """Return the patch that records an address as available, None if another IPAddress has it or it is recorded."""
     status = pool.get("status") or {}
     claimed, available = list(status.get("claimedIPs") or ()), list(status.get("availableIPs") or ())
     is_used = any(each["spec"].get("address") == ip and not is_held(each) for each in of_pool(pool, store))
@@ -83,14 +84,34 @@ def _available(pool: Object, ip: str, store: Store) -> dict[str, Any] | None:
     return {"status": lists}
 
 
-def _without_finalizer(address: Object) -> dict[str, Any] | None:
-    finalizers = address["metadata"].get("finalizers") or []
-    left = [each for each in finalizers if each != FINALIZER]
-    return {"metadata": {"finalizers": left}} if left != finalizers else None
+def _without_finalizer(tools: Tools, address: Object) -> bool:
+    """Remove our finalizer; return False when it is not there any more, or the address is gone."""
+    metadata, present = address["metadata"], address
+    key = Key(IP_ADDRESS, metadata["namespace"], metadata["name"])
+    for _ in range(MAX_CONFLICTS):
+        operations = patches.without_finalizer(present, FINALIZER)
+        if not operations or present["metadata"]["uid"] != metadata["uid"]:
+            return False
+        try:
+            tools.store.apply_own(IP_ADDRESS, tools.kube.json_patch(*key, operations))
+        except Conflict:
+            found = tools.kube.get(*key)
+            if found is None:
+                return False
+            present = found
+        except Gone:
+            return False
+        else:
+            return True
+    raise Conflict(f"{key.kind.kind} {key.namespace}/{key.name}: changed at each of {MAX_CONFLICTS} tries")
 
 
 def _patch(tools: Tools, kind: Kind, obj: Object, wanted: Patch, subresource: str | None = None) -> bool:
-    """Write what is wanted of an object as it is now; return False when there is nothing to write, or it is gone."""
+    """Patch the current version of an object; return False when there is nothing to write, or it was deleted.
+
+    Raises:
+        Conflict: it changed at each of the tries.
+    """
     namespace, name, uid = obj["metadata"]["namespace"], obj["metadata"]["name"], obj["metadata"]["uid"]
     present: Object | None = obj
     for _ in range(MAX_CONFLICTS):
@@ -115,7 +136,7 @@ def _patch(tools: Tools, kind: Kind, obj: Object, wanted: Patch, subresource: st
 
 @dataclass(frozen=True)
 class OrphanController:
-    """Releases IPAddresses whose pool is gone; those of a pool that is there are released in the pool's pass."""
+    """Releases IPAddresses whose pool was deleted; those of an existing pool are released in its reconcile."""
 
     tools: Tools
     name: str = "openstackfloatingippool-ipaddress"
@@ -124,20 +145,20 @@ class OrphanController:
     routes: Sequence[Route] = ()
 
     def slot(self, key: Key) -> CloudKey:
-        """Return no budget: the cloud is not asked."""
+        """Return an empty key: no cloud is called."""
         return CloudKey()
 
     def locate(self, key: Key) -> bool:
-        """Return True: the cloud is not asked."""
+        """Return True: no cloud is called."""
         return True
 
     def reconcile(self, key: Key) -> Result:
-        """Release an IPAddress whose pool is gone."""
+        """Release an IPAddress whose pool was deleted."""
         address = self.tools.store.get(*key)
         pool = pool_of(address) if address else None
         if address is None or pool is None or not is_held(address):
             return Result()
-        # The store may be behind the API server: what decides is a read.
+        # The store may lag behind the API server: read from the API server.
         if self.tools.kube.get(OPENSTACK_FLOATING_IP_POOL, *pool) is None:
             release(address, None, self.tools)
         return Result()

@@ -1,7 +1,7 @@
-"""OpenStackFloatingIPPool as the engine sees it: every pool is told that this version does not serve it, never silence.
+"""OpenStackFloatingIPPool for the engine: every pool gets a condition that this version does not serve it.
 
-Nothing is made for a pool. One that the Go provider served has its finalizer, and so have its IPAddresses: they are
-released here when they are deleted, and no floating IP is deleted with them (see ``addresses.py``).
+Nothing is created for a pool. Pools that the Go provider served, and their IPAddresses, have its finalizer: it is
+removed here when they are deleted, and no floating IP is deleted with them (see ``addresses.py``).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Object = Mapping[str, Any]
 
 READY: Final = "OpenstackFloatingIPPoolReadyCondition"
 LOOK_AGAIN_S: Final = 30.0
-"""The deletion of an IPAddress wakes its pool at once; its kind may not be watched yet."""
+"""Fallback for the watch: the deletion of an IPAddress requeues its pool, but its kind may not be watched yet."""
 _REASON: Final = UnsupportedFieldError(
-    "OpenStackFloatingIPPool is not served by this version; claims on it stay open",
+    "OpenStackFloatingIPPool is not served by this version; claims on it are not answered",
     next_step="Use fixed floating IPs, or keep pools with the provider that serves them.",
 )
 
 
 def of_address(address: Object, _store: Store) -> Iterable[tuple[str, str]]:
-    """Wake the pool of an IPAddress that is being deleted, or is gone."""
+    """Requeue the pool of an IPAddress that is being deleted or was deleted."""
     pool = addresses.pool_of(address)
     return [pool] if pool and address["metadata"].get("deletionTimestamp") else []
 
@@ -49,7 +49,7 @@ class FloatingIPPoolSubject:
     concurrency = 1
 
     def gate(self, obj: Object, tools: Tools) -> Gate:
-        """Release what is being deleted, the pool after its IPAddresses; report that others are not served."""
+        """Release IPAddresses that are being deleted, then the pool; otherwise report that it is not served."""
         found = addresses.of_pool(obj, tools.store)
         for address in filter(addresses.is_held, found):
             addresses.release(address, obj, tools)
@@ -58,40 +58,40 @@ class FloatingIPPoolSubject:
         return Stop([Condition(READY, "False", UnsupportedFieldError.reason, _REASON.sentence)])
 
     def authenticate(self, obj: Object, tools: Tools) -> None:
-        """Nothing: no pass gets past the gate."""
+        """Do nothing: no reconcile passes the gate."""
 
     def open(self, turn: Turn) -> NoReturn:
-        """Never called: no pass gets past the gate."""
+        """Raise AssertionError: no reconcile passes the gate."""
         raise AssertionError("a pool's pass ends at the gate")
 
     def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
-        """Return None: no pass gets past the gate."""
+        """Return None: no reconcile passes the gate."""
 
     def is_recorded(self, scope: Scope, results: Results) -> bool:
-        """Return True: no pass gets past the gate."""
+        """Return True: no reconcile passes the gate."""
         return True
 
     def report(self, scope: Scope, results: Results) -> Report:
-        """Return nothing: no pass gets past the gate."""
+        """Return an empty report: no reconcile passes the gate."""
         return Report()
 
     def credentials(self, obj: Object, tools: Tools) -> str:
-        """Return nothing: none are read."""
+        """Return an empty string: no credentials are read."""
         return ""
 
     def forget_credentials(self, obj: Object) -> None:
-        """Nothing: none are kept."""
+        """Do nothing: no credentials are cached."""
 
     def slot(self, obj: Object, tools: Tools) -> CloudKey | None:
-        """Return no budget: the cloud is not asked."""
+        """Return an empty key: no cloud is called."""
         return CloudKey()
 
     def locate(self, obj: Object, tools: Tools) -> None:
-        """Nothing: the cloud is not asked."""
+        """Do nothing: no cloud is called."""
 
 
 def _gate_of_deletion(obj: Object, tools: Tools) -> Gate:
-    """Release a pool that no IPAddress uses any more; an Event names the floating IPs that it leaves."""
+    """Release a pool when no IPAddress is left; an Event names the floating IPs that remain."""
     left = ", ".join(each["metadata"]["name"] for each in addresses.of_pool(obj, tools.store))
     if left:
         text = f"waiting for IPAddresses to be deleted: {left}"

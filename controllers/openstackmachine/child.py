@@ -1,4 +1,4 @@
-"""The one OpenStackServer of an OpenStackMachine: made once, in one write, never changed, read for its state.
+"""The one OpenStackServer of an OpenStackMachine: created once, in one write, never updated, and read for its state.
 
 Source: behaviour reference, machines.md 2.4 to 2.6, and provider contract OWN-2, OWN-3, IM-10 to IM-12.
 """
@@ -32,7 +32,7 @@ ADDRESS: Final = "FloatingAddressFromPoolReady"
 
 
 def ensure(scope: MachineScope) -> Outcome:
-    """Have one OpenStackServer for this object, whose server is ACTIVE."""
+    """Create the OpenStackServer of this object, and wait until its server is ACTIVE."""
     found = scope.server_object
     if found is None:
         return _create(scope)
@@ -41,16 +41,16 @@ def ensure(scope: MachineScope) -> Outcome:
             f"OpenStackServer {scope.name} exists and belongs to another object", resource=f"server {scope.name}"
         )
     found = _have_owner(scope, found)
-    _have_credentials(scope, found)
+    server_child.write_credentials(scope.turn, found, scope.identity_ref)
     if found["metadata"].get("deletionTimestamp"):
         return Wait(DELETED, f"OpenStackServer {scope.name} is being deleted; replace the Machine")
     return state(OpenStackServer.model_validate(found), was_provisioned=was_provisioned(scope))
 
 
 def is_mine(scope: MachineScope, server: Object) -> bool:
-    """Tell whether an OpenStackServer was made for this object.
+    """Return whether an OpenStackServer belongs to this object.
 
-    Its owner reference says so; where that was lost, that both know the same Nova server.
+    Its owner reference decides; if that was lost, whether both have the same Nova server.
     """
     if references.is_owned_by(server, scope.turn.obj):
         return True
@@ -60,43 +60,34 @@ def is_mine(scope: MachineScope, server: Object) -> bool:
 
 
 def _have_owner(scope: MachineScope, server: Object) -> Object:
-    """Have the owner reference on the OpenStackServer again after somebody took it away (OWN-3); return it with it."""
+    """Restore the owner reference on the OpenStackServer if it was removed (OWN-3); return the updated object."""
     if references.is_owned_by(server, scope.turn.obj):
         return server
     metadata = {
         "ownerReferences": [references.controller_reference(scope.turn.obj)],
         "resourceVersion": server["metadata"]["resourceVersion"],
     }
-    return _patch(scope, {"metadata": metadata})
-
-
-def _patch(scope: MachineScope, patch: Mapping[str, Any]) -> Object:
+    patch = {"metadata": metadata}
     answer: Object = scope.turn.tools.kube.patch(OPENSTACK_SERVER, scope.namespace, scope.name, patch)
     scope.turn.tools.store.apply_own(OPENSTACK_SERVER, answer, by=scope.turn.key)
     return answer
-
-
-def _have_credentials(scope: MachineScope, server: Object) -> None:
-    """Have the OpenStackServer use the credentials of the machine, also when these were replaced (W-12)."""
-    if patch := server_child.credentials_change(server, scope.identity_ref):
-        _patch(scope, patch)
 
 
 def _create(scope: MachineScope) -> Outcome:
     if was_provisioned(scope) and scope.turn.is_taken_over and scope.infra is not None:
         return _represent(scope)
     if was_provisioned(scope):
-        return Wait(DELETED, f"OpenStackServer {scope.name} is gone; a machine's server is never made again")
+        return Wait(DELETED, f"OpenStackServer {scope.name} was deleted; a machine's server is never recreated")
     if wait := _missing_prerequisite(scope):
         return wait
     return _made(scope, _body(scope))
 
 
 def _represent(scope: MachineScope) -> Outcome:
-    """Have an OpenStackServer for a server that an old version of the Go provider made, which had no such kind.
+    """Create the OpenStackServer of a server from an old version of the Go provider, which had no such kind.
 
-    The annotation names the server, so that the controller looks for this one and never makes another. Source:
-    behaviour reference, machines.md 2.9.
+    The annotation names the server, so that its controller adopts it and never creates another. Source: behaviour
+    reference, machines.md 2.9.
     """
     body = _body(scope)
     body["metadata"]["annotations"][names.TAKEN_OVER_ANNOTATION] = _known_server_id(scope)
@@ -109,7 +100,7 @@ def _body(scope: MachineScope) -> dict[str, Any]:
 
 def _made(scope: MachineScope, body: Mapping[str, Any]) -> Outcome:
     try:
-        # Not applied: one that another process made meanwhile keeps its owner id, which stamps in the cloud carry.
+        # Create, not apply: if another process has created the object, its owner id must stay, because stamps carry it.
         made = scope.turn.tools.kube.create(OPENSTACK_SERVER, body)
     except Conflict:
         return Wait(NOT_READY, f"OpenStackServer {scope.name} exists and is not known yet", after_s=1)
@@ -121,21 +112,21 @@ def _made(scope: MachineScope, body: Mapping[str, Any]) -> Outcome:
 
 
 def _on_its_way(name: str) -> Wait:
-    return Wait(NOT_READY, f"the server of OpenStackServer {name} is on its way")
+    return Wait(NOT_READY, f"waiting for OpenStackServer {name} to become ready")
 
 
 def was_provisioned(scope: MachineScope) -> bool:
-    """Tell whether the machine had a server once: it never gets another (IM-12)."""
+    """Return whether the machine ever had a server: then it never gets another (IM-12)."""
     return bool(_known_server_id(scope))
 
 
 def _known_server_id(scope: MachineScope) -> str:
-    """Return the id of the server that the machine got, empty before it has one."""
+    """Return the id of the machine's server, empty before it has one."""
     return scope.machine.status.instance_id or (scope.machine.spec.provider_id or "").rpartition("/")[2]
 
 
 def _missing_prerequisite(scope: MachineScope) -> Wait | None:
-    """Return what must be there before a server may be made (IM-10), None when all of it is."""
+    """Return what to wait for before a server may be created (IM-10), None when nothing is missing."""
     owners, infra = scope.owners, scope.infra
     if owners.cluster is None or not clusters.is_infrastructure_provisioned(owners.cluster):
         return Wait(INFRASTRUCTURE, "Cluster API has not seen the infrastructure of the cluster provisioned")
@@ -149,7 +140,7 @@ def _missing_prerequisite(scope: MachineScope) -> Wait | None:
 
 
 def purpose(scope: MachineScope) -> Purpose:
-    """Return what Machine and cluster have to say to the server."""
+    """Return the values of Machine and cluster for the server."""
     infra, machine = _infra(scope), scope.owners.machine or {}
     return Purpose(
         identity_ref=scope.machine.spec.identity_ref or infra.spec.identity_ref,
@@ -160,7 +151,7 @@ def purpose(scope: MachineScope) -> Purpose:
 
 
 def managed_group_id(scope: MachineScope, infra: OpenStackCluster) -> str | None:
-    """Return the managed security group for the machine's part in the cluster, None when there is none."""
+    """Return the managed security group for the machine's role in the cluster, None when there is none."""
     if infra.spec.managed_security_groups is None:
         return None
     status = infra.status
@@ -171,7 +162,7 @@ def managed_group_id(scope: MachineScope, infra: OpenStackCluster) -> str | None
 def wanted(scope: MachineScope, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the whole object: spec, finalizer, owner id, owner and labels.
 
-    All in one write: without a finalizer from the start, one that is deleted before its first pass would be lost.
+    It is created in one write: without its finalizer it could be deleted unnoticed before its first reconcile.
     """
     kind, obj = OPENSTACK_SERVER.kind, scope.turn.obj
     labels = {
@@ -194,13 +185,13 @@ def wanted(scope: MachineScope, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def state(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
-    """Return what the state of an OpenStackServer means for its machine (machines.md 2.6); pure.
+    """Return the outcome for a machine whose OpenStackServer has this state (machines.md 2.6); pure.
 
-    What goes on as it should is told in one sentence from beginning to end: each other one would be a write. What it
-    waits for before that is told in its own words.
+    Normal progress is reported in one constant sentence: each change would be a write. What the server waits for before
+    that is reported in its own words.
 
     Args:
-        was_provisioned: the machine had a server once.
+        was_provisioned: the machine ever had a server.
     """
     said = server_child.said(server.to_dict())
     match server.status.instance_state:
@@ -219,7 +210,7 @@ def state(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
 
 
 def _of_active(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
-    """Return what an ACTIVE server means: its claimed address is waited for once, its loss later on is only told.
+    """Return the outcome for an ACTIVE server: wait for its claimed address once, only report a later loss.
 
     The Go provider waits for it, too: it records the server after the association (machines.md 1.12, 5).
     """
@@ -230,21 +221,21 @@ def _of_active(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
         return Wait(address.reason, f"{ADDRESS}: {address.message}") if address else _on_its_way(name)
     shown = find(server.to_dict()["status"].get("conditions") or (), "InstanceReady") or {}
     if not server.status.ready and shown.get("reason") == STATE_ERROR:
-        return Wait(STATE_ERROR, shown["message"])  # somebody rebuilt it
+        return Wait(STATE_ERROR, shown["message"])  # it was rebuilt externally
     told = shown.get("message", "") if shown.get("status") == "True" else ""
     return Done("; ".join(filter(None, (told, f"{ADDRESS}: {address.message}" if address else ""))))
 
 
 def remove(scope: MachineScope) -> Outcome:
-    """Have no OpenStackServer left; one that belongs to another object is left alone."""
-    # The store may lag behind the write of a process before this one: what decides is a read.
+    """Delete the OpenStackServer; one that belongs to another object is left alone."""
+    # The store may lag behind a write of the previous process: read from the API server.
     found = scope.server_object or scope.turn.tools.kube.get(OPENSTACK_SERVER, scope.namespace, scope.name)
     if found is None and _has_server_of_its_own(scope):
         _represent(scope)
         return Wait("Deleting", f"server {_known_server_id(scope)} is being deleted", after_s=1)
     if found is None or not is_mine(scope, found):
         return NotNeeded()
-    _have_credentials(scope, found)
+    server_child.write_credentials(scope.turn, found, scope.identity_ref)
     metadata = found["metadata"]
     if not metadata.get("deletionTimestamp"):
         server_child.delete(scope.turn, found)
@@ -252,7 +243,7 @@ def remove(scope: MachineScope) -> Outcome:
 
 
 def _has_server_of_its_own(scope: MachineScope) -> bool:
-    """Tell whether an old version of the Go provider made a server that is there still and has no OpenStackServer."""
+    """Return whether a server of an old version of the Go provider still exists without an OpenStackServer."""
     if not (scope.turn.is_taken_over and was_provisioned(scope) and scope.infra is not None):
         return False
     try:
@@ -263,5 +254,5 @@ def _has_server_of_its_own(scope: MachineScope) -> bool:
 
 def _infra(scope: MachineScope) -> OpenStackCluster:
     if scope.infra is None:
-        raise AssertionError("a server is only made in a cluster that is provisioned")
+        raise AssertionError("a server is only created in a cluster that is provisioned")
     return scope.infra

@@ -1,8 +1,8 @@
-"""The address that a server claims from a pool: IPAddressClaim and IPAddress, whoever serves the pool.
+"""The address that a server claims from a pool: IPAddressClaim and IPAddress, with any provider of the pool.
 
-The claim is made before anything is made in the cloud: a server whose pool is exhausted costs nothing. It is given back
-when the ports are gone, so that no pool hands out an address that still leads somewhere. Source: behaviour reference,
-machines.md 1.12, 1.15, 4.6, W-07, W-14, W-22; Cluster API's contract for IPAM providers.
+The claim is created before any OpenStack resource: a server whose pool is exhausted costs nothing. It is deleted after
+the ports, so that no pool reuses an address that is still associated. Source: behaviour reference, machines.md 1.12,
+1.15, 4.6, W-07, W-14, W-22; Cluster API's contract for IPAM providers.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from capo import names
 from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine.steps import Done, NotNeeded, Outcome, Wait
 from capo.errors import ForeignResourceError, InvalidSpecError
+from capo.kube import patches
 from capo.kube.errors import Conflict, Gone
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM, Kind
 
@@ -21,15 +22,15 @@ Object = Mapping[str, Any]
 
 WAITING: Final = "WaitingForIPAMProvider"
 FINALIZER: Final = "openstackmachine.infrastructure.cluster.x-k8s.io/ip-claim"
-"""The Go provider's; the name is older than OpenStackServers."""
+"""The Go provider's; the name predates OpenStackServers."""
 LOOK_AGAIN_S: Final = 30.0
-"""The watch tells of the address at once; it may not run yet where the kinds came just now."""
+"""The watch reports the address at once, but may not run yet if the CRDs were installed just now."""
 MAX_CONFLICTS: Final = 8
 _POOL_KIND: Final = "OpenStackFloatingIPPool"
 
 
 def ensure(scope: ServerScope) -> Outcome:
-    """Have an address of the pool allocated to the server; where it leads is decided in ``address.py``."""
+    """Require an address allocated from the pool; ``address.py`` associates it."""
     if scope.server.spec.floating_ip_pool_ref is None:
         return NotNeeded()
     if scope.known_server_id is not None:
@@ -39,11 +40,11 @@ def ensure(scope: ServerScope) -> Outcome:
 
 
 def allocated(scope: ServerScope) -> str | Wait:
-    """Return the address of the claim, which is made if there is none; or what is waited for.
+    """Return the address of the claim, creating the claim if it is missing; or what to wait for.
 
     Raises:
         InvalidSpecError: the reference to the pool has no API group.
-        ForeignResourceError: a claim of our name was made for something else.
+        ForeignResourceError: a claim of this name belongs to another object.
     """
     try:
         claim = _find(scope) or _created(scope)
@@ -57,14 +58,14 @@ def allocated(scope: ServerScope) -> str | Wait:
 
 
 def _named_pool(claim: Mapping[str, Any]) -> str:
-    """Return what a claim calls its pool; the API group of another provider's is named, too."""
+    """Return kind and name of a claim's pool, with the API group if it is another provider's."""
     ref = claim["spec"]["poolRef"]
     where = f" of {ref['apiGroup']}" if ref.get("apiGroup") not in (None, names.GROUP) else ""
     return f"{ref['kind']} {ref['name']}{where}"
 
 
 def remove(scope: ServerScope) -> Outcome:
-    """Give the address back: our claim has no finalizer of ours any more and is deleted; the pool does the rest."""
+    """Release the address: remove our finalizer from the claim and delete it; the pool's controller does the rest."""
     if scope.server.spec.floating_ip_pool_ref is None:
         return NotNeeded()
     for _ in range(MAX_CONFLICTS):
@@ -80,19 +81,17 @@ def remove(scope: ServerScope) -> Outcome:
 
 
 def _release(scope: ServerScope, claim: Object) -> None:
-    """Drop our finalizer and delete the claim; Kubernetes collects it only where its garbage collector runs."""
+    """Remove our finalizer and delete the claim, which Kubernetes does only where its garbage collector runs."""
     kube, metadata = scope.turn.tools.kube, claim["metadata"]
-    finalizers = metadata.get("finalizers") or []
-    if FINALIZER in finalizers:
-        left = {"finalizers": [f for f in finalizers if f != FINALIZER], "resourceVersion": metadata["resourceVersion"]}
-        answer = kube.patch(IP_ADDRESS_CLAIM, scope.namespace, metadata["name"], {"metadata": left})
+    if operations := patches.without_finalizer(claim, FINALIZER):
+        answer = kube.json_patch(IP_ADDRESS_CLAIM, scope.namespace, metadata["name"], operations)
         scope.turn.tools.store.apply_own(IP_ADDRESS_CLAIM, answer, by=scope.turn.key)
     if not metadata.get("deletionTimestamp"):
         kube.delete(IP_ADDRESS_CLAIM, scope.namespace, metadata["name"], uid=metadata["uid"])
 
 
 def _find(scope: ServerScope) -> Object | None:
-    """Return the claim of our name; the store may be behind until it shows an address."""
+    """Return the server's claim; while the store shows it without an address, it is read from the API server."""
     tools = scope.turn.tools
     stored = tools.store.get(IP_ADDRESS_CLAIM, scope.namespace, claim_name(scope))
     if stored is not None and _address_name(stored):
@@ -101,11 +100,11 @@ def _find(scope: ServerScope) -> Object | None:
 
 
 def _created(scope: ServerScope) -> Object:
-    """Make the claim.
+    """Create the claim.
 
     Raises:
         Gone: its kind is not served.
-        Conflict: one of our name was made just now; the next pass finds it.
+        Conflict: it was created concurrently; the next reconcile finds it.
     """
     tools = scope.turn.tools
     made = tools.kube.create(IP_ADDRESS_CLAIM, wanted(scope))
@@ -117,7 +116,7 @@ def _created(scope: ServerScope) -> Object:
 
 
 def wanted(scope: ServerScope) -> dict[str, Any]:
-    """Return the claim as it is made."""
+    """Return the claim to create."""
     obj = scope.turn.obj
     given = obj["metadata"].get("labels") or {}
     labels = {label: given[label] for label in (names.CLUSTER_NAME_LABEL, names.WATCH_FILTER_LABEL) if given.get(label)}
@@ -143,12 +142,12 @@ def wanted(scope: ServerScope) -> dict[str, Any]:
 
 def _pool(scope: ServerScope) -> dict[str, str]:
     ref = scope.server.spec.floating_ip_pool_ref
-    assert ref is not None  # noqa: S101 - for the type checker: nobody claims without it
+    assert ref is not None  # noqa: S101 - for the type checker: callers have checked it
     group = ref.api_group or (names.GROUP if ref.kind == _POOL_KIND else None)
     if group is None:
         raise InvalidSpecError(
             f"spec.floatingIPPoolRef names the {ref.kind} {ref.name} without its apiGroup",
-            next_step="Make a new server whose spec.floatingIPPoolRef has an apiGroup.",
+            next_step="Create a new server whose spec.floatingIPPoolRef has an apiGroup.",
         )
     return {"apiGroup": group, "kind": ref.kind, "name": ref.name}
 
@@ -169,7 +168,7 @@ def _read(scope: ServerScope, kind: Kind, name: str) -> Object | None:
 
 
 def _is_ours(scope: ServerScope, claim: Object) -> bool:
-    """Tell whether a claim was made for this server, or for the machine that it belongs to, as older versions did."""
+    """Return whether a claim belongs to this server, or to its machine, as in older versions."""
     ours = {scope.turn.obj["metadata"]["uid"], *(o.uid for o in scope.server.metadata.owner_references)}
     return any(owner.get("uid") in ours for owner in claim["metadata"].get("ownerReferences") or ())
 
@@ -178,13 +177,13 @@ def _of_foreign(scope: ServerScope, claim: Object) -> Wait:
     if claim["metadata"].get("deletionTimestamp"):
         return _wait(f"IPAddressClaim {claim_name(scope)} of an earlier server is being deleted")
     raise ForeignResourceError(
-        f"IPAddressClaim {claim_name(scope)} was not made for this server",
+        f"IPAddressClaim {claim_name(scope)} was not created for this server",
         resource=f"IPAddressClaim {claim_name(scope)}",
     )
 
 
 def claim_name(scope: ServerScope) -> str:
-    """Return the name of the server's claim."""
+    """Return the name of the server's IPAddressClaim."""
     return names.floating_ip_claim(scope.name)
 
 

@@ -1,6 +1,6 @@
-"""What others changed on a server and its ports, in words; pure. It is told and never undone (W-34).
+"""External changes of a server and its ports, as messages; pure. They are reported and never reverted (W-34).
 
-Only what the spec asks for is compared, in one spelling of addresses; what was left to the cloud may be anything.
+Only fields that the spec sets are compared, with addresses normalised; fields that the cloud chose may change.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ Body = Mapping[str, Any]
 
 
 def of_port(name: str, wanted: ResolvedPortSpec, found: Body, *, server_id: str | None) -> str:
-    """Return in what a port differs from what it was made as; empty when it does not.
+    """Return how a port differs from the one that was created; empty when it does not.
 
     Args:
-        name: what the port is called in the sentence.
-        server_id: of the server that is to use it; None before there is one.
+        name: the port's name in the message.
+        server_id: of the server that is to use it; None before it exists.
     """
     parts = [*_port(wanted, found)]
     if server_id and found.get("device_id") not in (None, "", server_id):
         parts.append(f"who uses it ({found['device_id']})")
-    return f"{name} was changed by somebody: {', '.join(parts)}" if parts else ""
+    return f"{name} was changed externally: {', '.join(parts)}" if parts else ""
 
 
 def _port(wanted: ResolvedPortSpec, found: Body) -> Iterator[str]:
@@ -47,7 +47,7 @@ def _port(wanted: ResolvedPortSpec, found: Body) -> Iterator[str]:
 
 
 def _addresses_fit(wanted: ResolvedPortSpec, found: Body) -> bool:
-    """Tell whether a port still has each address that was asked for, and one in each subnet that was."""
+    """Return whether a port still has each requested address, and one in each requested subnet."""
     has = [(each.get("subnet_id"), port.spelled(each["ip_address"])) for each in found.get("fixed_ips") or ()]
     return all(any(_fits(each, *one) for one in has) for each in wanted.fixed_ips)
 
@@ -58,10 +58,10 @@ def _fits(wanted: ResolvedFixedIP, subnet: str | None, address: str) -> bool:
 
 
 def of_server(spec: OpenStackServerSpec, volume_ids: set[str], found: Body) -> list[str]:
-    """Return what of a server's metadata, tags and volumes is not as it was made, in words.
+    """Return the differences of a server's metadata, tags and volumes from its creation, as messages.
 
     Args:
-        volume_ids: of the volumes that it was made with.
+        volume_ids: of the volumes that it was created with.
     """
     metadata, tags = found.get("metadata"), found.get("tags")
     attached = found.get("os-extended-volumes:volumes_attached")

@@ -1,6 +1,6 @@
-"""The Nova server: made once, looked at from then on, never made again.
+"""The Nova server: created once, then observed, never recreated.
 
-What its states mean is in machines.md 1.13 of the behaviour reference.
+Source of the meaning of its states: behaviour reference, machines.md 1.13.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from capo.openstack.server import WantedServer
 
 _MAX_FAULT: Final = 600
 _DELETION: Final = "deletion"
-"""What is noted of a server when Nova is asked to delete it: how, and which fault it had by then."""
+"""Recorded when Nova is asked to delete a server: how it was asked, and the server's fault at that time."""
 
 
 def ensure_server(scope: ServerScope) -> Outcome:
-    """Have one Nova server for this object, in state ACTIVE; one that vanished is never made again."""
+    """Create the Nova server once and wait until it is ACTIVE; a deleted one is never recreated."""
     found = upstream.find(scope, "server", SERVER_ROLE)
     if found is None and (known_id := scope.known_server_id or upstream.id_that_machine_knows(scope)):
         return Wait("InstanceNotFound", f"server {known_id} vanished; replace the Machine")
@@ -35,7 +35,7 @@ def ensure_server(scope: ServerScope) -> Outcome:
 
 
 def _created_server(scope: ServerScope, wanted_server: WantedServer) -> Resource:
-    """Make the server; after a refusal nothing is believed of its volumes."""
+    """Create the server; invalidate its cached volumes if Nova refuses."""
     try:
         return server.create(scope.cloud, wanted_server)
     except CapoError as error:
@@ -44,7 +44,7 @@ def _created_server(scope: ServerScope, wanted_server: WantedServer) -> Resource
 
 
 def _release_volumes(scope: ServerScope) -> None:
-    """Have no volume reserved for a server that Nova refused; one that may still come keeps its own."""
+    """Release volumes that Nova reserved for a refused server, unless the server may still appear."""
     until_s = scope.observed.pending_until("server")
     if until_s is not None and scope.turn.started_s < until_s:
         return
@@ -55,43 +55,43 @@ def _release_volumes(scope: ServerScope) -> None:
 
 
 def _of_state(scope: ServerScope, found: Resource) -> Outcome:
-    """Return what a server's state means (behaviour reference, machines.md 1.13)."""
+    """Return the outcome for a server's state (behaviour reference, machines.md 1.13)."""
     state = found.get("status") or "UNKNOWN"
     if state == "ACTIVE":
         _refuse_rebuilt(scope, found)
         traces.refuse_wiped(scope, found)
-        return Done("; ".join([*_changes(scope, found), *traces.told(scope, found)]))
+        return Done("; ".join([*_changes(scope, found), *traces.noticed(scope, found)]))
     if state == "ERROR":
         raise _failure(scope, found)
     if state == "DELETED":
         return Wait("InstanceDeleted", f"server {found['id']} was deleted; replace the Machine")
     if state == "BUILD" or found.get("OS-EXT-STS:task_state"):
-        scope.observed.poll("server")  # it is on its way to another state; one that stays is looked at once a minute
+        scope.observed.poll("server")  # it is changing state; any other server is polled once a minute
     if state == "BUILD":
         return Wait("InstanceNotReady", f"server {found['id']} is being built", after_s=_left_to_build_s(scope, found))
     return Wait("InstanceNotReady", f"server {found['id']} is {state}", status="Unknown")
 
 
 def _refuse_rebuilt(scope: ServerScope, found: Resource) -> None:
-    """Refuse a server whose image is not the one that it was made from.
+    """Refuse a server whose image is not the one that it was created from.
 
     Raises:
-        ServerRebuiltError: it is another one.
+        ServerRebuiltError: it has another image.
     """
     if scope.server.status.instance_id is None:
         _take_image(scope, found)
     if image_id := _other_image(scope, found):
         made_from = scope.resolved.image_id if scope.resolved else ""
         raise ServerRebuiltError(
-            found["id"], fault=f"rebuilt from image {image_id} by somebody; it was made from {made_from}"
+            found["id"], fault=f"rebuilt from image {image_id} externally; it was created from {made_from}"
         )
 
 
 def _take_image(scope: ServerScope, found: Resource) -> None:
-    """Take the image of a server that was found and not made here as the one that it was made from.
+    """Record the image of a server that was found, not created here, as the one it was created from.
 
-    The references of one whose status was lost, or that was taken over, are resolved anew, maybe to another image by
-    now: nothing is wrong with the server for that.
+    If its status was lost or it was taken over, its references are resolved again, maybe to another image by now: that
+    is no fault of the server.
     """
     if (image_id := _other_image(scope, found)) and scope.resolved:
         scope.turn.pinned["resolved"] = resolve.pinned(scope.resolved, imageID=image_id)
@@ -106,21 +106,21 @@ def _other_image(scope: ServerScope, found: Resource) -> str | None:
 
 
 def _changes(scope: ServerScope, found: Resource) -> list[str]:
-    """Return what somebody made of the server meanwhile, in words; empty when it is what it was made as."""
+    """Return external changes of the server as messages; empty without any."""
     spec = scope.server.spec
     flavor = (found.get("flavor") or {}).get("original_name")
     changes = []
     if flavor and spec.flavor and not spec.flavor_id and flavor != spec.flavor:
-        changes.append(f"resized to flavor {flavor}; it was made with {spec.flavor}")
+        changes.append(f"resized to flavor {flavor}; it was created with {spec.flavor}")
     volume_ids = {record.id for record in scope.turn.ledger.of_kind("volume")}
     return [*changes, *drift.of_server(spec, volume_ids, found)]
 
 
 def _left_to_build_s(scope: ServerScope, found: Resource) -> float:
-    """Return for how many seconds more a server may be in BUILD.
+    """Return for how many more seconds a server may be in BUILD.
 
     Raises:
-        ServerFailedError: for none.
+        ServerFailedError: the time is over.
     """
     limit_s = scope.turn.tools.settings.instance_create_timeout_s
     if not (created := found.get("created")):
@@ -150,7 +150,7 @@ def _fault_words(found: Resource) -> str:
 
 
 def _request_id(scope: ServerScope, found: Resource) -> str | None:
-    """Return the id of the request that put the server into ERROR; that it cannot be told is no fault of its own."""
+    """Return the id of the request that put the server into ERROR; None if Nova cannot be asked."""
     try:
         since = str((found.get("fault") or {}).get("created"))
         return server.failed_request_id(scope.cloud, found["id"], since=since)
@@ -170,14 +170,14 @@ def _wanted_server(scope: ServerScope) -> WantedServer:
 
 
 def remove_server(scope: ServerScope) -> Outcome:
-    """Have no server of ours left.
+    """Delete the server.
 
     Raises:
-        BlockedError: Nova could not delete one; it is asked again after pauses that grow.
+        BlockedError: Nova failed to delete it; retried with increasing delays.
     """
     if scope.turn.is_taken_over:
-        upstream.record(scope)  # what was attached cannot be told any more once the server is gone
-        return Wait("Deleting", "what belongs to the server is recorded before it is deleted", after_s=0.0)
+        upstream.record(scope)  # attachments cannot be read once the server is deleted
+        return Wait("Deleting", "recording ports, trunks and volumes before the server is deleted", after_s=0.0)
     left = _left(scope)
     failures = [failure for body in left if (failure := _ask_for_deletion(scope, body))]
     if failures:
@@ -191,7 +191,7 @@ def remove_server(scope: ServerScope) -> Outcome:
 
 
 def _left(scope: ServerScope) -> list[Resource]:
-    """Return the servers that are still there; a Nova that is too old is not asked about one that there never was."""
+    """Return the remaining servers; a Nova that is too old is asked only if a server may exist."""
     try:
         return [body for body in scope.observed.owned("server") if body.get("status") != "DELETED"]
     except UnsupportedByCloudError:
@@ -202,13 +202,13 @@ def _left(scope: ServerScope) -> list[Resource]:
 
 
 def _ask_for_deletion(scope: ServerScope, body: Resource) -> BlockedError | None:
-    """Have Nova delete a server unless it does; return why it did not when it was asked before."""
+    """Ask Nova to delete a server unless it is doing so; return why an earlier request failed."""
     is_going = body.get("OS-EXT-STS:task_state") == "deleting"
     way = "force" if body.get("status") == "SOFT_DELETED" else "delete"
     fault = str((body.get("fault") or {}).get("created"))
     asked_way, _, fault_then = (scope.sightings.last(body["id"], _DELETION) or "").partition(" ")
     was_asked = asked_way == way
-    # One that is in ERROR all the same may have been given up before this process began.
+    # A server in ERROR may have been given up by Nova before this process started.
     is_under_way = fault == fault_then if was_asked else body.get("status") != "ERROR"
     if is_going and is_under_way:
         return None
@@ -219,7 +219,7 @@ def _ask_for_deletion(scope: ServerScope, body: Resource) -> BlockedError | None
 
 
 def _failed_deletion(body: Resource) -> BlockedError:
-    """Return what to tell of a server that Nova was asked to delete, and that is there: Nova may leave it in ERROR."""
+    """Return the error for a server that exists although Nova was asked to delete it: Nova may leave it in ERROR."""
     state = body.get("status")
     words = _fault_words(body) if state == "ERROR" else f"it is {state}"
     return BlockedError(
@@ -230,10 +230,8 @@ def _failed_deletion(body: Resource) -> BlockedError:
 
 
 def _delete(scope: ServerScope, body: Resource) -> None:
-    """Have Nova delete a server; one that the cloud keeps for a while after its deletion is not kept (W-30).
-
-    Its ports would be gone and its volumes stay, seen by nobody, until the cloud's reclaim interval is over.
-    """
+    """Delete a server, without the cloud's soft-delete period (W-30)."""
+    # During that period its ports would be deleted while its volumes stay, unreported.
     if body.get("status") == "SOFT_DELETED":
         server.force_delete(scope.cloud, body["id"])
     else:
@@ -241,11 +239,9 @@ def _delete(scope: ServerScope, body: Resource) -> None:
 
 
 def _look_for_its_end(scope: ServerScope, body: Resource) -> None:
-    """Have a deleted server gone from what is seen as soon as Nova is done with it.
-
-    One that ran is then found as DELETED among the changes that are polled for; one that never got a host vanishes
-    without a trace, so everything has to be listed.
-    """
+    """Ensure that the lists show a deleted server's end as soon as Nova has deleted it."""
+    # A server that ran appears as DELETED in Nova's list of changes; one that never had a host vanishes without an
+    # entry, so a full list is needed.
     if body.get("OS-SRV-USG:launched_at"):
         scope.observed.learn("server", {**body, "OS-EXT-STS:task_state": "deleting"})
     else:
@@ -253,4 +249,4 @@ def _look_for_its_end(scope: ServerScope, body: Resource) -> None:
     scope.observed.end("server", body["id"])
     for record in scope.turn.ledger.of_kind("volume"):
         scope.observed.end("volume", record.id)
-    scope.observed.wrote("volume")  # Nova takes them away with it: what was seen of them before is no use
+    scope.observed.wrote("volume")  # Nova deletes them with it: earlier lists are outdated

@@ -1,4 +1,4 @@
-"""Ports of a server and the trunks on them; made before the server, never for one that runs."""
+"""Ports of a server and their trunks; created before the server, never for a running one."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from capo.openstack.trunk import WantedTrunk
 
 
 def ensure_ports(scope: ServerScope) -> Outcome:
-    """Have all ports of the server; they are made in one call."""
+    """Create all ports of the server in one call, and reconcile their tags."""
     if scope.known_server_id is None:
-        scope.observed.foresee("server", SERVER_ROLE)  # both lists at once: the server comes right after its ports
+        scope.observed.foresee("server", SERVER_ROLE)  # both lists at once: the server is created right after its ports
     count = len(scope.server.spec.ports)
     found = {index: upstream.find(scope, "port", port_role(index)) for index in range(count)}
     missing = [index for index, body in found.items() if body is None]
     if missing and scope.known_server_id is not None:
         gone = ", ".join(map(port_role, missing))
-        return Done(f"gone behind the server's back: {gone}; a running server gets no new port")
+        return Done(f"{gone} was deleted externally; ports of a running server are not recreated")
     if missing:
         roles = tuple(map(port_role, missing))
         return Create("port", roles, lambda: _created_ports(scope, missing))
@@ -34,7 +34,7 @@ def ensure_ports(scope: ServerScope) -> Outcome:
 
 
 def _changes(scope: ServerScope, found: Mapping[int, Resource | None]) -> Iterator[str]:
-    """Yield what somebody made of the ports meanwhile, in words."""
+    """Yield external changes of the ports as messages."""
     resolved = scope.resolved.ports if scope.resolved else ()
     for index, wish in enumerate(resolved):
         body = found.get(index)
@@ -49,7 +49,7 @@ def _created_ports(scope: ServerScope, missing: list[int]) -> dict[str, Resource
 
 
 def _tag(scope: ServerScope, kind: str, body: Resource | None, index: int) -> None:
-    """Have the user's tags on a port or trunk; Neutron takes none while it makes it. Their order says nothing."""
+    """Set the user's tags on a port or trunk: Neutron accepts none when it creates it. Their order is insignificant."""
     resolved = scope.resolved
     tags = set(resolved.ports[index].tags) if resolved and index < len(resolved.ports) else set()
     if body is None or not tags or tags == set(body.get("tags") or ()):
@@ -63,7 +63,7 @@ def _tag(scope: ServerScope, kind: str, body: Resource | None, index: int) -> No
 
 
 def remove_ports(scope: ServerScope) -> Outcome:
-    """Have no port of ours left; one that cannot be deleted holds up no other."""
+    """Delete all ports of the server; a failure does not stop the deletion of the others."""
     _delete_ports(scope, kept=())
     return Done()
 
@@ -81,7 +81,7 @@ def _delete_port(scope: ServerScope, port_id: str) -> None:
 
 
 def ensure_trunks(scope: ServerScope) -> Outcome:
-    """Have a trunk on every port that asks for one."""
+    """Create a trunk on every port that asks for one, and reconcile its tags."""
     resolved = scope.resolved
     wishes = {index: each for index, each in enumerate(resolved.ports) if each.trunk} if resolved else {}
     found: dict[int, Resource | None] = {}
@@ -91,7 +91,7 @@ def ensure_trunks(scope: ServerScope) -> Outcome:
             return Create("trunk", (trunk_role(index),), partial(_created_trunk, scope, index, wish))
     attempts.try_each(found, lambda index: _tag(scope, "trunk", found[index], index))
     if missing := [trunk_role(index) for index, body in found.items() if body is None]:
-        return Done(f"gone behind the server's back: {', '.join(missing)}; a running server gets no new trunk")
+        return Done(f"{', '.join(missing)} was deleted externally; trunks of a running server are not recreated")
     return Done() if wishes else NotNeeded()
 
 
@@ -103,10 +103,7 @@ def _created_trunk(scope: ServerScope, index: int, wish: ResolvedPortSpec) -> di
 
 
 def remove_trunks(scope: ServerScope) -> Outcome:
-    """Have no trunk of ours left; subports are detached, their ports stay with whoever made them.
-
-    The step of the ports waits for all trunks: where one is stuck, the ports of no trunk are deleted here.
-    """
+    """Delete all trunks of the server; subports are detached and kept."""
     left = {body["id"]: body["port_id"] for body in scope.observed.owned("trunk")} if _has_trunks(scope) else {}
 
     def delete(trunk_id: str) -> None:
@@ -114,17 +111,18 @@ def remove_trunks(scope: ServerScope) -> Outcome:
         scope.observed.forget("trunk", trunk_id)
         del left[trunk_id]
 
+    # The step of the ports waits for all trunks: if one cannot be deleted, delete the ports without trunks here.
     try:
         attempts.try_each(tuple(left), delete)
     except CapoError:
-        with contextlib.suppress(CapoError, NotYetObserved):  # their own step tells of them
+        with contextlib.suppress(CapoError, NotYetObserved):  # the step of the ports reports them
             _delete_ports(scope, kept=set(left.values()))
         raise
     return Done()
 
 
 def _has_trunks(scope: ServerScope) -> bool:
-    """Tell whether there may be trunks: a cloud without the extension cannot even list them."""
+    """Return whether trunks may exist: a cloud without the extension cannot list them."""
     if scope.turn.ledger.of_kind("trunk"):
         return True
     spec = scope.server.spec

@@ -1,7 +1,7 @@
-"""References of a spec -> ids: what is pinned in ``status.resolved`` and never worked out again.
+"""Resolve the references of a spec to ids, which are pinned in ``status.resolved`` and never resolved again.
 
-Each of the four parts (server group, image, flavor, ports) is resolved by itself: what was found stays, whatever the
-others do. Source: behaviour reference, machines.md 1.4.
+Each of the four parts (server group, image, flavor, ports) is resolved separately: a result is kept even if other parts
+fail. Source: behaviour reference, machines.md 1.4.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from capo.openstack.cloud import Cloud
 
 @dataclass(frozen=True)
 class Part:
-    """One of the four.
+    """One of the four parts.
 
     Args:
-        name: as messages call it.
+        name: in messages.
         field: of ``status.resolved``.
-        is_known: tells whether an earlier pass found it.
-        find: returns the value of the field, or what is waited for.
+        is_known: returns whether an earlier reconcile resolved it.
+        find: returns the value of the field, or what to wait for.
     """
 
     name: str
@@ -51,12 +51,12 @@ class Part:
 
 @dataclass(frozen=True)
 class Resolution:
-    """What resolving came to.
+    """The result of resolving.
 
     Args:
-        fields: what this pass found, as fields of ``status.resolved``.
-        waits: what is waited for, by the name of the part.
-        errors: what failed, by the name of the part.
+        fields: what this reconcile resolved, as fields of ``status.resolved``.
+        waits: what to wait for, by the name of the part.
+        errors: failures, by the name of the part.
     """
 
     fields: Mapping[str, Any]
@@ -65,7 +65,7 @@ class Resolution:
 
     @property
     def error(self) -> CapoError | None:
-        """All failures as one, each said once; None when there are none. Refused credentials alone say it all."""
+        """All failures joined without duplicates; None without any. Refused credentials hide all others."""
         if not self.errors:
             return None
         first, *others = sorted(self.errors.values(), key=_urgency)
@@ -78,7 +78,7 @@ class Resolution:
 
     @property
     def wait(self) -> Wait | None:
-        """All that is waited for as one; None when there is nothing."""
+        """All waits as one; None without any."""
         if not self.waits:
             return None
         first = min(self.waits.values(), key=lambda wait: wait.reason != orc.FAILED)
@@ -87,7 +87,7 @@ class Resolution:
 
 
 def _urgency(error: CapoError) -> int:
-    """Order errors: refused credentials first, then what may heal, last what only an edit heals."""
+    """Order errors: refused credentials, then those that may heal, then those that need an edit."""
     return 0 if _is_refusal(error) else 1 + isinstance(error, TerminalError)
 
 
@@ -96,10 +96,10 @@ def _is_refusal(error: CapoError) -> bool:
 
 
 def resolve_references(scope: ServerScope) -> Outcome:
-    """Have every reference of the spec resolved; pinned before anything is made from it.
+    """Resolve every reference of the spec and pin the ids before any resource is created from them.
 
-    Nor is anything made for a server that is sure to be refused. One that is found by its stamp (its object was moved,
-    its status lost) needs none of this.
+    A spec that is certain to be refused creates nothing. A server found by its stamp (the object was moved, its status
+    lost) needs no references.
     """
     ledger = scope.turn.ledger
     is_begun = bool(ledger.records or ledger.pending)
@@ -123,7 +123,7 @@ def pinned(known: ResolvedServerSpec, **fields: Any) -> dict[str, Any]:
 
 
 def _with_limits(scope: ServerScope, found: Resolution) -> Resolution:
-    """Return what resolving came to with what the server would be refused for."""
+    """Return the resolution with the error for a spec that is certain to be refused."""
     try:
         limits.check(scope)
     except CapoError as error:
@@ -132,13 +132,13 @@ def _with_limits(scope: ServerScope, found: Resolution) -> Resolution:
 
 
 def _may_be_there(scope: ServerScope) -> bool:
-    """Tell whether the server may exist although nothing is known of it: no pass of this status came so far before."""
+    """Return whether an unrecorded server may exist: the status shows no earlier reconcile that came so far."""
     shown = scope.turn.obj.get("status", {}).get("conditions") or ()
     return not scope.turn.is_newborn and conditions.find(shown, "DependenciesResolved") is None
 
 
 def resolve(scope: ServerScope) -> Resolution:
-    """Resolve what is not resolved yet.
+    """Resolve the references that are not resolved yet.
 
     Raises:
         InvalidSpecError: the spec has no port.
@@ -164,7 +164,7 @@ def resolve(scope: ServerScope) -> Resolution:
 
 
 def is_whole(spec: OpenStackServerSpec, resolved: ResolvedServerSpec | None) -> bool:
-    """Tell whether every reference of a spec is resolved."""
+    """Return whether every reference of a spec is resolved."""
     return resolved is not None and all(part.is_known(spec, resolved) for part in PARTS)
 
 
@@ -247,13 +247,13 @@ def _network_id(cloud: Cloud, index: int, port: PortOpts) -> str:
 
 
 def _network_of_subnets(cloud: Cloud, index: int, fixed_ips: Sequence[FixedIP]) -> str:
-    """Return the network of the first subnet that is named without doubt (machines.md 1.4.4, rule 2)."""
+    """Return the network of the first subnet that is named unambiguously (machines.md 1.4.4, rule 2)."""
     for wanted in [fixed_ip.subnet for fixed_ip in fixed_ips if fixed_ip.subnet]:
         try:
             return str(subnet.resolve(cloud, wanted)["network_id"])
         except AmbiguousMatchError:
             continue
-    raise InvalidSpecError(f"spec.ports[{index}] names neither a network nor a subnet that tells one")
+    raise InvalidSpecError(f"spec.ports[{index}] names neither a network nor a subnet of a single network")
 
 
 def _fixed_ip(cloud: Cloud, network_id: str, wanted: FixedIP) -> dict[str, Any]:

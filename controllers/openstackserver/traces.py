@@ -1,18 +1,18 @@
-"""What happened to a server between two looks, by the traces that it left.
+"""External changes of a server that no difference from the spec shows.
 
-A guest that was moved runs on, so nothing is wrong with its node. One that was rebuilt from its own image has lost its
-disk; after a resize or an unshelving, which keep it, a server looks the same, so Nova is asked which it was, once for
-each time. What was seen before is known to this process alone: nothing of it is in the status but the sentences of the
-condition.
+A guest that was moved keeps running, so its node is fine. A server rebuilt from its own image has lost its disk. After
+a resize or an unshelving, which keep the disk, its fields are the same, so Nova is asked which it was, once per launch.
+The fields that show a change are compared with their last values in this process; changes are recorded in
+``status.externalChanges``, from which messages are built.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine import conditions
@@ -22,68 +22,56 @@ from capo.openstack import server
 
 log = logging.getLogger(__name__)
 
-MOVED: Final = "ServerMoved"
-RELAUNCHED: Final = "ServerRelaunched"
+REBUILT: Final = "Rebuilt"
+_LAUNCHED: Final = "OS-SRV-USG:launched_at"
+_UNEXPLAINED: Final = "launched before"
+"""The launch before the one that Nova has not been asked about; empty once it was."""
 
 
 @dataclass(frozen=True)
 class _Trace:
-    """A field that nothing changes on a server that is left alone.
+    """A field of Nova's that is constant unless the server is changed externally.
 
     Args:
+        type: of the change, in ``status.externalChanges``.
         event: reason of the Event.
-        words: what its change means.
+        words: what the change means.
     """
 
     field: str
+    type: str
     event: str
     words: str
 
-    def sentences(self, text: str) -> list[str]:
-        """Return what an earlier pass told of it."""
-        return re.findall(rf"{re.escape(self.words)}, noticed at [0-9TZ:-]+", text)
 
-
-_LAUNCHED: Final = "OS-SRV-USG:launched_at"
 _TRACES: Final = (
-    _Trace("hostId", MOVED, "moved to another host"),
-    _Trace(_LAUNCHED, RELAUNCHED, "launched anew (rebuilt, resized, evacuated or unshelved)"),
+    _Trace("hostId", "Moved", "ServerMoved", "moved to another host"),
+    _Trace(_LAUNCHED, "Relaunched", "ServerRelaunched", "relaunched (rebuilt, resized, evacuated or unshelved)"),
 )
-_UNEXPLAINED: Final = "launched before"
-"""The launch before the one that Nova was not asked about yet; empty when it was."""
-_WIPED: Final = "wiped"
-_WIPED_WORDS: Final = "rebuilt from its own image by somebody, noticed at "
 
 
 def refuse_wiped(scope: ServerScope, found: Resource) -> None:
-    """Do nothing unless somebody rebuilt an ACTIVE server from its own image: what made it a node went with its disk.
+    """Refuse an ACTIVE server that was rebuilt externally from its own image: its disk was wiped.
 
-    One that boots from a volume shows no image and is only told of: whether its data went depends on the request.
+    One that boots from a volume shows no image; whether its data is lost depends on the request: it is only reported.
 
     Raises:
-        ServerRebuiltError: it was; the condition remembers that beyond this process.
+        ServerRebuiltError: it was rebuilt, now or before this process started.
     """
     if not (found.get("image") or {}).get("id"):
         return
-    noticed = scope.sightings.last(found["id"], _WIPED) or _shown_as_wiped(scope) or _found_wiped(scope, found)
-    if noticed:
+    # In memory, too: the reconcile that found it may have ended before its write, and Nova is asked once.
+    times, seen = _recorded(scope, found), scope.sightings.last(found["id"], REBUILT)
+    if time := times.get(REBUILT) or seen or _found_wiped(scope, found):
         now_s = scope.turn.tools.clock.wall()
-        scope.sightings.note(found["id"], _WIPED, noticed, now_s=now_s)
+        _record(scope, {**times, REBUILT: time})
+        scope.sightings.note(found["id"], REBUILT, time, now_s=now_s)
         scope.sightings.note(found["id"], _LAUNCHED, str(found.get(_LAUNCHED)), now_s=now_s)
-        raise ServerRebuiltError(found["id"], fault=f"{_WIPED_WORDS}{noticed}")
-
-
-def _shown_as_wiped(scope: ServerScope) -> str | None:
-    shown = conditions.find((scope.turn.obj.get("status") or {}).get("conditions") or (), "InstanceReady") or {}
-    told_before = re.search(rf"{_WIPED_WORDS}([0-9TZ:-]+)", shown.get("message", ""))
-    return told_before[1] if told_before else None
+        raise ServerRebuiltError(found["id"], fault=f"rebuilt from its own image externally, noticed at {time}")
 
 
 def _found_wiped(scope: ServerScope, found: Resource) -> str | None:
-    """Return when a rebuild was noticed if Nova tells of one since the former launch; None without one.
-
-    That Nova cannot be asked is no fault of the server: the next pass asks again.
-    """
+    """Return when a rebuild was noticed if Nova reports one since the former launch; None without one."""
     server_id, launched, seen = found["id"], found.get(_LAUNCHED), scope.sightings
     before, now_s = seen.last(server_id, _LAUNCHED), scope.turn.tools.clock.wall()
     if before and launched and launched != before and not seen.last(server_id, _UNEXPLAINED):
@@ -91,37 +79,69 @@ def _found_wiped(scope: ServerScope, found: Resource) -> str | None:
     since = seen.last(server_id, _UNEXPLAINED)
     if not since:
         return None
+    # If Nova cannot be asked, the next reconcile asks again.
     try:
         is_wiped = server.was_rebuilt(scope.cloud, server_id, since=since)
     except CapoError as error:
-        log.info("Nova could not be asked what launched a server anew", extra={"err": error.sentence})
+        log.info("Nova could not be asked what relaunched a server", extra={"err": error.sentence})
         return None
     seen.note(server_id, _UNEXPLAINED, "", now_s=now_s)
     return conditions.timestamp(now_s) if is_wiped else None
 
 
-def told(scope: ServerScope, found: Resource) -> list[str]:
-    """Return what happened to an ACTIVE server and when that was noticed last, in words; empty when nothing did.
+def noticed(scope: ServerScope, found: Resource) -> list[str]:
+    """Return the external changes of an ACTIVE server with their times, as messages; empty without any.
 
-    The words stay: those of this process are repeated by each pass, as one may end before it wrote them; those of an
-    earlier process are read from the condition. Each time has one Event and one line in the log.
+    New ones are recorded in the status; each gets one Event and one log line.
     """
-    return list(_told(scope, found))
+    return list(_noticed(scope, found))
 
 
-def _told(scope: ServerScope, found: Resource) -> Iterator[str]:
-    shown = conditions.find((scope.turn.obj.get("status") or {}).get("conditions") or (), "InstanceReady") or {}
+def _noticed(scope: ServerScope, found: Resource) -> Iterator[str]:
+    times, now_s = _recorded(scope, found), scope.turn.tools.clock.wall()
     for trace in _TRACES:
         value = found.get(trace.field)
-        now_s = scope.turn.tools.clock.wall()
         seen = scope.sightings.note(found["id"], trace.field, value, now_s=now_s) if value else None
-        if seen is None or seen.changed_s is None:
-            yield from trace.sentences(shown.get("message", ""))
+        changed_s = seen.changed_s if seen else None
+        time = times.get(trace.type) if changed_s is None else conditions.timestamp(changed_s)
+        if time is None:
             continue
-        sentence = f"{trace.words}, noticed at {conditions.timestamp(seen.changed_s)}"
-        if seen.is_news:
-            log.info(
-                "Server was changed from outside", extra={"what": trace.event, "server": found["id"], "now": value}
-            )
+        # Record it in every reconcile: the one that noticed it may have ended before its write.
+        times[trace.type] = time
+        _record(scope, times)
+        sentence = f"{trace.words}, noticed at {time}"
+        if seen is not None and seen.is_news:
+            log.info("Server was changed externally", extra={"what": trace.event, "server": found["id"], "now": value})
             scope.turn.tools.events.emit(scope.turn.obj, "Normal", trace.event, f"server {found['id']} was {sentence}")
         yield sentence
+
+
+def _recorded(scope: ServerScope, found: Resource) -> dict[str, str]:
+    """Return the time of the last change of each type for this server."""
+    status: Mapping[str, Any] = {**(scope.turn.obj.get("status") or {}), **scope.turn.pinned}
+    if status.get("instanceID") not in (None, found["id"]):
+        return {}
+    fields = {change["type"]: change["time"] for change in status.get("externalChanges") or ()}
+    return fields or _in_message(status)
+
+
+def _record(scope: ServerScope, times: Mapping[str, str]) -> None:
+    """Add changes to the next write of the status, by type."""
+    scope.turn.pinned["externalChanges"] = [{"type": each, "time": times[each]} for each in sorted(times)]
+
+
+_OLD_WORDS: Final = {
+    "Moved": "moved to another host",
+    "Relaunched": "launched anew (rebuilt, resized, evacuated or unshelved)",
+    REBUILT: "rebuilt from its own image by somebody",
+}
+
+
+def _in_message(status: Mapping[str, Any]) -> dict[str, str]:
+    """Return changes that the last release recorded only in ``InstanceReady``'s message; removed in the next one."""
+    shown = conditions.find(status.get("conditions") or (), "InstanceReady") or {}
+    found = {
+        type_: re.search(rf"{re.escape(words)}, noticed at ([0-9TZ:-]+)", shown.get("message", ""))
+        for type_, words in _OLD_WORDS.items()
+    }
+    return {type_: match[1] for type_, match in found.items() if match}

@@ -1,4 +1,4 @@
-"""Volumes of a server: made before it, replaced as long as it is not made, deleted after it."""
+"""Volumes of a server: created before it, replaced until it is created, deleted after it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GOING: Final = ("in-use", "detaching", "attaching", "deleting", "creating", "do
 
 
 def ensure_volumes(scope: ServerScope) -> Outcome:
-    """Have every volume of the server, available or in use."""
+    """Create every volume of the server and wait until all are usable."""
     if scope.known_server_id is not None:
         return _of_running(scope)
     volumes = wanted.volumes(scope.server, scope.dependencies.image_id, scope.turn.owner)
@@ -36,17 +36,17 @@ def ensure_volumes(scope: ServerScope) -> Outcome:
 
 
 def doubt(scope: ServerScope, error: CapoError) -> None:
-    """Believe nothing of the volumes after a create of their server failed: Nova may have left them reserved."""
+    """Invalidate the cached volumes after a create of their server failed: Nova may have left them reserved."""
     for record in scope.turn.ledger.of_kind("volume"):
         scope.observed.failed("volume", record.id, error)
     scope.observed.wrote("volume")
 
 
 def _look_at_all(scope: ServerScope) -> None:
-    """Have several volumes in doubt looked at in one list; each would cost a request of its own else.
+    """Require one list if several volumes are invalidated; otherwise each would cost a request.
 
     Raises:
-        NotYetObserved: the list is under way.
+        NotYetObserved: the list is being polled.
     """
     ids = {record.id for record in scope.turn.ledger.of_kind("volume")}
     if len(ids) - len(scope.observed.seen("volume", lambda body: body["id"] in ids)) > 1:
@@ -54,7 +54,7 @@ def _look_at_all(scope: ServerScope) -> None:
 
 
 def _created(scope: ServerScope, missing: Mapping[str, volume.WantedVolume]) -> dict[str, Resource]:
-    """Make volumes one after another; one that was made is known although the next is refused."""
+    """Create volumes one after another; those created are cached even if the next is refused."""
     made: dict[str, Resource] = {}
     for role, wanted_volume in missing.items():
         made[role] = volume.create(scope.cloud, wanted_volume)
@@ -67,7 +67,7 @@ def _is_usable(body: Resource) -> bool:
 
 
 def _of_running(scope: ServerScope) -> Outcome:
-    """Look after the volumes of a server that was made: nothing is made for it any more, and nothing is waited for."""
+    """Report the volumes of a server that was created; none is created or waited for any more."""
     states = {}
     for role in wanted.volume_roles(scope.server):
         found = upstream.find(scope, "volume", role)
@@ -77,26 +77,26 @@ def _of_running(scope: ServerScope) -> Outcome:
 
 
 def _replace(scope: ServerScope, found: Resource) -> None:
-    """Delete a volume that failed, so that the next attempt makes another one.
+    """Delete a failed volume, so that the next attempt creates another one.
 
     Raises:
-        VolumeFailedError: always; the next attempt comes after a pause.
+        VolumeFailedError: always; the next attempt follows after a delay.
     """
     volume.delete(scope.cloud, found["id"])
     scope.observed.doubt("volume", found["id"])
     scope.observed.wrote("volume")
     raise VolumeFailedError(
-        f"volume {found['name']} of {found['size']} GiB came into state error; it is deleted, and another one is made",
+        f"volume {found['name']} of {found['size']} GiB is in state error; deleting it and creating another one",
         resource=f"volume {found['id']}",
     )
 
 
 def remove_volumes(scope: ServerScope) -> Outcome:
-    """Have no volume of ours left; Nova deletes those that it attached, the rest is deleted here.
+    """Delete all volumes of the server; Nova deletes those that it attached, the others are deleted here.
 
     Raises:
-        BlockedError: a server of somebody else's uses one.
-        VolumeFailedError: Cinder could not delete one.
+        BlockedError: another owner's server uses one.
+        VolumeFailedError: Cinder failed to delete one.
     """
     left = scope.observed.owned("volume") if _has_volumes(scope) else []
     stuck = {body["id"]: error for body in left if (error := _stuck(scope, body))}
@@ -112,7 +112,7 @@ def remove_volumes(scope: ServerScope) -> Outcome:
 
 
 def _delete(scope: ServerScope, body: Resource) -> None:
-    if body["status"] == "reserved":  # the server is gone by now, or never came
+    if body["status"] == "reserved":  # the server is deleted by now, or was never created
         volume.release(scope.cloud, body["id"])
     volume.delete(scope.cloud, body["id"])
     scope.observed.end("volume", body["id"])
@@ -120,9 +120,9 @@ def _delete(scope: ServerScope, body: Resource) -> None:
 
 
 def _stuck(scope: ServerScope, body: Resource) -> CapoError | None:
-    """Return why a volume stays until somebody else acts, None if it does not; the next attempt looks at it anew."""
+    """Return why a volume cannot be deleted until the user acts, else None; the next attempt reads it again."""
     error: CapoError | None = None
-    if users := scope.observed.seen("server", lambda server: server["id"] in _users(body)):  # ours is gone by now
+    if users := scope.observed.seen("server", lambda server: server["id"] in _users(body)):  # ours is deleted by now
         named = ", ".join(f"{server['id']} ({server.get('name')})" for server in users)
         text = f"volume {body['name']} is attached to server {named}"
         error = BlockedError(text, resource=f"volume {body['id']}", next_step="Detach it there.")

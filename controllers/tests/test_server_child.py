@@ -1,22 +1,25 @@
-"""What owners of an OpenStackServer tell of it, and do to it."""
+"""How owners of an OpenStackServer report its state, and how they delete it."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import jsonpatch
 import pytest
 
 from capo.api.v1beta2 import OpenStackIdentityReference
 from capo.controllers import server_child
 
+GENERATION = 3
 OLD = {"name": "old", "cloudName": "cloud", "region": "north"}
 
 
-def server(*conditions: tuple[str, str, str, str], is_going: bool = True) -> dict[str, Any]:
-    """Return an OpenStackServer with conditions by type, status, reason and message."""
-    shown = [dict(zip(("type", "status", "reason", "message"), each, strict=True)) for each in conditions]
+def server(*conditions: tuple[str, str, str, str, int], is_going: bool = True) -> dict[str, Any]:
+    """Return an OpenStackServer with conditions by type, status, reason, message and generation."""
+    fields = ("type", "status", "reason", "message", "observedGeneration")
+    shown = [dict(zip(fields, each, strict=True)) for each in conditions]
     going = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if is_going else {}
-    metadata = {"name": "one", "resourceVersion": "7", **going}
+    metadata = {"name": "one", "uid": "the-uid", "resourceVersion": "7", "generation": GENERATION, **going}
     return {"metadata": metadata, "spec": {"identityRef": OLD}, "status": {"conditions": shown}}
 
 
@@ -37,14 +40,24 @@ def server(*conditions: tuple[str, str, str, str], is_going: bool = True) -> dic
 def test_a_server_goes_on_with_the_credentials_of_its_owner_w_12(wanted: Any, changed: Any) -> None:
     patch = server_child.credentials_change(server(), OpenStackIdentityReference.model_validate(wanted))
 
-    assert patch == (changed and {"metadata": {"resourceVersion": "7"}, "spec": {"identityRef": changed}})
+    after = jsonpatch.apply_patch(server(), patch)
+    assert after["spec"]["identityRef"] == {**OLD, **(changed or {})}
+    assert bool(patch) == bool(changed)
 
 
 def test_nobody_left_who_could_tell_the_credentials_changes_nothing() -> None:
-    assert server_child.credentials_change(server(), None) is None
+    assert server_child.credentials_change(server(), None) == []
 
 
-STALE = ("InstanceReady", "False", "Deleting", "server s is being deleted")
+def test_credentials_that_somebody_else_changed_meanwhile_are_not_overwritten() -> None:
+    patch = server_child.credentials_change(server(), OpenStackIdentityReference.model_validate({**OLD, "name": "new"}))
+    edited = server() | {"spec": {"identityRef": {**OLD, "name": "theirs"}}}
+
+    with pytest.raises(jsonpatch.JsonPatchTestFailed):
+        jsonpatch.apply_patch(edited, patch)
+
+
+STALE = ("InstanceReady", "False", "Deleting", "server s is being deleted", GENERATION)
 
 
 @pytest.mark.parametrize(
@@ -52,25 +65,25 @@ STALE = ("InstanceReady", "False", "Deleting", "server s is being deleted")
     [
         pytest.param([], True, "OpenStackServer one is being deleted", id="nothing said"),
         pytest.param(
-            [STALE, ("Ready", "False", "Deleting", "InstanceReady: server s is being deleted")],
+            [STALE, ("Ready", "False", "Deleting", "InstanceReady: server s is being deleted", GENERATION)],
             True,
             "OpenStackServer one is being deleted",
             id="all goes well",
         ),
         pytest.param(
-            [STALE, ("Ready", "False", "OpenStackError", "Deleting: Conflict: port p is in use by q")],
+            [STALE, ("Ready", "False", "OpenStackError", "Conflict: port p is in use by q", GENERATION)],
             True,
             "OpenStackServer one is being deleted: Conflict: port p is in use by q",
             id="a port is in the way",
         ),
         pytest.param(
-            [("Ready", "False", "OpenStackAuthenticationFailed", "IdentityNotUsable: no Secret cloud")],
+            [("Ready", "False", "OpenStackAuthenticationFailed", "IdentityNotUsable: no Secret cloud", GENERATION - 1)],
             True,
             "OpenStackServer one is being deleted: IdentityNotUsable: no Secret cloud",
             id="the credentials are gone",
         ),
         pytest.param(
-            [("Ready", "False", "OpenStackError", "InstanceReady: QuotaExceeded")],
+            [("Ready", "False", "OpenStackError", "InstanceReady: QuotaExceeded", GENERATION - 1)],
             True,
             "OpenStackServer one is being deleted",
             id="what was wrong before says nothing of the deletion",

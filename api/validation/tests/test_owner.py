@@ -1,4 +1,4 @@
-"""The owner id of an object: comes with it, fits it, never changes."""
+"""The owner id of an object: set at creation, valid for the object, never changed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_an_object_is_created_without_one_or_with_its_own(owner_id: str | None) 
 def test_one_that_was_made_for_another_object_is_refused(owner_id: str) -> None:
     (fault,) = validation.faults_of_create("OpenStackServer", server(owner_id))
 
-    assert "was made for another object" in fault.message
+    assert "was created for another object" in fault.message
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ REFUSED = [
         {"router": {"id": OTHER_ID}}, {}, "spec.router", f'Forbidden: cannot be removed, was {{"id": "{OTHER_ID}"}}'
     ),
     pytest.param({}, {"enableExternalNetwork": True}, "spec.enableExternalNetwork", "Forbidden: cannot be added"),
-    # What the controllers assume is not in the definitions; the Go provider refuses it, too.
+    # The controllers assume it and the CRDs do not demand it; the Go provider refuses it, too.
     pytest.param(
         {"controlPlaneEndpoint": {"host": "a", "port": 1}},
         {"controlPlaneEndpoint": {"host": "a", "port": 1}, "apiServer": {"enableFloatingIP": True}},
@@ -158,7 +158,7 @@ REFUSED = [
         {"controlPlaneEndpoint": {"host": "a", "port": 1}},
         {"controlPlaneEndpoint": {"host": "a", "port": 2}},
         "spec.controlPlaneEndpoint.port",
-        "Invalid value: 2: cannot change from 1; an endpoint that is set stays",
+        "Invalid value: 2: cannot change from 1; an endpoint that is set is immutable",
     ),
     pytest.param(
         {"controlPlaneEndpoint": {"host": "a", "port": 1}}, {}, "spec.controlPlaneEndpoint", "cannot be removed"

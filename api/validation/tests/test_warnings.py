@@ -22,7 +22,9 @@ CASES = [
         "not set",
         id="managed router",
     ),
-    pytest.param(NETWORK | {"managedNetwork": {"mtu": 1}}, "managedNetwork", "nothing is made", id="managed network"),
+    pytest.param(
+        NETWORK | {"managedNetwork": {"mtu": 1}}, "managedNetwork", "the provider creates nothing", id="managed network"
+    ),
     pytest.param(
         NETWORK
         | {"enableExternalNetwork": False, "externalNetwork": {"id": ID}, "apiServer": {"enableFloatingIP": False}},
@@ -69,7 +71,7 @@ CASES = [
     pytest.param(
         NETWORK | {"apiServer": {"managedLoadBalancer": {"subnets": [{"id": ID}] * 2} | NETWORK}},
         "apiServer.managedLoadBalancer.subnets",
-        "the first alone counts",
+        "only the first entry is used",
         id="second subnet of the load balancer",
     ),
     pytest.param(
@@ -105,7 +107,7 @@ CASES = [
     pytest.param(
         NETWORK | {"bastion": {"spec": MACHINE | {"providerID": "openstack:///a"}}},
         "bastion.spec.providerID",
-        "nobody reads it",
+        "it is not read",
         id="provider ID of the bastion",
     ),
     pytest.param(
@@ -193,7 +195,7 @@ def test_what_has_no_effect_on_a_machine_is_said(spec: Json, field: str, text: s
 
 SERVERS = [
     ({"ports": [{}], "flavor": "a", "flavorID": "1"}, "spec.flavor: has no effect: flavorID is set"),
-    ({"ports": []}, "spec.ports: no port: the server cannot be made"),
+    ({"ports": []}, "spec.ports: no port: the server cannot be created"),
     (
         {"ports": [{"securityGroups": [{"id": ID}]}], "securityGroups": [{"id": ID}]},
         "spec.securityGroups: has no effect: every port has its own",
@@ -228,16 +230,24 @@ def test_an_object_without_spec_has_no_warnings(kind: str, obj: Json) -> None:
 
 
 def ports_with(pair: str) -> Json:
-    """Return ports of which the second lets an address pass."""
+    """Return ports of which the second allows an address pair."""
     return {"ports": [NETWORK, {**NETWORK, "allowedAddressPairs": [{"ipAddress": pair}]}]}
 
 
 EDITS = [
     pytest.param(
-        "OpenStackMachine", ports_with("192.0.2.2"), ports_with("192.0.2.1"), "has no effect once", id="machine"
+        "OpenStackMachine",
+        ports_with("192.0.2.2"),
+        ports_with("192.0.2.1"),
+        "has no effect on a server that exists",
+        id="machine",
     ),
     pytest.param(
-        "OpenStackMachineTemplate", ports_with("192.0.2.2"), ports_with("192.0.2.1"), "made from now on", id="template"
+        "OpenStackMachineTemplate",
+        ports_with("192.0.2.2"),
+        ports_with("192.0.2.1"),
+        "created from now on",
+        id="template",
     ),
 ]
 

@@ -18,7 +18,7 @@ def group(text: str, **fields: Json) -> Json:
 
 
 def told(kind: str, *path: str, leaf: Json, around: str = "What it is in.") -> str:
-    """Return what a field says that stands at a path of the spec."""
+    """Return the sentence about changes of the field at a path of the spec."""
     schema = leaf
     for name in reversed(path):
         schema = group(around, **{name: schema})
@@ -32,7 +32,7 @@ def told(kind: str, *path: str, leaf: Json, around: str = "What it is in.") -> s
     ("kind", "path", "expected"),
     [
         ("OpenStackMachine", ("flavor",), "Flavor. Cannot change."),
-        ("OpenStackMachineTemplate", ("template", "spec", "flavor"), "Flavor. Cannot change: make a new template."),
+        ("OpenStackMachineTemplate", ("template", "spec", "flavor"), "Flavor. Cannot change: create a new template."),
         (
             "OpenStackCluster",
             ("bastion", "spec", "flavor"),
@@ -41,7 +41,7 @@ def told(kind: str, *path: str, leaf: Json, around: str = "What it is in.") -> s
         (
             "OpenStackClusterTemplate",
             ("template", "spec", "bastion", "spec", "flavor"),
-            "Flavor. Cannot change: make a new template.",
+            "Flavor. Cannot change: create a new template.",
         ),
     ],
 )

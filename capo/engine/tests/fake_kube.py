@@ -1,7 +1,6 @@
 """A Kubernetes API in memory for unit tests: merge patch, apply, conflicts, status subresource, finalizers.
 
-It stands in for :class:`capo.kube.client.Kube`. What is proven with it is proven again on a real kube-apiserver in the
-integration tests.
+It replaces :class:`capo.kube.client.Kube`. The integration tests repeat what it proves on a real kube-apiserver.
 """
 
 from __future__ import annotations
@@ -10,8 +9,10 @@ import copy
 import itertools
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+
+import jsonpatch
 
 from capo.kube.errors import Conflict, Gone
 from capo.kube.kinds import Key, Kind
@@ -20,7 +21,7 @@ Hook = Callable[[str, Key, Mapping[str, Any]], None]
 
 
 class FakeKube:
-    """Objects by key; every write is noted in ``writes`` as ``(verb, kind, name)``."""
+    """Objects by key; every write is recorded in ``writes`` as ``(verb, kind, name)``."""
 
     def __init__(self) -> None:
         self.objects: dict[Key, dict[str, Any]] = {}
@@ -31,7 +32,7 @@ class FakeKube:
         self._lock = threading.RLock()
 
     def put(self, kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
-        """Place an object as somebody else would: not noted as a write of ours."""
+        """Store an object as another client would: not recorded as a write of ours."""
         stored = copy.deepcopy(dict(obj))
         metadata = stored.setdefault("metadata", {})
         stored.setdefault("apiVersion", kind.api_version)
@@ -44,7 +45,7 @@ class FakeKube:
         return copy.deepcopy(stored)
 
     def edit(self, kind: Kind, namespace: str, name: str, patch: Mapping[str, Any]) -> dict[str, Any]:
-        """Merge patch an object as somebody else would."""
+        """Merge patch an object as another client would."""
         with self._lock:
             return self._merge(Key(kind, namespace, name), patch)
 
@@ -73,6 +74,21 @@ class FakeKube:
             part = {"status": body.get("status")} if subresource else {k: v for k, v in body.items() if k != "status"}
             self.writes.append((f"patch{'/' + subresource if subresource else ''}", kind.kind, name))
             return self._merge(key, part)
+
+    def json_patch(
+        self, kind: Kind, namespace: str, name: str, operations: Sequence[Mapping[str, Any]]
+    ) -> dict[str, Any]:
+        key = Key(kind, namespace, name)
+        with self._lock:
+            if self.before_write:
+                self.before_write("patch", key, {"operations": operations})
+            self._check_version(key, {})
+            self.writes.append(("patch", kind.kind, name))
+            try:
+                new = jsonpatch.apply_patch(self.objects[key], [dict(each) for each in operations])
+            except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
+                raise Conflict(str(error)) from error
+            return self._store(key, new)
 
     def create(self, kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
         metadata = obj["metadata"]
@@ -107,14 +123,16 @@ class FakeKube:
                 return None
             self.writes.append(("delete", kind.kind, name))
             if found["metadata"].get("finalizers"):
-                found["metadata"].setdefault("deletionTimestamp", "2026-01-01T00:00:00Z")
+                if "deletionTimestamp" not in found["metadata"]:
+                    found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+                    found["metadata"]["generation"] = found["metadata"].get("generation", 0) + 1
                 found["metadata"]["resourceVersion"] = str(next(self._versions))
                 return copy.deepcopy(found)
             del self.objects[key]
             return None
 
     def _check_served(self, kind: Kind) -> None:
-        """Answer as for a kind whose CRD is not installed."""
+        """Raise Gone if the kind's CRD is not installed."""
         if kind in self.unserved:
             raise Gone(f"GET {kind.plural}: 404 404 page not found")
 
@@ -129,8 +147,10 @@ class FakeKube:
             )
 
     def _merge(self, key: Key, patch: Mapping[str, Any]) -> dict[str, Any]:
+        return self._store(key, merge_patch(self.objects[key], patch))
+
+    def _store(self, key: Key, new: dict[str, Any]) -> dict[str, Any]:
         old = self.objects[key]
-        new = merge_patch(old, patch)
         if new == old:
             return copy.deepcopy(old)
         new["metadata"]["resourceVersion"] = str(next(self._versions))
@@ -158,7 +178,7 @@ def merge_patch(old: Any, patch: Any) -> Any:
 
 
 class FakeClock:
-    """Time that stands still until a test moves it."""
+    """A clock that only tests advance."""
 
     def __init__(self, now_s: float = 1_800_000_000.0) -> None:
         self.now_s = now_s
@@ -168,7 +188,7 @@ class FakeClock:
         return self.now_s
 
     def wall(self) -> float:
-        """Return the time as somebody may have set it."""
+        """Return the wall clock, which a test may have set."""
         return self.now_s + self.set_by_s
 
     def advance(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""The watches on a fake API server: each trap of kopf that concerns what is used of it."""
+"""The watches on a fake API server: each kopf behaviour that could break them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from capo.engine.store import Store
 from capo.engine.sweep import Sweep
 from capo.engine.tests.builders import eventually
 from capo.kube.client import Kube
+from capo.kube.connection import Connection
+from capo.kube.credentials import Credentials, bearer
 from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER, Kind
 from capo.kube.tests.fake_apiserver import FakeApiServer
 
@@ -22,7 +24,7 @@ def server_object(name: str, **metadata: Any) -> dict[str, Any]:
 
 
 ENDED_S = 60.0
-"""Until the thread has ended, or its connections would be found unclosed in another test."""
+"""Until the thread has ended; otherwise its connections would be found unclosed in another test."""
 
 
 @pytest.fixture
@@ -192,13 +194,9 @@ def test_a_kind_that_comes_later_is_watched_from_then_on(api: FakeApiServer, see
 
 
 def test_a_refused_token_is_asked_for_again(api: FakeApiServer, seen: Seen) -> None:
-    from capo.kube.connection import Connection, Credentials, Token
-
     api.token = "second"
     tokens = iter(["first", "second", "second", "second"])
-    feed = Feed(
-        Connection(api.url, credentials=Credentials(lambda: Token(next(tokens), float("inf")))), seen, restart_s=0.05
-    )
+    feed = Feed(Connection(api.url, credentials=Credentials(lambda: bearer(next(tokens)))), seen, restart_s=0.05)
     feed.watch([OPENSTACK_SERVER])
 
     api.put(OPENSTACK_SERVER, server_object("one"))
@@ -210,7 +208,7 @@ def test_a_refused_token_is_asked_for_again(api: FakeApiServer, seen: Seen) -> N
 def test_the_end_of_the_feed_takes_no_time(api: FakeApiServer, feed: Feed) -> None:
     eventually(api.watches)
 
-    feed.stop()  # after 5 s it waits no more, which is what kopf gives its watches
+    feed.stop()  # after 5 s it stops waiting, the time that kopf gives its watches
 
     assert not [thread for thread in threading.enumerate() if thread.name == "feed"]
 

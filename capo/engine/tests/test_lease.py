@@ -9,17 +9,18 @@ import pytest
 
 from capo.engine.lease import NAME, Lease, Terms
 from capo.engine.tests.builders import FakeClock, eventually
-from capo.kube.client import Kube, Timeouts
+from capo.kube.client import Kube
 from capo.kube.errors import Conflict, KubeError, NotLeading
 from capo.kube.kinds import LEASE
 from capo.kube.tests.fake_apiserver import FakeApiServer
+from capo.kube.transport import Timeouts
 
 QUICK = Terms(duration_s=0.6, renew_deadline_s=0.4, retry_s=0.05)
 """For leases that are to be lost: on a busy machine they may be lost at any time."""
 LASTING = Terms(duration_s=120.0, renew_deadline_s=60.0, retry_s=0.05)
-"""For leases that are to be kept, however slow the machine is."""
+"""For leases that are to be kept on a machine of any speed."""
 SLOW_S = 30.0
-"""How long a machine with a lot to do may take for what is done at once."""
+"""How long a busy machine may take for an immediate reaction."""
 
 
 @pytest.fixture

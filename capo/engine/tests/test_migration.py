@@ -1,4 +1,4 @@
-"""Stored objects on a real kube-apiserver; what etcd holds is read in etcd itself."""
+"""Migration of stored objects on a real kube-apiserver; what etcd holds is read from etcd itself."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 from capo.crdgen import files
 from capo.engine.migration import OBSERVED_GENERATION, Migration, MigrationError
 from capo.engine.tests.builders import eventually
-from capo.kube import connection
+from capo.kube import config
 from capo.kube.client import Kube
 from capo.kube.errors import Invalid
 from capo.kube.kinds import CRD, OPENSTACK_CLUSTER_TEMPLATE, OPENSTACK_SERVER, Kind
 from capo.local.rig import Rig
-from capo.local.testing import in_etcd, session_folder
+from capo.local.testing import in_etcd, running_rig
 from capo.settings import CLEANUP_MANAGED_FIELDS, STORAGE_VERSION_MIGRATION
 
 pytestmark = pytest.mark.integration
@@ -33,20 +33,16 @@ OLDEST = Kind(OLD.group, "v1alpha7", OLD.plural, OLD.kind)
 
 @pytest.fixture(scope="module")
 def server(rigs_folder: Path) -> Iterator[Rig]:
-    """Yield an API server for these tests alone: they change definitions."""
-    made = Rig(session_folder(rigs_folder, "migration"), say=print)
-    try:
-        made.up("api")
+    """Yield an API server for these tests alone: they change CRDs."""
+    with running_rig(rigs_folder, "migration", "api") as made:
         made.api.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}}])
         yield made
-    finally:
-        made.down(wipe=True)
 
 
 @pytest.fixture
 def admin(server: Rig) -> Iterator[Kube]:
-    """Yield a client; objects and definition are gone afterwards."""
-    kube = Kube(connection.from_kubeconfig(str(server.kubeconfig)))
+    """Yield a client; delete its objects and the CRD afterwards."""
+    kube = Kube(config.from_kubeconfig(str(server.kubeconfig)))
     yield kube
     for obj in list(kube.list(OPENSTACK_CLUSTER_TEMPLATE)):
         kube.delete(OPENSTACK_CLUSTER_TEMPLATE, PLACE, obj["metadata"]["name"])
@@ -56,12 +52,12 @@ def admin(server: Rig) -> Iterator[Kube]:
 
 @pytest.fixture
 def kube(server: Rig) -> Kube:
-    """Return a client with the rights that ship."""
-    return Kube(connection.from_kubeconfig(str(server.install_provider_account())))
+    """Return a client with the shipped rights."""
+    return Kube(config.from_kubeconfig(str(server.install_provider_account())))
 
 
 def definition(*, storage: str, also: tuple[str, ...] = ()) -> Json:
-    """Return the definition of cluster templates with these versions, all with today's schema and not converted."""
+    """Return the CRD of cluster templates with these versions, all with today's schema and no conversion."""
     (crd,) = (copy.deepcopy(crd) for crd in files.load() if crd["metadata"]["name"] == NAME)
     crd["spec"]["conversion"] = {"strategy": "None"}
     (today,) = (version for version in crd["spec"]["versions"] if version["storage"])
@@ -197,7 +193,7 @@ def test_one_object_that_is_refused_is_named_and_keeps_the_version(server: Rig, 
 
 
 def refusing(name: str) -> list[Json]:
-    """Return a policy of somebody's that refuses updates of an object."""
+    """Return a user's policy that refuses updates of an object."""
     rule = {
         "apiGroups": [OLD.group],
         "apiVersions": ["*"],
@@ -223,7 +219,7 @@ def refusing(name: str) -> list[Json]:
 
 
 def wait_for_refusal(kube: Kube, name: str) -> None:
-    """Return when the policy is in force, which the API server says nowhere."""
+    """Wait until the policy is enforced; no status of the API server shows it."""
     ends_s = time.monotonic() + 60
     while time.monotonic() < ends_s:
         try:

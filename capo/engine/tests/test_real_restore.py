@@ -1,4 +1,4 @@
-"""A manager at work while the etcd of a real kube-apiserver is restored from a backup."""
+"""A running manager while the etcd of a real kube-apiserver is restored from a backup."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from capo.engine.manager import Manager
 from capo.engine.store import Store
 from capo.engine.tests.builders import FakeController, eventually
 from capo.engine.tests.test_real_apiserver import SPEC
-from capo.kube import connection
+from capo.kube import config
 from capo.kube.client import Kube
 from capo.kube.kinds import NAMESPACE, OPENSTACK_SERVER
 from capo.local.rig import Rig
-from capo.local.testing import session_folder
+from capo.local.testing import running_rig
 from capo.settings import Settings
 
 pytestmark = pytest.mark.integration
@@ -29,7 +29,7 @@ PLACE = "restore-test"
 
 
 class Etcd:
-    """The etcd of a rig of its own, which can be set back."""
+    """The etcd of a rig of its own, which tests can restore."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig, self._backup = rig, Path(f"{rig.layout.etcd}-backup")
@@ -52,18 +52,14 @@ class Etcd:
 
 @pytest.fixture
 def etcd(rigs_folder: Path) -> Iterator[Etcd]:
-    rig = Rig(session_folder(rigs_folder, "restored"), say=print)
-    try:
-        rig.up("api")
+    with running_rig(rigs_folder, "restored", "api") as rig:
         rig.install_crds(files.load())
         yield Etcd(rig)
-    finally:
-        rig.down(wipe=True)
 
 
 @pytest.fixture
 def kube(etcd: Etcd) -> Kube:
-    return Kube(connection.from_kubeconfig(str(etcd.rig.kubeconfig)))
+    return Kube(config.from_kubeconfig(str(etcd.rig.kubeconfig)))
 
 
 def write(kube: Kube, name: str, flavor: str) -> Any:

@@ -1,4 +1,4 @@
-"""A pass whose view of its object is older than what is."""
+"""Reconciles with an outdated view of their object."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_an_owner_id_that_a_stale_view_hides_is_never_replaced(world: World, fau
     world.start()
     world.store.apply(KIND, "ADDED", stale)
 
-    with pytest.raises(Conflict, match="meanwhile"):
+    with pytest.raises(Conflict, match="another writer"):
         world.manager.reconcile(KEY)
     world.manager.reconcile(KEY)
 
@@ -38,11 +38,11 @@ def test_of_two_managers_in_the_middle_of_a_create_one_makes_it(world: World) ->
     seconds_pass = [world.reconcile]
 
     def meanwhile(verb: str, _key: Key, _body: Mapping[str, Any]) -> None:
-        if verb == "patch/status" and seconds_pass:  # the first has seen that there is nothing, and stores its intent
+        if verb == "patch/status" and seconds_pass:  # the first has seen that nothing exists, and stores its intent
             seconds_pass.pop()()
 
     world.kube.before_write = meanwhile
-    with pytest.raises(Conflict, match="its records changed meanwhile"):
+    with pytest.raises(Conflict, match="another writer changed its records"):
         first.reconcile(KEY)
 
     assert list(world.cloud.things) == ["id-1"]
@@ -54,7 +54,7 @@ def test_an_edit_during_a_pass_is_not_reported_as_observed_and_gets_a_pass_of_it
     edits = [{"spec": {"note": "second"}}]
 
     def meanwhile(verb: str, key: Key, _body: Mapping[str, Any]) -> None:
-        if verb == "patch/status" and edits:  # as kubectl edit in the middle of the pass
+        if verb == "patch/status" and edits:  # like kubectl edit during a reconcile
             world.kube.edit(*key, edits.pop())
 
     world.kube.edit(*KEY, {"spec": {"note": "first"}})

@@ -1,4 +1,4 @@
-"""Writes of one pass while others write the same object: what may be worked out anew, and what ends the pass."""
+"""Writes of one reconcile while other clients write the object: what is recomputed, and what ends the reconcile."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ KEY = Key(OPENSTACK_SERVER, "default", "a")
 
 
 class NoEvents:
-    """Nobody is told."""
+    """Drops events."""
 
     def emit(self, obj: Mapping[str, Any], type_: str, reason: str, message: str, action: str | None = None) -> None:
-        """Drop it."""
+        """Drop the event."""
 
 
 class World:
@@ -36,7 +36,7 @@ class World:
         self.kube.put(KEY.kind, {"metadata": {"name": "a", "finalizers": [FINALIZER]}, "spec": {}})
 
     def writer(self) -> Writer:
-        """Return a writer that begins from the object as it is now."""
+        """Return a writer that starts from the present object."""
         tools = Tools(self.kube, self.store, NoEvents(), FakeClock())  # type: ignore[arg-type]
         return Writer(tools, KEY, self.obj)
 
@@ -66,7 +66,7 @@ def test_of_two_managers_that_intend_the_same_create_one_may_go_on(world: World)
     first, second = world.writer(), world.writer()
 
     first.ledger(intent("port-0"), {})
-    with pytest.raises(Conflict, match="its records changed"):
+    with pytest.raises(Conflict, match="another writer changed its records"):
         second.ledger(intent("port-0"), {})
 
     assert world.ledger == intent("port-0")

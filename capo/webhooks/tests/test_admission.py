@@ -38,8 +38,8 @@ def test_a_refusal_is_a_status_with_a_cause_for_each_field() -> None:
         object=cluster({"tags": ["b"], "router": {"id": "r"}}),
     )
 
-    router = 'Forbidden: cannot be added, would be {"id": "r"}; it is fixed when the cluster is made'
-    tags = 'Invalid value: "b": cannot change from "a"; it is fixed when the cluster is made'
+    router = 'Forbidden: cannot be added, would be {"id": "r"}; it is immutable once the cluster is created'
+    tags = 'Invalid value: "b": cannot change from "a"; it is immutable once the cluster is created'
     assert refused == {
         "allowed": False,
         "status": {
@@ -73,7 +73,7 @@ def test_a_creation_is_allowed_with_warnings() -> None:
 
     assert allowed == {
         "allowed": True,
-        "warnings": ["spec.managedNetwork: has no effect: managedSubnets is not set and nothing is made"],
+        "warnings": ["spec.managedNetwork: has no effect: managedSubnets is not set, so the provider creates nothing"],
     }
 
 

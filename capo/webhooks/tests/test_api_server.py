@@ -1,4 +1,4 @@
-"""Webhooks behind a real API server: clients of both versions take turns, and mistakes are told at apply."""
+"""Webhooks behind a real API server: clients of both versions alternate, and invalid objects are refused at apply."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_every_fault_is_told_with_its_field_and_what_would_be_right(client: Clie
         {
             "reason": "FieldValueInvalid",
             "field": "spec.managedNetwork.mtu",
-            "message": "Invalid value: 1500: cannot change from 1400; it is fixed when the cluster is made",
+            "message": "Invalid value: 1500: cannot change from 1400; it is immutable once the cluster is created",
         },
         {
             "reason": "FieldValueInvalid",
@@ -189,7 +189,7 @@ def test_every_fault_is_told_with_its_field_and_what_would_be_right(client: Clie
         {
             "reason": "FieldValueForbidden",
             "field": "spec.tags",
-            "message": 'Forbidden: cannot be added, would be ["new"]; it is fixed when the cluster is made',
+            "message": 'Forbidden: cannot be added, would be ["new"]; it is immutable once the cluster is created',
         },
     ]
     assert status["message"].startswith(
@@ -323,7 +323,7 @@ def test_what_only_v1beta1_allows_can_still_be_written_by_the_controllers_and_de
 
 @pytest.fixture
 def stored_as_v1beta1(installed: Rig) -> Iterator[None]:
-    """Have the definition of machines as an older Go provider left it, which stored them as v1beta1."""
+    """Install the CRD of machines as an older Go provider left it, with v1beta1 as the storage version."""
     name = f"openstackmachines.{GROUP}"
     path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
     (ours,) = [crd for crd in files.load() if crd["metadata"]["name"] == name]
@@ -341,7 +341,10 @@ def stored_as_v1beta1(installed: Rig) -> Iterator[None]:
 
 
 def is_stored_as_v1beta1(client: Client) -> bool:
-    """Write the machine; tell in which version, for the API server takes notice of a definition after a moment."""
+    """Write the machine.
+
+    Return whether it is stored as v1beta1, as the API server adopts a changed CRD with a delay.
+    """
     turn = {"metadata": {"labels": {"turn": uuid.uuid4().hex}}}
     ok(client.merge("v1beta1", "OpenStackMachine", "one", turn))
     stored = in_etcd(client.rig, f"{GROUP}/openstackmachines", client.namespace, "one")
@@ -378,8 +381,8 @@ def test_what_a_go_provider_stored_as_v1beta1_is_read_and_written(client: Client
 
 
 def test_the_api_server_passes_on_that_an_object_is_too_large(client: Client) -> None:
-    # Each character takes six in JSON as the API server writes it: 3 MiB become 17 MiB, which etcd would not store.
-    # The definitions limit all texts but the values of such specs, which are Neutron's affair.
+    # Each character takes six in JSON as the API server writes it: 3 MiB become 17 MiB, which etcd would not store. The
+    # CRDs limit all texts but the values of such specs, which Neutron validates.
     specs = [{"name": "n", "key": "k", "value": "<" * 2_900_000}]
     refused = client.apply("v1beta2", "OpenStackMachine", MACHINE | {"ports": [{"valueSpecs": specs}]})
 

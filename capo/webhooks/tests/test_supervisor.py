@@ -1,7 +1,8 @@
-"""The server as a real process, which is what these tests take their seconds for."""
+"""The server as a real process, which costs these tests seconds."""
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -56,6 +57,38 @@ def test_nothing_listens_before_there_is_a_certificate(tmp_path: Path) -> None:
 
         assert webhooks.fault() == f"no certificate: {tmp_path} lacks tls.crt and tls.key"
         assert webhooks.port == 0
+
+
+def test_a_start_logs_no_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pki.create(tmp_path)
+    caplog.set_level(logging.INFO, "capo.webhooks.supervisor")
+
+    with Webhooks(Options(str(tmp_path / "webhook")), "127.0.0.1") as webhooks:
+        until(lambda: webhooks.fault() is None and caplog.records)
+
+    states = [(record.levelname, vars(record)["state"]) for record in caplog.records if record.msg == "Webhooks"]
+    assert ("INFO", "the server is starting") in states
+    assert {level for level, _ in states} == {"INFO"}
+
+
+@pytest.mark.parametrize(
+    ("age_s", "answered", "fault"),
+    [
+        pytest.param(1, False, "the server is starting", id="slow"),
+        pytest.param(60, False, "no TLS connection", id="too slow"),
+        pytest.param(1, True, "no TLS connection", id="answered before"),
+    ],
+)
+def test_a_young_server_that_never_answered_is_starting(
+    age_s: float, answered: bool, fault: str, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    webhooks = Webhooks(Options(str(tmp_path)), "127.0.0.1", port)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as webhooks._process:
+        webhooks._started_s, webhooks._answered = time.monotonic() - age_s, answered
+
+        assert str(webhooks._look()).startswith(fault)
 
 
 def test_a_server_that_dies_is_replaced_on_the_same_port(running: Webhooks, tmp_path: Path) -> None:

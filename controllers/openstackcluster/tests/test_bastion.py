@@ -1,4 +1,4 @@
-"""The bastion: add, edit, disable, lose; nothing is left behind, and the cluster stays ready."""
+"""The bastion is added, edited, disabled or lost; no resource is left behind, and the cluster stays ready."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_the_condition_tells_what_is_replaced_why_and_how_far_it_is(world: World
     why = "spec.bastion.spec.flavor changed; step"
     assert told == [
         f"{why} 1 of 2: OpenStackServer {BASTION_NAME} is being deleted",
-        f"{why} 2 of 2: OpenStackServer {BASTION_NAME} is on the way",
+        f"{why} 2 of 2: waiting for OpenStackServer {BASTION_NAME} to become ready",
     ]
     assert world.shown("BastionReady") == ("True", "Ready")
 
@@ -199,7 +199,7 @@ def test_a_floating_ip_of_the_user_is_used_and_kept_w10(world: World) -> None:
 
 
 def wearing_an_unnamed_one(world: World) -> dict[str, Any]:
-    """Have a bastion wear a floating IP of the user that the spec does not name any more; return it."""
+    """Create a bastion with a floating IP of the user that the spec no longer names; return the floating IP."""
     mine = given.floating_ip(world)
     world.up(**MANAGED, **GROUPS, bastion={**BASTION["bastion"], "floatingIP": mine["floating_ip_address"]})
     world.change(bastion={"floatingIP": None})

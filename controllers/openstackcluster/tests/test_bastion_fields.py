@@ -1,4 +1,4 @@
-"""Each field of the bastion is edited on a cluster that runs: a new server has it, nothing of the old one is left."""
+"""Each field of the bastion is edited on a running cluster: a new server has it, nothing of the old one is left."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
 from capo.controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, GROUPS, MANAGED, World
+from capo.kube.kinds import OPENSTACK_CLUSTER
 
 OTHER_ID = "3f1c2b1a-4b6e-4f8e-9d53-0a5a3a3f1c2b"
 GROUP = {"filter": {"name": "own-group"}}
@@ -36,7 +38,7 @@ EDITS: list[Any] = [
 
 
 def furnish(world: World) -> None:
-    """Have what the edits refer to, as a user would."""
+    """Create the resources that the edits refer to."""
     world.member.make("/network/v2.0/security-groups", "security_group", name="own-group")
     world.member.ask("POST", "/compute/v2.1/os-keypairs", {"keypair": {"name": "other"}})
     group = {"name": "apart", "policies": ["anti-affinity"]}
@@ -75,3 +77,28 @@ def test_an_edited_field_is_in_effect_and_nothing_else_is_left(world: World, fie
     world.settle(for_s=300)
     assert world.is_gone()
     assert world.made() == {}
+
+
+@pytest.mark.parametrize(
+    "is_of_last_release", [False, True], ids=["in the status", "in a message, by the last release"]
+)
+def test_the_cause_of_a_replacement_survives_a_restart_and_goes_with_its_end(
+    world: World, is_of_last_release: bool
+) -> None:
+    world.up(**MANAGED, **GROUPS, **BASTION)
+    world.change(bastion={"spec": {"flavor": {"filter": {"name": "m1.medium"}}}})
+    world.settle(for_s=60, until=lambda: world.shown("BastionReady") == ("False", "Replacing"))
+    assert world.status()["bastionReplacement"] == {
+        "cause": "SpecChanged",
+        "changedFields": ["spec.bastion.spec.flavor"],
+    }
+    if is_of_last_release:
+        world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"bastionReplacement": None}})
+    told: set[str] = set()
+
+    world.start()
+    world.settle(for_s=120, until=lambda: told.add(world.message("BastionReady")))
+
+    assert any(message.startswith("spec.bastion.spec.flavor changed; step 2 of 2") for message in told)
+    assert world.shown("BastionReady") == ("True", "Ready")
+    assert "bastionReplacement" not in world.status()

@@ -9,7 +9,8 @@ import pytest
 
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
-from capo.api.v1beta2.openstackcluster import Bastion, BastionStatus
+from capo.api.v1beta2 import OpenStackCluster
+from capo.api.v1beta2.openstackcluster import Bastion, BastionReplacement, BastionStatus
 from capo.controllers.openstackcluster import bastion_hash, bastion_server
 from capo.controllers.openstackcluster.bastion_server import Action
 from capo.controllers.openstackcluster.tests.objects import BASTION, CLUSTER_NAME, IDENTITY, infra
@@ -171,40 +172,95 @@ def test_status_shows_server_and_addresses() -> None:
 
 
 OTHER = bastion_hash.fingerprint(bastion({"flavor": {"id": "large"}, "sshKeyName": "other"}), ())
-UNDER_WAY = {"status": "False", "reason": "Replacing", "message": "spec.bastion.spec.image changed; step 1 of 2: x"}
+KNOWN = BastionReplacement(cause="SpecChanged", changed_fields=("spec.bastion.spec.image",))
 
 
 @pytest.mark.parametrize(
-    ("found", "wanted", "shown", "expected"),
+    ("found", "wanted", "known", "expected"),
     [
         pytest.param(
             child(),
             OTHER,
             None,
-            "spec.bastion.spec.flavor and spec.bastion.spec.sshKeyName changed",
+            BastionReplacement(
+                cause="SpecChanged", changed_fields=("spec.bastion.spec.flavor", "spec.bastion.spec.sshKeyName")
+            ),
             id="the fields that were edited",
         ),
         pytest.param(
-            child(reason="InstanceNotFound"), WANTED, None, "its server was deleted by somebody else", id="W10"
+            child(reason="InstanceNotFound"), WANTED, None, BastionReplacement(cause="ServerDeleted"), id="W10"
         ),
+        pytest.param(child(is_deleting=True), WANTED, KNOWN, KNOWN, id="edited there and back"),
         pytest.param(
-            child(is_deleting=True), WANTED, UNDER_WAY, "spec.bastion.spec.image changed", id="edited there and back"
+            child(is_deleting=True), WANTED, None, BastionReplacement(cause="ObjectDeleted"), id="enabled again at once"
         ),
-        pytest.param(child(is_deleting=True), WANTED, None, "the former one was deleted", id="enabled again at once"),
     ],
 )
-def test_a_replacement_names_its_cause(found: Any, wanted: str, shown: Any, expected: str) -> None:
-    assert bastion_server.cause(found, wanted, shown) == expected
+def test_a_replacement_has_a_cause(
+    found: Any, wanted: str, known: BastionReplacement | None, expected: BastionReplacement
+) -> None:
+    assert bastion_server.cause(found, wanted, known) == expected
 
 
-def test_the_cause_of_a_replacement_is_known_until_its_end() -> None:
-    wait = bastion_server.replacing("spec.bastion.spec.flavor changed", 1, "the old one is being deleted")
-    shown = {"status": "False", "reason": wait.reason, "message": wait.message}
+@pytest.mark.parametrize(
+    ("why", "text", "former"),
+    [
+        pytest.param(
+            BastionReplacement(
+                cause="SpecChanged", changed_fields=("spec.bastion.spec.flavor", "spec.bastion.spec.tags")
+            ),
+            "spec.bastion.spec.flavor and spec.bastion.spec.tags changed",
+            "spec.bastion.spec.flavor and spec.bastion.spec.tags changed",
+            id="edited",
+        ),
+        pytest.param(
+            BastionReplacement(cause="ServerDeleted"),
+            "its server was deleted externally",
+            "its server was deleted by somebody else",
+            id="its server was deleted",
+        ),
+        pytest.param(
+            BastionReplacement(cause="ObjectDeleted"),
+            "the former one was deleted",
+            "the former one was deleted",
+            id="enabled again at once",
+        ),
+    ],
+)
+def test_the_message_of_a_replacement_says_why_and_that_of_the_last_release_is_read(
+    why: BastionReplacement, text: str, former: str
+) -> None:
+    wait = bastion_server.replacing(why, 1, "the old one is being deleted")
 
-    assert wait.message == "spec.bastion.spec.flavor changed; step 1 of 2: the old one is being deleted"
-    assert bastion_server.cause_of(shown) == "spec.bastion.spec.flavor changed"
-    assert bastion_server.cause_of({**shown, "status": "True"}) is None
-    assert bastion_server.cause_of(None) is None
+    assert wait.message == f"{text}; step 1 of 2: the old one is being deleted"
+    assert bastion_server.under_way(showing("Replacing", f"{former}; step 1 of 2: x")) == why
+
+
+def test_no_other_message_is_taken_for_a_replacement() -> None:
+    assert (
+        bastion_server.under_way(showing("InstanceNotReady", "spec.bastion.spec.flavor changed; step 1 of 2: x"))
+        is None
+    )
+    assert bastion_server.under_way(OpenStackCluster.model_validate({"metadata": {"name": "kube"}})) is None
+
+
+def test_what_the_status_records_counts_before_a_message() -> None:
+    cluster = showing("Replacing", "the former one was deleted; step 1 of 2: x", bastionReplacement=KNOWN.to_dict())
+
+    assert bastion_server.under_way(cluster) == KNOWN
+
+
+def showing(reason: str, message: str, **status: Any) -> OpenStackCluster:
+    condition = {
+        "type": "BastionReady",
+        "status": "False",
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": "2030-01-01T00:00:00Z",
+    }
+    return OpenStackCluster.model_validate(
+        {"metadata": {"name": "kube"}, "status": {**status, "conditions": [condition]}}
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Clusters that come up, as seen from outside: objects in, objects and cloud out."""
+"""Creation of clusters: objects in, objects and cloud out."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_it_takes_few_requests_and_few_writes(world: World) -> None:
     world.up(**FULL)
 
     of_cluster = [write for write in world.kube.writes if write[1] == "OpenStackCluster"]
-    # Four lists tell that nothing was made twice; five when the two floating IPs are made far apart.
+    # Four lists prove that nothing was created twice; a fifth is needed if the floating IPs are created far apart.
     assert len(world.requests()) <= 32, world.requests()
     assert len(of_cluster) <= 12, of_cluster
 
@@ -371,6 +371,6 @@ def test_a_load_balancer_that_fails_is_told_and_one_that_recovers_is_taken_w13(w
 def test_the_list_of_the_load_balancers_is_asked_and_not_each_child(world: World) -> None:
     world.up(**MANAGED, **BALANCER)
 
-    reads = [r for r in world.requests() if r.startswith("GET /v2/lbaas")]
-    assert set(reads) == {"GET /v2/lbaas/loadbalancers"}
+    reads = [r for r in world.requests() if r.startswith("GET /v2.0/lbaas")]
+    assert set(reads) == {"GET /v2.0/lbaas/loadbalancers"}
     assert BALANCER_PATH.startswith("/load-balancer")

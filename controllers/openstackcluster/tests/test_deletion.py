@@ -1,4 +1,4 @@
-"""Clusters that go away: nothing of theirs is left, nothing of others is touched, and what is in the way is named."""
+"""Deletion of clusters: no resource of theirs is left, none of others is touched, and blockers are reported."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_a_load_balancer_whose_deletion_was_not_answered_is_looked_at_before_it_
     world.settle(for_s=120)
 
     assert world.is_gone()
-    assert len([asked for asked in world.requests() if asked.startswith("DELETE /v2/lbaas")]) == 1
+    assert len([asked for asked in world.requests() if asked.startswith("DELETE /v2.0/lbaas")]) == 1
 
 
 @pytest.mark.parametrize("has_routers", [False, True], ids=["without routers", "whose proxy lost its way"])
@@ -401,5 +401,5 @@ def test_what_is_left_of_a_cluster_that_finalizers_of_others_keep_names_nothing_
     assert world.made() == {}
     assert world.osc()["metadata"]["finalizers"] == ["example.org/janitor"]
     assert world.status()["resources"]["records"] == []
-    assert not [c for c in world.status()["conditions"] if "must go first" in c["message"]]
+    assert not [c for c in world.status()["conditions"] if "to be deleted" in c["message"]]
     assert "example.org/janitor" in world.message("Ready")

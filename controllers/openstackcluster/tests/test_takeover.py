@@ -1,4 +1,4 @@
-"""Clusters that the Go provider made: its finalizer is there, our annotation and stamps are not."""
+"""Clusters that the Go provider created: they have its finalizer, but not our annotation and stamps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WITHOUT_BALANCER: dict[str, Any] = {**MANAGED, **GROUPS}
 
 
 def made_by_the_go_provider(world: World, spec: dict[str, Any] = SPEC) -> None:
-    """Have a cluster as the Go provider leaves it: same names and descriptions, nothing of ours."""
+    """Create a cluster as the Go provider leaves it: its names and descriptions, no stamps or annotations of ours."""
     world.up(**spec)
     world.simulator.call(lambda: stamps.remove_all(world.cloud))
     gone = {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}, "status": {"resources": None}}
@@ -27,7 +27,7 @@ def made_by_the_go_provider(world: World, spec: dict[str, Any] = SPEC) -> None:
 
 
 def made_with_bastion(world: World) -> None:
-    """Have a cluster with a bastion as the Go provider leaves it: without hash, owner id and records."""
+    """Create a cluster with a bastion as the Go provider leaves it: without hash, owner id and records."""
     made_by_the_go_provider(world, {**SPEC, **BASTION})
     gone = {names.OWNER_ID_ANNOTATION: None, names.BASTION_HASH_ANNOTATION: None}
     resources = {"resources": {"records": None, "pending": None}, "addresses": None}
@@ -102,7 +102,7 @@ def test_the_port_that_the_go_provider_opens_stays_open_whatever_the_endpoint_is
 
 
 def open_api_port_as_the_go_provider_does(world: World) -> None:
-    """Have port 6443 open for the API and nothing else: the Go provider opens it whatever the endpoint says."""
+    """Open only port 6443 for the API: the Go provider opens it whatever the endpoint's port."""
     (group,) = (g for g in world.made()["security_groups"].values() if g["name"].endswith("-controlplane"))
     for rule_id in api_rules(world):
         world.member.ask("DELETE", f"/network/v2.0/security-group-rules/{rule_id}")
@@ -170,6 +170,29 @@ def test_a_network_of_the_same_name_that_the_status_does_not_name_stays(world: W
     assert set(world.made()["networks"]) == {other}
 
 
+def test_a_group_with_the_name_of_a_cluster_that_manages_none_holds_up_no_deletion(world: World) -> None:
+    made_by_the_go_provider(world, {**MANAGED, **BALANCER})
+    name = names.security_group(f"default-{CLUSTER_NAME}", "worker")
+    strangers = world.member.make("/network/v2.0/security-groups", "security_group", name=name)["id"]
+
+    world.remove()
+    world.settle(for_s=300)
+
+    assert world.is_gone()
+    assert set(world.made()["security_groups"]) == {strangers}
+
+
+def test_groups_that_were_managed_once_and_are_in_the_status_go_with_the_cluster(world: World) -> None:
+    made_by_the_go_provider(world)
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": {"managedSecurityGroups": None}})
+
+    world.remove()
+    world.settle(for_s=300)
+
+    assert world.is_gone()
+    assert world.made() == {}
+
+
 def test_a_cluster_whose_bastion_is_stopped_is_taken_over_all_the_same(world: World) -> None:
     made_with_bastion(world)
     server_id = world.one("servers")["id"]
@@ -235,7 +258,7 @@ def test_its_bastion_is_replaced_or_goes_like_our_own(world: World, how: str, is
         assert world.one("servers")["id"] != old
         assert world.status()["bastion"]["floatingIP"] == address
     else:
-        assert world.one("servers")["id"] == old  # which edit came before the takeover nobody knows
+        assert world.one("servers")["id"] == old  # it is unknown which edit preceded the takeover
         assert "BastionKept" in world.events.reasons()
 
 

@@ -1,6 +1,6 @@
-"""Weak points of the Go provider that concern clusters, each done better; numbers are those of cluster.md 7.
+"""Weak points of the Go provider that concern clusters, each improved on; numbers are those of cluster.md 7.
 
-More of them are tested beside what they are about: docs/reference/beyond.md names them all.
+More of them are tested beside their subject: docs/reference/beyond.md names them all.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ def removed(world: World, for_s: float = 300) -> bool:
     return world.is_gone()
 
 
-# -- whose is what ----------------------------------------------------------------------------------------------------
+# -- ownership ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["networks", "subnets", "routers", "loadbalancers", "security_groups", "floatingips"])
 def test_what_was_made_when_the_manager_died_is_known_to_the_next_one_w1_w6(world: World, kind: str) -> None:
     class Killed(BaseException):
-        """Nothing may catch it."""
+        """Derived from BaseException, so that no handler catches it."""
 
     def die(*_: object) -> None:
         if kind in world.made():
@@ -127,7 +127,7 @@ def test_two_clusters_whose_names_come_to_the_same_are_two_w3(world: World) -> N
 
 
 def place(world: World, *, namespace: str, name: str, cluster_name: str, **spec: Any) -> None:
-    """Place a Cluster and its OpenStackCluster under names of their own."""
+    """Create a Cluster and its OpenStackCluster under different names."""
     data = world.get(SECRET, "cloud")["data"]
     world.put(SECRET, {"metadata": {"name": "cloud", "namespace": namespace}, "data": data})
     ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": name}
@@ -164,7 +164,7 @@ def test_a_cluster_out_of_a_class_whose_infrastructure_has_another_name_goes_who
     assert world.made() == {}
 
 
-# -- nothing waits for what it does not need --------------------------------------------------------------------------
+# -- steps wait only for what they need --------------------------------------------------------------------------------
 
 
 def test_a_load_balancer_that_takes_long_holds_up_neither_worker_nor_router_and_groups_w7_w35(world: World) -> None:
@@ -248,7 +248,7 @@ def test_a_floating_ip_that_goes_with_the_cluster_is_deleted_in_one_call_w24(wor
     assert asked(world, "PUT /v2.0/floatingips", "DELETE /v2.0/floatingips") == [f"DELETE {path}"]
 
 
-# -- what is wrong is told --------------------------------------------------------------------------------------------
+# -- errors are reported -----------------------------------------------------------------------------------------------
 
 
 def test_a_subnet_that_cannot_be_read_is_told_in_the_clouds_words_w27(world: World) -> None:
@@ -338,6 +338,6 @@ def test_pause_denial_progress_and_deletion_are_told_in_conditions_and_events_w3
     world.remove()
     world.settle(for_s=30)
     assert world.shown("Ready") == ("False", "Deleting")
-    assert world.message("Ready").startswith("LoadBalancerReady: load balancer")
+    assert world.message("Ready").startswith("LoadBalancerReady: waiting for load balancer")
     world.settle(for_s=300)
     assert world.is_gone()

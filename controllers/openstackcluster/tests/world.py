@@ -1,4 +1,4 @@
-"""A stage with one cluster on it, and short ways to ask what became of it."""
+"""A test environment with one cluster, and short queries of its state."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ COUNTS_OF_FULL = {
     "floatingips": 2,
     "servers": 1,
 }
-"""How many resources of each kind a cluster has that asks for all of it."""
+"""Number of resources of each kind in a cluster that uses all features."""
 BASTION_NAME = names.bastion(CLUSTER_NAME)
-BALANCER_PATH = "/load-balancer/v2/lbaas"
+BALANCER_PATH = "/load-balancer/v2.0/lbaas"
 
 
 class World(Stage):
     """One manager with the controllers of clusters and servers.
 
     Attributes:
-        dns: what DNS says of every name; by default that it does not exist.
+        dns: the answer of DNS for every name; by default that the name does not exist.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class World(Stage):
         super().__exit__()
 
     def place(self, *, owner: dict[str, Any] | None = None, **spec: Any) -> None:
-        """Place a Cluster and its OpenStackCluster as Cluster API has them."""
+        """Create a Cluster and its OpenStackCluster as Cluster API does."""
         self.before = self.inventory()
         ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": CLUSTER_NAME}
         self.put(
@@ -88,7 +88,7 @@ class World(Stage):
         )
 
     def up(self, *, for_s: float = 60.0, **spec: Any) -> None:
-        """Place a cluster and let it come up."""
+        """Create a cluster and run its reconciles for ``for_s``."""
         self.place(**spec)
         self.settle(for_s=for_s)
 
@@ -103,11 +103,11 @@ class World(Stage):
         return found
 
     def change(self, **spec: Any) -> None:
-        """Edit the spec as a user would."""
+        """Edit the spec."""
         self.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": spec})
 
     def remove(self) -> None:
-        """Ask for the deletion as a user would."""
+        """Request the deletion."""
         self.delete(OPENSTACK_CLUSTER, CLUSTER_NAME)
 
     def shown(self, type_: str) -> tuple[str, str]:
@@ -141,7 +141,7 @@ class World(Stage):
     # -- the cloud ----------------------------------------------------------------------------------------------
 
     def made(self) -> dict[str, dict[str, Any]]:
-        """Return what there is more than before, by kind and id; Neutron's own default group aside."""
+        """Return the resources created since the start, by kind and id, without Neutron's default group."""
         now = self.inventory()
         defaults = {id_ for id_, group in now.get("security_groups", {}).items() if group["name"] == "default"}
         found = {
@@ -155,37 +155,36 @@ class World(Stage):
         return {kind: items for kind, items in found.items() if items}
 
     def external(self) -> dict[str, Any]:
-        """Return the external network."""
         (found,) = (network for network in self.inventory()["networks"].values() if network["name"] == "public")
         return dict(found)
 
     def show_external(self, *, is_visible: bool) -> None:
-        """Have the project see an external network, or none."""
+        """Show an external network to the project, or hide it."""
         body = {"network": {"router:external": is_visible}}
         self.admin().ask("PUT", f"/network/v2.0/networks/{self.external()['id']}", body)
 
     def admin(self) -> Client:
-        """Return the cloud's admin, who ends with the test."""
+        """Return the cloud's admin, whose client is closed after the test."""
         client = Client(self.simulator, "sim-admin")
         self._sessions.append(client.session)
         return client
 
     def resync(self) -> None:
-        """Have a pass for every object, as the periodic sweep has."""
+        """Requeue every object, as the periodic resync does."""
         for key in self.kube.objects:
             if any(controller.kind == key.kind for controller in self.controllers):
                 self._wake(key)
 
     def set_state(self, kind: str, id_: str, **fields: Any) -> None:
-        """Change a resource behind everybody's back."""
+        """Change a resource externally."""
         self.simulator.call(lambda: self.cloud.table("load-balancer", kind)[id_].update(fields))
 
     def counts(self) -> dict[str, int]:
-        """Count what there is more than before; rules and ports, which follow from the rest, aside."""
+        """Count the resources created since the start, without rules and ports, which follow from the rest."""
         return {k: len(v) for k, v in self.made().items() if k not in ("security_group_rules", "ports")}
 
     def one(self, kind: str, **fields: Any) -> dict[str, Any]:
-        """Return the one resource that was made and has these fields."""
+        """Return the one created resource that has these fields."""
         (found,) = (b for b in self.made().get(kind, {}).values() if all(b.get(k) == v for k, v in fields.items()))
         return dict(found)
 

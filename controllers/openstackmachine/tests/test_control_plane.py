@@ -1,4 +1,4 @@
-"""Control plane machines: in and out of the pools of the API load balancer."""
+"""Control plane machines join and leave the pools of the API load balancer."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_member_costs_two_requests_and_none_afterwards(site: Site) -> None:
     site.add("one")
     site.stage.settle(for_s=120)
 
-    # The load balancers are listed for the OpenStackCluster anyway.
+    # The load balancers are listed for the OpenStackCluster in any case.
     before = [r for r in site.stage.requests() if "lbaas" in r and not r.endswith("/loadbalancers")]
     site.stage.edit(MACHINE, "one", {"status": {"phase": "Running"}})
     site.stage.settle(for_s=60)
@@ -155,7 +155,7 @@ def test_a_member_that_comes_after_its_machine_was_deleted_does_not_stay(site: S
     site.balance()
     site.stage.fault(match=CREATE_MEMBER, effect={"late": 20})
     site.add("cp-0")
-    site.stage.settle(until=lambda: any(r.startswith("POST /v2/lbaas/pools") for r in site.stage.requests()))
+    site.stage.settle(until=lambda: any(r.startswith("POST /v2.0/lbaas/pools") for r in site.stage.requests()))
 
     site.delete("cp-0")
     site.stage.settle(for_s=300)

@@ -1,4 +1,4 @@
-"""Passes over a worker's OpenStackMachine: they need Kubernetes alone."""
+"""Reconciles of a worker's OpenStackMachine: they need only Kubernetes."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ NOVA = {"type": "InstanceReady", "status": "False", "reason": "NoValidHost", "me
 @pytest.mark.parametrize(
     ("status", "condition", "message"),
     [
-        pytest.param({}, ("False", "InstanceNotReady"), "on its way", id="nothing said"),
+        pytest.param({}, ("False", "InstanceNotReady"), "to become ready", id="nothing said"),
         pytest.param({"conditions": [NOVA]}, ("False", "NoValidHost"), "No valid host", id="its own words"),
         pytest.param(
             {"conditions": [{"type": "Ready", "status": "False", "reason": "OpenStackError", "message": "x: y"}]},
@@ -187,7 +187,7 @@ NOVA = {"type": "InstanceReady", "status": "False", "reason": "NoValidHost", "me
             "x: y",
             id="its summary",
         ),
-        pytest.param({"instanceState": "BUILD"}, ("False", "InstanceNotReady"), "on its way", id="building"),
+        pytest.param({"instanceState": "BUILD"}, ("False", "InstanceNotReady"), "to become ready", id="building"),
         pytest.param(
             {"conditions": [NOT_READY, NO_IMAGE]},
             ("False", "InstanceNotReady"),
@@ -200,7 +200,9 @@ NOVA = {"type": "InstanceReady", "status": "False", "reason": "NoValidHost", "me
             "AddressClaimed: OpenStackFloatingIPPool pool has not allocated an address yet",
             id="no address",
         ),
-        pytest.param({"conditions": [NOT_READY, NO_VOLUME]}, ("False", "InstanceNotReady"), "on its way", id="volume"),
+        pytest.param(
+            {"conditions": [NOT_READY, NO_VOLUME]}, ("False", "InstanceNotReady"), "to become ready", id="volume"
+        ),
         pytest.param(
             {"instanceState": "ERROR", "conditions": [NOVA]},
             ("False", "InstanceStateError"),

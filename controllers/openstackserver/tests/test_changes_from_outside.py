@@ -1,4 +1,4 @@
-"""What others do to a server that runs: it is noticed within a minute, told, and never undone."""
+"""External changes of a running server: noticed within a minute, reported, and never reverted."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_server_that_was_rebuilt_is_not_ready_within_a_minute_and_is_again_wit
     message = stage.condition(KIND, "s", "InstanceReady")["message"]
     assert message.startswith("ServerRebuilt")
     assert f"rebuilt from image {OTHER_IMAGE}" in message
-    assert f"made from {image_id}" in message
+    assert f"created from {image_id}" in message
 
     stage.start()
     stage.settle(for_s=600)
@@ -167,7 +167,7 @@ def test_a_server_that_is_found_after_a_move_was_made_from_its_image_whatever_ha
     ("field", "event", "words"),
     [
         pytest.param("host", "ServerMoved", "moved to another host", id="moved"),
-        pytest.param("launched_at", "ServerRelaunched", "launched anew (rebuilt, ", id="rebuilt from its own image"),
+        pytest.param("launched_at", "ServerRelaunched", "relaunched (rebuilt, ", id="rebuilt from its own image"),
     ],
 )
 def test_a_server_that_was_touched_between_two_looks_stays_ready_and_tells_when(
@@ -190,6 +190,7 @@ def test_a_server_that_was_touched_between_two_looks_stays_ready_and_tells_when(
     stage.settle(for_s=700)
     assert len(stage.kube.writes) == 2
     assert stage.condition(KIND, "s", "InstanceReady")["message"] == told
+    assert [each["type"] for each in status(stage)["externalChanges"]] == [event.removeprefix("Server")]
 
 
 LATER = "2030-01-01T00:00:00.000000"
@@ -197,7 +198,7 @@ ACTIONS = "/v2.1/servers/{server_id}/os-instance-actions"
 
 
 def relaunch(stage: Stage, action: str, *, message: str | None = None) -> None:
-    """Have an operator's action launch the server anew, as Nova shows it afterwards."""
+    """Relaunch the server by an operator's action, with the fields that Nova shows afterwards."""
     row = stage.cloud.table("compute", "servers")[server(stage)["id"]]
     noted = {"action": action, "message": message, "start_time": LATER, "updated_at": LATER, "request_id": "req-1"}
     stage.simulator.call(lambda: row["_actions"].append(noted))
@@ -213,6 +214,7 @@ def test_a_server_that_was_rebuilt_from_its_own_image_is_not_ready_within_a_minu
     told = stage.condition(KIND, "s", "InstanceReady")["message"]
     assert told.startswith("ServerRebuilt")
     assert "rebuilt from its own image" in told
+    assert [change["type"] for change in status(stage)["externalChanges"]] == ["Rebuilt"]
     stage.kube.writes.clear()
 
     stage.settle(for_s=900)
@@ -223,6 +225,37 @@ def test_a_server_that_was_rebuilt_from_its_own_image_is_not_ready_within_a_minu
     assert status(stage)["ready"] is False
     assert stage.condition(KIND, "s", "InstanceReady")["message"] == told
     assert stage.kube.writes == []
+
+
+BY_THE_LAST_RELEASE = {
+    "Moved": "moved to another host, noticed at 2030-01-01T00:05:00Z",
+    "Relaunched": "launched anew (rebuilt, resized, evacuated or unshelved), noticed at 2030-01-01T00:05:00Z",
+    "Rebuilt": "ServerRebuilt [server x]: rebuilt from its own image by somebody, noticed at 2030-01-01T00:05:00Z",
+}
+
+
+@pytest.mark.parametrize("type_", BY_THE_LAST_RELEASE)
+def test_what_the_last_release_recorded_in_a_message_is_recorded_as_data(stage: Stage, type_: str) -> None:
+    text, now = BY_THE_LAST_RELEASE[type_], status(stage)
+    shown_then = [{**c, "message": text} if c["type"] == "InstanceReady" else c for c in now["conditions"]]
+    stage.edit(KIND, "s", {"status": {"conditions": shown_then}})
+
+    stage.start()
+    change(stage, host="another")
+    stage.settle(for_s=NOTICED_S)
+
+    assert {"type": type_, "time": "2030-01-01T00:05:00Z"} in status(stage)["externalChanges"]
+    assert status(stage)["ready"] is (type_ != "Rebuilt")
+
+
+def test_a_change_of_another_server_says_nothing_of_this_one(stage: Stage) -> None:
+    changes = [{"type": "Rebuilt", "time": "2030-01-01T00:05:00Z"}]
+    stage.edit(KIND, "s", {"status": {"externalChanges": changes, "instanceID": OTHER_IMAGE}})
+
+    stage.start()
+    stage.settle(for_s=NOTICED_S)
+
+    assert status(stage)["ready"] is True
 
 
 @pytest.mark.parametrize(
@@ -239,7 +272,7 @@ def test_a_server_that_kept_its_disk_stays_ready_and_tells(stage: Stage, action:
     stage.settle(for_s=NOTICED_S)
 
     assert status(stage)["ready"] is True
-    assert stage.condition(KIND, "s", "InstanceReady")["message"].startswith("launched anew")
+    assert stage.condition(KIND, "s", "InstanceReady")["message"].startswith("relaunched")
 
 
 def test_what_launched_a_server_anew_is_asked_again_when_nova_did_not_say(stage: Stage) -> None:
@@ -270,7 +303,7 @@ def test_what_a_pass_noticed_is_told_although_it_could_not_write_it(stage: Stage
     stage.edit(KIND, "s", {"metadata": {"labels": {"and": "again"}}})
     stage.settle(for_s=NOTICED_S)
 
-    assert stage.condition(KIND, "s", "InstanceReady")["message"].startswith("launched anew")
+    assert stage.condition(KIND, "s", "InstanceReady")["message"].startswith("relaunched")
     assert stage.events.reasons().count("ServerRelaunched") == 1
 
 
@@ -318,7 +351,7 @@ def test_a_manager_that_starts_while_a_cell_is_down_makes_nothing_anew(stage: St
 
 
 def rename(stage: Stage, service: str, kind: str, name: str) -> None:
-    """Have what the spec names by its name be something else from now on, which has that name."""
+    """Rename the resource that the spec names, and create another one with that name."""
 
     def swap() -> None:
         table = stage.cloud.table(service, kind)

@@ -1,4 +1,4 @@
-"""What others change on a server that runs, beside its state: it is told, never undone, and ready stays ready."""
+"""External changes of a running server that leave its state alone: reported, never reverted, and it stays ready."""
 
 from __future__ import annotations
 
@@ -70,17 +70,17 @@ def test_what_is_as_it_was_asked_for_is_no_change_w_34(wanted: dict[str, Any], f
     ],
 )
 def test_a_change_of_a_port_is_named_w_34(found: dict[str, Any], words: str) -> None:
-    assert told(ASKED, found) == f"port-0 was changed by somebody: {words}"
+    assert told(ASKED, found) == f"port-0 was changed externally: {words}"
 
 
 def test_port_security_that_was_asked_for_and_is_off_is_named_w_34() -> None:
     assert told({"enablePortSecurity": True}, {"port_security_enabled": False, "allowed_address_pairs": []}) == (
-        "port-0 was changed by somebody: port security"
+        "port-0 was changed externally: port security"
     )
 
 
 def again(stage: Stage) -> None:
-    """Let every list be made anew, then have a pass."""
+    """Expire every list, then reconcile."""
     stage.settle(for_s=3700)
     stage.edit(KIND, "s", {"metadata": {"labels": {"resync": str(stage.clock.now())}}})
     stage.settle(for_s=60)
@@ -103,7 +103,7 @@ def test_a_port_that_somebody_changed_is_told_of_until_it_is_as_before_w_34(stag
     stage.member.ask("PUT", path, {"port": {"security_groups": []}})
     stage.cloud.counter.reset()
     again(stage)
-    assert "port-0 was changed by somebody: security groups" in stage.condition(KIND, "s", "PortsReady")["message"]
+    assert "port-0 was changed externally: security groups" in stage.condition(KIND, "s", "PortsReady")["message"]
     assert status(stage)["ready"] is True
     assert not [asked for asked in stage.requests() if not asked.startswith("GET") and "tokens" not in asked]
 

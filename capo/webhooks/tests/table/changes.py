@@ -1,4 +1,4 @@
-"""What may change of an object that exists, field by field: the table of the webhooks.
+"""The table of the webhooks: what may change in an existing object, field by field.
 
 Every direct field of every place is added, changed and removed. What ``MAY`` does not list must be refused.
 """
@@ -47,41 +47,41 @@ MAY: Final[dict[str, dict[str, dict[str, tuple[str, ...]]]]] = {
     },
     "OpenStackServer": {"spec": {"identityRef": (CHANGE,)}, "spec.ports[]": {}},
 }
-"""By kind and place: which fields may be added, changed and removed when nothing else is said."""
+"""By kind and place: which fields may be added, changed and removed unless another table restricts it."""
 
 TEMPLATE: Final = (
-    "a template is never changed: make a new one and refer to that "
+    "templates are immutable: create a new one and refer to it "
     "(https://cluster-api.sigs.k8s.io/tasks/updating-machine-templates)"
 )
 OTHERWISE: Final = {
-    "OpenStackCluster": "it is fixed when the cluster is made",
+    "OpenStackCluster": "it is immutable once the cluster is created",
     "OpenStackClusterTemplate": TEMPLATE,
     "OpenStackMachine": "a machine is never changed: change the template, and Cluster API replaces it",
     "OpenStackMachineTemplate": TEMPLATE,
-    "OpenStackServer": "a server is never changed: make a new OpenStackServer",
+    "OpenStackServer": "OpenStackServers are immutable: create a new one",
 }
 ONCE: Final = "it can be set once, while it is not set and enableFloatingIP is false"
 UNTIL_HOST: Final = "it may change until controlPlaneEndpoint has a host"
-"""Of ``enableFloatingIP``, which the table changes in a cluster without endpoint alone."""
+"""For ``enableFloatingIP``, which the table changes only in a cluster without endpoint."""
 ADVICE: Final = {
     "spec.apiServer.fixedIP": ONCE,
     "spec.apiServer.floatingIP": "it may change only to the address that the load balancer has in status",
     "spec.apiServer.managedLoadBalancer": "of the load balancer, allowedCIDRs and monitor alone may change",
     "spec.apiServer.port": ONCE,
-    "spec.controlPlaneEndpoint": "an endpoint that is set stays",
+    "spec.controlPlaneEndpoint": "an endpoint that is set is immutable",
     "spec.managedSecurityGroups": "the groups cannot be given up, but their rules may change",
     "spec.managedSubnets": "of a managed subnet, dnsNameservers alone may change",
     "spec.network": "it may change only to the id that it has in status",
     "spec.subnets": "a filter may change only to the id that it has in status",
 }
-"""What a refusal says would be right, by the beginning of a field of a cluster."""
+"""The permitted change that a refusal names, by the beginning of a field of a cluster."""
 NEUTRAL: Final[dict[tuple[str, str], tuple[Json, ...]]] = {
     ("OpenStackCluster", "spec"): ({"apiServer": {"enableFloatingIP": False}}, {}),
     ("OpenStackCluster", "spec.apiServer"): ({"enableFloatingIP": True}, {"port": 6443}),
     ("OpenStackClusterTemplate", "spec.template.spec"): ({"apiServer": {"enableFloatingIP": False}}, {}),
     ("OpenStackServer", "spec"): ({"flavorID": "1"}, {"flavor": "small"}),
 }
-"""What a place has besides the field, so that it keeps its rules and is not empty: the first that has not the field."""
+"""What a place has besides the field, so that it keeps its rules and is not empty: the first that lacks the field."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Update:
 
     Args:
         before, after: specs.
-        advice: what would be right; None when the change is permitted.
+        advice: the permitted change; None if this one is permitted.
     """
 
     path: str
@@ -101,7 +101,7 @@ class Update:
 
     @property
     def opening(self) -> str:
-        """Return how a refusal begins."""
+        """Return the beginning of a refusal."""
         return {ADD: "Forbidden: cannot be added", REMOVE: "Forbidden: cannot be removed"}.get(
             self.change, "Invalid value: "
         )
@@ -126,7 +126,7 @@ def _of_field(version: Version, place: str, field: str, free: tuple[str, ...]) -
     path = f"{places.concrete(place)}.{field}"
     tried = [(CHANGE, first, second)]
     if field not in schema.get("required", ()):
-        # What the API server fills in is changed by being added or removed.
+        # A field that the API server fills in is changed by being added or removed.
         added, removed = (CHANGE, CHANGE) if "default" in part else (ADD, REMOVE)
         tried += [(added, without, first), (removed, first, without)]
     for change, before, after in tried:
@@ -134,7 +134,7 @@ def _of_field(version: Version, place: str, field: str, free: tuple[str, ...]) -
 
 
 def _spec(version: Version, place: str, field: str, value: Any) -> Json:
-    """Return a spec in which the field has a value, or is absent for None."""
+    """Return a spec in which the field has a value; None: it is absent."""
 
     def leaf(schema: Json) -> Json:
         rest: Json = {name: part for name, part in samples.least(schema).items() if name != field}
@@ -146,6 +146,6 @@ def _spec(version: Version, place: str, field: str, value: Any) -> Json:
 
 
 def advice(kind: str, path: str) -> str:
-    """Return what a refusal says would be right."""
+    """Return the permitted change that a refusal names."""
     texts = [text for start, text in ADVICE.items() if path == start or path.startswith((f"{start}.", f"{start}["))]
     return texts[0] if texts and kind == "OpenStackCluster" else OTHERWISE[kind]
