@@ -25,12 +25,12 @@ START_LIMIT_S = 120.0
 
 
 class Simulator:
-    """A simulator serving in a thread; use it as a context manager.
+    """A simulator that serves in a thread; use it as a context manager.
 
     Attributes:
         url: Root of the server, such as `http://127.0.0.1:4711`.
         clouds_yaml: A file with the clouds `sim`, `sim-appcred` and `sim-admin`.
-        cloud: The state; look at it freely, change it through `call`.
+        cloud: The state; read it freely, change it through `call`.
     """
 
     def __init__(self, cloud: Cloud, *, port: int = 0) -> None:
@@ -45,7 +45,7 @@ class Simulator:
 
     @classmethod
     def start(cls, cloud: Cloud | None = None, *, port: int = 0) -> Simulator:
-        """Start a simulator with a seeded cloud; an unseeded cloud given is seeded."""
+        """Start a simulator with a seeded cloud; a given unseeded cloud is seeded."""
         simulator = cls(services.new_cloud(cloud), port=port)
         simulator._thread.start()
         try:
@@ -100,8 +100,8 @@ class Simulator:
         return runner
 
 
-async def serve(cloud: Cloud, port: int) -> tuple[web.AppRunner, str]:
-    """Serve the cloud on loopback and return the runner and the URL; port 0 takes a free one."""
+async def serve(cloud: Cloud, port: int, host: str = HOST) -> tuple[web.AppRunner, str]:
+    """Serve the cloud and return the runner and the URL; port 0 chooses a free one."""
     cloud.attach(asyncio.get_running_loop())
     application = Server(cloud, services.SERVICES).application()
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.5)
@@ -109,12 +109,12 @@ async def serve(cloud: Cloud, port: int) -> tuple[web.AppRunner, str]:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((HOST, port))
+        listener.bind((host, port))
     except OSError:
         listener.close()
         await runner.cleanup()
         raise
     await web.SockSite(runner, listener).start()
-    url = f"http://{HOST}:{listener.getsockname()[1]}"
+    url = f"http://{host}:{listener.getsockname()[1]}"
     cloud.base_url = url
     return runner, url
