@@ -1,8 +1,8 @@
-"""What runs the manager: its Deployment, its Service, and the certificate that the Service is reached with.
+"""Workload of the manager: its Deployment, its Service, and the certificate of the Service.
 
-Names, labels, ports and arguments are those of the Go provider, so that patches of its Deployment still fit (contract
-rules CMP-9, WHK-2 and section 3.6). Selectors are immutable: a release that changed them could not be applied over
-the one before it.
+Names, labels, ports and arguments are those of the Go provider, so that patches of its Deployment still apply (contract
+rules CMP-9, WHK-2 and section 3.6). Selectors are immutable: a release that changed them could not be applied over the
+previous one.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ USER_ID: Final = 65532
 
 _ISSUER: Final = "capo-selfsigned-issuer"
 _CERTIFICATE_SECRET: Final = "capo-webhook-service-cert"  # noqa: S105 - a name
-_WEBHOOK_PORT: Final = 9443
-_HEALTH_PORT: Final = 9440
+WEBHOOK_PORT: Final = 9443
+HEALTH_PORT: Final = 9440
+METRICS_PORT: Final = 8443
 _CONTROL_PLANE_TAINTS: Final = ("node-role.kubernetes.io/master", "node-role.kubernetes.io/control-plane")
 
 TOLERATIONS: Final = [{"key": key, "effect": "NoSchedule"} for key in _CONTROL_PLANE_TAINTS]
@@ -36,16 +37,18 @@ RESOURCES: Final = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"
 
 @dataclass(frozen=True)
 class Pod:
-    """What may differ between two installations of the same version; the defaults are those of the components.
+    """Fields that may differ between two installations of the same version; the defaults are those of the components.
 
     Attributes:
         image: with registry, path and tag.
         priority_queue: value of the feature gate.
         autoscale_from_zero: value of the feature gate.
         verbosity: of the log.
-        more_args: arguments after ours; the last of two equal flags counts.
+        more_args: arguments after ours; of two equal flags the last is used.
         more_env: variables after ours.
-        more_fields: further fields of the pod.
+        more_volumes: volumes after ours.
+        more_mounts: mounts of these volumes in the container.
+        more_fields: additional fields of the pod.
     """
 
     image: str
@@ -56,13 +59,15 @@ class Pod:
     verbosity: str = "2"
     more_args: tuple[str, ...] = ()
     more_env: tuple[Any, ...] = ()
+    more_volumes: tuple[Any, ...] = ()
+    more_mounts: tuple[Any, ...] = ()
     resources: Any = field(default_factory=lambda: RESOURCES)
     tolerations: Any = field(default_factory=lambda: TOLERATIONS)
     more_fields: Json = field(default_factory=dict)
 
 
 def namespace() -> Json:
-    """Return the namespace, which refuses pods that are less than restricted."""
+    """Return the namespace, which enforces the restricted Pod Security Standard."""
     levels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn", "audit")}
     return {
         "apiVersion": "v1",
@@ -82,7 +87,7 @@ def service() -> Json:
 
 
 def certificate() -> list[Json]:
-    """Return the objects that have cert-manager make the webhooks' certificate and renew it."""
+    """Return the objects with which cert-manager issues and renews the webhooks' certificate."""
     host = f"{SERVICE['name']}.{NAMESPACE}.svc"
     return [
         {
@@ -132,8 +137,9 @@ def _pod_spec(pod: Pod) -> Json:
         "tolerations": pod.tolerations,
         "volumes": [
             {"name": "cert", "secret": {"secretName": _CERTIFICATE_SECRET}},
-            # The root file system is read-only, and Python wants a place for what it writes for a moment.
+            # The root file system is read-only, and Python needs a folder for temporary files.
             {"name": "tmp", "emptyDir": {}},
+            *pod.more_volumes,
         ],
         **pod.more_fields,
     }
@@ -151,11 +157,12 @@ def _container(pod: Pod) -> Json:
             *pod.more_env,
         ],
         "ports": [
-            {"name": "healthz", "containerPort": _HEALTH_PORT, "protocol": "TCP"},
-            {"name": "webhook-server", "containerPort": _WEBHOOK_PORT, "protocol": "TCP"},
+            {"name": "healthz", "containerPort": HEALTH_PORT, "protocol": "TCP"},
+            {"name": "webhook-server", "containerPort": WEBHOOK_PORT, "protocol": "TCP"},
+            {"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"},
         ],
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "healthz"}},
-        # Python takes seconds to start where little processor time is left; a probe shall not kill it meanwhile.
+        # Python takes seconds to start on a slow processor; a probe must not kill it during that time.
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "healthz"}, "initialDelaySeconds": 30},
         "resources": pod.resources,
         "securityContext": {
@@ -170,6 +177,7 @@ def _container(pod: Pod) -> Json:
         "volumeMounts": [
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - in the container
             {"name": "cert", "mountPath": CERT_DIR, "readOnly": True},
+            *pod.more_mounts,
         ],
     }
 
@@ -178,8 +186,8 @@ def _args(pod: Pod) -> list[str]:
     return [
         "--leader-elect",
         f"--v={pod.verbosity}",
-        "--diagnostics-address=127.0.0.1:8080",
-        "--insecure-diagnostics=true",
+        f"--diagnostics-address=:{METRICS_PORT}",
+        "--insecure-diagnostics=false",
         f"--feature-gates=PriorityQueue={pod.priority_queue},AutoScaleFromZero={pod.autoscale_from_zero}",
         *pod.more_args,
     ]

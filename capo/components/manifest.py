@@ -8,23 +8,23 @@ from typing import Any, Final
 import yaml
 
 from capo import components
-from capo.components import deployment
+from capo.components import deployment, metrics
 from capo.components.deployment import Json, Pod
 from capo.crdgen import files
 from capo.version import VERSION
 from capo.webhooks import configuration
 
 REPOSITORY: Final = "localhost/capo"
-"""The image's name where none is given: one that was built here, for no registry is ours."""
+"""Default name of the image: one that was built locally, since the project has no registry."""
 _CANONICAL: Final = re.compile(r"(localhost|[^/.:]*[.:][^/]*)/[a-z0-9./_-]+(:[\w.-]+)?(@sha256:[0-9a-f]{64})?")
 
 
 class BadImageError(Exception):
-    """clusterctl cannot work with this name of an image."""
+    """clusterctl does not support this name of an image."""
 
 
 def tag(version: str = VERSION) -> str:
-    """Return the version as tags, folders and clusterctl spell it."""
+    """Return the version in the spelling of tags, folders and clusterctl."""
     return f"v{version.removeprefix('v')}"
 
 
@@ -44,7 +44,9 @@ def objects(pod: Pod) -> list[Json]:
     return [
         *crds(),
         *accounts(),
+        metrics.reader(),
         deployment.service(),
+        metrics.service(),
         *deployment.certificate(),
         deployment.deployment(pod),
         webhooks(),
@@ -52,7 +54,7 @@ def objects(pod: Pod) -> list[Json]:
 
 
 def crds() -> list[Json]:
-    """Return the kinds; those that our Service converts with its certificate's CA."""
+    """Return the CRDs; those with several versions use our conversion webhook with its certificate's CA."""
     return [_with_ca(crd) for crd in files.load()]
 
 
@@ -62,7 +64,7 @@ def accounts() -> list[Json]:
 
 
 def webhooks() -> Json:
-    """Return what has the API server ask our webhooks, with their certificate's CA."""
+    """Return the validating webhook configuration, with the CA of the webhooks' certificate."""
     found = configuration.validating(deployment.SERVICE)
     return found | {"metadata": found["metadata"] | {"annotations": dict(deployment.INJECT_CA)}}
 
@@ -73,7 +75,7 @@ def text(pod: Pod) -> str:
 
 
 def dump(documents: list[Json], *, width: float = 120) -> str:
-    """Return a stream of YAML documents without anchors, which few people read and clusterctl need not meet."""
+    """Return a stream of YAML documents without anchors, which are hard to read and a risk for clusterctl."""
     return yaml.dump_all(documents, Dumper=_Plain, width=width, sort_keys=False)
 
 

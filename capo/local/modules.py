@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 KUBERNETES: Final = "v1.36.3"
 CLUSTER_API: Final = "v1.14.2"
 ETCD: Final = "v3.6.16"
+KUBECTL: Final = "v0.36.3"
+HELM: Final = "v4.3.1"
+CLUSTER_API_OPERATOR: Final = "v0.29.0"
 MANIFESTS: Final = "cluster-api-manifests.json"
+OPERATOR_MANIFESTS: Final = "cluster-api-operator-manifests.json"
 _CONTROLLER_RUNTIME: Final = "sigs.k8s.io/controller-runtime"
 
 
@@ -50,6 +54,7 @@ class Module:
         programs: what it builds, in this order.
         prepare: changes the copy of the module that is about to be built.
         recipe: raised when the same module is built in another way.
+        is_optional: ``capo local build`` leaves it out; it is built when it is asked for.
     """
 
     folder: str
@@ -57,6 +62,7 @@ class Module:
     programs: tuple[Program, ...]
     prepare: Callable[[Workplace], None] = field(default=lambda _: None)
     recipe: int = 1
+    is_optional: bool = False
 
     @property
     def source(self) -> Path:
@@ -73,11 +79,11 @@ class Module:
 
 
 def _go(name: str, package: str, expected_s: int, version: tuple[str, str] | None = None) -> Program:
-    """Return a program that ``go build`` makes.
+    """Return a program that ``go build`` creates.
 
     Args:
-        version: package that has to be told its version, and that version. kube-apiserver without it calls itself
-            v0.0.0, which Cluster API's managers refuse.
+        version: package with the version variable, and that version. kube-apiserver without it calls itself v0.0.0,
+            which Cluster API's managers refuse.
     """
     flags = ["-s", "-w"]
     if version is not None:
@@ -89,7 +95,7 @@ def _go(name: str, package: str, expected_s: int, version: tuple[str, str] | Non
 
 
 def _serve_webhooks_on_loopback(work: Workplace) -> None:
-    """Have the managers' webhook servers listen on 127.0.0.1.
+    """Change the managers' webhook servers to listen on 127.0.0.1.
 
     They have a flag for the port and none for the address, and the library's default is every address of the machine.
     So the module gets a copy of the library with another default.
@@ -108,6 +114,12 @@ def _serve_webhooks_on_loopback(work: Workplace) -> None:
 def _write_manifests(work: Workplace, out: Path) -> None:
     source = work.download("sigs.k8s.io/cluster-api")
     write_file(out, json.dumps(manifests.render(source, version=CLUSTER_API)), mode=0o644)
+
+
+def _write_operator_manifests(work: Workplace, out: Path) -> None:
+    source = work.download("sigs.k8s.io/cluster-api-operator")
+    crds = [crd for path in sorted((source / "config/crd/bases").iterdir()) for crd in manifests.load(path)]
+    write_file(out, json.dumps(crds), mode=0o644)
 
 
 _KUBERNETES_VERSION: Final = ("k8s.io/component-base/version", KUBERNETES)
@@ -136,4 +148,16 @@ MODULES: Final = (
         prepare=_serve_webhooks_on_loopback,
     ),
     Module("workload", CLUSTER_API, (_go("capo-workload", ".", 50),)),
+    Module("kubectl", KUBECTL, (_go("kubectl", ".", 40, _KUBERNETES_VERSION),)),
+    Module("helm", HELM, (_go("helm", "helm.sh/helm/v4/cmd/helm", 100),)),
+    Module(
+        "operator",
+        CLUSTER_API_OPERATOR,
+        (
+            Program(OPERATOR_MANIFESTS, _write_operator_manifests, 5),
+            _go("capi-operator", "sigs.k8s.io/cluster-api-operator/cmd", 100),
+        ),
+        prepare=_serve_webhooks_on_loopback,
+        is_optional=True,
+    ),
 )

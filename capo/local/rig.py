@@ -1,6 +1,7 @@
 """A management cluster on one machine: real etcd, kube-apiserver and Cluster API managers as processes on 127.0.0.1.
 
-What a rig is made of is in ``components``, where its programs come from in ``binaries``. Nothing here knows OpenStack.
+The parts of a rig are in ``components``, the sources of its programs in ``binaries``. Nothing here depends on
+OpenStack.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ def _say_nothing(_: str) -> None:
 
 @dataclass(frozen=True)
 class ProcessState:
-    """How a process of a rig is.
+    """State of a process of a rig.
 
     Attributes:
         pid: None for one that died.
-        memory_mib: its share of memory, pages shared with others divided among them; None when not known.
+        memory_mib: its share of memory, pages shared with others divided among them; None if unknown.
         tail: the end of the log of one that died.
     """
 
@@ -55,15 +56,15 @@ class ProcessState:
 
 
 class Rig:
-    """One rig, by its folder. Making this object starts nothing."""
+    """One rig, by its folder. Creating this object starts nothing."""
 
     def __init__(self, state_dir: Path | str, *, bin_dir: Path | None = None, say: Say = _say_nothing) -> None:
         """Name a rig.
 
         Args:
             state_dir: folder of the rig; two folders are two rigs.
-            bin_dir: folder of programs that wins over the cache and a build.
-            say: gets lines of progress.
+            bin_dir: folder of programs that takes precedence over the cache and a build.
+            say: called with lines of progress.
         """
         self.layout = layout.Layout(Path(state_dir).absolute())
         self.processes = Processes(self.layout)
@@ -78,7 +79,7 @@ class Rig:
 
     @property
     def ports(self) -> Mapping[str, int]:
-        """All ports by name: also ``capo-webhook``, ``capo-health`` and ``capo-metrics``, kept for our own manager.
+        """All ports by name: also ``capo-webhook``, ``capo-health`` and ``capo-metrics``, reserved for our own manager.
 
         Raises:
             RigError: the rig was never started.
@@ -95,7 +96,7 @@ class Rig:
 
     @property
     def api(self) -> Api:
-        """The API server, as its administrator."""
+        """Client of the API server, as its administrator."""
         if self._api is None or self._api.url != self.url:
             self._api = Api(self.url, pki=self.layout.pki)
         return self._api
@@ -111,7 +112,7 @@ class Rig:
         return self.layout.pki / "webhook"
 
     def up(self, only: Part = "all", *, limit_s: float = _START_LIMIT_S) -> None:
-        """Have the rig running and ready; what runs already is left alone.
+        """Start the rig and wait until it is ready; running processes are kept.
 
         Args:
             only: ``api`` starts etcd and kube-apiserver alone.
@@ -133,7 +134,7 @@ class Rig:
                 self._start_all(components.MANAGERS, paths, limit_s=limit_s)
 
     def down(self, *, wipe: bool = False) -> None:
-        """Have no process of the rig running, those that tests started in it included.
+        """Stop all processes of the rig, including those that tests started in it.
 
         Args:
             wipe: remove the folder as well; processes then need not end gracefully.
@@ -152,12 +153,12 @@ class Rig:
             rmtree(self.layout.root)
 
     def status(self) -> list[ProcessState]:
-        """Return how each process is that was started and not stopped."""
+        """Return the state of each process that was started and not stopped."""
         ready = {component.name: component.ready for component in (*components.API, *components.MANAGERS)}
         return [self._state_of(name, ready.get(name)) for name in self.processes.names()]
 
     def check(self) -> None:
-        """Do nothing when all processes that were started are alive.
+        """Check that all started processes are alive.
 
         Raises:
             ProcessDiedError: one of them died; the message has the end of its log.
@@ -174,7 +175,7 @@ class Rig:
         ready_url: str | None = None,
         limit_s: float = _START_LIMIT_S,
     ) -> None:
-        """Have one more process running with this rig: our own manager, for example.
+        """Start one more process with this rig, such as our own manager.
 
         Args:
             name: for its log, its status and ``stop``.
@@ -189,12 +190,12 @@ class Rig:
                 self.processes.wait_ready({name: lambda: self._says_yes(ready_url)}, limit_s=limit_s)
 
     def stop(self, name: str, *, grace_s: float = 20, gently: bool = True) -> None:
-        """Have a process of this rig not running: SIGTERM first if gently, SIGKILL else and after the grace."""
+        """Stop a process of this rig: SIGTERM first if gently, SIGKILL otherwise and after the grace period."""
         with self.layout.locked():
             self.processes.stop([name], grace_s=grace_s, gently=gently)
 
     def restart(self, name: str) -> None:
-        """Have one of the rig's own processes ended and started anew."""
+        """Stop one of the rig's own processes and start it again."""
         component = next(each for each in (*components.API, *components.MANAGERS) if each.name == name)
         paths = self._binaries.require([component.binary], say=self._say)
         self.stop(name)
@@ -202,38 +203,39 @@ class Rig:
             self._start_all((component,), paths, limit_s=_START_LIMIT_S)
 
     def clusterctl(self) -> Path:
-        """Return the path of the real ``clusterctl``, built if need be."""
+        """Return the path of the real ``clusterctl``; build it if it is missing."""
         return self._binaries.require(["clusterctl"], say=self._say)["clusterctl"]
 
     def find_clusterctl(self) -> Path | None:
-        """Return the path of ``clusterctl`` when it is there already."""
+        """Return the path of ``clusterctl`` if it exists already."""
         return self._binaries.find("clusterctl")
 
     def build(self) -> dict[str, Path]:
-        """Have all programs of a rig, without starting any; return their paths."""
+        """Build all programs of a rig, without starting any; return their paths."""
         return self._binaries.require(
-            [program.name for module in MODULES for program in module.programs], say=self._say
+            [program.name for module in MODULES if not module.is_optional for program in module.programs],
+            say=self._say,
         )
 
     def apply(self, objects: Iterable[Json]) -> list[Json]:
-        """Have these objects in the cluster, by server-side apply; return them as they are then."""
+        """Apply these objects by server-side apply; return them as stored."""
         return self.api.apply(objects)
 
     def install_crds(self, crds: Iterable[Json], *, strip_conversion: bool = True) -> None:
-        """Have these kinds served.
+        """Install these CRDs.
 
         Args:
             crds: CustomResourceDefinitions.
-            strip_conversion: False has conversion go to our manager, at the port ``capo-webhook``.
+            strip_conversion: False directs conversion to our manager, at the port ``capo-webhook``.
         """
         self.apply(manifests.without_conversion(crds) if strip_conversion else self._at_our_webhooks(crds))
 
     def install_webhooks(self, configurations: Iterable[Json]) -> None:
-        """Have these webhook configurations in the cluster, called at the port ``capo-webhook``."""
+        """Install these webhook configurations, with calls to the port ``capo-webhook``."""
         self.apply(self._at_our_webhooks(configurations))
 
     def install_provider_account(self) -> Path:
-        """Have our manager's ServiceAccount with the roles that ship in force; return a kubeconfig with its token."""
+        """Install our manager's ServiceAccount with the shipped roles; return a kubeconfig with its token."""
         self.apply([manifests.namespace(shipped.NAMESPACE), *shipped.rbac()])
         user = f"system:serviceaccount:{shipped.NAMESPACE}:{shipped.SERVICE_ACCOUNT}"
         self.api.wait_allowed(user, "create", "coordination.k8s.io", "leases", namespace=shipped.NAMESPACE)
@@ -278,7 +280,7 @@ class Rig:
         self._say(f"{', '.join(urls)} ready: {time.monotonic() - began:.1f} s")
 
     def _apply_cluster_api(self, rendered: Path) -> None:
-        """Have Cluster API's kinds and webhooks in the cluster, unless these very ones were applied before."""
+        """Apply Cluster API's CRDs and webhooks, unless the same ones were applied before."""
         text = rendered.read_text(encoding="utf-8")
         digest = hashlib.sha256(text.encode()).hexdigest()
         if self.layout.read_state().get("cluster_api") == digest:

@@ -1,12 +1,13 @@
 """Fixtures for tests that need a real API server: loaded as a pytest plugin by the project's ``conftest.py``.
 
-Rigs of a test session live in the user's cache folder under the session's own pid. A session that was killed leaves its
+Rigs of a test session are in the user's cache folder under the session's own pid. A session that was killed leaves its
 rig behind; the next one stops and removes it.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import os
 from pathlib import Path
@@ -32,7 +33,7 @@ _TIMEOUT_S: Final = 10
 
 @pytest.fixture(scope="session")
 def rigs_folder() -> Path:
-    """Return where rigs of tests live, after those of dead sessions are gone."""
+    """Return the folder of the tests' rigs, after removing those of dead sessions."""
     folder = cache_folder() / "rigs"
     folder.mkdir(parents=True, exist_ok=True)
     with layout.file_lock(folder / ".lock"):
@@ -45,13 +46,15 @@ def rigs_folder() -> Path:
 @pytest.fixture(scope="session")
 def api_server(rigs_folder: Path) -> Iterator[Rig]:
     """Yield a rig of etcd and kube-apiserver alone: nothing collects garbage or finishes namespaces."""
-    yield from _session_rig(rigs_folder, "api")
+    with running_rig(rigs_folder, "api", "api") as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
 def rig(rigs_folder: Path) -> Iterator[Rig]:
-    """Yield a whole rig: Cluster API's managers and what stands in for workload clusters are running."""
-    yield from _session_rig(rigs_folder, "all")
+    """Yield a whole rig, with Cluster API's managers and the substitutes for workload clusters running."""
+    with running_rig(rigs_folder, "all") as made:
+        yield made
 
 
 def core_definitions() -> dict[str, dict[str, Any]]:
@@ -62,15 +65,31 @@ def core_definitions() -> dict[str, dict[str, Any]]:
 
 
 def session_folder(rigs: Path, purpose: str) -> Path:
-    """Return the folder of a rig of this process; it is removed by a later session if this one does not do it."""
+    """Return the folder of a rig of this process; a later session removes it if this one does not."""
     return rigs / f"{purpose}-{_owner(os.getpid())}"
+
+
+@contextlib.contextmanager
+def running_rig(rigs: Path, purpose: str, part: Part = "all") -> Iterator[Rig]:
+    """Yield a rig of this process, started; remove it with all its data at the end.
+
+    Args:
+        rigs: parent of its folder.
+        purpose: beginning of the folder's name, unique in this process.
+    """
+    made = Rig(session_folder(rigs, purpose), say=print)
+    try:
+        made.up(part)
+        yield made
+    finally:
+        made.down(wipe=True)
 
 
 def in_etcd(rig: Rig, resource: str, namespace: str, name: str) -> dict[str, Any]:
     """Return a custom resource as etcd holds it, in the version in which it was last written.
 
     Args:
-        rig: whose etcd is asked.
+        rig: whose etcd is read.
         resource: group and plural, such as ``infrastructure.cluster.x-k8s.io/openstackclusters``.
         namespace: of the object.
         name: of the object.
@@ -79,15 +98,6 @@ def in_etcd(rig: Rig, resource: str, namespace: str, name: str) -> dict[str, Any
     answer = requests.post(f"http://127.0.0.1:{rig.ports['etcd']}/v3/kv/range", json={"key": key}, timeout=_TIMEOUT_S)
     (found,) = answer.json()["kvs"]
     return dict(json.loads(base64.b64decode(found["value"])))
-
-
-def _session_rig(rigs: Path, part: Part) -> Iterator[Rig]:
-    made = Rig(session_folder(rigs, part), say=print)
-    try:
-        made.up(part)
-        yield made
-    finally:
-        made.down(wipe=True)
 
 
 def _owner(pid: int) -> str:

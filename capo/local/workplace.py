@@ -1,4 +1,4 @@
-"""A copy of a Go module in which the toolchain works: build, look up what is pinned, replace it."""
+"""A copy of a Go module in which the toolchain works: builds it, finds pinned modules, replaces them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Workplace:
     """A copy of one module, in which it is built.
 
     Attributes:
-        folder: the copy; it goes away after the build.
+        folder: the copy; it is deleted after the build.
         title: what is being built, for messages.
         expected_s: how long it takes with empty caches.
-        say: gets one line at a time.
+        say: called with one line at a time.
     """
 
     folder: Path
@@ -37,12 +37,17 @@ class Workplace:
     expected_s: int
     say: Callable[[str], None]
 
-    def compile(self, package: str, out: Path, *, ldflags: str) -> None:
-        """Have the program of this package at the path."""
-        self._go("build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", ldflags, "-o", str(out), package)
+    def compile(self, package: str, out: Path, *, ldflags: str, tags: str = "") -> None:
+        """Build the program of this package into a file.
+
+        Args:
+            tags: build tags, with spaces between them.
+        """
+        options = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-tags", tags, "-ldflags", ldflags]
+        self._go("build", *options, "-o", str(out), package)
 
     def download(self, module: str) -> Path:
-        """Return the folder of a module in Go's module cache, in the version that is pinned."""
+        """Return the folder of a module in Go's module cache, in the pinned version."""
         answer = json.loads(self._go("mod", "download", "-json", module))
         return Path(answer["Dir"])
 
@@ -55,11 +60,11 @@ class Workplace:
         return copy
 
     def replace(self, module: str, by: Path) -> None:
-        """Have the module built with this copy of another one."""
+        """Build the module with this copy of another one."""
         self._go("mod", "edit", f"-replace={module}={by}")
 
     def _go(self, *arguments: str) -> str:
-        """Run Go and return what it wrote; say now and then that it is still at work."""
+        """Run Go and return its output; report progress from time to time."""
         command = ["go", *arguments]
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as complaints:
             process = subprocess.Popen(command, cwd=self.folder, env=_environment(), stdout=out, stderr=complaints)

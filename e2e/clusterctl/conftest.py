@@ -1,4 +1,4 @@
-"""One rig on which the real clusterctl installs the provider; its manager runs as the Deployment says."""
+"""One rig on which the real clusterctl installs the provider; the manager runs with the Deployment's arguments."""
 
 from __future__ import annotations
 
@@ -10,20 +10,16 @@ import pytest
 from capo.local import installed, manifests
 from capo.local.clusterctl import Clusterctl
 from capo.local.rig import Rig
-from capo.local.testing import session_folder
+from capo.local.testing import running_rig
 from e2e.clusterctl.objects import NAMESPACE, VARIABLES
 
 
 @pytest.fixture(scope="package")
 def management(rigs_folder: Path) -> Iterator[Rig]:
-    """Yield a rig for these tests alone: what is installed would be in the way of others."""
-    rig = Rig(session_folder(rigs_folder, "clusterctl"), say=print)
-    try:
-        rig.up()
+    """Yield a rig for these tests alone: the installed provider would disturb others."""
+    with running_rig(rigs_folder, "clusterctl") as rig:
         rig.apply([manifests.namespace(NAMESPACE)])
         yield rig
-    finally:
-        rig.down(wipe=True)
 
 
 @pytest.fixture(scope="package")
@@ -36,7 +32,7 @@ def clusterctl(management: Rig, tmp_path_factory: pytest.TempPathFactory) -> Clu
 
 @pytest.fixture(scope="package")
 def provider(clusterctl: Clusterctl) -> Rig:
-    """Return the rig after clusterctl installed the provider and its Deployment's manager runs."""
+    """Return the rig after clusterctl installed the provider and started its manager."""
     installed.install(clusterctl)
     installed.start(clusterctl.rig)
     return clusterctl.rig

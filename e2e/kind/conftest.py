@@ -1,169 +1,160 @@
 """A management cluster in containers: kind, Cluster API and cert-manager as published, the provider from its image.
 
-Needs a container engine and the network. The simulated cloud is a second container in the manager's pod, so that both
-find each other on 127.0.0.1 and nothing listens elsewhere.
+Needs a container engine and the network, or root on Debian with `make e2e-kind NODE=local`. The simulated cloud is a
+separate Deployment, so that it outlives the manager's pods.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
 
-from capo import components
-from capo.components import deployment, manifest, release
+from capo.components import manifest, release
 from capo.local import ports
-from capo.local.binaries import Binaries
 from capo.local.demo import clouds
 from capo.local.demo.clouds import Site
 from capo.version import VERSION
+from e2e.image import __main__ as images
+from e2e.image import engines
+from e2e.image.engines import NoEngineError
+from e2e.kind import cloud
+from e2e.kind.local import programs, providers
+from e2e.kind.local.__main__ import LOCAL
+from e2e.kind.management import LIMIT, Management
 
 ENGINES: Final = ("docker", "podman")
+"""The engines that kind supports."""
 ENGINE_OF_KIND: Final = "KIND_EXPERIMENTAL_PROVIDER"
 """The variable that kind reads; kind prefers docker without it."""
-CLOUDS: Final = "/tmp/clouds.yaml"
-LIMIT: Final = "600s"
-_DEPLOYMENT: Final = f"deployment/{deployment.NAME}"
-_NAMESPACE: Final = f"--namespace={components.NAMESPACE}"
-_SELECTOR: Final = ",".join(f"{name}={value}" for name, value in deployment.POD_LABELS.items())
-
-
-@dataclass(frozen=True)
-class Management:
-    """The management cluster.
-
-    Args:
-        kind: of pytest-kind.
-        folder: configuration and repository of clusterctl.
-        simulator_port: where the simulated cloud listens, the same in the pod and on this machine, because its catalog
-            names one address for both.
-    """
-
-    kind: Any
-    folder: Path
-    simulator_port: int
-
-    def kubectl(self, *arguments: str, **options: Any) -> str:
-        """Return what kubectl prints."""
-        return str(self.kind.kubectl(*arguments, **options))
-
-    def faults(self) -> list[str]:
-        """Return what went wrong with the manager without a condition showing it: restarts and failed watches."""
-        pods = json.loads(self.kubectl("get", "pods", _NAMESPACE, f"--selector={_SELECTOR}", "--output=json"))
-        found = [
-            f"{pod['metadata']['name']}: {container['name']} restarted {container['restartCount']} times"
-            for pod in pods["items"]
-            for container in pod["status"]["containerStatuses"]
-            if container["restartCount"]
-        ]
-        log = self.kubectl("logs", _DEPLOYMENT, _NAMESPACE, "--container=manager")
-        return [*found, *(line for line in log.splitlines() if "Watches failed" in line)]
-
-    def clusterctl(self, *arguments: str, **variables: str) -> str:
-        """Return what the real clusterctl prints."""
-        program = Binaries.of_user().require(["clusterctl"], say=print)["clusterctl"]
-        where = (f"--config={self.folder / 'clusterctl.yaml'}", f"--kubeconfig={self.kind.kubeconfig_path}")
-        done = subprocess.run(
-            [str(program), *arguments, *where],
-            env={**os.environ, **variables},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
 
 
 @pytest.fixture(scope="session")
 def engine() -> Iterator[str]:
-    """Yield the name of the container engine that answers here; kind uses the same one."""
-    wanted = os.environ.get(ENGINE_OF_KIND)
-    for name in ENGINES if wanted is None else (wanted,):
-        if shutil.which(name) and subprocess.run([name, "info"], capture_output=True, check=False).returncode == 0:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setenv(ENGINE_OF_KIND, name)
-                yield name
-            return
-    pytest.fail(f"no container engine answers on this machine: start one of {', '.join(ENGINES)}; kind needs it")
+    """Yield the name of the container engine of this machine; kind uses the same one."""
+    try:
+        name = engines.find(os.environ.get(ENGINE_OF_KIND), among=ENGINES)
+    except NoEngineError as error:
+        pytest.fail(f"{error}; kind needs it")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(ENGINE_OF_KIND, name)
+        yield name
 
 
 @pytest.fixture(scope="session")
-def image(engine: str) -> str:
-    """Return the name of the manager's image, built from this checkout."""
-    name = manifest.image()
-    subprocess.run([engine, "build", "--tag", name, str(release.CHECKOUT)], check=True)
+def local() -> Path | None:
+    """Return the folder that replaces clusterctl's downloads; None if they are reachable."""
+    folder = os.environ.get(LOCAL)
+    return Path(folder) if folder else None
+
+
+def built(engine: str, local: Path | None, name: str, lock: str = "image", revision: str = "") -> str:
+    """Build an image from this checkout and return its name."""
+    wanted = images.plan(name, "debian" if local else "slim", lock)
+    if revision:
+        wanted = replace(wanted, arguments={**wanted.arguments, "REVISION": revision})
+    images.build(engine, wanted)
     return name
 
 
 @pytest.fixture(scope="session")
+def image(engine: str, local: Path | None) -> str:
+    """Return the name of the manager's image."""
+    return built(engine, local, manifest.image())
+
+
+@pytest.fixture(scope="session")
+def next_image(engine: str, local: Path | None, image: str) -> str:
+    """Return the name of the manager's image of a later revision."""
+    return built(engine, local, f"{image}-next", revision="next")
+
+
+@pytest.fixture(scope="session")
+def simulator_image(engine: str, local: Path | None) -> str:
+    """Return the name of an image that contains the simulated cloud."""
+    return built(engine, local, manifest.image(f"{manifest.REPOSITORY}-simulator"), lock="simulator")
+
+
+@pytest.fixture(scope="session")
+def loaded(image: str, next_image: str, simulator_image: str) -> tuple[str, str, str]:
+    """Return the names of all images that are built here."""
+    return image, next_image, simulator_image
+
+
+@pytest.fixture(scope="session")
+def cluster(engine: str, request: pytest.FixtureRequest) -> Any:
+    """Return pytest-kind's cluster; kind and kubectl are built from pinned modules where no option names them."""
+    options = request.config.option
+    if options.kind_bin is None or options.kind_kubectl_bin is None:
+        found = programs.clients()
+        options.kind_bin, options.kind_kubectl_bin = str(found["kind"]), str(found["kubectl"])
+    return request.getfixturevalue("kind_cluster")
+
+
+@pytest.fixture(scope="session")
 def management(
-    engine: str, image: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Management:
-    """Return a kind cluster with Cluster API, cert-manager and the provider, whose manager is Available."""
-    port = ports.choose(["simulator"], taken=set())["simulator"]
-    made = Management(request.getfixturevalue("kind_cluster"), tmp_path_factory.mktemp("kind"), port)
-    load(made, engine, image)
+    engine: str,
+    local: Path | None,
+    loaded: tuple[str, str, str],
+    cluster: Any,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Management]:
+    """Yield a kind cluster with Cluster API, cert-manager and the provider, whose manager is Available."""
+    made = Management(cluster, tmp_path_factory.mktemp("kind"))
+    image, _, simulator_image = loaded
+    for name in loaded:
+        load_from_engine(made, engine, name)
+    for archive in sorted((local / "images").glob("*.tar")) if local else ():
+        made.load(archive)
+    made.kubectl("apply", "--server-side", "--filename=-", input=yaml.safe_dump_all(cloud.objects(simulator_image)))
     folder = release.lay_out(made.folder / "repository", version=VERSION, image=image)
     url = str(folder.parent / "latest" / release.COMPONENTS)
     provider = {"name": "openstack", "type": "InfrastructureProvider", "url": url}
-    (made.folder / "clusterctl.yaml").write_text(yaml.safe_dump({"providers": [provider]}))
+    configuration = yaml.safe_load((local / providers.CONFIGURATION).read_text()) if local else {"providers": []}
+    configuration["providers"].append(provider)
+    (made.folder / "clusterctl.yaml").write_text(yaml.safe_dump(configuration))
     made.clusterctl("init", "--infrastructure=openstack", "--wait-providers")
-    made.kubectl("patch", _DEPLOYMENT, _NAMESPACE, f"--patch={json.dumps(with_simulator(image, port))}")
-    made.kubectl("rollout", "status", _DEPLOYMENT, _NAMESPACE, f"--timeout={LIMIT}")
-    return made
+    made.follow_logs()
+    made.kubectl("rollout", "status", cloud.DEPLOYMENT, cloud.IN_NAMESPACE, f"--timeout={LIMIT}")
+    yield made
+    made.stop()
 
 
-def load(management: Management, engine: str, image: str) -> None:
-    """Have the image on the node; it is in no registry."""
+def load_from_engine(management: Management, engine: str, image: str) -> None:
+    """Load an image of the engine into the node; no registry has it."""
     archive = management.folder / "image.tar"
     subprocess.run([engine, "save", "--output", str(archive), image], check=True)
-    kind, name = str(management.kind.kind_path), management.kind.name
-    subprocess.run([kind, "load", "image-archive", str(archive), f"--name={name}"], check=True)
-
-
-def with_simulator(image: str, port: int) -> dict[str, Any]:
-    """Return the patch that puts a simulated cloud beside the manager; pure."""
-    command = ["/opt/capo/bin/capo", "simulate", f"--port={port}", f"--clouds={CLOUDS}"]
-    simulator = {
-        "name": "simulator",
-        "image": image,
-        "command": command,
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-        "volumeMounts": [{"name": "tmp", "mountPath": str(Path(CLOUDS).parent)}],
-    }
-    return {"spec": {"template": {"spec": {"containers": [simulator]}}}}
+    management.load(archive)
+    archive.unlink()
 
 
 @pytest.fixture(scope="session")
 def site(management: Management) -> Iterator[Site]:
-    """Yield the simulated cloud, reached through the API server for as long as the tests run."""
-    text = management.kubectl("exec", _DEPLOYMENT, _NAMESPACE, "--container=simulator", "--", "cat", CLOUDS)
-    clouds_yaml = management.folder / "clouds.yaml"
-    clouds_yaml.write_text(text)
-    argv = [str(management.kind.kubectl_path), "port-forward", _DEPLOYMENT, _NAMESPACE, f"{management.simulator_port}"]
-    environment = {**os.environ, "KUBECONFIG": str(management.kind.kubeconfig_path)}
-    with subprocess.Popen(argv, env=environment) as forward:
-        try:
-            yield reached(clouds_yaml, management.simulator_port)
-        finally:
-            forward.terminate()
+    """Yield the simulated cloud, reached through the API server while the tests run."""
+    text = management.kubectl("exec", cloud.DEPLOYMENT, cloud.IN_NAMESPACE, "--", *cloud.READ_CLOUDS)
+    port = ports.choose(["simulator"], taken=set())["simulator"]
+    url, clouds_yaml = f"http://127.0.0.1:{port}", management.folder / "clouds.yaml"
+    clouds_yaml.write_text(text.replace(cloud.LISTENING, url))
+    forward = ("port-forward", "--address=127.0.0.1", cloud.SERVICE_REF, cloud.IN_NAMESPACE, f"{port}:{cloud.PORT}")
+    with management.running(*forward):
+        found = reached(clouds_yaml, url)
+        # The manager reaches it by the Service's name; the catalogue names the host of the request.
+        yield replace(found, variables=cloud.for_manager(found.variables, url))
 
 
-def reached(clouds_yaml: Path, port: int) -> Site:
-    """Return the cloud as soon as it answers."""
+def reached(clouds_yaml: Path, url: str) -> Site:
+    """Return the cloud once it answers."""
     ends_s = time.monotonic() + 30
     while True:
         try:
-            return clouds.simulated(clouds_yaml, f"http://127.0.0.1:{port}")
+            return clouds.simulated(clouds_yaml, url)
         except OSError:  # requests' exceptions are OSErrors
             if time.monotonic() > ends_s:
                 raise

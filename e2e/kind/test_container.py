@@ -1,4 +1,4 @@
-"""The manager's image as a kubelet starts it, with what the Deployment gives it and nothing else. Needs no cluster."""
+"""The manager's image as a kubelet starts it, with only what the Deployment specifies. Needs no cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 
 from capo.components import NAMESPACE, deployment
 from capo.components.deployment import Pod
-from capo.kube.connection import SERVICE_ACCOUNT
+from capo.kube.config import SERVICE_ACCOUNT
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.kube.tests.fake_apiserver import FakeApiServer
 from capo.local import pki, ports
@@ -28,9 +28,11 @@ pytestmark = pytest.mark.kind
 
 LIMIT_S: Final = 180.0
 HELD_S: Final = 60.0
-"""How long the probes have to succeed: six periods of the Deployment's liveness probe."""
+"""Seconds for the probes to succeed: six periods of the Deployment's liveness probe."""
 
-# podman adds a passwd entry for the user and writable folders beside a read-only root; a kubelet does neither.
+PRINT_USERS: Final = "import pathlib; path = pathlib.Path('/etc/passwd'); print(path.exists() and path.read_text())"
+
+# podman adds a passwd entry for the user and writable folders to a read-only root; a kubelet adds neither.
 LIKE_A_KUBELET: Final = {"podman": ("--passwd=false", "--read-only-tmpfs=false")}
 
 
@@ -41,7 +43,7 @@ class Container:
     Args:
         process: the engine's client, which ends when the container does.
         port: of its probes.
-        log: what it wrote so far.
+        log: its output so far.
     """
 
     engine: str
@@ -51,7 +53,7 @@ class Container:
     log: Path
 
     def until(self, condition: Callable[[], object]) -> None:
-        """Wait for the condition; fail as soon as a watch failed or the container ended."""
+        """Wait for the condition; fail as soon as a watch fails or the container ends."""
         ends_s = time.monotonic() + LIMIT_S
         while not condition():
             assert time.monotonic() < ends_s, self.log.read_text()
@@ -70,14 +72,15 @@ class Container:
             return 0
 
     def users(self) -> str:
-        """Return the passwd file of the container."""
-        asked = subprocess.run([self.engine, "exec", self.name, "cat", "/etc/passwd"], capture_output=True, check=True)
+        """Return the passwd file of the container; empty without one. The image has no cat."""
+        command = [self.engine, "exec", self.name, "/opt/capo/bin/python", "-c", PRINT_USERS]
+        asked = subprocess.run(command, capture_output=True, check=True)
         return asked.stdout.decode()
 
 
 @pytest.fixture
 def secrets(tmp_path: Path) -> Path:
-    """Return a folder of what the pod mounts: ``webhook`` with the certificate, ``account`` with CA and token."""
+    """Return a folder of the pod's mounts: ``webhook`` with the certificate, ``account`` with CA and token."""
     made, secrets = tmp_path / "pki", tmp_path / "secrets"
     pki.create(made)
     for name, source in (
@@ -96,7 +99,7 @@ def secrets(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def api(secrets: Path, tmp_path: Path) -> Iterator[FakeApiServer]:
-    """Yield an API server that takes the token of the pod alone."""
+    """Yield an API server that accepts only the pod's token."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "pki" / "server.crt", tmp_path / "pki" / "server.key")
     with FakeApiServer(tls=context).running() as api:
@@ -105,7 +108,7 @@ def api(secrets: Path, tmp_path: Path) -> Iterator[FakeApiServer]:
 
 
 def options(spec: dict[str, Any], secrets: Path) -> list[str]:
-    """Return the engine's options that mean the same as the pod's fields; pure."""
+    """Return the engine's options that are equivalent to the pod's fields; pure."""
     (container,) = spec["containers"]
     security = {**spec["securityContext"], **container["securityContext"]}
     assert security["readOnlyRootFilesystem"]
@@ -131,7 +134,7 @@ def options(spec: dict[str, Any], secrets: Path) -> list[str]:
 
 @contextmanager
 def started(engine: str, image: str, api: FakeApiServer, secrets: Path) -> Iterator[Container]:
-    """Run the manager's container in the network of this machine, which it serves on 127.0.0.1 alone."""
+    """Run the manager's container in this machine's network; it listens on 127.0.0.1 only."""
     pod = Pod(image, priority_queue="true", autoscale_from_zero="false")
     spec = deployment.deployment(pod)["spec"]["template"]["spec"]
     (container,) = spec["containers"]

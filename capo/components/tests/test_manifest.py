@@ -18,8 +18,8 @@ OBJECTS: list[Json] = list(yaml.safe_load_all(TEXT))
 VARIABLE = re.compile(r"\$\{[^}]*}")
 
 
-def one(kind: str) -> Json:
-    (found,) = (obj for obj in OBJECTS if obj["kind"] == kind)
+def one(kind: str, name: str = "") -> Json:
+    (found,) = (obj for obj in OBJECTS if obj["kind"] == kind and name in obj["metadata"]["name"])
     return found
 
 
@@ -76,7 +76,9 @@ def test_the_selector_is_that_of_the_go_provider_and_the_pods_have_its_labels() 
         "control-plane": "capo-controller-manager",
     }
     assert spec["template"]["metadata"]["labels"] == spec["selector"]["matchLabels"]
-    assert one("Service")["spec"]["selector"] == spec["selector"]["matchLabels"]
+    assert {str(o["spec"]["selector"]) for o in OBJECTS if o["kind"] == "Service"} == {
+        str(spec["selector"]["matchLabels"])
+    }
 
 
 def test_the_manager_takes_its_arguments_once_the_variables_have_their_defaults() -> None:
@@ -84,7 +86,7 @@ def test_the_manager_takes_its_arguments_once_the_variables_have_their_defaults(
 
     read = settings.read(arguments, {"POD_NAMESPACE": "elsewhere"})
 
-    assert (read.leader_elect, read.verbosity, read.insecure_diagnostics) == (True, 2, True)
+    assert (read.leader_elect, read.verbosity) == (True, 2)
     assert read.feature_gates == settings.GATES
     assert read.pod_namespace == "elsewhere"
 
@@ -93,9 +95,22 @@ def test_ports_and_certificate_are_where_the_manager_looks_by_default() -> None:
     default = settings.Settings()
     ports = {port["name"]: port["containerPort"] for port in container()["ports"]}
 
-    assert ports == {"healthz": int(default.health_address.lstrip(":")), "webhook-server": default.webhook_port}
+    assert ports == {
+        "healthz": int(default.health_address.lstrip(":")),
+        "webhook-server": default.webhook_port,
+        "metrics": int(default.diagnostics_address.lstrip(":")),
+    }
     assert default.webhook_cert_dir.rstrip("/") == deployment.CERT_DIR
     assert {"httpGet": {"path": "/readyz", "port": "healthz"}}.items() <= container()["readinessProbe"].items()
+
+
+def test_metrics_are_served_to_the_cluster_for_those_who_may_read_them() -> None:
+    read = settings.read([a for a in container()["args"] if "diagnostics" in a], {})
+    service, reader = one("Service", "metrics"), one("ClusterRole", "metrics-reader")
+
+    assert (read.diagnostics_address, read.insecure_diagnostics) == (":8443", False)
+    assert [port["targetPort"] for port in service["spec"]["ports"]] == ["metrics"]
+    assert reader["rules"] == [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]
 
 
 def test_every_environment_variable_is_one_that_the_manager_reads() -> None:
@@ -103,7 +118,7 @@ def test_every_environment_variable_is_one_that_the_manager_reads() -> None:
 
 
 def test_webhooks_are_reached_by_a_service_whose_certificate_names_it() -> None:
-    service = one("Service")
+    service = one("Service", "webhook")
     host = f"{service['metadata']['name']}.{service['metadata']['namespace']}.svc"
     certificate = one("Certificate")
     volumes = {v["name"]: v for v in one("Deployment")["spec"]["template"]["spec"]["volumes"]}

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import base64
+import gzip
+import hashlib
+import json
 import re
 from pathlib import Path
 
@@ -9,6 +13,8 @@ import yaml
 from capo.__main__ import main
 from capo.components import manifest, release
 from capo.version import VERSION
+
+DIGEST = f"sha256:{'0' * 64}"
 
 
 def test_a_repository_has_all_files_of_the_version_in_one_folder(tmp_path: Path) -> None:
@@ -73,3 +79,73 @@ def test_an_identity_is_moved_with_its_cluster() -> None:
     for path in release.templates():
         for secret in (o for o in yaml.safe_load_all(path.read_text()) if o["kind"] == "Secret"):
             assert "clusterctl.cluster.x-k8s.io/move" in secret["metadata"]["labels"]
+
+
+def test_a_release_has_the_air_gap_config_map_and_the_checksums_of_all_files(tmp_path: Path) -> None:
+    folder, _ = release.publish(tmp_path, version="v1.0.7", image="registry.example.org/capo:v1.0.7")
+
+    lines = (folder / "SHA256SUMS").read_text().splitlines()
+    sums = {name: digest for digest, name in (line.split() for line in lines)}
+    names = {path.name for path in folder.iterdir()} - {"SHA256SUMS"}
+    assert sums.keys() == names
+    assert {"air-gap.yaml", "infrastructure-components.yaml", "cluster-template.yaml"} <= names
+    assert all(hashlib.sha256((folder / name).read_bytes()).hexdigest() == digest for name, digest in sums.items())
+
+
+def test_the_air_gap_config_map_has_the_components_and_fits_into_one(tmp_path: Path) -> None:
+    folder, _ = release.publish(tmp_path, version="v1.0.7", image=f"registry.example.org/capo@{DIGEST}")
+    found = yaml.safe_load((folder / "air-gap.yaml").read_text())
+
+    packed = base64.b64decode(found["binaryData"]["components"])
+    assert gzip.decompress(packed).decode() == (folder / "infrastructure-components.yaml").read_text()
+    assert f"image: registry.example.org/capo@{DIGEST}\n" in gzip.decompress(packed).decode()
+    assert found["data"]["metadata"] == (folder / "metadata.yaml").read_text()
+    assert found["metadata"]["labels"] == {
+        "provider.cluster.x-k8s.io/name": "openstack",
+        "provider.cluster.x-k8s.io/type": "infrastructure",
+        "provider.cluster.x-k8s.io/version": "v1.0.7",
+    }
+    assert found["metadata"]["annotations"] == {"provider.cluster.x-k8s.io/compressed": "true"}
+    # Repeated by `kubectl apply` in an annotation, which may have 256 KiB.
+    assert len(json.dumps(found)) < 256 * 1024
+
+
+def test_two_runs_yield_the_same_bytes(tmp_path: Path) -> None:
+    for base in ("one", "two"):
+        release.publish(tmp_path / base, version="v1.0.7", image="registry.example.org/capo:v1.0.7")
+
+    def contents(base: str) -> dict[Path, bytes]:
+        root = tmp_path / base
+        return {path.relative_to(root): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+    assert contents("one") == contents("two")
+
+
+def test_an_artifact_has_each_file_as_a_titled_layer(tmp_path: Path) -> None:
+    folder, digest = release.publish(tmp_path, version="v1.0.7", image="registry.example.org/capo:v1.0.7")
+
+    def blob(name: str) -> bytes:
+        content = (tmp_path / "oci" / "blobs" / Path(*name.split(":"))).read_bytes()
+        assert f"sha256:{hashlib.sha256(content).hexdigest()}" == name
+        return content
+
+    manifest_of = json.loads(blob(digest))
+    titles = {layer["annotations"]["org.opencontainers.image.title"]: layer for layer in manifest_of["layers"]}
+    assert {"metadata.yaml", "infrastructure-components.yaml"} <= titles.keys()
+    for title, layer in titles.items():
+        assert blob(layer["digest"]) == (folder / title).read_bytes()
+        assert layer["size"] == len(blob(layer["digest"]))
+    assert blob(manifest_of["config"]["digest"]) == b"{}"
+    assert json.loads((tmp_path / "oci" / "oci-layout").read_text()) == {"imageLayoutVersion": "1.0.0"}
+
+
+def test_a_layout_has_one_artifact_for_each_version(tmp_path: Path) -> None:
+    image = "registry.example.org/capo:edge"
+    digests = [release.publish(tmp_path, version=version, image=image)[1] for version in ("v1.0.7", "v1.0.8", "v1.0.7")]
+
+    index = json.loads((tmp_path / "oci" / "index.json").read_text())
+
+    tags = {entry["annotations"]["org.opencontainers.image.ref.name"]: entry["digest"] for entry in index["manifests"]}
+    assert len(index["manifests"]) == 2
+    assert tags == {"v1.0.7": digests[0], "v1.0.8": digests[1]}
+    assert digests[2] == digests[0]

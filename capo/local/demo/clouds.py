@@ -25,14 +25,14 @@ PROVIDER_AGENT: Final = "cluster-api-provider-openstack"
 
 @dataclass(frozen=True)
 class Site:
-    """Where a demo takes place.
+    """The cloud of a demo, with its clients.
 
     Args:
-        name: for people.
+        name: for users.
         entry: the entry of clouds.yaml that the cluster gets.
         member: the cloud as the cluster's own user.
-        admin: the cloud as somebody who sees user data, None when there is nobody.
-        counter: counts the provider's requests, None when only the manager itself can.
+        admin: the cloud as a user that may read user data, None if there is none.
+        counter: counts the provider's requests, None if only the manager itself can.
     """
 
     name: str
@@ -47,7 +47,7 @@ def find_entry(document: Json, name: str) -> Json:
     """Return an entry of a clouds.yaml.
 
     Raises:
-        DemoError: it is not there.
+        DemoError: it does not exist.
     """
     known = document.get("clouds") or {}
     if name not in known:
@@ -69,7 +69,7 @@ def read(path: Path) -> Json:
 
 
 def places(environ: Mapping[str, str] = os.environ) -> list[Path]:
-    """Return where OpenStack's clients look for clouds.yaml, in order."""
+    """Return the paths where OpenStack's clients search for clouds.yaml, in order."""
     home = Path(environ.get("HOME", "~")).expanduser()
     given = environ.get("OS_CLIENT_CONFIG_FILE")
     usual = [Path("clouds.yaml"), home / ".config/openstack/clouds.yaml", Path("/etc/openstack/clouds.yaml")]
@@ -84,9 +84,9 @@ def simulated(clouds_yaml: Path, url: str) -> Site:
 
 
 def lab(folder: Path) -> Site:
-    """Return the real services on this machine, as a new project that is there for this demo alone.
+    """Return the real services on this machine, as a new project for this demo alone.
 
-    So everything that the project has can be compared, whoever else uses the services meanwhile.
+    So everything that the project has can be compared, even if other projects use the services at the same time.
 
     Args:
         folder: that of ``e2e/openstack-lab``.
@@ -100,14 +100,14 @@ def lab(folder: Path) -> Site:
 
 
 def named(name: str) -> Site:
-    """Return a cloud of the user's clouds.yaml; ``<name>-admin``, when it is there, reads user data.
+    """Return a cloud of the user's clouds.yaml; ``<name>-admin``, if it exists, reads user data.
 
     Raises:
         DemoError: it is in none of the files.
     """
     path = next((path for path in places() if path.is_file()), None)
     if path is None:
-        raise DemoError(f"no clouds.yaml found: looked at {', '.join(map(str, places()))}")
+        raise DemoError(f"no clouds.yaml found in {', '.join(map(str, places()))}")
     document = read(path)
     entry, admin = find_entry(document, name), document["clouds"].get(f"{name}-admin")
     return _site(name, entry, OpenStack(admin) if admin else None, None)
@@ -129,7 +129,7 @@ def _new_project(admin: OpenStack, member: OpenStack) -> str:
 
 
 def remove_lab_project(folder: Path, project_id: str) -> None:
-    """Have nothing left of a project; its default group, which Neutron made by itself, goes as well."""
+    """Delete a project with its default group, which Neutron created."""
     admin = OpenStack(find_entry(read(folder / "clouds.yaml"), "lab-admin"))
     for group in admin.list("network", f"/security-groups?project_id={project_id}", "security_groups"):
         if group["name"] == "default":
@@ -138,12 +138,12 @@ def remove_lab_project(folder: Path, project_id: str) -> None:
 
 
 def variables(cloud: OpenStack, entry: Json, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the variables of the cluster template: those of the environment, else what fits in the cloud.
+    """Return the variables of the cluster template: those of the environment, else defaults that fit the cloud.
 
     Raises:
-        DemoError: one is neither given nor to be guessed.
+        DemoError: one is neither set nor has a default.
     """
-    # A path on this machine means nothing to the provider: the certificate goes into the Secret.
+    # The provider cannot read a path on this machine: the certificate is put into the Secret.
     document = yaml.safe_dump({"clouds": {"demo": {name: value for name, value in entry.items() if name != "cacert"}}})
     guesses: dict[str, Callable[[], str]] = {
         "KUBERNETES_VERSION": lambda: "v1.31.0",
@@ -170,7 +170,7 @@ def _kube_images(cloud: OpenStack) -> list[str]:
 
 
 def _flavors(cloud: OpenStack) -> list[str]:
-    """Return two flavors for nodes and control plane: the usual names, else the two smallest that could do."""
+    """Return two flavors for nodes and control plane: the usual names, else the two smallest that suffice."""
     found = sorted(cloud.list("compute", "/flavors/detail", "flavors"), key=lambda f: (f["ram"], f["vcpus"]))
     known = [flavor["name"] for flavor in found]
     if {"m1.small", "m1.medium"} <= set(known):

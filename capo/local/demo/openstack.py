@@ -1,31 +1,34 @@
-"""A small client of OpenStack's HTTP API: token, catalogue, lists with their pages."""
+"""What the demo asks of OpenStack: by openstacksdk as a person's own tool, never through the provider's client."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 
 import requests
+from keystoneauth1 import exceptions as sdk
 
 from capo.local.errors import RigError
 
 Json = dict[str, Any]
 
 USER_AGENT: Final = "capo-demo"
-"""Tells our own requests from those of the provider in the services' logs."""
+"""Distinguishes our own requests from those of the provider in the services' logs."""
 TIMEOUT_S: Final = 60.0
-_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
-    "compute": ("compute",),
-    "network": ("network",),
-    "image": ("image",),
-    "volume": ("block-storage", "volumev3", "volume"),
-    "load-balancer": ("load-balancer",),
-    "identity": ("identity",),
+_SERVICES: Final[Mapping[str, tuple[str, str | None]]] = {
+    "compute": ("compute", "2"),
+    "network": ("network", None),
+    "image": ("image", "2"),
+    "volume": ("block-storage", "3"),
+    "load-balancer": ("load-balancer", None),
+    "identity": ("identity", "3"),
 }
+"""Type and version of each service; None leaves the version to the SDK."""
 
 
 class CloudError(RigError):
-    """The cloud refused what the demo asked of it."""
+    """The cloud refused a request of the demo."""
 
 
 class OpenStack:
@@ -33,59 +36,64 @@ class OpenStack:
 
     Args:
         entry: an entry of clouds.yaml with a password or an application credential.
+
+    Raises:
+        CloudError: the credentials are refused, or the cloud does not answer.
     """
 
     def __init__(self, entry: Mapping[str, Any]) -> None:
-        self._entry = entry
-        self._session = requests.Session()
-        self._session.headers["User-Agent"] = USER_AGENT
-        self._session.verify = entry.get("cacert") or entry.get("verify", True)
-        self._token: Json = {}
-        self.login()
+        from openstack.config import OpenStackConfig
+        from openstack.connection import Connection
+
+        has_application = "application_credential_secret" in entry["auth"]
+        auth_type = entry.get("auth_type") or ("v3applicationcredential" if has_application else "password")
+        reader = OpenStackConfig(load_yaml_config=False, load_envvars=False)
+        region = reader.get_one(**{**entry, "auth_type": auth_type, "api_timeout": TIMEOUT_S})
+        region.get_session().user_agent = USER_AGENT
+        self._connection = Connection(config=region)
+        try:
+            self._access = region.get_session().auth.get_access(region.get_session())
+        except sdk.ClientException as error:
+            raise CloudError(f"{entry['auth']['auth_url']}: {error}") from error
 
     @property
     def project_id(self) -> str:
         """Id of the project of the token."""
-        return str(self._token["project"]["id"])
+        return str(self._access.project_id)
 
     @property
     def user_id(self) -> str:
         """Id of the user of the token."""
-        return str(self._token["user"]["id"])
+        return str(self._access.user_id)
 
     @property
     def roles(self) -> list[str]:
         """Names of the roles of the token."""
-        return [role["name"] for role in self._token.get("roles") or ()]
-
-    def login(self) -> None:
-        """Have a token."""
-        url = f"{_auth_url(self._entry)}/auth/tokens"
-        answer = self._session.post(url, json={"auth": auth_body(self._entry["auth"])}, timeout=TIMEOUT_S)
-        self._session.headers["X-Auth-Token"] = _checked(answer).headers["X-Subject-Token"]
-        self._token = answer.json()["token"]
+        return list(self._access.role_names)
 
     def has(self, service: str) -> bool:
-        """Tell whether the cloud offers a service."""
-        return self._endpoint(service) is not None
+        """Return whether the cloud offers a service."""
+        return self._connection.config.get_endpoint_from_catalog(_SERVICES[service][0]) is not None
 
+    @functools.lru_cache(maxsize=8)  # noqa: B019 - a demo has three clouds until it ends
     def url(self, service: str) -> str:
-        """Return where a service listens, with its version.
+        """Return the URL of a service, with its version.
 
         Raises:
             CloudError: the catalogue does not have it.
         """
-        found = self._endpoint(service)
-        if found is None:
+        if not self.has(service):
             raise CloudError(f"the cloud has no service of type {service}")
-        return found
+        kind, version = _SERVICES[service]
+        found = self._connection.config.get_session_client(kind, version=version).get_endpoint()
+        return str(found).rstrip("/")
 
     def get(self, service: str, path: str, **headers: str) -> Json:
         """Return the document at a path."""
         return self._call("GET", self.url(service) + path, headers)
 
     def send(self, verb: str, service: str, path: str, body: Json | None = None) -> Json:
-        """Send a write and return the document that answers it, empty when there is none."""
+        """Send a write and return the answer's document, empty if there is none."""
         return self._call(verb, self.url(service) + path, {}, body)
 
     def list(self, service: str, path: str, key: str, **headers: str) -> Iterator[Json]:
@@ -97,73 +105,11 @@ class OpenStack:
             url = _next(page, key, self.url(service)) if page[key] else None
 
     def _call(self, verb: str, url: str, headers: Mapping[str, str], body: Json | None = None) -> Json:
-        options: Json = {"headers": dict(headers), "timeout": TIMEOUT_S, "json": body}
-        answer = self._session.request(verb, url, **options)
-        if answer.status_code == 401:
-            self.login()
-            answer = self._session.request(verb, url, **options)
+        try:
+            answer = self._connection.session.request(url, verb, json=body, headers=dict(headers), raise_exc=False)
+        except sdk.ClientException as error:
+            raise CloudError(f"{verb} {url}: {error}") from error
         return cast(Json, _checked(answer).json()) if answer.content else {}
-
-    def _endpoint(self, service: str) -> str | None:
-        wanted, region = self._entry.get("interface", "public"), self._entry.get("region_name")
-        for type_ in _TYPES[service]:
-            for entry in self._token["catalog"]:
-                for endpoint in entry["endpoints"] if entry["type"] == type_ else ():
-                    if endpoint["interface"] == wanted and region in (None, endpoint["region_id"]):
-                        return versioned(service, endpoint["url"])
-        return None
-
-
-def versioned(service: str, url: str) -> str:
-    """Return an endpoint with the API version that catalogues leave out for these services."""
-    url = url.rstrip("/")
-    version = {"network": "/v2.0", "image": "/v2", "load-balancer": "/v2.0", "identity": "/v3"}.get(service, "")
-    return url if not version or url.endswith(version) or _is_versioned(url) else url + version
-
-
-def _is_versioned(url: str) -> bool:
-    last = url.rpartition("/")[2]
-    return last[:1] == "v" and last[1:2].isdigit()
-
-
-def auth_body(auth: Mapping[str, Any]) -> Json:
-    """Return the body of a request for a token from the ``auth`` part of a clouds.yaml entry."""
-    if "application_credential_secret" in auth:
-        credential = {
-            "id": auth.get("application_credential_id"),
-            "name": auth.get("application_credential_name"),
-            "secret": auth["application_credential_secret"],
-        }
-        if credential["name"]:
-            credential["user"] = _user(auth, with_password=False)
-        given = {name: value for name, value in credential.items() if value}
-        return {"identity": {"methods": ["application_credential"], "application_credential": given}}
-    identity = {"methods": ["password"], "password": {"user": _user(auth, with_password=True)}}
-    return {"identity": identity, "scope": {"project": _project(auth)}}
-
-
-def _user(auth: Mapping[str, Any], *, with_password: bool) -> Json:
-    user: Json = {"password": auth["password"]} if with_password else {}
-    if auth.get("user_id"):
-        return {**user, "id": auth["user_id"]}
-    return {**user, "name": auth["username"], "domain": _domain(auth, "user_domain")}
-
-
-def _project(auth: Mapping[str, Any]) -> Json:
-    if auth.get("project_id"):
-        return {"id": auth["project_id"]}
-    return {"name": auth["project_name"], "domain": _domain(auth, "project_domain")}
-
-
-def _domain(auth: Mapping[str, Any], what: str) -> Json:
-    if auth.get(f"{what}_id"):
-        return {"id": auth[f"{what}_id"]}
-    return {"name": auth.get(f"{what}_name") or auth.get("domain_name") or "Default"}
-
-
-def _auth_url(entry: Mapping[str, Any]) -> str:
-    url = str(entry["auth"]["auth_url"]).rstrip("/")
-    return url if url.endswith("/v3") else f"{url}/v3"
 
 
 def _next(page: Json, key: str, base: str) -> str | None:

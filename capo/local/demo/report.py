@@ -13,7 +13,7 @@ from capo.version import VERSION
 
 @dataclass(frozen=True)
 class Reference:
-    """What was measured of the Go provider (commit e52de58, the same services), and what we allow ourselves.
+    """Measurements of the Go provider (commit e52de58, the same services), and our own limit.
 
     Args:
         requests: those of Go, with its writes.
@@ -43,7 +43,7 @@ REFERENCES: Final = {
     DELETE: Reference("301 (28)", "54", "65", "60 requests"),
     IDLE: Reference("0 (no resync in it)", "0", "", "18 requests"),
 }
-"""By phase: the scenario that the figures belong to, no other one."""
+"""By phase: valid only for the scenario in which they were measured."""
 _NONE: Final = Reference("", "", "", "")
 
 COLUMNS: Final = (
@@ -60,7 +60,7 @@ COLUMNS: Final = (
 )
 
 
-SHARED: Final = "* Others used the cloud meanwhile: these are the requests that the manager itself counted."
+SHARED: Final = "* Others used the cloud at the same time: these are the requests that the manager itself counted."
 
 
 def rows(phases: Sequence[Phase]) -> list[tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""Sets everything up for a demo and takes it down again: rig, cloud, our kinds and role, the manager as a process."""
+"""Sets everything up for a demo and removes it again: rig, cloud, our CRDs and role, the manager as a process."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SIMULATOR_LIMIT_S: Final = 30.0
 
 @dataclass(frozen=True)
 class Options:
-    """What the user wants.
+    """The user's options.
 
     Args:
         cloud: ``simulator``, ``lab``, or an entry of clouds.yaml.
@@ -45,10 +45,10 @@ class Options:
 
 
 def run(options: Options, screen: Screen) -> None:
-    """Run a demo from nothing to nothing, or to a cluster that stays.
+    """Run a demo with setup and cleanup; with ``keeps`` the cluster stays.
 
     Raises:
-        RigError: something did not work; the message says what.
+        RigError: a part failed; the message names it.
     """
     rig = _rig(options, screen)
     if rig.processes.names():
@@ -80,7 +80,7 @@ def run(options: Options, screen: Screen) -> None:
 
 
 def end(options: Options, screen: Screen) -> None:
-    """Delete the cluster of a demo that was kept, and take everything down."""
+    """Delete the cluster of a demo that was kept, and stop everything."""
     rig = _rig(options, screen)
     if not rig.processes.names():
         screen.say(f"nothing of {options.state} is running")
@@ -105,10 +105,10 @@ def _delete(rig: Rig, options: Options, screen: Screen) -> None:
 
 
 def _give_back(rig: Rig, options: Options, screen: Screen) -> None:
-    """Leave nothing in somebody's cloud after a failure, if that is still possible; the simulator goes anyway."""
+    """After a failure delete the demo's resources from a real cloud, if still possible; the simulator ends anyway."""
     if options.cloud == SIMULATOR or options.plan.keeps:
         return
-    screen.heading("Something failed; what was made goes away")
+    screen.heading("Something failed; deleting what was created")
     with suppress(RigError):
         _delete(rig, options, screen)
 
@@ -142,7 +142,7 @@ def _remove_project(site: Site, screen: Screen) -> None:
 
 
 def _simulated(rig: Rig) -> Site:
-    """Have a simulator running beside the rig; it ends with it."""
+    """Start a simulator beside the rig; it is stopped with the rig."""
     clouds_yaml, port = rig.layout.root / "clouds.yaml", rig.ports["simulator"]
     argv = [sys.executable, "-m", "capo", "simulate", f"--port={port}", f"--clouds={clouds_yaml}"]
     url = f"http://127.0.0.1:{port}"
@@ -151,16 +151,17 @@ def _simulated(rig: Rig) -> Site:
 
 
 def _install(clusterctl: Clusterctl, site: Site, screen: Screen) -> Meter:
-    """Have the provider installed as users install it, and its Deployment's manager running.
+    """Install the provider as users do, and run its Deployment's manager.
 
     Returns:
-        What measures the manager.
+        The meter of the manager.
     """
     rig = clusterctl.rig
     clusterctl.prepare()
     screen.say(f"clusterctl init --infrastructure={PROVIDER}, from {clusterctl.repository}")
     installed.install(clusterctl)
-    installed.start(rig)
+    # On 127.0.0.1: what the manager costs is read off its metrics without a token.
+    installed.start(rig, "--insecure-diagnostics=true")
     installed.settle(rig)
     said = " ".join(installed.arguments(rig))
     screen.say(f"the Deployment's manager runs as ServiceAccount {components.SERVICE_ACCOUNT}: {said}")
@@ -192,7 +193,7 @@ def _tell_costs(options: Options, site: Site, screen: Screen, meter: Meter) -> N
 def _tell_what_to_try(rig: Rig, options: Options, screen: Screen) -> None:
     name = options.plan.cluster
     without = json.dumps({"spec": {"bastion": {"enabled": False}}})
-    screen.heading("The cluster stays; things to try")
+    screen.heading("The cluster is kept; things to try")
     for line in (
         f"export KUBECONFIG={rig.kubeconfig}",
         "kubectl get clusters,machines,openstackclusters,openstackmachines,openstackservers",

@@ -1,6 +1,6 @@
-"""What happens in a demo, in order: set up, create, check, scale, edit, replace, delete, compare.
+"""The scenario of a demo, in order: set up, create, check, scale, edit, replace, delete, compare.
 
-Everything here asks Kubernetes and the cloud from outside; it fails with one clear message.
+Everything here uses Kubernetes and the cloud from outside; it fails with one clear message.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Plan:
-    """What the story is told with.
+    """Parameters of the demo.
 
     Args:
         cluster: name of the cluster.
-        more_workers: how many workers are added and taken away again.
-        idle_s: how long to look at a cluster to which nothing happens; 0 leaves that out.
+        more_workers: how many workers are added and removed again.
+        idle_s: how long to observe an idle cluster; 0 skips that.
         limit_s: how long one phase may take.
         keeps: end while the cluster is up.
     """
@@ -46,7 +46,7 @@ class Plan:
 
 
 class Story:
-    """One demo on a rig and a cloud that are up, with a manager that runs."""
+    """One demo on a running rig, cloud and manager."""
 
     def __init__(self, plan: Plan, clusterctl: Clusterctl, site: Site, screen: Screen, meter: Meter) -> None:
         self._plan, self._clusterctl, self._site, self._screen, self._meter = plan, clusterctl, site, screen, meter
@@ -55,10 +55,10 @@ class Story:
         self._watch = Watch(self._objects, screen, rig.check)
 
     def tell(self) -> None:
-        """Run the whole story.
+        """Run the whole demo.
 
         Raises:
-            RigError: something is not as it should be; the message says what.
+            RigError: a check failed; the message names it.
         """
         before = inventory.take(self._site.member)
         self._screen.say(f"the cloud has {len(before)} resources before we begin")
@@ -85,7 +85,7 @@ class Story:
             self._until_running(plan.workers, bastion=True)
 
     def _generate(self) -> list[Json]:
-        """Return the manifests that the real clusterctl makes of the default template of the installed release."""
+        """Return the manifests that the real clusterctl generates from the installed release's default template."""
         plan = self._plan
         self._screen.say(f"clusterctl generate cluster {plan.cluster} --infrastructure={PROVIDER}")
         return self._clusterctl.cluster(
@@ -163,7 +163,7 @@ class Story:
     def _replace_control_plane(self) -> None:
         machine = next(m for m in self._objects.look().all("machines") if is_control_plane(m))
         name = str(machine["metadata"]["name"])
-        self._screen.heading(f"Delete Machine {name}: it leaves the load balancer, and another one is made")
+        self._screen.heading(f"Delete Machine {name}: it leaves the load balancer, and another one is created")
         with self._meter.phase("control plane replaced"):
             self._objects.delete("machines", name)
 
@@ -181,10 +181,10 @@ class Story:
             delete_cluster(self._plan, self._objects, self._watch)
 
     def _compare(self, before: Inventory) -> None:
-        """Have the cloud as it was.
+        """Wait until the cloud is as it was before.
 
         Raises:
-            DemoError: something is left, or something else is gone.
+            DemoError: something is left, or something else is missing.
         """
         ends_s = time.monotonic() + self._plan.limit_s
         while True:
@@ -194,14 +194,14 @@ class Story:
                 text = f"the whole inventory of every service, {len(after)} resources, equals that from before"
                 self._screen.say(text, source="check")
                 return
-            # Services finish by themselves what they were asked for, such as the ports of a load balancer.
+            # Services finish requests asynchronously, such as deleting the ports of a load balancer.
             if time.monotonic() > ends_s:
                 raise DemoError(f"the cloud is not as it was:\n{_told(change)}")
             time.sleep(watch.EVERY_S)
 
 
 def delete_cluster(plan: Plan, objects: Objects, watch_: Watch) -> None:
-    """Have nothing of the cluster left in Kubernetes; its credentials go last, everything else needs them."""
+    """Delete everything of the cluster in Kubernetes; its credentials last, because everything else needs them."""
     objects.delete("clusters", plan.cluster)
     watch_.until("everything deleted", _left, limit_s=plan.limit_s)
     objects.delete("secrets", f"{plan.cluster}-cloud-config")
@@ -247,7 +247,7 @@ def owners_of(world: World) -> dict[str, str]:
 
 
 def resource_rows(found: Inventory, owners: Mapping[str, str]) -> list[tuple[str, str, str, str, str]]:
-    """Return a row for each resource that was made for the cluster: those with a stamp, by owner; pure."""
+    """Return a row for each resource that was created for the cluster: those with a stamp, by owner; pure."""
     rows = [
         (owners.get(item.owner, item.owner), item.kind, item.role, item.name, item.id)
         for item in found.values()

@@ -10,6 +10,7 @@ from capo.local import gobuild
 from capo.local.binaries import Binaries, cache_folder
 from capo.local.errors import BuildFailedError, MissingToolError, RigError
 from capo.local.modules import MODULES, Module, Program
+from capo.local.rig import Rig
 from capo.local.workplace import Workplace
 
 
@@ -161,3 +162,15 @@ def test_the_compiler_s_complaint_is_in_the_error(tmp_path: Path, monkeypatch: p
 
     with pytest.raises(BuildFailedError, match="kube-apiserver: go build failed:\nundefined: foo in build"):
         work.compile("package", tmp_path / "out", ldflags="-s")
+
+
+def test_a_build_of_everything_leaves_out_what_is_optional(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CAPO_LOCAL_BIN", str(tmp_path))
+    for module in MODULES:
+        for program in module.programs:
+            (tmp_path / program.name).touch()
+
+    built = Rig(tmp_path / "rig").build()
+
+    assert "kube-apiserver" in built
+    assert "capi-operator" not in built

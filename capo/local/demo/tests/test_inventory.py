@@ -1,4 +1,4 @@
-"""What is read out of resources, and what differs between two inventories."""
+"""Parsing of resources, and differences of two inventories."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pytest
 
 from capo.local.demo import inventory
 from capo.local.demo.inventory import Item
-from capo.local.demo.openstack import auth_body, versioned
 from capo.local.demo.story import resource_rows
 
 OWNER = "abcdefghijklm"
@@ -63,35 +62,3 @@ def test_resources_are_shown_by_owner_and_those_without_stamp_are_not() -> None:
         ("OpenStackServer one", "port", "port-0", "p", "1"),
         ("OpenStackServer one", "server", "server", "s", "2"),
     ]
-
-
-def test_application_credential_needs_no_scope() -> None:
-    auth = {"application_credential_id": "i", "application_credential_secret": "s"}
-
-    assert auth_body(auth) == {
-        "identity": {"methods": ["application_credential"], "application_credential": {"id": "i", "secret": "s"}}
-    }
-
-
-def test_password_is_scoped_to_a_project_by_id_or_by_name() -> None:
-    user = {"username": "u", "password": "p", "user_domain_name": "D"}
-
-    by_id = auth_body({**user, "project_id": "x"})
-    by_name = auth_body({**user, "project_name": "x", "project_domain_id": "d"})
-
-    assert by_id["scope"] == {"project": {"id": "x"}}
-    assert by_name["scope"] == {"project": {"name": "x", "domain": {"id": "d"}}}
-    assert by_name["identity"]["password"]["user"] == {"name": "u", "password": "p", "domain": {"name": "D"}}
-
-
-@pytest.mark.parametrize(
-    ("service", "url", "expected"),
-    [
-        pytest.param("network", "http://x:9696/", "http://x:9696/v2.0", id="version added"),
-        pytest.param("network", "http://x/network/v2.0", "http://x/network/v2.0", id="version there"),
-        pytest.param("load-balancer", "http://x/load-balancer", "http://x/load-balancer/v2.0", id="octavia"),
-        pytest.param("compute", "http://x/v2.1", "http://x/v2.1", id="compute as it is"),
-    ],
-)
-def test_endpoints_get_the_version_that_catalogues_leave_out(service: str, url: str, expected: str) -> None:
-    assert versioned(service, url) == expected

@@ -1,0 +1,3 @@
+module kind-node/pause
+
+go 1.26.0
