@@ -1,8 +1,8 @@
-"""Plays Cluster API for the benchmark: its objects, owner references and the moment when infrastructure is there.
+"""Stands in for Cluster API in the benchmark: its objects, owner references and the event of ready infrastructure.
 
-The real managers are left out on purpose: a hundred of their Machines need control planes, bootstrap data and nodes,
-and cost more of this machine than what is measured. What they do to our objects is done here in the order in which they
-do it; the demo (``docs/measurements.md``) has the real ones.
+The real managers are omitted on purpose: a hundred of their Machines need control planes, bootstrap data and nodes, and
+cost more of this machine than what is measured. Their changes to our objects are made here in the same order; the demo
+(``docs/measurements.md``) runs the real ones.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import requests
+import yaml
 
 from capo.local.errors import RigError
 from capo.local.rig import Rig
@@ -26,7 +27,7 @@ Object = dict[str, Any]
 CORE: Final = "/apis/cluster.x-k8s.io/v1beta2"
 INFRA: Final = "/apis/infrastructure.cluster.x-k8s.io/v1beta2"
 CHECK_S: Final = 2.0
-"""Without news for so long, the processes are looked at."""
+"""After this long without news the processes are checked."""
 VOLUMES: Final[Object] = {
     "rootVolume": {"sizeGiB": 1},
     "additionalBlockDevices": [{"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}],
@@ -34,7 +35,7 @@ VOLUMES: Final[Object] = {
 
 
 class StuckError(AssertionError):
-    """What was waited for did not come about in time."""
+    """An awaited state was not reached in time."""
 
 
 class Player:
@@ -44,17 +45,17 @@ class Player:
         self._rig, self._namespace = rig, namespace
 
     def cluster(self, network_id: str) -> None:
-        """Have a Cluster on a network that exists; its infrastructure is not there yet, so machines wait."""
+        """Create a Cluster on an existing network; its infrastructure is not ready yet, so machines wait."""
         cluster, infra = (self._placed(obj) for obj in objects.cluster_on(network_id))
         (made,) = self._rig.apply([cluster])
         self._rig.apply([_owned(infra, made)])
 
     def machines(self, count: int, spec: Object) -> None:
-        """Have so many Machines with bootstrap data, each with its OpenStackMachine."""
+        """Create Machines with bootstrap data, each with its OpenStackMachine."""
         self._machines([objects.machine(f"machine-{number:03d}", **spec) for number in range(count)])
 
     def _machines(self, parts: Sequence[tuple[Object, Object, Object]]) -> None:
-        """Have the Secret with bootstrap data, which all share, the Machines, and their OpenStackMachines."""
+        """Create the shared Secret with bootstrap data, the Machines, and their OpenStackMachines."""
         self._rig.apply([self._placed(parts[0][0])])
         made = self._rig.apply([self._placed(machine) for _, _, machine in parts])
         self._rig.apply(
@@ -62,31 +63,51 @@ class Player:
         )
 
     def fleet(self, clusters: int, machines: int, network_id: str) -> None:
-        """Have many clusters with their infrastructure, and so many machines spread over them."""
+        """Create many clusters with ready infrastructure, and the machines spread over them."""
         names = [f"cluster-{number:03d}" for number in range(clusters)]
-        pairs = [[_renamed(obj, name, name) for obj in objects.cluster_on(network_id)] for name in names]
-        for cluster, infra in pairs:
-            cluster["spec"]["infrastructureRef"]["name"] = infra["metadata"]["name"]
-        made = self._rig.apply([self._placed(cluster) for cluster, _ in pairs])
-        self._rig.apply([_owned(self._placed(infra), by) for (_, infra), by in zip(pairs, made, strict=True)])
+        self._clusters([[_renamed(obj, name, name) for obj in objects.cluster_on(network_id)] for name in names])
         for name in names:
             self.provisioned(name)
         owners = itertools.islice(itertools.cycle(names), machines)
         self._machines([_of_cluster(f"machine-{number:04d}", name) for number, name in enumerate(owners)])
 
+    def clouds(self, entries: Mapping[str, Object], network_id: str) -> None:
+        """Create a cluster with a Secret for each entry of a clouds.yaml.
+
+        Args:
+            entries: by the name that Secret, cloud and cluster get.
+        """
+        self._rig.apply([self._placed(_secret(name, entry)) for name, entry in entries.items()])
+        pairs = [[_renamed(obj, name, name) for obj in objects.cluster_on(network_id)] for name in entries]
+        for (_, infra), name in zip(pairs, entries, strict=True):
+            infra["spec"] = {**infra["spec"], "identityRef": {"name": name, "cloudName": name}}
+        self._clusters(pairs)
+
+    def _clusters(self, pairs: Sequence[Sequence[Object]]) -> None:
+        """Create Clusters, each with its OpenStackCluster of the same name."""
+        for cluster, infra in pairs:
+            cluster["spec"]["infrastructureRef"]["name"] = infra["metadata"]["name"]
+        made = self._rig.apply([self._placed(cluster) for cluster, _ in pairs])
+        self._rig.apply([_owned(self._placed(infra), by) for (_, infra), by in zip(pairs, made, strict=True)])
+
     def provisioned(self, cluster: str = objects.CLUSTER) -> None:
-        """Tell that a cluster's infrastructure is there: all its machines may go on."""
+        """Report a cluster's infrastructure as ready, so that its machines proceed."""
         path = f"{CORE}/namespaces/{self._namespace}/clusters/{cluster}/status"
         patch = {"status": {"initialization": {"infrastructureProvisioned": True}}}
         self._rig.api.patch(path, patch)
 
     def delete_machines(self) -> None:
-        """Ask for the deletion of every OpenStackMachine."""
+        """Request the deletion of every OpenStackMachine."""
         self._rig.api.request("DELETE", self.machines_path)
 
     def infrastructure(self) -> Object:
         """Return the OpenStackCluster."""
         return self._rig.api.get(f"{INFRA}/namespaces/{self._namespace}/openstackclusters/{objects.CLUSTER}")
+
+    @property
+    def clusters_path(self) -> str:
+        """The collection of OpenStackClusters."""
+        return f"{INFRA}/namespaces/{self._namespace}/openstackclusters"
 
     @property
     def machines_path(self) -> str:
@@ -106,9 +127,15 @@ def _owned(obj: Object, owner: Object) -> Object:
 
 
 def _renamed(obj: Object, name: str, cluster: str) -> Object:
-    """Return an object with another name, as part of another cluster."""
+    """Return an object with another name, in another cluster."""
     labels = {"cluster.x-k8s.io/cluster-name": cluster} if obj["kind"].endswith("Machine") else {}
     return {**obj, "metadata": {**obj["metadata"], "name": name, "labels": labels}}
+
+
+def _secret(name: str, entry: Object) -> Object:
+    """Return the Secret with a clouds.yaml of one cloud, which has the name of the Secret."""
+    text = yaml.safe_dump({"clouds": {name: entry}})
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"clouds.yaml": text}}
 
 
 def _of_cluster(name: str, cluster: str) -> tuple[Object, Object, Object]:
@@ -119,7 +146,7 @@ def _of_cluster(name: str, cluster: str) -> tuple[Object, Object, Object]:
 
 
 class Watch:
-    """The OpenStackMachines of a namespace, as the API server tells of them, with the time of the last news."""
+    """The objects of a collection, as reported by the API server, with the time of the last event."""
 
     def __init__(self, rig: Rig, path: str) -> None:
         self._rig, self._path = rig, path
@@ -130,11 +157,11 @@ class Watch:
         threading.Thread(target=self._follow, name="watch", daemon=True).start()
 
     def until(self, what: str, reached: Callable[[list[Object]], bool], *, limit_s: float) -> float:
-        """Wait until a function of all objects says yes; return the monotonic second of the news that made it so.
+        """Wait until a predicate of all objects holds; return the monotonic second of the event after which it did.
 
         Raises:
             StuckError: it did not in time.
-            RigError: a process died meanwhile.
+            RigError: a process died.
         """
         ends_s = time.monotonic() + limit_s
         while time.monotonic() < ends_s:
@@ -150,10 +177,10 @@ class Watch:
 
     def _told(self) -> str:
         shown = [condition(obj, "Ready").get("message", "") for obj in self._objects.values()]
-        return f"{len(shown)} OpenStackMachines say {sorted(set(shown))}"
+        return f"{len(shown)} objects say {sorted(set(shown))}"
 
     def _listed(self) -> str:
-        """Take all objects as they are; return the resource version of that."""
+        """Replace all objects by a list; return its resource version."""
         listed = self._rig.api.get(self._path)
         with self._news:
             self._objects = {item["metadata"]["name"]: item for item in listed["items"]}
@@ -162,7 +189,7 @@ class Watch:
         return str(listed["metadata"]["resourceVersion"])
 
     def _follow(self) -> None:
-        """Take what happens, and begin anew when the API server ends the watch; end when it is gone."""
+        """Apply watch events; relist when the API server ends the watch, return when the server is gone."""
         with contextlib.suppress(requests.RequestException, RigError):
             while True:
                 with contextlib.suppress(requests.exceptions.ChunkedEncodingError):
@@ -195,19 +222,24 @@ class Watch:
 
 
 def condition(obj: Object, type_: str) -> Object:
-    """Return a condition of an object, empty without one."""
+    """Return a condition of an object, empty if it has none."""
     shown = (obj.get("status") or {}).get("conditions") or ()
     return next((c for c in shown if c["type"] == type_), {})
 
 
 def are_ready(count: int) -> Callable[[list[Object]], bool]:
-    """Return whether so many OpenStackMachines are ready and have a provider ID."""
+    """Return a predicate: ``count`` OpenStackMachines are ready and have a provider ID."""
     return lambda seen: (
         sum(condition(obj, "Ready").get("status") == "True" and "providerID" in obj["spec"] for obj in seen) == count
     )
 
 
+def are_provisioned(count: int) -> Callable[[list[Object]], bool]:
+    """Return a predicate: ``count`` OpenStackClusters are ready."""
+    return lambda seen: sum(condition(obj, "Ready").get("status") == "True" for obj in seen) == count
+
+
 def are_waiting(count: int) -> Callable[[list[Object]], bool]:
-    """Return whether so many OpenStackMachines say that they wait for the cluster's infrastructure."""
+    """Return a predicate: ``count`` OpenStackMachines report that they wait for the cluster's infrastructure."""
     reason = "WaitingForClusterInfrastructure"
     return lambda seen: sum(condition(obj, "InstanceReady").get("reason") == reason for obj in seen) == count

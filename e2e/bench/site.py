@@ -1,4 +1,4 @@
-"""Where the benchmark runs: one real API server, and for each size a simulated cloud and a manager of its own."""
+"""Environment of the benchmark: one real API server, and for each size a simulated cloud and a manager."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from e2e.bench.measure import Gauge
 Object = dict[str, Any]
 
 NEEDED_KINDS: Final = ("Cluster", "Machine")
-"""Of Cluster API's kinds; nobody but the benchmark writes their objects."""
+"""CRDs of Cluster API; only the benchmark writes their objects."""
 _TIMEOUT_S: Final = 30.0
 
 
 @contextlib.contextmanager
 def api_server(logs: Path | None = None) -> Iterator[Rig]:
-    """Run etcd and kube-apiserver with our kinds and the ServiceAccount that ships.
+    """Run etcd and kube-apiserver with our CRDs and the ServiceAccount of the release.
 
     Args:
-        logs: folder that gets the logs of all processes in the end.
+        logs: folder to which the logs of all processes are copied at the end.
     """
     rig = Rig(session_folder(cache_folder() / "rigs", "bench"))
     try:
@@ -53,11 +53,11 @@ def api_server(logs: Path | None = None) -> Iterator[Rig]:
 
 @dataclass
 class Site:
-    """One namespace, one cloud and one manager that looks at this namespace alone.
+    """One namespace, one cloud and one manager that watches only this namespace.
 
     Args:
-        name: of the namespace, and part of the processes' names.
-        flags: more flags of the manager.
+        name: name of the namespace, and part of the processes' names.
+        flags: additional flags of the manager.
     """
 
     rig: Rig
@@ -72,7 +72,7 @@ class Site:
         return self.rig.layout.root / self.name
 
     def open(self, latencies: Latencies) -> None:
-        """Have the cloud running with a network of the user's, and the namespace with the credentials."""
+        """Start the cloud with a network of the user's, and create the namespace with the credentials."""
         self._folder.mkdir()
         (port,) = ports.choose(["simulator"], taken=set(self.rig.ports.values())).values()
         self.simulator_url = f"http://127.0.0.1:{port}"
@@ -86,20 +86,29 @@ class Site:
         metadata = {"name": "cloud", "namespace": self.name}
         self.rig.apply([{"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"clouds.yaml": encoded}}])
 
+    def projects(self, count: int) -> dict[str, Object]:
+        """Create projects with a user each, share the network with them; return entries of a clouds.yaml by name."""
+        clouds = yaml.safe_load((self._folder / "clouds.yaml").read_bytes())["clouds"]
+        with logged_in(clouds["sim-admin"]["auth"]) as session:
+            admin = Client(session, self.simulator_url)
+            admin.ask("PUT", f"/network/v2.0/networks/{self.network_id}", {"network": {"shared": True}})
+            roles = {role["name"]: role["id"] for role in admin.ask("GET", "/identity/v3/roles")["roles"]}
+            names = [f"tenant-{number:04d}" for number in range(count)]
+            return {
+                name: {**clouds["sim"], "auth": admin.tenant(name, roles["member"], clouds["sim"])} for name in names
+            }
+
     def _network(self, auth: Mapping[str, str]) -> str:
-        """Make a network with a subnet that is large enough, as a user of the cloud would."""
-        url = f"{self.simulator_url}/network/v2.0"
-        with requests.Session() as session:
-            session.trust_env = False
-            token = session.post(f"{auth['auth_url']}/auth/tokens", json=credentials(dict(auth)), timeout=_TIMEOUT_S)
-            session.headers["X-Auth-Token"] = token.headers["X-Subject-Token"]
-            made = session.post(f"{url}/networks", json={"network": {"name": "own"}}, timeout=_TIMEOUT_S).json()
-            subnet = {"network_id": made["network"]["id"], "cidr": "10.9.0.0/16", "ip_version": 4}
-            session.post(f"{url}/subnets", json={"subnet": subnet}, timeout=_TIMEOUT_S).raise_for_status()
-        return str(made["network"]["id"])
+        """Create a network with a large enough subnet, as a user of the cloud would."""
+        with logged_in(auth) as session:
+            member = Client(session, self.simulator_url)
+            made = member.ask("POST", "/network/v2.0/networks", {"network": {"name": "own"}})["network"]
+            subnet = {"network_id": made["id"], "cidr": "10.9.0.0/16", "ip_version": 4}
+            member.ask("POST", "/network/v2.0/subnets", {"subnet": subnet})
+        return str(made["id"])
 
     def start(self) -> Gauge:
-        """Have a cold manager ready, and everything counted from zero since before it began."""
+        """Start a cold manager and wait until it is ready; its counters start at zero."""
         requests.post(f"{self.simulator_url}/_simulator/reset", timeout=_TIMEOUT_S)
         taken = set(self.rig.ports.values())
         health, metrics = (f"127.0.0.1:{port}" for port in ports.choose(["health", "metrics"], taken=taken).values())
@@ -138,6 +147,42 @@ class Site:
     def _family(self, manager_pid: int) -> list[int]:
         pids = (self.rig.processes.pid(name) for name in self.rig.processes.names())
         return [os.getpid(), *(pid for pid in pids if pid is not None and pid != manager_pid)]
+
+
+@contextlib.contextmanager
+def logged_in(auth: Mapping[str, str]) -> Iterator[requests.Session]:
+    """Yield a session with a token of the ``auth`` of an entry."""
+    with requests.Session() as session:
+        session.trust_env = False
+        answer = session.post(f"{auth['auth_url']}/auth/tokens", json=credentials(dict(auth)), timeout=_TIMEOUT_S)
+        session.headers["X-Auth-Token"] = answer.headers["X-Subject-Token"]
+        yield session
+
+
+@dataclass(frozen=True)
+class Client:
+    """A user of the simulated cloud."""
+
+    session: requests.Session
+    url: str
+
+    def tenant(self, name: str, role_id: str, entry: Object) -> Object:
+        """Create a project and a user of one name with a role in it; return the ``auth`` of its entry.
+
+        Args:
+            entry: entry of a clouds.yaml with the address to use.
+        """
+        values = {"name": name, "domain_id": "default"}
+        project = self.ask("POST", "/identity/v3/projects", {"project": values})["project"]["id"]
+        user = self.ask("POST", "/identity/v3/users", {"user": {**values, "password": name}})["user"]["id"]
+        self.ask("PUT", f"/identity/v3/projects/{project}/users/{user}/roles/{role_id}")
+        return {**entry["auth"], "username": name, "password": name, "project_name": name}
+
+    def ask(self, method: str, path: str, body: Object | None = None) -> Object:
+        """Return the body of a successful answer."""
+        answer = self.session.request(method, f"{self.url}{path}", json=body, timeout=_TIMEOUT_S)
+        answer.raise_for_status()
+        return answer.json() if answer.content else {}
 
 
 def timings(latencies: Latencies) -> Object:

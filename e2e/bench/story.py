@@ -1,4 +1,4 @@
-"""What is measured of one size: a cold start, so many machines made, nothing, and all of them deleted."""
+"""Phases of one size: a cold start, the creation of the machines, an idle time, and their deletion."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from capo.local.rig import Rig
 from e2e.bench import floor
 from e2e.bench.floor import Latencies
 from e2e.bench.measure import NOTHING, Gauge, Phase, Reading, Span
-from e2e.bench.player import Player, StuckError, Watch, are_ready, are_waiting
+from e2e.bench.player import Player, StuckError, Watch, are_provisioned, are_ready, are_waiting
 from e2e.bench.site import Site
 from e2e.manager import wait_until
 
 SLOTS: Final = 10
-"""Passes at once per cloud, by default: ``--cloud-concurrency``."""
+"""Default number of concurrent reconciles per cloud: ``--cloud-concurrency``."""
 LIMIT_S: Final = 300.0
 FLEET_LIMIT_S: Final = 1800.0
 QUIET_S: Final = 2.0
-"""A process that asks nothing for so long has started."""
+"""A process without requests for this long has started."""
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Story:
     """One size of the benchmark, from its start to its end.
 
     Args:
-        shape: fields of every OpenStackMachine's spec beside flavor and image.
+        shape: fields of every OpenStackMachine's spec in addition to flavor and image.
     """
 
     rig: Rig
@@ -49,12 +49,12 @@ class Story:
 
     @property
     def gauge(self) -> Gauge:
-        """What reads the counters of the manager that runs."""
+        """Return the reader of the running manager's counters."""
         assert self._gauge is not None
         return self._gauge
 
     def create(self) -> None:
-        """Measure the creation, by a process that knows nothing yet."""
+        """Measure the creation, by a process with empty caches."""
         self._prepare()
         began_s = time.monotonic()
         self._gauge = self.site.start()
@@ -71,17 +71,17 @@ class Story:
         self.phases.append(self.gauge.phase("create", self.count, span, self._floor_s(floor.creation_s)))
 
     def begin_idle(self) -> None:
-        """Let the idle time begin."""
+        """Begin the idle time."""
         self._until_quiet()
         self._idle_since = self.gauge.read()
 
     def end_idle(self) -> None:
-        """Measure what was done since then."""
+        """Measure the idle time."""
         assert self._idle_since is not None
         self.phases.append(self.gauge.phase("idle", self.count, Span.of(self._idle_since, self.gauge.read())))
 
     def delete(self) -> None:
-        """Measure the deletion, and see that nothing is left in the cloud."""
+        """Measure the deletion, and require that nothing is left in the cloud."""
         watch = Watch(self.rig, self._player.machines_path)
         watch.until("all machines are known", lambda seen: len(seen) == self.count, limit_s=LIMIT_S)
         before = self.gauge.read()
@@ -96,7 +96,7 @@ class Story:
         self.site.close()
 
     def _prepare(self) -> None:
-        """Have a cloud, and a cluster in it that an earlier process made."""
+        """Start a cloud, and create a cluster in it by an earlier process."""
         self.site.open(self.latencies)
         self._player.cluster(self.site.network_id)
         self.site.start()
@@ -104,7 +104,7 @@ class Story:
         self.site.stop()
 
     def _until_quiet(self) -> float:
-        """Wait until the manager has asked and written nothing for a while; return when that began."""
+        """Wait until the manager has sent no request and no write for a while; return when that began."""
         seen, since_s = self.gauge.read(), time.monotonic()
         while time.monotonic() - since_s < QUIET_S:
             time.sleep(0.25)
@@ -114,12 +114,12 @@ class Story:
         return since_s
 
     def _floor_s(self, formula: Callable[..., float]) -> float | None:
-        """Return the floor of plain machines; volumes are measured for their writes alone."""
+        """Return the floor of plain machines; for volumes only the writes are measured."""
         return None if self.shape else formula(self.latencies, self.count, slots=SLOTS)
 
     def _look_for_leftovers(self) -> None:
         found = requests.get(f"{self.site.simulator_url}/_simulator/inventory", timeout=30).json()
-        # Nova goes on showing a deleted server for a moment.
+        # Nova still lists a deleted server for a moment.
         servers = [server for server in found["compute"]["servers"] if server["status"] != "DELETED"]
         left = [*servers, *found["network"]["ports"], *found["volume"].get("volumes", ())]
         if left:
@@ -128,22 +128,20 @@ class Story:
 
 @dataclass
 class Fleet(Story):
-    """Many clusters of which nothing is wanted: what it costs to look after them.
+    """Many idle clusters: the cost of resyncs.
 
     Args:
-        clusters: over which the machines are spread.
+        clusters: number over which the machines are spread.
     """
 
     clusters: int = 300
 
     def create(self) -> None:
-        """Have all of it made, then measure how a cold process finds its way into it."""
+        """Create all objects, then measure the start of a cold process."""
         self.site.open(self.latencies)
         self._gauge = self.site.start()
         empty = self.gauge.read()
-        watch = Watch(self.rig, self._player.machines_path)
-        self._player.fleet(self.clusters, self.count, self.site.network_id)
-        ready_s = watch.until("all machines are ready", are_ready(self.count), limit_s=FLEET_LIMIT_S)
+        ready_s = self._all_ready_s()
         self.phases.append(self.gauge.phase("create", self.count, Span.of(empty, self.gauge.read(at_s=ready_s))))
         self.site.stop()
         began_s = time.monotonic()
@@ -153,5 +151,21 @@ class Fleet(Story):
         span = Span.of(replace(NOTHING, at_s=began_s, rest_cpu_s=started.rest_cpu_s), started, since=NOTHING)
         self.phases.append(self.gauge.phase("start", self.count, span))
 
+    def _all_ready_s(self) -> float:
+        """Create the objects and wait until they are ready; return the monotonic second in which they were."""
+        watch = Watch(self.rig, self._player.machines_path)
+        self._player.fleet(self.clusters, self.count, self.site.network_id)
+        return watch.until("all machines are ready", are_ready(self.count), limit_s=FLEET_LIMIT_S)
+
     def delete(self) -> None:
-        """Leave everything as it is; it goes with the rig."""
+        """Keep everything; it is removed with the rig."""
+
+
+class Clouds(Fleet):
+    """As many clusters as ``count``, each with its own project and user, on a shared network."""
+
+    def _all_ready_s(self) -> float:
+        entries = self.site.projects(self.count)
+        watch = Watch(self.rig, self._player.clusters_path)
+        self._player.clouds(entries, self.site.network_id)
+        return watch.until("all clusters are ready", are_provisioned(self.count), limit_s=FLEET_LIMIT_S)

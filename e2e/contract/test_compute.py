@@ -1,4 +1,4 @@
-"""What a server is made of: versions, flavors, zones, key pairs, server groups, quotas of Nova; images of Glance."""
+"""Dependencies of a server: versions, flavors, zones, key pairs, server groups, quotas of Nova; images of Glance."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_microversion_out_of_range_is_refused(world: World, service: str, versio
 
 
 def test_microversion_that_is_none_is_refused(world: World) -> None:
-    refusal = world.refused(lambda: world.cloud.get("compute", "/servers", microversion="two"))
+    refusal = world.refused(lambda: world.raw("GET", "compute", "/servers", version="compute two"))
 
     assert refusal.status == 400
 

@@ -1,4 +1,4 @@
-"""Sees every answer of the cloud as it came, and tells by which route it came."""
+"""Records every answer of the cloud unchanged, with its route."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Exchange:
     Args:
         route: the path with ``{id}`` for every id, from the service's root on; ``?fields`` at its end when only some
             are asked for.
-        body: parsed JSON, or the text of what is none.
+        body: parsed JSON, or the text of another body.
     """
 
     service: str
@@ -55,13 +55,13 @@ class Exchange:
 
     @property
     def key(self) -> str:
-        """How recordings call it."""
+        """Return the name of the answer in recordings."""
         return f"{self.method} {self.route} {self.status}"
 
 
 @dataclass
 class Wire:
-    """Tells listeners of every answer; learns from tokens where the services are.
+    """Passes every answer to listeners; reads the services' end points from tokens.
 
     Args:
         identity_url: root of the Identity service.
@@ -75,12 +75,14 @@ class Wire:
         self.roots: dict[str, str] = {_root(self.identity_url): "identity"}
 
     def note(self, response: requests.Response) -> None:
-        """Take note of an answer."""
+        """Record an answer."""
         method, url = str(response.request.method), str(response.request.url)
         body = _body(response)
         if "X-Subject-Token" in response.headers and isinstance(body, dict):
             self._learn(body)
         service, path, is_partial = self._place(url)
+        if service == "load-balancer":
+            path = path.replace("/v2.0", "/v2", 1)  # Octavia has the same behind both
         route = template(path) + ("?fields" if is_partial else "")
         exchange = Exchange(service, method, route, response.status_code, body, response.headers)
         self.last = exchange
@@ -104,21 +106,21 @@ class Wire:
 
 
 class TappedSession(HttpSession):
-    """The provider's own session, with a wire to listen on."""
+    """The provider's own session, with a wire that records its answers."""
 
     def __init__(self, wire: Wire, limits: Limits) -> None:
         super().__init__(ssl.create_default_context(), limits, AnswerMemory(limits.max_bytes, limits.max_bytes))
         self._wire = wire
 
     def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
-        """Send a request and take note of its answer."""
+        """Send a request and record its answer."""
         response = super().request(method, url, *args, **kwargs)
         self._wire.note(response)
         return response
 
 
 def template(path: str) -> str:
-    """Return a path with names for what differs from call to call."""
+    """Return a path with placeholders for the parts that differ between calls."""
     found: list[str] = []
     before = ""
     for segment in path.strip("/").split("/"):
@@ -129,7 +131,7 @@ def template(path: str) -> str:
         else:
             found.append(segment)
         before = segment
-    # The project's id in the Block Storage API's paths may be left out.
+    # The Block Storage API's paths may omit the project's id.
     return f"/{'/'.join(found)}".replace("/v3/{id}/", "/v3/")
 
 

@@ -1,4 +1,4 @@
-"""What a test works with: a plain member's cloud, builders with good defaults, waiting, refusals."""
+"""The tools of a test: a plain member's cloud, builders with good defaults, waiting, refusals."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ T = TypeVar("T")
 LIMIT_S: Final = 120.0
 SLOWING: Final = 1.2
 SLOWEST: Final = 5
-"""Looks come ever slower, down to one fifth as often: on a busy machine they cost more than what they wait for."""
+"""The poll interval grows up to this factor: on a busy machine polls cost more than the operation."""
 UNKNOWN: Final = "00000000-0000-4000-8000-000000000000"
-"""An id that nothing has."""
+"""An id of no resource."""
 CIDR: Final = "10.6.0.0/20"
 POOL: Final = ("10.6.0.2", "10.6.7.254")
-"""Where ports of the run's networks get their addresses; tests ask for those above, which nothing else takes."""
+"""Allocation pool of the run's networks; tests request addresses above it, which nothing else uses."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """How the cloud refused.
+    """A refusal of the cloud.
 
     Args:
-        error: what the provider makes of it.
+        error: the provider's error for it.
         words: the cloud's, ids and the like included.
     """
 
@@ -57,13 +57,13 @@ class Refusal:
 
 @dataclass
 class Ground:
-    """What all tests of a run share.
+    """The resources that all tests of a run share.
 
     Args:
-        run: prefix of all names that this run makes.
+        run: prefix of all names that this run uses.
         tenant: the plain member as whom tests act.
         stranger: a plain member of another project, whose quotas are zero.
-        shared: by name, what takes long to make and is left by each test as it was found.
+        shared: by name, resources that take long to create and that no test changes.
     """
 
     target: Target
@@ -83,7 +83,7 @@ class Ground:
 
 
 class World:
-    """What one test works with.
+    """The tools of one test.
 
     Args:
         module: of the test, for recordings.
@@ -107,15 +107,15 @@ class World:
     # -- names -------------------------------------------------------------------------------------------------------
 
     def name(self) -> str:
-        """Return a name that nothing has yet."""
+        """Return an unused name."""
         return f"{self.ground.run}-{next(self.ground.numbers)}"
 
     def stamp(self, role: str = "it") -> Stamp:
-        """Return an owner's stamp that nothing carries yet."""
+        """Return an unused owner's stamp."""
         return Stamp("".join(secrets.choice("abcdefghijklmnopqrstuvwxyz234567") for _ in range(13)), role)
 
     def shared(self, name: str, make: Callable[[], T]) -> T:
-        """Return what tests share, made when the first one asks for it; it stays until the end of the run."""
+        """Return a shared resource, created on first use; it stays until the end of the run."""
         if name not in self.ground.shared:
             self.ground.shared[name] = make()
         found: T = self.ground.shared[name]
@@ -124,21 +124,21 @@ class World:
     # -- resources with good defaults --------------------------------------------------------------------------------
 
     def network(self, **wishes: Any) -> Body:
-        """Make a network."""
+        """Create a network."""
         return network.create(self.cloud, WantedNetwork(**{"stamp": self.stamp(), "name": self.name(), **wishes}))
 
     def subnet(self, network_id: str, **wishes: Any) -> Body:
-        """Make a subnet."""
+        """Create a subnet."""
         defaults = {"stamp": self.stamp(), "name": self.name(), "network_id": network_id, "cidr": CIDR}
         return subnet.create(self.cloud, WantedSubnet(**{**defaults, **wishes}))
 
     def wanted_port(self, **wishes: Any) -> WantedPort:
-        """Return a wish for a port on the run's network."""
+        """Return the ``WantedPort`` of a port on the run's network."""
         defaults = {"stamp": self.stamp("port-0"), "name": self.name(), "network_id": self.network_id}
         return WantedPort(**{**defaults, **wishes})
 
     def port(self, **wishes: Any) -> Body:
-        """Make a port on the run's network."""
+        """Create a port on the run's network."""
         return port.create(self.cloud, self.wanted_port(**wishes))
 
     def show_port(self, port_id: str) -> Body:
@@ -147,12 +147,12 @@ class World:
         return found
 
     def security_group(self, **wishes: Any) -> Body:
-        """Make a security group."""
+        """Create a security group."""
         wanted = WantedSecurityGroup(**{"stamp": self.stamp(), "name": self.name(), **wishes})
         return security_group.create(self.cloud, wanted)
 
     def wanted_server(self, **wishes: Any) -> WantedServer:
-        """Return a wish for a small server on a new port, or on those that are named."""
+        """Return the ``WantedServer`` of a small server on a new port, or on the given ones."""
         image_id = wishes.get("image_id", self.image_id)
         defaults = {
             "stamp": self.stamp("server"),
@@ -166,13 +166,13 @@ class World:
         return WantedServer(**{**defaults, **wishes})
 
     def server(self, **wishes: Any) -> Body:
-        """Make a server; it is deleted after the test."""
+        """Create a server; it is deleted after the test."""
         made = server.create(self.cloud, self.wanted_server(**wishes))
         self.later(lambda: server.delete(self.cloud, made["id"]))
         return made
 
     def active_server(self, **wishes: Any) -> Body:
-        """Make a server and wait until it is ACTIVE; return it as Nova shows it then."""
+        """Create a server and wait until it is ACTIVE; return it as Nova shows it then."""
         made = self.server(**wishes)
         return self.when(lambda: self.show_server(made["id"]), status="ACTIVE")
 
@@ -182,14 +182,14 @@ class World:
         return found
 
     def volume(self, **wishes: Any) -> Body:
-        """Make a volume; it is deleted after the test."""
+        """Create a volume; it is deleted after the test."""
         wanted = WantedVolume(**{"stamp": self.stamp(), "name": self.name(), "size_gib": 1, **wishes})
         made = volume.create(self.cloud, wanted)
         self.later(lambda: volume.delete(self.cloud, made["id"]))
         return made
 
     def available_volume(self, **wishes: Any) -> Body:
-        """Make a volume and wait until it can be used."""
+        """Create a volume and wait until it is available."""
         made = self.volume(**wishes)
         return self.when(lambda: self.show_volume(made["id"]), status="available")
 
@@ -199,14 +199,14 @@ class World:
         return found
 
     def wanted_listener(self, port_: int = 6443, **wishes: Any) -> WantedListener:
-        """Return a wish for a listener with a pool."""
+        """Return the ``WantedListener`` of a listener with a pool."""
         name = self.name()
         pool = WantedPool(self.stamp(f"pool-{port_}"), name)
         listener = WantedListener(self.stamp(f"listener-{port_}"), name, port_, pool)
         return dataclasses.replace(listener, **wishes)
 
     def wanted_load_balancer(self, **wishes: Any) -> WantedLoadBalancer:
-        """Return a wish for a load balancer on the run's subnet, without listeners."""
+        """Return the ``WantedLoadBalancer`` of a load balancer on the run's subnet, without listeners."""
         defaults = {
             "stamp": self.stamp("lb"),
             "name": self.name(),
@@ -218,17 +218,17 @@ class World:
         return WantedLoadBalancer(**{**defaults, **wishes})
 
     def load_balancer(self, **wishes: Any) -> Body:
-        """Make a load balancer; it is deleted after the test."""
+        """Create a load balancer; it is deleted after the test."""
         made = load_balancer.create(self.cloud, self.wanted_load_balancer(**wishes))
         self.later(lambda: self.delete_load_balancer(made["id"]))
         return made
 
     def active_load_balancer(self, **wishes: Any) -> Body:
-        """Make a load balancer and wait until it is ACTIVE."""
+        """Create a load balancer and wait until it is ACTIVE."""
         return self.settled(self.load_balancer(**wishes)["id"])
 
     def delete_load_balancer(self, load_balancer_id: str) -> None:
-        """Delete a load balancer with all that it has, as soon as it lets itself be deleted."""
+        """Delete a load balancer with its children, as soon as it is not immutable."""
         if not self.is_gone(lambda: self.settled(load_balancer_id)):
             load_balancer.delete(self.cloud, load_balancer_id)
 
@@ -248,7 +248,7 @@ class World:
         return self.until(look, lambda body: all(body[name] == value for name, value in wanted.items()))
 
     def until(self, look: Callable[[], T], is_reached: Callable[[T], object]) -> T:
-        """Wait until what is seen is as it should be; return it."""
+        """Poll until a condition holds; return the last result."""
         ends_s, pause_s = time.monotonic() + LIMIT_S, self.ground.target.every_s
         while not is_reached(seen := look()):
             if isinstance(seen, dict) and "ERROR" in (seen.get("status"), seen.get("provisioning_status")):
@@ -260,11 +260,11 @@ class World:
         return seen
 
     def held(self) -> contextlib.AbstractContextManager[None]:
-        """Have nothing be finished that is begun in a block, so that the state in between can be looked at."""
+        """Hold all operations that begin in a block, so that a test can read the intermediate state."""
         return self.ground.target.held()
 
     def history(self, look: Callable[[], Body], field_: str, last: str, *, first: str) -> list[str]:
-        """Return the values that a field has one after the other, from what was seen first until the last."""
+        """Return the values that a field has one after the other, from the first one read until the last."""
         seen = [first]
 
         def is_reached(body: Body) -> bool:
@@ -276,21 +276,21 @@ class World:
         return seen
 
     def gone(self, look: Callable[[], object]) -> None:
-        """Wait until something is not found any more."""
+        """Wait until a resource is not found any more."""
         self.until(lambda: self.is_gone(look), lambda is_gone: is_gone)
 
     def is_gone(self, look: Callable[[], object]) -> bool:
-        """Tell whether something is not found."""
+        """Return whether a resource is not found."""
         try:
             look()
         except NotFoundError:
             return True
         return False
 
-    # -- refusals and wishes for later -------------------------------------------------------------------------------
+    # -- refusals and deferred calls -----------------------------------------------------------------------------------
 
     def refused(self, call: Callable[[], object]) -> Refusal:
-        """Have a call refused; the whole answer is compared with the recordings."""
+        """Expect a call to be refused; compare the whole answer with the recordings."""
         self.ground.wire.last = None
         error = self._error_of(call)
         exchange = self.last
@@ -299,7 +299,7 @@ class World:
         return Refusal(error, exchange.status, error.message)
 
     def refused_or_empty(self, ask: Callable[[], list[Body]]) -> None:
-        """Have a list refused or empty; a refusal is compared with the recordings."""
+        """Expect a list to be refused or empty; compare a refusal with the recordings."""
         try:
             found = ask()
         except CapoError:
@@ -315,14 +315,26 @@ class World:
             return error
         raise AssertionError(f"not refused: {answer!r}")
 
-    def raw(self, method: str, service: str, path: str, *, token: str | None = None, data: str | None = None) -> Body:
-        """Send what the provider's client would not: another token, a body that is no JSON.
+    def raw(
+        self,
+        method: str,
+        service: str,
+        path: str,
+        *,
+        token: str | None = None,
+        data: str | None = None,
+        version: str | None = None,
+    ) -> Body:
+        """Send what the provider's client would not: another token, a body that is no JSON, a version that is none.
 
         Args:
             token: None for the member's own.
             data: the body as text, None for none.
+            version: the microversion as its header has it, None for none.
         """
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if version is not None:
+            headers["OpenStack-API-Version"] = version
         headers["X-Auth-Token"] = self.token() if token is None else token
         session = TappedSession(self.ground.wire, LIMITS)
         with contextlib.closing(session):
@@ -332,7 +344,7 @@ class World:
         return {}
 
     def tenant(self) -> Tenant:
-        """Make a project with a user of its own, for tests that take something away from them."""
+        """Create a project with a user of its own, for tests that revoke its rights."""
         ground = self.ground
         made = tenancy.make(ground.wire, ground.target, self.admin, self.name())
         self.later(lambda: tenancy.remove(self.admin, made))
@@ -341,9 +353,9 @@ class World:
 
     @contextlib.contextmanager
     def stranger_may(self, service: str, **limits: int) -> Iterator[None]:
-        """Have other quotas for the stranger during a block; -1 is without limit, what is not named stays as it is.
+        """Set other quotas for the stranger during a block; -1 is no limit, others stay.
 
-        What a test made under them has to be gone by the end: a quota below what is used is refused.
+        Delete resources created under them before the end: a quota below the usage is refused.
         """
         usual = {name: tenancy.NOTHING[service][2].get(name, -1) for name in limits}
         tenancy.limit(self.admin, self.stranger.project_id, service, limits)
@@ -358,22 +370,22 @@ class World:
 
     def endpoint(self, service: str) -> str:
         """Return where the provider's client finds a service."""
-        return self.cloud._endpoint(service)
+        return self.cloud._endpoint(service).url
 
     @property
     def last(self) -> Exchange:
-        """The cloud's last answer."""
+        """Return the cloud's last answer."""
         assert self.ground.wire.last is not None
         return self.ground.wire.last
 
     def later(self, call: Callable[[], object]) -> None:
-        """Have something done after the test, the last thing first; that it cannot be done does not matter."""
+        """Call a function after the test, in reverse order; its failure is ignored."""
         self._undo.append(call)
 
     def undo(self) -> None:
-        """Do what is to be done after the test."""
+        """Run the deferred calls."""
         for call in reversed(self._undo):
             try:
                 call()
             except CapoError:
-                continue  # the sweep at the end of the run sees to it
+                continue  # the sweep at the end of the run deletes it

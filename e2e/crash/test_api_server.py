@@ -1,4 +1,4 @@
-"""The API server dies in the middle and comes back: whatever was under way goes on."""
+"""The API server dies during an operation and restarts: the operation continues."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from capo.local.rig import Rig
-from capo.local.testing import session_folder
+from capo.local.testing import running_rig
 from e2e.crash.ground import Ground
 from e2e.crash.ground import ground as ground_of
 from e2e.crash.scenarios import SCENARIOS, Scenario
@@ -21,18 +20,14 @@ API_SERVER = "kube-apiserver"
 
 @pytest.fixture(scope="module")
 def own_ground(rigs_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """Have an API server that nobody else needs."""
-    made = Rig(session_folder(rigs_folder, "restart"), say=print)
-    try:
-        made.up("api")
+    """Yield an environment with an API server of its own."""
+    with running_rig(rigs_folder, "restart", "api") as made:
         with ground_of(made, tmp_path_factory.mktemp("restart")) as found:
             yield found
-    finally:
-        made.down(wipe=True)
 
 
 def restart(made: World, writes: int) -> None:
-    """Kill the API server as soon as OpenStack has seen so many writes more, and start it again."""
+    """Kill the API server after so many more writes to OpenStack, and start it again."""
     made.until("it is under way", lambda: len(made.writes()) >= writes)
     made.ground.rig.stop(API_SERVER, gently=False)
     made.ground.rig.up("api")

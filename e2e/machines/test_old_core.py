@@ -1,4 +1,4 @@
-"""A management cluster whose Cluster API serves v1beta1 alone, as up to 1.10: what is read of it says the same."""
+"""A management cluster whose Cluster API serves only v1beta1, as up to 1.10: the provider reads the same facts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from capo.crdgen import files
 from capo.local.rig import Rig
-from capo.local.testing import core_definitions, session_folder
+from capo.local.testing import core_definitions, running_rig
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
 from e2e.manager import ON_LOOPBACK, Manager, running, wait_until
@@ -26,14 +26,10 @@ LABELS: Final = {f"{CORE}/cluster-name": "kube"}
 
 @pytest.fixture
 def old_core(rigs_folder: Path) -> Iterator[Rig]:
-    """An API server that has Clusters and Machines in their old version alone."""
-    rig = Rig(session_folder(rigs_folder, "old-core"), say=print)
-    try:
-        rig.up("api")
+    """Yield an API server that has Clusters and Machines only in their old version."""
+    with running_rig(rigs_folder, "old-core", "api") as rig:
         rig.install_crds([*files.load(), *_old_kinds()], strip_conversion=True)
         yield rig
-    finally:
-        rig.down(wipe=True)
 
 
 def _old_kinds() -> list[dict[str, Any]]:
@@ -57,7 +53,7 @@ def owner(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 class Player:
-    """Writes what Cluster API's managers would."""
+    """Simulates the writes of Cluster API's managers."""
 
     def __init__(self, rig: Rig, simulator: Simulator) -> None:
         self.api, self.simulator = rig.api, simulator

@@ -1,6 +1,6 @@
-"""The way of a request to an API server, and its watches: latency, outages, lost answers, events that come late.
+"""The connection to an API server, and its watches: latency, outages, lost answers, late events.
 
-Stands in for the connection pool of the Kubernetes client and for the feed that kopf drives.
+Replaces the connection pool of the Kubernetes client and the feed that kopf drives.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from capo.kube.errors import Expired
 from capo.kube.kinds import Kind
 from e2e.simulation import primitives
 from e2e.simulation.apiserver import ApiServer
+from e2e.simulation.kubernetes import Response
 from e2e.simulation.scheduler import Process, Scheduler, Task
 
 RECONNECT_S: Final = 1.0
@@ -28,16 +29,16 @@ DENIED_STATUS: Final = 403
 
 @dataclass(eq=False)
 class Line:
-    """How the way to an API server is at the moment.
+    """The present state of the connection to an API server.
 
     Args:
-        latency_s: how long one way takes, on average.
-        watch_s: how late events of watches come, on average.
-        is_down: nothing answers.
-        lost: with which probability an answer is lost after its request took effect.
-        refused: with which probability a request is answered by 503 in the place of being carried out.
-        dropped: with which probability a watch is cut after an event.
-        denied: writes to paths with this in them are answered by 403, as the role does not allow them; empty for none.
+        latency_s: mean one-way latency.
+        watch_s: mean delay of watch events.
+        is_down: no request is answered.
+        lost: probability that an answer is lost after its request took effect.
+        refused: probability that a request is answered by 503 without effect.
+        dropped: probability that a watch ends after an event.
+        denied: writes to paths with this text are answered by 403, as if the role did not allow them; empty for none.
     """
 
     latency_s: float = 0.004
@@ -51,7 +52,7 @@ class Line:
 
 @dataclass(eq=False)
 class Endpoint:
-    """An API server with the way to it."""
+    """An API server with the connection to it."""
 
     name: str
     server: ApiServer
@@ -86,10 +87,10 @@ class KubeNetwork:
         return self.endpoints[name]
 
     def send(self, method: str, url: str, body: bytes | None, content_type: str) -> _Reply:
-        """Carry a request out and wait for its answer.
+        """Send a request and wait for its answer.
 
         Raises:
-            urllib3.exceptions.HTTPError: there is none.
+            urllib3.exceptions.HTTPError: there is no answer.
         """
         scheduler = self.scheduler
         task = scheduler.current
@@ -120,10 +121,8 @@ class KubeNetwork:
         return self.random.expovariate(1 / line.latency_s)
 
 
-@dataclass(frozen=True)
-class _Reply:
-    status: int
-    data: bytes
+class _Reply(Response):
+    """An answer as a simulated process reads it."""
 
 
 class _Exchange:
@@ -132,7 +131,7 @@ class _Exchange:
         self._reply: _Reply | None = None
 
     def begin(self, method: str, path: str, query: Mapping[str, str], content_type: str, body: bytes) -> None:
-        """Send the request on its way: it takes effect even if its sender dies."""
+        """Send the request: it takes effect even if its sender dies."""
         pause_s = self._network._pause_s(self._endpoint.line)
         actor = self._task.actor
 
@@ -160,7 +159,7 @@ class _Exchange:
 
 
 class Pool:
-    """Stands in for ``urllib3.PoolManager`` in the Kubernetes client."""
+    """Replaces ``urllib3.PoolManager`` in the official Kubernetes client."""
 
     def __init__(self, *_: object, **__: object) -> None:
         self._network = current()
@@ -170,17 +169,16 @@ class Pool:
         method: str,
         url: str,
         *,
-        body: bytes | None = None,
+        body: str | None = None,
         headers: Mapping[str, str] | None = None,
-        timeout: object = None,
-        redirect: bool = False,
+        **_: object,
     ) -> _Reply:
         """Send a request; see ``urllib3.PoolManager.request``."""
-        return self._network.send(method, url, body, (headers or {}).get("Content-Type", ""))
+        return self._network.send(method, url, (body or "").encode(), (headers or {}).get("Content-Type", ""))
 
 
 class Feed:
-    """Stands in for :class:`capo.engine.feed.Feed`: one task per kind that lists, then follows the server's history."""
+    """Replaces :class:`capo.engine.feed.Feed`: one task per kind that lists, then follows the server's history."""
 
     def __init__(
         self,
@@ -213,7 +211,7 @@ class Feed:
         self.restart()
 
     def restart(self) -> None:
-        """Begin all watches anew."""
+        """Restart all watches."""
         self._generation += 1
         scheduler = self._network.scheduler
         process = scheduler.current.process if scheduler.current else None
@@ -226,7 +224,7 @@ class Feed:
         self._is_stopping = True
 
     def silent_s(self) -> float:
-        """Return for how long the watches have been down."""
+        """Return for how many seconds the watches have been down."""
         return 0.0
 
 
@@ -272,7 +270,7 @@ class _Follower:
         return version
 
     def _follow(self, version: int) -> int:
-        """Wait for news and deliver them; return the version up to which all is delivered."""
+        """Wait for events and deliver them; return the version up to which all are delivered."""
         scheduler, line = self._network.scheduler, self._endpoint.line
         while not self._has_news:
             scheduler.block()
@@ -293,7 +291,7 @@ class _Follower:
         return version
 
     def _resume(self, version: int) -> int:
-        """Go on after the connection ended, from where it ended."""
+        """Resume after the connection ended, from that version."""
         self._is_cut = False
         self._network.scheduler.sleep(RECONNECT_S)
         self._feed._on_resumed()
@@ -324,12 +322,12 @@ _CURRENT: list[KubeNetwork] = []
 
 
 def current() -> KubeNetwork:
-    """Return the Kubernetes network of the simulation that runs."""
+    """Return the Kubernetes network of the running simulation."""
     return _CURRENT[-1]
 
 
 def begin(network: KubeNetwork) -> None:
-    """Make all Kubernetes clients and feeds use this network from now on."""
+    """Use this network for all Kubernetes clients and feeds from now on."""
     from capo.engine import manager
 
     assert primitives.scheduler() is network.scheduler

@@ -1,4 +1,4 @@
-"""What must hold once nothing is disturbed any more: objects are ready, specs are in force, statuses are true."""
+"""The final checks after the last disturbance: objects are ready, specs are in force, statuses are true."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _READY_KINDS = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER)
 
 
 def is_ready(endpoint: Endpoint, key: Key) -> bool:
-    """Return whether an object is there, and ready in its newest generation."""
+    """Return whether an object exists, and is ready in its newest generation."""
     obj = endpoint.server.get(*key)
     return obj is not None and _unready(obj) is None
 
 
 def fault(story: Story) -> str | None:
-    """Return what is not as it must be, None when all is well."""
+    """Return the first violation, None if there is none."""
     if story.is_moving or story.applying:
         return "users are still at it"
     for lineage, obj in _judged(story):
@@ -100,7 +100,7 @@ def _load_balancer(story: Story, lineage: Lineage, spec: Object) -> str | None:
             return f"allowedCIDRs are not in force: {listener.get('allowed_cidrs')}"
         if listener["id"] in own and not wanted and listener.get("allowed_cidrs"):
             return f"allowedCIDRs are still in force: {listener.get('allowed_cidrs')}"
-    # Machines that are deleted with their Cluster leave their members to the load balancer's deletion.
+    # Members of machines that are deleted with their Cluster are deleted with the load balancer.
     return None if story.is_deleting else _members(story, lineage, own)
 
 
@@ -109,7 +109,7 @@ def _is_control_plane(obj: Object) -> bool:
 
 
 def _members(story: Story, lineage: Lineage, own: set[str]) -> str | None:
-    """Every control plane machine has its member, and nobody else has one."""
+    """Every control plane machine has its member, and there are no others."""
     wanted = {
         address["address"]
         for obj in lineage.endpoint.server.list(OPENSTACK_MACHINE)
@@ -126,7 +126,7 @@ def _family(obj: Object) -> str:
 
 
 def status_fault(story: Story) -> str | None:
-    """Return what a status says that the clouds do not show, None when they agree."""
+    """Return the first status that differs from the clouds, None when they agree."""
     for lineage, obj in _judged(story):
         status = obj.get("status") or {}
         resources = status.get("resources") or {}
@@ -135,7 +135,7 @@ def status_fault(story: Story) -> str | None:
         for record in resources.get("records") or ():
             known = story.truth.resources.get(record["id"])
             if known is not None and known.kind == "members":
-                continue  # one machine's write adds those of all
+                continue  # one machine's write adds the members of all
             if known is not None and known.body() is None:
                 return f"{lineage}: {record['role']} {record['id']} is recorded and gone"
             if known is not None and known.lineage is not None and known.lineage is not lineage:
@@ -153,12 +153,20 @@ def _server(story: Story, status: Any) -> str | None:
 
 
 def left_objects(story: Story) -> str:
-    """Return which objects are not deleted yet, and why; empty when all are gone."""
-    left = []
+    """Return the objects that are not deleted yet, and why; empty if there are none."""
+    return "; ".join(f"{name}: {why[:200]}" for name, why in _left(story))
+
+
+def blockers(story: Story) -> str:
+    """Return the messages of the objects that are not deleted yet."""
+    return " ".join(why for _, why in _left(story))
+
+
+def _left(story: Story) -> Iterator[tuple[str, str]]:
+    """Yield the name of each existing object, and the message of its condition Ready."""
     for endpoint in story.endpoints():
         for kind in (CLUSTER, MACHINE, *OURS):
             for obj in endpoint.server.list(kind):
                 conditions = (obj.get("status") or {}).get("conditions") or []
                 why = next((c.get("message", "") for c in conditions if c["type"] == "Ready"), "")
-                left.append(f"{endpoint.name} {kind.kind} {obj['metadata']['name']}: {why[:200]}")
-    return "; ".join(left)
+                yield f"{endpoint.name} {kind.kind} {obj['metadata']['name']}", why

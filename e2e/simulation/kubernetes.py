@@ -1,10 +1,9 @@
-"""The project's own client on a simulated API server: what stands in for its pool of connections."""
+"""The project's own client on a simulated API server: a replacement for its connection pool."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import parse_qsl
 
 from e2e.simulation.apiserver import ApiServer
@@ -12,19 +11,31 @@ from e2e.simulation.apiserver import ApiServer
 URL = "http://kubernetes.simulated"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Response:
-    """What the client reads of an answer."""
+    """The part of an answer that the official client and the project's transport read."""
 
     status: int
     data: bytes
+    reason: str = ""
+
+    def read1(self, amt: int) -> bytes:
+        """Return the next bytes, none at the end."""
+        chunk, self.data = self.data[:amt], self.data[amt:]
+        return chunk
+
+    def release_conn(self) -> None:
+        """Do nothing: there is no connection."""
+
+    def close(self) -> None:
+        """Do nothing: there is no connection."""
 
 
 class ClientPool:
-    """Takes the place of ``Kube._pool``.
+    """Replaces ``urllib3.PoolManager`` in the official client.
 
     Args:
-        url: where the client believes the server to be.
+        url: the server's URL for the client.
     """
 
     def __init__(self, server: ApiServer, url: str = URL) -> None:
@@ -35,10 +46,9 @@ class ClientPool:
         method: str,
         url: str,
         *,
-        body: bytes | None = None,
+        body: str | None = None,
         headers: Mapping[str, str] | None = None,
-        timeout: Any = None,
-        redirect: bool = True,
+        **_: object,
     ) -> Response:
         """Answer at once."""
         path, _, query = url.removeprefix(self._url).partition("?")
@@ -48,7 +58,7 @@ class ClientPool:
             path,
             dict(parse_qsl(query)),
             known.get("Content-Type", ""),
-            body or b"",
+            (body or "").encode(),
             agent=known.get("User-Agent", ""),
         )
         return Response(answer.status, answer.body)

@@ -1,14 +1,16 @@
-"""What the adversary does in management clusters and clouds that takes more than a line: moves, restores, takeovers."""
+"""Larger operations of the adversary in management clusters and clouds: moves, restores, takeovers."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from capo import names
 from capo.controllers.tests import stamps
+from capo.engine.conditions import find
 from capo.kube.errors import KubeError
 from capo.kube.kinds import (
     CLUSTER,
@@ -35,8 +37,11 @@ SECOND_REGION: Final = "second.example"
 OTHER_HOST: Final = "other.example"
 MOVED: Final = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER)
 _TICK_S: Final = 2.0
+_ACCEPT: Final = re.compile(rf"annotate the object with {re.escape(names.ACCEPT_LOCATION_ANNOTATION)}=(\S+)\.")
 _ELSEWHERE: Final = "e2345672e2345"
 """An owner id that no object here has."""
+_OURS_ALONE: Final = ("resources", "bastionReplacement", "externalChanges")
+"""Status fields that the Go provider's definitions prune."""
 _NAMESAKES: Final = (
     ("volume", "/volume/v3/{project_id}/volumes", "s-root", "volume-root"),
     ("port", "/network/v2.0/ports", "s-0", "port-0"),
@@ -46,7 +51,7 @@ _NAMESAKES: Final = (
 
 
 def patch_if_there(story: Story, key: Key, body: Object) -> None:
-    """Patch an object wherever it is by now, if it still is and is not being deleted."""
+    """Patch an object in its present management cluster, if it exists and is not being deleted."""
     server = story.place.server
     obj = server.get(*key)
     if obj is not None and not obj["metadata"].get("deletionTimestamp"):
@@ -54,13 +59,13 @@ def patch_if_there(story: Story, key: Key, body: Object) -> None:
 
 
 def mark_edited(story: Story, key: Key) -> None:
-    """Note that a user edited an object: what it had may go because of that."""
+    """Record that a user edited an object: its resources may be deleted because of that."""
     if lineage := story.truth.of(story.place, key):
         lineage.is_edited = True
 
 
 def reverse(old: Any, patch: Any) -> Any:
-    """Return the merge patch that undoes another one."""
+    """Return the merge patch that reverts another one."""
     if not isinstance(patch, Mapping):
         return old
     present = old if isinstance(old, Mapping) else {}
@@ -83,7 +88,7 @@ def delete_all(story: Story) -> None:
 
 
 def recreate(story: Story, machines: list[str]) -> None:
-    """Delete the server or the machines, and apply them again when they are gone."""
+    """Delete the server or the machines, and apply them again when they are deleted."""
     server = story.place.server
     wanted: list[tuple[Key, Callable[[], None]]] = []
     if story.plan.shape.server is not None:
@@ -114,10 +119,12 @@ def _when_gone(story: Story, key: Key, apply: Callable[[], None]) -> None:
 
 
 def move(story: Story, source: Endpoint, target: Endpoint, *, is_deleted: bool = False) -> None:
-    """Move the cluster "c" with all that belongs to it. Source: clusterctl's object mover."""
+    """Move the cluster "c" with all its objects. Source: clusterctl's object mover."""
     cluster = source.server.get(CLUSTER, NAMESPACE, "c")
     if cluster is None or cluster["metadata"].get("deletionTimestamp") or story.is_moving:
         return
+    if story.leads_elsewhere:
+        return  # without its status nothing says where the cluster was (ADR 0005, non-goals)
     story.is_moving = True
     source.server.patch(CLUSTER, NAMESPACE, "c", {"spec": {"paused": True}})
     pause_s = story.random.uniform(0.1, 5.0)
@@ -142,7 +149,7 @@ def _carry_over(story: Story, source: Endpoint, target: Endpoint, *, is_deleted:
 
 
 def _graph(source: Endpoint) -> Iterator[tuple[Kind, Object]]:
-    """Yield the cluster and what belongs to it, owners first."""
+    """Yield the cluster and its objects, owners first."""
     server = source.server
     owners: set[str] = set()
     for kind in (CLUSTER, MACHINE, *MOVED):
@@ -157,7 +164,7 @@ def _graph(source: Endpoint) -> Iterator[tuple[Kind, Object]]:
 
 
 def _copy(obj: Object, uids: Mapping[str, str]) -> Object:
-    """Return an object as it is created in the target: without status, with the owners' new uids."""
+    """Return an object as created in the target: without status, with the owners' new uids."""
     metadata = {
         k: v for k, v in obj["metadata"].items() if k in ("name", "namespace", "labels", "annotations", "finalizers")
     }
@@ -178,7 +185,7 @@ def _forget(source: Endpoint, kind: Kind, name: str) -> None:
 
 
 def restore_statuses(story: Story, noted: list[tuple[Kind, Object]], *, is_the_go_providers: bool) -> None:
-    """Write old statuses back over those of the same objects."""
+    """Write old statuses back to the same objects."""
     server = story.home.server
     for kind, old in noted:
         present = server.get(kind, NAMESPACE, old["metadata"]["name"])
@@ -188,7 +195,7 @@ def restore_statuses(story: Story, noted: list[tuple[Kind, Object]], *, is_the_g
 
 
 def restore_etcd(story: Story, state: Any, *, is_live: bool) -> None:
-    """Bring etcd back to an older state; the manager is stopped for it unless ``is_live``."""
+    """Restore an older state of etcd; the manager is stopped for it unless ``is_live``."""
     if not is_live:
         story.manager.kill()
     story.home.server.restore(state)
@@ -227,7 +234,7 @@ def swap_secret(story: Story, kind: str) -> None:
 
 
 def put_secret_back(story: Story) -> None:
-    """Put the right credentials back."""
+    """Restore the right credentials."""
     if story.place.server.get(SECRET, NAMESPACE, "cloud"):
         _put_secret(story, story.simulation.clouds_yaml())
 
@@ -265,7 +272,7 @@ def limit_listeners(story: Story, limit: int) -> None:
 
 
 def _have_second_region(story: Story) -> None:
-    """Add a region to the catalogue whose services know the same tokens and have nothing."""
+    """Add a region to the catalogue whose services accept the same tokens and have no resources."""
     simulation = story.simulation
     if SECOND_REGION in simulation.network.sites:
         return
@@ -287,14 +294,30 @@ def _have_second_region(story: Story) -> None:
             }
 
 
+def accept_locations(story: Story) -> int:
+    """Annotate objects as their conditions say, where nothing is left that proves the location; return how many."""
+    accepted = 0
+    for endpoint in story.endpoints():
+        for kind in OURS:
+            for obj in endpoint.server.list(kind):
+                shown = find((obj.get("status") or {}).get("conditions") or (), "Ready") or {}
+                if asked := _ACCEPT.search(shown.get("message", "")):
+                    annotations = {names.ACCEPT_LOCATION_ANNOTATION: asked[1]}
+                    endpoint.server.patch(
+                        kind, NAMESPACE, obj["metadata"]["name"], {"metadata": {"annotations": annotations}}
+                    )
+                    accepted += 1
+    return accepted
+
+
 # -- namesakes and claims ---------------------------------------------------------------------------------------------
 
 
 def make_namesake(story: Story, number: int, *, has_stamp: bool) -> None:
-    """Make a volume, a port, a network or a group that has the name of one of ours.
+    """Create a volume, a port, a network or a group with the name of one of ours.
 
     Args:
-        has_stamp: it carries the stamp of an owner elsewhere, as what another management cluster made.
+        has_stamp: it carries the stamp of a foreign owner, as a resource of another management cluster.
     """
     user = story.user
     kind, path, name, role = _NAMESAKES[number]
@@ -324,7 +347,7 @@ def place_evil(story: Story, *, copies_owner: bool) -> None:
         else {names.TAKEN_OVER_ANNOTATION: victim["status"]["instanceID"]}
     )
     made["metadata"]["annotations"] = claimed
-    with contextlib.suppress(Refusal, KubeError):  # the webhook knows a copied owner id
+    with contextlib.suppress(Refusal, KubeError):  # the webhook refuses a copied owner id
         server.create(OPENSTACK_SERVER, made)
     if lineage := story.truth.of(story.home, Key(OPENSTACK_SERVER, NAMESPACE, "evil")):
         lineage.is_evil = True
@@ -335,7 +358,7 @@ HOSTILE: Final = ('"password":"' + "\\" * 100, "eyJ-" * 60, "<style " * 36, '\\"
 
 
 def place_hostile_texts(story: Story, number: int) -> None:
-    """Apply an OpenStackServer whose credentials and filters have texts that took forever to search."""
+    """Apply an OpenStackServer whose credentials and filters have texts that took very long to search."""
     server, text = story.home.server, HOSTILE[number]
     if server.get(OPENSTACK_SERVER, NAMESPACE, "evil"):
         return
@@ -372,7 +395,7 @@ def claim_by_status(story: Story) -> None:
 
 
 def take_over(story: Story, namesake: str, *, is_deleted: bool) -> None:
-    """End the manager, hand everything to the Go provider and start the manager again, if that can be."""
+    """Stop the manager, change everything to the Go provider's state and restart the manager, if possible."""
     if _may_take_over(story):
         _take_over_when_landed(story, namesake, is_deleted=is_deleted)
 
@@ -381,15 +404,15 @@ def _may_take_over(story: Story) -> bool:
     ours = [obj for kind, obj in story.ours() if kind in MOVED]
     if not ours or any(obj["metadata"].get("deletionTimestamp") for obj in ours):
         return False
-    # Without stamps nobody could tell any more which of several is whose.
+    # Without stamps the owner of several of a name could not be determined.
     return not story.truth.has_duplicates()
 
 
 def _take_over_when_landed(story: Story, namesake: str, *, is_deleted: bool) -> None:
-    """Hand over once no create of ours is under way: what lands later has a stamp, which the Go provider never made."""
+    """Hand over once no create of ours is in flight: a late one has a stamp, which the Go provider never sets."""
     if story.is_calm:
         return
-    # All of them: where the Go provider works no manager of ours runs.
+    # All of them: where the Go provider runs no manager of ours runs.
     for replica in (story.manager, *story.extra):
         replica.kill()
     if story.network.creates_under_way:
@@ -401,7 +424,7 @@ def _take_over_when_landed(story: Story, namesake: str, *, is_deleted: bool) -> 
 
 
 def _hand_to_the_go_provider(story: Story, namesake: str, *, is_deleted: bool) -> None:
-    """Remove what is ours alone from objects and cloud, as the Go provider leaves them."""
+    """Remove our additions from objects and cloud, as the Go provider leaves them."""
     server = story.home.server
     story.takeovers += 1
     _unstamp(story)
@@ -417,8 +440,8 @@ def _hand_to_the_go_provider(story: Story, namesake: str, *, is_deleted: bool) -
 
 
 def as_the_go_provider_has_it(status: Object | None) -> Object:
-    """Return a status without what is ours alone."""
-    return {name: value for name, value in (status or {}).items() if name != "resources"}
+    """Return a status without our additions."""
+    return {name: value for name, value in (status or {}).items() if name not in _OURS_ALONE}
 
 
 def _unstamp(story: Story) -> None:

@@ -1,4 +1,4 @@
-"""Plays seeds, each in a process of its own that begins in the same state, and reduces histories that break something.
+"""Plays seeds, each in a process of its own that begins in the same state, and reduces histories that break invariants.
 
 The process that forks the others imports everything once, with hashes and addresses that are the same every time.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _NO_RANDOM_ADDRESSES: Final = 0x0040000
 _MARK: Final = "E2E_SIMULATION"
 LIMIT_S: Final = 120.0
-"""Real time for one seed on a slow machine; what takes longer hangs."""
+"""Real time limit for one seed on a slow machine; a longer run hangs."""
 
 
 _WARM_UP: Final = Plan(
@@ -46,9 +46,9 @@ class Outcome:
     """How a plan ended.
 
     Args:
-        invariant: which was broken; empty: all held.
-        seconds: how long it took, in seconds of this machine's processor.
-        simulated_s: how long it took in the simulation.
+        invariant: the broken one; empty: all held.
+        seconds: processor time, in seconds.
+        simulated_s: simulated time, in seconds.
         costs: requests to OpenStack and writes to Kubernetes until everything was created, in ten idle minutes, and
             for the deletion.
     """
@@ -66,7 +66,7 @@ class Outcome:
 
 
 def settle_down() -> None:
-    """Start this program again where hashes and addresses are the same every time, unless that was done."""
+    """Restart this program with fixed hashes and addresses, unless it has them already."""
     if os.environ.get(_MARK):
         return
     ctypes.CDLL(None).personality(_NO_RANDOM_ADDRESSES)  # refused in some containers: then traces may differ
@@ -75,10 +75,11 @@ def settle_down() -> None:
 
 
 def prepare() -> None:
-    """Import everything, put the stand-ins in place, and play one plan: what is done once is done then."""
+    """Import everything, install the replacements, and play one plan, so that one-time work is done."""
     import aiohttp  # noqa: F401
     import keystoneauth1.session  # noqa: F401
     import kopf  # noqa: F401
+    import openstack.connection  # noqa: F401
     import prometheus_client  # noqa: F401
     import requests  # noqa: F401
 
@@ -102,7 +103,7 @@ def prepare() -> None:
 
 
 class _Faults(logging.Handler):
-    """Takes faults of the program, which the engine logs and survives, as broken invariants."""
+    """Records unhandled exceptions, which the engine logs and survives, as broken invariants."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info and record.exc_info[1] is not None and record.name.startswith("capo"):
@@ -146,13 +147,13 @@ def play(plan: Plan, *, is_verbose: bool = False) -> Outcome:
 
 
 def play_apart(plan: Plan, *, is_verbose: bool = False) -> Outcome:
-    """Play a plan in a process of its own and return how it ended."""
+    """Play a plan in a process of its own and return its outcome."""
     (outcome,) = play_all([plan], workers=1, is_verbose=is_verbose)
     return outcome
 
 
 def play_all(plans: Sequence[Plan], *, workers: int, is_verbose: bool = False) -> Iterator[Outcome]:
-    """Play plans, some at once; yield outcomes as they come."""
+    """Play plans, some in parallel; yield outcomes as they complete."""
     waiting = list(reversed(plans))
     running: dict[int, tuple[int, Plan, bytearray, float]] = {}
     while waiting or running:
@@ -196,7 +197,7 @@ def _begin(plan: Plan, *, is_verbose: bool) -> tuple[int, int]:
         traceback.print_exc()
     finally:
         sys.stderr.flush()
-        os._exit(status)  # nothing that was left behind may run
+        os._exit(status)  # no process that was left behind may run
 
 
 def _ended(reader: int, process_id: int, plan: Plan, data: bytearray) -> Outcome:
@@ -209,7 +210,7 @@ def _ended(reader: int, process_id: int, plan: Plan, data: bytearray) -> Outcome
 
 
 def reduce(outcome: Outcome) -> Outcome:
-    """Return the outcome of the shortest history found that breaks the same invariant: operations are left out."""
+    """Return the outcome of the shortest history found that breaks the same invariant: operations are removed."""
     best = outcome
     is_shorter = True
     while is_shorter:
@@ -261,7 +262,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _play_known(parsed: argparse.Namespace) -> int:
-    """Play each known break until a schedule shows it; return 1 if there is one that none shows."""
+    """Play each known defect until a schedule shows it; return 1 if no schedule shows one of them."""
     from e2e.simulation import known
 
     found = {each.name: _first_broken(each, parsed.workers) for each in known.all_known()}

@@ -1,7 +1,7 @@
-"""Who made what, whatever stamps and records say, and the invariants that every write to a cloud must keep.
+"""The creator of each resource, independent of stamps and records, and the invariants of every write to a cloud.
 
-A resource belongs to the lineage of the object in whose pass it was made. A lineage is an object through moves and
-restores; what users make belongs to none. Nothing here reads what the provider wrote for itself, but for the role in a
+A resource belongs to the lineage of the object in whose reconcile it was created. A lineage is an object through moves
+and restores; resources of users belong to none. Of the provider's own data this module reads only the role in a
 stamp at the moment of a create.
 """
 
@@ -30,7 +30,7 @@ class Violation:
     """An invariant that was broken.
 
     Args:
-        invariant: its name; known breaks are listed by it.
+        invariant: its name; known defects are listed by it.
         text: what happened.
     """
 
@@ -43,8 +43,8 @@ class Lineage:
     """One object of ours, through moves and restores.
 
     Args:
-        family: the cluster's name, or the object's own where it belongs to none.
-        lent: ids of what users made and the object's spec names.
+        family: the cluster's name, or the object's own without a cluster.
+        lent: ids of users' resources that the object's spec names.
     """
 
     key: Key
@@ -55,9 +55,9 @@ class Lineage:
     is_deleted: bool = False
     is_gone: bool = False
     is_evil: bool = False
-    """A tenant who means harm applied it: it need not become ready."""
+    """A malicious tenant applied it: it need not become ready."""
     is_lost: bool = False
-    """A restore took the object away from its resources, or brought it back without them."""
+    """A restore separated the object from its resources, or restored it without them."""
     lent: set[str] = field(default_factory=set)
 
     def __str__(self) -> str:
@@ -67,12 +67,13 @@ class Lineage:
 
 @dataclass(eq=False)
 class Resource:
-    """Something in a cloud.
+    """A resource of a cloud.
 
     Args:
-        lineage: whose it is; None: a user's, or the cloud's own.
-        role: what its stamp said when it was made; None when it carried none.
-        is_repeat: the network made it by sending a request twice.
+        lineage: its owner; None: a user's, or the cloud's own.
+        role: the role in its stamp when it was created; None without a stamp.
+        is_repeat: the network created it by sending a request twice.
+        is_orphan: that happened after the deletion of the object whose create had been answered (ADR 0001, non-goals).
     """
 
     id: str
@@ -84,17 +85,18 @@ class Resource:
     made_s: float
     sent_s: float
     is_repeat: bool = False
+    is_orphan: bool = False
 
     def __str__(self) -> str:
         """Return it as messages name it."""
         return f"{self.kind} {self.role or ''} {self.id[:8]} of {self.lineage or 'a user'}"
 
     def body(self) -> dict[str, Any] | None:
-        """Return it as the cloud has it; None when it is gone."""
+        """Return it as the cloud has it; None if it does not exist."""
         return self.cloud.table(self.service, self.kind).get(self.id)
 
     def is_there(self) -> bool:
-        """Return whether it is in the cloud and not on its way out."""
+        """Return whether it exists in the cloud and is not being deleted."""
         body = self.body()
         if body is None:
             return False
@@ -113,14 +115,14 @@ class Truth:
         """Lineages of objects that are about to be created under another uid."""
 
     def broken(self, invariant: str, text: str) -> None:
-        """Note a violation, if it is the first."""
+        """Record a violation, if it is the first."""
         if self.violation is None:
             self.violation = Violation(invariant, text)
 
     # -- objects ----------------------------------------------------------------------------------------------------
 
     def changed(self, endpoint: Endpoint, event: Any) -> None:
-        """Take a change of an object into account."""
+        """Record a change of an object."""
         if event.kind not in OURS:
             return
         metadata = event.obj["metadata"]
@@ -129,7 +131,7 @@ class Truth:
         if lineage is None:
             lineage = self._begin(endpoint, key, event.obj)
         if lineage.uid != metadata["uid"]:
-            return  # a copy that was left behind by a move
+            return  # a copy that a move left behind
         is_moved = names.DELETE_FOR_MOVE_ANNOTATION in (metadata.get("annotations") or {})
         if metadata.get("deletionTimestamp") and not is_moved:
             lineage.is_deleted = True
@@ -160,20 +162,20 @@ class Truth:
     # -- resources --------------------------------------------------------------------------------------------------
 
     def register_all(self, cloud: Cloud, now_s: float) -> None:
-        """Count everything in a new cloud as its own."""
+        """Register everything in a new cloud as its own."""
         for (service, _), table in cloud._tables.items():
             if service != "identity":
                 self.register(cloud, list(table), now_s)
 
     def register(self, cloud: Cloud, ids: Iterable[str], now_s: float) -> None:
-        """Count these as a user's."""
+        """Register these as a user's."""
         for id_ in ids:
             if found := _located(cloud, id_):
                 service, kind, _ = found
                 self.resources[id_] = Resource(id_, cloud, service, kind, None, None, now_s, now_s)
 
     def observe(self, cloud: Cloud, sent: Sent, reply: Reply, now_s: float, *, is_repeat: bool) -> None:
-        """Take a request that was carried out into account, and hold it against the invariants."""
+        """Record an executed request, and check the invariants."""
         if not sent.is_write or reply.status >= 400:
             return
         lineage = self._lineage(sent.actor)
@@ -193,11 +195,12 @@ class Truth:
     def _made(self, made: Resource) -> None:
         twins = [r for r in self.twins(made) if r.is_there()]
         self.resources[made.id] = made
+        made.is_orphan = made.is_repeat and made.lineage is not None and made.lineage.is_gone
         if twins and not made.is_repeat and not any(twin.is_repeat for twin in twins):
             self.broken("made-twice", f"{made} was made while there is {twins[0]}")
 
     def twins(self, resource: Resource) -> list[Resource]:
-        """Return other resources of the same lineage and role, gone ones among them."""
+        """Return other resources of the same lineage and role, deleted ones included."""
         if resource.role is None or resource.lineage is None:
             return []
         return [
@@ -221,9 +224,9 @@ class Truth:
                 self._check_cause(sent, lineage, target)
 
     def _check_cause(self, sent: Sent, lineage: Lineage, target: Resource) -> None:
-        """A deletion has a cause: that of its object, an edit, or an older one of its role.
+        """Require a cause for a deletion: the deletion of its object, an edit, or an older resource of its role.
 
-        Of what the network repeated any may stay: one that comes late may be older than the one that is recorded.
+        Any of the resources of a repeated request may stay: a late one may be older than the recorded one.
         """
         if lineage.is_deleted or lineage.is_edited or target.role is None:
             return
@@ -238,7 +241,7 @@ class Truth:
     # -- at rest ----------------------------------------------------------------------------------------------------
 
     def check_roles(self) -> None:
-        """Never two of a role, unless the object reports both: which of them is in use only a person can tell."""
+        """Require one resource per role, unless the object reports both: only a person can decide which is in use."""
         seen: dict[tuple[int, str, str], Resource] = {}
         for resource in self.resources.values():
             if resource.lineage is None or resource.role is None or not resource.is_there():
@@ -249,18 +252,22 @@ class Truth:
             seen[place] = resource
 
     def has_duplicates(self) -> bool:
-        """Return whether there are two of any role at present."""
+        """Return whether a role has two resources at present."""
         return any(r.is_there() and any(twin.is_there() for twin in self.twins(r)) for r in self.resources.values())
 
+    def orphans(self, kind: str) -> list[Resource]:
+        """Return the resources that the network created after the deletion of the object."""
+        return [r for r in self.resources.values() if r.is_orphan and r.kind == kind and r.is_there()]
+
     def check_nothing_left(self) -> None:
-        """Nothing is left of a lineage whose object is gone."""
+        """Require that a lineage without object has no resources."""
         gone = {id(lineage) for lineage in self.lineages.values() if lineage.is_gone and not lineage.is_lost}
-        left = [r for r in self.resources.values() if id(r.lineage) in gone and r.is_there()]
+        left = [r for r in self.resources.values() if id(r.lineage) in gone and r.is_there() and not r.is_orphan]
         if left:
             self.broken("left-behind", ", ".join(map(str, left[:8])))
 
     def check_users(self) -> None:
-        """What users made is there, and as they made it unless they lent it."""
+        """Require that users' resources exist, unchanged unless a spec names them."""
         lent = {id_ for lineage in self.lineages.values() for id_ in lineage.lent}
         for resource in self.resources.values():
             is_users = resource.lineage is None and resource.kind in _LASTING and resource.id not in lent

@@ -29,11 +29,11 @@ Tally = collections.Counter[str]
 LOOK_S: Final = 0.15
 RESYNC_S: Final = 1
 ROUNDS: Final = 2
-"""So often every object is reconciled in a span."""
+"""Number of reconciles of every object in a span."""
 SPANS: Final = 6
-"""In one of so many spans a manager that has nothing to do must not write."""
+"""Of so many spans an idle manager must not write in one."""
 CONTROLLERS: Final = {plural: plural.removesuffix("s") for plural in OURS}
-"""The controller of each kind as it is named in metrics."""
+"""The controller of each kind as named in metrics."""
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/"
 MASKS: Final = (
     (re.compile(r"\b[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}\b"), "<id>"),
@@ -42,20 +42,20 @@ MASKS: Final = (
     (re.compile(r"\baz\d\b"), "<zone>"),
     (re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z"), "<time>"),
 )
-"""What differs between two runs that went alike; the simulator chooses zones by chance."""
+"""Differences between two equal runs; the simulator chooses zones at random."""
 EQUAL_S: Final = 120.0
-"""How long conditions may differ from those of an undisturbed run after everything is ready."""
+"""Time limit for conditions to equal those of an undisturbed run after everything is ready."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a run led to.
+    """The result of a run.
 
     Args:
-        resources: how many there are of each kind and role.
+        resources: number of each kind and role.
         objects: status, finalizers and annotations of our objects, without ids, addresses and times.
-        created: resources created in the cloud since the project exists, by route.
-        deleted: resources deleted likewise.
+        created: number of resources created in the project, by route.
+        deleted: number of resources deleted in the project, by route.
     """
 
     resources: Signature
@@ -64,28 +64,32 @@ class Facts:
     deleted: Tally
 
     def without_location(self) -> Facts:
-        """Return the same without what the released version neither writes nor removes."""
+        """Return the same without fields that the released version neither writes nor removes."""
         objects = copy.deepcopy(dict(self.objects))
         for shown in objects.values():
             ((shown["status"] or {}).get("resources") or {}).pop("location", None)
         return replace(self, objects=objects)
 
     def without_adoption(self) -> Facts:
-        """Return the same without the annotation of what was taken over: it depends on which version ended that."""
+        """Return the same without the annotation of adopted objects: it depends on the version that completed it.
+
+        So does the location: a version that has nothing left to read from the cloud stores it with a later resync.
+        """
         objects = copy.deepcopy(dict(self.objects))
         for shown in objects.values():
+            (shown["status"].get("resources") or {}).pop("location", None)
             shown["annotations"] = [name for name in shown["annotations"] if name != names.ADOPTED_ANNOTATION]
         return replace(self, objects=objects)
 
 
 @dataclass
 class UpgradeWorld(World):
-    """What one run works with.
+    """The environment of one run.
 
     Args:
         nurseries: start managers of either version.
         logs: of every manager of the run, in order.
-        held: the request on the way when the last manager was killed, which takes effect when the next one runs.
+        held: the request in flight when the last manager was killed, which takes effect when the next one runs.
     """
 
     nurseries: Mapping[Version, Nursery] = field(default_factory=dict)
@@ -110,7 +114,7 @@ class UpgradeWorld(World):
         """Start the manager in use.
 
         Raises:
-            AssertionError: it was started before, so it has ended by itself.
+            AssertionError: it was started before, so it has ended unexpectedly.
         """
         assert not self.manager.was_started, f"the manager ended by itself\n{self.manager.tail(60)}"
         super().start()
@@ -133,7 +137,7 @@ class UpgradeWorld(World):
         simulator.call(simulator.cloud.release)
 
     def until_ended(self, what: str, is_over: Callable[[], Any]) -> None:
-        """Wait until the manager has ended or something is true, then end the manager."""
+        """Wait until the manager has ended or a condition holds, then end the manager."""
 
         def look() -> bool:
             if not self.manager.is_alive():
@@ -153,7 +157,7 @@ class UpgradeWorld(World):
         """Wait until our objects have the generation and conditions that those of an undisturbed run have.
 
         Raises:
-            AssertionError: they do not in time; the message has the differences.
+            AssertionError: time is over; the message has the differences.
         """
         wanted, what = conditions(objects), "the conditions are those of an undisturbed run"
         try:
@@ -162,7 +166,7 @@ class UpgradeWorld(World):
             raise AssertionError(f"{differences(wanted, conditions(self.objects()))}\n{error}") from error
 
     def require_idle(self, version: Version) -> None:
-        """Start another manager of a version and wait for some resyncs, in the last of which it must not write."""
+        """Start another manager of a version and wait for some resyncs; in the last of them it must not write."""
         self.manager.kill()
         address = f"127.0.0.1:{ports.choose(['metrics'], taken=set())['metrics']}"
         self.use(version, f"--sync-period={RESYNC_S}s", f"--diagnostics-address={address}")
@@ -201,20 +205,20 @@ class UpgradeWorld(World):
         objects = [each for each in self.proxy.written if not each.partition(" ")[2].startswith(DEFINITIONS)]
         return [*objects, *self.writes()]
 
-    # -- what there is ------------------------------------------------------------------------------------------------
+    # -- the present state ------------------------------------------------------------------------------------------
 
     def facts(self) -> Facts:
-        """Return what the run has led to so far."""
+        """Return the present result of the run."""
         created, deleted = self.changes()
         return Facts(self.signature(), self.objects(), created, deleted)
 
     def objects(self) -> Mapping[str, Any]:
-        """Return what our objects show, without ids, addresses and times."""
+        """Return the visible state of our objects, without ids, addresses and times."""
         return {f"{plural}/{obj['metadata']['name']}": self._shown(obj) for plural, obj in self.ours()}
 
     def _shown(self, obj: Object) -> Any:
         metadata, status = obj["metadata"], dict(obj.get("status") or {})
-        # The released version shows it in the middle of a takeover, and it stays until each kind was listed again.
+        # The released version shows it during a takeover, and it stays until each kind was listed again.
         status["conditions"] = [c for c in status.get("conditions") or () if c["reason"] != "NamesTaken"]
         shown = {
             "status": status,
@@ -229,8 +233,10 @@ class UpgradeWorld(World):
         created: Tally = collections.Counter()
         deleted: Tally = collections.Counter()
         for call in self.calls():
-            created[call.service + call.route] += len(call.created)
-            deleted[call.service + call.route] += len(call.deleted)
+            # The released version calls Octavia by the older of the two paths that it has for everything.
+            route = call.route.replace("/v2/lbaas/", "/v2.0/lbaas/")
+            created[call.service + route] += len(call.created)
+            deleted[call.service + route] += len(call.deleted)
         return +created, +deleted
 
     def calls(self) -> list[Call]:
@@ -240,14 +246,14 @@ class UpgradeWorld(World):
         return [call for call in calls if call.project_id == self.tenant.project_id]
 
     def lost(self) -> dict[str, set[str]]:
-        """Return the ids of what was in the project before the provider came and is gone, by kind."""
+        """Return the ids of the project's initial resources that are missing, by kind."""
         now = self.inventory()
         lost = {kind: set(items) - set(now.get(kind, ())) for kind, items in self.before.items()}
         return {kind: ids for kind, ids in lost.items() if ids}
 
 
 def conditions(objects: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return generation and conditions of objects; the rest of a status may be a minute late."""
+    """Return generation and conditions of objects; other parts of a status may be a minute late."""
     return {
         path: (shown["generation"], (shown["status"] or {}).get("conditions", ())) for path, shown in objects.items()
     }

@@ -1,16 +1,19 @@
-"""The project's own client on the simulated API server, and what is beyond requests: history, backups, monitors."""
+"""The project's own client on the simulated API server, and more than requests: history, backups, monitors."""
 
 from __future__ import annotations
 
 import itertools
 import json
 from typing import Any
+from unittest import mock
 
 import pytest
+import urllib3
 
 from capo.crdgen import files
 from capo.kube.client import Kube
 from capo.kube.connection import Connection
+from capo.kube.credentials import Credential
 from capo.kube.errors import Conflict, Denied, Expired, Gone, Invalid
 from capo.kube.event_objects import EVENT
 from capo.kube.kinds import (
@@ -48,7 +51,8 @@ def kube(server: ApiServer) -> Kube:
 
 def kube_on(server: ApiServer) -> Kube:
     kube = Kube(Connection(URL))
-    kube._pool = ClientPool(server)  # type: ignore[assignment]
+    with mock.patch.object(urllib3, "PoolManager", return_value=ClientPool(server)):
+        kube._transport._client_for(Credential())
     return kube
 
 
@@ -142,7 +146,7 @@ def test_lists_are_in_the_order_of_keys_over_namespaces(server: ApiServer, kube:
 
     listed = list(kube.list(SECRET, limit=1))
 
-    # "/" comes after "-": etcd compares whole keys.
+    # "/" sorts after "-": etcd compares whole keys.
     assert [item["metadata"]["namespace"] for item in listed] == ["a-b", "a", "b"]
     assert {item["kind"] for item in listed} == {"Secret"}
 
@@ -182,7 +186,7 @@ def test_a_restored_backup_gives_versions_out_again(server: ApiServer) -> None:
         server.events_since(OPENSTACK_CLUSTER, backup.version - 1)
     changed = server.patch(OPENSTACK_CLUSTER, PLACE, "c", {"metadata": {"labels": {"a": "b"}}})
     assert int(changed["metadata"]["resourceVersion"]) == backup.version + 1
-    assert server.events_since(OPENSTACK_CLUSTER, newest) == []  # what such a watch misses is the danger of a restore
+    assert server.events_since(OPENSTACK_CLUSTER, newest) == []  # the missed events are the danger of a restore
     server.restore(backup)
     assert server.list(OPENSTACK_CLUSTER) == [made]
 
@@ -354,7 +358,7 @@ def test_rules_and_status_subresources_are_those_of_the_definitions() -> None:
         (stored,) = (version for version in definition["spec"]["versions"] if version["storage"])
         assert traits(kind).has_status == ("subresources" in stored)
         assert kind.version == stored["name"]
-        assert Node(stored["schema"]["openAPIV3Schema"])  # raises for a rule that nobody has written down
+        assert Node(stored["schema"]["openAPIV3Schema"])  # raises for an unknown rule
 
 
 def test_the_same_requests_lead_to_the_same_bytes() -> None:

@@ -1,4 +1,4 @@
-"""The simulated garbage collector leaves what the real one leaves."""
+"""The simulated garbage collector keeps the same objects as the real one."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import pytest
 
 from capo.kube import client
 from capo.kube.kinds import NAMESPACE, SECRET
-from capo.local.rig import Rig
-from capo.local.testing import session_folder
+from capo.local.testing import running_rig
 from e2e.simulation.tests.play import JSON, MERGE, Json, Server
 from e2e.simulation.tests.servers import Real, Simulated, new_server, session_of
 
@@ -25,7 +24,7 @@ class Garden:
     """Secrets that own each other, in a namespace.
 
     Args:
-        settle: returns when the garbage collector has nothing left to do.
+        settle: waits until the garbage collector has nothing left to do.
     """
 
     def __init__(self, server: Server, namespace: str, settle: Callable[[Garden], None]) -> None:
@@ -55,7 +54,7 @@ class Garden:
         self.ask("PATCH", client.path(SECRET, self.namespace, name), {"metadata": {"finalizers": None}}, MERGE)
 
     def left(self) -> dict[str, str]:
-        """Return what is left of each object once everything is settled."""
+        """Return the remaining state of each object once the garbage collector is done."""
         self._settle(self)
         return self.state()
 
@@ -204,14 +203,10 @@ def test_the_simulated_collector(scenario: Callable[[Garden], None]) -> None:
 
 @pytest.fixture(scope="module")
 def real(rigs_folder: Path) -> Iterator[Real]:
-    rig = Rig(session_folder(rigs_folder, "garbage"), say=print)
-    try:
-        rig.up("api")
+    with running_rig(rigs_folder, "garbage", "api") as rig:
         rig.restart("kube-controller-manager")
         with session_of(rig) as session:
             yield Real(rig.url, session)
-    finally:
-        rig.down(wipe=True)
 
 
 @pytest.mark.integration

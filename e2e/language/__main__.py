@@ -1,0 +1,63 @@
+"""Refuses words of our own where the field has a term: `python -m e2e.language`; `--measure` prints shares."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from e2e.language.markers import Text, of_markdown, of_python
+
+LEFT: Final = ("e2e/language/", "docs/changelog.md", "docs/reference/api.md")
+"""The list itself, what was released, and what is generated from docstrings."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print what is found; return the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("paths", nargs="*", type=Path, help="files and folders (default: all that git tracks)")
+    parser.add_argument("--measure", action="store_true", help="print the share of texts with a marker, by folder")
+    wanted = parser.parse_args(arguments)
+    texts = list(_texts(wanted.paths))
+    if wanted.measure:
+        _measure(texts)
+        return 0
+    found = [(text, marker) for text in texts if (marker := text.marker())]
+    for text, marker in found:
+        print(f"{text.path}:{text.line}: {text.kind} with {marker!r}: {' '.join(text.text.split())[:110]}")
+    if found:
+        print(f"{len(found)} of {len(texts)} texts use words that e2e/language/markers.py has plain terms for")
+    return int(bool(found))
+
+
+def _texts(paths: Sequence[Path]) -> Iterator[Text]:
+    listed = subprocess.run(["git", "ls-files", "-z", *map(str, paths)], capture_output=True, text=True, check=True)
+    for name in sorted(filter(None, listed.stdout.split("\0"))):
+        path = Path(name)
+        if path.is_symlink() or not path.exists() or name.startswith(LEFT):
+            continue
+        if path.suffix == ".py":
+            yield from of_python(name, path.read_text(encoding="utf-8"))
+        elif path.suffix == ".md":
+            yield from of_markdown(name, path.read_text(encoding="utf-8"))
+
+
+def _measure(texts: Sequence[Text]) -> None:
+    """Print the number of texts and the share of those with a marker for each folder and kind."""
+    every: Counter[tuple[str, str]] = Counter()
+    marked: Counter[tuple[str, str]] = Counter()
+    for text in texts:
+        place = ("/".join(text.path.split("/")[:2]), text.kind)
+        every[place] += 1
+        marked[place] += bool(text.marker())
+    for (folder, kind), count in sorted(every.items()):
+        print(f"{folder:40} {kind:10} {count:6} {100 * marked[folder, kind] / count:5.1f} %")
+    print(f"{'all':40} {'':10} {every.total():6} {100 * marked.total() / every.total():5.1f} %")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
