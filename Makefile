@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
 # Tests that need more than this machine with Go: the real OpenStack services, a container engine, or hours.
-TESTS ?= not lab and not crash and not kind
+TESTS ?= not lab and not crash and not kind and not operator
 
 # Where the demo runs: simulator, lab (the services of `make openstack-up`), or an entry of your clouds.yaml.
 CLOUD ?= simulator
@@ -14,20 +14,22 @@ CLOUD ?= simulator
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build test test-full check format rig-up rig-down crash crash-sample upgrade upgrade-sample simulation openstack-up openstack-down contract servers takeover contract-record e2e-kind bench demo demo-end release changelog
+.PHONY: help venv build test test-full check format rig-up rig-down crash crash-sample upgrade upgrade-sample simulation openstack-up openstack-down contract servers takeover contract-record e2e-kind e2e-operator bench demo demo-end release changelog lock image image-verify image-multi-arch sbom
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml image/simulator.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
-	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable . --group dev
+	sed -n 's/^\([a-z0-9.-]*==[^ ]*\).*/\1/p' image/simulator.txt >$(VENV)/constraints.txt # the tests run on the image's versions
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --editable '.[demo]' --group dev \
+	  --constraint $(VENV)/constraints.txt
 	@touch $@
 
 venv: $(STAMP) ## install the project and its tools into .venv
 
-build: $(STAMP) ## have etcd, kube-apiserver and Cluster API's managers (about ten minutes, once)
+build: $(STAMP) ## build etcd, kube-apiserver, Cluster API's managers, kubectl and helm (about twelve minutes, once)
 	$(BIN)/capo local build
 
 test: build ## run unit tests, then integration tests on a rig and the simulator
@@ -42,8 +44,12 @@ check: $(STAMP) ## what has to hold before a commit: format, lint, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy -p capo
 	$(BIN)/lint-imports
+	$(BIN)/deptry capo api controllers --extend-exclude '.*/tests/' # what ships imports what it declares, and declares what it imports
+	$(BIN)/deptry . --ignore DEP002,DEP004 --exclude '\.venv|e2e/openstack-lab' # so do tests and tools
 	$(BIN)/capo crds --check
 	$(BIN)/towncrier build --draft --version next >/dev/null
+	$(BIN)/python -m e2e.language
+	$(BIN)/python -m e2e.image.lock --check
 	$(BIN)/python -m e2e.audit
 
 format: $(STAMP) ## format the code
@@ -69,8 +75,14 @@ PLAYED = $(if $(SEED),--seed $(SEED),$(if $(PLAN),--plan $(PLAN),--seeds $(SEEDS
 simulation: $(STAMP) ## search for broken invariants: SEEDS=<number> (FIRST=<number>), or SEED=<one>, or PLAN=<file>
 	$(BIN)/python -m e2e.simulation $(PLAYED) --reduce $(SIMULATION_FLAGS)
 
-e2e-kind: $(STAMP) ## the image as the Deployment runs it, and the demo's scenario in kind (needs docker or podman, Go, network)
-	$(BIN)/pytest -m kind e2e/kind
+# NODE=local: kind's node and all images are built here, as root on Debian, without an image registry (a quarter of an hour, once)
+NODE ?= published
+
+e2e-kind: $(STAMP) ## the image in kind: a cluster's life while its manager is replaced (docker or podman, Go, network; NODE=local: no registry)
+	$(BIN)/$(if $(filter local,$(NODE)),python -m e2e.kind.local --,pytest -m kind e2e/kind) $(E2E_FLAGS)
+
+e2e-operator: build ## install and upgrade by the real Cluster API Operator, from ConfigMaps and an OCI artifact (builds it once: 2 to 15 minutes)
+	$(BIN)/pytest -m operator e2e/operator
 
 demo: build $(if $(filter lab,$(CLOUD)),openstack-up) ## a whole cluster up and down (CLOUD=lab, CLOUD=<name>, KEEP=1)
 	$(BIN)/capo demo --cloud $(CLOUD) $(if $(KEEP),--keep) $(DEMO_FLAGS)
@@ -81,7 +93,25 @@ bench: build ## measure what 1, 10 and 100 machines cost, and write it into docs
 demo-end: $(STAMP) ## delete the cluster that KEEP=1 left up
 	$(BIN)/capo demo --cloud $(CLOUD) --end
 
-release: $(STAMP) ## lay out a provider repository for clusterctl (IMAGE=<registry>/<name>)
+# IMAGE=<registry>/<name>, BASE=slim, debian or distroless, ENGINE=docker, podman or buildah
+IMAGE_FLAGS = $(if $(IMAGE),--name $(IMAGE)) $(if $(BASE),--base $(BASE)) $(if $(ENGINE),--engine $(ENGINE))
+
+lock: $(STAMP) ## lock the image's dependencies with their hashes (LOCK_FLAGS=--upgrade: the newest versions)
+	$(BIN)/python -m e2e.image.lock $(LOCK_FLAGS)
+
+image: $(STAMP) sbom ## build the image (IMAGE=<registry>/<name>, BASE=debian: without an image registry, ENGINE=podman)
+	$(BIN)/python -m e2e.image build $(IMAGE_FLAGS)
+
+image-verify: $(STAMP) ## build the image twice, compare both, and show its size
+	$(BIN)/python -m e2e.image verify $(IMAGE_FLAGS)
+
+image-multi-arch: $(STAMP) ## build for amd64 and arm64 with docker's buildx, and push (IMAGE=<registry>/<name>)
+	$(BIN)/python -m e2e.image multi-arch $(IMAGE_FLAGS)
+
+sbom: $(STAMP) ## list the image's Python packages in CycloneDX, in build/image
+	$(BIN)/python -m e2e.image sbom
+
+release: $(STAMP) ## lay out a release for clusterctl and the Cluster API Operator (IMAGE=<registry>/<name>, best by its digest)
 	$(BIN)/capo release $(if $(IMAGE),--image $(IMAGE))
 
 changelog: $(STAMP) ## show what is new since the last release

@@ -11,11 +11,18 @@ def main(argv: list[str] | None = None) -> int:
     """Run a command and return its exit status.
 
     Args:
-        argv: what comes after the program's name; None takes it from the command line.
+        argv: the arguments after the program's name; None: those of the command line.
     """
     arguments = sys.argv[1:] if argv is None else argv
     parsed = cli.build_parser(arguments).parse_args(arguments)
-    status: int = parsed.run(parsed)
+    try:
+        status: int = parsed.run(parsed)
+    except ModuleNotFoundError as error:
+        text = cli.missing_extra(error)
+        if text is None:
+            raise
+        sys.stderr.write(f"capo {arguments[0]}: {text}\n")
+        return 1
     return status
 
 

@@ -1,18 +1,18 @@
-"""The error catalogue: every fault that a step may meet, with what the user can do about it.
+"""The error catalogue: every fault that a step may raise, with the next step of the user.
 
     CapoError
-    ├── RetryableError                 the world may heal: retried with growing pauses
-    │   ├── AmbiguousAnswerError       a write may or may not have taken effect (cut, timed out, 5xx)
-    │   ├── CloudUnavailableError      a read was answered with 5xx, cut or timed out
+    ├── RetryableError                 may be resolved without a change of the spec: retried with backoff
+    │   ├── AmbiguousAnswerError       a write may or may not have taken effect (cut off, timed out, 5xx)
+    │   ├── CloudUnavailableError      a read was answered with 5xx, cut off or timed out
     │   ├── RateLimitedError           429, or 503 with Retry-After
     │   ├── ConflictError              409: busy, immutable for now, in use
     │   ├── QuotaExceededError         the project's quota refuses it
-    │   ├── NotAuthorizedError         401 after renewal of the token, wrong credentials
+    │   ├── NotAuthorizedError         401 after the token was renewed: wrong credentials
     │   ├── IdentityError              the credentials cannot be read: Secret, key, cloud name, namespace
     │   ├── ForbiddenError             403 by policy
     │   ├── UnsupportedByCloudError    406, 501: the cloud's version or driver cannot do it
     │   ├── NotFoundError              404 of something that must exist
-    │   │   ├── ReferenceNotFoundError a reference leads nowhere
+    │   │   ├── ReferenceNotFoundError a referenced resource does not exist
     │   │   │   ├── ImageNotFoundError, FlavorNotFoundError, NetworkNotFoundError, SubnetNotFoundError,
     │   │   │   └── RouterNotFoundError, SecurityGroupNotFoundError, ServerGroupNotFoundError, KeyPairNotFoundError
     │   │   └── BootstrapDataNotFoundError
@@ -23,12 +23,12 @@
     │   ├── VolumeFailedError          Cinder's error states
     │   ├── LoadBalancerFailedError    Octavia's ERROR
     │   ├── WriteRefusedError          the API server, a webhook or a policy refuses a write of ours
-    │   └── BlockedError               something of somebody else's is in the way of a deletion
-    └── TerminalError                  the spec must change: looked at again when it does, and at each resync
+    │   └── BlockedError               a resource of another owner blocks a deletion
+    └── TerminalError                  the spec must change: retried after an edit, and at each resync
         ├── InvalidSpecError           the spec contradicts itself or the cloud refuses it as malformed (400);
         │                              of a cluster: InvalidClusterSpecError
-        ├── UnsupportedFieldError      the spec uses a field that this version does not handle yet
-        └── OwnerIdCopiedError         the owner id belongs to another object: nothing is touched
+        ├── UnsupportedFieldError      the spec uses a field that this version does not support yet
+        └── OwnerIdCopiedError         the owner id belongs to another object: nothing is changed
 
 "Not yet" is not an error but a :class:`capo.engine.steps.Wait`; :class:`NotYetObserved` is its form below the engine.
 Source of the reasons: ``docs/reference/errors.md`` has an entry for each.
@@ -40,22 +40,22 @@ import copy
 from typing import ClassVar, Final, Self, TypeVar
 
 MAX_RETRY_AFTER_S: Final = 300.0
-"""A service that asks for a longer pause, by mistake or to be left alone for a day, is asked again after this one."""
+"""Upper bound of a requested pause: a service may ask for a day, by mistake or to be left alone."""
 
 
 MAX_MESSAGE: Final = 8192
-"""Characters of an error's message: what a user, a tenant or a cloud wrote may be in it, as long as they like."""
+"""Maximum characters of an error's message: a user, a tenant or a cloud may have written it, at any length."""
 MAX_NAME: Final = 600
-"""Characters of what an error is about, and of a request's id."""
+"""Maximum characters of an error's resource, and of a request's id."""
 
 
 class CapoError(Exception):
     """A fault with a reason for conditions and a next step for the user.
 
     Args:
-        message: what happened, in the cloud's own words where it spoke.
-        request_id: ``x-openstack-request-id`` of the answer, None when there was none.
-        status: HTTP status of the answer, None when there was none.
+        message: what happened, in the cloud's own words where it answered.
+        request_id: ``x-openstack-request-id`` of the answer, None if there was none.
+        status: HTTP status of the answer, None if there was none.
         resource: what it concerns, as ``kind name-or-id``.
         next_step: overrides the class's advice.
     """
@@ -63,7 +63,7 @@ class CapoError(Exception):
     reason: str = "OpenStackError"
     advice: ClassVar[str] = "See the message."
     retry: ClassVar[str] = ""
-    """What is tried again and when, in a sentence; empty where the advice says it."""
+    """What is retried and when, as a sentence; empty where the advice includes it."""
 
     def __init__(  # each is optional and named at every call
         self,
@@ -82,7 +82,7 @@ class CapoError(Exception):
         self.next_step = next_step or self.advice
 
     def about(self, resource: str) -> Self:
-        """Return the same fault with what it concerns; an error may be shared, so it is not changed itself."""
+        """Return a copy of the fault with its resource; an error may be shared, so it is not changed itself."""
         found = copy.copy(self)
         found.resource = resource
         return found
@@ -96,7 +96,7 @@ class CapoError(Exception):
 
     @property
     def _words(self) -> str:
-        """The message without the full stop that comes later, and without a reason that stands before it already."""
+        """Return the message without a final full stop and without a prefix that repeats the reason."""
         words = self.message.removeprefix(f"{self.reason}: ").rstrip()
         return words if words.endswith("...") else words.rstrip(" .")
 
@@ -109,19 +109,19 @@ E = TypeVar("E", bound=BaseException)
 
 
 def without_frames(error: E) -> E:
-    """Return an error fit to be kept: without frames and causes, which hold credentials and bodies of requests."""
+    """Return the error for storage: without frames and causes, which hold credentials and bodies of requests."""
     error.__traceback__ = error.__cause__ = error.__context__ = None
     return error
 
 
 class RetryableError(CapoError):
-    """The world may heal without a change of the spec."""
+    """The fault may be resolved without a change of the spec."""
 
     retry = "It is tried again, in 2 minutes at the latest."
 
 
 class AmbiguousAnswerError(RetryableError):
-    """A write whose effect is unknown: it may have taken place, or still will."""
+    """A write with an unknown effect: it may have taken effect, or still will."""
 
     reason = "AnswerLost"
     advice = "The provider looks for the result by its stamp before it tries again."
@@ -129,7 +129,7 @@ class AmbiguousAnswerError(RetryableError):
 
 
 class CloudUnavailableError(RetryableError):
-    """A read that was answered with 5xx, cut, or timed out."""
+    """A read that was answered with 5xx, cut off, or timed out."""
 
     reason = "CloudUnavailable"
     advice = "Check that the OpenStack service is up."
@@ -139,11 +139,11 @@ class RateLimitedError(RetryableError):
     """The cloud asks for fewer requests.
 
     Args:
-        retry_after_s: what the cloud said, None when it did not; more than ``MAX_RETRY_AFTER_S`` is cut to it.
+        retry_after_s: the cloud's value, None without one; at most ``MAX_RETRY_AFTER_S`` is kept.
     """
 
     reason = "RateLimited"
-    advice = "The provider waits as long as the cloud asks, but no longer than five minutes."
+    advice = "The provider waits for the time that the cloud asks for, at most five minutes."
     retry = ""
 
     def __init__(self, message: str, *, retry_after_s: float | None = None, request_id: str | None = None) -> None:
@@ -159,7 +159,7 @@ class ConflictError(RetryableError):
 
 
 class QuotaExceededError(RetryableError):
-    """The project's quota refuses one more."""
+    """The project's quota does not allow another resource."""
 
     reason = "QuotaExceeded"
     advice = "Raise the project's quota or remove something."
@@ -189,7 +189,7 @@ class ForbiddenError(RetryableError):
 
 
 class UnsupportedByCloudError(RetryableError):
-    """The cloud's version or driver cannot do what is asked: 406 for a microversion, 501, a provider's refusal."""
+    """The cloud's version or driver does not support the request: 406 for a microversion, 501, a provider's refusal."""
 
     reason = "UnsupportedByCloud"
     advice = "Use another setting, or have the cloud upgraded."
@@ -203,7 +203,7 @@ class NotFoundError(RetryableError):
 
 
 class ReferenceNotFoundError(NotFoundError):
-    """A reference leads nowhere; somebody has to make what it names, so it is not looked for at once again."""
+    """The referenced resource does not exist; a user has to create it, so it is not searched for again at once."""
 
 
 class ImageNotFoundError(ReferenceNotFoundError):
@@ -277,7 +277,7 @@ class AmbiguousMatchError(RetryableError):
 
 
 class ForeignResourceError(RetryableError):
-    """A resource of this name belongs to somebody else; it is not touched."""
+    """A resource of this name belongs to another owner; it is not changed."""
 
     reason = "ForeignResource"
     advice = "Rename or remove it, or rename the object here."
@@ -287,11 +287,11 @@ class ServerFailedError(RetryableError):
     """Nova put the server into ERROR; the message is its fault.
 
     Args:
-        cause: the error whose reason and advice say more than those of a failed server.
+        cause: an error with a more specific reason and advice than those of a failed server.
     """
 
     reason = "ServerFailed"
-    retry = "A server is made once and never again; that it recovers is noticed within a minute."
+    retry = "The provider never recreates a server. If it recovers, the status is updated within a minute."
     advice = "A Machine is replaced by a MachineHealthCheck or by hand; correct the cause first."
 
     def __init__(
@@ -317,18 +317,18 @@ class NoValidHostError(RetryableError):
 
 
 class PortFailedError(RetryableError):
-    """Nova could not have the server's network: Neutron did not bind a port, or did not say so in time."""
+    """Nova could not set up the server's network: Neutron did not bind a port, or did not report it in time."""
 
     reason = "PortFailed"
     advice = "See the port's binding and Neutron's agents on the host."
 
 
 class ServerRebuiltError(ServerFailedError):
-    """Somebody rebuilt the server: its disk is not the one that was made."""
+    """The server was rebuilt externally: its original disk was replaced."""
 
     reason = "ServerRebuilt"
-    retry = "Nothing is rebuilt here."
-    advice = "Replace the Machine: what made it a node went with its disk."
+    retry = "The provider does not rebuild servers."
+    advice = "Replace the Machine: its disk was wiped, so the node's state is lost."
 
 
 class VolumeFailedError(RetryableError):
@@ -342,18 +342,18 @@ class LoadBalancerFailedError(RetryableError):
     """Octavia put the load balancer into ERROR."""
 
     reason = "LoadBalancerFailed"
-    advice = "Fail it over (`openstack loadbalancer failover`) or delete it; the provider makes a new one."
+    advice = "Fail it over (`openstack loadbalancer failover`) or delete it; the provider creates a new one."
 
 
 class BlockedError(RetryableError):
-    """Something that is not ours is in the way of a deletion; the message names it."""
+    """A resource that is not ours blocks a deletion; the message names it."""
 
     reason = "DeletionBlocked"
     advice = "Remove what is named."
 
 
 class WriteRefusedError(RetryableError):
-    """The API server refuses to store what a pass found out: a rule of the definition, a webhook or a policy."""
+    """The API server refuses a write of the reconcile's outcome: a rule of the CRD, a webhook or a policy."""
 
     reason = "WriteRefused"
     advice = "Correct the object, or the webhook or policy that the message names."
@@ -390,18 +390,18 @@ class InvalidClusterSpecError(InvalidSpecError):
 
 
 class UnsupportedFieldError(TerminalError):
-    """The spec uses a field that this version does not handle yet; nothing is made without it."""
+    """The spec uses a field that this version does not support yet; nothing is created without it."""
 
     reason = "UnsupportedField"
     advice = "Remove the field, or use a version that handles it."
 
 
 class OwnerIdCopiedError(TerminalError):
-    """The owner id in the annotation was made for another object; nothing in the cloud is touched."""
+    """The annotation's owner id was created for another object; nothing in the cloud is changed."""
 
     reason = "OwnerIdCopied"
     advice = "Remove the annotation infrastructure.cluster.x-k8s.io/owner-id from the copy."
 
 
 class NotYetObserved(Exception):  # noqa: N818 - a state of knowledge, not an error
-    """The cloud has not been looked at since this object's last write; the observer wakes the object when it has."""
+    """The cloud has not been listed since this object's last write; the observer requeues the object after the list."""

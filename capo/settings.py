@@ -31,7 +31,7 @@ DENIED_NETWORKS: Final = (
     "224.0.0.0/4",
     "ff00::/8",
 )
-"""Link-local addresses, the metadata services that public clouds have elsewhere, and what is no address of a host."""
+"""Link-local addresses, the metadata services that public clouds have elsewhere, and addresses that no host has."""
 _UNITS_BYTES: Final = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 STORAGE_VERSION_MIGRATION: Final = "StorageVersionMigration"
 CLEANUP_MANAGED_FIELDS: Final = "CleanupManagedFields"
@@ -42,7 +42,7 @@ _DURATION: Final = re.compile(r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|ms|s
 
 
 class SettingsError(Exception):
-    """A flag or variable cannot be used; the message is one clear line."""
+    """A flag or variable cannot be used; the message is one line for the user."""
 
 
 class HelpWanted(Exception):  # noqa: N818 - a wish, not an error
@@ -162,7 +162,7 @@ def _phases(text: str) -> tuple[str, ...]:
 
 
 def feature_gates(text: str) -> Mapping[str, bool]:
-    """Return all gates with their values; ``AllAlpha`` and ``AllBeta`` come before single names."""
+    """Return all gates with their values; single names override ``AllAlpha`` and ``AllBeta``."""
     wanted: dict[str, bool] = {}
     for pair in _names(text):
         name, _, value = pair.partition("=")
@@ -179,9 +179,9 @@ def _flag(
     """Return a dataclass field that a flag fills.
 
     Args:
-        shown: how help and documentation spell the default.
+        shown: the default as help and documentation spell it.
         more: ``short``: one-letter name; ``is_switch``: needs no value; ``repeats``: values add up; ``is_inert``: it is
-            accepted for the sake of existing manifests and does nothing.
+            accepted for existing manifests and has no effect.
     """
     metadata = {"flag": name, "parse": parse, "text": text, "shown": shown if shown is not None else str(default)}
     return field(default=default, metadata={**metadata, **more})
@@ -201,29 +201,34 @@ class Settings:
 
     leader_elect: bool = _switch("leader-elect", "Take part in leader election; only the leader acts.")
     lease_duration_s: float = _duration(
-        "leader-elect-lease-duration", "15s", "How long others wait before they take the lease over."
+        "leader-elect-lease-duration", "15s", "Time after which others may acquire a lease that was not renewed."
     )
     renew_deadline_s: float = _duration(
-        "leader-elect-renew-deadline", "10s", "The leader ends itself after so long without a renewal."
+        "leader-elect-renew-deadline", "10s", "The leader exits if it cannot renew its lease within this time."
     )
     retry_period_s: float = _duration("leader-elect-retry-period", "2s", "Pause between two attempts at the lease.")
-    namespace: str = _flag("namespace", "", str, "Watch this namespace alone; empty: all.")
+    namespace: str = _flag("namespace", "", str, "Watch only this namespace; empty: all.")
     watch_filter: str = _flag(
         "watch-filter", "", str, "Act only on objects whose label `cluster.x-k8s.io/watch-filter` has this value."
     )
     cluster_concurrency: int = _flag(
-        "openstackcluster-concurrency", 10, _at_least(1), "Passes over OpenStackClusters at once, per cloud."
+        "openstackcluster-concurrency", 10, _at_least(1), "Maximum concurrent OpenStackCluster reconciles per cloud."
     )
     machine_concurrency: int = _flag(
         "openstackmachine-concurrency",
         10,
         _at_least(1),
-        "Passes over OpenStackMachines at once, and over OpenStackServers, per cloud.",
+        "Maximum concurrent OpenStackMachine reconciles, and OpenStackServer reconciles, per cloud.",
     )
     template_concurrency: int = _flag(
-        "openstackmachinetemplate-concurrency", 10, _at_least(1), "Passes over OpenStackMachineTemplates at once."
+        "openstackmachinetemplate-concurrency",
+        10,
+        _at_least(1),
+        "Maximum concurrent OpenStackMachineTemplate reconciles.",
     )
-    sync_period_s: float = _duration("sync-period", "10m", "Everything is listed and looked at again so often.")
+    sync_period_s: float = _duration(
+        "sync-period", "10m", "Resync period, after which every object is reconciled again."
+    )
     kube_api_qps: float = _flag(
         "kube-api-qps", 20.0, _number, "No effect: the API server's own fairness limits us.", shown="20", is_inert=True
     )
@@ -263,7 +268,7 @@ class Settings:
         "ca-certs", "", _file, "PEM file: certificate authorities of OpenStack end points without a `cacert`."
     )
     scope_cache_max_size: int = _flag(
-        "scope-cache-max-size", 10, _at_least(0), "How many authenticated clouds are kept; 0: none."
+        "scope-cache-max-size", 10, _at_least(0), "Maximum number of cached authenticated clouds; 0: no cache."
     )
     skip_crd_migration_phases: tuple[str, ...] = _flag(
         "skip-crd-migration-phases",
@@ -287,61 +292,61 @@ class Settings:
     vmodule: str = _flag("vmodule", "", str, "No effect: verbosity per file is not supported.", is_inert=True)
     logging_format: str = _flag("logging-format", "text", _one_of("text", "json"), "Layout of the log.")
     log_flush_frequency_s: float = _duration(
-        "log-flush-frequency", "5s", "No effect: nothing is held back.", is_inert=True
+        "log-flush-frequency", "5s", "No effect: log lines are not buffered.", is_inert=True
     )
     log_text_split_stream: bool = _switch(
-        "log-text-split-stream", "No effect: all goes to standard error.", is_inert=True
+        "log-text-split-stream", "No effect: the log is written to standard error.", is_inert=True
     )
     log_json_split_stream: bool = _switch(
-        "log-json-split-stream", "No effect: all goes to standard error.", is_inert=True
+        "log-json-split-stream", "No effect: the log is written to standard error.", is_inert=True
     )
     log_text_info_buffer_size: str = _flag(
-        "log-text-info-buffer-size", "0", str, "No effect: nothing is held back.", is_inert=True
+        "log-text-info-buffer-size", "0", str, "No effect: log lines are not buffered.", is_inert=True
     )
     log_json_info_buffer_size: str = _flag(
-        "log-json-info-buffer-size", "0", str, "No effect: nothing is held back.", is_inert=True
+        "log-json-info-buffer-size", "0", str, "No effect: log lines are not buffered.", is_inert=True
     )
     kubeconfig: str = _flag(
         "kubeconfig", "", _file, "Kubeconfig file; empty: `KUBECONFIG`, then the pod's own account."
     )
     ambiguous_create_window_s: float = _duration(
-        "ambiguous-create-window", "60s", "How long a create whose answer was lost may still take effect."
+        "ambiguous-create-window", "60s", "Time within which a create whose answer was lost may still take effect."
     )
     cloud_concurrency: int = _flag(
         "cloud-concurrency",
         10,
         _at_least(1),
-        "Passes at once per cloud (host and port of `auth_url`, and region), over all controllers.",
+        "Maximum concurrent reconciles per cloud (host and port of `auth_url`, and region), over all controllers.",
     )
     worker_threads: int = _flag(
         "worker-threads",
         128,
         _at_least(1),
-        "Passes at once, over all controllers and clouds; a namespace gets half of them, an address a quarter.",
+        "Maximum concurrent reconciles, over all controllers and clouds; a namespace gets half, an address a quarter.",
     )
     openstack_connect_timeout_s: float = _duration(
-        "openstack-connect-timeout", "10s", "Limit of connecting to an OpenStack service."
+        "openstack-connect-timeout", "10s", "Timeout of connecting to an OpenStack service."
     )
     openstack_read_timeout_s: float = _duration(
-        "openstack-read-timeout", "60s", "Limit between two packets of an OpenStack service's answer."
+        "openstack-read-timeout", "60s", "Timeout between two packets of an OpenStack service's answer."
     )
     openstack_request_timeout_s: float = _duration(
         "openstack-request-timeout",
         "3m",
-        "Limit of a request to OpenStack, from its first byte to the end of its answer.",
+        "Timeout of a request to OpenStack, from its first byte to the end of its answer.",
     )
     openstack_max_response_bytes: int = _flag(
         "openstack-max-response-size",
         size_bytes("32Mi"),
         _response_size,
-        "Size of an answer of OpenStack beyond which it is not read; a list of 1,000 servers or ports has 1Mi to 4Mi.",
+        "Maximum size of an answer of OpenStack; a list of 1,000 servers or ports has 1Mi to 4Mi.",
         shown="32Mi",
     )
     openstack_denied_networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = _flag(
         "openstack-denied-networks",
         networks(",".join(DENIED_NETWORKS)),
         networks,
-        "Networks to which no connection to OpenStack is made, as CIDRs; empty: none.",
+        "Networks that OpenStack end points must not be in, as CIDRs; empty: none.",
         shown=",".join(DENIED_NETWORKS),
     )
     openstack_uses_proxies: bool = _flag(
@@ -402,7 +407,7 @@ _BY_NAME: Final = {flag.name: flag for flag in FLAGS}
 
 
 def read(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> Settings:
-    """Return the settings that flags and environment say.
+    """Return the settings from flags and environment.
 
     Raises:
         SettingsError: one of them cannot be used.
@@ -419,7 +424,7 @@ def read(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> S
 
 
 def given_without_effect(settings: Settings) -> list[str]:
-    """Return the flags that were given another value than their default and have no effect, gates by their names."""
+    """Return the flags without effect that have another value than their default, gates by their names."""
     defaults = Settings()
     flags = [
         f"--{f.name}" for f in FLAGS if f.is_inert and getattr(settings, f.setting) != getattr(defaults, f.setting)
@@ -429,7 +434,7 @@ def given_without_effect(settings: Settings) -> list[str]:
 
 
 def _next(rest: list[str]) -> tuple[Flag, str]:
-    """Take one flag with its value off the arguments."""
+    """Remove one flag with its value from the arguments and return both."""
     argument = re.sub(r"^-v(?=\d)", "-v=", rest.pop(0))
     if not re.match(r"--?[A-Za-z]", argument):
         raise SettingsError(f"unexpected argument {argument!r}: only flags are taken")

@@ -1,7 +1,7 @@
 """Commands of ``capo``: one module each, named like the command, in the order in which help lists them.
 
 Each has ``add_parser(subparsers)``, which adds the command's parser and sets its default ``run`` to a function from
-parsed arguments to exit status. A module imports what is heavy inside of ``run``: help shall be quick.
+parsed arguments to exit status. A module imports heavy dependencies inside of ``run``, so that help is fast.
 """
 
 from __future__ import annotations
@@ -22,9 +22,20 @@ COMMANDS: Final = (
     "release",
 )
 
+EXTRAS: Final = {"rich": "demo", "jsonschema": "simulator"}
+"""Packages that the manager does not need, and the extra of this project that installs each."""
+
+
+def missing_extra(error: ModuleNotFoundError) -> str | None:
+    """Return the line that says which extra to install; None: no extra has the package that is missing."""
+    extra = EXTRAS.get((error.name or "").partition(".")[0])
+    return (
+        extra and f"the package {error.name} is not installed; install capo with its extra: pip install 'capo[{extra}]'"
+    )
+
 
 def build_parser(argv: list[str]) -> argparse.ArgumentParser:
-    """Return the parser of ``capo``, with all commands, or with the one alone that the arguments begin with."""
+    """Return the parser of ``capo``, with all commands, or with only the one that the arguments begin with."""
     parser = argparse.ArgumentParser(prog="capo", description="Cluster API provider for OpenStack")
     parser.add_argument("--version", action="version", version=f"capo {VERSION}")
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)

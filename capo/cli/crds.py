@@ -1,4 +1,4 @@
-"""``capo crds``: the CustomResourceDefinitions, printed, written or checked."""
+"""``capo crds``: prints, writes or checks the CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("crds", help="print the CustomResourceDefinitions")
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument(
-        "--write", action="store_true", help="regenerate api/crds, the pages made from api/, and charts/"
+        "--write", action="store_true", help="regenerate api/crds, the pages generated from api/, and charts/"
     )
     choice.add_argument("--check", action="store_true", help="fail when a generated file is stale")
     parser.set_defaults(run=run)
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     from capo.crdgen import files
 
     if arguments.write:
-        for generated in (files.generated, chart.generated):  # the chart is made of the files that the first one wrote
+        for generated in (files.generated, chart.generated):  # the chart is generated from the files just written
             for path in files.write(generated()):
                 print(f"wrote {path.name}")
         return 0

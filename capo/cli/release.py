@@ -1,4 +1,4 @@
-"""``capo release``: a provider repository on disk, from which clusterctl installs."""
+"""``capo release``: a release on disk, from which clusterctl and the Cluster API Operator install."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from typing import Any
 
 def add_parser(subparsers: Any) -> None:
     """Add the command to the parser of ``capo``."""
-    parser = subparsers.add_parser("release", help="lay out a provider repository for clusterctl")
+    parser = subparsers.add_parser("release", help="lay out a release for clusterctl and the Cluster API Operator")
     parser.add_argument("--output", type=Path, default=Path("build/release"), help="the repository (%(default)s)")
-    parser.add_argument("--image", help="of the manager; without a tag it gets the version's (default: localhost/capo)")
+    parser.add_argument(
+        "--image",
+        help="of the manager, best by its digest; without a tag it gets the version's (default: localhost/capo)",
+    )
     parser.add_argument("--version", help="of the release (default: this version)")
     parser.set_defaults(run=run)
 
@@ -25,11 +28,12 @@ def run(arguments: argparse.Namespace) -> int:
     version = arguments.version or VERSION
     try:
         image = manifest.image(arguments.image or manifest.REPOSITORY, version)
-        folder = release.lay_out(arguments.output, version=version, image=image)
+        folder, digest = release.publish(arguments.output, version=version, image=image)
     except (manifest.BadImageError, release.ReleaseError) as error:
         print(f"capo release: {error}", file=sys.stderr)
         return 2
     for path in sorted(folder.iterdir()):
         print(path)
+    print(f"{folder.parents[1] / release.ARTIFACTS}:{folder.name}@{digest}")
     print(f"in clusterctl.yaml: {{name: openstack, type: InfrastructureProvider, url: {folder / release.COMPONENTS}}}")
     return 0

@@ -24,19 +24,19 @@ log = logging.getLogger(__name__)
 
 WRONG_USE: Final = 2
 ENDING_S: Final = 0.5
-"""Threads that have nothing to do any more may take so long to notice it."""
+"""How long threads without further work may take to end."""
 
 
 def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command; its flags are read by ``settings.py``, which spells them as Go programs do."""
-    # No argument begins with this prefix, so that every flag reaches settings.py as it was given.
+    """Add the command; ``settings.py`` parses its flags, as Go programs do."""
+    # No argument begins with this prefix, so that every flag reaches settings.py unchanged.
     parser = subparsers.add_parser("run", help="run the controllers", prefix_chars="\0", add_help=False)
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     parser.set_defaults(run=lambda parsed: main(parsed.arguments))
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the manager until it is told to stop; return the exit status."""
+    """Run the manager until it is stopped; return the exit status."""
     try:
         wanted = settings.read(arguments)
     except settings.SettingsError as error:
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _webhooks(wanted: Settings) -> Webhooks:
-    """Return the webhook server, which needs no more than the flags and is up before the rest is imported."""
+    """Return the webhook server, which needs only the flags and starts before the other imports."""
     from capo.webhooks.server import Options
     from capo.webhooks.supervisor import Webhooks
 
@@ -70,10 +70,10 @@ def _webhooks(wanted: Settings) -> Webhooks:
 
 
 def _run(wanted: Settings, webhooks: Webhooks) -> int:
-    # Heavy imports come after the flags are known to be good.
+    # Heavy imports come after the flags were validated.
     from capo.controllers import all_controllers
     from capo.engine import manager
-    from capo.kube import connection
+    from capo.kube import config
     from capo.kube.client import Kube
     from capo.kube.errors import KubeError
 
@@ -81,7 +81,9 @@ def _run(wanted: Settings, webhooks: Webhooks) -> int:
     for flag in settings.given_without_effect(wanted):
         log.info("Flag is accepted but has no effect", extra={"flag": flag})
     try:
-        kube = Kube(connection.find(kubeconfig=wanted.kubeconfig, context=wanted.kube_context))
+        connection = config.find(kubeconfig=wanted.kubeconfig, context=wanted.kube_context)
+        log.info("API server", extra={"server": connection.server, "proxy": getattr(connection.proxy, "url", "none")})
+        kube = Kube(connection)
         return asyncio.run(_managed(wanted, kube, all_controllers, webhooks))
     except (KubeError, manager.StartError) as error:
         log.error("Cannot start", extra={"err": str(error)})
@@ -97,7 +99,7 @@ async def _managed(wanted: Settings, kube: Any, factory: Factory, webhooks: Webh
 
 
 def _ended(status: int) -> int:
-    """Return the status, or end the process with it while a thread hangs that would hold up the interpreter."""
+    """Return the status, or end the process with it if a hanging thread would delay the interpreter's exit."""
     ends_s = time.monotonic() + ENDING_S
     others = [t for t in threading.enumerate() if not t.daemon and t is not threading.main_thread()]
     for thread in others:

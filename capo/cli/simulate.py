@@ -10,8 +10,11 @@ from typing import Any
 
 def add_parser(subparsers: Any) -> None:
     """Add the command to the parser of ``capo``."""
-    parser = subparsers.add_parser("simulate", help="serve an OpenStack cloud that lives in memory, on 127.0.0.1")
+    parser = subparsers.add_parser("simulate", help="serve an OpenStack cloud that lives in memory")
     parser.add_argument("--port", type=int, default=0, help="port to serve on (default: a free one)")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to serve on (default: 127.0.0.1; passwords are public)"
+    )
     parser.add_argument("--clouds", type=Path, required=True, metavar="FILE", help="where to write clouds.yaml")
     parser.add_argument("--config", type=Path, metavar="FILE", help="YAML: cloud, timings, quotas, faults")
     parser.set_defaults(run=run)
@@ -50,7 +53,7 @@ async def _serve(cloud: Any, arguments: argparse.Namespace) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopped.set)
-    runner, url = await simulator.serve(cloud, arguments.port)
+    runner, url = await simulator.serve(cloud, arguments.port, arguments.host)
     write_clouds_yaml(cloud, url, arguments.clouds)
     print(url, flush=True)
     print(f"try: OS_CLIENT_CONFIG_FILE={arguments.clouds} OS_CLOUD=sim openstack network list", flush=True)

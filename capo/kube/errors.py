@@ -1,7 +1,7 @@
-"""What the API server may answer instead of what was asked for.
+"""Errors of the API server.
 
-These are not in the catalogue of ``capo/errors.py``: a pass that cannot write its object has nobody to tell but the
-log, so they pass through steps untouched and the worker tries again.
+These are not in the catalogue of ``capo/errors.py``: a reconcile that cannot write its object can only log, so they
+pass through steps untouched and the worker retries.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ class KubeError(Exception):
     """The API server could not be reached, or refused a request.
 
     Args:
-        status: HTTP status, None when there was no answer.
+        status: HTTP status, None if there was no answer.
         reason: ``Status.reason`` of the answer, such as ``Expired``.
     """
 
@@ -37,7 +37,13 @@ class Expired(KubeError):  # noqa: N818
 
 
 class Invalid(KubeError):  # noqa: N818
-    """422: the object is refused by its schema or a rule."""
+    """422: the object is refused by its schema or a rule.
+
+    Attributes:
+        is_rejected_patch: a JSON patch did not fit the object, as when its test failed.
+    """
+
+    is_rejected_patch = False
 
 
 class Denied(KubeError):  # noqa: N818
@@ -45,7 +51,7 @@ class Denied(KubeError):  # noqa: N818
 
 
 class NotLeading(KubeError):  # noqa: N818
-    """A write was held back because the lease is not surely ours."""
+    """A write was refused because this process may not hold the lease."""
 
 
 def class_of(status: int) -> type[KubeError]:

@@ -1,4 +1,4 @@
-"""What an Event looks like in each of the two API groups that have Events; pure.
+"""Shape of an Event in each of the two API groups that have Events; pure.
 
 The API server shows one object in both: ``regarding`` and ``note`` of events.k8s.io are ``involvedObject`` and
 ``message`` in the core group. Who reads which field is in ``docs/reference/events.md``.
@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kubernetes import client
+
 from capo import names
+from capo.kube import models
 from capo.kube.kinds import OPENSTACK_CLUSTER, Kind
 
 Object = dict[str, Any]
@@ -24,22 +27,22 @@ MAX_NOTE: Final = 1024
 MAX_REASON: Final = 128
 MAX_INSTANCE: Final = 128
 REGARDED_AS: Final[Mapping[str, str]] = {OPENSTACK_CLUSTER.kind: f"{names.GROUP}/v1beta1"}
-"""The version in which readers select Events of a kind of ours, where it is not the one that we read.
+"""Version by which readers select Events of one of our kinds, where it differs from the version that we read.
 
-Magnum's driver asks for that of the Go provider's releases. Of the other kinds only ``kubectl events --for`` selects by
-version, by the newest one that is served.
+Magnum's driver uses that of the Go provider's releases. For the other kinds only ``kubectl events --for`` selects by
+version, by the newest served one.
 """
 _SUFFIX: Final = len(".") + 16
 
 
 @dataclass(frozen=True)
 class Happening:
-    """Something to show as an Event.
+    """An event to show.
 
     Args:
         regarding: a reference to the object.
-        at_ns: nanoseconds since 1970; another one for each happening of a process.
-        instance: names the process.
+        at_ns: nanoseconds since 1970; unique within a process.
+        instance: name of the process.
     """
 
     regarding: Mapping[str, str]
@@ -52,17 +55,17 @@ class Happening:
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """Return what the happenings of one series have in common."""
+        """Return what all happenings of one series have in common."""
         return self.regarding["uid"], self.reason, self.note
 
     @property
     def namespace(self) -> str:
-        """Return where its Event belongs: that of an object without a namespace is in ``default``."""
+        """Return the namespace of its Event: ``default`` for an object without a namespace."""
         return self.regarding["namespace"] or "default"
 
 
 def reference(obj: Mapping[str, Any]) -> dict[str, str]:
-    """Return a reference to an object, in the version in which readers look for it."""
+    """Return a reference to an object, in the version by which readers select it."""
     metadata = obj["metadata"]
     kind, api_version = obj.get("kind", ""), obj.get("apiVersion", "")
     is_ours = api_version.startswith(f"{names.GROUP}/")
@@ -78,75 +81,74 @@ def reference(obj: Mapping[str, Any]) -> dict[str, str]:
 def name(object_name: str, at_ns: int) -> str:
     """Return ``<object name>.<hex of the nanoseconds>``, by which Events of an object sort by time.
 
-    A name that is too long is cut; it still begins alike for all Events of the object.
+    A name that is too long is cut; all Events of an object still share its beginning.
     """
-    # A label of a DNS name does not end with a hyphen, and is not empty.
+    # A label of a DNS name must not end with a hyphen or be empty.
     return f"{object_name[: MAX_NAME - _SUFFIX].rstrip('-.')}.{at_ns:016x}"
 
 
 def created(kind: Kind, happening: Happening, at_ns: int) -> Object:
-    """Return the Event of a first happening, for the group of ``kind``; ``at_ns`` makes its name."""
-    metadata = {"name": name(happening.regarding["name"], at_ns), "namespace": happening.namespace}
-    body = _core(happening) if kind == CORE_EVENT else _modern(happening)
-    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **body}
+    """Return the Event of a first happening, for the group of ``kind``; its name contains ``at_ns``."""
+    metadata = client.V1ObjectMeta(name=name(happening.regarding["name"], at_ns), namespace=happening.namespace)
+    event = _core(happening, metadata) if kind == CORE_EVENT else _modern(happening, metadata)
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **models.to_json(event)}
 
 
 def repeated(kind: Kind, happening: Happening, count: int) -> Object:
     """Return the patch that counts another happening on an Event that was created in the group of ``kind``."""
     if kind == CORE_EVENT:
-        return {"count": count, "lastTimestamp": _second(happening.at_ns)}
-    return {"series": {"count": count, "lastObservedTime": _microsecond(happening.at_ns)}}
+        return dict(models.to_json({"count": count, "lastTimestamp": _second(happening.at_ns)}))
+    series = client.EventsV1EventSeries(count=count, last_observed_time=_microsecond(happening.at_ns))
+    return {"series": models.to_json(series)}
 
 
-def _modern(happening: Happening) -> Object:
+def _modern(happening: Happening, metadata: Any) -> Any:
     # The group refuses the fields of the core group: count, firstTimestamp, lastTimestamp and source.
-    return {
-        "eventTime": _microsecond(happening.at_ns),
-        "reportingController": CONTROLLER,
-        "reportingInstance": happening.instance[:MAX_INSTANCE],
-        "action": happening.action,
-        "reason": happening.reason,
-        "regarding": _present(happening.regarding),
-        "note": happening.note,
-        "type": happening.type,
-    }
+    return client.EventsV1Event(
+        metadata=metadata,
+        event_time=_microsecond(happening.at_ns),
+        reporting_controller=CONTROLLER,
+        reporting_instance=happening.instance[:MAX_INSTANCE],
+        action=happening.action,
+        reason=happening.reason,
+        regarding=_present(happening.regarding),
+        note=happening.note,
+        type=happening.type,
+    )
 
 
-def _core(happening: Happening) -> Object:
-    # As client-go's recorder of this group: with an eventTime the other group's rules would apply.
+def _core(happening: Happening, metadata: Any) -> Any:
+    # As client-go's recorder of this group: with an eventTime the rules of the other group would apply.
     instance = happening.instance[:MAX_INSTANCE]
-    return {
-        "firstTimestamp": _second(happening.at_ns),
-        "lastTimestamp": _second(happening.at_ns),
-        "count": 1,
-        "source": {"component": CONTROLLER, "host": instance},
-        "reportingComponent": CONTROLLER,
-        "reportingInstance": instance,
-        "action": happening.action,
-        "reason": happening.reason,
-        "involvedObject": _present(happening.regarding),
-        "message": happening.note,
-        "type": happening.type,
-    }
+    return client.CoreV1Event(
+        metadata=metadata,
+        first_timestamp=_second(happening.at_ns),
+        last_timestamp=_second(happening.at_ns),
+        count=1,
+        source=client.V1EventSource(component=CONTROLLER, host=instance),
+        reporting_component=CONTROLLER,
+        reporting_instance=instance,
+        action=happening.action,
+        reason=happening.reason,
+        involved_object=_present(happening.regarding),
+        message=happening.note,
+        type=happening.type,
+    )
 
 
 def cut(note: str) -> str:
-    """Return a note of at most as many bytes as the API server takes."""
+    """Return a note cut to the API server's limit in bytes."""
     data = note.encode()
     return note if len(data) <= MAX_NOTE else data[: MAX_NOTE - 3].decode(errors="ignore") + "..."
 
 
-def _present(regarding: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in regarding.items() if value}
+def _present(regarding: Mapping[str, str]) -> Any:
+    return client.V1ObjectReference.from_dict({key: value for key, value in regarding.items() if value})
 
 
-def _microsecond(at_ns: int) -> str:
-    return f"{_at(at_ns):%Y-%m-%dT%H:%M:%S}.{at_ns // 1000 % 1_000_000:06d}Z"
+def _microsecond(at_ns: int) -> datetime.datetime:
+    return _second(at_ns) + datetime.timedelta(microseconds=at_ns // 1000 % 1_000_000)
 
 
-def _second(at_ns: int) -> str:
-    return f"{_at(at_ns):%Y-%m-%dT%H:%M:%SZ}"
-
-
-def _at(at_ns: int) -> datetime.datetime:
+def _second(at_ns: int) -> datetime.datetime:
     return datetime.datetime.fromtimestamp(at_ns // 1_000_000_000, datetime.UTC)

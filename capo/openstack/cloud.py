@@ -1,22 +1,20 @@
 """One authenticated project of one cloud.
 
-A call is one HTTP request: JSON in, JSON out, errors of the catalogue. Nothing is tried again here; retries belong to
-the engine, and the observer's lists to :mod:`capo.openstack.observer`.
+A call is one HTTP request: JSON in, JSON out, errors of the catalogue. Calls are not retried here: the engine retries
+reconciles, and :mod:`capo.openstack.observer` retries lists.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict, Unpack
 
 import requests
 from keystoneauth1 import exceptions as sdk
-from keystoneauth1.session import Session
 
 from capo.errors import (
     AmbiguousAnswerError,
@@ -29,12 +27,16 @@ from capo.errors import (
 from capo.ledger import Location
 from capo.openstack import answers, faults, foreign
 from capo.openstack.ages import Ages
-from capo.openstack.identity import UNREADABLE, Credentials
+from capo.openstack.endpoints import Endpoint, Endpoints
+from capo.openstack.identity import Credentials
 from capo.openstack.kinds import KINDS
 from capo.openstack.lookups import Lookups
 from capo.openstack.observer import Observer
 from capo.openstack.refusals import Refusals
 from capo.version import VERSION
+
+if TYPE_CHECKING:
+    from openstack.connection import Connection
 
 log = logging.getLogger(__name__)
 
@@ -43,14 +45,12 @@ Params = Mapping[str, Any]
 
 USER_AGENT: Final = f"cluster-api-provider-openstack/{VERSION}"
 MAX_PAGES: Final = 1000
-MAX_REGION: Final = 255
 CATALOGUE_S: Final = 60.0
-"""How old a catalogue is at least before a connection that fails makes us ask for another one."""
-MICROVERSION_NAMES: Final = {"compute": "compute", "volume": "volume"}
+"""Minimum age of the catalogue before a failed connection triggers fetching a new one."""
 
 
 class _Extras(TypedDict, total=False):
-    """What a request carries besides its path."""
+    """Parts of a request besides its path."""
 
     json: Any
     params: Params | None
@@ -58,40 +58,16 @@ class _Extras(TypedDict, total=False):
 
 
 class Clock(Protocol):
-    """Time, injected so that tests own it."""
+    """Source of time; replaced in tests."""
 
     def now(self) -> float:
-        """Return steady seconds, by which all durations are counted: nobody sets them."""
+        """Return monotonic seconds, by which all durations are counted."""
 
 
-@dataclass(frozen=True)
-class _Service:
-    """How a service's end point is found and completed.
-
-    Args:
-        type: service type in the catalogue; the SDK knows its aliases (``volumev3``).
-        version: path that completes an end point that names no version; None leaves it as it is.
-    """
-
-    type: str
-    version: str | None
-
-
-_SERVICES: Final[Mapping[str, _Service]] = {
-    "compute": _Service("compute", None),
-    "identity": _Service("identity", "/v3"),
-    "image": _Service("image", "/v2"),
-    "load-balancer": _Service("load-balancer", "/v2"),
-    "network": _Service("network", "/v2.0"),
-    "volume": _Service("block-storage", "/v3/{project_id}"),
-}
-_HOLDING: Final = ("compute", "network", "volume", "load-balancer")
-"""The services whose resources are recorded."""
 _LOGIN: Final = "login"
-"""Where a token comes from, as opposed to the Identity service's other resources."""
+"""Service key of token requests, to distinguish them from the Identity service's other resources."""
 _DELETIONS_WITH_BODY: Final = {"attachments"}
-"""Services answer a deletion without a body, but for Cinder: it lists the attachments that are left."""
-_VERSIONED: Final = re.compile(r"/v\d+(\.\d+)?(/[0-9a-fA-F-]{32,36}|/AUTH_\w+)?$")
+"""Services that answer a deletion with a body; Cinder returns the remaining attachments."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +75,7 @@ class Listing:
     """All pages of a list.
 
     Args:
-        cloud_s: the service's own time when it answered the first page, seconds since 1970; None if it told none.
+        cloud_s: the service's own time when it answered the first page, seconds since 1970; None if it sent none.
     """
 
     items: list[Body]
@@ -107,15 +83,15 @@ class Listing:
 
 
 def unfenced() -> None:
-    """Let every write through: for tests and tools that hold no lease."""
+    """Allow every write: for tests and tools that hold no lease."""
 
 
 class Cloud:
-    """A project that one set of credentials opens; thread safe.
+    """One project, opened by one set of credentials; thread safe.
 
     Args:
-        fence: called before each write; raises when this process may not write any more.
-        wake: called with a key when something that it waits for was observed.
+        fence: called before each write; raises when this process may no longer write.
+        wake: called with a key when a resource that it waits for was observed.
     """
 
     def __init__(
@@ -134,22 +110,19 @@ class Cloud:
         self.ages = Ages(clock.now)
         self.lookups = Lookups(clock.now)
         self.observer = Observer(self, clock.now, wake)
-        self._auth = credentials.plugin(clock.now)
-        self._session = Session(
-            auth=self._auth, session=http, user_agent=USER_AGENT, verify=credentials.verifies, redirect=False
-        )
-        self._endpoints: dict[str, str] = {}
-        self._catalogue: Any = None
-        self._catalogue_s = clock.now()
+        self._connection = _connected(credentials, http, clock)
+        self._session = self._connection.session
+        self._auth = self._session.auth
+        self._endpoints: Endpoints | None = None
         self._refusals = Refusals(clock.now)
         self._login = threading.Lock()
         self._regions: str | None = None
         self.known_project_id: str | None = None
-        """The project of the last token, None before the first."""
+        """Project of the latest token, None before the first login."""
 
     @property
     def region(self) -> str | None:
-        """The region whose end points are used."""
+        """The region whose endpoints are used."""
         return self.credentials.region_name
 
     @property
@@ -163,34 +136,33 @@ class Cloud:
 
     @property
     def location(self) -> Location:
-        """Where the credentials lead to; needs no request once there was a token.
+        """Return where the credentials lead to; sends no request once there was a token.
 
         Raises:
             CapoError: the credentials are refused, or the Identity service does not answer.
         """
         project_id = self.known_project_id or self.project_id
         if self._regions is None:
-            self._regions = self.region or self._catalogued_regions()
+            self._regions = self.region or self._catalogue().regions()
         return Location(self.credentials.auth_host, project_id, self._regions)
 
     def authenticate(self) -> None:
-        """Have a valid token of a project.
+        """Ensure that there is a valid token with a project.
 
         Raises:
             NotAuthorizedError: the credentials are refused.
-            IdentityError: the token is not one of a project, or TLS does not trust the end point.
+            IdentityError: the token has no project, or the certificate of the endpoint is not trusted.
             CloudUnavailableError: the Identity service does not answer.
         """
         self._access()
 
     def offers(self, service: str) -> bool:
-        """Tell whether the catalogue has an end point of a service, which a cloud may lack, as some lack Octavia.
+        """Return whether the catalogue has an endpoint of a service; optional services such as Octavia may be missing.
 
         Raises:
             CapoError: the credentials are refused, or the Identity service does not answer.
         """
-        self._access()
-        return service in self._endpoints or self._catalogued(service) is not None
+        return self._catalogue().offers(service)
 
     def get(self, service: str, path: str, *, params: Params | None = None, microversion: str | None = None) -> Body:
         """Return the answer of a read."""
@@ -208,7 +180,7 @@ class Cloud:
         """Return all pages of a list with the service's time.
 
         Raises:
-            CloudUnavailableError: a page did not come, or is not one of such a list; there is no half a list.
+            CloudUnavailableError: a page is missing or is not a page of such a list; partial lists are never returned.
         """
         items: list[Body] = []
         cloud_s: float | None = None
@@ -238,18 +210,18 @@ class Cloud:
         return answers.read(self._send(service, "PATCH", path, **extras))
 
     def delete(self, service: str, path: str, **extras: Unpack[_Extras]) -> Body:
-        """Send a DELETE, return its answer, which is mostly empty."""
+        """Send a DELETE, return its answer, which is usually empty."""
         return answers.read(self._send(service, "DELETE", path, **extras))
 
     def remove(self, service: str, path: str, **extras: Unpack[_Extras]) -> None:
-        """Have no resource at a path; one that is gone is fine, but only if a read says so, too.
+        """Delete a resource; a 404 counts as success only if a read confirms it.
 
-        A policy may answer 404 as well: what would be forgotten then would stay behind. Where both are answered so, a
-        list that begins later has to confirm it (ADR 0001): until then the resource is in doubt.
+        A policy may answer 404, too: accepting it would leave the resource behind, forgotten. Where both requests are
+        answered by 404, a list that begins later has to confirm it (ADR 0001); until then the resource is in doubt.
 
         Raises:
-            CloudUnavailableError: the deletion was answered by 404, and the resource is there.
-            AmbiguousAnswerError: the answer has a body that is not the service's.
+            CloudUnavailableError: the deletion was answered by 404, but the resource exists.
+            AmbiguousAnswerError: the service did not write the body of the answer.
         """
         try:
             answer = self.delete(service, path, **extras)
@@ -271,32 +243,31 @@ class Cloud:
                 self.observer.doubt(kind.name, resource_id)
 
     def close(self) -> None:
-        """Observe nothing any more; calls still work."""
+        """Stop observing; calls still work."""
         self.observer.close()
 
     def _send(self, service: str, method: str, path: str, **extras: Unpack[_Extras]) -> requests.Response:
-        kind = f"{service} {'reads' if method == 'GET' else 'writes'}"  # a read that is admitted says nothing of writes
+        kind = f"{service} {'reads' if method == 'GET' else 'writes'}"  # successful reads prove nothing about writes
         version = f"{service} {extras.get('microversion')}"
         self._refusals.check(kind)
         self._refusals.check(version)
-        url = f"{self._endpoint(service)}{path}"
+        endpoint = self._endpoint(service)
         if method != "GET":
             self.fence()
         try:
-            response: requests.Response = self._session.request(
-                url,
+            response = endpoint.proxy.request(
+                f"{endpoint.url}{path}",
                 method,
                 json=extras.get("json"),
                 params=dict(extras.get("params") or {}),
-                headers=_headers(service, extras.get("microversion")),
-                raise_exc=False,
+                headers={"Accept": "application/json"},
+                microversion=extras.get("microversion"),
                 log=False,
             )
-        except sdk.Unauthorized as error:  # no answer of the service: its 401 led to a login, which was refused
+        except sdk.Unauthorized as error:  # not an answer of the service: its 401 triggered a login, which was refused
             raise self._noted(_LOGIN, faults.of_exception(error, method=method, service="identity")) from error
         except sdk.ClientException as error:
-            if faults.was_never_sent(error):
-                self._renew_catalogue()
+            self._note_lost(error)
             raise faults.of_exception(error, method=method, service=service) from error
         if response.status_code == 401:
             raise self._noted(kind, faults.of_response(service, response))
@@ -311,12 +282,12 @@ class Cloud:
         return response
 
     def _access(self) -> Any:
-        # One at a time: those who wait for a login that fails need not try it themselves.
+        # One login at a time: threads that wait for a failing login need not try it themselves.
         with self._login:
             self._refusals.check(_LOGIN)
             try:
                 access = self._auth.get_access(self._session)
-            except (sdk.ClientException, ValueError, RecursionError) as error:  # the last by JSON in JSON without end
+            except (sdk.ClientException, ValueError, RecursionError) as error:  # RecursionError: deeply nested JSON
                 raise self._noted(_LOGIN, self._login_error(error)) from error
             self._refusals.accepted(_LOGIN)
         if not access.project_id:
@@ -339,73 +310,37 @@ class Cloud:
             return IdentityError(text, request_id=found.request_id)
         return found if not isinstance(found, AmbiguousAnswerError) else CloudUnavailableError(found.message)
 
-    def _endpoint(self, service: str) -> str:
-        """Return the URL that a path is appended to; a token is fetched or renewed here, before any write is sent."""
-        access = self._access()
-        if access is not self._catalogue:
-            self._catalogue, self._catalogue_s = access, self.clock.now()
-            self._endpoints = {}
-        if service not in self._endpoints:
-            self._endpoints[service] = self._found_endpoint(service, str(access.project_id))
-        return self._endpoints[service]
+    def _catalogue(self) -> Endpoints:
+        """Return the endpoints of the latest token; a token is fetched or renewed here, before any write is sent."""
+        access, known = self._access(), self._endpoints
+        if known is None or access is not known.access:
+            known = self._endpoints = Endpoints(self._connection, self.credentials, access, self.clock.now())
+        return known
 
-    def _renew_catalogue(self) -> None:
-        """Ask for another token with its catalogue, at most once a minute: the end point may have moved.
+    def _endpoint(self, service: str) -> Endpoint:
+        try:
+            return self._catalogue().of(service)
+        except sdk.ClientException as error:
+            self._note_lost(error)
+            raise faults.of_exception(error, method="GET", service=service) from error
 
-        The token in use is kept if that fails: the other services still take it.
+    def _note_lost(self, error: Exception) -> None:
+        """Fetch a new token and catalogue after a failed connection, at most once a minute.
+
+        The service may have moved. If the login fails the current token is kept: the other services still accept it.
         """
+        known = self._endpoints
+        if known is None or not faults.was_never_sent(error):
+            return
         with self._login:
-            if self.clock.now() - self._catalogue_s < CATALOGUE_S:
+            if self.clock.now() - known.found_s < CATALOGUE_S:
                 return
-            self._catalogue_s = self.clock.now()
+            known.found_s = self.clock.now()
             with contextlib.suppress(sdk.ClientException, ValueError, RecursionError):
                 self._auth.auth_ref = self._auth.get_auth_ref(self._session)
 
-    def _found_endpoint(self, service: str, project_id: str) -> str:
-        wanted, found = _SERVICES[service], self._catalogued(service)
-        if found is None:
-            where = f" in region {self.region}" if self.region else ""
-            interface = self.credentials.interface
-            raise IdentityError(f"the catalogue has no {interface} end point of the {service} service{where}")
-        if trouble := foreign.unusable(found):
-            raise IdentityError(f"the catalogue's end point of the {service} service {trouble}")
-        url = found.rstrip("/")
-        if wanted.version and not _VERSIONED.search(url):
-            url += wanted.version.format(project_id=project_id)
-        return url
 
-    def _catalogued_regions(self) -> str:
-        """Return the region whose end points are used when the credentials name none; all of them if they differ."""
-        found = (self._endpoint_data(service) for service in _HOLDING)
-        regions = {data.region_name for data in found if data is not None and data.region_name}
-        if not all(isinstance(region, str) and len(region) <= MAX_REGION for region in regions):
-            raise IdentityError("the catalogue of the token has a region without a proper name")
-        return ",".join(sorted(regions))
+def _connected(credentials: Credentials, http: requests.Session, clock: Clock) -> Connection:
+    from capo.openstack import sdk_connection  # the SDK is loaded for the first cloud
 
-    def _catalogued(self, service: str) -> str | None:
-        """Return the end point of a service as the catalogue has it, None when it has none."""
-        data = self._endpoint_data(service)
-        return str(data.url) if data is not None else None
-
-    def _endpoint_data(self, service: str) -> Any:
-        try:
-            return self._auth.get_endpoint_data(
-                self._session,
-                service_type=_SERVICES[service].type,
-                interface=self.credentials.interface,
-                region_name=self.region,
-                discover_versions=False,
-            )
-        except sdk.CatalogException:
-            return None
-        except sdk.ClientException as error:
-            raise faults.of_exception(error, method="GET", service="identity") from error
-        except UNREADABLE as error:
-            raise IdentityError("the catalogue of the token cannot be read") from error
-
-
-def _headers(service: str, microversion: str | None) -> dict[str, str]:
-    headers = {"Accept": "application/json"}
-    if microversion:
-        headers["OpenStack-API-Version"] = f"{MICROVERSION_NAMES[service]} {microversion}"
-    return headers
+    return sdk_connection.connect(credentials, http, clock.now, USER_AGENT)

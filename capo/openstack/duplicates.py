@@ -1,4 +1,4 @@
-"""What carries the same stamp more than once: which one stays, and what becomes of the others. Source: ADR 0001."""
+"""Resources with the same stamp: which one is kept, and what happens to the others. Source: ADR 0001."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ log = logging.getLogger(__name__)
 Body = Mapping[str, Any]
 
 _SHARED: Final = ("load_balancer", "network", "router", "security_group")
-"""Kinds that do not show whether others use them: a duplicate is deleted only if it cannot be older than our create."""
+"""Kinds whose bodies do not show users: a duplicate is deleted only if it cannot be older than our create."""
 _SLOW_TO_GO: Final = ("server", "volume", "load_balancer")
 
 
 class Duplicates:
-    """Has one resource for each role of an object.
+    """Reduces duplicates to one resource for each role of an object.
 
     Args:
         owner_id: the 13 characters that the object's stamps carry.
@@ -36,18 +36,18 @@ class Duplicates:
         self._ledger = ledger
         self._owner_id = owner_id
         self.left_alone: dict[str, str] = {}
-        """By role, in words: what is beside the one that is kept, and is not deleted."""
+        """By role, in words: duplicates that are not deleted."""
 
     def converge(self, kind: ResourceKind, role: str, items: Sequence[Item], recorded: Body | None) -> Body:
-        """Keep one of several with the same stamp: the recorded, else one in use, else the oldest.
+        """Reduce several resources with the same stamp to one: the recorded, else one in use, else the oldest.
 
         Raises:
-            AmbiguousMatchError: others may use them, none was recorded or begun to be created: nothing tells which is.
+            AmbiguousMatchError: others may use them, and neither a record nor an intent identifies the right one.
         """
         recorded_id = recorded["id"] if recorded else None
         kept, *surplus = sorted(items, key=lambda item: _rank(kind, item.body, recorded_id))
         if recorded and kept.body["id"] != recorded_id:
-            return recorded  # it was adopted and carries no stamp: the other was never asked for
+            return recorded  # it was adopted and has no stamp: the duplicate was never requested
         if surplus and kind.name in _SHARED and not self._observer.owners.has_created(self._owner_id, role):
             self._report(kind, role, kept.body, [item.body["id"] for item in surplus])
             return kept.body
@@ -56,7 +56,7 @@ class Duplicates:
         return kept.body
 
     def _report(self, kind: ResourceKind, role: str, kept: Body, surplus: list[str]) -> None:
-        """Report duplicates that may be older than any create of ours: others may use them, and nothing shows that."""
+        """Report duplicates that may be older than our create: they may be in use, and their bodies do not show it."""
         ids = ", ".join(sorted(surplus))
         if not self._ledger.knows(role):
             raise AmbiguousMatchError(
@@ -69,14 +69,14 @@ class Duplicates:
     def _delete(self, kind: ResourceKind, role: str, body: Body) -> None:
         fields = {"kind": kind.name, "role": role, "id": body["id"]}
         if kind.is_used(body):
-            log.warning("A duplicate is in use and stays", extra=fields)
+            log.warning("Duplicate is in use and is not deleted", extra=fields)
             return
         try:
             self._cloud.delete(
                 kind.service, kind.path(body["id"]), params=kind.delete_params, microversion=kind.microversion
             )
         except NotFoundError:
-            self._observer.doubt(kind.name, body["id"])  # a list that begins later tells
+            self._observer.doubt(kind.name, body["id"])  # a later list decides
             return
         except ConflictError as error:
             log.warning("A duplicate cannot be deleted yet", extra={**fields, "err": error.message})

@@ -1,7 +1,7 @@
 """HTTP status and body -> an error of the catalogue: one table, one function.
 
-Which 400 and which 409 are worth another try is decided here and nowhere else. Rows are tried in order; the first that
-fits decides. What an answer means for a write whose effect is unknown is decided by :func:`of_response` as well.
+Only this module decides which 400 and which 409 are retried. Rows are tried in order; the first match decides.
+:func:`of_response` also decides what an answer means for a write whose effect is unknown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_DATE: Final = 64
 THEN: Final = " ... "
 _REQUEST_ID: Final = re.compile(r"(req-)?[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.I)
 UNDATED_S: Final = 30.0
-"""The pause after an answer that asks to wait until a date and does not tell its own."""
+"""Pause in seconds after an answer with a Retry-After date but without a Date header."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Row:
     """One line of the table.
 
     Args:
-        statuses: HTTP statuses that it is about.
-        error: what they become.
+        statuses: HTTP statuses that it covers.
+        error: the resulting error.
         source: where the rule comes from.
         service: the service that answers so; empty for any.
-        words: regular expressions over ``<type>: <message>``, which fit one behind the other where `` ... `` stands
-            between them; empty fits all.
+        words: regular expressions over ``<type>: <message>``, which match one behind the other where `` ... ``
+            separates them; empty matches all.
         next_step: overrides the error's advice.
     """
 
@@ -52,17 +52,17 @@ class Row:
     next_step: str | None = None
 
     def fits(self, service: str, status: int, text: str) -> bool:
-        """Tell whether the row is about this answer."""
+        """Return whether the row covers this answer."""
         if status not in self.statuses or self.service not in ("", service):
             return False
         return _has_in_order(self.words.split(THEN), text)
 
 
 def _has_in_order(expressions: Iterable[str], text: str) -> bool:
-    """Tell whether the expressions are found one behind the other.
+    """Return whether the expressions are found one behind the other.
 
     Each is searched once. As one expression with ``.*`` in between, the rest of the text would be searched again for
-    every place where the first one fits.
+    every place where the first one matches.
     """
     at = 0
     for expression in expressions:
@@ -96,7 +96,7 @@ TABLE: Final = (
     Row(
         (403,),
         errors.ConflictError,
-        "Networking API: a member may not delete a port as long as a server has it",
+        "Networking API: a member may not delete a port while a server has it",
         "network",
         r"delete_port\b",
     ),
@@ -200,8 +200,8 @@ TABLE: Final = (
 def of_response(service: str, response: requests.Response) -> CapoError:
     """Return the error of an answer with a status of 400 or more.
 
-    A write answered with 5xx may have taken effect, unless the service says that it did not look at it (503 with
-    Retry-After) or never will (501). So may one whose answer is not the service's own, whatever its status.
+    A write answered with 5xx may have taken effect, unless the service states that it was not processed (503 with
+    Retry-After) or never will be (501). So may any write whose answer the service did not write, whatever its status.
     """
     words = said(service, response.status_code, response.content or b"")
     if words is None:
@@ -212,7 +212,7 @@ def of_response(service: str, response: requests.Response) -> CapoError:
 
 
 def _tabled(service: str, response: requests.Response, words: Said, request_id: str | None) -> CapoError:
-    """Return what the table says of an answer."""
+    """Return the error that the table has for an answer."""
     status, message = response.status_code, _message(service, response, words)
     for row in TABLE:
         if row.fits(service, status, words.text):
@@ -232,8 +232,8 @@ def _message(service: str, response: requests.Response, words: Said) -> str:
 def _of_foreign(service: str, response: requests.Response) -> CapoError:
     """Return the error of an answer that the service did not write; nothing of it is quoted.
 
-    A proxy may ask for a pause or for credentials in the service's place, and for no other thing: what it refuses is
-    no verdict on the spec, the policy, or the cloud's version.
+    A proxy may request a pause or credentials on behalf of the service, and nothing else: its refusals are no verdict
+    on the spec, the policy, or the cloud's version.
     """
     foreign.note(service, response)
     message, request_id = foreign.sentence(service, response), _request_id(response)
@@ -247,7 +247,7 @@ def _of_foreign(service: str, response: requests.Response) -> CapoError:
 
 
 def _paused(response: requests.Response, message: str, request_id: str | None) -> CapoError | None:
-    """Return the error of an answer that asks for a pause, whoever gave it; None for any other."""
+    """Return the error of an answer that requests a pause, also if a proxy sent it; None for any other."""
     status, pause_s = response.status_code, _retry_after_s(response)
     if status == 429 or (status == 503 and pause_s is not None):
         return errors.RateLimitedError(message, retry_after_s=pause_s, request_id=request_id)
@@ -255,7 +255,7 @@ def _paused(response: requests.Response, message: str, request_id: str | None) -
 
 
 def _particular(service: str, response: requests.Response, message: str, request_id: str | None) -> CapoError | None:
-    """Return the error of an answer whose status does not say enough; None leaves it to the table."""
+    """Return the error of an answer whose status is ambiguous; None leaves it to the table."""
     status = response.status_code
     if status == 406:
         return microversions.refusal(service, message, request_id=request_id)
@@ -266,7 +266,7 @@ def _particular(service: str, response: requests.Response, message: str, request
 
 
 def _unanswered(response: requests.Response, message: str, *, request_id: str | None) -> CapoError:
-    """Return the error of an answer that is not the service's: a write may have taken effect."""
+    """Return the error of an answer that the service did not write: a write may have taken effect."""
     kind = errors.CloudUnavailableError if _is_read(response) else errors.AmbiguousAnswerError
     return kind(message, request_id=request_id, status=response.status_code)
 
@@ -291,13 +291,13 @@ def _retry_after_s(response: requests.Response) -> float | None:
     until_s = date_s(text)
     if until_s is None:
         return None
-    # A date is one of the sender's clock, which need not go as ours does.
+    # A date is by the sender's clock, which may differ from ours.
     answered_s = date_s(response.headers.get("Date", ""))
     return UNDATED_S if answered_s is None else max(0.0, until_s - answered_s)
 
 
 def date_s(text: str) -> float | None:
-    """Return an HTTP date in seconds since 1970, None when it is none."""
+    """Return an HTTP date in seconds since 1970, None if it is invalid."""
     try:
         return email.utils.parsedate_to_datetime(text[:_MAX_DATE]).timestamp()
     except (TypeError, ValueError, OverflowError):
@@ -305,8 +305,9 @@ def date_s(text: str) -> float | None:
 
 
 def of_exception(error: Exception, *, method: str, service: str) -> CapoError:
-    """Return the error of a call that got no answer, or none that the SDK could use."""
-    if isinstance(error, sdk.HttpError) and error.response is not None:
+    """Return the error of a call without an answer, or with one that the SDK could not use."""
+    # HTTPError: base of openstacksdk's own exceptions for answers.
+    if isinstance(error, sdk.HttpError | requests.HTTPError) and error.response is not None:
         return of_response(service, error.response)
     foreign.note_failure(service, error)
     message = f"{service}: {foreign.failure(error)}"
@@ -320,7 +321,7 @@ def of_exception(error: Exception, *, method: str, service: str) -> CapoError:
 
 
 def was_never_sent(error: BaseException) -> bool:
-    """Tell whether no connection came about, so that a write cannot have taken effect."""
+    """Return whether no connection was established, so that a write cannot have taken effect."""
     never = (requests.exceptions.ConnectTimeout, urllib3.exceptions.NewConnectionError)
     return any(isinstance(cause, never) for cause in foreign.causes(error))
 
@@ -328,6 +329,6 @@ def was_never_sent(error: BaseException) -> bool:
 def _is_untrusted(error: BaseException) -> bool:
     """Return whether the peer's certificate was refused: then nothing was sent.
 
-    Any other failure of TLS may come after a write was received, as when the peer ends in the middle of an answer.
+    Any other TLS failure may follow the receipt of a write, as when the peer closes in the middle of an answer.
     """
     return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in foreign.causes(error))

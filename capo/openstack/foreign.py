@@ -1,8 +1,8 @@
-"""What may be told of an answer that is not the service's own, and of a call that got none.
+"""Describe answers that the service did not write, and failed calls, without quoting them.
 
-An end point stands in a catalogue that a tenant may have written: what answers there may be anything that the manager
-reaches. So a condition tells who was asked, the status, the kind of the body and its size, in words of ours, and never
-a part of the answer. Its beginning is for the manager's log alone, at the verbosity :data:`VERBOSITY`.
+An endpoint comes from a catalogue that a tenant may have written: what answers there may be anything that the manager
+reaches. So a condition contains who was called, the status, the kind of the body and its size, in our words, and never
+a part of the answer. The first bytes are written to the manager's log only, at the verbosity :data:`VERBOSITY`.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from capo.openstack import connections
 
 log = logging.getLogger(__name__)
 
+UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""Exceptions of the SDK for a token, a catalogue or a list of versions that no OpenStack service wrote."""
 VERBOSITY: Final = 4
 MAX_LOGGED: Final = 500
 _MAX_ORIGIN: Final = 200
@@ -46,7 +48,7 @@ _TLS_REASON: Final = re.compile(r"[A-Z0-9_]{1,80}")
 
 
 def sentence(service: str, response: requests.Response) -> str:
-    """Return what may be told of an answer that is not the service's own."""
+    """Return the text of a condition about an answer that the service did not write."""
     who = f"{origin(response.url)} answered " if response.url else ""
     return f"{who}HTTP {response.status_code} in a form that is not the {service} service's own ({kind(response)})"
 
@@ -59,7 +61,7 @@ def kind(response: requests.Response) -> str:
 
 
 def origin(url: str) -> str:
-    """Return whom a URL leads to: scheme, host and port, nothing else."""
+    """Return scheme, host and port of a URL, nothing else."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
@@ -72,18 +74,18 @@ def origin(url: str) -> str:
 
 
 def address(url: str) -> str:
-    """Return whom a URL leads to, with its path where that is a plain one."""
+    """Return scheme, host and port of a URL, with its path if that is plain."""
     whom, path = origin(url), urlsplit(url).path if is_url(url) else ""
     return f"{whom}{path}" if _PATH.fullmatch(path) else whom
 
 
 def is_url(url: str) -> bool:
-    """Return whether a URL is one of a service."""
+    """Return whether a URL can be an endpoint."""
     return origin(url) != _NO_URL
 
 
 def unusable(url: str) -> str | None:
-    """Return why paths cannot be put behind an end point, None when they can."""
+    """Return why paths cannot be appended to an endpoint, None if they can."""
     if not is_url(url):
         return "is no http(s) URL"
     if "?" in url or "#" in url:
@@ -92,7 +94,7 @@ def unusable(url: str) -> str | None:
 
 
 def note(service: str, response: requests.Response) -> None:
-    """Write the beginning of an answer into the log, for who runs the manager."""
+    """Log the first bytes of an answer, for the administrator of the manager."""
     if log.isEnabledFor(logs.verbosity(VERBOSITY)):
         begun = (response.content or b"")[: 4 * MAX_LOGGED].decode(errors="replace")
         fields = {"service": service, "status": response.status_code, "url": origin(response.url or "")}
@@ -104,7 +106,7 @@ def note(service: str, response: requests.Response) -> None:
 
 
 def note_failure(service: str, error: BaseException) -> None:
-    """Write what a library says of a failed call into the log: it may have parts of an answer."""
+    """Log a library's text about a failed call; it may contain parts of an answer."""
     if log.isEnabledFor(logs.verbosity(VERBOSITY)):
         fields = {"service": service, "err": _line(str(error)[: 4 * MAX_LOGGED])}
         log.log(logs.verbosity(VERBOSITY), "A call got no answer that can be used", extra=fields)
@@ -115,7 +117,7 @@ def _line(text: str) -> str:
 
 
 def failure(error: BaseException) -> str:
-    """Return why a call got no answer that could be used, in words of ours: those of libraries quote answers."""
+    """Return why a call got no usable answer, in our words: those of libraries quote answers."""
     asked = next((url for cause in causes(error) if (url := _url(cause))), "")
     return f"{_why(error)}{f' ({origin(asked)})' if asked else ''}"
 
@@ -180,11 +182,11 @@ _WORDS: Final[tuple[tuple[type[BaseException] | tuple[type[BaseException], ...],
     ((sdk.Unauthorized, sdk.AuthorizationFailure, sdk.AuthPluginException), "the credentials cannot be used"),
     ((ValueError, LookupError, TypeError, AttributeError, RecursionError), "the answer is not the service's own"),
 )
-"""In this order, over an error and all that led to it."""
+"""In this order, over an error and all its causes."""
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and all that led to it, also those that urllib3 and requests wrap as arguments."""
+    """Yield an error and all its causes, also those that urllib3 and requests wrap as arguments."""
     seen: set[int] = set()
     waiting: list[BaseException] = [error]
     while waiting:

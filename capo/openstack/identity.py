@@ -1,28 +1,21 @@
-"""clouds.yaml -> credentials, read as what it is: text from a tenant.
+"""clouds.yaml -> credentials; the file is untrusted text from a tenant.
 
 The SDK's own reader is not used: it follows file paths, environment variables and URLs, which a tenant could point at
-what the manager can read. Only the fields below are honoured. Source: behaviour reference, cluster.md 1.3.
+what the manager can read (ADR 0007). Only the fields below are used. Source: behaviour reference, cluster.md 1.3.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 import ssl
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import yaml
-from keystoneauth1 import exceptions as sdk
-from keystoneauth1.access.access import STALE_TOKEN_DURATION, AccessInfo
-from keystoneauth1.identity import generic, v3
-from keystoneauth1.identity.base import BaseIdentityPlugin
-from keystoneauth1.session import Session
 
 from capo.errors import IdentityError
 from capo.openstack import addresses
@@ -54,9 +47,6 @@ _FILES: Final[Mapping[str, str]] = {
     "cert": "client files are not read",
     "key": "client files are not read",
 }
-UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
-"""What the SDK raises over a token or a catalogue that Keystone did not write."""
-_PROJECT_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 MAX_CLOUDS_YAML: Final = 128 * 2**10
 """Bytes that are parsed, which takes a second; one entry has some 500."""
 _INTERFACES: Final = ("public", "internal", "admin")
@@ -67,11 +57,11 @@ _FALSE: Final = ("false", "no", "off", "n", "0")
 
 @dataclass(frozen=True)
 class Credentials:
-    """How to log in to one project of one cloud; holds secrets, shows none.
+    """Login data of one project of one cloud; contains secrets, never prints them.
 
     Args:
-        cloud: the entry of clouds.yaml, reduced to what is honoured, as canonical JSON.
-        cacert: PEM bundle that servers' certificates must lead to; None means the system's.
+        cloud: the entry of clouds.yaml, reduced to the fields in use, as canonical JSON.
+        cacert: PEM bundle of the certificates to trust; None means the system's.
         region: overrides the entry's ``region_name``.
     """
 
@@ -81,7 +71,7 @@ class Credentials:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 over everything."""
+        """SHA-256 over all fields."""
         return hashlib.sha256(json.dumps([self.cloud, self.cacert, self.region]).encode()).hexdigest()
 
     @cached_property
@@ -92,12 +82,12 @@ class Credentials:
 
     @property
     def region_name(self) -> str | None:
-        """The region whose end points are used; None takes the first in the catalogue."""
+        """The region whose endpoints are used; None takes the first in the catalogue."""
         return self.region or self.entry["region_name"]
 
     @cached_property
     def site(self) -> str:
-        """The name of the cloud: credentials of one site share its budget, whoever's they are."""
+        """Name of the cloud: all credentials of one site share its budget."""
         return addresses.site_of(self.entry["auth"]["auth_url"], self.region_name)
 
     @cached_property
@@ -107,7 +97,7 @@ class Credentials:
 
     @property
     def auth_host(self) -> str:
-        """Host of the Identity service; the port is left out when it is the scheme's own."""
+        """Host of the Identity service; the port is omitted if it is the scheme's default."""
         url = urlsplit(self.entry["auth"]["auth_url"])
         host: str = url.netloc.rpartition("@")[2].lower()
         return host.removesuffix(":443" if url.scheme == "https" else ":80")
@@ -119,101 +109,25 @@ class Credentials:
 
     @property
     def verifies(self) -> bool:
-        """Whether servers' certificates are checked."""
+        """Whether servers' certificates are verified."""
         return bool(self.entry["verify"])
-
-    def plugin(self, now: Callable[[], float] = time.monotonic) -> BaseIdentityPlugin:
-        """Return a fresh plugin that fetches tokens and renews them.
-
-        Args:
-            now: steady seconds, by which a token's lifetime is counted.
-        """
-        auth = dict(self.entry["auth"])
-        made = _PLUGINS[self.entry["auth_type"]](auth.pop("auth_url"), auth)
-        fetch = made.get_auth_ref
-        made.get_auth_ref = lambda session, **more: _counted(fetch, session, now, more)
-        return made
-
-
-def _counted(
-    fetch: Callable[..., AccessInfo], session: Session, now: Callable[[], float], more: Mapping[str, Any]
-) -> AccessInfo:
-    """Fetch a token that expires by a steady clock.
-
-    The SDK compares its end with the time of this machine: one that is an hour ahead has each request fetch a token.
-    """
-    began_s = now()
-    # A session without credentials: the SDK asks once more with a token where 401 answers at auth_url, and to fetch
-    # that one it would wait for ever for the lock that it holds itself.
-    bare = Session(session=session.session, user_agent=session.user_agent, verify=session.verify, redirect=False)
-    try:
-        access = fetch(bare, **more)
-        _check(access)
-        if access.issued is not None and access.expires is not None:
-            ends_s = began_s + (access.expires - access.issued).total_seconds()
-            access.will_expire_soon = lambda margin_s=STALE_TOKEN_DURATION: now() + margin_s > ends_s
-    except UNREADABLE as error:
-        raise sdk.DiscoveryFailure("the answer is not a token of Keystone") from error
-    return access
-
-
-def _check(access: AccessInfo) -> None:
-    """Do nothing if a token can be read.
-
-    Raises:
-        ValueError: the project is none; other faults of what somebody else wrote are those of the SDK.
-    """
-    access.service_catalog.normalize_catalog()
-    if access.project_id is not None and not _PROJECT_ID.fullmatch(access.project_id):
-        raise ValueError("the token's project has no id")
-
-
-def _password(auth_url: str, auth: dict[str, str]) -> BaseIdentityPlugin:
-    password = auth.pop("password")
-    if _is_v3(auth_url):
-        return v3.Password(auth_url, password, **auth)
-    return generic.Password(auth_url, password=password, **auth)
-
-
-def _token(auth_url: str, auth: dict[str, str]) -> BaseIdentityPlugin:
-    token = auth.pop("token")
-    return v3.Token(auth_url, token, **auth) if _is_v3(auth_url) else generic.Token(auth_url, token=token, **auth)
-
-
-def _application_credential(auth_url: str, auth: dict[str, str]) -> BaseIdentityPlugin:
-    return v3.ApplicationCredential(
-        auth_url if _is_v3(auth_url) else f"{auth_url}/v3", auth.pop("application_credential_secret"), **auth
-    )
-
-
-_PLUGINS: Final[Mapping[str, Callable[[str, dict[str, str]], BaseIdentityPlugin]]] = {
-    "password": _password,
-    "v3password": _password,
-    "token": _token,
-    "v3token": _token,
-    "v3applicationcredential": _application_credential,
-}
-
-
-def _is_v3(auth_url: str) -> bool:
-    return auth_url.endswith("/v3")
 
 
 def parse(clouds_yaml: bytes, cloud_name: str, cacert: bytes | None = None, region: str | None = None) -> Credentials:
     """Return the credentials of one entry.
 
     Args:
-        cacert: PEM bundle beside the entry, which counts in place of a path in it; None when there is none.
+        cacert: PEM bundle beside the entry, used instead of a path in it; None if there is none.
         region: overrides the entry's own.
 
     Raises:
-        IdentityError: something is missing, unknown or not allowed; the message names it and shows no secret.
+        IdentityError: a field is missing, unknown or not allowed; the message names it and contains no secret.
     """
     entry = _entry(clouds_yaml, cloud_name)
     where = f"clouds.yaml: cloud {cloud_name!r}"
     bundle = _bundle(cacert)
     _refuse_files(entry, where, has_bundle=bundle is not None)
-    # A profile that is no text is not shown: with aliases, a kilobyte of YAML is a text without end.
+    # A profile that is not a string is not quoted: with aliases, a kilobyte of YAML expands without limit.
     if isinstance(profile := entry.get("profile"), str) and "://" in profile:
         raise IdentityError(f"{where}: profile is a URL, which is not fetched; write its values into the entry")
     reduced = {
@@ -227,7 +141,7 @@ def parse(clouds_yaml: bytes, cloud_name: str, cacert: bytes | None = None, regi
 
 
 def _refuse_files(entry: Mapping[str, Any], where: str, *, has_bundle: bool) -> None:
-    """Refuse paths of files: a tenant could point them at what the manager can read.
+    """Refuse file paths: a tenant could point them at what the manager can read.
 
     ``cacert`` is ignored where the Secret has the bundle itself: the Go provider's script writes both.
     """
@@ -240,10 +154,10 @@ def _refuse_files(entry: Mapping[str, Any], where: str, *, has_bundle: bool) -> 
 
 def _entry(clouds_yaml: bytes, cloud_name: str) -> Mapping[str, Any]:
     if len(clouds_yaml) > MAX_CLOUDS_YAML:
-        # A Secret of 1 MiB takes ten seconds of computing, which all passes share.
+        # Parsing a Secret of 1 MiB takes ten seconds of CPU time, which all reconciles share.
         raise IdentityError(f"clouds.yaml has more than {MAX_CLOUDS_YAML >> 10} KiB; keep the entries that are used")
     try:
-        # BaseLoader makes text of every scalar: a password of digits stays what was written.
+        # BaseLoader returns strings for all scalars: a password of digits stays as written.
         document = yaml.load(clouds_yaml, Loader=yaml.BaseLoader)  # noqa: S506 - it constructs no objects
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
@@ -308,7 +222,7 @@ def _check_host(auth_url: str, where: str) -> None:
 
 
 def _default_domains(wanted: dict[str, str], auth: Mapping[str, str], kind: str) -> None:
-    """Fill in the domains that ``domain_id``, ``domain_name`` or ``default_domain`` stand for."""
+    """Fill in the domains that ``domain_id``, ``domain_name`` or ``default_domain`` provide."""
     for part, needed in (("user", "username"), ("project", "project_name")):
         if f"{part}_domain_id" in wanted or f"{part}_domain_name" in wanted:
             continue
@@ -341,7 +255,7 @@ def _complain(auth: Mapping[str, str], kind: str, where: str) -> None:
 
 
 def _interface(entry: Mapping[str, Any], where: str) -> str:
-    """Return which end points are used; ``endpoint_type`` is the older word, ``publicURL`` the older spelling."""
+    """Return which endpoints are used; ``endpoint_type`` is the older word, ``publicURL`` the older spelling."""
     given = _text(entry, "interface", where) or _text(entry, "endpoint_type", where) or "public"
     interface = given.removesuffix("URL")
     if interface not in _INTERFACES:

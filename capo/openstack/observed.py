@@ -1,8 +1,8 @@
-"""What one pass sees of the cloud, and what it may conclude from that.
+"""The cloud as one reconcile sees it, and what may be concluded from that.
 
-``find`` answers None only when an absence is proven: by a list of everything that began after the object's last write
-and, after a create whose answer was lost, after its window. What is not known yet is demanded from the observer and
-raises :class:`NotYetObserved`; the observer wakes the object. Source of the rules: ADR 0001.
+``find`` returns None only when an absence is proven: by a complete list that began after the object's last write and,
+after a create whose answer was lost, after its window. State that is not known yet is demanded from the observer, and
+:class:`NotYetObserved` is raised; the observer wakes the object. Source of the rules: ADR 0001.
 """
 
 from __future__ import annotations
@@ -39,41 +39,41 @@ Upstream = Callable[[Body], bool]
 
 POLL_S: Final = 900.0
 LOOKS_S: Final = (3.0, 15.0, float("inf"))
-"""When a create whose answer was lost is looked for, after it was begun and within its window; last at its end."""
+"""Seconds after the begin of a create with a lost answer at which it is searched for; limited to its window."""
 LOOKS_TO_END: Final = 6
-"""What was deleted is seen to be gone within as many times as a list takes: two pauses of two, and two lists."""
+"""A deletion is confirmed within this many list durations: two pauses of two, and two lists."""
 UNREADABLE_S: Final = 60.0
-"""How long after a list that a down cell left incomplete the kind is listed again."""
+"""Pause before a kind is listed again after a list that a down cell left incomplete."""
 CONTRADICTED_S: Final = 3.0
-"""The pause before the list that confirms a deletion answered by 404: a service may contradict itself."""
+"""Pause before the list that confirms a deletion answered by 404: a service may contradict itself."""
 AFTERMATH_S: Final = 25.0
-"""How long after a create it is looked whether it took effect twice, or whether one that was given up did after all."""
+"""Delay after a create before it is checked for having taken effect twice, or after it was given up."""
 AFTERMATH_GRID_S: Final = 30.0
-"""Creates within this time share that look."""
+"""Creates within this time share one such list."""
 
 
 class Clock(Protocol):
-    """Time, injected so that tests own it."""
+    """Source of time; replaced in tests."""
 
     def now(self) -> float:
-        """Return steady seconds, by which all durations are counted: nobody sets them."""
+        """Return monotonic seconds, by which all durations are counted."""
 
 
 class Observed:
-    """The cloud as one pass over one object sees it.
+    """View of the cloud for one reconcile of one object.
 
     Args:
         owner_id: the 13 characters that the object's stamps carry.
-        key: what the observer wakes.
-        is_taken_over: another provider made the object's resources: unstamped ones may be adopted.
-        uid: of the object; lists that began before this process knew it prove no absence.
+        key: the key that the observer wakes.
+        is_taken_over: another provider created the object's resources: unstamped ones may be adopted.
+        uid: uid of the object; lists that began before this process registered it prove no absence.
         common_name: part of the name or the description of all that is created for the object; empty admits any name.
-        is_recorded_elsewhere: tells whether another object has recorded a resource, by its kind and id.
-        is_newborn: the owner id was made in this pass: nothing in the cloud carries it yet.
-        is_history_lost: the object came without records and intents, as after a move: a create may be on its way.
-        started_s: when the pass began.
+        is_recorded_elsewhere: returns whether another object has recorded a resource, given kind and id.
+        is_newborn: the owner id was generated in this reconcile: no resource in the cloud has it yet.
+        is_history_lost: the object has no records or intents, as after a move: a create may be in flight.
+        started_s: when the reconcile began.
         window_s: how long a create whose answer was lost may still take effect.
-        max_age_s: a look that is older is repeated.
+        max_age_s: a list that is older is repeated.
     """
 
     def __init__(  # noqa: PLR0913 - the facts of a pass, each named at the one call
@@ -112,30 +112,30 @@ class Observed:
         self._owners.register(owner_id, key, uid=uid, was_born_here=is_newborn, unknown_writes_s=unknown_writes_s)
         self._observer.begin_pass(key)
 
-    # -- what is there ----------------------------------------------------------------------------------------------
+    # -- resources --------------------------------------------------------------------------------------------------
 
     def find(
         self, kind: str, role: str, *, upstream: Upstream | None = None, upstream_id: str | None = None
     ) -> Body | None:
-        """Return the resource of a role, or None when it is proven that there is none.
+        """Return the resource of a role, or None if it is proven that there is none.
 
         Args:
-            upstream: tells an unstamped resource that the Go provider made for this role; used only for an object that
-                was taken over from it.
-            upstream_id: the one that the Go provider's status names: it is taken where several fit.
+            upstream: identifies an unstamped resource that the Go provider created for this role; used only for an
+                object that was taken over from it.
+            upstream_id: the one that the Go provider's status names; it is chosen if several match.
 
         Raises:
-            NotYetObserved: that is not known yet; the observer wakes the object when it is.
-            AmbiguousMatchError: more than one unstamped resource fits.
-            ForeignResourceError: the one that is recorded, or that fits, is not this object's.
-            CloudUnavailableError: the list failed, or a Nova cell that is down hides its servers.
+            NotYetObserved: not known yet; the observer wakes the object.
+            AmbiguousMatchError: more than one unstamped resource matches.
+            ForeignResourceError: the recorded or matching resource is not this object's.
+            CloudUnavailableError: the list failed, or a down Nova cell hides its servers.
         """
         recorded = self._ledger.records.get(role)
         found = self._recorded(kind, recorded.id) if recorded else None
         if found is not None:
             self._provenance.expect_own(kind, found)
         if recorded and found is None:
-            log.info("Resource is gone", extra={"kind": kind, "role": role, "id": recorded.id})
+            log.info("Resource was deleted", extra={"kind": kind, "role": role, "id": recorded.id})
             self._ledger.drop(role)
         stamped = self._stamped(kind, role)
         if len(stamped) > (1 if found else 0):
@@ -151,7 +151,7 @@ class Observed:
         return found
 
     def foresee(self, kind: str, role: str) -> None:
-        """Have the list under way that a later step will want for a role, so that it need not wait then."""
+        """Request in advance the list that a later step needs for a role, so that it need not wait then."""
         if role in self._ledger.records or self._owners.was_born_here(self._owner_id):
             return
         not_before_s = self._owners.unproven_s(self._owner_id, kind)
@@ -159,7 +159,7 @@ class Observed:
             self._observer.demand(kind, self._key, not_before_s)
 
     def get(self, kind: str, resource_id: str) -> Body:
-        """Return a resource that must exist, whoever it belongs to.
+        """Return a resource that must exist, regardless of its owner.
 
         Raises:
             NotFoundError: it does not exist.
@@ -170,12 +170,12 @@ class Observed:
         return found
 
     def owned(self, kind: str) -> list[Body]:
-        """Return everything of a kind that is recorded or carries this owner's stamp, for its deletion.
+        """Return everything of a kind that is recorded or has this owner's stamp, for its deletion.
 
-        What is recorded and is not this object's is left out.
+        Recorded resources that are not this object's are omitted.
 
         Raises:
-            NotYetObserved: that is not known yet, or a create whose answer was lost may still take effect.
+            NotYetObserved: not known yet, or a create whose answer was lost may still take effect.
         """
         self._expect_current(kind)
         found = {item.body["id"]: item.body for item in self._observer.of_owner(kind, self._owner_id)}
@@ -194,10 +194,10 @@ class Observed:
         return left
 
     def matching(self, kind: str, predicate: Callable[[Body], bool], *, max_age_s: float | None = None) -> list[Body]:
-        """Return every resource of the project that fits, whoever it belongs to.
+        """Return every resource of the project that matches, regardless of its owner.
 
         Args:
-            max_age_s: a look may be so old; None means as old as any.
+            max_age_s: maximum age of the list; None means any.
 
         Raises:
             NotYetObserved: the kind was not listed since this object's last write, or too long ago.
@@ -206,44 +206,44 @@ class Observed:
         return self.seen(kind, predicate)
 
     def seen(self, kind: str, predicate: Callable[[Body], bool]) -> list[Body]:
-        """Return what fits of all that is known by now, whoever it belongs to; nothing is asked or waited for."""
+        """Return the known resources that match, regardless of their owner; sends no request and does not wait."""
         items = self._observer.snapshot(kind).items.values()
         return [item.body for item in items if not item.is_deleted and predicate(item.body)]
 
     def others(self, kind: str, fits: Callable[[Body], bool]) -> list[Item]:
-        """Return what fits and is not this object's, as far as it was listed; nothing is listed for that."""
+        """Return the listed resources that match and are not this object's; demands no list."""
         ours = {record.id for record in self._ledger.of_kind(kind)}
         items = self._observer.snapshot(kind).items.values()
         strangers = (item for item in items if not item.is_deleted and not self._is_ours(item, ours))
         return [item for item in strangers if fits(item.body)]
 
     def was_listed(self, kind: str) -> bool:
-        """Tell whether the kind was ever listed whole."""
+        """Return whether the kind was ever listed completely."""
         return self._observer.began_s(kind) != NEVER_S
 
     def _is_ours(self, item: Item, recorded: Container[str]) -> bool:
         return item.body["id"] in recorded or (item.stamp is not None and item.stamp.owner == self._owner_id)
 
     def has_listed(self, kinds: Iterable[str]) -> bool:
-        """Tell whether everything of these kinds was listed at any time."""
+        """Return whether all of these kinds were ever listed completely."""
         return all(self._observer.began_s(kind) != NEVER_S for kind in kinds)
 
     def pending_until(self, kind: str) -> float | None:
-        """Return when the last unanswered create of a kind can no longer take effect; None when there is none."""
+        """Return when the last unanswered create of a kind can no longer take effect; None if there is none."""
         return max((pending.since_s + self._window_s for pending in self._pending(kind)), default=None)
 
-    # -- what this pass did -----------------------------------------------------------------------------------------
+    # -- writes of this reconcile -----------------------------------------------------------------------------------
 
     def learn(self, kind: str, body: Body) -> None:
-        """Take the answer of a write of ours into account; what is not listed, as pool members, is not kept."""
+        """Record the answer of our own write; kinds that are not listed, such as pool members, are ignored."""
         if kind in KINDS:
             self._observer.learn(kind, body)
 
     def forget(self, kind: str, resource_id: str) -> None:
-        """Note that a resource is deleted, here and in the ledger.
+        """Record that a resource is deleted, here and in the ledger.
 
         Raises:
-            NotYetObserved: its deletion was answered by 404: a list that begins later has to lack it, too.
+            NotYetObserved: its deletion was answered by 404: a list that begins later has to confirm it.
         """
         if self._observer.in_doubt_since_s(kind, resource_id) is not None:
             self._demand(kind, self._clock.now() + CONTRADICTED_S)
@@ -253,27 +253,27 @@ class Observed:
                 self._ledger.drop(record.role)
 
     def end(self, kind: str, resource_id: str) -> None:
-        """Note that the cloud accepted a deletion: a complete list that begins later and lacks it proves the end."""
+        """Record that the cloud accepted a deletion; a later complete list without the resource confirms it."""
         self._observer.end(kind, resource_id)
 
     def end_in_s(self, kind: str, resource_id: str) -> float:
-        """Return for how long the end of what is being deleted need not show yet, as slow as lists are."""
+        """Return for how many seconds a deletion may still be unconfirmed, given how long lists take."""
         ending_s = self._observer.ending_s(kind, resource_id)
         if ending_s is None:
             return 0.0
         return max(0.0, ending_s + LOOKS_TO_END * self._observer.took_s(kind) - self._clock.now())
 
     def doubt(self, kind: str, resource_id: str) -> None:
-        """Note that a change may or may not have taken effect: the resource is looked at before it is used again."""
+        """Record that a change may or may not have taken effect: the resource is read before it is used again."""
         self._observer.doubt(kind, resource_id, self._owner_id)
 
     def failed(self, kind: str, resource_id: str, error: CapoError) -> None:
-        """Note that a change failed; it is in doubt, unless nobody looked at it: the token was no good, or too many."""
+        """Record that a change failed; the resource is in doubt, unless the service rejected the token or the rate."""
         if not isinstance(error, NotAuthorizedError | RateLimitedError):
             self.doubt(kind, resource_id)
 
     def wrote(self, kind: str, roles: Sequence[str] = ()) -> None:
-        """Demand a look that begins after now before anything of this kind is concluded from its absence.
+        """Require a list that begins after now before any absence of this kind is concluded.
 
         Args:
             roles: those that a create was sent for, after their absence was proven.
@@ -281,22 +281,22 @@ class Observed:
         self._owners.wrote(self._owner_id, kind, roles)
 
     def made(self, kind: str) -> None:
-        """Have the kind listed within a minute: a proxy, or a second manager, may have made the same once more.
+        """Schedule a list of the kind within a minute: a proxy or a second manager may have repeated the create.
 
-        Servers are anyway: polled while they are built, and tracked from then on.
+        Servers need none: they are polled while they are built, and tracked afterwards.
         """
         if kind in KINDS and kind != SERVER.name:
             due_s = self._clock.now() + AFTERMATH_S
             self._observer.look_later(kind, math.ceil(due_s / AFTERMATH_GRID_S) * AFTERMATH_GRID_S)
 
     def poll(self, kind: str, for_s: float = POLL_S) -> None:
-        """Have the kind listed again and again; the object is woken when its resources change.
+        """List the kind repeatedly; the object is woken when its resources change.
 
-        After a deletion call everything is listed once: a server that has no host yet vanishes at once, and no list of
+        After a deletion call everything is listed once: a server without a host vanishes at once, and no list of
         changes ever shows it.
 
         Raises:
-            CapoError: the lists fail, so that no change would be seen; they go on.
+            CapoError: the lists fail, so that no change would be seen; they are retried.
         """
         self._observer.poll(kind, self._key, for_s)
         if error := self._observer.trouble(kind):
@@ -313,13 +313,13 @@ class Observed:
             self._observer.track(kind, self._key)
 
     def _recorded(self, kind: str, resource_id: str) -> Body | None:
-        """Return a resource by its id; None when it is proven gone."""
+        """Return a resource by its id; None if its deletion is proven."""
         item = self._observer.item(kind, resource_id)
         if item is not None and self._is_young(kind, item.as_of_s):
             return item.body
         if self._observer.is_gone(kind, resource_id):
             return None
-        # Absent from a list is not gone; a list is shared and so it is asked first, then for the one resource.
+        # Absence from a list is no proof: the shared list is tried first, then a GET of the one resource.
         self._expect_list(kind, NEVER_S)
         item = self._observer.item(kind, resource_id)
         return item.body if item is not None else self._asked(KINDS[kind], resource_id)
@@ -341,34 +341,33 @@ class Observed:
         return [i for i in self._observer.of_owner(kind, self._owner_id) if i.stamp == stamp and not i.is_deleted]
 
     def _is_known_absent(self, kind: str, role: str) -> bool:
-        """Have it proven that nothing carries the role's stamp; tell whether that needed no list.
+        """Require proof that no resource has the role's stamp; return whether that needed no list.
 
-        An owner id that was made by this process is on nothing that this process does not know of, unless an answer
-        was lost.
+        If this process generated the owner id, it knows every resource with that id, unless an answer was lost.
         """
         pending = self._ledger.pending.get(role)
         if pending is None and not self._is_taken_over and self._owners.was_born_here(self._owner_id):
             return True
         self._expect_list(kind, max([self._unsettled_s(kind), *([self._decided_s(pending)] if pending else [])]))
-        # Second, so that what is there is found by the first list already.
+        # In this order, so that an existing resource is found by the first list.
         self._expect_list(kind, self._owners.decided_s(self._owner_id))
         if pending and self._started_s < pending.since_s + self._window_s:
-            self._look_again(kind, pending)  # so that what turns up is adopted soon, not at the window's end
+            self._look_again(kind, pending)  # so that a late resource is adopted soon, not at the window's end
         elif pending:
-            self.made(kind)  # the first one may come later than any should
+            self.made(kind)  # the first one may take effect after its window
         if unreadable := self._observer.unreadable(kind):
-            # Nobody else may want another list: without one it would never be seen that the cell is back.
+            # No other object may demand a list: without one the cell's recovery would go unnoticed.
             self._observer.demand(kind, self._key, self._clock.now() + UNREADABLE_S)
             raise CloudUnavailableError(
-                f"{unreadable} {kind}s are in a part of the cloud that is down, so nobody can tell whose they are"
+                f"cannot determine the owner of {unreadable} {kind}s: their part of the cloud is down"
             )
         return False
 
     def _look_again(self, kind: str, pending: Pending) -> None:
-        """Have the kind listed now and then while an unanswered create may take effect: few looks for a long window.
+        """List the kind a few times while an unanswered create may still take effect.
 
         Raises:
-            CapoError: the lists fail; they go on.
+            CapoError: the lists fail; they are retried.
         """
         for pause_s in LOOKS_S:
             if pending.since_s + min(pause_s, self._window_s) > self._started_s:
@@ -378,7 +377,7 @@ class Observed:
             raise error.with_traceback(None)
 
     def _decided_s(self, pending: Pending) -> float:
-        """Return when the list must begin at the earliest that tells about an unanswered create."""
+        """Return the earliest begin of a list that is conclusive about an unanswered create."""
         over_s = pending.since_s + self._window_s
         return over_s if self._started_s >= over_s else pending.since_s
 
@@ -409,14 +408,14 @@ class Observed:
                 )
         return None
 
-    # -- how current a look is --------------------------------------------------------------------------------------
+    # -- how current a list is --------------------------------------------------------------------------------------
 
     def _is_young(self, kind: str, as_of_s: float, max_age_s: float | None = None) -> bool:
         limit_s = self._max_age_s * KINDS[kind].age_factor if max_age_s is None else max_age_s
         return self._started_s - as_of_s <= limit_s
 
     def _expect_list(self, kind: str, not_before_s: float, max_age_s: float | None = None) -> None:
-        """Have a list of everything that began at ``not_before_s`` or later and is not too old.
+        """Require a complete list that began at ``not_before_s`` or later and is not too old.
 
         Raises:
             NotYetObserved: there is none; it was demanded.
@@ -435,15 +434,15 @@ class Observed:
         return began_s >= not_before_s and began_s != NEVER_S and self._is_young(kind, began_s, max_age_s)
 
     def _unsettled_s(self, kind: str) -> float:
-        """Return the time before which a list cannot prove absence: ``unproven_s``, or something was in doubt then."""
+        """Return the time before which a list cannot prove absence: the later of ``unproven_s`` and the last doubt."""
         return max(self._owners.unproven_s(self._owner_id, kind), self._doubted_s(kind))
 
     def _doubted_s(self, kind: str) -> float:
-        """Return when something was doubted that may be this owner's; the doubts of others are no business of his."""
+        """Return when a resource that may be this owner's was last in doubt; doubts of other owners are ignored."""
         return self._observer.doubted_s(kind, self._owner_id, may_adopt=self._is_taken_over)
 
     def _expect_current(self, kind: str) -> None:
-        """Have what is known of this owner's resources of a kind complete and newer than its last write."""
+        """Require complete knowledge of this owner's resources of a kind, newer than its last write."""
         wrote_s = self._unsettled_s(kind)
         pending = self._pending(kind)
         is_certain = self._observer.began_s(kind) >= self._doubted_s(kind)
@@ -456,7 +455,7 @@ class Observed:
         self._expect_list(kind, max([wrote_s, *(self._decided_s(each) for each in pending)]))
 
     def _expect_nothing_late(self, kind: str) -> None:
-        """Have every unanswered create of a kind decided."""
+        """Require that every unanswered create of a kind is decided."""
         if (decided_s := self._owners.decided_s(self._owner_id)) != NEVER_S:
             self._expect_list(kind, decided_s)
         until_s = self.pending_until(kind)

@@ -25,7 +25,7 @@ _KEY: Final = re.compile(r"[a-zA-Z0-9\-_:. ]{1,255}")
 
 @dataclass(frozen=True)
 class BlockDevice:
-    """One entry of ``block_device_mapping_v2``; made by the functions below.
+    """One entry of ``block_device_mapping_v2``; created by the functions below.
 
     Args:
         boot_index: 0 for the device that the server boots from, -1 for others.
@@ -46,7 +46,7 @@ class BlockDevice:
 
     @classmethod
     def volume(cls, volume_id: str, *, boot_index: int, tag: str | None = None) -> BlockDevice:
-        """Return a volume that exists; Nova deletes it with the server."""
+        """Return an existing volume; Nova deletes it with the server."""
         return cls("volume", "volume", boot_index, uuid=volume_id, tag=tag)
 
     @classmethod
@@ -68,15 +68,15 @@ class BlockDevice:
 
 @dataclass(frozen=True)
 class WantedServer:
-    """A server to be made; everything that it refers to exists.
+    """A server to create; everything that it refers to exists.
 
     Existing servers are never changed: Machines are immutable.
 
     Args:
-        image_id: empty when it boots from a volume.
+        image_id: empty if it boots from a volume.
         user_data: base64, empty for none.
         tags: the user's; the stamp is added.
-        scheduler_hints: the user's; the server group's hint is added unless they have one.
+        scheduler_hints: the user's; the server group's hint is added unless they contain one.
     """
 
     stamp: Stamp
@@ -96,9 +96,9 @@ class WantedServer:
 
 
 def create(cloud: Cloud, wanted: WantedServer) -> Body:
-    """Make a server; return what is known of it: Nova answers with little more than the id.
+    """Create a server; return Nova's answer, which contains little more than the id.
 
-    What :func:`check` would refuse is sent, too: whoever wants to know it beforehand asks.
+    This does not call :func:`check`: callers that want its result before the create call it themselves.
     """
     body = request(wanted)
     answer = cloud.post("compute", "/servers", json=body, microversion=NOVA)["server"]
@@ -113,12 +113,12 @@ def create(cloud: Cloud, wanted: WantedServer) -> Body:
 
 
 def delete(cloud: Cloud, server_id: str) -> None:
-    """Have Nova delete a server; it goes on after the answer. One that is gone is fine."""
+    """Delete a server. Asynchronous and idempotent."""
     cloud.remove("compute", f"/servers/{server_id}", microversion=NOVA)
 
 
 def force_delete(cloud: Cloud, server_id: str) -> None:
-    """Have Nova delete a server at once that it only marked as deleted.
+    """Delete a server that Nova only marked as deleted (soft-delete).
 
     Source: Compute API, "Force-Delete Server"; ``reclaim_instance_interval`` of nova.conf.
     """
@@ -126,10 +126,10 @@ def force_delete(cloud: Cloud, server_id: str) -> None:
 
 
 def failed_request_id(cloud: Cloud, server_id: str, *, since: str) -> str | None:
-    """Return the id of the request that failed, None when Nova does not know it; it is in the logs of all services.
+    """Return the id of the failed request, None if Nova has none; it is in the logs of all services.
 
     Args:
-        since: when the fault came up, so that each is asked about once a minute at most.
+        since: time of the fault, so that Nova is asked about each fault once a minute at most.
 
     Source: Compute API, "Servers actions": the newest action comes first, one that failed has the message ``Error``.
     """
@@ -139,10 +139,10 @@ def failed_request_id(cloud: Cloud, server_id: str, *, since: str) -> str | None
 
 
 def was_rebuilt(cloud: Cloud, server_id: str, *, since: str) -> bool:
-    """Tell whether a rebuild of a server was begun at a time or later; one that failed does not count.
+    """Return whether a rebuild of a server was begun at a time or later; a failed one does not count.
 
     Args:
-        since: a time as Nova tells it, such as ``OS-SRV-USG:launched_at``; asked about once a minute at most.
+        since: a time as returned by Nova, such as ``OS-SRV-USG:launched_at``; Nova is asked once a minute at most.
 
     Source: Compute API, "Servers actions"; nova/compute/instance_actions.py for what the actions are called.
     """
@@ -182,18 +182,18 @@ def _tags(wanted: WantedServer) -> list[str]:
 
 
 def check(wanted: WantedServer) -> None:
-    """Do nothing unless Nova refuses the server for the size or the characters of what it is told; pure.
+    """Raise if Nova would refuse the server for the size or the characters of its fields; pure.
 
-    User data is not looked at: whoever reads it knows where it stands.
+    User data is checked by the code that reads it, which knows its source.
 
     Raises:
-        InvalidSpecError: it does; all that is wrong is named.
+        InvalidSpecError: Nova would refuse it; all invalid fields are named.
     """
     wrong = [*_wrong_tags(wanted), *_wrong_texts(wanted)]
     if wrong:
         raise InvalidSpecError(
             "; ".join(wrong),
-            next_step="Correct the spec of the machine, or spec.tags of the cluster; an OpenStackServer is made anew.",
+            next_step="Correct the spec of the machine, or spec.tags of the cluster; create an OpenStackServer again.",
         )
 
 

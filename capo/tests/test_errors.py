@@ -70,4 +70,4 @@ def test_a_sentence_says_what_is_tried_again_and_when(error: type[errors.CapoErr
 
 
 def test_what_never_is_tried_again_says_so() -> None:
-    assert "never again" in errors.ServerFailedError("the-id", fault="no").sentence
+    assert "never recreates" in errors.ServerFailedError("the-id", fault="no").sentence

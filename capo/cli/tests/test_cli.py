@@ -3,12 +3,15 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+import tomllib
 from typing import TYPE_CHECKING
 
 import pytest
+from packaging.requirements import Requirement
 
 from capo import cli
 from capo.__main__ import main
+from capo.components import release
 from capo.version import VERSION
 
 if TYPE_CHECKING:
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def exit_status(arguments: list[str]) -> int:
-    """Run a command, which may end by returning or by leaving."""
+    """Run a command and return its exit status, whether it returns or raises SystemExit."""
     try:
         return main(arguments)
     except SystemExit as ended:
@@ -103,3 +106,48 @@ def test_missing_programs_are_one_line_and_no_traceback(
     assert status == 1
     assert message.startswith("capo local: etcd, kube-apiserver")
     assert message.count("\n") == 1
+
+
+def run_without(packages: set[str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run capo where packages are not installed."""
+    hidden = "".join(f"sys.modules[{name!r}] = None; " for name in sorted(packages))
+    code = f"import sys; {hidden}from capo.__main__ import main; sys.exit(main({list(arguments)!r}))"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    ("package", "arguments", "extra"),
+    [("rich", ("demo",), "demo"), ("jsonschema", ("simulate", "--clouds=unused"), "simulator")],
+)
+def test_a_command_whose_extra_is_missing_names_it(package: str, arguments: tuple[str, ...], extra: str) -> None:
+    ended = run_without({package}, *arguments)
+
+    assert ended.returncode == 1
+    assert ended.stderr.endswith(f"pip install 'capo[{extra}]'\n")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_another_missing_package_is_no_matter_of_extras() -> None:
+    assert cli.missing_extra(ModuleNotFoundError("No module named 'x'", name="x")) is None
+
+
+def test_every_extra_is_named_by_the_package_that_it_installs() -> None:
+    project = tomllib.loads((release.CHECKOUT / "pyproject.toml").read_text())["project"]
+    extras = {
+        requirement.name: extra
+        for extra, texts in project["optional-dependencies"].items()
+        for requirement in map(Requirement, texts)
+        if requirement.name != project["name"]
+    }
+
+    assert extras == cli.EXTRAS
+
+
+def test_the_manager_and_its_webhook_server_import_no_extra_and_no_tool() -> None:
+    names = ("capo.cli.run", "capo.engine.manager", "capo.controllers", "capo.webhooks.server")
+    code = f"import sys, importlib; [importlib.import_module(name) for name in {names!r}]; print(*sys.modules)"
+
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+
+    tools = {"capo.local", "capo.simulator", "capo.components", "capo.crdgen"}
+    assert not {*cli.EXTRAS, *tools} & set(loaded)

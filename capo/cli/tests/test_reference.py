@@ -1,4 +1,4 @@
-"""The pages about settings and metrics say what the program has, no more and no less."""
+"""The pages about settings and metrics list exactly what the program has."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ REFERENCE = Path(capo.__file__).parent.parent / "docs" / "reference"
 
 
 def rows(page: str, *, first_cell: str = r"`([^`]+)`") -> dict[str, str]:
-    """Return the table rows of a page by what stands in their first cell."""
+    """Return the table rows of a page by their first cell."""
     lines = (REFERENCE / page).read_text().splitlines()
     return {found[1]: line for line in lines if (found := re.match(rf"\| {first_cell} \|", line))}
 
@@ -74,15 +74,15 @@ def test_no_function_caches_without_a_bound() -> None:
 
 KEPT = r"self\.(_\w+)(?:: [^=\n]+)? = (?:\{\}|set\(\)\n|(?:\w+\.)?(?:OrderedDict|defaultdict|Counter)\()"
 WITHOUT_A_METRIC = {
-    "ages.py": {"_told", "_first"},  # services; dropped after a day
-    "cloud.py": {"_endpoints"},  # services
+    "ages.py": {"_told", "_first"},  # services; evicted after a day
     "clouds.py": {"_taken_s"},  # as clouds
     "connections.py": {"_taken"},  # hosts whose answers are being read
+    "endpoints.py": {"_found", "_locks"},  # services
     "feed.py": {"_listed", "_sessions"},  # kinds
     "identity.py": {"_sites", "_unused"},  # as credentials
-    "observer.py": {"_errors", "_cursors", "_listed_s", "_claims"},  # kinds; claims go with their owners
-    "lanes.py": {"_freed", "_groups", "_parked", "_parked_under"},  # objects that are ready, by lane
-    "lookup_threads.py": {"_running"},  # namespaces of the lookups that run: threads
+    "observer.py": {"_errors", "_cursors", "_listed_s", "_claims"},  # kinds; claims are deleted with their owners
+    "lanes.py": {"_freed", "_groups", "_parked", "_parked_under"},  # ready objects, by lane
+    "lookup_threads.py": {"_running"},  # namespaces of the running lookups: threads
     "observer_pool.py": {"_observers"},  # clouds
     "queue.py": {"_own_versions", "_ready", "_failures", "_conflicts"},  # objects
     "access.py": {"_answers"},  # counted by its owner, as are the next two
@@ -92,13 +92,13 @@ WITHOUT_A_METRIC = {
     "store.py": {"_objects", "_owned", "_labelled", "_newest"},  # indexes of objects; kinds
     "sweep.py": {"_missing", "_behind", "_left_to_reset", "_is_stale"},  # kinds, and a flag
     "worker.py": {"_running", "_of_controller"},  # threads
-    "reconciler.py": {"_auth_failures"},  # counted as passes
+    "reconciler.py": {"_auth_failures"},  # counted as reconciles
 }
-"""Tables that are bounded by something else, and by what."""
+"""Tables with another bound, and that bound."""
 
 
 def test_a_table_that_is_kept_is_counted_as_a_cache_or_bounded_by_something_else() -> None:
-    """A new table in a class that lives as long as the process fails here: register it, or say what bounds it."""
+    """A new table in a class that lives until the process ends fails here: register it, or name its bound."""
     root = REFERENCE.parent.parent
     sources = [
         path

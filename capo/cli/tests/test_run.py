@@ -1,4 +1,4 @@
-"""``capo run`` as a user meets it: what it says of wrong use, and how it ends on a signal."""
+"""``capo run`` as a user runs it: messages for wrong use, and how it ends on a signal."""
 
 from __future__ import annotations
 
@@ -70,16 +70,16 @@ def api() -> Iterator[FakeApiServer]:
 
 
 LIMIT_S = 180
-"""How long something may take on a machine with a lot to do."""
+"""How long a step may take on a busy machine."""
 
 
 def free_port() -> int:
-    """Return a port from below those that the kernel gives away, or somebody may have it before we do."""
+    """Return a port below the kernel's ephemeral range; otherwise another process could get it before us."""
     return ports.choose(["ours"], taken=set())["ours"]
 
 
 def reachable(api: FakeApiServer, folder: Path, port: int) -> list[str]:
-    """Return the flags that connect a manager with the API server and move its servers to addresses of the test."""
+    """Return the flags that connect a manager to the API server and move its servers to addresses of the test."""
     kubeconfig = folder / "kubeconfig"
     named = {"contexts": {"cluster": "c", "user": "u"}, "clusters": {"server": api.url}, "users": {}}
     config = {
@@ -101,7 +101,7 @@ def reachable(api: FakeApiServer, folder: Path, port: int) -> list[str]:
 
 @contextmanager
 def manager(api: FakeApiServer, folder: Path, *flags: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Run the manager as a process of its own; yield it and the port of its probes."""
+    """Run the manager in a process of its own; yield it and the port of its probes."""
     port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "capo", "run", *reachable(api, folder, port), *flags],
@@ -147,7 +147,7 @@ def test_a_signal_ends_the_process_in_order_and_gives_the_lease_back(
 
     assert process.returncode == 0, log
     assert time.monotonic() - began_s < 10 + 20, "ten seconds are what Kubernetes gives; the rest is for slow machines"
-    # It need not be the last word: the webhook server and threads that hang are told of later.
+    # It need not be the last line: the webhook server and hanging threads are logged later.
     assert "Stopped" in [json.loads(line)["msg"] for line in log.splitlines()]
     lease = api.read(LEASE, "capo-system", NAME)
     assert lease
@@ -156,7 +156,7 @@ def test_a_signal_ends_the_process_in_order_and_gives_the_lease_back(
 
 @pytest.fixture
 def ended(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return with which statuses the process would have been ended at once."""
+    """Return the statuses with which the process would have been ended at once."""
     statuses: list[int] = []
     monkeypatch.setattr(os, "_exit", statuses.append)
     monkeypatch.setattr(logging, "shutdown", lambda: None)
@@ -227,7 +227,8 @@ sys.exit(main(sys.argv[1:]))
 
 def nameless_python(*program: str) -> list[str]:
     """Return the command that runs Python as a user without a passwd entry."""
-    # The namespace maps the tests' own user to the number, so their files, and a Python in their home, stay readable.
+    # The namespace maps the tests' own user to the number, so that their files, and a Python in their home, stay
+    # readable.
     namespace = ["unshare", "--user", f"--map-user={deployment.USER_ID}", f"--map-group={deployment.USER_ID}"]
     asked = shutil.which("unshare") and subprocess.run([*namespace, "true"], capture_output=True, check=False)
     if asked and asked.returncode == 0:
@@ -238,7 +239,7 @@ def nameless_python(*program: str) -> list[str]:
 
 def pod_environment(container: dict[str, Any]) -> dict[str, str]:
     """Return the environment of the container: variables of the runtime, the Dockerfile and the Deployment."""
-    (line,) = re.findall(r"^ENV (.*)$", (release.CHECKOUT / "Dockerfile").read_text(), flags=re.MULTILINE)
+    *_, line = re.findall(r"^ENV (.*)$", (release.CHECKOUT / "Dockerfile").read_text(), flags=re.MULTILINE)
     fields = {"metadata.namespace": "capo-system"}
     own = {entry["name"]: fields[entry["valueFrom"]["fieldRef"]["fieldPath"]] for entry in container["env"]}
     return {"PATH": os.defpath, "HOSTNAME": "pod", **dict(pair.split("=", 1) for pair in line.split()), **own}

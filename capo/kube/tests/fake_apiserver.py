@@ -1,6 +1,6 @@
-"""A small Kubernetes API server in memory, with switches for what goes wrong: for tests of feed, lease and writes.
+"""A small Kubernetes API server in memory, with fault injection: for tests of feed, lease and writes.
 
-It knows discovery, list with pages, watch with bookmarks, create, replace, merge patch, server-side apply (as a merge),
+Supports discovery, list with pages, watch with bookmarks, create, replace, merge patch, server-side apply (as a merge),
 delete with finalizers and the status subresource; resource versions are real, schemas are not.
 """
 
@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import jsonpatch
 from aiohttp import web
 
 from capo.kube.connection import Connection
@@ -55,7 +56,7 @@ class FakeApiServer:
     Args:
         tls: certificate to serve HTTPS with; None serves HTTP.
 
-    ``forbids`` says of a method and path why it is answered by 403, the empty string if it is not.
+    ``forbids`` returns for a method and path the reason of a 403, or the empty string to allow the request.
     """
 
     def __init__(self, kinds: tuple[Kind, ...] = (*KINDS, *BUILT_IN), *, tls: ssl.SSLContext | None = None) -> None:
@@ -95,7 +96,7 @@ class FakeApiServer:
         return Connection(self.url, namespace="default")
 
     def put(self, kind: Kind, obj: Object) -> Object:
-        """Create or replace an object, as somebody else would."""
+        """Create or replace an object, as another client."""
         with self._lock:
             metadata = obj["metadata"]
             ident = (kind, metadata.get("namespace", ""), metadata["name"])
@@ -120,7 +121,7 @@ class FakeApiServer:
         return len(self._watchers)
 
     def lose_history(self) -> None:
-        """Forget what happened so far: watches that come back get 410."""
+        """Forget the history: watches that resume get 410."""
         with self._lock:
             self._history.clear()
             self._expired_before = self._version
@@ -131,7 +132,7 @@ class FakeApiServer:
             return self._version, copy.deepcopy(self._objects)
 
     def restore(self, backup: tuple[int, dict[tuple[Kind, str, str], Object]]) -> None:
-        """Go back to a backup and start anew: watches end; one from a later version sees nothing until then."""
+        """Restore a backup and restart: watches end; one from a later version gets no events until then."""
         with self._lock:
             self._version, objects = backup
             self._objects = copy.deepcopy(objects)
@@ -176,7 +177,7 @@ class FakeApiServer:
     def _record(self, type_: str, kind: Kind, obj: Object) -> None:
         event = {"type": type_, "object": copy.deepcopy(obj)}
         self._history.append((self._version, kind, event))
-        for watcher in list(self._watchers):  # one that ends meanwhile must not hide the next
+        for watcher in list(self._watchers):  # a watcher that ends concurrently must not hide the next
             if watcher.kind == kind and self._version > watcher.since:
                 self._loop.call_soon_threadsafe(watcher.queue.put_nowait, event)
 
@@ -311,7 +312,8 @@ class FakeApiServer:
             is_apply = "apply-patch" in request.headers.get("Content-Type", "")
             if old is None:
                 return web.json_response(self._store(ident, body, old=None), status=201) if is_apply else _status(404)
-            expected = (body.get("metadata") or {}).get("resourceVersion") if request.method != "DELETE" else None
+            is_conditional = request.method != "DELETE" and isinstance(body, dict)
+            expected = (body.get("metadata") or {}).get("resourceVersion") if is_conditional else None
             if expected and expected != old["metadata"]["resourceVersion"]:
                 return _status(409)
             match request.method:
@@ -321,14 +323,22 @@ class FakeApiServer:
                     return self._delete(ident, old, body)
                 case "PUT":
                     return web.json_response(self._store(ident, body, old=old))
-            return web.json_response(self._patch(ident, old, body, subresource))
+            return self._patch(ident, old, body, subresource)
 
-    def _patch(self, ident: tuple[Kind, str, str], old: Object, body: Object, subresource: str | None) -> Object:
+    def _patch(
+        self, ident: tuple[Kind, str, str], old: Object, body: Object | list[Object], subresource: str | None
+    ) -> web.StreamResponse:
+        if isinstance(body, list):
+            return self._json_patch(ident, old, body)
         allowed = {"status", "metadata"} if subresource == "status" else set(body) - {"status"}
         new = _merged(old, {name: value for name, value in body.items() if name in allowed})
-        if new == old:
-            return copy.deepcopy(old)
-        return self._store(ident, new, old=old)
+        return web.json_response(old if new == old else self._store(ident, new, old=old))
+
+    def _json_patch(self, ident: tuple[Kind, str, str], old: Object, operations: list[Object]) -> web.StreamResponse:
+        try:
+            return web.json_response(self._store(ident, jsonpatch.apply_patch(old, operations), old=old))
+        except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
+            return _status(422, "the server rejected our request due to an error in our request")
 
     def _delete(self, ident: tuple[Kind, str, str], old: Object, options: Object) -> web.StreamResponse:
         wanted = (options.get("preconditions") or {}).get("uid")

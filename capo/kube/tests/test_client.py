@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from capo.kube.client import WRITES, Kube, Timeouts, path
-from capo.kube.connection import Connection, Credentials, Token
+from capo.kube.client import WRITES, Kube, path
+from capo.kube.connection import Connection
+from capo.kube.credentials import Credentials, bearer
 from capo.kube.errors import Conflict, Denied, Expired, Gone, Invalid, KubeError
 from capo.kube.kinds import NAMESPACE, OPENSTACK_SERVER, SECRET
 from capo.kube.tests.fake_apiserver import FakeApiServer
+from capo.kube.transport import Timeouts
 
 
 @pytest.fixture
@@ -137,7 +139,7 @@ def test_no_answer_in_time_is_an_error(api: FakeApiServer) -> None:
 def test_a_refused_token_is_fetched_anew_and_tried_once_more(api: FakeApiServer) -> None:
     api.token = "second"
     tokens = iter(["first", "second"])
-    kube = Kube(Connection(api.url, credentials=Credentials(lambda: Token(next(tokens), float("inf")))))
+    kube = Kube(Connection(api.url, credentials=Credentials(lambda: bearer(next(tokens)))))
 
     assert kube.get(OPENSTACK_SERVER, "default", "nothing") is None
     assert len(api.requests) == 2

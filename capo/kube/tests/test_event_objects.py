@@ -14,7 +14,7 @@ from capo.kube.kinds import Kind
 GROUP = "infrastructure.cluster.x-k8s.io"
 AT_NS = 1_767_225_600_123_456_789
 SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-"""What the API server takes as a name (Kubernetes, "Object Names and IDs", DNS subdomain names)."""
+"""Valid names of objects (Kubernetes, "Object Names and IDs", DNS subdomain names)."""
 
 
 def an_object(kind: str, api_version: str, **metadata: Any) -> dict[str, Any]:
@@ -104,10 +104,16 @@ def test_the_core_group_has_a_count_and_two_times() -> None:
 
     assert event["apiVersion"] == "v1"
     assert (event["involvedObject"]["uid"], event["message"]) == ("u", "No valid host")
-    assert (event["firstTimestamp"], event["lastTimestamp"]) == ("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z")
+    assert (event["firstTimestamp"], event["lastTimestamp"]) == (
+        "2026-01-01T00:00:00.000000Z",
+        "2026-01-01T00:00:00.000000Z",
+    )
     assert (event["count"], event["source"]) == (1, {"component": "capo-controller-manager", "host": "pod-1"})
     assert (event["reportingComponent"], event["reportingInstance"]) == ("capo-controller-manager", "pod-1")
-    assert event_objects.repeated(CORE_EVENT, happening(), 3) == {"count": 3, "lastTimestamp": "2026-01-01T00:00:00Z"}
+    assert event_objects.repeated(CORE_EVENT, happening(), 3) == {
+        "count": 3,
+        "lastTimestamp": "2026-01-01T00:00:00.000000Z",
+    }
 
 
 @pytest.mark.parametrize("kind", [EVENT, CORE_EVENT], ids=["events.k8s.io", "core"])

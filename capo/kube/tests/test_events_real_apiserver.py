@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from capo.kube import connection
+from capo.kube import config
 from capo.kube.client import Kube
 from capo.kube.event_objects import CORE_EVENT, EVENT
 from capo.kube.events import Events
@@ -35,11 +35,11 @@ class Place:
         api_server.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}])
         api_server.apply([{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": self._named(ACCOUNT)}])
         self.allow(rights)
-        self.kube = Kube(connection.from_kubeconfig(str(api_server.service_account_kubeconfig(self.name, ACCOUNT))))
+        self.kube = Kube(config.from_kubeconfig(str(api_server.service_account_kubeconfig(self.name, ACCOUNT))))
         self.events = Events(self.kube, instance="pod-1")
 
     def allow(self, rights: Mapping[str, list[str]], *, account_of: Place | None = None) -> None:
-        """Have the account of this place, or of another one, allowed this here, and be in force."""
+        """Allow the account of this place, or of another one, these rights here; wait until they apply."""
         namespace = (account_of or self).name
         rules = [{"apiGroups": [group], "resources": ["events"], "verbs": verbs} for group, verbs in rights.items()]
         subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}

@@ -11,7 +11,7 @@ from cryptography.x509.oid import NameOID
 from keystoneauth1.identity import generic, v3
 
 from capo.errors import IdentityError
-from capo.openstack import identity
+from capo.openstack import identity, tokens
 
 AUTH = {
     "auth_url": "https://keystone.example:5000/v3",
@@ -50,7 +50,7 @@ def test_a_password_entry_is_read() -> None:
     assert credentials.region_name == "R"
     assert credentials.interface == "internal"
     assert credentials.verifies
-    assert isinstance(credentials.plugin(), v3.Password)
+    assert isinstance(tokens.plugin(credentials), v3.Password)
 
 
 def test_the_region_of_the_reference_comes_before_that_of_the_entry() -> None:
@@ -60,19 +60,19 @@ def test_the_region_of_the_reference_comes_before_that_of_the_entry() -> None:
 def test_an_identity_root_without_version_is_discovered() -> None:
     credentials = identity.parse(clouds(auth={**AUTH, "auth_url": "https://keystone.example:5000/"}), "one")
 
-    assert isinstance(credentials.plugin(), generic.Password)
+    assert isinstance(tokens.plugin(credentials), generic.Password)
 
 
 def test_an_application_credential_is_read_without_being_named_as_such() -> None:
     auth = {"auth_url": AUTH["auth_url"], "application_credential_id": "i", "application_credential_secret": "s"}
 
-    assert isinstance(identity.parse(clouds(auth=auth), "one").plugin(), v3.ApplicationCredential)
+    assert isinstance(tokens.plugin(identity.parse(clouds(auth=auth), "one")), v3.ApplicationCredential)
 
 
 def test_a_token_is_read() -> None:
     auth = {"auth_url": AUTH["auth_url"], "token": "t", "project_id": "p"}
 
-    assert isinstance(identity.parse(clouds(auth=auth, auth_type="v3token"), "one").plugin(), v3.Token)
+    assert isinstance(tokens.plugin(identity.parse(clouds(auth=auth, auth_type="v3token"), "one")), v3.Token)
 
 
 def test_a_password_of_digits_stays_what_was_written() -> None:
@@ -208,7 +208,7 @@ def test_secrets_do_not_show_when_credentials_are_printed() -> None:
 
 
 def laughs(levels: int) -> str:
-    """Return YAML whose last anchor stands for ten to the power of ``levels`` words."""
+    """Return YAML whose last anchor expands to ten to the power of ``levels`` words."""
     lines = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, levels)]
     return "\n".join(["a0: &a0 [x, x, x, x, x, x, x, x, x, x]", *lines, ""])
 
