@@ -122,7 +122,9 @@ def _recorded(scope: ServerScope, found: Resource) -> dict[str, str]:
     if status.get("instanceID") not in (None, found["id"]):
         return {}
     fields = {change["type"]: change["time"] for change in status.get("externalChanges") or ()}
-    return fields or _in_message(status)
+    # Both: the last release, after a downgrade, records only in messages what happens meanwhile.
+    told = _in_message(status)
+    return {type_: max(fields.get(type_, ""), told.get(type_, "")) for type_ in fields.keys() | told.keys()}
 
 
 def _record(scope: ServerScope, times: Mapping[str, str]) -> None:

@@ -92,6 +92,16 @@ class Installation:
             each["metadata"].get("annotations", {}).pop(INJECT_CA, None)
         return found
 
+    @cached_property
+    def status_schemas(self) -> dict[str, Json]:
+        """Return the schema of the status of each kind in its stored version, by plural."""
+        return {
+            each["spec"]["names"]["plural"]: version["schema"]["openAPIV3Schema"]["properties"].get("status", {})
+            for each in self.definitions
+            for version in each["spec"]["versions"]
+            if version["storage"]
+        }
+
     @property
     def accounts(self) -> list[Json]:
         """Return the ServiceAccount, the roles and their bindings."""

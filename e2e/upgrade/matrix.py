@@ -206,15 +206,17 @@ class Run:
             self.scenario.act(made)
         made.until("all is done", lambda: self.scenario.is_made(made))
         writes, kubernetes_writes = len(made.writes()) - writes, made.proxy.writes - kubernetes_writes
-        facts = completed(made, self.scenario, self.legs[-1].version, self.expected)
+        facts = completed(made, self.scenario, self.setting.installations[self.legs[-1].version], self.expected)
         self.found = Undisturbed(facts, writes, kubernetes_writes)
 
 
-def completed(made: UpgradeWorld, scenario: Scenario, version: Version, expected: Undisturbed | None = None) -> Facts:
+def completed(
+    made: UpgradeWorld, scenario: Scenario, installed: Installation, expected: Undisturbed | None = None
+) -> Facts:
     """Wait until a situation is complete and idle; return the result.
 
     Args:
-        version: of the manager that runs.
+        installed: the version that the manager runs.
         expected: result of an undisturbed run to compare with; everything is deleted afterwards.
 
     Raises:
@@ -223,10 +225,10 @@ def completed(made: UpgradeWorld, scenario: Scenario, version: Version, expected
     made.until("all is done", lambda: scenario.is_made(made))
     if expected:
         made.until_conditions_equal(expected.facts.objects)
-    made.require_idle(version)
+    made.require_idle(installed.version)
     facts = made.facts()
     if expected:
-        found = facts.without_location() if version == "released" else facts
+        found = facts.with_status_of(installed)
         require_same(expected.facts.without_adoption(), found.without_adoption())
         scenario.delete(made)
         made.until("all is gone", lambda: scenario.is_gone(made))

@@ -49,7 +49,7 @@ def test_a_standby_of_the_other_version_completes_what_the_leader_began(
 
         hand_over(made, made.another(second.version, *ELECTION), write, case)
 
-        completed(made, case, second.version, expected)
+        completed(made, case, matrix.setting.installations[second.version], expected)
 
 
 def hand_over(made: UpgradeWorld, standby: Manager, write: int, case: Scenario) -> None:

@@ -21,7 +21,8 @@ from e2e.crash.nursery import Nursery
 from e2e.crash.world import LIMIT_S, OURS, STAMP, Signature, World, flags_of
 from e2e.kube_proxy import KubeProxy
 from e2e.manager import Manager, wait_until
-from e2e.upgrade.installation import Version
+from e2e.takeover.go_provider import pruned
+from e2e.upgrade.installation import Installation, Version
 
 Object = dict[str, Any]
 Tally = collections.Counter[str]
@@ -63,11 +64,13 @@ class Facts:
     created: Tally
     deleted: Tally
 
-    def without_location(self) -> Facts:
-        """Return the same without fields that the released version neither writes nor removes."""
-        objects = copy.deepcopy(dict(self.objects))
-        for shown in objects.values():
-            ((shown["status"] or {}).get("resources") or {}).pop("location", None)
+    def with_status_of(self, installed: Installation) -> Facts:
+        """Return the same without status fields that a version neither writes nor removes: it does not define them."""
+        objects = {
+            path: {**shown, "status": pruned(shown["status"], schema)}
+            for path, shown in self.objects.items()
+            for schema in [installed.status_schemas[path.partition("/")[0]]]
+        }
         return replace(self, objects=objects)
 
     def without_adoption(self) -> Facts:

@@ -102,3 +102,15 @@ def test_the_cause_of_a_replacement_survives_a_restart_and_goes_with_its_end(
     assert any(message.startswith("spec.bastion.spec.flavor changed; step 2 of 2") for message in told)
     assert world.shown("BastionReady") == ("True", "Ready")
     assert "bastionReplacement" not in world.status()
+
+
+def test_a_replacement_that_the_last_release_completed_is_not_shown_after_the_next_upgrade(world: World) -> None:
+    world.up(**MANAGED, **GROUPS, **BASTION)
+    left = {"cause": "SpecChanged", "changedFields": ["spec.bastion.spec.flavor"]}
+    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"bastionReplacement": left}})
+
+    world.start()
+    world.settle(for_s=30)
+
+    assert "bastionReplacement" not in world.status()
+    assert world.shown("BastionReady") == ("True", "Ready")

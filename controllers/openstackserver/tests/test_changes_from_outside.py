@@ -234,11 +234,17 @@ BY_THE_LAST_RELEASE = {
 }
 
 
+BEFORE_THE_DOWNGRADE = [{"type": each, "time": "2030-01-01T00:01:00Z"} for each in ("Moved", "Relaunched")]
+
+
+@pytest.mark.parametrize("fields", [[], BEFORE_THE_DOWNGRADE], ids=["first upgrade", "upgrade after a downgrade"])
 @pytest.mark.parametrize("type_", BY_THE_LAST_RELEASE)
-def test_what_the_last_release_recorded_in_a_message_is_recorded_as_data(stage: Stage, type_: str) -> None:
+def test_what_the_last_release_recorded_in_a_message_is_recorded_as_data(
+    stage: Stage, type_: str, fields: list[dict[str, str]]
+) -> None:
     text, now = BY_THE_LAST_RELEASE[type_], status(stage)
     shown_then = [{**c, "message": text} if c["type"] == "InstanceReady" else c for c in now["conditions"]]
-    stage.edit(KIND, "s", {"status": {"conditions": shown_then}})
+    stage.edit(KIND, "s", {"status": {"conditions": shown_then, "externalChanges": fields}})
 
     stage.start()
     change(stage, host="another")
