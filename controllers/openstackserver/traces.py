@@ -122,7 +122,7 @@ def _recorded(scope: ServerScope, found: Resource) -> dict[str, str]:
     if status.get("instanceID") not in (None, found["id"]):
         return {}
     fields = {change["type"]: change["time"] for change in status.get("externalChanges") or ()}
-    # Both: the last release, after a downgrade, records only in messages what happens meanwhile.
+    # Both: while the last release runs after a downgrade, it records changes only in messages.
     told = _in_message(status)
     return {type_: max(fields.get(type_, ""), told.get(type_, "")) for type_ in fields.keys() | told.keys()}
 

@@ -21,9 +21,11 @@ API_SERVER = "kube-apiserver"
 @pytest.fixture(scope="module")
 def own_ground(rigs_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
     """Yield an environment with an API server of its own."""
-    with running_rig(rigs_folder, "restart", "api") as made:
-        with ground_of(made, tmp_path_factory.mktemp("restart")) as found:
-            yield found
+    with (
+        running_rig(rigs_folder, "restart", "api") as made,
+        ground_of(made, tmp_path_factory.mktemp("restart")) as found,
+    ):
+        yield found
 
 
 def restart(made: World, writes: int) -> None:
