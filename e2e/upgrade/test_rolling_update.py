@@ -17,7 +17,7 @@ from e2e.upgrade.matrix import ROLLING_UPDATES, ROUTES, STOPPED, Matrix, complet
 from e2e.upgrade.situations import SITUATIONS, TAKEOVER
 from e2e.upgrade.world import UpgradeWorld, world
 
-pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(4 * 3600)]
 
 LEASE: Final = f"/apis/coordination.k8s.io/v1/namespaces/{components.NAMESPACE}/leases/{lease.NAME}"
 CASES: Final = [(route, each) for route in ("upgrade", "downgrade") for each in SITUATIONS if each is not TAKEOVER]
