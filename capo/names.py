@@ -1,7 +1,7 @@
 """Builds every name, tag, stamp and description that we write to OpenStack or Kubernetes.
 
-Names and the beginning of descriptions are the Go provider's (``cluster.md`` 2.1, ``machines.md`` 1.1 of the behaviour
-reference); the owner stamp is ours (ADR 0001).
+Names and the beginning of descriptions are the Go provider's (docs/explanation/go-provider.md, G-1); the owner stamp is
+ours (ADR 0001).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Stamp:
 
 
 def finalizer(kind: str) -> str:
-    """Return the finalizer of one of our kinds (contract rule OWN-5)."""
+    """Return the finalizer of one of our kinds (C-48)."""
     return f"{kind.lower()}.{GROUP}"
 
 
@@ -166,5 +166,5 @@ def floating_ip_claim(server: str) -> str:
 
 
 def provider_id(server_id: str, region: str | None = None) -> str:
-    """Return the provider ID (contract rule IM-1)."""
+    """Return the provider ID (C-14)."""
     return f"openstack://{region or ''}/{server_id}"

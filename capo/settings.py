@@ -1,6 +1,6 @@
 """Every setting of the manager, read once from flags and environment.
 
-The flags of the Go provider keep their names, defaults and spelling (contract rules FLG-1 to FLG-3); all are listed in
+The flags of the Go provider keep their names, defaults and spelling (G-38); all are listed in
 ``docs/reference/settings.md``, and a test compares both ways.
 """
 

@@ -2,7 +2,7 @@
 
 A Secret is read only with ``get`` and cached until the next resync, or until the cloud refuses its credentials; nothing
 of it is logged. Whether an OpenStackClusterIdentity admits the namespace is read every time, so revoked access takes
-effect in the next reconcile. Source of the rules: behaviour reference, cluster.md 1.3 and machines.md 0.4.
+effect in the next reconcile. Source of the rules: docs/explanation/go-provider.md, G-2.
 """
 
 from __future__ import annotations

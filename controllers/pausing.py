@@ -1,4 +1,4 @@
-"""The ``Paused`` condition, the same for all kinds (PAU-1 to PAU-4)."""
+"""The ``Paused`` condition, the same for all kinds (C-38 to C-41)."""
 
 from __future__ import annotations
 

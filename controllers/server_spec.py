@@ -1,8 +1,8 @@
 """The spec of an OpenStackServer, from its machine's spec and its cluster; pure.
 
 Shared by OpenStackMachines and the bastion of an OpenStackCluster, whose servers differ only in the four values of
-:class:`Purpose`. Source: behaviour reference, machines.md 2.5. Unlike the Go provider, it does not drop what the user
-wrote (W-10) or request what OpenStack refuses (W-11).
+:class:`Purpose`. Source: docs/explanation/go-provider.md, G-32. Unlike the Go provider, it does not drop what the
+user wrote (W-10) or request what OpenStack refuses (W-11).
 """
 
 from __future__ import annotations

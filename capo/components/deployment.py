@@ -1,8 +1,8 @@
 """Workload of the manager: its Deployment, its Service, and the certificate of the Service.
 
-Names, labels, ports and arguments are those of the Go provider, so that patches of its Deployment still apply (contract
-rules CMP-9, WHK-2 and section 3.6). Selectors are immutable: a release that changed them could not be applied over the
-previous one.
+Names, labels, ports and arguments are those of the Go provider, so that patches of its Deployment still apply.
+Selectors are immutable: a release that changed them could not be applied over the previous one. Source:
+docs/explanation/go-provider.md, G-40, and docs/reference/contract.md, C-67.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def image(name: str = REPOSITORY, version: str = VERSION) -> str:
     """Return the image's full name; a name without tag and digest gets the version as tag.
 
     Raises:
-        BadImageError: the name has no registry. Source: contract rule CMP-4.
+        BadImageError: the name has no registry. Source: docs/reference/contract.md, C-66.
     """
     if not _CANONICAL.fullmatch(name):
         raise BadImageError(f"{name!r} is no full name of an image, such as registry.example.org/capo:{tag(version)}")

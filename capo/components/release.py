@@ -1,7 +1,8 @@
 """A release on disk: the files of clusterctl, and the same as an OCI artifact and as a ConfigMap.
 
 clusterctl's repository has components, metadata and templates in a folder per version.
-Needs a checkout: templates and metadata are beside the package, not in it. Source: contract rules REP-1 to REP-6.
+Needs a checkout: templates and metadata are beside the package, not in it. Source:
+docs/reference/contract.md, C-62 to C-65.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """Cluster API's rules as pure functions of Kubernetes objects: owners, pause, endpoint, bootstrap data, addresses.
 
-Nothing here reads or writes anything; rules are cited by their ids in the behaviour reference.
+Nothing here reads or writes anything; rules are cited by their numbers in docs/reference/contract.md.
 """

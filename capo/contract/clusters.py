@@ -1,6 +1,6 @@
 """Reads Cluster API's Cluster and computes what its contract expects from us; pure.
 
-Source: provider contract, section 1.4, and cluster.md 2.12 of the behaviour reference.
+Source: docs/reference/contract.md, C-1 to C-13, and docs/explanation/go-provider.md, G-14.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class Endpoint(NamedTuple):
 
 
 def endpoint(cluster: Object) -> Endpoint | None:
-    """Return the endpoint of a Cluster or an OpenStackCluster; None unless host and port are set (IC-3)."""
+    """Return the endpoint of a Cluster or an OpenStackCluster; None unless host and port are set (C-3)."""
     found = cluster.get("spec", {}).get("controlPlaneEndpoint") or {}
     host, port = found.get("host"), found.get("port")
     return Endpoint(host, port) if host and port else None
 
 
 def is_infrastructure_provisioned(cluster: Object) -> bool:
-    """Return whether machines may be created: Cluster API reports the cluster's infrastructure as provisioned (IM-10).
+    """Return whether machines may be created: Cluster API reports the cluster's infrastructure as provisioned (C-23).
 
     A Cluster of the core API v1beta1 reports it in ``status.infrastructureReady``.
     """
@@ -36,7 +36,7 @@ def is_infrastructure_provisioned(cluster: Object) -> bool:
 
 
 def is_provisioned(infra: Object) -> bool:
-    """Return whether the status of an OpenStackCluster or OpenStackMachine says provisioned (IC-5, IM-3)."""
+    """Return whether the status of an OpenStackCluster or OpenStackMachine says provisioned (C-5, C-16)."""
     initialization = infra.get("status", {}).get("initialization") or {}
     return initialization.get("provisioned") is True
 
@@ -44,7 +44,7 @@ def is_provisioned(infra: Object) -> bool:
 def failure_domains(
     zones: Iterable[str], *, omits_control_plane: bool, control_plane_zones: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Return ``status.failureDomains`` from the names of Nova's available zones (IC-7, IC-8).
+    """Return ``status.failureDomains`` from the names of Nova's available zones (C-7, C-8).
 
     Args:
         omits_control_plane: ``controlPlaneOmitAvailabilityZone``.

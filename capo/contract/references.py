@@ -1,7 +1,7 @@
 """Owner references, and references from Cluster API's objects to ours; pure.
 
-References are compared by group, kind and name: their version is the one that their writer used (LBL-7). Source:
-provider contract, sections 1.2, 1.4 and 1.10 of the behaviour reference.
+References are compared by group, kind and name: their version is the one that their writer used (C-56). Source:
+docs/reference/contract.md, C-44 to C-59.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def owner_cluster_name(obj: Object) -> str | None:
 def owner_machine_name(obj: Object) -> str | None:
     """Return the name of the owning Machine, None if there is none.
 
-    It may differ from the object's own name (IM-14).
+    It may differ from the object's own name (C-27).
     """
     found = owner(obj, group=CORE_GROUP, kind="Machine")
     return found.name if found else None
@@ -61,14 +61,14 @@ def is_owned_by(obj: Object, candidate: Object) -> bool:
 
 
 def cluster_name(obj: Object) -> str | None:
-    """Return the name of the object's Cluster from its label (MT-6), None if there is none."""
+    """Return the name of the object's Cluster from its label (C-59), None if there is none."""
     return (obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL) or None
 
 
 def infrastructure_name(core_object: Object, kind: str) -> str | None:
     """Return the name of our object that a Cluster or a Machine refers to; None if the reference is to another kind.
 
-    A reference of the core API v1beta1 has an ``apiVersion`` where that of v1beta2 has an ``apiGroup`` (LBL-7).
+    A reference of the core API v1beta1 has an ``apiVersion`` where that of v1beta2 has an ``apiGroup`` (C-56).
     """
     ref = core_object.get("spec", {}).get("infrastructureRef") or {}
     group = ref.get("apiGroup") or _group(ref.get("apiVersion", ""))
@@ -76,7 +76,7 @@ def infrastructure_name(core_object: Object, kind: str) -> str | None:
 
 
 def controller_reference(candidate: Object) -> dict[str, Any]:
-    """Return the owner reference from our object to its controller (OWN-1, OWN-3)."""
+    """Return the owner reference from our object to its controller (C-44, C-46)."""
     return {
         "apiVersion": candidate["apiVersion"],
         "kind": candidate["kind"],

@@ -1,6 +1,6 @@
 """Whether we may reconcile an object at all: pause, external management, watch filter; pure.
 
-Source: provider contract, sections 1.4, 1.9 and 1.12 of the behaviour reference.
+Source: docs/reference/contract.md, C-10 to C-12, C-38 to C-43 and C-57 to C-58.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from capo.contract.references import Object
 
 
 def pause_cause(obj: Object, cluster: Object | None) -> str | None:
-    """Return why an object is paused, as a sentence; None if it is not (PAU-1, PAU-4)."""
+    """Return why an object is paused, as a sentence; None if it is not (C-38, C-41)."""
     if cluster and cluster.get("spec", {}).get("paused") is True:
         return f"Cluster {cluster['metadata']['name']} has spec.paused set to true"
     if names.PAUSED_ANNOTATION in _annotations(obj):
@@ -19,12 +19,12 @@ def pause_cause(obj: Object, cluster: Object | None) -> str | None:
 
 
 def is_externally_managed(obj: Object) -> bool:
-    """Return whether the infrastructure is externally managed; then nothing of the object is written (IC-10, PAU-5)."""
+    """Return whether the infrastructure is externally managed; then nothing of the object is written (C-10, C-42)."""
     return names.MANAGED_BY_ANNOTATION in _annotations(obj)
 
 
 def passes_filter(obj: Object, watch_filter: str) -> bool:
-    """Return whether an object matches ``--watch-filter``; an empty filter matches all (MT-2)."""
+    """Return whether an object matches ``--watch-filter``; an empty filter matches all (C-58)."""
     return not watch_filter or (obj["metadata"].get("labels") or {}).get(names.WATCH_FILTER_LABEL) == watch_filter
 
 

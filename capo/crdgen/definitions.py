@@ -1,7 +1,7 @@
 """Builds the seven CustomResourceDefinitions from the models of their versions; pure.
 
 Labels are those of Cluster API's contract ("contract version: our versions that fulfil it"), so that Cluster API can
-choose a version: a version is in a label only while it is served (contract rules LBL-1, LBL-2, LBL-4).
+choose a version: a version is in a label only while it is served (C-53 to C-55).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Maps results of steps to conditions, in the shape of ``metav1.Condition``; pure.
 
-Source: Cluster API's provider contract, "conditions" (CON-1 to CON-8 of the behaviour reference); the order and the
-handling of ``lastTransitionTime`` are those of the Go provider (machines.md 0.3, rule 8).
+Source: docs/reference/contract.md, C-30 to C-37; the order and the handling of ``lastTransitionTime`` are those of the
+Go provider (docs/explanation/go-provider.md, G-3).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Events about creates: reasons and texts are the Go provider's, which scripts may match; pure.
 
-Source: behaviour reference, cluster.md 5.3. The Go provider publishes the reasons with only the first letter in upper
+Source: docs/explanation/go-provider.md, G-4. The Go provider publishes the reasons with only the first letter in upper
 case.
 """
 

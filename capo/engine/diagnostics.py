@@ -1,4 +1,4 @@
-"""``/metrics``: plain HTTP for every client, or HTTPS for those that the API server authorizes (DIA-1 to DIA-3).
+"""``/metrics``: plain HTTP for every client, or HTTPS for those that the API server authorizes (G-39).
 
 Secure: each request's bearer token is verified by a TokenReview and authorized by a SubjectAccessReview on the path.
 """

@@ -1,6 +1,6 @@
 """Probes: ``/healthz`` and ``/readyz`` on plain HTTP, with the checks that other modules add.
 
-Neither depends on OpenStack or on leadership (PRB-2).
+Neither depends on OpenStack or on leadership (C-71).
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ in which something may still be stored (``status.storedVersions``). So a release
 before it has rewritten everything. Entries of ``managedFields`` in versions that are no longer served are removed as
 well: a server-side apply would fail on them.
 
-Source: contract rules OTH-1 and UPG-2; annotation and flag are those of Cluster API's own migrator, so that either
-migrator skips a CRD that the other has migrated.
+Source: docs/reference/contract.md, C-69 and C-70; annotation and flag are those of Cluster API's own migrator, so that
+either migrator skips a CRD that the other has migrated.
 """
 
 from __future__ import annotations

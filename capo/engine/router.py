@@ -102,7 +102,7 @@ class Router:
 
 
 def business(namespace: str, watch_filter: str) -> Callable[[Object], bool]:
-    """Return the filter of the objects of our kinds that this manager handles (MT-1, MT-2); empty means all."""
+    """Return the filter of the objects of our kinds that this manager handles (C-57, C-58); empty means all."""
 
     def accepts(obj: Object) -> bool:
         metadata = obj["metadata"]

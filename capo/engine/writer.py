@@ -115,7 +115,7 @@ class Writer:
         self._write(patch, subresource=None)
 
     def spec(self, wanted: Mapping[str, Any]) -> bool:
-        """Write fields of spec that the contract assigns to us (SSA-3), unless another client edited the object since.
+        """Write fields of spec that the contract assigns to us (C-60), unless another client edited the object since.
 
         Returns:
             Whether the spec has them now. An edit may have set other values: the next reconcile decides with it.

@@ -188,7 +188,7 @@ def repoint(rig: Rig) -> None:
 def point_back(rig: Rig) -> None:
     """Configure the CRDs to call a Service again, as clusterctl installed them.
 
-    It merges what it installs into existing objects (contract rule CMP-11), and a URL beside a Service is refused.
+    It merges what it installs into existing objects (C-68), and a URL beside a Service is refused.
     """
     for crd in definitions(rig):
         if crd["spec"].get("conversion", {}).get("webhook"):

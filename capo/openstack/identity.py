@@ -1,7 +1,8 @@
 """clouds.yaml -> credentials; the file is untrusted text from a tenant.
 
 The SDK's own reader is not used: it follows file paths, environment variables and URLs, which a tenant could point at
-what the manager can read (ADR 0007). Only the fields below are used. Source: behaviour reference, cluster.md 1.3.
+what the manager can read (ADR 0007). Only the fields below are used. Source:
+docs/explanation/go-provider.md, G-2.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Prometheus metrics of OpenStack requests, labelled ``<resource>_<verb>`` (contract rule DIA-4)."""
+"""Prometheus metrics of OpenStack requests, labelled ``<resource>_<verb>`` (G-39)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Networks, subnets, routers and security groups that the user names by id or by filter.
 
-Results are cached for a minute per cloud. Source: behaviour reference, cluster.md 2.2 (filter -> query).
+Results are cached for a minute per cloud. Source: docs/explanation/go-provider.md, G-6 (filter -> query).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Neutron security groups and their rules.
 
 Rules are compared in the form in which Neutron stores them, not in the user's spelling: otherwise they would be deleted
-and recreated in each reconcile (behaviour reference, W12). New rules are created before old ones are deleted, so that
-no traffic is interrupted (W15). Source: Networking API, "Security groups"; neutron/db/securitygroups_db.py for what is
+and recreated in each reconcile (W-62). New rules are created before old ones are deleted, so that
+no traffic is interrupted (W-65). Source: Networking API, "Security groups"; neutron/db/securitygroups_db.py for what is
 stored and what counts as equal.
 """
 

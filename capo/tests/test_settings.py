@@ -1,4 +1,4 @@
-"""Flags as Go programs spell them (contract rules FLG-1 to FLG-3)."""
+"""Flags as Go programs spell them (G-38)."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_help_and_version_are_wishes_of_their_own() -> None:
         read("--version")
 
 
-def test_flags_that_do_nothing_are_named_when_they_are_given_w37() -> None:
+def test_flags_that_do_nothing_are_named_when_they_are_given_w_87() -> None:
     assert settings.given_without_effect(read()) == []
     assert settings.given_without_effect(read("--kube-api-qps=50", "--namespace=x")) == ["--kube-api-qps"]
     assert settings.given_without_effect(read("--lb-provider=ovn")) == ["--lb-provider"]

@@ -1,6 +1,6 @@
 """Allowed CIDRs of the API load balancer; pure.
 
-Source: behaviour reference, cluster.md 2.10 and W22: CIDRs that cannot be enforced are refused, so that a wrong list
+Source: docs/explanation/go-provider.md, G-13, and W-72: CIDRs that cannot be enforced are refused, so that a wrong list
 never opens the load balancer to everyone. Octavia stores network addresses (10.0.0.5/24 as 10.0.0.0/24), so network
 addresses are compared.
 """

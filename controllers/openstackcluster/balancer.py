@@ -1,6 +1,6 @@
 """The desired API load balancer, including pools and health monitors; pure.
 
-Source: behaviour reference, cluster.md 2.10: names, algorithm, defaults of the monitor.
+Source: docs/explanation/go-provider.md, G-13: names, algorithm, defaults of the monitor.
 """
 
 from __future__ import annotations

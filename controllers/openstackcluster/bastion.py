@@ -1,6 +1,6 @@
 """The bastion: an OpenStackServer of its own, with a floating IP.
 
-Source: behaviour reference, cluster.md 3. ``bastion_server.py`` decides what to do with the OpenStackServer. The
+Source: docs/explanation/go-provider.md, G-15. ``bastion_server.py`` decides what to do with the OpenStackServer. The
 floating IP that is created here is kept when the server is replaced, so that the address stays the same.
 """
 

@@ -1,7 +1,7 @@
 """Which edits of ``spec.bastion`` replace the server, and which fields they changed; pure.
 
 The fingerprint covers what the user sets for the server, not what follows from the cluster: ids and credentials may
-change without a new bastion (cluster.md W10). It has a part per field, so that a replacement can report its cause, and
+change without a new bastion (W-60). It has a part per field, so that a replacement can report its cause, and
 a version: fingerprints of other versions are not compared and never cause a replacement.
 """
 

@@ -1,6 +1,6 @@
 """The bastion's OpenStackServer: which action it needs, and what is reported of it; pure.
 
-Source: behaviour reference, cluster.md 3 and W10. ``bastion_hash.py`` decides which edits replace the server.
+Source: docs/explanation/go-provider.md, G-15, and W-60. ``bastion_hash.py`` decides which edits replace the server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The resources that block a deletion, as an error message; pure (W18, W23)."""
+"""The resources that block a deletion, as an error message; pure (W-68, W-73)."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def doubting(scope: ClusterScope, kind: str, resource_id: str) -> Iterator[None]
 
 
 def tagged(scope: ClusterScope, kind: str, body: Resource) -> Resource:
-    """Add the spec's tags to a Neutron resource, keeping those of others; return the updated resource (W25)."""
+    """Add the spec's tags to a Neutron resource, keeping those of others; return the updated resource (W-75)."""
     has, wanted = set(body.get("tags") or ()), set(scope.cluster.spec.tags)
     if wanted <= has:
         return body

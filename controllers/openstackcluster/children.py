@@ -1,7 +1,8 @@
 """Listener, pool and health monitor of each port of an existing load balancer: create, correct, record.
 
-Octavia makes the whole load balancer immutable during each change, so a reconcile makes one change. Source: behaviour
-reference, cluster.md 2.10 and W13: the links between the children are reconciled too, not only their names.
+Octavia makes the whole load balancer immutable during each change, so a reconcile makes one change. Source:
+docs/explanation/go-provider.md, G-13, and W-63: the links between the children are reconciled too, not only their
+names.
 """
 
 from __future__ import annotations

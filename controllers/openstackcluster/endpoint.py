@@ -1,7 +1,8 @@
 """The control plane endpoint: its source, its port and its floating IP; pure.
 
-Source: behaviour reference, cluster.md 5.1 (rows 1 to 5), W9, W20, and provider contract IC-2 to IC-4. Parts of the
-endpoint that are set, here or in Cluster API's Cluster, by any actor, never change; missing parts are added.
+Source: docs/explanation/go-provider.md, G-17 (rows 1 to 5), W-59, W-70, and docs/reference/contract.md, C-2 to C-4.
+Parts of the endpoint that are set, here or in Cluster API's Cluster, by any actor, never change; missing parts are
+added.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Nova's availability zones as status.failureDomains.
 
-Source: behaviour reference, cluster.md 2.12, W17, and provider contract IC-7, IC-8. The domains follow the cloud and
-the spec; known ones are kept while Nova cannot be asked.
+Source: docs/explanation/go-provider.md, G-14, W-67, and docs/reference/contract.md, C-7 and C-8. The domains follow the
+cloud and the spec; known ones are kept while Nova cannot be asked.
 """
 
 from __future__ import annotations

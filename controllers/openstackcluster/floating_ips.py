@@ -1,6 +1,6 @@
 """Floating IPs of the cluster: find or create, associate, release; one that is in use elsewhere is never taken.
 
-Source: behaviour reference, cluster.md 2.9, W5, W6, W21. One that the provider creates carries its stamp and is
+Source: docs/explanation/go-provider.md, G-12, W-55, W-56, W-71. One that the provider creates carries its stamp and is
 deleted with the cluster; an existing one that the user names carries none and is kept.
 """
 
@@ -114,7 +114,7 @@ def associated(scope: ClusterScope, body: Resource, port_id: str | None) -> Reso
 
 
 def untaken(scope: ClusterScope, body: Resource, port_id: str) -> Resource:
-    """Read a floating IP of the user again, because it may have been associated since the last list (W21); return it.
+    """Read a floating IP of the user again, because it may have been associated since the last list (W-71); return it.
 
     Raises:
         ForeignResourceError: it is associated with another port.

@@ -3,7 +3,7 @@
 The Go provider deletes them by the prefix of their name. Here all of these must hold: the network is managed and being
 deleted, the Go provider created the cluster, the port has no device, no owner's stamp and no floating IP, its name and
 description have the Go provider's form, and no OpenStackServer has that name. The condition names all other ports.
-Source: behaviour reference, cluster.md 4 (step 6), W18, and machines.md 1.1.
+Source: docs/explanation/go-provider.md, G-1 and G-16, and W-68.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The API load balancer: create it in one call, wait until it is ACTIVE, keep its children as the spec wants them.
 
-Source: behaviour reference, cluster.md 2.7, 2.10, W7, W13, W16, W22. ``balancer.py`` decides what it consists of,
+Source: docs/explanation/go-provider.md, G-10 and G-13, W-57, W-63, W-66, W-72. ``balancer.py`` decides its parts,
 ``allowed_cidrs.py`` who may connect. Octavia refuses a change while another one is in progress, so changes are made
 one at a time.
 
@@ -109,7 +109,7 @@ def _vip_network(scope: ClusterScope, spec: APIServerLoadBalancer) -> tuple[Netw
 
 
 def _primary_first(scope: ClusterScope) -> tuple[Subnet, ...]:
-    """Return the cluster's subnets, ``primarySubnet`` first (W16)."""
+    """Return the cluster's subnets, ``primarySubnet`` first (W-66)."""
     primary, subnets = scope.cluster.spec.primary_subnet, scope.found.subnets
     if primary is None or scope.found.network is None:
         return subnets

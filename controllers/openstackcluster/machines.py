@@ -1,4 +1,4 @@
-"""The machines of a cluster, which must be deleted before its infrastructure (OWN-7)."""
+"""The machines of a cluster, which must be deleted before its infrastructure (C-50)."""
 
 from __future__ import annotations
 

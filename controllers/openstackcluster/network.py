@@ -1,6 +1,6 @@
 """External network, network and subnets: created from ``managedSubnets``, or resolved if the spec names existing ones.
 
-Source: behaviour reference, cluster.md 2.2 to 2.4 and 2.6.
+Source: docs/explanation/go-provider.md, G-6, G-7 and G-9.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _resolve_existing(scope: ClusterScope) -> Outcome:
 
 
 def _all_used(scope: ClusterScope) -> str:
-    """Return a message for several subnets of which the spec names none (W36); else an empty one."""
+    """Return a message for several subnets of which the spec names none (W-86); else an empty one."""
     count = len(scope.found.subnets)
     if scope.cluster.spec.subnets or count < 2:
         return ""

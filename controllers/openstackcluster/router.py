@@ -1,6 +1,6 @@
 """The router between the cluster's subnet and the external network.
 
-Source: behaviour reference, cluster.md 2.5 and 2.6. The router of an existing network is only read. A managed subnet
+Source: docs/explanation/go-provider.md, G-8 and G-9. The router of an existing network is only read. A managed subnet
 gets its own router, or is connected to the one that the spec names.
 """
 

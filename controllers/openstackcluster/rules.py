@@ -1,7 +1,7 @@
 """The rules of the managed security groups: those that Kubernetes needs, and the user's; pure.
 
-Source: behaviour reference, cluster.md 2.8 (its tables list each rule), W12 and W19. For a cluster with IPv4 subnets
-and the default API port, the rules equal those of the Go provider.
+Source: docs/explanation/go-provider.md, G-11 (its tables list each rule), W-62 and W-69. For a cluster with IPv4
+subnets and the default API port, the rules equal those of the Go provider.
 """
 
 from __future__ import annotations

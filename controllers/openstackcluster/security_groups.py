@@ -1,6 +1,6 @@
 """The managed security groups with their rules.
 
-Source: behaviour reference, cluster.md 2.8, W8, W15. ``rules.py`` decides which rules they have.
+Source: docs/explanation/go-provider.md, G-11, W-58, W-65. ``rules.py`` decides which rules they have.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Status, conditions and endpoint of an OpenStackCluster from the results of a reconcile; pure.
 
-Source: behaviour reference, cluster.md 1.5 (what upstream's strict schema accepts), 5.2, and provider contract IC-3,
-IC-5. A block is written only when it is complete, and not changed while its step is not done.
+Source: docs/explanation/go-provider.md, G-5 (what the strict schema accepts) and G-18, and docs/reference/contract.md,
+C-3 and C-5. A block is written only when it is complete, and not changed while its step is not done.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _was_provisioned(cluster: OpenStackCluster) -> bool:
 
 
 def spec(found: Found, results: Results) -> Fields:
-    """Return the endpoint, including the parts that were set before (IC-4)."""
+    """Return the endpoint, including the parts that were set before (C-4)."""
     if found.endpoint is None or not is_done(results["APIEndpointReady"]):
         return {}
     return {"controlPlaneEndpoint": {"host": found.endpoint.host, "port": found.endpoint.port}}
@@ -148,7 +148,7 @@ def _endpoint_held(results: Results) -> list[Condition]:
 
 
 def _ready_without_zones(cluster: OpenStackCluster, results: Results) -> list[Condition]:
-    """Keep ``Ready`` False while only the missing zones keep the cluster from being provisioned (CON-4)."""
+    """Keep ``Ready`` False while only the missing zones keep the cluster from being provisioned (C-33)."""
     zones = results["FailureDomainsReady"]
     is_else_done = all(is_done(results[step]) for step in BEFORE_PROVISIONED)
     if not is_else_done or is_provisioned(cluster, results):

@@ -47,7 +47,7 @@ class ClusterSubject(IdentifiedSubject):
     def gate(self, obj: Object, tools: Tools) -> Gate:
         """Stop without a write if externally managed; stop if paused or, unless deleting, without owner.
 
-        A deleted Cluster does not block a deletion (OWN-6).
+        A deleted Cluster does not block a deletion (C-49).
         """
         is_deleting = bool(obj["metadata"].get("deletionTimestamp"))
         owner = owner_of(obj, tools)

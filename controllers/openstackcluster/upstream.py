@@ -2,7 +2,7 @@
 
 It marks them only by names and descriptions. They are used only for objects taken over from it and, once their
 deletion is requested, only for resources in the status (ADR 0001, 7).
-Source: behaviour reference, cluster.md 2.1 and 2.3 to 2.10.
+Source: docs/explanation/go-provider.md, G-1 and G-7 to G-13.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """IPAddresses that the Go provider allocated from a pool: remove their finalizer, keep their floating IP.
 
 The Go provider deletes the floating IP. Here nothing proves that it may be deleted: its tag names a pool without its
-namespace, and another pool of that name may allocate it (W-08). So it stays in the project, is recorded as available in
+namespace, and another pool of that name may allocate it (G-37). So it stays in the project, is recorded as available in
 the status of the pool, where the Go provider and later versions find it, and an Event names it.
-Source: behaviour reference, machines.md 4.3, step 2.
+Source: docs/explanation/go-provider.md, G-37.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The one OpenStackServer of an OpenStackMachine: created once, in one write, never updated, and read for its state.
 
-Source: behaviour reference, machines.md 2.4 to 2.6, and provider contract OWN-2, OWN-3, IM-10 to IM-12.
+Source: docs/explanation/go-provider.md, G-31 to G-33, and docs/reference/contract.md, C-23 to C-25, C-45, C-46.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def is_mine(scope: MachineScope, server: Object) -> bool:
 
 
 def _have_owner(scope: MachineScope, server: Object) -> Object:
-    """Restore the owner reference on the OpenStackServer if it was removed (OWN-3); return the updated object."""
+    """Restore the owner reference on the OpenStackServer if it was removed (C-46); return the updated object."""
     if references.is_owned_by(server, scope.turn.obj):
         return server
     metadata = {
@@ -86,8 +86,8 @@ def _create(scope: MachineScope) -> Outcome:
 def _represent(scope: MachineScope) -> Outcome:
     """Create the OpenStackServer of a server from an old version of the Go provider, which had no such kind.
 
-    The annotation names the server, so that its controller adopts it and never creates another. Source: behaviour
-    reference, machines.md 2.9.
+    The annotation names the server, so that its controller adopts it and never creates another. Source:
+    docs/explanation/go-provider.md, G-36.
     """
     body = _body(scope)
     body["metadata"]["annotations"][names.TAKEN_OVER_ANNOTATION] = _known_server_id(scope)
@@ -116,7 +116,7 @@ def _on_its_way(name: str) -> Wait:
 
 
 def was_provisioned(scope: MachineScope) -> bool:
-    """Return whether the machine ever had a server: then it never gets another (IM-12)."""
+    """Return whether the machine ever had a server: then it never gets another (C-25)."""
     return bool(_known_server_id(scope))
 
 
@@ -126,7 +126,7 @@ def _known_server_id(scope: MachineScope) -> str:
 
 
 def _missing_prerequisite(scope: MachineScope) -> Wait | None:
-    """Return what to wait for before a server may be created (IM-10), None when nothing is missing."""
+    """Return what to wait for before a server may be created (C-23), None when nothing is missing."""
     owners, infra = scope.owners, scope.infra
     if owners.cluster is None or not clusters.is_infrastructure_provisioned(owners.cluster):
         return Wait(INFRASTRUCTURE, "Cluster API has not seen the infrastructure of the cluster provisioned")
@@ -185,7 +185,7 @@ def wanted(scope: MachineScope, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def state(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
-    """Return the outcome for a machine whose OpenStackServer has this state (machines.md 2.6); pure.
+    """Return the outcome for a machine whose OpenStackServer has this state (G-33); pure.
 
     Normal progress is reported in one constant sentence: each change would be a write. What the server waits for before
     that is reported in its own words.
@@ -212,7 +212,7 @@ def state(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
 def _of_active(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
     """Return the outcome for an ACTIVE server: wait for its claimed address once, only report a later loss.
 
-    The Go provider waits for it, too: it records the server after the association (machines.md 1.12, 5).
+    The Go provider waits for it, too: it records the server after the association (G-26).
     """
     has_pool = server.spec.floating_ip_pool_ref is not None
     address = server_child.said(server.to_dict(), (ADDRESS,)) if has_pool else None

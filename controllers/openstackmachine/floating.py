@@ -2,7 +2,7 @@
 
 It belongs to the OpenStackCluster, which creates and deletes it, or to the user. A machine takes it unless another
 living one has it, and hands it over before its own deletion (W-09). A floating IP of the user is taken only from
-machines of this control plane (W21).
+machines of this control plane (W-71).
 """
 
 from __future__ import annotations

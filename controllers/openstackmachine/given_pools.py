@@ -1,7 +1,7 @@
 """The pools of an externally managed API load balancer: no object records their ids, so they are found by name.
 
 The OpenStackCluster is managed externally and not reconciled here. Only the machine's own member in such a pool is
-created and deleted; other members may be anyone's. Source: behaviour reference, machines.md 2.7 and 2.8.
+created and deleted; other members may be anyone's. Source: docs/explanation/go-provider.md, G-34, G-35.
 """
 
 from __future__ import annotations

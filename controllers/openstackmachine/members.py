@@ -2,7 +2,7 @@
 
 The observer does not list members. They are listed in their pool right before one is created, so that none is created
 twice, and read again with the pools once per resync. Missing members of other machines are added in the same change.
-Source: behaviour reference, machines.md 2.7 a, W-28.
+Source: docs/explanation/go-provider.md, G-34, and W-28.
 """
 
 from __future__ import annotations

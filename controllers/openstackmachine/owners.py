@@ -28,12 +28,12 @@ class Owners:
     infra: Object | None
 
     def is_control_plane(self, obj: Object) -> bool:
-        """Return whether a machine serves the Kubernetes API (IM-16): its Machine or itself has the label."""
+        """Return whether a machine serves the Kubernetes API (C-29): its Machine or itself has the label."""
         return any(machines.is_control_plane(each) for each in (self.machine, obj) if each)
 
 
 def find(obj: Object, store: Store) -> Owners:
-    """Return the owners of an OpenStackMachine that are in the store (1.6 and 1.10 of the provider contract)."""
+    """Return the owners of an OpenStackMachine that are in the store (C-23, C-27)."""
     namespace = obj["metadata"]["namespace"]
     machine_name = references.owner_machine_name(obj)
     machine = store.get(MACHINE, namespace, machine_name) if machine_name else None

@@ -2,7 +2,7 @@
 
 The OpenStackCluster records them. After a takeover, or a move without status, the machine may be reconciled before the
 record is written: then they are found through the load balancer that the Go provider reported, or the machine waits
-for the record, with a time limit. Source: behaviour reference, machines.md 2.7 and 2.8.
+for the record, with a time limit. Source: docs/explanation/go-provider.md, G-34 and G-35.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def of_machine(machine: Object, _store: Store) -> Idents:
 
 
 def of_cluster(cluster: Object, store: Store) -> Idents:
-    """Requeue the OpenStackMachines of a Cluster if its pause changed, or if they are not provisioned (PAU-3)."""
+    """Requeue the OpenStackMachines of a Cluster if its pause changed, or if they are not provisioned (C-40)."""
     # A Cluster's status changes often; provisioned machines are requeued only for a changed pause.
     return [_ident(m) for m in _of_cluster(cluster, cluster["metadata"]["name"], store) if _is_concerned(m, cluster)]
 

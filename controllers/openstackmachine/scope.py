@@ -67,7 +67,7 @@ class MachineScope:
 
     @property
     def is_control_plane(self) -> bool:
-        """Return whether the machine serves the Kubernetes API (IM-16)."""
+        """Return whether the machine serves the Kubernetes API (C-29)."""
         return self.owners.is_control_plane(self.turn.obj)
 
     @property

@@ -1,6 +1,6 @@
 """Status and provider ID of an OpenStackMachine from the results of a reconcile; pure.
 
-Source: behaviour reference, machines.md 2.6, and provider contract IM-1 to IM-6.
+Source: docs/explanation/go-provider.md, G-33, and docs/reference/contract.md, C-14 to C-19.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from capo.engine.steps import Failed, Result, Wait
 
 
 def of_server(machine: OpenStackMachine, server: OpenStackServer) -> dict[str, Any]:
-    """Return the fields of status once the server is ACTIVE; provisioned is never reset (IM-3).
+    """Return the fields of status once the server is ACTIVE; provisioned is never reset (C-16).
 
     Known addresses are kept until the OpenStackServer reports its own: the Go provider never writes them there.
     """
@@ -35,7 +35,7 @@ def of_server(machine: OpenStackMachine, server: OpenStackServer) -> dict[str, A
 
 
 def provider_id(machine: OpenStackMachine, server: OpenStackServer) -> dict[str, Any]:
-    """Return the part of spec with the provider ID; it is set once and never changed (IM-1).
+    """Return the part of spec with the provider ID; it is set once and never changed (C-14).
 
     Its region is only that of the machine's own identityRef: templates give kubelets the same value.
     """

@@ -1,7 +1,7 @@
 """Exclusive access to the API load balancer: Octavia accepts one change at a time, so machines and cluster take turns.
 
 Each change is recorded in the shared view of the cloud at once; objects that wait share one poll of the load balancer
-until it is ACTIVE. Source: behaviour reference, machines.md W-28.
+until it is ACTIVE. Source: docs/reference/beyond.md, W-28.
 """
 
 from __future__ import annotations

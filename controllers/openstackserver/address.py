@@ -1,7 +1,7 @@
 """The floating IP that a server claimed: associate it with one of the server's ports.
 
 Neutron decides which port the floating IP's network can reach: it refuses the others and changes nothing. A floating IP
-that is associated elsewhere is never taken. Source: behaviour reference, machines.md 1.12 and W-13.
+that is associated elsewhere is never taken. Source: docs/explanation/go-provider.md, G-26, and W-13.
 """
 
 from __future__ import annotations

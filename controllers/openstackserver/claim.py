@@ -1,8 +1,9 @@
 """The address that a server claims from a pool: IPAddressClaim and IPAddress, with any provider of the pool.
 
 The claim is created before any OpenStack resource: a server whose pool is exhausted costs nothing. It is deleted after
-the ports, so that no pool reuses an address that is still associated. Source: behaviour reference, machines.md 1.12,
-1.15, 4.6, W-07, W-14, W-22; Cluster API's contract for IPAM providers.
+the ports, so that no pool reuses an address that is still associated. Source:
+docs/explanation/go-provider.md, G-26 and G-30, W-07, W-14, W-22; Cluster API's contract for IPAM providers
+(https://cluster-api.sigs.k8s.io/developer/providers/contracts/ipam).
 """
 
 from __future__ import annotations

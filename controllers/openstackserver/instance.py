@@ -1,6 +1,6 @@
 """The Nova server: created once, then observed, never recreated.
 
-Source of the meaning of its states: behaviour reference, machines.md 1.13.
+Source of the meaning of its states: docs/explanation/go-provider.md, G-27.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _release_volumes(scope: ServerScope) -> None:
 
 
 def _of_state(scope: ServerScope, found: Resource) -> Outcome:
-    """Return the outcome for a server's state (behaviour reference, machines.md 1.13)."""
+    """Return the outcome for a server's state (G-27)."""
     state = found.get("status") or "UNKNOWN"
     if state == "ACTIVE":
         _refuse_rebuilt(scope, found)

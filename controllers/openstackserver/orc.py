@@ -1,6 +1,6 @@
 """Image objects of the OpenStack Resource Controller (ORC), which may be absent.
 
-Source: behaviour reference, machines.md 1.4.2; ORC's conditions ``Available`` and ``Progressing``.
+Source: docs/explanation/go-provider.md, G-20; ORC's conditions ``Available`` and ``Progressing``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Resolve the references of a spec to ids, which are pinned in ``status.resolved`` and never resolved again.
 
 Each of the four parts (server group, image, flavor, ports) is resolved separately: a result is kept even if other parts
-fail. Source: behaviour reference, machines.md 1.4.
+fail. Source: docs/explanation/go-provider.md, G-19 to G-21.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ def _network_id(cloud: Cloud, index: int, port: PortOpts) -> str:
 
 
 def _network_of_subnets(cloud: Cloud, index: int, fixed_ips: Sequence[FixedIP]) -> str:
-    """Return the network of the first subnet that is named unambiguously (machines.md 1.4.4, rule 2)."""
+    """Return the network of the first subnet that is named unambiguously (G-21)."""
     for wanted in [fixed_ip.subnet for fixed_ip in fixed_ips if fixed_ip.subnet]:
         try:
             return str(subnet.resolve(cloud, wanted)["network_id"])

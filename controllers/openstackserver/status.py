@@ -1,6 +1,6 @@
 """Status of an OpenStackServer from the results of a reconcile; makes no requests.
 
-Source: behaviour reference, machines.md 1.13 and 1.17. The Go provider shows failures of references and ports on
+Source: docs/explanation/go-provider.md, G-27 and G-28. The Go provider shows failures of references and ports on
 ``InstanceReady`` too, with its own reasons; parents and users read that condition, so it is set here in addition to the
 conditions of the steps.
 """

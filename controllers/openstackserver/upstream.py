@@ -4,7 +4,7 @@ It marks them only by names, which prove nothing: users and other clusters use t
 no stamp, has the name, and belongs to the one known server: a port by its device, a trunk by that port, a volume by
 Nova's record that it is deleted with the server. The server is identified by the status, the taken-over annotation, the
 provider ID of the machine, or as the device of the ports in the status. By its name alone it is adopted only before the
-deletion of the object is requested (ADR 0001, 7). Source: behaviour reference, machines.md 1.1 and 1.4 to 1.10.
+deletion of the object is requested (ADR 0001, 7). Source: docs/explanation/go-provider.md, G-1 and G-19 to G-25.
 """
 
 from __future__ import annotations

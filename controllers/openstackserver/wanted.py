@@ -1,6 +1,6 @@
 """The OpenStack resources that an OpenStackServer's spec and resolved references describe; pure.
 
-Source: behaviour reference, machines.md 1.7 to 1.10.
+Source: docs/explanation/go-provider.md, G-23 to G-25.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The spec of a server, built from its machine's (machines.md 2.5)."""
+"""The spec of a server, built from its machine's (G-32)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Time until an external deletion of a server is reported: `python -m e2e.bench.vanished [--cloud lab]`.
 
 The servers are created by hand and idle, in a manager with default settings; they are deleted at Nova one after the
-other, so that each deletion is in another part of the minute between two lists. The limit is 60 s (``design.md``,
-section 5).
+other, so that each deletion is in another part of the minute between two lists. The limit is 60 s.
 """
 
 from __future__ import annotations

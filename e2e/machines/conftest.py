@@ -15,7 +15,7 @@ from e2e.manager import Manager, shipped
 
 @pytest.fixture(scope="package")
 def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
-    """Yield a manager as it ships, under its own account, with a watch filter (MT-2) and default periods."""
+    """Yield a manager as it ships, under its own account, with a watch filter (C-58) and default periods."""
     log = tmp_path_factory.mktemp("machines") / "manager.log"
     with shipped(rig, log, f"--watch-filter={WATCH_FILTER}") as made:
         yield made

@@ -103,7 +103,7 @@ def notice(world: World, machine: dict[str, Any], word: str) -> None:
         raise AssertionError(f"{error}\nshown: {shown}\nown: {own}\nits server: {server}") from error
 
 
-def test_what_a_server_suffered_is_shown_within_a_minute_and_its_machine_is_replaced_im_12(world: World) -> None:
+def test_what_a_server_suffered_is_shown_within_a_minute_and_its_machine_is_replaced_c_25(world: World) -> None:
     come_up(world)
     workers = [m for m in world.machines().values() if not is_control_plane(m)]
     for machine, (blow, _) in zip(workers, BLOWS, strict=True):

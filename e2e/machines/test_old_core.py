@@ -85,7 +85,7 @@ class Player:
         return str(made["id"])
 
 
-def test_clusters_and_machines_of_the_core_api_v1beta1_are_read_lbl_4(old_core: Rig, tmp_path: Path) -> None:
+def test_clusters_and_machines_of_the_core_api_v1beta1_are_read_c_55(old_core: Rig, tmp_path: Path) -> None:
     with Simulator.start() as simulator:
         player = Player(old_core, simulator)
         clouds = base64.b64encode(simulator.clouds_yaml.read_bytes()).decode()

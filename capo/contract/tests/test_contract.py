@@ -64,13 +64,13 @@ def test_owner_is_recognised_by_its_uid_and_not_by_its_name() -> None:
         pytest.param(None, None, id="none"),
     ],
 )
-def test_infrastructure_ref_is_read_in_both_shapes_lbl_7(infrastructure_ref: Any, name: str | None) -> None:
+def test_infrastructure_ref_is_read_in_both_shapes_c_56(infrastructure_ref: Any, name: str | None) -> None:
     machine = {**obj("Machine"), "spec": {"infrastructureRef": infrastructure_ref}}
 
     assert references.infrastructure_name(machine, "OpenStackMachine") == name
 
 
-def test_controller_reference_has_the_uid_and_the_very_api_version_own_3() -> None:
+def test_controller_reference_has_the_uid_and_the_very_api_version_c_46() -> None:
     assert references.controller_reference(obj()) == {
         "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
         "kind": "OpenStackMachine",
@@ -91,7 +91,7 @@ def test_controller_reference_has_the_uid_and_the_very_api_version_own_3() -> No
         pytest.param({}, {"cluster.x-k8s.io/paused": "false"}, "annotation", id="presence decides, not the value"),
     ],
 )
-def test_pause_has_two_causes_pau_1_pau_4(cluster_spec: Any, annotations: Any, cause: str | None) -> None:
+def test_pause_has_two_causes_c_38_c_41(cluster_spec: Any, annotations: Any, cause: str | None) -> None:
     found = rules.pause_cause(obj(annotations=annotations), {**obj("Cluster"), "spec": cluster_spec})
 
     assert (cause is None and found is None) or (cause is not None and found is not None and cause in found)
@@ -101,7 +101,7 @@ def test_annotation_pauses_without_a_cluster() -> None:
     assert rules.pause_cause(obj(annotations={"cluster.x-k8s.io/paused": ""}), None)
 
 
-def test_managed_by_annotation_without_value_means_externally_managed_ic_10() -> None:
+def test_managed_by_annotation_without_value_means_externally_managed_c_10() -> None:
     assert rules.is_externally_managed(obj(annotations={"cluster.x-k8s.io/managed-by": ""}))
     assert not rules.is_externally_managed(obj())
 
@@ -116,11 +116,11 @@ def test_managed_by_annotation_without_value_means_externally_managed_ic_10() ->
         pytest.param(None, "a", False, id="unlabelled"),
     ],
 )
-def test_watch_filter_mt_2(labels: Any, watch_filter: str, passes: bool) -> None:
+def test_watch_filter_c_58(labels: Any, watch_filter: str, passes: bool) -> None:
     assert rules.passes_filter(obj(labels=labels), watch_filter) is passes
 
 
-def test_control_plane_is_known_by_the_presence_of_the_label_im_16() -> None:
+def test_control_plane_is_known_by_the_presence_of_the_label_c_29() -> None:
     assert machines.is_control_plane(obj("Machine", labels={"cluster.x-k8s.io/control-plane": ""}))
     assert not machines.is_control_plane(obj("Machine", labels={"cluster.x-k8s.io/cluster-name": "c"}))
 
@@ -134,14 +134,14 @@ def test_control_plane_is_known_by_the_presence_of_the_label_im_16() -> None:
         pytest.param({"bootstrap": {"dataSecretName": ""}, "failureDomain": ""}, None, None, id="empty is unset"),
     ],
 )
-def test_machine_tells_bootstrap_data_and_zone_im_5_im_9(spec: Any, secret: str | None, zone: str | None) -> None:
+def test_machine_tells_bootstrap_data_and_zone_c_18_c_22(spec: Any, secret: str | None, zone: str | None) -> None:
     machine = {**obj("Machine"), "spec": spec}
 
     assert machines.bootstrap_secret_name(machine) == secret
     assert machines.failure_domain(machine) == zone
 
 
-def test_addresses_are_ordered_by_network_then_by_version_im_4() -> None:
+def test_addresses_are_ordered_by_network_then_by_version_c_17() -> None:
     nova = {
         "net-b": [
             {"addr": "fd00::b", "version": 6, "OS-EXT-IPS:type": "fixed"},
@@ -163,7 +163,7 @@ def test_addresses_are_ordered_by_network_then_by_version_im_4() -> None:
     ]
 
 
-def test_addresses_never_exceed_256_and_keep_the_name_im_4() -> None:
+def test_addresses_never_exceed_256_and_keep_the_name_c_17() -> None:
     nova = {"n": [{"addr": f"10.0.{i}.1", "version": 4, "OS-EXT-IPS:type": "fixed"} for i in range(300)]}
 
     found = machines.addresses(nova, "server-1")
@@ -181,7 +181,7 @@ def test_addresses_never_exceed_256_and_keep_the_name_im_4() -> None:
         pytest.param({"controlPlaneEndpoint": {"host": "a", "port": 6443}}, ("a", 6443), id="complete"),
     ],
 )
-def test_endpoint_counts_only_when_complete_ic_3(spec: Any, expected: Any) -> None:
+def test_endpoint_counts_only_when_complete_c_3(spec: Any, expected: Any) -> None:
     assert clusters.endpoint({**obj("OpenStackCluster"), "spec": spec}) == expected
 
 
@@ -194,7 +194,7 @@ def test_endpoint_counts_only_when_complete_ic_3(spec: Any, expected: Any) -> No
         pytest.param({"initialization": {"infrastructureProvisioned": "true"}}, False, id="a string is no boolean"),
     ],
 )
-def test_provisioned_is_a_boolean_ic_6_im_10(status: Any, provisioned: bool) -> None:
+def test_provisioned_is_a_boolean_c_6_c_23(status: Any, provisioned: bool) -> None:
     both = {**obj(), "status": status}
 
     assert clusters.is_infrastructure_provisioned(both) is provisioned
@@ -209,7 +209,7 @@ def test_provisioned_is_a_boolean_ic_6_im_10(status: Any, provisioned: bool) -> 
         pytest.param({"infrastructureReady": "true"}, False, id="a string is no boolean"),
     ],
 )
-def test_infrastructure_of_a_cluster_of_the_core_api_v1beta1_is_read_im_10(status: Any, provisioned: bool) -> None:
+def test_infrastructure_of_a_cluster_of_the_core_api_v1beta1_is_read_c_23(status: Any, provisioned: bool) -> None:
     assert clusters.is_infrastructure_provisioned({**obj(), "status": status}) is provisioned
 
 
@@ -222,7 +222,7 @@ def test_infrastructure_of_a_cluster_of_the_core_api_v1beta1_is_read_im_10(statu
         pytest.param(False, ("az9",), [False, False], id="a zone that Nova does not have is ignored"),
     ],
 )
-def test_failure_domains_ic_7_ic_8(omits: bool, listed: tuple[str, ...], expected: list[bool]) -> None:
+def test_failure_domains_c_7_c_8(omits: bool, listed: tuple[str, ...], expected: list[bool]) -> None:
     found = clusters.failure_domains(["az2", "az1", "az2"], omits_control_plane=omits, control_plane_zones=listed)
 
     assert found == [{"name": "az1", "controlPlane": expected[0]}, {"name": "az2", "controlPlane": expected[1]}]

@@ -139,7 +139,7 @@ def pauses_of(queue: WorkQueue, clock: FakeClock, error: Exception, times: int) 
     return pauses
 
 
-def test_cloud_errors_pause_two_seconds_once_and_then_fifteen_doubling_to_two_minutes_w40(
+def test_cloud_errors_pause_two_seconds_once_and_then_fifteen_doubling_to_two_minutes_w_90(
     queue: WorkQueue, clock: FakeClock
 ) -> None:
     assert pauses_of(queue, clock, CloudUnavailableError("down"), 7) == [2, 15, 30, 60, 120, 120, 120]
@@ -170,7 +170,7 @@ def test_success_makes_the_next_failure_a_first_one(queue: WorkQueue, clock: Fak
     assert pauses_of(queue, clock, CloudUnavailableError("down"), 1) == [2]
 
 
-def test_pauses_are_jittered_w40(clock: FakeClock) -> None:
+def test_pauses_are_jittered_w_90(clock: FakeClock) -> None:
     queue = WorkQueue(clock=clock)
     pauses = set()
     for number in range(20):

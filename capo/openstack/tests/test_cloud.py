@@ -137,7 +137,7 @@ def test_a_password_that_was_changed_is_tried_once(simulator: Simulator, clouds:
     assert asked == ["network 401", "identity 401"]
 
 
-def test_those_who_wait_for_a_login_that_fails_do_not_try_it_themselves_w28(
+def test_those_who_wait_for_a_login_that_fails_do_not_try_it_themselves_w_78(
     simulator: Simulator, clouds: Clouds, order: Callable[..., None]
 ) -> None:
     order({"service": "identity"}, {"status": 500, "delay_s": 0.1})

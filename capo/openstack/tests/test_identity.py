@@ -91,7 +91,7 @@ def test_a_password_of_digits_stays_what_was_written() -> None:
         pytest.param("endpoint_type", "", "public", id="empty"),
     ],
 )
-def test_the_interface_may_be_spelt_in_older_ways_w31(field: str, value: str, expected: str) -> None:
+def test_the_interface_may_be_spelt_in_older_ways_w_81(field: str, value: str, expected: str) -> None:
     assert identity.parse(clouds(**{field: value}), "one").interface == expected
 
 
@@ -140,7 +140,7 @@ def test_verification_can_be_switched_off(text: str) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named_and_no_secret_shown_w31(text: bytes, name: str, words: str) -> None:
+def test_what_is_wrong_is_named_and_no_secret_shown_w_81(text: bytes, name: str, words: str) -> None:
     with pytest.raises(IdentityError) as caught:
         identity.parse(text, name)
 
@@ -148,7 +148,7 @@ def test_what_is_wrong_is_named_and_no_secret_shown_w31(text: bytes, name: str, 
     assert "geheim" not in caught.value.sentence
 
 
-def test_a_bundle_without_certificate_is_refused_w31() -> None:
+def test_a_bundle_without_certificate_is_refused_w_81() -> None:
     with pytest.raises(IdentityError, match="not a PEM bundle"):
         identity.parse(clouds(), "one", b"no certificate")
 

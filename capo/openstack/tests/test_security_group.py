@@ -1,4 +1,4 @@
-"""Rules as Neutron stores them; each case was tried on Neutron (behaviour reference, cluster.md W12)."""
+"""Rules as Neutron stores them; each case was tried on Neutron (W-62)."""
 
 from typing import Any
 

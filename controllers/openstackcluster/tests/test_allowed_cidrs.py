@@ -1,4 +1,4 @@
-"""Allowed CIDRs of the API load balancer (cluster.md 2.10, W22)."""
+"""Allowed CIDRs of the API load balancer (G-13, W-72)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The desired load balancer (cluster.md 2.10)."""
+"""The desired load balancer (G-13)."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_allowed_cidrs_are_shown_when_every_port_has_them(world: World) -> None:
         pytest.param("healthmonitors", {"delay": 99}, id="numbers of a monitor"),
     ],
 )
-def test_what_others_change_is_put_right_at_the_next_resync_w13_w34(
+def test_what_others_change_is_put_right_at_the_next_resync_w_63_w_84(
     world: World, kind: str, drift: dict[str, Any]
 ) -> None:
     world.up(**MANAGED, apiServer=MORE)

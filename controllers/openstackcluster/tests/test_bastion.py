@@ -109,7 +109,7 @@ def test_a_bastion_that_is_edited_while_it_is_built_leaves_nothing_behind(world:
     assert len([p for p in world.made()["ports"].values() if p["name"].startswith(BASTION_NAME)]) == 1
 
 
-def test_an_edit_that_changes_no_server_replaces_nothing_w10(world: World) -> None:
+def test_an_edit_that_changes_no_server_replaces_nothing_w_60(world: World) -> None:
     world.up(**WITH)
     old = server(world)
 
@@ -153,7 +153,7 @@ def test_a_bastion_that_is_not_wanted_any_more_goes_with_address_and_group(world
     assert world.is_ready()
 
 
-def test_a_group_of_a_former_bastion_that_is_in_use_disturbs_nothing_w8(world: World) -> None:
+def test_a_group_of_a_former_bastion_that_is_in_use_disturbs_nothing_w_58(world: World) -> None:
     world.up(**WITH)
     group = world.one("security_groups", name="k8s-cluster-default-kube-secgroup-bastion")["id"]
     network = world.one("networks")["id"]
@@ -184,7 +184,7 @@ def test_a_bastion_comes_back_when_it_is_enabled_again(world: World) -> None:
     assert world.counts()["servers"] == 1
 
 
-def test_a_floating_ip_of_the_user_is_used_and_kept_w10(world: World) -> None:
+def test_a_floating_ip_of_the_user_is_used_and_kept_w_60(world: World) -> None:
     mine = given.floating_ip(world)
     bastion = {**BASTION["bastion"], "floatingIP": mine["floating_ip_address"]}
     world.up(**MANAGED, **GROUPS, bastion=bastion)
@@ -253,7 +253,7 @@ def test_a_floating_ip_that_its_user_took_off_a_bastion_is_not_put_on_again(worl
     assert world.inventory()["floatingips"][mine["id"]]["port_id"] is None
 
 
-def test_a_floating_ip_that_is_named_later_takes_the_place_of_ours_w10(world: World) -> None:
+def test_a_floating_ip_that_is_named_later_takes_the_place_of_ours_w_60(world: World) -> None:
     mine = given.floating_ip(world)
     world.up(**WITH)
     old = server(world)
@@ -268,7 +268,7 @@ def test_a_floating_ip_that_is_named_later_takes_the_place_of_ours_w10(world: Wo
 
 
 @pytest.mark.parametrize("is_taken", [True, False], ids=["leads elsewhere", "does not exist"])
-def test_an_address_that_cannot_be_had_takes_nothing_away_w21(world: World, is_taken: bool) -> None:
+def test_an_address_that_cannot_be_had_takes_nothing_away_w_71(world: World, is_taken: bool) -> None:
     mine = given.floating_ip(world)
     world.up(**WITH)
     ours = own_address(world)
@@ -317,7 +317,7 @@ def test_a_bastion_that_is_enabled_again_while_it_goes_keeps_its_address(world: 
     assert world.status()["bastion"]["floatingIP"] == address
 
 
-def test_a_bastion_whose_server_was_deleted_is_built_anew_w10(world: World) -> None:
+def test_a_bastion_whose_server_was_deleted_is_built_anew_w_60(world: World) -> None:
     world.up(**WITH)
     old, address = server(world), own_address(world)
     world.member.ask("DELETE", f"/compute/v2.1/servers/{old['id']}")
@@ -329,7 +329,7 @@ def test_a_bastion_whose_server_was_deleted_is_built_anew_w10(world: World) -> N
     assert world.shown("BastionReady") == ("True", "Ready")
 
 
-def test_a_bastion_that_fails_says_why_and_the_cluster_is_ready_w10_w32(world: World) -> None:
+def test_a_bastion_that_fails_says_why_and_the_cluster_is_ready_w_60_w_82(world: World) -> None:
     bastion = copy.deepcopy(BASTION)
     bastion["bastion"]["spec"]["serverMetadata"] = [{"key": "lab-spawn", "value": "fail"}]
     world.up(**MANAGED, **GROUPS, **bastion)

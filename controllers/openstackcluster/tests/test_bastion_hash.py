@@ -1,4 +1,4 @@
-"""Which edits replace the bastion's server, and which cause the replacement reports (cluster.md 3, W10)."""
+"""Which edits replace the bastion's server, and which cause the replacement reports (G-15, W-60)."""
 
 from __future__ import annotations
 

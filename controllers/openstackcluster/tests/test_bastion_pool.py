@@ -1,4 +1,4 @@
-"""A bastion with an address from a pool, which is never deleted (W10); the test plays the pool's controller."""
+"""A bastion with an address from a pool, which is never deleted (W-60); the test plays the pool's controller."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_what_a_bastion_waits_for_is_told_while_it_is_replaced(world: World) -> 
     assert "Image default/soon (openstack.k-orc.cloud)" in world.message("BastionReady")
 
 
-def test_the_address_of_a_pool_takes_the_place_of_ours_and_stays_when_the_bastion_goes_w10(
+def test_the_address_of_a_pool_takes_the_place_of_ours_and_stays_when_the_bastion_goes_w_60(
     world: World, pooled: dict[str, Any]
 ) -> None:
     world.up(**MANAGED, **GROUPS, **BASTION)

@@ -1,4 +1,4 @@
-"""The bastion's OpenStackServer (cluster.md 3, W10)."""
+"""The bastion's OpenStackServer (G-15, W-60)."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def child(
         pytest.param(child(is_deleting=True), None, Action.AWAIT_GONE, id="on its way out for good"),
         pytest.param(child(None), WANTED, Action.MARK, id="made by the Go provider: never replaced"),
         pytest.param(child("1-0123456789abcdef"), WANTED, Action.MARK, id="hash of an older version: never replaced"),
-        pytest.param(child(owner_uid=None), WANTED, Action.MARK, id="OWN-3: its owner was lost"),
+        pytest.param(child(owner_uid=None), WANTED, Action.MARK, id="C-46: its owner was lost"),
         pytest.param(child(owner_uid="another"), WANTED, Action.REFUSE, id="somebody else's"),
         pytest.param(child(owner_uid="another"), None, Action.NOTHING, id="somebody else's is left alone"),
-        pytest.param(child(reason="InstanceNotFound"), WANTED, Action.DELETE, id="W10: server vanished, build anew"),
-        pytest.param(child(reason="InstanceDeleted"), WANTED, Action.DELETE, id="W10: server deleted, build anew"),
+        pytest.param(child(reason="InstanceNotFound"), WANTED, Action.DELETE, id="W-60: server vanished, build anew"),
+        pytest.param(child(reason="InstanceDeleted"), WANTED, Action.DELETE, id="W-60: server deleted, build anew"),
         pytest.param(
             child(reason="InstanceStateError"), WANTED, Action.KEEP, id="a failed server is shown, not churned"
         ),
@@ -188,7 +188,7 @@ KNOWN = BastionReplacement(cause="SpecChanged", changed_fields=("spec.bastion.sp
             id="the fields that were edited",
         ),
         pytest.param(
-            child(reason="InstanceNotFound"), WANTED, None, BastionReplacement(cause="ServerDeleted"), id="W10"
+            child(reason="InstanceNotFound"), WANTED, None, BastionReplacement(cause="ServerDeleted"), id="W-60"
         ),
         pytest.param(child(is_deleting=True), WANTED, KNOWN, KNOWN, id="edited there and back"),
         pytest.param(

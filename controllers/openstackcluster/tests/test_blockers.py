@@ -1,4 +1,4 @@
-"""The messages about resources that block a deletion (W18, W23)."""
+"""The messages about resources that block a deletion (W-68, W-73)."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def test_name_servers_follow_the_spec(world: World) -> None:
     assert world.is_ready()
 
 
-def test_rules_follow_the_spec_and_new_ones_come_before_old_ones_go_w15(world: World) -> None:
+def test_rules_follow_the_spec_and_new_ones_come_before_old_ones_go_w_65(world: World) -> None:
     world.up(**MANAGED, managedSecurityGroups={"allowAllInClusterTraffic": True})
     world.cloud.counter.reset()
 
@@ -61,7 +61,7 @@ def test_groups_are_added_when_they_are_asked_for(world: World) -> None:
         pytest.param({"protocol": "4", "remoteManagedGroups": ["controlplane", "worker"]}, id="managed groups"),
     ],
 )
-def test_a_rule_in_any_spelling_is_made_once_and_left_alone_w12(world: World, rule: dict[str, Any]) -> None:
+def test_a_rule_in_any_spelling_is_made_once_and_left_alone_w_62(world: World, rule: dict[str, Any]) -> None:
     spelled = {"etherType": "IPv4", "name": "own", "direction": "ingress", **rule}
     world.up(**MANAGED, managedSecurityGroups={"clusterNodesSecurityGroupRules": [spelled]})
     assert world.is_ready(), world.message("SecurityGroupsReady")
@@ -128,7 +128,7 @@ def test_the_monitor_follows_the_spec(world: World) -> None:
     assert world.is_ready()
 
 
-def test_zones_follow_the_spec_after_the_first_pass_ic_8_w17(world: World) -> None:
+def test_zones_follow_the_spec_after_the_first_pass_c_8_w_67(world: World) -> None:
     world.up(**MANAGED)
 
     world.change(controlPlaneAvailabilityZones=["az2"])
@@ -173,7 +173,7 @@ def test_a_rule_that_was_removed_comes_back(world: World) -> None:
     assert world.rules("worker") == before
 
 
-def test_a_router_interface_that_was_removed_comes_back_w34(world: World) -> None:
+def test_a_router_interface_that_was_removed_comes_back_w_84(world: World) -> None:
     world.up(**MANAGED)
     router, subnet = world.one("routers"), world.one("subnets")
     path = f"{NETWORK_PATH}/routers/{router['id']}/remove_router_interface"
@@ -187,7 +187,7 @@ def test_a_router_interface_that_was_removed_comes_back_w34(world: World) -> Non
     assert [p["device_owner"] for p in ports if p["device_id"] == router["id"]].count("network:router_interface") == 1
 
 
-def test_a_gateway_that_was_removed_comes_back_w34(world: World) -> None:
+def test_a_gateway_that_was_removed_comes_back_w_84(world: World) -> None:
     world.up(**MANAGED)
     router = world.one("routers")
     world.member.ask("DELETE", f"{NETWORK_PATH}/floatingips/{world.one('floatingips')['id']}")
@@ -220,7 +220,7 @@ def test_a_load_balancer_that_was_deleted_is_made_again_with_its_addresses(world
     assert world.is_ready()
 
 
-def test_a_listener_that_was_deleted_is_made_again_w13(world: World) -> None:
+def test_a_listener_that_was_deleted_is_made_again_w_63(world: World) -> None:
     world.up(**MANAGED, **BALANCER)
     (pool,), (listener,) = world.made()["pools"], world.made()["listeners"]
     world.member.ask("DELETE", f"{BALANCER_PATH}/listeners/{listener}")
@@ -236,7 +236,7 @@ def test_a_listener_that_was_deleted_is_made_again_w13(world: World) -> None:
     assert world.is_ready()
 
 
-def test_a_pool_that_lost_its_listener_is_connected_again_w13(world: World) -> None:
+def test_a_pool_that_lost_its_listener_is_connected_again_w_63(world: World) -> None:
     world.up(**MANAGED, **BALANCER)
     (listener,) = world.made()["listeners"]
     world.member.ask("DELETE", f"{BALANCER_PATH}/listeners/{listener}")
@@ -262,7 +262,7 @@ def test_a_floating_ip_that_was_taken_off_is_put_back(world: World) -> None:
     assert world.one("floatingips")["port_id"] == world.one("loadbalancers")["vip_port_id"]
 
 
-def test_provisioned_stays_true_when_the_infrastructure_breaks_ic_5(world: World) -> None:
+def test_provisioned_stays_true_when_the_infrastructure_breaks_c_5(world: World) -> None:
     world.up(**MANAGED, **BALANCER)
     world.set_state("loadbalancers", world.one("loadbalancers")["id"], provisioning_status="ERROR")
 
@@ -350,7 +350,7 @@ def test_zones_that_cannot_be_read_hold_up_the_first_machine_and_nothing_later(w
     assert len(world.status()["failureDomains"]) == 2
 
 
-def test_tags_that_cannot_be_put_lose_nothing_w5_w25(world: World) -> None:
+def test_tags_that_cannot_be_put_lose_nothing_w_55_w_75(world: World) -> None:
     world.fault(match={"method": "PUT", "path": "/v2.0/floatingips/*/tags"}, effect={"status": 500})
     world.up(**MANAGED, **BALANCER, tags=["blue"], for_s=300)
     assert world.counts()["floatingips"] == 1

@@ -1,4 +1,4 @@
-"""Rules of Cluster API's InfraCluster contract that no other test covers (IC-1 to IC-13)."""
+"""Rules of Cluster API's InfraCluster contract that no other test covers (C-1 to C-13)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MANAGED_BY: dict[str, Any] = {"metadata": {"annotations": {names.MANAGED_BY_ANNO
 NOBODY: dict[str, Any] = {"metadata": {"annotations": {names.MANAGED_BY_ANNOTATION: None}}}
 
 
-def test_the_schema_of_the_endpoint_is_that_of_the_contract_ic_1() -> None:
+def test_the_schema_of_the_endpoint_is_that_of_the_contract_c_1() -> None:
     (crd,) = (crd for crd in files.load() if crd["spec"]["names"]["kind"] == "OpenStackCluster")
     (version,) = (v for v in crd["spec"]["versions"] if v["name"] == "v1beta2")
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
@@ -37,7 +37,7 @@ def test_the_schema_of_the_endpoint_is_that_of_the_contract_ic_1() -> None:
     }
 
 
-def test_the_endpoint_is_there_whenever_provisioned_is_ic_3(world: World) -> None:
+def test_the_endpoint_is_there_whenever_provisioned_is_c_3(world: World) -> None:
     seen: list[bool] = []
 
     def look() -> None:
@@ -52,7 +52,7 @@ def test_the_endpoint_is_there_whenever_provisioned_is_ic_3(world: World) -> Non
     assert all(seen)
 
 
-def test_ready_is_told_from_the_first_pass_to_the_last_ic_9_con_4(world: World) -> None:
+def test_ready_is_told_from_the_first_pass_to_the_last_c_9_c_33(world: World) -> None:
     told: list[tuple[str, bool]] = []
 
     def look() -> None:
@@ -70,7 +70,7 @@ def test_ready_is_told_from_the_first_pass_to_the_last_ic_9_con_4(world: World) 
     assert ("True", False) not in told
 
 
-def test_external_management_that_comes_later_stops_us_and_its_end_starts_us_ic_11(world: World) -> None:
+def test_external_management_that_comes_later_stops_us_and_its_end_starts_us_c_11(world: World) -> None:
     world.up(**MANAGED)
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, MANAGED_BY)
     world.settle(for_s=5)
@@ -88,7 +88,7 @@ def test_external_management_that_comes_later_stops_us_and_its_end_starts_us_ic_
     assert world.is_ready()
 
 
-def test_an_externally_managed_cluster_is_not_even_deleted_ic_10(world: World) -> None:
+def test_an_externally_managed_cluster_is_not_even_deleted_c_10(world: World) -> None:
     world.up(**MANAGED)
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, MANAGED_BY)
     world.settle(for_s=5)
@@ -112,7 +112,7 @@ PAUSES = [
 
 
 @pytest.mark.parametrize(("kind", "pausing"), PAUSES)
-def test_pausing_stops_an_edit_of_the_bastion_until_it_is_taken_back_pau_1_pau_6(
+def test_pausing_stops_an_edit_of_the_bastion_until_it_is_taken_back_c_38_c_43(
     world: World, kind: Kind, pausing: Callable[[bool], dict[str, Any]]
 ) -> None:
     world.up(**MANAGED, **GROUPS, **BASTION)
@@ -128,7 +128,7 @@ def test_pausing_stops_an_edit_of_the_bastion_until_it_is_taken_back_pau_1_pau_6
     assert not world.has_bastion()
 
 
-def test_nobody_is_made_controller_of_what_cluster_api_owns_own_1_own_4(world: World) -> None:
+def test_nobody_is_made_controller_of_what_cluster_api_owns_c_44_c_47(world: World) -> None:
     world.up(**MANAGED, **GROUPS, **BASTION)
 
     (owner,) = world.osc()["metadata"]["ownerReferences"]
@@ -138,7 +138,7 @@ def test_nobody_is_made_controller_of_what_cluster_api_owns_own_1_own_4(world: W
     assert (of_bastion["kind"], of_bastion["controller"]) == ("OpenStackCluster", True)
 
 
-def test_a_reference_that_was_taken_away_comes_back_own_3(world: World) -> None:
+def test_a_reference_that_was_taken_away_comes_back_c_46(world: World) -> None:
     world.up(**MANAGED, **GROUPS, **BASTION)
     server = world.one("servers")["id"]
     world.edit(OPENSTACK_SERVER, BASTION_NAME, {"metadata": {"ownerReferences": None}})
@@ -151,7 +151,7 @@ def test_a_reference_that_was_taken_away_comes_back_own_3(world: World) -> None:
     assert world.one("servers")["id"] == server
 
 
-def test_spec_is_written_in_one_field_alone_ssa_3(world: World) -> None:
+def test_spec_is_written_in_one_field_alone_c_60(world: World) -> None:
     wanted = {**MANAGED, **GROUPS, **BASTION}
     world.up(**wanted)
 

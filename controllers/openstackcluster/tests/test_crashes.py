@@ -40,7 +40,7 @@ def test_the_numbers_below_cover_every_write(world: World) -> None:
 
 
 @pytest.mark.parametrize("number", range(1, KUBERNETES_WRITES + 1))
-def test_a_manager_that_dies_before_a_write_to_kubernetes_is_taken_over_w1(world: World, number: int) -> None:
+def test_a_manager_that_dies_before_a_write_to_kubernetes_is_taken_over_w_51(world: World, number: int) -> None:
     world.place(**FULL)
     with killed_at_write(world, number):
         world.settle(for_s=60)

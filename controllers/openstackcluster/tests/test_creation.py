@@ -192,7 +192,7 @@ def test_an_endpoint_that_the_user_gives_is_kept_and_nothing_is_asked(world: Wor
     assert "floatingips" not in world.made()
 
 
-def test_a_host_name_stays_the_endpoint_of_a_load_balancer_w9(world: World) -> None:
+def test_a_host_name_stays_the_endpoint_of_a_load_balancer_w_59(world: World) -> None:
     given = {"host": "api.example.org", "port": 8443}
     world.up(**MANAGED, **BALANCER, controlPlaneEndpoint=given)
 
@@ -227,7 +227,7 @@ def test_a_floating_ip_of_the_user_is_used_and_survives_the_cluster(world: World
     assert world.inventory()["floatingips"][mine["id"]]["port_id"] is None
 
 
-def test_a_floating_ip_of_the_user_that_leads_elsewhere_is_not_taken_w21(world: World) -> None:
+def test_a_floating_ip_of_the_user_that_leads_elsewhere_is_not_taken_w_71(world: World) -> None:
     mine = given.floating_ip(world)
     world.place(**MANAGED, apiServer={"managedLoadBalancer": {}, "floatingIP": mine["floating_ip_address"]})
     world.settle(for_s=60, until=lambda: "loadbalancers" in world.made())
@@ -248,7 +248,7 @@ def test_a_floating_ip_of_the_user_that_leads_elsewhere_is_not_taken_w21(world: 
     assert world.is_ready()
 
 
-def test_nothing_that_tells_the_endpoint_waits_for_the_cluster_to_tell_it_ic_2(world: World) -> None:
+def test_nothing_that_tells_the_endpoint_waits_for_the_cluster_to_tell_it_c_2(world: World) -> None:
     world.up(**MANAGED, apiServer={"enableFloatingIP": False})
     assert world.shown("APIEndpointReady") == ("False", "WaitingForControlPlaneEndpoint")
     assert not world.is_provisioned()
@@ -319,7 +319,7 @@ def test_the_load_balancer_may_stand_in_another_network(world: World) -> None:
     assert (shown["id"], shown["subnets"][0]["cidr"]) == (other["id"], "10.9.0.0/24")
 
 
-def test_allowed_cidrs_hold_from_the_first_moment_and_learn_of_the_bastion_w22(world: World) -> None:
+def test_allowed_cidrs_hold_from_the_first_moment_and_learn_of_the_bastion_w_72(world: World) -> None:
     server = {"managedLoadBalancer": {"allowedCIDRs": ["192.0.2.7"]}}
     world.up(**MANAGED, **GROUPS, bastion=FULL["bastion"], apiServer=server)
 
@@ -339,7 +339,7 @@ def test_an_unknown_provider_and_flavor_are_replaced_by_the_default_with_an_even
     assert {"OctaviaProviderNotFound", "OctaviaFlavorNotFound"} <= set(world.events.reasons())
 
 
-def test_the_bastion_carries_label_owner_and_watch_filter_mt_2_own_2_w38(world: World) -> None:
+def test_the_bastion_carries_label_owner_and_watch_filter_c_58_c_45_w_88(world: World) -> None:
     world.place(**FULL)
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"labels": {names.WATCH_FILTER_LABEL: "blue"}}})
 
@@ -350,7 +350,7 @@ def test_the_bastion_carries_label_owner_and_watch_filter_mt_2_own_2_w38(world: 
     assert metadata["ownerReferences"][0]["uid"] == world.osc()["metadata"]["uid"]
 
 
-def test_a_load_balancer_that_fails_is_told_and_one_that_recovers_is_taken_w13(world: World) -> None:
+def test_a_load_balancer_that_fails_is_told_and_one_that_recovers_is_taken_w_63(world: World) -> None:
     world.place(**MANAGED, **BALANCER)
     world.settle(for_s=60, until=lambda: "loadbalancers" in world.made())
     balancer = world.one("loadbalancers")

@@ -60,7 +60,7 @@ def test_deletion_after_a_restart_finds_everything_again(world: World) -> None:
     assert world.made() == {}
 
 
-def test_deletion_finds_by_stamp_what_no_status_records_w26(world: World) -> None:
+def test_deletion_finds_by_stamp_what_no_status_records_w_76(world: World) -> None:
     world.up(**FULL)
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": None})
     world.start()
@@ -85,7 +85,7 @@ def test_deletion_does_not_ask_the_spec_what_there_is(world: World) -> None:
     assert world.made() == {}
 
 
-def test_machines_go_first_and_the_wait_counts_them_own_7(world: World) -> None:
+def test_machines_go_first_and_the_wait_counts_them_c_50(world: World) -> None:
     world.up(**MANAGED)
     labels = {names.CLUSTER_NAME_LABEL: CLUSTER_NAME}
     for name in ("m1", "m2"):
@@ -116,7 +116,7 @@ def blocked(world: World) -> str:
     return world.message("Ready")
 
 
-def test_a_port_of_somebody_else_is_named_and_waited_for_ic_13_w23(world: World) -> None:
+def test_a_port_of_somebody_else_is_named_and_waited_for_c_13_w_73(world: World) -> None:
     world.up(**MANAGED)
     network = world.one("networks")
     port = world.member.make(f"{NETWORK_PATH}/ports", "port", network_id=network["id"], name="theirs")
@@ -164,7 +164,7 @@ def test_a_floating_ip_of_a_workload_is_named_and_waited_for(world: World) -> No
     assert world.is_gone()
 
 
-def test_a_router_that_somebody_connected_is_not_disconnected_w26(world: World) -> None:
+def test_a_router_that_somebody_connected_is_not_disconnected_w_76(world: World) -> None:
     world.up(**MANAGED)
     subnet = world.one("subnets")
     theirs = world.member.make(f"{NETWORK_PATH}/routers", "router", name="theirs")
@@ -232,7 +232,7 @@ def test_a_group_that_cannot_be_deleted_holds_up_no_other_whatever_the_reason(wo
     assert world.made() == {}
 
 
-def test_what_is_gone_already_holds_up_nothing_own_8(world: World) -> None:
+def test_what_is_gone_already_holds_up_nothing_c_51(world: World) -> None:
     world.up(**MANAGED, **BALANCER, **GROUPS)
     balancer = world.one("loadbalancers")["id"]
     world.member.ask("DELETE", f"/load-balancer/v2/lbaas/loadbalancers/{balancer}?cascade=true")
@@ -296,7 +296,7 @@ def test_a_cloud_without_routers_holds_up_no_deletion_as_a_list_that_was_not_fou
     assert world.is_gone() is not has_routers
 
 
-def test_a_cluster_that_is_gone_does_not_hold_up_the_deletion_own_6(world: World) -> None:
+def test_a_cluster_that_is_gone_does_not_hold_up_the_deletion_c_49(world: World) -> None:
     world.up(**FULL)
     world.delete(CLUSTER, CLUSTER_NAME)
 
@@ -311,7 +311,7 @@ def test_a_cluster_that_is_gone_does_not_hold_up_the_deletion_own_6(world: World
 
 
 @pytest.mark.parametrize("by", ["Cluster", "annotation"])
-def test_a_paused_cluster_is_left_alone_also_when_it_is_deleted_pau_2(world: World, by: str) -> None:
+def test_a_paused_cluster_is_left_alone_also_when_it_is_deleted_c_39(world: World, by: str) -> None:
     world.up(**MANAGED)
     annotated = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}}
     resumed: dict[str, Any] = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}}
@@ -337,7 +337,7 @@ def test_a_paused_cluster_is_left_alone_also_when_it_is_deleted_pau_2(world: Wor
     assert world.made() == {}
 
 
-def test_a_paused_cluster_says_so_and_says_when_it_goes_on_pau_4_pau_6(world: World) -> None:
+def test_a_paused_cluster_says_so_and_says_when_it_goes_on_c_41_c_43(world: World) -> None:
     world.place(owner={"paused": True}, **MANAGED)
     world.settle(for_s=30)
     assert world.shown("Paused") == ("True", "Paused")
@@ -350,7 +350,7 @@ def test_a_paused_cluster_says_so_and_says_when_it_goes_on_pau_4_pau_6(world: Wo
     assert world.is_ready()
 
 
-def test_a_pause_that_is_over_is_told_although_the_cluster_is_missing_pau_4(world: World) -> None:
+def test_a_pause_that_is_over_is_told_although_the_cluster_is_missing_c_41(world: World) -> None:
     world.up(**MANAGED)
     paused = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}}
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, paused)
@@ -365,7 +365,7 @@ def test_a_pause_that_is_over_is_told_although_the_cluster_is_missing_pau_4(worl
     assert world.shown("Paused")[0] == "False"
 
 
-def test_externally_managed_infrastructure_is_not_touched_in_any_way_ic_10_pau_5(world: World) -> None:
+def test_externally_managed_infrastructure_is_not_touched_in_any_way_c_10_c_42(world: World) -> None:
     world.place(**FULL)
     managed = {"metadata": {"annotations": {names.MANAGED_BY_ANNOTATION: ""}}}
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, managed)
@@ -377,7 +377,7 @@ def test_externally_managed_infrastructure_is_not_touched_in_any_way_ic_10_pau_5
     assert world.requests() == []
 
 
-def test_credentials_that_are_refused_are_told_and_mended_within_fifteen_seconds_own_9_w30(world: World) -> None:
+def test_credentials_that_are_refused_are_told_and_mended_within_fifteen_seconds_c_52_w_80(world: World) -> None:
     good = world.simulator.clouds_yaml.read_bytes()
     world.put_secret(text=good.replace(b"capi-password", b"wrong"))
     world.up(**MANAGED, for_s=60)

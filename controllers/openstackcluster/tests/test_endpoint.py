@@ -1,4 +1,4 @@
-"""The endpoint table (cluster.md 5.1)."""
+"""The endpoint table (G-17)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GIVEN = {"host": "198.51.100.7", "port": 443}
         pytest.param(
             {"apiServer": {"enableFloatingIP": False, "fixedIP": "10.6.0.9"}}, True, Way.FIXED_IP, id="row 4: fixed"
         ),
-        pytest.param({"apiServer": {"fixedIP": "10.6.0.9"}}, False, Way.FIXED_IP, id="W20: no external network"),
+        pytest.param({"apiServer": {"fixedIP": "10.6.0.9"}}, False, Way.FIXED_IP, id="W-70: no external network"),
         pytest.param(
             {"apiServer": {"fixedIP": "10.6.0.9", "enableFloatingIP": True}},
             False,
@@ -56,7 +56,7 @@ def test_the_first_row_that_holds_decides(fields: dict[str, Any], has_external: 
         pytest.param({"host": "api.example.org", "port": 8443}, ("api.example.org", 8443), id="nothing"),
     ],
 )
-def test_what_is_not_given_is_taken_from_the_cluster_w20(given: dict[str, Any], expected: tuple[str, int]) -> None:
+def test_what_is_not_given_is_taken_from_the_cluster_w_70(given: dict[str, Any], expected: tuple[str, int]) -> None:
     own = spec(**({"controlPlaneEndpoint": given} if given else {}))
 
     known = endpoint.with_cluster(own, Endpoint("hosted.example.org", 443))

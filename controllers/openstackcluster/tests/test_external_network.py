@@ -19,7 +19,7 @@ EXTERNAL_NETWORKS = "GET /v2.0/networks"
 
 @pytest.mark.parametrize("is_adopted", [True, False], ids=["after a first run", "after a restart in the middle"])
 def test_a_cluster_whose_status_was_cut_short_keeps_its_router_and_goes_whole(world: World, is_adopted: bool) -> None:
-    # The Go provider writes conditions first; a status that breaks the schema is refused as a whole (W4).
+    # The Go provider writes conditions first; a status that breaks the schema is refused as a whole (W-54).
     made_by_the_go_provider(world, INTERNAL)
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": dict.fromkeys(LEFT_OUT)})
     world.start()

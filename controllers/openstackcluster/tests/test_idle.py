@@ -23,7 +23,7 @@ def given_network(world: World) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("has_own_network", [True, False], ids=["own network", "existing network"])
-def test_a_full_cluster_at_rest_takes_at_most_eighteen_requests_in_ten_minutes_w29(
+def test_a_full_cluster_at_rest_takes_at_most_eighteen_requests_in_ten_minutes_w_79(
     world: World, has_own_network: bool
 ) -> None:
     world.up(**(FULL if has_own_network else given_network(world)))

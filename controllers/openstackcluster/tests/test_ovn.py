@@ -212,7 +212,7 @@ def test_a_write_to_octavia_that_goes_wrong_once_is_made_good(
         pytest.param(test_creation.test_without_external_network_the_vip_is_the_endpoint, id="no external network"),
         pytest.param(test_creation.test_the_load_balancer_may_stand_in_another_network, id="another network"),
         pytest.param(test_deletion.test_deletion_takes_few_requests, id="deletion"),
-        pytest.param(test_deletion.test_deletion_finds_by_stamp_what_no_status_records_w26, id="deletion by stamp"),
+        pytest.param(test_deletion.test_deletion_finds_by_stamp_what_no_status_records_w_76, id="deletion by stamp"),
         pytest.param(test_deletion.test_a_busy_load_balancer_is_waited_for, id="busy"),
         pytest.param(test_takeover.test_the_first_run_adopts_everything_and_changes_nothing, id="takeover"),
         pytest.param(test_takeover.test_a_restart_in_the_middle_of_it_makes_nothing_twice, id="takeover, restart"),

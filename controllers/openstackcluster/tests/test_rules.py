@@ -1,4 +1,4 @@
-"""Rules of the managed security groups (cluster.md 2.8, W12, W19)."""
+"""Rules of the managed security groups (G-11, W-62, W-69)."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_without_bastion_there_is_no_group_and_no_ssh() -> None:
     assert not [line for group in found.rules.values() for line in lines(group) if line.startswith("SSH")]
 
 
-def test_the_ports_that_are_served_are_open_w19() -> None:
+def test_the_ports_that_are_served_are_open_w_69() -> None:
     found = of(CONTROL_PLANE, where=around(ports=[443, 6443], more=[9443, 443]))
 
     assert {line for line in found if "everyone" in line} - EGRESS == {
@@ -116,7 +116,7 @@ def test_the_ports_that_are_served_are_open_w19() -> None:
         pytest.param([], {"IPv4"}, id="no subnet is known"),
     ],
 )
-def test_ingress_follows_the_ip_versions_of_the_subnets_w19(cidrs: list[str], expected: set[str]) -> None:
+def test_ingress_follows_the_ip_versions_of_the_subnets_w_69(cidrs: list[str], expected: set[str]) -> None:
     found = rules.wanted(ManagedSecurityGroups(), around(WITH_BASTION, cidrs=cidrs))
 
     ingress = [rule for group in found.rules.values() for rule in group if rule.direction == "ingress"]

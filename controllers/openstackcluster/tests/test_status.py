@@ -1,4 +1,4 @@
-"""Status and conditions (cluster.md 1.5, 5.2; provider contract IC-3, IC-5, CON-4)."""
+"""Status and conditions (G-5, G-18, C-3, C-5, C-33)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def results(**changed: Result) -> dict[str, Result]:
     ("body", "expected"),
     [
         pytest.param({"id": "n", "name": "x", "tags": ["t"]}, {"id": "n", "name": "x", "tags": ["t"]}, id="whole"),
-        pytest.param({"id": "n", "name": ""}, {"id": "n", "name": "n", "tags": []}, id="W4: the id for a missing name"),
+        pytest.param(
+            {"id": "n", "name": ""}, {"id": "n", "name": "n", "tags": []}, id="W-54: the id for a missing name"
+        ),
     ],
 )
 def test_a_network_is_shown_so_that_the_strict_schema_takes_it(body: dict[str, Any], expected: dict[str, Any]) -> None:
@@ -68,7 +70,7 @@ def test_a_block_is_written_whole_and_clears_what_is_empty_now() -> None:
 
 
 @pytest.mark.parametrize("result", [FULL, WAIT, Held("X")])
-def test_a_block_whose_step_is_not_done_stays_as_it_is_w33(result: Result) -> None:
+def test_a_block_whose_step_is_not_done_stays_as_it_is_w_83(result: Result) -> None:
     fields = status.of_pass(Found(), model(MANAGED), results(NetworkReady=result, RouterReady=Held("NetworkReady")))
 
     assert not {"network", "externalNetwork", "router"} & fields.keys()
@@ -81,7 +83,7 @@ BALANCER = {"id": "lb", "name": "lb-name", "vip_address": "10.6.0.5", "tags": ["
     ("floating_ip", "expected"),
     [
         pytest.param("198.51.100.9", "198.51.100.9", id="floating IP"),
-        pytest.param(None, "10.6.0.5", id="W4: the VIP where there is none"),
+        pytest.param(None, "10.6.0.5", id="W-54: the VIP where there is none"),
     ],
 )
 def test_the_load_balancer_is_shown_when_it_is_complete(floating_ip: str | None, expected: str) -> None:
@@ -122,7 +124,7 @@ def test_when_the_first_machine_may_be_made(
     assert status.is_provisioned(model(MANAGED, of_object), results(**changed)) is expected
 
 
-def test_provisioned_is_never_taken_back_ic_5() -> None:
+def test_provisioned_is_never_taken_back_c_5() -> None:
     fields = status.of_pass(
         Found(), model(MANAGED, {"initialization": {"provisioned": True}}), results(RouterReady=FULL)
     )

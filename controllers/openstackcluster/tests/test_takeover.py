@@ -207,7 +207,7 @@ def test_a_cluster_whose_bastion_is_stopped_is_taken_over_all_the_same(world: Wo
     assert world.record("fip-bastion") in world.made()["floatingips"]
 
 
-def test_a_resource_of_that_name_with_another_owners_stamp_is_refused_w3(world: World) -> None:
+def test_a_resource_of_that_name_with_another_owners_stamp_is_refused_w_53(world: World) -> None:
     made_by_the_go_provider(world)
     network = world.one("networks")
     stamped = f"[{names.Stamp('a' * 13, 'network')}]"

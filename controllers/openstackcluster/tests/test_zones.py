@@ -1,4 +1,4 @@
-"""Which availability zones are offered (cluster.md 2.12, W17)."""
+"""Which availability zones are offered (G-14, W-67)."""
 
 from __future__ import annotations
 

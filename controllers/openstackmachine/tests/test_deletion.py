@@ -116,7 +116,7 @@ def test_what_is_in_the_way_of_a_deletion_is_named_and_its_end_is_noticed(site: 
     assert not site.stage.exists(OPENSTACK_MACHINE, "one")
 
 
-def test_credentials_that_are_gone_are_named_and_awaited_w_19_own_9(site: Site) -> None:
+def test_credentials_that_are_gone_are_named_and_awaited_w_19_c_52(site: Site) -> None:
     site.add("one")
     site.stage.settle(for_s=120)
     site.vanish(SECRET, "cloud")

@@ -102,7 +102,7 @@ def test_the_users_floating_ip_is_attached_and_kept_w_09(site: Site, api_server:
     assert holder(site) == port_of(site, "two")
 
 
-def test_the_users_floating_ip_is_not_taken_from_somebody_else_w21(site: Site) -> None:
+def test_the_users_floating_ip_is_not_taken_from_somebody_else_w_71(site: Site) -> None:
     address = endpoint(site)
     theirs = site.stage.member.make("/network/v2.0/ports", "port", network_id=site.network["id"])
     body = {"floatingip": {"port_id": theirs["id"]}}

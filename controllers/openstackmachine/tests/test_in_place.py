@@ -1,4 +1,4 @@
-"""Edits of a machine that has its server: those that pass admission change nothing in the cloud (IM-13)."""
+"""Edits of a machine that has its server: those that pass admission change nothing in the cloud (C-26)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from capo.kube.kinds import OPENSTACK_MACHINE, OPENSTACK_SERVER
         pytest.param({"rootVolume": {"sizeGiB": 1}}, id="root volume"),
     ],
 )
-def test_an_edit_of_a_machine_changes_nothing_of_its_server_im_13(site: Site, edit: dict[str, Any]) -> None:
+def test_an_edit_of_a_machine_changes_nothing_of_its_server_c_26(site: Site, edit: dict[str, Any]) -> None:
     site.add("one")
     site.stage.settle(for_s=120)
     before = site.stage.get(OPENSTACK_SERVER, "one")["spec"]

@@ -1,4 +1,4 @@
-"""Machines of old versions of the Go provider: they had a server, but no OpenStackServer (machines.md 2.9)."""
+"""Machines of old versions of the Go provider: they had a server, but no OpenStackServer (G-36)."""
 
 from __future__ import annotations
 

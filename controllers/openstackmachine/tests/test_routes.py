@@ -34,7 +34,7 @@ def test_cluster_wakes_nobody_who_is_settled() -> None:
     assert list(routes.of_cluster(world.get(CLUSTER, "demo") or {}, world.store)) == []
 
 
-def test_cluster_that_is_paused_wakes_all_pau_3() -> None:
+def test_cluster_that_is_paused_wakes_all_c_40() -> None:
     world = settled()
     world.edit(CLUSTER, "demo", {"spec": {"paused": True}})
 

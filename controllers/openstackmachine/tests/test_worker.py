@@ -76,7 +76,7 @@ def test_watch_filter_label_is_passed_on_w_07() -> None:
         ),
     ],
 )
-def test_prerequisites_are_waited_for_im_10(kind: Any, name: str, patch: Any, reason: str) -> None:
+def test_prerequisites_are_waited_for_c_23(kind: Any, name: str, patch: Any, reason: str) -> None:
     world = World()
     world.edit(kind, name, patch)
 
@@ -120,7 +120,7 @@ def test_active_server_gives_provider_id_addresses_and_provisioned_w_38() -> Non
     assert world.condition("APIServerIngressReady") is None
 
 
-def test_provider_id_is_written_before_provisioned_im_2() -> None:
+def test_provider_id_is_written_before_provisioned_c_15() -> None:
     world = World()
     world.run()
     world.become_active()
@@ -132,7 +132,7 @@ def test_provider_id_is_written_before_provisioned_im_2() -> None:
     assert seen == [("patch", True), ("patch/status", False)]
 
 
-def test_region_in_the_provider_id_is_that_of_the_machine_alone_im_1() -> None:
+def test_region_in_the_provider_id_is_that_of_the_machine_alone_c_14() -> None:
     world = World()
     world.edit(OPENSTACK_CLUSTER, "infra", {"spec": {"identityRef": {"region": "of-cluster"}}})
     world.edit(OPENSTACK_MACHINE, "worker", {"spec": {"identityRef": {"name": "s", "cloudName": "c", "region": "own"}}})
@@ -145,7 +145,7 @@ def test_region_in_the_provider_id_is_that_of_the_machine_alone_im_1() -> None:
     assert world.server()["spec"]["identityRef"]["region"] == "own"
 
 
-def test_nothing_is_written_when_nothing_changed_ssa_6() -> None:
+def test_nothing_is_written_when_nothing_changed_c_61() -> None:
     world = World()
     world.run()
     world.become_active()
@@ -225,7 +225,7 @@ def test_state_of_the_server_is_passed_on(status: Any, condition: tuple[str, str
     assert "providerID" not in world.obj()["spec"]
 
 
-def test_provisioned_and_addresses_stay_when_the_server_stops_im_3() -> None:
+def test_provisioned_and_addresses_stay_when_the_server_stops_c_16() -> None:
     world = World()
     world.run()
     world.become_active()
@@ -316,7 +316,7 @@ def test_what_others_made_of_a_server_is_told_on_its_machine() -> None:
     assert world.message(INSTANCE) == "resized to flavor m1.large"
 
 
-def test_server_that_is_gone_is_never_made_again_im_12() -> None:
+def test_server_that_is_gone_is_never_made_again_c_25() -> None:
     world = World()
     world.run()
     world.become_active()
@@ -349,7 +349,7 @@ def lose_owner(world: World) -> None:
     world.edit(OPENSTACK_SERVER, "worker", {"metadata": {"ownerReferences": None}})
 
 
-def test_owner_reference_that_was_lost_comes_back_own_3() -> None:
+def test_owner_reference_that_was_lost_comes_back_c_46() -> None:
     world = World()
     lose_owner(world)
 
@@ -370,7 +370,7 @@ def test_server_without_owner_reference_is_not_left_behind() -> None:
     assert world.obj()["metadata"]["finalizers"] == [FINALIZER]
 
 
-def test_server_that_another_process_made_is_found_and_keeps_its_owner_id_im_11() -> None:
+def test_server_that_another_process_made_is_found_and_keeps_its_owner_id_c_24() -> None:
     world = World()
     world.run()
     owner = world.server()["metadata"]["annotations"]
@@ -422,7 +422,7 @@ def test_refused_credentials_of_the_server_are_shown() -> None:
         ),
     ],
 )
-def test_paused_object_shows_that_and_nothing_else_happens_pau_2(kind: Any, name: str, patch: Any) -> None:
+def test_paused_object_shows_that_and_nothing_else_happens_c_39(kind: Any, name: str, patch: Any) -> None:
     world = World()
     world.edit(kind, name, patch)
 

@@ -12,7 +12,7 @@ READY = "Ready"
 FINALIZER = names.finalizer("OpenStackMachine")
 
 
-def test_deletion_waits_until_the_server_is_gone_con_5() -> None:
+def test_deletion_waits_until_the_server_is_gone_c_34() -> None:
     world = World()
     world.run()
     world.delete()

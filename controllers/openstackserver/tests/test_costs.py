@@ -1,4 +1,4 @@
-"""The number of Kubernetes writes per OpenStackServer; budgets of design.md, section 5."""
+"""The number of Kubernetes writes per OpenStackServer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Weak points of the Go provider that concern servers, each improved on; numbers are those of machines.md 6.
+"""Weak points of the Go provider that concern servers, each improved on.
 
-More of them are tested beside their subject: grep for the number.
+Numbers are those of docs/reference/beyond.md, which names the tests of all; more are beside their subject.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ def test_a_cluster_that_is_gone_blocks_nothing_w_15(stage: Stage, is_deleting: b
         assert made(stage) == {}
 
 
-def test_a_pause_of_the_cluster_pauses_the_server_pau_3(stage: Stage) -> None:
+def test_a_pause_of_the_cluster_pauses_the_server_c_40(stage: Stage) -> None:
     stage.put(CLUSTER, {"metadata": {"name": "c"}, "spec": {"paused": True}})
     place(stage, metadata={"labels": {"cluster.x-k8s.io/cluster-name": "c"}})
 
