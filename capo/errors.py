@@ -404,4 +404,4 @@ class OwnerIdCopiedError(TerminalError):
 
 
 class NotYetObserved(Exception):  # noqa: N818 - a state of knowledge, not an error
-    """The cloud has not been listed since this object's last write; the observer requeues the object after the list."""
+    """The cloud has not been listed since this object's last write; the poller requeues the object after the list."""

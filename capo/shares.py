@@ -3,7 +3,7 @@
 A thread that hangs cannot be stopped, so a tenant is limited before its work begins. A tenant cannot invent namespaces,
 so the limit of the namespace is the one that holds. Host names and regions are text of a tenant: a cloud's budget
 isolates honest clouds from each other, the budget of the address bounds how many of them lead to one place. Source: ADR
-0006. Used by the workers (reconciles) and by the observer pool (lists).
+0006. Used by the workers (reconciles) and by the poller pool (lists).
 """
 
 from __future__ import annotations

@@ -6,18 +6,18 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from capo.engine.turn import Tools
+    from capo.engine.context import Dependencies
     from capo.engine.worker import Controller
     from capo.kube.kinds import Key
 
 
-def all_controllers(tools: Tools, wake: Callable[[Key], None]) -> tuple[Controller, ...]:
+def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[Controller, ...]:
     """Return every controller; they share one set of clouds.
 
     Args:
         wake: requeues an object whose resources in the cloud changed; called from any thread.
     """
-    from capo.controllers.identity import Identities, used
+    from capo.controllers.credentials import CredentialsCache, used
     from capo.controllers.openstackcluster.subject import ClusterSubject
     from capo.controllers.openstackfloatingippool.addresses import OrphanController
     from capo.controllers.openstackfloatingippool.subject import FloatingIPPoolSubject
@@ -27,11 +27,11 @@ def all_controllers(tools: Tools, wake: Callable[[Key], None]) -> tuple[Controll
     from capo.openstack.clouds import Clouds
     from capo.openstack.connections import Limits
 
-    settings = tools.settings
+    settings = deps.settings
     clouds = Clouds(
-        tools.clock,
+        deps.clock,
         cast("Callable[[Hashable], None]", wake),
-        tools.kube.fence or (lambda: None),
+        deps.kube.fence or (lambda: None),
         Limits(
             connect_s=settings.openstack_connect_timeout_s,
             read_s=settings.openstack_read_timeout_s,
@@ -43,14 +43,14 @@ def all_controllers(tools: Tools, wake: Callable[[Key], None]) -> tuple[Controll
         ca_certs=settings.ca_certs,
         uses_proxies=settings.openstack_uses_proxies,
     )
-    tools.store.on_reset(clouds.distrust)
-    tools.store.on_reset(tools.minted.clear)
-    identities = Identities(tools.kube, clouds, tools.clock, max_age_s=settings.sync_period_s)
-    tools.housekeeping.append(lambda: identities.tidy(used(tools.store)))
+    deps.store.on_reset(clouds.distrust)
+    deps.store.on_reset(deps.minted.clear)
+    identities = CredentialsCache(deps.kube, clouds, deps.clock, max_age_s=settings.sync_period_s)
+    deps.housekeeping.append(lambda: identities.tidy(used(deps.store)))
     return (
-        Reconciler(ClusterSubject(identities, concurrency=settings.cluster_concurrency), tools),
-        Reconciler(MachineSubject(identities, concurrency=settings.machine_concurrency), tools),
-        Reconciler(ServerSubject(identities, concurrency=settings.machine_concurrency), tools),
-        Reconciler(FloatingIPPoolSubject(), tools),
-        OrphanController(tools),
+        Reconciler(ClusterSubject(identities, concurrency=settings.cluster_concurrency), deps),
+        Reconciler(MachineSubject(identities, concurrency=settings.machine_concurrency), deps),
+        Reconciler(ServerSubject(identities, concurrency=settings.machine_concurrency), deps),
+        Reconciler(FloatingIPPoolSubject(), deps),
+        OrphanController(deps),
     )

@@ -11,8 +11,8 @@ from typing import Any
 from capo import names
 from capo.errors import CapoError, IdentityError
 from capo.ledger import Ledger, Location
+from capo.openstack.cloud_view import CloudView
 from capo.openstack.kinds import KINDS, ResourceKind
-from capo.openstack.observed import Observed
 
 Body = Mapping[str, Any]
 
@@ -42,7 +42,7 @@ def settle(
 
     Raises:
         IdentityError: the resources are elsewhere, or it is not proven that they are here.
-        NotYetObserved: that is not known yet; the observer requeues the object.
+        NotYetObserved: that is not known yet; the poller requeues the object.
     """
     if present == stored or str(present) == accepted:
         return present
@@ -76,23 +76,23 @@ def unproven(stored: Location | None, present: Location) -> IdentityError:
     return IdentityError(text, next_step=_next_step(present))
 
 
-def is_anything_seen(observed: Observed, ledger: Ledger, owner: str) -> bool:
+def is_anything_seen(cloud_view: CloudView, ledger: Ledger, owner: str) -> bool:
     """Return whether the cloud has anything that is recorded, or has the owner's stamp.
 
     Ids are random, so an id proves where a resource is; stamps prove elsewhere whose it is. Existing lists are searched
     first, then one recorded kind after the other is listed.
 
     Raises:
-        NotYetObserved: a list is not complete yet; the observer requeues the object.
+        NotYetObserved: a list is not complete yet; the poller requeues the object.
         CapoError: nothing was found, and a list failed.
     """
     kinds = _kinds(ledger)
-    if any(observed.seen(kind.name, _belonging(kind, ledger, owner)) for kind in kinds):
+    if any(cloud_view.peek(kind.name, _belonging(kind, ledger, owner)) for kind in kinds):
         return True
     failure: CapoError | None = None
     for kind in kinds:
         try:
-            if observed.matching(kind.name, _belonging(kind, ledger, owner)):
+            if cloud_view.list_matching(kind.name, _belonging(kind, ledger, owner)):
                 return True
         except CapoError as error:
             failure = error

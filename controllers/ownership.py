@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capo.engine.turn import Turn
+from capo.engine.context import ReconcileContext
 from capo.errors import NotFoundError
 from capo.ledger import Ledger
 from capo.openstack.cloud import Body, Cloud
@@ -30,15 +30,15 @@ def recorded_owner(cloud: Cloud, ledger: Ledger, common_name: str) -> str | None
     return None
 
 
-def is_recorded_elsewhere(turn: Turn, kind: str, resource_id: str) -> bool:
+def is_recorded_elsewhere(context: ReconcileContext, kind: str, resource_id: str) -> bool:
     """Return whether another object of the kind has recorded a resource, or shows it as its server.
 
     Resources of the Go provider have no stamp: two objects of the same name, in two namespaces, could both adopt one.
     """
-    for obj in turn.tools.store.list(turn.key.kind):
+    for obj in context.deps.store.list(context.key.kind):
         metadata, status = obj["metadata"], obj.get("status") or {}
         # A server has the name of its object; the names of a cluster's resources include its namespace.
-        if metadata["uid"] == turn.obj["metadata"]["uid"] or metadata["name"] != turn.key.name:
+        if metadata["uid"] == context.obj["metadata"]["uid"] or metadata["name"] != context.key.name:
             continue
         recorded = {(r["kind"], r["id"]) for r in (status.get("resources") or {}).get("records") or ()}
         if (kind, resource_id) in recorded or status.get("instanceID") == resource_id:

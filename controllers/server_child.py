@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from capo.api.v1beta2 import OpenStackIdentityReference
 from capo.engine.conditions import READY, find
+from capo.engine.context import ReconcileContext
 from capo.engine.overall import AUTHENTICATION_FAILED
 from capo.engine.steps import Wait
-from capo.engine.turn import Turn
 from capo.kube import patches
 from capo.kube.errors import Conflict
 from capo.kube.kinds import OPENSTACK_SERVER
@@ -44,7 +44,7 @@ def credentials_change(server: Object, wanted: OpenStackIdentityReference | None
     )
 
 
-def write_credentials(turn: Turn, server: Object, wanted: OpenStackIdentityReference | None) -> Object:
+def write_credentials(context: ReconcileContext, server: Object, wanted: OpenStackIdentityReference | None) -> Object:
     """Give a server the current credentials of its owner; return the server as it is then.
 
     Somebody may change labels or annotations at the same time: that is no conflict. Who changes the credentials
@@ -55,16 +55,16 @@ def write_credentials(turn: Turn, server: Object, wanted: OpenStackIdentityRefer
         return server
     metadata = server["metadata"]
     try:
-        changed: Object = turn.tools.kube.json_patch(
+        changed: Object = context.deps.kube.json_patch(
             OPENSTACK_SERVER, metadata["namespace"], metadata["name"], operations
         )
     except Conflict:
         return server
-    turn.tools.store.apply_own(OPENSTACK_SERVER, changed, by=turn.key)
+    context.deps.store.apply_own(OPENSTACK_SERVER, changed, by=context.key)
     return changed
 
 
-def said(server: Object, speakers: Sequence[str] = _SPEAKERS) -> Wait | None:
+def not_ready_reason(server: Object, speakers: Sequence[str] = _SPEAKERS) -> Wait | None:
     """Return why an OpenStackServer is not ready, in its own words; None when no condition says so.
 
     Args:
@@ -84,17 +84,17 @@ def waits_for_others(server: Object) -> Wait | None:
     It justifies a write of the owner's status: users read that, and can act on it.
     """
     for step in _PREREQUISITES:
-        if told := said(server, (step,)):
+        if told := not_ready_reason(server, (step,)):
             return Wait(told.reason, f"{step}: {told.message}", status=told.status)
     return None
 
 
-def delete(turn: Turn, server: Object) -> None:
+def delete(context: ReconcileContext, server: Object) -> None:
     """Delete an OpenStackServer; its owner's next reconcile finds it deleted, however late the watch is."""
     metadata = server["metadata"]
-    answer = turn.tools.kube.delete(OPENSTACK_SERVER, metadata["namespace"], metadata["name"], uid=metadata["uid"])
+    answer = context.deps.kube.delete(OPENSTACK_SERVER, metadata["namespace"], metadata["name"], uid=metadata["uid"])
     if answer is not None:
-        turn.tools.store.apply_own(OPENSTACK_SERVER, answer, by=turn.key)
+        context.deps.store.apply_own(OPENSTACK_SERVER, answer, by=context.key)
 
 
 def deletion(server: Object) -> Wait:

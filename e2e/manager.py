@@ -17,7 +17,7 @@ from capo.crdgen import files
 from capo.local.rig import Rig
 
 if TYPE_CHECKING:
-    from e2e.crash.nursery import Nursery, Offspring
+    from e2e.crash.manager_launcher import ManagerLauncher, Offspring
 
 ON_LOOPBACK: Final = (
     "--health-addr=127.0.0.1:0",
@@ -30,7 +30,7 @@ ON_LOOPBACK: Final = (
 
 
 @dataclass
-class Manager:
+class ManagerProcess:
     """One manager at a time, with its log.
 
     Args:
@@ -43,7 +43,7 @@ class Manager:
     log: Path
     flags: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    nursery: Nursery | None = None
+    launcher: ManagerLauncher | None = None
     _process: subprocess.Popen[bytes] | Offspring | None = None
 
     @property
@@ -60,8 +60,8 @@ class Manager:
     def start(self) -> None:
         """Start the process without waiting for it."""
         arguments = [f"--kubeconfig={self.kubeconfig}", *self.flags]
-        if self.nursery:
-            self._process = self.nursery.run(arguments, self.log, dict(self.environment))
+        if self.launcher:
+            self._process = self.launcher.run(arguments, self.log, dict(self.environment))
             return
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -108,7 +108,7 @@ class Manager:
 
 
 @contextlib.contextmanager
-def running(manager: Manager) -> Iterator[Manager]:
+def running(manager: ManagerProcess) -> Iterator[ManagerProcess]:
     """Run a manager during a block, and end it afterwards in any case."""
     manager.start()
     try:
@@ -119,10 +119,10 @@ def running(manager: Manager) -> Iterator[Manager]:
 
 
 @contextlib.contextmanager
-def shipped(rig: Rig, log: Path, *flags: str) -> Iterator[Manager]:
+def shipped(rig: Rig, log: Path, *flags: str) -> Iterator[ManagerProcess]:
     """Run a manager as it ships, under its own account, on a rig with our kinds (conversion stripped)."""
     rig.install_crds(files.load(), strip_conversion=True)
-    with running(Manager(rig.install_provider_account(), log, (*ON_LOOPBACK, "--v=4", *flags))) as made:
+    with running(ManagerProcess(rig.install_provider_account(), log, (*ON_LOOPBACK, "--v=4", *flags))) as made:
         yield made
 
 

@@ -15,7 +15,7 @@ from capo.local.demo.objects import Objects
 from capo.local.rig import Rig
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client, Inventory, inventory, more_than
-from e2e.manager import Manager, wait_until
+from e2e.manager import ManagerProcess, wait_until
 
 Object = dict[str, Any]
 
@@ -51,7 +51,7 @@ class World(Namespace):
     """
 
     simulator: Simulator
-    manager: Manager
+    manager: ManagerProcess
     before: Inventory
     users: set[str] = field(default_factory=set)
     soon_s: ClassVar[float] = 180.0
@@ -96,7 +96,7 @@ Kind = TypeVar("Kind", bound=World)
 
 
 @contextlib.contextmanager
-def fresh(kind: type[Kind], name: str, rig: Rig, manager: Manager) -> Iterator[Kind]:
+def fresh(kind: type[Kind], name: str, rig: Rig, manager: ManagerProcess) -> Iterator[Kind]:
     """Yield a world in a fresh namespace with a fresh cloud; require at its end that nothing is left in the cloud.
 
     Args:

@@ -1,9 +1,9 @@
 """Conversion between v1beta1 and v1beta2, on JSON data; pure functions, one module per kind.
 
 v1beta2 is stored. Spec and status are each converted by one function per direction; ``KINDS`` names them. What one
-version cannot express is stored in the annotation that the Go provider uses too (:mod:`capo.api.conversion.stash`), and
-is restored only while the object has the values that it had then: a change through either version is visible in the
-other. The annotation is written only if something would be lost, which is rare.
+version cannot express is stored in the annotation that the Go provider uses too
+(:mod:`capo.api.conversion.annotation`), and is restored only while the object has the values that it had then: a change
+through either version is visible in the other. The annotation is written only if something would be lost; that is rare.
 
 Source: upstream's conversion and its faults, rule by rule, are listed in ``docs/reference/conversion.md``.
 """
@@ -13,14 +13,14 @@ from __future__ import annotations
 from typing import Final
 
 from capo.api.conversion import (
+    annotation,
     openstackcluster,
     openstackclustertemplate,
     openstackmachine,
     openstackmachinetemplate,
-    stash,
 )
-from capo.api.conversion.parts import Part, converted
-from capo.api.conversion.shape import ConversionError, Json, mapping, without_nulls
+from capo.api.conversion.fields import Part, converted
+from capo.api.conversion.json_ops import ConversionError, Json, mapping, without_nulls
 from capo.api.model import GROUP
 
 __all__ = ["KINDS", "NEWER", "OLDER", "ConversionError", "convert"]
@@ -57,7 +57,7 @@ def convert(obj: Json, wanted: str) -> Json:
 
 def _convert(obj: Json, wanted: str, kind: str) -> Json:
     metadata = {} if obj.get("metadata") is None else mapping(obj["metadata"], "metadata")
-    kept = stash.read(metadata, version=wanted, kind=kind)
+    kept = annotation.read(metadata, version=wanted, kind=kind)
     result, lost = dict(obj), dict[str, Json]()
     for part in KINDS[kind]:
         if obj.get(part.name) is not None:
@@ -69,7 +69,7 @@ def _convert(obj: Json, wanted: str, kind: str) -> Json:
                 raise error.below(part.name) from None
             if is_lossy:
                 lost[part.name] = value
-    metadata = stash.written(metadata, version=str(obj["apiVersion"]), kind=kind, parts=lost)
+    metadata = annotation.written(metadata, version=str(obj["apiVersion"]), kind=kind, parts=lost)
     return result | {"apiVersion": wanted} | ({"metadata": metadata} if metadata or "metadata" in obj else {})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from capo.api.conversion.shape import Change, Json, mapping
+from capo.api.conversion.json_ops import Change, Json, mapping
 from capo.api.v1beta2.conditions import Reason
 
 FILLED_IN: Final = {"True": Reason.READY.value}

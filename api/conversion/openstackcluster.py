@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capo.api.conversion import conditions, openstackmachine
-from capo.api.conversion.parts import Part
-from capo.api.conversion.shape import (
+from capo.api.conversion.fields import Part
+from capo.api.conversion.json_ops import (
     Change,
     ConversionError,
     Json,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from capo.api.conversion import openstackcluster
-from capo.api.conversion.parts import Part
-from capo.api.conversion.shape import Json, at, mapping
+from capo.api.conversion.fields import Part
+from capo.api.conversion.json_ops import Json, at, mapping
 
 
 def spec_to_older(spec: Json, _generation: int) -> Json:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from capo.api.conversion import conditions
-from capo.api.conversion.parts import Part
-from capo.api.conversion.shape import Change, Json, at, entries, inverted, mapping, narrowed, nested
+from capo.api.conversion.fields import Part
+from capo.api.conversion.json_ops import Change, Json, at, entries, inverted, mapping, narrowed, nested
 
 _FLAVOR: Final = ("flavor", "flavorID")
 

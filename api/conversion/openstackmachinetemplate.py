@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from capo.api.conversion import conditions
+from capo.api.conversion.fields import Part
+from capo.api.conversion.json_ops import Json, entries, nested
 from capo.api.conversion.openstackmachine import spec_part
-from capo.api.conversion.parts import Part
-from capo.api.conversion.shape import Json, entries, nested
 
 _NOT_KNOWN: Final = 0
 """The generation of a template's conditions, which the Go provider does not fill in."""

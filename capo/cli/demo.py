@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from capo.local.demo.stage import Options
+    from capo.local.demo.environment import Options
 
 _DESCRIPTION = """\
 Creates a Cluster API cluster on OpenStack through this provider, watches, checks and counts it, scales it, edits its
@@ -38,13 +38,13 @@ def add_parser(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run a demo and return the exit status; messages for the user are printed to standard error."""
-    from capo.local.demo import stage
-    from capo.local.demo.screen import Screen
+    from capo.local.demo import environment
+    from capo.local.demo.console import Screen
     from capo.local.errors import RigError
 
     screen = Screen()
     try:
-        (stage.end if arguments.end else stage.run)(_options(arguments), screen)
+        (environment.end if arguments.end else environment.run)(_options(arguments), screen)
     except RigError as error:
         print(f"capo demo: {error}", file=sys.stderr)
         return 1
@@ -56,8 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace) -> Options:
-    from capo.local.demo.stage import Options
-    from capo.local.demo.story import Plan
+    from capo.local.demo.environment import Options
+    from capo.local.demo.scenario import Plan
 
     plan = Plan(more_workers=arguments.more, idle_s=arguments.idle, limit_s=arguments.timeout, keeps=arguments.keep)
     return Options(

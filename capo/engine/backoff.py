@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from capo.engine.protocol import Clock
-from capo.engine.steps import Failed, Held, Result, Results, Unseen, Wait
+from capo.engine.create import Clock
+from capo.engine.steps import Blocked, Failed, NotObserved, Result, Results, Wait
 from capo.errors import (
     CapoError,
     IdentityError,
@@ -92,7 +92,7 @@ class Backoff:
             # Unseen, Held and Wait do not prove that a step succeeds: what it waits for, such as the next volume, may
             # fail again. Only a success resets the count.
             name: before.get(name)
-            if name in guard.resting or isinstance(result, Unseen | Held | Wait)
+            if name in guard.resting or isinstance(result, NotObserved | Blocked | Wait)
             else self._noted(before.get(name), result, obj)
             for name, result in results.items()
         }

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from capo.engine.steps import Done, Failed, Held, NotNeeded, Plan, Result, Results, Unseen, Wait
+from capo.engine.steps import Blocked, Done, Failed, NotNeeded, NotObserved, Plan, Result, Results, Wait
 from capo.redaction import redact
 
 S = TypeVar("S")
@@ -54,7 +54,7 @@ def _of_step(type_: str, failure_reason: str | None, result: Result) -> Conditio
             return Condition(type_, result.status, result.reason, result.message)
         case Failed():
             return Condition(type_, "False", failure_reason or result.error.reason, result.error.sentence)
-        case Held() | Unseen() | NotNeeded():
+        case Blocked() | NotObserved() | NotNeeded():
             return None
 
 
@@ -67,7 +67,7 @@ def summary(plan: Plan[S], results: Results) -> Condition | None:
     for step, result in vital:
         if isinstance(result, Wait):
             return Condition(READY, result.status, result.reason, f"{step.condition}: {result.message}")
-    if any(isinstance(result, Unseen | Held) for _, result in vital):
+    if any(isinstance(result, NotObserved | Blocked) for _, result in vital):
         return None
     return Condition(READY, "True", "Ready")
 

@@ -1,7 +1,7 @@
 """Detects that the API server's state is older than before, as after etcd was restored from a backup; pure.
 
 A list and a GET without ``resourceVersion`` are consistent: they return at least what was known before they were sent.
-If they return less, either etcd was restored or a server breaks that promise and answers from a stale cache. The sweep
+If they return less, either etcd was restored or a server breaks that promise and answers from a stale cache. The resync
 asks again to distinguish the two; this module compares.
 
 Source: Kubernetes API Concepts, "Resource versions"; they are comparable within a kind (KEP-5504).

@@ -21,15 +21,15 @@ from aiohttp import web
 
 from capo.engine import diagnostics, threads
 from capo.engine.access import Access
-from capo.engine.feed import Feed
+from capo.engine.context import Dependencies
 from capo.engine.health import Health
 from capo.engine.lease import Lease, Terms
 from capo.engine.migration import Migration, MigrationError
 from capo.engine.queue import WorkQueue
-from capo.engine.router import Router, business, cluster_of
+from capo.engine.resync import Resync
+from capo.engine.router import Router, cluster_of, object_filter
 from capo.engine.store import Store
-from capo.engine.sweep import Sweep
-from capo.engine.turn import Tools
+from capo.engine.watch import Watcher
 from capo.engine.worker import Controller, Workers, lane_of
 from capo.kube.client import Kube
 from capo.kube.errors import KubeError
@@ -55,7 +55,7 @@ DEAD_WATCHES_S: Final = 180.0
 RESYNC_SPREAD: Final = 0.1
 """The part of the sync period over which a resync spreads its reconciles."""
 
-Factory = Callable[[Tools, Callable[[Key], None]], Sequence[Controller]]
+Factory = Callable[[Dependencies, Callable[[Key], None]], Sequence[Controller]]
 """Creates all controllers from the shared tools and a function that requeues an object from any thread."""
 
 
@@ -99,7 +99,7 @@ class Manager:
     _store: Store = field(default_factory=Store)
     _servers: list[LimitedServer] = field(default_factory=list)
     _lease: Lease | None = None
-    _feed: Feed | None = None
+    _watcher: Watcher | None = None
     _workers: Workers | None = None
     _router: Router | None = None
 
@@ -177,41 +177,41 @@ class Manager:
         return acquired.is_set() and not self._stop.is_set()
 
     async def _act(self) -> None:
-        tools, router, workers = await self._assemble()
+        deps, router, workers = await self._assemble()
         namespace, on_restored = self.settings.namespace, self._restart_watches
-        sweep = Sweep(self.kube, self._store, router.kinds(), namespace=namespace, on_restored=on_restored)
-        served = await self._primed(sweep)
+        resync = Resync(self.kube, self._store, router.kinds(), namespace=namespace, on_restored=on_restored)
+        served = await self._primed(resync)
         listed, resumed = asyncio.Event(), asyncio.Event()
         on_listed, on_resumed = _setter(listed), _setter(resumed)
         self._store.on_suspicion = on_listed
-        feed = Feed(
+        watcher = Watcher(
             self.kube.connection, self._store.apply, namespace=namespace, on_listed=on_listed, on_resumed=on_resumed
         )
-        self._feed = feed
-        feed.watch(served)
+        self._watcher = watcher
+        watcher.watch(served)
         log.info("Acting", extra={"known": self._store.counts()})
         looks = (
-            self._resync(sweep, feed, router),
-            self._complete(sweep, listed),
-            self._look_back(sweep, resumed, listed),
+            self._resync(resync, watcher, router),
+            self._complete(resync, listed),
+            self._look_back(resync, resumed, listed),
         )
-        await asyncio.gather(workers.run(), *looks, self._migrate(), keep_house(tools))
+        await asyncio.gather(workers.run(), *looks, self._migrate(), keep_house(deps))
 
     def _restart_watches(self) -> None:
-        if self._feed:
-            self._feed.restart()
+        if self._watcher:
+            self._watcher.restart()
 
-    async def _assemble(self) -> tuple[Tools, Router, Workers]:
+    async def _assemble(self) -> tuple[Dependencies, Router, Workers]:
         settings = self.settings
-        tools = Tools(self.kube, self._store, self._events, SystemClock(), settings)
+        deps = Dependencies(self.kube, self._store, self._events, SystemClock(), settings)
         # In a thread: importing the controllers takes seconds, and probes must be answered during that time.
-        controllers = await threads.run(lambda: self.factory(tools, self._wake), name="controllers")
+        controllers = await threads.run(lambda: self.factory(deps, self._wake), name="controllers")
         queues = [(controller, self._queue(controller)) for controller in controllers]
         workers = Workers(queues, settings.worker_threads, settings.cloud_concurrency)
-        accepts = business(settings.namespace, settings.watch_filter)
+        accepts = object_filter(settings.namespace, settings.watch_filter)
         router = Router(self._store, queues, asyncio.get_running_loop(), accepts=accepts)
         self._workers, self._router = workers, router
-        return tools, router, workers
+        return deps, router, workers
 
     def _queue(self, controller: Controller) -> WorkQueue:
         return WorkQueue(
@@ -224,23 +224,23 @@ class Manager:
         if self._router:
             self._router.wake(key)
 
-    async def _primed(self, sweep: Sweep) -> tuple[Kind, ...]:
+    async def _primed(self, resync: Resync) -> tuple[Kind, ...]:
         """Fill the store, retrying until the API server answers; return the served kinds."""
         pause_s = FIRST_RETRY_S
         while True:
             try:
-                return await threads.run(sweep.run, name="sweep")
+                return await threads.run(resync.run, name="resync")
             except KubeError as error:
                 log.warning("First listing failed", extra={"err": str(error), "pause_s": pause_s})
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, MAX_RETRY_S)
 
-    async def _resync(self, sweep: Sweep, feed: Feed, router: Router) -> None:
+    async def _resync(self, resync: Resync, watcher: Watcher, router: Router) -> None:
         pause_s = self.settings.sync_period_s
         while True:
             await asyncio.sleep(pause_s)
             try:
-                feed.watch(await threads.run(sweep.run, name="sweep"))
+                watcher.watch(await threads.run(resync.run, name="resync"))
             except KubeError as error:
                 log.warning("Listing failed", extra={"err": str(error)})
                 pause_s = min(MAX_RETRY_S, self.settings.sync_period_s)
@@ -266,26 +266,26 @@ class Manager:
                 await asyncio.sleep(self.settings.sync_period_s)
                 pause_s = FIRST_RETRY_S
 
-    async def _complete(self, sweep: Sweep, listed: asyncio.Event) -> None:
+    async def _complete(self, resync: Resync, listed: asyncio.Event) -> None:
         """List everything after watches restarted: events do not include deletions from the time between."""
         while True:
             await listed.wait()
             await asyncio.sleep(GAP_S)  # watches mostly restart together
             listed.clear()
             try:
-                await threads.run(sweep.run, name="sweep")
+                await threads.run(resync.run, name="resync")
             except KubeError as error:
                 log.warning("Listing failed", extra={"err": str(error)})
                 listed.set()
 
-    async def _look_back(self, sweep: Sweep, resumed: asyncio.Event, listed: asyncio.Event) -> None:
+    async def _look_back(self, resync: Resync, resumed: asyncio.Event, listed: asyncio.Event) -> None:
         """List everything if the API server's state is older than before: resumed watches do not report it."""
         while True:
             await resumed.wait()
             await asyncio.sleep(GAP_S)
             resumed.clear()
             try:
-                if await threads.run(sweep.is_behind, name="sweep"):
+                if await threads.run(resync.is_behind, name="resync"):
                     listed.set()
             except KubeError as error:
                 log.warning("Listing failed", extra={"err": str(error)})
@@ -307,8 +307,8 @@ class Manager:
         """Stop in an order that leaves no write in flight when the lease is released."""
         began_s = time.monotonic()
         left = await self._workers.stop(DRAIN_S) if self._workers else 0
-        if self._feed:
-            await threads.run(lambda feed=self._feed: feed.stop(1.0), name="stop")  # type: ignore[misc]
+        if self._watcher:
+            await threads.run(lambda watcher=self._watcher: watcher.stop(1.0), name="stop")  # type: ignore[misc]
         await threads.run(lambda: self._events.stop(1.0), name="stop")
         if self._lease:
             end = self._lease.end if left else self._lease.release
@@ -324,7 +324,7 @@ class Manager:
         self.end_process(1)
 
     def _watches(self) -> str | None:
-        silent_s = self._feed.silent_s() if self._feed else 0.0
+        silent_s = self._watcher.silent_s() if self._watcher else 0.0
         return f"the watches are dead since {silent_s:.0f} s" if silent_s > DEAD_WATCHES_S else None
 
     def _catch_signals(self) -> None:
@@ -341,11 +341,11 @@ class Manager:
         self.stop()
 
 
-async def keep_house(tools: Tools, pause_s: float = HOUSEKEEPING_S) -> None:
+async def keep_house(deps: Dependencies, pause_s: float = HOUSEKEEPING_S) -> None:
     """Evict unused entries from caches, periodically."""
 
     def work() -> None:
-        for duty in tools.housekeeping:
+        for duty in deps.housekeeping:
             try:
                 duty()
             except Exception:

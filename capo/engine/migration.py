@@ -47,7 +47,7 @@ class Versions:
     served: frozenset[str]
 
     @property
-    def has_strays(self) -> bool:
+    def has_old_versions(self) -> bool:
         """Return whether something may be stored in another version."""
         return self.stored != {self.kind.version}
 
@@ -86,7 +86,7 @@ class Migration:
     def _migrate(self, crd: Object, known: Versions) -> None:
         name = crd["metadata"]["name"]
         rewritten = self._rewrite(known)
-        if STORAGE_VERSION_MIGRATION in self._phases and known.has_strays:
+        if STORAGE_VERSION_MIGRATION in self._phases and known.has_old_versions:
             crd = self._patch(crd, {"status": {"storedVersions": [known.kind.version]}}, subresource="status")
             fields = {"crd": name, "version": known.kind.version, "was": sorted(known.stored), "rewritten": rewritten}
             log.info("Everything is stored in one version", extra=fields)
@@ -100,7 +100,7 @@ class Migration:
 
     def _rewrite(self, known: Versions) -> int:
         """Rewrite every object that may need it once; return the number of objects."""
-        rewrites_all = STORAGE_VERSION_MIGRATION in self._phases and known.has_strays
+        rewrites_all = STORAGE_VERSION_MIGRATION in self._phases and known.has_old_versions
         cleans = CLEANUP_MANAGED_FIELDS in self._phases
         if not (rewrites_all or cleans):
             return 0

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from capo.engine import conditions
 from capo.engine.conditions import Condition
-from capo.engine.steps import Failed, Held, Plan, Results, Unseen, Wait, all_done
+from capo.engine.steps import Blocked, Failed, NotObserved, Plan, Results, Wait, all_done
 from capo.errors import CapoError, IdentityError, NotAuthorizedError, OwnerIdCopiedError
 
 AUTHENTICATED: Final = "OpenStackAuthenticationSucceeded"
@@ -34,7 +34,7 @@ def authentication(results: Results) -> list[Condition]:
     for result in results.values():
         if isinstance(result, Failed) and isinstance(result.error, NotAuthorizedError):
             return [Condition(AUTHENTICATED, "False", AUTHENTICATION_FAILED, result.error.sentence)]
-    has_answer = any(not isinstance(result, Held | Unseen) for result in results.values())
+    has_answer = any(not isinstance(result, Blocked | NotObserved) for result in results.values())
     return [Condition(AUTHENTICATED, "True", "Ready")] if has_answer else []
 
 

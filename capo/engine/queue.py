@@ -119,7 +119,7 @@ class WorkQueue:
         self._failures.pop(key, None)
         self._conflicts.pop(key, None)
 
-    def wrote(self, key: Key, version: str) -> None:
+    def mark_written(self, key: Key, version: str) -> None:
         """Record that the running reconcile of the key wrote this resource version of its own object."""
         if key in self._active:
             self._own_versions.setdefault(key, set()).add(version)

@@ -1,6 +1,6 @@
 """Reconciles one object: gate, credentials, owner id, steps, one status write.
 
-The specifics of a kind are in its :class:`capo.engine.turn.Subject`; this is what all kinds share. It is run by
+The specifics of a kind are in its :class:`capo.engine.context.Subject`; this is what all kinds share. It is run by
 ``worker.py`` in a thread, one reconcile per object at a time.
 """
 
@@ -17,23 +17,23 @@ from capo import caches, names
 from capo.engine import abandoning, conditions, create_events, overall, refused_writes
 from capo.engine.backoff import Backoff, Guard, pause_s
 from capo.engine.conditions import Condition
-from capo.engine.contest import Contest
-from capo.engine.protocol import CreateProtocol, deletion_window_left_s
+from capo.engine.contention import Contention
+from capo.engine.context import Continue, Dependencies, ReconcileContext, RemoveFinalizer, Report, Scope, Skip, Subject
+from capo.engine.create import CreateProtocol, deletion_window_left_s
 from capo.engine.seen import Seen
 from capo.engine.steps import (
     Create,
     Failed,
+    NotObserved,
     Results,
-    Unseen,
     Wait,
     all_done,
     describe,
     walk_backward,
     walk_forward,
 )
-from capo.engine.turn import Proceed, Release, Report, Scope, Stop, Subject, Tools, Turn
 from capo.engine.worker import Result
-from capo.engine.writer import Superseded, Writer, difference
+from capo.engine.writer import ObjectReplaced, Writer, difference
 from capo.errors import CapoError, IdentityError, NotAuthorizedError, NotYetObserved, OwnerIdCopiedError
 from capo.kube.errors import Denied, Invalid, KubeError
 from capo.kube.kinds import Key
@@ -47,50 +47,50 @@ S = TypeVar("S", bound=Scope)
 class Reconciler(Generic[S]):
     """Reconciles the objects of one controller; the engine's workers call :meth:`reconcile`."""
 
-    def __init__(self, subject: Subject[S], tools: Tools) -> None:
+    def __init__(self, subject: Subject[S], deps: Dependencies) -> None:
         self.subject = subject
-        self.tools = tools
+        self.deps = deps
         self.name = subject.name
         self.kind = subject.kind
         self.routes = subject.routes
         self.concurrency = subject.concurrency
-        self._backoff = Backoff(tools.clock)
-        self._contest = Contest()
+        self._backoff = Backoff(deps.clock)
+        self._contention = Contention()
         self._seen = Seen()
         self._auth_failures: dict[Key, int] = {}
         caches.register("passes", self, lambda self: self._remembered())
 
     def _remembered(self) -> int:
-        return max(len(self._backoff), len(self._contest), len(self._seen), len(self._auth_failures))
+        return max(len(self._backoff), len(self._contention), len(self._seen), len(self._auth_failures))
 
-    def slot(self, key: Key) -> CloudKey | None:
+    def cloud_key(self, key: Key) -> CloudKey | None:
         """Return the budgets of the cloud that a key's reconcile uses; None: not resolved yet."""
-        obj = self.tools.store.get(*key)
-        return self.subject.slot(obj, self.tools) if obj else CloudKey()
+        obj = self.deps.store.get(*key)
+        return self.subject.cloud_key(obj, self.deps) if obj else CloudKey()
 
-    def locate(self, key: Key) -> bool:
+    def resolve_cloud(self, key: Key) -> bool:
         """Resolve the cloud of a key; return whether that succeeded. If not, the reconcile reports why."""
-        obj = self.tools.store.get(*key)
+        obj = self.deps.store.get(*key)
         if obj is None:
             return False
         try:
-            self.subject.locate(obj, self.tools)
+            self.subject.resolve_cloud(obj, self.deps)
         except CapoError:
             return False
-        return self.slot(key) is not None
+        return self.cloud_key(key) is not None
 
     def reconcile(self, key: Key) -> Result:
         """Reconcile one object; errors that may heal without a change of the program are reported, not raised."""
-        obj = self.tools.store.get(*key)
+        obj = self.deps.store.get(*key)
         if obj is None or names.DELETE_FOR_MOVE_ANNOTATION in (obj["metadata"].get("annotations") or {}):
             self._forget(key)
             return Result()
         if obj["metadata"].get("deletionTimestamp") and names.finalizer(key.kind.kind) not in _finalizers(obj):
             return Result()
-        writer = Writer(self.tools, key, obj, self._contest)
+        writer = Writer(self.deps, key, obj, self._contention)
         try:
             result = self._pass(key, writer)
-        except Superseded as gone:
+        except ObjectReplaced as gone:
             log.info("Object was deleted during a reconcile", extra={"key": str(key), "why": str(gone)})
             return Result()
         except KubeError as error:
@@ -104,59 +104,59 @@ class Reconciler(Generic[S]):
 
     def _forget(self, key: Key) -> None:
         self._backoff.forget(key)
-        self._contest.forget(key)
+        self._contention.forget(key)
         self._seen.forget(key)
         self._auth_failures.pop(key, None)
 
     def _pass(self, key: Key, writer: Writer) -> Result:
-        gate = self.subject.gate(writer.obj, self.tools)
+        gate = self.subject.precondition(writer.obj, self.deps)
         match gate:
-            case Stop():
+            case Skip():
                 self._show(writer, gate.conditions)
                 return Result(requeue_after_s=gate.after_s)
-            case Release():
-                writer.release()
+            case RemoveFinalizer():
+                writer.remove_finalizer()
                 return Result()
-            case Proceed():
+            case Continue():
                 pass
         if abandoning.is_asked_for(writer.obj):
             return self._abandon(writer)
         try:
-            turn = self._begin(key, writer)
-            if turn is None:
+            context = self._begin(key, writer)
+            if context is None:
                 return Result()
-            scope = self.subject.open(turn)
+            scope = self.subject.open(context)
         except (CapoError, NotYetObserved) as error:
-            # NotYetObserved: the observer requeues the object when it has listed.
+            # NotYetObserved: the poller requeues the object when it has listed.
             return self._refused(key, writer, error, gate.conditions) if isinstance(error, CapoError) else Result()
         self._auth_failures.pop(key, None)
         try:
-            return self._delete(turn, scope, writer) if turn.is_deleting else self._ensure(turn, scope, writer)
+            return self._delete(context, scope, writer) if context.is_deleting else self._ensure(context, scope, writer)
         finally:
-            self._seen.keep(key, turn.obj, turn.ledger)
+            self._seen.keep(key, context.obj, context.ledger)
 
     def _abandon(self, writer: Writer) -> Result:
         """Remove the finalizer although resources may be left in the cloud: an admin asked for it."""
         farewell = abandoning.farewell(writer.obj)
-        writer.release()
+        writer.remove_finalizer()
         log.warning("Abandoned the resources of an object", extra={"key": str(writer.key), "left": farewell})
-        self.tools.events.emit(writer.obj, "Warning", "ResourcesAbandoned", farewell)
+        self.deps.events.emit(writer.obj, "Warning", "ResourcesAbandoned", farewell)
         return Result()
 
     def _tell_way_out(self, writer: Writer) -> None:
-        now_s = self.tools.clock.now()
+        now_s = self.deps.clock.now()
         waited_s = now_s - self._seen.deletion_s(writer.key, writer.obj, now_s)
         if told := abandoning.way_out(writer.obj, waited_s=waited_s):
-            self.tools.events.emit(writer.obj, "Warning", "DeletionBlocked", told)
+            self.deps.events.emit(writer.obj, "Warning", "DeletionBlocked", told)
 
-    def _begin(self, key: Key, writer: Writer) -> Turn | None:
+    def _begin(self, key: Key, writer: Writer) -> ReconcileContext | None:
         """Write the owner id and the finalizer before the first create; None: the object was released instead."""
-        started_s = self.tools.clock.now()
+        started_s = self.deps.clock.now()
         metadata = writer.obj["metadata"]
         annotations = metadata.get("annotations") or {}
         annotation = annotations.get(names.OWNER_ID_ANNOTATION)
         has_finalizer = names.finalizer(key.kind.kind) in _finalizers(writer.obj)
-        ledger = self._seen.ledger(key, writer.obj, now_s=started_s, window_s=self.tools.ambiguous_window_s)
+        ledger = self._seen.ledger(key, writer.obj, now_s=started_s, window_s=self.deps.ambiguous_window_s)
         deletion_s = self._seen.deletion_s(key, writer.obj, started_s)
         is_blank = not annotation and not ledger.records and not ledger.pending
         is_found = (has_finalizer and is_blank) or _is_to_be_adopted_again(writer.obj)
@@ -170,17 +170,17 @@ class Reconciler(Generic[S]):
             if has_lost_history and not is_newborn and (other := self._other_with(key, owner)):
                 raise OwnerIdCopiedError(f"the annotation {names.OWNER_ID_ANNOTATION} is that of {other}")
         else:
-            self.subject.authenticate(writer.obj, self.tools)
+            self.subject.authenticate(writer.obj, self.deps)
             annotation = self._new_annotation(key, writer.obj, ledger)
             owner = annotation.partition(".")[0]
         if is_found or not has_finalizer or names.OWNER_ID_ANNOTATION not in annotations:
-            writer.stamp(annotation, is_taken_over=is_found)
-        return Turn(
+            writer.adopt(annotation, is_taken_over=is_found)
+        return ReconcileContext(
             key,
             writer.obj,
             owner,
             ledger,
-            self.tools,
+            self.deps,
             started_s,
             is_newborn=is_newborn,
             is_history_lost=self._seen.has_lost_history(key, writer.obj, is_lost=has_lost_history and not is_newborn),
@@ -191,9 +191,9 @@ class Reconciler(Generic[S]):
     def _is_minted(self, obj: Mapping[str, Any], ledger: Ledger) -> bool:
         """Return whether this process created the object with its owner id, and created nothing for it since."""
         if ledger.records or ledger.pending:
-            self.tools.minted.forget(obj["metadata"]["uid"])
+            self.deps.minted.forget(obj["metadata"]["uid"])
             return False
-        return self.tools.minted.has(obj)
+        return self.deps.minted.has(obj)
 
     def _has_lost_history(self, obj: Mapping[str, Any], ledger: Ledger) -> bool:
         """Return whether an object with an owner id has a status without a trace of any reconcile."""
@@ -215,7 +215,7 @@ class Reconciler(Generic[S]):
 
         A copied annotation does not count.
         """
-        for obj in self.tools.store.list(key.kind):
+        for obj in self.deps.store.list(key.kind):
             namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
             is_other = (namespace, name) != (key.namespace, key.name)
             if is_other and names.owner_in(obj, kind=key.kind.kind) == owner:
@@ -229,65 +229,65 @@ class Reconciler(Generic[S]):
         self.subject.forget_credentials(writer.obj)
         shown = overall.of_refusal(error)
         if self._show(writer, [*gate, *shown]):
-            self.tools.events.emit(writer.obj, "Warning", error.reason, error.sentence)
+            self.deps.events.emit(writer.obj, "Warning", error.reason, error.sentence)
         self._tell_way_out(writer)
         return Result(requeue_after_s=pause_s(error, failures))
 
-    def _ensure(self, turn: Turn, scope: S, writer: Writer) -> Result:
-        protocol = self._protocol(turn, scope, writer)
-        guard = self._backoff.guard_of(turn.key, writer.obj)
+    def _ensure(self, context: ReconcileContext, scope: S, writer: Writer) -> Result:
+        protocol = self._protocol(context, scope, writer)
+        guard = self._backoff.guard_of(context.key, writer.obj)
         walked = walk_forward(self.subject.plan, scope, create=protocol.carry_out, guard=guard)
         results = self._all_named(writer.obj, walked)
         report = self.subject.report(scope, results)
         held_s = None
-        self._note_waiting(turn)
-        is_silent = _only_looks(turn, writer, results)
+        self._note_waiting(context)
+        is_silent = _only_looks(context, writer, results)
         if not is_silent and (undone := _spec_not_written(writer, report)):
             results = {**results, report.spec_step: undone}
             report = self.subject.report(scope, results)
-        due_s = self._backoff.note(turn.key, writer.as_seen(), results, guard)
+        due_s = self._backoff.note(context.key, writer.as_seen(), results, guard)
         if not is_silent:
-            held_s = self._write(turn, writer, results, report)
-        if turn.is_taken_over and self.subject.is_recorded(scope, results):
-            self._settle_takeover(turn, writer)
+            held_s = self._write(context, writer, results, report)
+        if context.is_taken_over and self.subject.is_recorded(scope, results):
+            self._settle_takeover(context, writer)
         self._after_failures(writer, results, guard)
-        after_s = _soonest(report.after_s, held_s, self._waiting_due_s(turn))
+        after_s = _soonest(report.after_s, held_s, self._waiting_due_s(context))
         return Result(requeue_after_s=_soonest(due_s, after_s, *_waits(results)))
 
-    def _delete(self, turn: Turn, scope: S, writer: Writer) -> Result:
-        _keep_location(turn, writer)
-        guard = self._backoff.guard_of(turn.key, writer.obj)
+    def _delete(self, context: ReconcileContext, scope: S, writer: Writer) -> Result:
+        _keep_location(context, writer)
+        guard = self._backoff.guard_of(context.key, writer.obj)
         results = self._all_named(writer.obj, walk_backward(self.subject.plan, scope, guard=guard))
-        if turn.is_taken_over and self.subject.is_recorded(scope, results):
-            self._settle_takeover(turn, writer)
-        due_s = self._backoff.note(turn.key, writer.as_seen(), results, guard)
+        if context.is_taken_over and self.subject.is_recorded(scope, results):
+            self._settle_takeover(context, writer)
+        due_s = self._backoff.note(context.key, writer.as_seen(), results, guard)
         left_s = deletion_window_left_s(
-            turn.ledger, now_s=self.tools.clock.now(), window_s=self.tools.ambiguous_window_s
+            context.ledger, now_s=self.deps.clock.now(), window_s=self.deps.ambiguous_window_s
         )
         if all_done(results) and left_s <= 0:
-            self._show_end(turn, writer)
-            writer.release()
+            self._show_end(context, writer)
+            writer.remove_finalizer()
             return Result()
         report = self.subject.report(scope, results)
         has_failed = any(isinstance(result, Failed) for result in results.values())
-        is_silent = (report.silent_s > 0 and not has_failed) or _only_looks(turn, writer, results)
-        has_waited = self._note_waiting(turn)
+        is_silent = (report.silent_s > 0 and not has_failed) or _only_looks(context, writer, results)
+        has_waited = self._note_waiting(context)
         held_s = None
         if has_waited or not is_silent:
-            held_s = self._write(turn, writer, results, report, is_trifling=not has_waited)
+            held_s = self._write(context, writer, results, report, is_trifling=not has_waited)
         self._after_failures(writer, results, guard)
         if has_failed:
             self._tell_way_out(writer)
         speaks_s = report.silent_s if is_silent and report.silent_s > 0 else None
         # An expired window does not requeue: the step itself waits for what is left.
         window_s = left_s if left_s > 0 else None
-        noted_s = self._waiting_due_s(turn)
+        noted_s = self._waiting_due_s(context)
         after_s = _soonest(report.after_s, window_s, noted_s, speaks_s, held_s)
         return Result(requeue_after_s=_soonest(due_s, after_s, *_waits(results)))
 
-    def _show_end(self, turn: Turn, writer: Writer) -> None:
+    def _show_end(self, context: ReconcileContext, writer: Writer) -> None:
         """Record that nothing is left in the cloud, if finalizers of other controllers keep the object."""
-        others = [name for name in _finalizers(writer.obj) if name != names.finalizer(turn.key.kind.kind)]
+        others = [name for name in _finalizers(writer.obj) if name != names.finalizer(context.key.kind.kind)]
         if not others:
             return
         text = f"all cloud resources are deleted; waiting for other finalizers: {', '.join(sorted(others))}"
@@ -301,17 +301,17 @@ class Reconciler(Generic[S]):
         with contextlib.suppress(Invalid, Denied):  # a status that cannot be stored does not keep the object
             writer.status(wanted)
 
-    def _note_waiting(self, turn: Turn) -> bool:
-        now_s, window_s = self.tools.clock.now(), self.tools.ambiguous_window_s
-        return turn.ledger.note_waiting(now_s, window_s=window_s)
+    def _note_waiting(self, context: ReconcileContext) -> bool:
+        now_s, window_s = self.deps.clock.now(), self.deps.ambiguous_window_s
+        return context.ledger.note_waiting(now_s, window_s=window_s)
 
-    def _waiting_due_s(self, turn: Turn) -> float | None:
-        now_s, window_s = self.tools.clock.now(), self.tools.ambiguous_window_s
-        return turn.ledger.waiting_due_s(now_s, window_s=window_s)
+    def _waiting_due_s(self, context: ReconcileContext) -> float | None:
+        now_s, window_s = self.deps.clock.now(), self.deps.ambiguous_window_s
+        return context.ledger.waiting_due_s(now_s, window_s=window_s)
 
-    def _settle_takeover(self, turn: Turn, writer: Writer) -> None:
+    def _settle_takeover(self, context: ReconcileContext, writer: Writer) -> None:
         """Store the records and mark the takeover complete: from now on records and stamps decide."""
-        writer.ledger(turn.ledger, turn.pinned)
+        writer.ledger(context.ledger, context.pinned)
         writer.settle_takeover()
 
     def _all_named(self, obj: Mapping[str, Any], results: Results) -> Results:
@@ -323,53 +323,53 @@ class Reconciler(Generic[S]):
     def _named(self, obj: Mapping[str, Any], error: CapoError) -> CapoError:
         """Return a credentials error with the place of the credentials: several objects may share them."""
         is_theirs = isinstance(error, IdentityError | NotAuthorizedError) and error.resource is None
-        return error.about(self.subject.credentials(obj, self.tools)) if is_theirs else error
+        return error.about(self.subject.credentials(obj, self.deps)) if is_theirs else error
 
-    def _protocol(self, turn: Turn, scope: S, writer: Writer) -> CreateProtocol:
+    def _protocol(self, context: ReconcileContext, scope: S, writer: Writer) -> CreateProtocol:
         def made(create: Create, outcome: Mapping[str, Mapping[str, Any]] | CapoError) -> None:
             self._announce(writer.obj, create, outcome)
 
         return CreateProtocol(
-            turn.ledger,
-            scope.sight,
-            lambda: writer.ledger(turn.ledger, turn.pinned),
-            self.tools.clock,
-            turn.started_s,
-            self.tools.ambiguous_window_s,
+            context.ledger,
+            scope.cache_writer,
+            lambda: writer.ledger(context.ledger, context.pinned),
+            self.deps.clock,
+            context.started_s,
+            self.deps.ambiguous_window_s,
             made,
         )
 
     def _write(
-        self, turn: Turn, writer: Writer, results: Results, report: Report, *, is_trifling: bool = False
+        self, context: ReconcileContext, writer: Writer, results: Results, report: Report, *, is_trifling: bool = False
     ) -> float | None:
         """Write the outcome of a reconcile.
 
         Args:
             is_trifling: a change of the records alone is not worth a write.
         """
-        plan, deleting = self.subject.plan, turn.is_deleting
+        plan, deleting = self.subject.plan, context.is_deleting
         ready = overall.deleting(plan, results) if deleting else conditions.summary(plan, results)
         steps = conditions.of_removal(plan, results) if deleting else conditions.of_results(plan, results)
         shown = [*overall.authentication(results), *steps, *([ready] if ready else []), *report.conditions]
 
         def wanted(status: Mapping[str, Any]) -> Mapping[str, Any]:
             merged = self._merged(writer, status, shown, dropped=report.dropped)
-            own = {**turn.pinned, **report.status, "conditions": merged}
-            resources = {**own.pop("resources", {}), **turn.ledger.to_status()}
+            own = {**context.pinned, **report.status, "conditions": merged}
+            resources = {**own.pop("resources", {}), **context.ledger.to_status()}
             is_blank = not any(resources.values()) and "resources" not in status
             # A removed record is not worth a write: that the resource is gone is found again.
-            is_known = turn.ledger.records.keys() <= Ledger.read(status).records.keys()
+            is_known = context.ledger.records.keys() <= Ledger.read(status).records.keys()
             is_trifle = is_trifling and is_known and not difference(status, own)
             return own if is_blank or is_trifle else {**own, "resources": resources}
 
         held_s = writer.report(wanted)
-        log.debug("Pass ended", extra={"key": str(turn.key), "steps": {n: describe(r) for n, r in results.items()}})
+        log.debug("Pass ended", extra={"key": str(context.key), "steps": {n: describe(r) for n, r in results.items()}})
         return held_s
 
     def _after_failures(self, writer: Writer, results: Results, guard: Guard) -> None:
         for step, result in results.items():
             if isinstance(result, Failed) and step not in guard.resting:
-                self.tools.events.emit(writer.obj, "Warning", result.error.reason, result.error.sentence)
+                self.deps.events.emit(writer.obj, "Warning", result.error.reason, result.error.sentence)
                 if isinstance(result.error, IdentityError | NotAuthorizedError):
                     self.subject.forget_credentials(writer.obj)
 
@@ -377,19 +377,19 @@ class Reconciler(Generic[S]):
         self, obj: Mapping[str, Any], create: Create, outcome: Mapping[str, Mapping[str, Any]] | CapoError
     ) -> None:
         if isinstance(outcome, CapoError):
-            self.tools.events.emit(obj, "Warning", *create_events.failed(create.kind, outcome))
+            self.deps.events.emit(obj, "Warning", *create_events.failed(create.kind, outcome))
             return
         for role, body in outcome.items():
-            self.tools.events.emit(obj, "Normal", *create_events.succeeded(create.kind, role, body))
+            self.deps.events.emit(obj, "Normal", *create_events.succeeded(create.kind, role, body))
 
     def _show_refusal(self, writer: Writer, error: KubeError) -> None:
         """Write why a reconcile ends early. A True Ready stays: nothing proved otherwise."""
         if not refused_writes.is_one(error):
             return
         shown = refused_writes.condition(error)
-        self.tools.events.emit(writer.obj, "Warning", shown.reason, shown.message)
+        self.deps.events.emit(writer.obj, "Warning", shown.reason, shown.message)
         if not conditions.is_true((writer.obj.get("status") or {}).get("conditions") or (), conditions.READY):
-            with contextlib.suppress(KubeError, Superseded):
+            with contextlib.suppress(KubeError, ObjectReplaced):
                 self._show(writer, [shown])
 
     def _show(self, writer: Writer, shown: Any) -> bool:
@@ -404,7 +404,7 @@ class Reconciler(Generic[S]):
         self, writer: Writer, status: Mapping[str, Any], shown: Iterable[Condition], *, dropped: Iterable[str] = ()
     ) -> list[dict[str, Any]]:
         """Return the conditions of a status merged with the shown ones."""
-        now_s, generation = self.tools.clock.wall(), writer.generation
+        now_s, generation = self.deps.clock.wall(), writer.generation
         return conditions.merged(
             status.get("conditions") or (), shown, dropped=dropped, now_s=now_s, generation=generation
         )
@@ -436,38 +436,38 @@ def _is_untouched(obj: Mapping[str, Any]) -> bool:
     return not _finalizers(obj) and not is_shown and conditions.READY not in said
 
 
-def _keep_location(turn: Turn, writer: Writer) -> None:
+def _keep_location(context: ReconcileContext, writer: Writer) -> None:
     """Store the cloud location before the deletion removes the objects that prove it."""
-    location = turn.ledger.location
-    if location is None or not (turn.ledger.has_entries or turn.is_taken_over):
+    location = context.ledger.location
+    if location is None or not (context.ledger.has_entries or context.is_taken_over):
         return
     if location != Ledger.read(writer.obj.get("status")).location:
         writer.status(lambda _: {"resources": {"location": location.to_status()}})
 
 
-def _spec_not_written(writer: Writer, report: Report) -> Failed | Unseen | None:
+def _spec_not_written(writer: Writer, report: Report) -> Failed | NotObserved | None:
     """Write the fields of spec; return the result of the step they belong to if they were not written."""
     if not report.spec:
         return None
     try:
-        return None if writer.spec(report.spec) else Unseen()
+        return None if writer.spec(report.spec) else NotObserved()
     except KubeError as error:
         if not refused_writes.is_one(error):
             raise
         return refused_writes.failure(error, f"spec {json.dumps(report.spec)}")
 
 
-def _only_looks(turn: Turn, writer: Writer, results: Results) -> bool:
+def _only_looks(context: ReconcileContext, writer: Writer, results: Results) -> bool:
     """Return whether a reconcile created nothing and only requested lists; the next one has the answer.
 
     The next one works out what it pinned again: nothing was created from it. A list that fails or takes too long counts
     as a failure.
     """
-    is_looking = any(isinstance(result, Unseen) for result in results.values())
+    is_looking = any(isinstance(result, NotObserved) for result in results.values())
     is_telling = any(isinstance(result, Wait | Failed) for result in results.values())
     saved = Ledger.read(writer.obj.get("status"))
-    saved.location = turn.ledger.location  # proven again in the next reconcile, without a request
-    is_saved = turn.ledger == saved
+    saved.location = context.ledger.location  # proven again in the next reconcile, without a request
+    is_saved = context.ledger == saved
     return is_looking and not is_telling and is_saved
 
 

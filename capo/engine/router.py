@@ -94,14 +94,14 @@ class Router:
     def _echoed(self, change: Change) -> None:
         for controller, queue in self._queues:
             if change.by == change.key and controller.kind == change.key.kind:
-                self._in_loop(queue.wrote, change.key, change.version)
+                self._in_loop(queue.mark_written, change.key, change.version)
 
     def _in_loop(self, function: Callable[..., None], *arguments: object) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: the process ends
             self._loop.call_soon_threadsafe(function, *arguments)
 
 
-def business(namespace: str, watch_filter: str) -> Callable[[Object], bool]:
+def object_filter(namespace: str, watch_filter: str) -> Callable[[Object], bool]:
     """Return the filter of the objects of our kinds that this manager handles (C-57, C-58); empty means all."""
 
     def accepts(obj: Object) -> bool:

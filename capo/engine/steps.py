@@ -39,7 +39,7 @@ class Wait:
     Args:
         reason: the condition's reason, CamelCase.
         message: what is waited for; must stay the same from one reconcile to the next.
-        after_s: requeue after so many seconds; None when an event or the observer requeues the object.
+        after_s: requeue after so many seconds; None when an event or the poller requeues the object.
         status: the condition's status while waiting, ``False`` or ``Unknown``.
     """
 
@@ -75,18 +75,18 @@ class Failed:
 
 
 @dataclass(frozen=True)
-class Held:
+class Blocked:
     """The step was not run: a step that it needs is not done."""
 
     by: str
 
 
 @dataclass(frozen=True)
-class Unseen:
-    """The step could not decide: the cloud was not listed since the last write. The observer requeues the object."""
+class NotObserved:
+    """The step could not decide: the cloud was not listed since the last write. The poller requeues the object."""
 
 
-Result = Done | NotNeeded | Wait | Failed | Held | Unseen
+Result = Done | NotNeeded | Wait | Failed | Blocked | NotObserved
 Results = Mapping[str, Result]
 
 
@@ -154,7 +154,7 @@ def walk_forward(plan: Plan[S], scope: S, *, create: Creator, guard: Guard) -> d
     results: dict[str, Result] = {}
     for step in plan.steps:
         blocker = _first_undone(plan.needs[step.condition], results)
-        results[step.condition] = Held(blocker) if blocker else guard(step.condition) or _ensure(step, scope, create)
+        results[step.condition] = Blocked(blocker) if blocker else guard(step.condition) or _ensure(step, scope, create)
     return results
 
 
@@ -163,7 +163,7 @@ def walk_backward(plan: Plan[S], scope: S, *, guard: Guard) -> dict[str, Result]
     results: dict[str, Result] = {}
     for step in reversed(plan.steps):
         blocker = _first_undone(plan.dependants(step.condition), results)
-        results[step.condition] = Held(blocker) if blocker else guard(step.condition) or _remove(step, scope)
+        results[step.condition] = Blocked(blocker) if blocker else guard(step.condition) or _remove(step, scope)
     return results
 
 
@@ -203,11 +203,11 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 
-def _attempt(function: Callable[[A], R], argument: A) -> R | Failed | Unseen:
+def _attempt(function: Callable[[A], R], argument: A) -> R | Failed | NotObserved:
     try:
         return function(argument)
     except NotYetObserved:
-        return Unseen()
+        return NotObserved()
     except CapoError as error:
         return Failed(error)
 
@@ -215,13 +215,13 @@ def _attempt(function: Callable[[A], R], argument: A) -> R | Failed | Unseen:
 def describe(result: Result) -> str:
     """Return one line for logs."""
     match result:
-        case Done() | NotNeeded() | Unseen():
+        case Done() | NotNeeded() | NotObserved():
             return type(result).__name__
         case Wait():
             return f"Wait({result.reason})"
         case Failed():
             return f"Failed({result.error.reason})"
-        case Held():
+        case Blocked():
             return f"Held({result.by})"
         case _:
             assert_never(result)

@@ -1,6 +1,6 @@
 """Cache of the watched objects, with listeners for their changes.
 
-Filled by the feed, the sweep and the answers to our own writes; read by reconciles in threads. What it returns is
+Filled by the watcher, the resync and the answers to our own writes; read by reconciles in threads. What it returns is
 shared and must never be changed.
 """
 

@@ -67,10 +67,10 @@ class Controller(Protocol):
     def routes(self) -> Sequence[Route]:
         """Return which other kinds requeue its objects."""
 
-    def slot(self, key: Key) -> CloudKey | None:
+    def cloud_key(self, key: Key) -> CloudKey | None:
         """Return the budgets of the cloud that a reconcile uses; quick. None: the credentials were not read yet."""
 
-    def locate(self, key: Key) -> bool:
+    def resolve_cloud(self, key: Key) -> bool:
         """Resolve the cloud budget of a key, without a request to a cloud; return whether that succeeded. Blocks."""
 
     def reconcile(self, key: Key) -> Result:
@@ -218,7 +218,7 @@ def _settle(queue: WorkQueue, key: Key, result: Result) -> None:
 
 def lane_of(controller: Controller, key: Key) -> Lane:
     """Return the lane in which a key waits to be reconciled."""
-    cloud = controller.slot(key)
+    cloud = controller.cloud_key(key)
     if cloud is None:
         return _unlocated(key.namespace)
     # Keys that use no cloud share a lane of their namespace: the controller's concurrency applies there.
@@ -232,7 +232,7 @@ def _unlocated(namespace: str) -> Lane:
 
 def _run(controller: Controller, taken: Taken) -> Result:
     """Reconcile a key; one whose cloud is unresolved resolves it and starts again in that cloud's budget."""
-    if taken.lane == _unlocated(taken.key.namespace) and controller.locate(taken.key):
+    if taken.lane == _unlocated(taken.key.namespace) and controller.resolve_cloud(taken.key):
         return Result(requeue_after_s=0.0)
     return controller.reconcile(taken.key)
 

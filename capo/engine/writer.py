@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo import names
-from capo.engine.contest import Contest
+from capo.engine.contention import Contention
+from capo.engine.context import Dependencies
 from capo.engine.history import version_of
-from capo.engine.turn import Tools
 from capo.kube.errors import Conflict, Gone
 from capo.kube.kinds import Key
 from capo.ledger import Ledger
@@ -24,7 +24,7 @@ Patch = Callable[[Mapping[str, Any]], dict[str, Any] | None]
 """Returns the merge patch for the present object, None if there is nothing to write."""
 
 
-class Superseded(Exception):  # noqa: N818 - not an error: the reconciled object no longer exists
+class ObjectReplaced(Exception):  # noqa: N818 - not an error: the reconciled object no longer exists
     """The object was deleted or replaced by another of the same name; the reconcile ends without a trace."""
 
 
@@ -42,10 +42,10 @@ class Writer:
             spec count as observed; edits of other clients do not.
     """
 
-    tools: Tools
+    deps: Dependencies
     key: Key
     obj: Mapping[str, Any]
-    contest: Contest = field(default_factory=Contest)
+    contention: Contention = field(default_factory=Contention)
     generation: int = field(init=False)
     _known: Ledger = field(init=False)
     is_released: bool = field(init=False, default=False)
@@ -64,7 +64,7 @@ class Writer:
         """Return the present object, with the generation that the reconcile acts on."""
         return {**self.obj, "metadata": {**self.obj["metadata"], "generation": self.generation}}
 
-    def stamp(self, owner_id: str, *, is_taken_over: bool = False) -> None:
+    def adopt(self, owner_id: str, *, is_taken_over: bool = False) -> None:
         """Add our finalizer and the owner id, in one patch.
 
         Args:
@@ -79,7 +79,7 @@ class Writer:
         def patch(obj: Mapping[str, Any]) -> dict[str, Any]:
             known = (obj["metadata"].get("annotations") or {}).get(names.OWNER_ID_ANNOTATION)
             if known not in (None, owner_id):
-                self.tools.store.apply(self.key.kind, "MODIFIED", obj)
+                self.deps.store.apply(self.key.kind, "MODIFIED", obj)
                 name = f"{self.key.kind.kind} {self.key.namespace}/{self.key.name}"
                 raise Conflict(f"{name} got an owner id from another writer")
             finalizers = list(obj["metadata"].get("finalizers") or [])
@@ -103,7 +103,7 @@ class Writer:
 
         self._write(patch, subresource=None)
 
-    def release(self) -> None:
+    def remove_finalizer(self) -> None:
         """Remove our finalizer: the very last write."""
 
         def patch(obj: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -152,7 +152,7 @@ class Writer:
             nonlocal held_s
             present = obj.get("status") or {}
             body = difference(present, wanted(present))
-            held_s = self.contest.pause_s(self.key, present, patched(present, body)) if body else 0.0
+            held_s = self.contention.pause_s(self.key, present, patched(present, body)) if body else 0.0
             return _wrapped("status", {} if held_s else body)
 
         self._write(patch, subresource="status")
@@ -165,11 +165,11 @@ class Writer:
                 return
             body.setdefault("metadata", {})["resourceVersion"] = self.obj["metadata"]["resourceVersion"]
             try:
-                answer = self.tools.kube.patch(*self.key, body, subresource=subresource)
+                answer = self.deps.kube.patch(*self.key, body, subresource=subresource)
             except Conflict:
                 self._refresh()
             except Gone as error:
-                raise Superseded(str(error)) from error
+                raise ObjectReplaced(str(error)) from error
             else:
                 self._take(answer)
                 return
@@ -184,26 +184,26 @@ class Writer:
             Superseded: it is another object by now.
             Conflict: its records are not those that this reconcile has.
         """
-        fresh = self.tools.kube.get(*self.key)
+        fresh = self.deps.kube.get(*self.key)
         if fresh is None or fresh["metadata"]["uid"] != self.obj["metadata"]["uid"]:
-            raise Superseded(f"{self.key.kind.kind} {self.key.namespace}/{self.key.name} was replaced")
+            raise ObjectReplaced(f"{self.key.kind.kind} {self.key.namespace}/{self.key.name} was replaced")
         if version_of(fresh) < version_of(self.obj):
-            self.tools.store.on_suspicion()
+            self.deps.store.on_suspicion()
         if _ledger(fresh) != self._known:
             self._yield_to(fresh)
         self.obj = fresh
 
     def _yield_to(self, fresh: Mapping[str, Any]) -> None:
         log.warning("Another writer changed the records of an object: requeued", extra={"key": str(self.key)})
-        self.tools.store.apply(self.key.kind, "MODIFIED", fresh)
+        self.deps.store.apply(self.key.kind, "MODIFIED", fresh)
         raise Conflict(f"{self.key.kind.kind} {self.key.namespace}/{self.key.name}: another writer changed its records")
 
     def _take(self, answer: Mapping[str, Any]) -> None:
         if not self.is_outdated:  # every patch is conditional: a new generation is this very write's
             self.generation = _generation(answer)
         self.obj, self._known = answer, _ledger(answer)
-        self.contest.wrote(self.key, answer.get("status") or {})
-        self.tools.store.apply_own(self.key.kind, answer)
+        self.contention.mark_written(self.key, answer.get("status") or {})
+        self.deps.store.apply_own(self.key.kind, answer)
 
 
 def difference(present: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Reads and writes of Kubernetes objects as plain JSON; synchronous, for the threads in which reconciles run.
 
-Watches are in ``capo/engine/feed.py``. Errors are those of ``errors.py``.
+Watches are in ``capo/engine/watch.py``. Errors are those of ``errors.py``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One authenticated project of one cloud.
 
 A call is one HTTP request: JSON in, JSON out, errors of the catalogue. Calls are not retried here: the engine retries
-reconciles, and :mod:`capo.openstack.observer` retries lists.
+reconciles, and :mod:`capo.openstack.list_poller` retries lists.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from capo.errors import (
 from capo.ledger import Location
 from capo.openstack import answers, faults, foreign
 from capo.openstack.ages import Ages
+from capo.openstack.auth_backoff import AuthBackoff
 from capo.openstack.endpoints import Endpoint, Endpoints
 from capo.openstack.identity import Credentials
 from capo.openstack.kinds import KINDS
-from capo.openstack.lookups import Lookups
-from capo.openstack.observer import Observer
-from capo.openstack.refusals import Refusals
+from capo.openstack.list_poller import ListPoller
+from capo.openstack.reference_cache import ReferenceCache
 from capo.version import VERSION
 
 if TYPE_CHECKING:
@@ -108,13 +108,13 @@ class Cloud:
         self.fence = fence
         self.clock = clock
         self.ages = Ages(clock.now)
-        self.lookups = Lookups(clock.now)
-        self.observer = Observer(self, clock.now, wake)
+        self.lookups = ReferenceCache(clock.now)
+        self.poller = ListPoller(self, clock.now, wake)
         self._connection = _connected(credentials, http, clock)
         self._session = self._connection.session
         self._auth = self._session.auth
         self._endpoints: Endpoints | None = None
-        self._refusals = Refusals(clock.now)
+        self._refusals = AuthBackoff(clock.now)
         self._login = threading.Lock()
         self._regions: str | None = None
         self.known_project_id: str | None = None
@@ -240,11 +240,11 @@ class Cloud:
         collection, _, resource_id = path.rpartition("/")
         for kind in KINDS.values():
             if (kind.service, kind.collection) == (service, collection):
-                self.observer.doubt(kind.name, resource_id)
+                self.poller.invalidate(kind.name, resource_id)
 
     def close(self) -> None:
         """Stop observing; calls still work."""
-        self.observer.close()
+        self.poller.close()
 
     def _send(self, service: str, method: str, path: str, **extras: Unpack[_Extras]) -> requests.Response:
         kind = f"{service} {'reads' if method == 'GET' else 'writes'}"  # successful reads prove nothing about writes

@@ -13,7 +13,7 @@ from capo.openstack.addresses import Addresses
 from capo.openstack.cloud import Clock, Cloud, unfenced
 from capo.openstack.connections import Limits
 from capo.openstack.identity import Credentials
-from capo.openstack.observer_pool import ObserverPool, Site
+from capo.openstack.poller_pool import PollerPool, Site
 from capo.openstack.transport import HttpSessions
 from capo.shares import CloudKey
 
@@ -44,14 +44,14 @@ class Clouds:
     def __post_init__(self) -> None:
         self._http = HttpSessions(self.limits, self.ca_certs, uses_proxies=self.uses_proxies)
         self._addresses = Addresses(self.clock.now)
-        self._pool = ObserverPool(self.clock.now, self._addresses)
+        self._pool = PollerPool(self.clock.now, self._addresses)
         self._lock = threading.Lock()
         self._clouds: OrderedDict[str, Cloud] = OrderedDict()
         self._taken_s: dict[str, float] = {}
         caches.register("clouds", self, lambda clouds: len(clouds._clouds))
         caches.register("cloud_lookups", self, lambda clouds: clouds._total(lambda cloud: len(cloud.lookups)))
-        caches.register("cloud_resources", self, lambda clouds: clouds._total(lambda cloud: cloud.observer.size()))
-        caches.register("cloud_owners", self, lambda clouds: clouds._total(lambda cloud: len(cloud.observer.owners)))
+        caches.register("cloud_resources", self, lambda clouds: clouds._total(lambda cloud: cloud.poller.size()))
+        caches.register("cloud_owners", self, lambda clouds: clouds._total(lambda cloud: len(cloud.poller.owners)))
 
     def _total(self, size: Callable[[Cloud], int]) -> int:
         with self._lock:
@@ -78,11 +78,11 @@ class Clouds:
             evicted = self._evicted(keep=cloud)
         for old in evicted:
             old.close()
-        self._pool.serve(cloud.observer, namespace)
+        self._pool.serve(cloud.poller, namespace)
         return cloud
 
     def drop(self, fingerprint: str) -> None:
-        """Evict a cloud; wake the keys that wait for its observer."""
+        """Evict a cloud; wake the keys that wait for its poller."""
         with self._lock:
             cloud = self._clouds.pop(fingerprint, None)
             self._taken_s.pop(fingerprint, None)
@@ -102,7 +102,7 @@ class Clouds:
         with self._lock:
             clouds = list(self._clouds.values())
         for cloud in clouds:
-            cloud.observer.owners.distrust()
+            cloud.poller.owners.distrust()
 
     def close(self) -> None:
         """Stop observing all clouds."""
@@ -111,7 +111,7 @@ class Clouds:
     def _made(self, credentials: Credentials) -> Cloud:
         http = self._http.of(credentials)
         cloud = Cloud(credentials, http, clock=self.clock, wake=self.wake, fence=self.fence)
-        self._pool.add(cloud.observer, Site(credentials.site, credentials.host))
+        self._pool.add(cloud.poller, Site(credentials.site, credentials.host))
         return cloud
 
     def _evicted(self, keep: Cloud) -> list[Cloud]:
@@ -122,7 +122,7 @@ class Clouds:
         """
         recent_s = self.clock.now() - RECENT_S
         old = [c for c in self._clouds.values() if c is not keep and self._taken_s[c.fingerprint] <= recent_s]
-        idle = [c for c in old if not c.observer.is_in_use()]
+        idle = [c for c in old if not c.poller.is_in_use()]
         surplus = idle[: max(0, len(idle) - self.max_idle)]
         for cloud in surplus:
             del self._clouds[cloud.fingerprint], self._taken_s[cloud.fingerprint]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from capo.errors import AmbiguousMatchError, ConflictError, NotFoundError
 from capo.ledger import Ledger
 from capo.openstack.kinds import ResourceKind
-from capo.openstack.shelf import Item
+from capo.openstack.resource_cache import Item
 
 if TYPE_CHECKING:
     from capo.openstack.cloud import Cloud
@@ -32,7 +32,7 @@ class Duplicates:
 
     def __init__(self, cloud: Cloud, ledger: Ledger, *, owner_id: str) -> None:
         self._cloud = cloud
-        self._observer = cloud.observer
+        self._poller = cloud.poller
         self._ledger = ledger
         self._owner_id = owner_id
         self.left_alone: dict[str, str] = {}
@@ -48,7 +48,7 @@ class Duplicates:
         kept, *surplus = sorted(items, key=lambda item: _rank(kind, item.body, recorded_id))
         if recorded and kept.body["id"] != recorded_id:
             return recorded  # it was adopted and has no stamp: the duplicate was never requested
-        if surplus and kind.name in _SHARED and not self._observer.owners.has_created(self._owner_id, role):
+        if surplus and kind.name in _SHARED and not self._poller.owners.has_created(self._owner_id, role):
             self._report(kind, role, kept.body, [item.body["id"] for item in surplus])
             return kept.body
         for item in surplus:
@@ -76,16 +76,16 @@ class Duplicates:
                 kind.service, kind.path(body["id"]), params=kind.delete_params, microversion=kind.microversion
             )
         except NotFoundError:
-            self._observer.doubt(kind.name, body["id"])  # a later list decides
+            self._poller.invalidate(kind.name, body["id"])  # a later list decides
             return
         except ConflictError as error:
             log.warning("A duplicate cannot be deleted yet", extra={**fields, "err": error.message})
             return
         log.warning("Deleted a duplicate: the answer of its create was lost", extra=fields)
         if kind.name in _SLOW_TO_GO:
-            self._observer.owners.wrote(self._owner_id, kind.name)
+            self._poller.owners.mark_written(self._owner_id, kind.name)
         else:
-            self._observer.forget(kind.name, body["id"])
+            self._poller.forget(kind.name, body["id"])
 
 
 def _rank(kind: ResourceKind, body: Body, recorded_id: str | None) -> tuple[bool, bool, bool, str, str]:

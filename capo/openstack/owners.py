@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from capo.openstack.shelf import NEVER_S
+from capo.openstack.resource_cache import NEVER_S
 
 REGISTRATION_S: Final = 1800.0
 """Objects without a reconcile for this long no longer exist: each reconciles once per resync."""
@@ -109,7 +109,7 @@ class Owners:
                 known.was_born_here, known.since_s = False, self._now()
                 known.created.clear()
 
-    def wrote(self, owner_id: str, kind: str, roles: Iterable[str] = ()) -> None:
+    def mark_written(self, owner_id: str, kind: str, roles: Iterable[str] = ()) -> None:
         """Record a write: earlier lists may lack its result.
 
         Args:

@@ -9,8 +9,8 @@ from typing import Any, Final
 from capo.errors import BlockedError, CloudUnavailableError, ForeignResourceError
 from capo.ledger import Ledger
 from capo.openstack.kinds import KINDS, SERVER, is_named
-from capo.openstack.observer import Observer
-from capo.openstack.shelf import is_partial
+from capo.openstack.list_poller import ListPoller
+from capo.openstack.resource_cache import is_partial
 
 log = logging.getLogger(__name__)
 
@@ -29,8 +29,8 @@ class Provenance:
         common_name: part of the name or the description of all that is created for the object; empty admits any name.
     """
 
-    def __init__(self, observer: Observer, ledger: Ledger, *, owner_id: str, common_name: str) -> None:
-        self._observer = observer
+    def __init__(self, poller: ListPoller, ledger: Ledger, *, owner_id: str, common_name: str) -> None:
+        self._poller = poller
         self._ledger = ledger
         self._owner_id = owner_id
         self._common_name = common_name
@@ -83,7 +83,7 @@ class Provenance:
         return not (is_known or (kind == SERVER.name and self._has_own_port(body["id"])))
 
     def _has_own_port(self, server_id: str) -> bool:
-        items = (self._observer.item("port", record.id) for record in self._ledger.of_kind("port"))
+        items = (self._poller.item("port", record.id) for record in self._ledger.of_kind("port"))
         bodies = [item.body for item in items if item]
         return any(b.get("device_id") == server_id and is_named(b, self._common_name) for b in bodies)
 

@@ -15,7 +15,7 @@ from capo.openstack.cloud import Body, Cloud
 from capo.openstack.kinds import ResourceKind
 
 RECENT_S: Final = 600.0
-"""Resources that the observer listed within this time are not requested again: ids, names and CIDRs are stable."""
+"""Resources that the poller listed within this time are not requested again: ids, names and CIDRs are stable."""
 _ANY_OF: Final = "tags-any"
 _QUERY_NAMES: Final = {"tags_any": _ANY_OF, "not_tags": "not-tags", "not_tags_any": "not-tags-any"}
 
@@ -37,12 +37,12 @@ class Reference:
         return self.kind.name.replace("_", " ")
 
     def get(self, cloud: Cloud, resource_id: str) -> Body:
-        """Return the resource with an id, from the observer's cache or from the cloud.
+        """Return the resource with an id, from the poller's cache or from the cloud.
 
         Raises:
             NotFoundError: the kind's own subclass of it.
         """
-        item = cloud.observer.item(self.kind.name, resource_id)
+        item = cloud.poller.item(self.kind.name, resource_id)
         if item is not None and cloud.clock.now() - item.as_of_s <= RECENT_S:
             return dict(item.body)
         found: Body = cloud.lookups.get((self.kind.name, resource_id), lambda: self._asked(cloud, resource_id))

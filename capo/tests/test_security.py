@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 import pytest
 
-from capo.tests.test_beyond import ROOT, TESTS, functions
+from capo.tests.test_parity_doc import ROOT, TESTS, functions
 
 PAGE: Final = ROOT / "docs/explanation/security.md"
 INPUTS: Final = {

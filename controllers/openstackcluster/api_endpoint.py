@@ -9,9 +9,9 @@ import logging
 from dataclasses import replace
 from typing import Final, assert_never
 
-from capo.controllers.openstackcluster import dns, endpoint, floating_ips
-from capo.controllers.openstackcluster.endpoint import Way
-from capo.controllers.openstackcluster.floating_ips import Wish
+from capo.controllers.openstackcluster import dns, endpoint_policy, floating_ips
+from capo.controllers.openstackcluster.endpoint_policy import EndpointSource
+from capo.controllers.openstackcluster.floating_ips import FloatingIPRequest
 from capo.controllers.openstackcluster.roles import API_FLOATING_IP
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
@@ -28,20 +28,22 @@ def ensure_endpoint(scope: ClusterScope) -> Outcome:
     """Determine the endpoint; create and associate its floating IP if it has one."""
     spec = scope.cluster.spec
     has_external = scope.found.external_network is not None
-    way = endpoint.way(spec, has_external_network=has_external)
+    way = endpoint_policy.endpoint_source(spec, has_external_network=has_external)
     match way:
-        case Way.LOAD_BALANCER:
+        case EndpointSource.LOAD_BALANCER:
             return _of_load_balancer(scope)
-        case Way.GIVEN:
-            is_theirs = scope.turn.is_taken_over and has_external and endpoint.wants_floating_ip(spec)
-            if is_theirs or scope.turn.ledger.knows(API_FLOATING_IP):
+        case EndpointSource.GIVEN:
+            is_theirs = scope.context.is_taken_over and has_external and endpoint_policy.wants_floating_ip(spec)
+            if is_theirs or scope.context.ledger.knows(API_FLOATING_IP):
                 _record_floating_ip(scope)
-            return _at(scope, endpoint.given_host(spec) or "")
-        case Way.FLOATING_IP:
-            return _of_floating_ip(scope, Wish(API_FLOATING_IP, address=endpoint.demanded_address(spec)))
-        case Way.FIXED_IP:
-            return _at(scope, endpoint.api_server(spec).fixed_ip or "")
-        case Way.AWAITED:
+            return _at(scope, endpoint_policy.given_host(spec) or "")
+        case EndpointSource.FLOATING_IP:
+            return _of_floating_ip(
+                scope, FloatingIPRequest(API_FLOATING_IP, address=endpoint_policy.demanded_address(spec))
+            )
+        case EndpointSource.FIXED_IP:
+            return _at(scope, endpoint_policy.api_server(spec).fixed_ip or "")
+        case EndpointSource.AWAITED:
             return _awaited(scope)
         case _:
             assert_never(way)
@@ -49,7 +51,7 @@ def ensure_endpoint(scope: ClusterScope) -> Outcome:
 
 def _awaited(scope: ClusterScope) -> Wait:
     text = "no control plane endpoint configured: set spec.controlPlaneEndpoint of the Cluster"
-    if not endpoint.wants_floating_ip(scope.cluster.spec):
+    if not endpoint_policy.wants_floating_ip(scope.cluster.spec):
         return Wait("WaitingForControlPlaneEndpoint", text)
     more = f"{text}, or make an external network visible to the project for a floating IP ({_LOOKED_FOR})"
     return Wait("WaitingForControlPlaneEndpoint", more, LOOKED_FOR_S)
@@ -63,13 +65,13 @@ def _record_floating_ip(scope: ClusterScope) -> None:
     # An earlier reconcile may have written the endpoint and ended before it recorded the floating IP: then only an
     # intent exists.
     found = scope.find("floating_ip", API_FLOATING_IP)
-    until_s = scope.observed.pending_until("floating_ip")
-    if found is None and until_s is not None and until_s <= scope.turn.started_s:
-        scope.turn.ledger.drop(API_FLOATING_IP)  # proven never to have been created, and no longer wanted
+    until_s = scope.cloud_view.pending_until("floating_ip")
+    if found is None and until_s is not None and until_s <= scope.context.started_s:
+        scope.context.ledger.drop(API_FLOATING_IP)  # proven never to have been created, and no longer wanted
 
 
 def _at(scope: ClusterScope, host: str) -> Outcome:
-    scope.found.endpoint = endpoint.completed(scope.cluster.spec, host)
+    scope.found.endpoint = endpoint_policy.completed(scope.cluster.spec, host)
     return Done()
 
 
@@ -80,9 +82,9 @@ def _of_load_balancer(scope: ClusterScope) -> Outcome:
     vip = body["vip_address"]
     if _is_vip(scope, vip):
         return _at(scope, vip)
-    name = endpoint.host_name(spec)
-    address = endpoint.demanded_address(spec)
-    wish = Wish(API_FLOATING_IP, body["vip_port_id"], address, takes_any_at_port=name is not None)
+    name = endpoint_policy.host_name(spec)
+    address = endpoint_policy.demanded_address(spec)
+    wish = FloatingIPRequest(API_FLOATING_IP, body["vip_port_id"], address, takes_any_at_port=name is not None)
     if name and not address and floating_ips.existing(scope, wish) is None:
         return _of_name(scope, wish, name=name, vip=vip)
     return _of_floating_ip(scope, wish)
@@ -91,24 +93,24 @@ def _of_load_balancer(scope: ClusterScope) -> Outcome:
 def _is_vip(scope: ClusterScope, vip: str) -> bool:
     """Return whether the VIP is the endpoint, with no other floating IP requested."""
     spec = scope.cluster.spec
-    if not endpoint.wants_floating_ip(spec):
+    if not endpoint_policy.wants_floating_ip(spec):
         return True
-    can_have_other = endpoint.api_server(spec).floating_ip and scope.found.external_network
-    return endpoint.literal_host(spec) == vip and not can_have_other
+    can_have_other = endpoint_policy.api_server(spec).floating_ip and scope.found.external_network
+    return endpoint_policy.literal_host(spec) == vip and not can_have_other
 
 
-def _of_name(scope: ClusterScope, wish: Wish, *, name: str, vip: str) -> Outcome:
+def _of_name(scope: ClusterScope, wish: FloatingIPRequest, *, name: str, vip: str) -> Outcome:
     """Use the floating IP among the name's DNS addresses, or create one; use none if the name resolves to the VIP."""
     known = scope.known_load_balancer
     if known and known.ip == known.internal_ip == vip:
         return _at(scope, vip)  # as recorded earlier: a running cluster does not depend on DNS
-    found = dns.addresses(scope.resolver, name, namespace=scope.namespace, now_s=scope.turn.tools.clock.now())
+    found = dns.addresses(scope.resolver, name, namespace=scope.namespace, now_s=scope.context.deps.clock.now())
     if isinstance(found, Wait):
         return found
     return _at(scope, vip) if vip in found else _of_floating_ip(scope, replace(wish, candidates=found))
 
 
-def _of_floating_ip(scope: ClusterScope, wish: Wish) -> Outcome:
+def _of_floating_ip(scope: ClusterScope, wish: FloatingIPRequest) -> Outcome:
     if scope.found.external_network is None and not _is_in_place(scope, wish):
         return _await_external_network(scope)
     found = floating_ips.ensure(scope, wish)
@@ -118,7 +120,7 @@ def _of_floating_ip(scope: ClusterScope, wish: Wish) -> Outcome:
     return _at(scope, found["floating_ip_address"])
 
 
-def _is_in_place(scope: ClusterScope, wish: Wish) -> bool:
+def _is_in_place(scope: ClusterScope, wish: FloatingIPRequest) -> bool:
     """Return whether the floating IP is associated with its port."""
     # Neutron associates a floating IP only with a port whose network has a router to the external network.
     found = floating_ips.existing(scope, wish)
@@ -128,7 +130,9 @@ def _is_in_place(scope: ClusterScope, wish: Wish) -> bool:
 def _await_external_network(scope: ClusterScope) -> Wait:
     """Wait: the endpoint is immutable once written, so nothing is used instead of the floating IP."""
     instead = (
-        "the virtual IP of the load balancer" if endpoint.load_balancer(scope.cluster.spec) else "another endpoint"
+        "the virtual IP of the load balancer"
+        if endpoint_policy.load_balancer(scope.cluster.spec)
+        else "another endpoint"
     )
     text = (
         "the project sees no external network to take the floating IP of the control plane endpoint from: share one "
@@ -149,7 +153,7 @@ def remove_endpoint(scope: ClusterScope) -> Outcome:
 
 def _at_load_balancer(scope: ClusterScope) -> list[Resource]:
     """Return the spec's floating IPs that are associated with the VIP of our load balancer, if Octavia can be asked."""
-    if not scope.turn.ledger.of_kind("load_balancer"):
+    if not scope.context.ledger.of_kind("load_balancer"):
         return []
     try:
         balancers = scope.owned("load_balancer")
@@ -163,7 +167,7 @@ def _at_load_balancer(scope: ClusterScope) -> list[Resource]:
 def _is_lent(scope: ClusterScope, body: Resource) -> bool:
     """Return whether a floating IP is that of the endpoint; others were associated externally."""
     known = scope.known_load_balancer
-    addresses = (endpoint.demanded_address(scope.cluster.spec), known.ip if known else None)
+    addresses = (endpoint_policy.demanded_address(scope.cluster.spec), known.ip if known else None)
     return body["floating_ip_address"] in addresses
 
 

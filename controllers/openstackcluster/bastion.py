@@ -15,7 +15,7 @@ from capo.api.v1beta2.openstackcluster import Bastion, NetworkStatusWithSubnets
 from capo.controllers import server_child, server_spec
 from capo.controllers.openstackcluster import bastion_hash, bastion_server, floating_ips
 from capo.controllers.openstackcluster.bastion_server import Action
-from capo.controllers.openstackcluster.floating_ips import Wish
+from capo.controllers.openstackcluster.floating_ips import FloatingIPRequest
 from capo.controllers.openstackcluster.roles import BASTION_FLOATING_IP
 from capo.controllers.openstackcluster.rules import BASTION
 from capo.controllers.openstackcluster.scope import ClusterScope, Object, Resource
@@ -29,12 +29,12 @@ def ensure_bastion(scope: ClusterScope) -> Outcome:
     """Create, keep, replace or delete the bastion, as the spec requires."""
     child, bastion = scope.bastion_object, scope.cluster.spec.bastion
     wanted = _fingerprint(scope, bastion)
-    action = bastion_server.decide(child, scope.turn.obj, wanted)
+    action = bastion_server.decide(child, scope.context.obj, wanted)
     scope.found.bastion = bastion_server.remembered(scope.cluster, child) if wanted else None
-    if scope.turn.is_taken_over:
+    if scope.context.is_taken_over:
         scope.find("floating_ip", BASTION_FLOATING_IP)  # while status.bastion has its address
     if child is not None and action not in (Action.NOTHING, Action.REFUSE):
-        child = server_child.write_credentials(scope.turn, child, scope.cluster.spec.identity_ref)
+        child = server_child.write_credentials(scope.context, child, scope.cluster.spec.identity_ref)
     match action:
         case Action.NOTHING:
             _release(scope)
@@ -57,12 +57,12 @@ def ensure_bastion(scope: ClusterScope) -> Outcome:
 
 
 def _patch(scope: ClusterScope, child: Object, patch: Mapping[str, Any]) -> Object:
-    tools = scope.turn.tools
+    deps = scope.context.deps
     try:
-        changed: Object = tools.kube.patch(OPENSTACK_SERVER, scope.namespace, scope.bastion_name, patch)
+        changed: Object = deps.kube.patch(OPENSTACK_SERVER, scope.namespace, scope.bastion_name, patch)
     except Conflict:
         return child  # its watch event requeues the object
-    tools.store.apply_own(OPENSTACK_SERVER, changed, by=scope.turn.key)
+    deps.store.apply_own(OPENSTACK_SERVER, changed, by=scope.context.key)
     return changed
 
 
@@ -97,18 +97,18 @@ def _as_found(scope: ClusterScope) -> OpenStackCluster:
 def _create(scope: ClusterScope, wanted: str) -> Outcome:
     name = scope.bastion_name
     body = bastion_server.wanted_object(
-        scope.turn.obj, name=name, cluster_name=scope.cluster_name, spec=_spec(scope), fingerprint=wanted
+        scope.context.obj, name=name, cluster_name=scope.cluster_name, spec=_spec(scope), fingerprint=wanted
     )
-    tools = scope.turn.tools
+    deps = scope.context.deps
     try:
         # Create, not apply: if another process has created the object, its owner id must stay, because stamps carry it.
-        made = tools.kube.create(OPENSTACK_SERVER, body)
+        made = deps.kube.create(OPENSTACK_SERVER, body)
     except Conflict:
         return Wait("InstanceNotReady", f"OpenStackServer {name} exists and is not known yet", after_s=1)
     except (Invalid, Denied) as error:
         raise InvalidSpecError(f"the API server refuses OpenStackServer {name}: {error}") from error
-    tools.minted.add(made)
-    tools.store.apply_own(OPENSTACK_SERVER, made, by=scope.turn.key)
+    deps.minted.add(made)
+    deps.store.apply_own(OPENSTACK_SERVER, made, by=scope.context.key)
     return Wait("InstanceNotReady", f"waiting for OpenStackServer {name} to become ready")
 
 
@@ -116,8 +116,8 @@ def _mark(scope: ClusterScope, child: Object, wanted: str) -> Object:
     """Write hash and owner on the child; from then on its hash decides whether it is replaced."""
     if bastion_server.hash_of(child) is None and not bastion_server.is_alike(child, _spec(scope)):
         text = f"OpenStackServer {scope.bastion_name} differs from spec.bastion and is kept until that is edited"
-        scope.tell("BastionKept", text, severity="Warning")
-    return _patch(scope, child, bastion_server.mark(child, scope.turn.obj, wanted))
+        scope.emit("BastionKept", text, severity="Warning")
+    return _patch(scope, child, bastion_server.mark(child, scope.context.obj, wanted))
 
 
 def _delete(scope: ClusterScope, child: Object, wanted: str | None = None) -> Wait:
@@ -127,7 +127,7 @@ def _delete(scope: ClusterScope, child: Object, wanted: str | None = None) -> Wa
         wanted: the fingerprint of the replacement, None when there is none.
     """
     if not child["metadata"].get("deletionTimestamp"):
-        server_child.delete(scope.turn, child)
+        server_child.delete(scope.context, child)
     wait = server_child.deletion(child)
     if wanted is None:
         return wait
@@ -182,7 +182,7 @@ def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Resource | Cre
         return _exchanged(scope, port_id, address, {body["id"]: body for body in former})
     if own is None and address is None and (users := _of_former(scope, port_id)):
         return floating_ips.associated(scope, users, port_id)
-    return floating_ips.ensure(scope, Wish(BASTION_FLOATING_IP, port_id=port_id, address=address))
+    return floating_ips.ensure(scope, FloatingIPRequest(BASTION_FLOATING_IP, port_id=port_id, address=address))
 
 
 def _of_former(scope: ClusterScope, port_id: str) -> Resource | None:
@@ -190,7 +190,7 @@ def _of_former(scope: ClusterScope, port_id: str) -> Resource | None:
     address = bastion_server.former_address(scope.cluster)
     found = floating_ips.by_address(scope, address) if address else None
     try:
-        return floating_ips.untaken(scope, found, port_id) if found else None
+        return floating_ips.refresh_if_unused(scope, found, port_id) if found else None
     except (ForeignResourceError, NotFoundError):
         return None
 
@@ -225,7 +225,7 @@ def _exchanged(scope: ClusterScope, port_id: str, address: str, former: Mapping[
             resource=f"floating_ip {address}",
             next_step="Create it, or correct spec.bastion.floatingIP.",
         )
-    wanted = floating_ips.untaken(scope, wanted, port_id)
+    wanted = floating_ips.refresh_if_unused(scope, wanted, port_id)
     for body in former.values():
         if body.get("port_id"):
             floating_ips.dissociate(scope, body)
@@ -246,13 +246,13 @@ def _release(scope: ClusterScope) -> None:
 def remove_bastion(scope: ClusterScope) -> Outcome:
     """Delete the bastion; leave an OpenStackServer of another object alone."""
     # The store may lag behind a write of the previous process: read from the API server.
-    child = scope.bastion_object or scope.turn.tools.kube.get(OPENSTACK_SERVER, scope.namespace, scope.bastion_name)
-    action = bastion_server.decide(child, scope.turn.obj, None)
+    child = scope.bastion_object or scope.context.deps.kube.get(OPENSTACK_SERVER, scope.namespace, scope.bastion_name)
+    action = bastion_server.decide(child, scope.context.obj, None)
     if action is Action.NOTHING or child is None:
         return NotNeeded()
-    is_unrecorded = scope.turn.is_taken_over and not scope.turn.ledger.id_of(BASTION_FLOATING_IP)
+    is_unrecorded = scope.context.is_taken_over and not scope.context.ledger.id_of(BASTION_FLOATING_IP)
     # If the Go provider ended before it reported the address, only the server refers to the floating IP: record it
     # before the server is deleted.
     if is_unrecorded and scope.find("floating_ip", BASTION_FLOATING_IP) is not None:
         return Wait("Deleting", "the floating IP of the bastion is being recorded", after_s=0.0)
-    return _delete(scope, server_child.write_credentials(scope.turn, child, scope.cluster.spec.identity_ref))
+    return _delete(scope, server_child.write_credentials(scope.context, child, scope.cluster.spec.identity_ref))

@@ -219,7 +219,7 @@ def waits_for(child: OpenStackServer) -> Wait | None:
     """
     if child.status.instance_state == "ACTIVE" and child.status.ready:
         return None
-    told = server_child.said(child.to_dict())
+    told = server_child.not_ready_reason(child.to_dict())
     if told and told.reason not in _ON_THE_WAY:
         return told
     on_the_way = Wait("InstanceNotReady", f"waiting for OpenStackServer {child.metadata.name} to become ready")

@@ -17,7 +17,7 @@ def doubting(scope: ClusterScope, kind: str, resource_id: str) -> Iterator[None]
     try:
         yield
     except CapoError as error:
-        scope.observed.failed(kind, resource_id, error)
+        scope.cloud_view.failed(kind, resource_id, error)
         raise
 
 
@@ -28,5 +28,5 @@ def tagged(scope: ClusterScope, kind: str, body: Resource) -> Resource:
         return body
     with doubting(scope, kind, body["id"]):
         changed = tags.replace(scope.cloud, KINDS[kind].collection.strip("/"), body, sorted(has | wanted))
-    scope.observed.learn(kind, changed)
+    scope.cloud_view.upsert(kind, changed)
     return changed

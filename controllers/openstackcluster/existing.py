@@ -30,7 +30,7 @@ def network_as_it_is(scope: ClusterScope, known: NetworkStatusWithSubnets) -> Ne
     """
     if scope.is_seen(NETWORK, known):
         return known
-    scope.list_anew("network")
+    scope.relist("network")
     body = network.resolve(scope.cloud, NetworkParam(id=known.id))
     shown = status.network(body)
     found = NetworkStatusWithSubnets(**dict(shown), subnets=_subnets(scope, body, known))
@@ -43,7 +43,7 @@ def _subnets(scope: ClusterScope, body: Resource, known: NetworkStatusWithSubnet
     there, used = set(body.get("subnets") or ()), {each.id for each in known.subnets}
     if used == there or (scope.cluster.spec.subnets and used <= there):
         return known.subnets
-    scope.list_anew("subnet")
+    scope.relist("subnet")
     found = _named(scope, known) if scope.cluster.spec.subnets else _all(scope, there, known)
     return tuple(map(status.subnet, found))
 
@@ -54,7 +54,7 @@ def _named(scope: ClusterScope, known: NetworkStatusWithSubnets) -> list[Resourc
 
 def _all(scope: ClusterScope, there: Collection[str], known: NetworkStatusWithSubnets) -> list[Resource]:
     """Return all subnets of a network, known ones first and in the known order, because the order is significant."""
-    listed = scope.observed.seen("subnet", lambda each: each["network_id"] == known.id)
+    listed = scope.cloud_view.peek("subnet", lambda each: each["network_id"] == known.id)
     # The project's list does not show the subnets of another project's network.
     is_complete = listed and {each["id"] for each in listed} == there
     found = listed if is_complete else subnet.of_network(scope.cloud, known.id)

@@ -29,6 +29,6 @@ def ensure_failure_domains(scope: ClusterScope) -> Outcome:
         omits_control_plane=bool(spec.control_plane_omit_availability_zone),
         control_plane_zones=spec.control_plane_availability_zones,
     )
-    scope.zones.note(scope.uid, None, now_s=scope.turn.started_s)
+    scope.zones.note(scope.uid, None, now_s=scope.context.started_s)
     offered = [domain["name"] for domain in scope.found.failure_domains]
     return Done(zones.note(spec.control_plane_availability_zones, offered))

@@ -18,7 +18,7 @@ from capo.openstack.floating_ip import WantedFloatingIP
 
 
 @dataclass(frozen=True)
-class Wish:
+class FloatingIPRequest:
     """A request for a floating IP.
 
     Args:
@@ -36,12 +36,12 @@ class Wish:
     candidates: Sequence[str] = ()
 
 
-def existing(scope: ClusterScope, wish: Wish) -> Resource | None:
+def existing(scope: ClusterScope, wish: FloatingIPRequest) -> Resource | None:
     """Return the floating IP that satisfies a request, None if none exists."""
     return scope.find("floating_ip", wish.role) or _given(scope, wish)
 
 
-def ensure(scope: ClusterScope, wish: Wish) -> Resource | Create:
+def ensure(scope: ClusterScope, wish: FloatingIPRequest) -> Resource | Create:
     """Return the floating IP, associated as requested, or the action that creates it."""
     own = scope.find("floating_ip", wish.role)
     if own is not None:
@@ -64,7 +64,7 @@ def ensure(scope: ClusterScope, wish: Wish) -> Resource | Create:
     return Create("floating_ip", (wish.role,), lambda: {wish.role: floating_ip.create(scope.cloud, wanted)})
 
 
-def _given(scope: ClusterScope, wish: Wish) -> Resource | None:
+def _given(scope: ClusterScope, wish: FloatingIPRequest) -> Resource | None:
     """Return the user's floating IP: the one with the address, else the one at the port, else a candidate."""
     if wish.address is not None:
         return by_address(scope, wish.address)
@@ -77,7 +77,7 @@ def _given(scope: ClusterScope, wish: Wish) -> Resource | None:
 
 def by_address(scope: ClusterScope, address: str) -> Resource | None:
     """Return the floating IP with an address, whatever its owner; None without one."""
-    found = scope.observed.matching("floating_ip", lambda body: body["floating_ip_address"] == address)
+    found = scope.cloud_view.list_matching("floating_ip", lambda body: body["floating_ip_address"] == address)
     return found[0] if found else _looked_up(scope, address)
 
 
@@ -85,13 +85,13 @@ def _looked_up(scope: ClusterScope, address: str) -> Resource | None:
     # Not in the lists: users name a floating IP right after they created it, and lists are minutes old.
     body = floating_ip.of_address(scope.cloud, address)
     if body is not None:
-        scope.observed.learn("floating_ip", body)
+        scope.cloud_view.upsert("floating_ip", body)
     return body
 
 
 def at_port(scope: ClusterScope, port_id: str) -> list[Resource]:
     """Return all floating IPs that are associated with a port, whatever their owner."""
-    return scope.observed.matching("floating_ip", lambda body: body.get("port_id") == port_id)
+    return scope.cloud_view.list_matching("floating_ip", lambda body: body.get("port_id") == port_id)
 
 
 def associated(scope: ClusterScope, body: Resource, port_id: str | None) -> Resource:
@@ -103,24 +103,24 @@ def associated(scope: ClusterScope, body: Resource, port_id: str | None) -> Reso
     if port_id is None or body.get("port_id") == port_id:
         return body
     if not is_own(scope, body):
-        body = untaken(scope, body, port_id)
+        body = refresh_if_unused(scope, body, port_id)
     with doubting(scope, "floating_ip", body["id"]):
         changed = floating_ip.associate(scope.cloud, body["id"], port_id=port_id)
-    scope.observed.learn("floating_ip", changed)
-    scope.tell(
+    scope.cloud_view.upsert("floating_ip", changed)
+    scope.emit(
         "SuccessfulAssociateFloatingIP", f"Associated floating IP {body['floating_ip_address']} with port {port_id}"
     )
     return changed
 
 
-def untaken(scope: ClusterScope, body: Resource, port_id: str) -> Resource:
+def refresh_if_unused(scope: ClusterScope, body: Resource, port_id: str) -> Resource:
     """Read a floating IP of the user again, because it may have been associated since the last list (W-71); return it.
 
     Raises:
         ForeignResourceError: it is associated with another port.
     """
     now = floating_ip.get(scope.cloud, body["id"])
-    scope.observed.learn("floating_ip", now)
+    scope.cloud_view.upsert("floating_ip", now)
     if now.get("port_id") not in (None, "", port_id):
         raise _taken(now)
     return now
@@ -136,22 +136,22 @@ def _taken(body: Resource) -> ForeignResourceError:
 
 def is_own(scope: ClusterScope, body: Resource) -> bool:
     """Return whether a floating IP was created for this cluster."""
-    return body["id"] in {record.id for record in scope.turn.ledger.of_kind("floating_ip")}
+    return body["id"] in {record.id for record in scope.context.ledger.of_kind("floating_ip")}
 
 
 def dissociate(scope: ClusterScope, body: Resource) -> None:
     """Dissociate a floating IP of the user."""
     with doubting(scope, "floating_ip", body["id"]):
         changed = floating_ip.dissociate(scope.cloud, body["id"])
-    scope.observed.learn("floating_ip", changed)
-    scope.tell("SuccessfulDisassociateFloatingIP", f"Disassociated floating IP {body['floating_ip_address']}")
+    scope.cloud_view.upsert("floating_ip", changed)
+    scope.emit("SuccessfulDisassociateFloatingIP", f"Disassociated floating IP {body['floating_ip_address']}")
 
 
 def release(scope: ClusterScope, body: Resource) -> None:
     """Delete a floating IP that the provider created."""
     floating_ip.delete(scope.cloud, body["id"])
-    scope.observed.forget("floating_ip", body["id"])
-    scope.tell("SuccessfulDeleteFloatingIP", f"Deleted floating IP {body['floating_ip_address']}")
+    scope.cloud_view.forget("floating_ip", body["id"])
+    scope.emit("SuccessfulDeleteFloatingIP", f"Deleted floating IP {body['floating_ip_address']}")
 
 
 def is_kept(scope: ClusterScope, body: Resource) -> bool:

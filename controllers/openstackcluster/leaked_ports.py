@@ -60,7 +60,7 @@ def _is_ours(scope: ClusterScope, body: Resource) -> bool:
 
 def _has_server(scope: ClusterScope, body: Resource) -> bool:
     """Return whether an OpenStackServer, in any namespace, may own the port."""
-    servers = scope.turn.tools.store.list(OPENSTACK_SERVER)
+    servers = scope.context.deps.store.list(OPENSTACK_SERVER)
     return any(str(body["name"]).startswith(f"{server['metadata']['name']}-") for server in servers)
 
 
@@ -69,15 +69,15 @@ def _delete(scope: ClusterScope, listed: Resource) -> bool:
     try:
         body = port.get(scope.cloud, listed["id"])
     except NotFoundError:
-        scope.observed.doubt("port", listed["id"])  # only a list that begins later can prove its absence
+        scope.cloud_view.invalidate("port", listed["id"])  # only a list that begins later can prove its absence
         return False
-    scope.observed.learn("port", body)
+    scope.cloud_view.upsert("port", body)
     if not _is_ours(scope, body):
         return False
     try:
         port.delete(scope.cloud, body["id"])
     except ConflictError:
         return False
-    scope.observed.forget("port", body["id"])
-    scope.tell("SuccessfulDeletePort", f"Deleted port {body['name']} with id {body['id']}, which no server had")
+    scope.cloud_view.forget("port", body["id"])
+    scope.emit("SuccessfulDeletePort", f"Deleted port {body['name']} with id {body['id']}, which no server had")
     return True

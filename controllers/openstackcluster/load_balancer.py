@@ -21,18 +21,18 @@ from capo.api.v1beta2.loadbalancer import APIServerLoadBalancer
 from capo.api.v1beta2.openstackcluster import NetworkStatus, Subnet
 from capo.controllers.openstackcluster import (
     allowed_cidrs,
-    balancer,
-    children,
     dns,
-    endpoint,
+    endpoint_policy,
+    listeners,
+    load_balancer_spec,
     roles,
     status,
     vip_ports,
 )
 from capo.controllers.openstackcluster.allowed_cidrs import Allowed
-from capo.controllers.openstackcluster.balancer import OVN, not_enforced
 from capo.controllers.openstackcluster.changes import doubting
-from capo.controllers.openstackcluster.children import CHILDREN
+from capo.controllers.openstackcluster.listeners import CHILDREN
+from capo.controllers.openstackcluster.load_balancer_spec import OVN, not_enforced
 from capo.controllers.openstackcluster.roles import LOAD_BALANCER
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine import conditions
@@ -54,7 +54,7 @@ BUILDING: Final = "Building"
 
 def ensure_load_balancer(scope: ClusterScope) -> Outcome:
     """Create the load balancer, wait until it is ACTIVE, and reconcile listener, pool and monitor of each port."""
-    spec = endpoint.load_balancer(scope.cluster.spec)
+    spec = endpoint_policy.load_balancer(scope.cluster.spec)
     if spec is None:
         return NotNeeded()
     scope.found.vip_network = _vip_network(scope, spec)
@@ -65,11 +65,11 @@ def ensure_load_balancer(scope: ClusterScope) -> Outcome:
         if isinstance(wanted, Wait):
             return wanted
         return Create("load_balancer", (LOAD_BALANCER,), lambda: {LOAD_BALANCER: _create(scope, wanted)})
-    children.record(scope, found)
+    listeners.record(scope, found)
     scope.found.load_balancer = found
     state = found["provisioning_status"]
     if state == "ERROR":
-        scope.observed.doubt("load_balancer", found["id"])
+        scope.cloud_view.invalidate("load_balancer", found["id"])
         raise LoadBalancerFailedError(
             f"load balancer {found['name']} is in state ERROR", resource=f"load_balancer {found['id']}"
         )
@@ -80,14 +80,14 @@ def ensure_load_balancer(scope: ClusterScope) -> Outcome:
 
 def _remove_left_behind(scope: ClusterScope) -> None:
     """Before another attempt, delete the VIP ports that Octavia left behind when it refused earlier ones."""
-    shown = conditions.find((scope.turn.obj.get("status") or {}).get("conditions") or (), CONDITION)
+    shown = conditions.find((scope.context.obj.get("status") or {}).get("conditions") or (), CONDITION)
     was_refused = shown is not None and shown["status"] == "False" and shown["reason"] != BUILDING
     if was_refused and scope.found.vip_network:
         vip_ports.delete_in(scope, scope.found.vip_network[0].id)
 
 
 def _await(scope: ClusterScope, found: Resource, message: str) -> Wait:
-    scope.observed.poll("load_balancer")
+    scope.cloud_view.poll("load_balancer")
     return Wait(BUILDING, message)
 
 
@@ -129,7 +129,7 @@ def _wanted(scope: ClusterScope, spec: APIServerLoadBalancer) -> WantedLoadBalan
     vip_address = _vip_address(scope, vip_subnet.cidr if vip_subnet else None)
     if isinstance(vip_address, Wait):
         return vip_address
-    version = balancer.ip_version(vip_address or (vip_subnet.cidr if vip_subnet else None))
+    version = load_balancer_spec.ip_version(vip_address or (vip_subnet.cidr if vip_subnet else None))
     if spec.allowed_cidrs and provider == OVN:
         raise not_enforced("load balancer is not created")
     cidrs = _allowed(scope, spec, version).cidrs
@@ -151,12 +151,12 @@ def _wanted(scope: ClusterScope, spec: APIServerLoadBalancer) -> WantedLoadBalan
 def _vip_address(scope: ClusterScope, cidr: str | None) -> str | Wait | None:
     """Return the address that the VIP must have, None for any; the wait for DNS if the endpoint is a name."""
     spec, known = scope.cluster.spec, scope.known_load_balancer
-    address = endpoint.wanted_vip_address(spec, known=known.internal_ip if known else None, cidr=cidr)
-    name = endpoint.name_of_vip(spec)
+    address = endpoint_policy.wanted_vip_address(spec, known=known.internal_ip if known else None, cidr=cidr)
+    name = endpoint_policy.name_of_vip(spec)
     if address is not None or name is None:
         return address
-    found = dns.addresses(scope.resolver, name, namespace=scope.namespace, now_s=scope.turn.tools.clock.now())
-    return found if isinstance(found, Wait) else endpoint.address_in(found, cidr)
+    found = dns.addresses(scope.resolver, name, namespace=scope.namespace, now_s=scope.context.deps.clock.now())
+    return found if isinstance(found, Wait) else endpoint_policy.address_in(found, cidr)
 
 
 def _offered_provider(scope: ClusterScope, wanted: str | None) -> str | None:
@@ -164,7 +164,7 @@ def _offered_provider(scope: ClusterScope, wanted: str | None) -> str | None:
     if not wanted or wanted in load_balancer.providers(scope.cloud):
         return wanted or None
     text = f"Octavia has no provider {wanted!r}; the load balancer is created with the default one"
-    scope.tell("OctaviaProviderNotFound", text, severity="Warning")
+    scope.emit("OctaviaProviderNotFound", text, severity="Warning")
     return None
 
 
@@ -179,7 +179,7 @@ def _offered_flavor(scope: ClusterScope, wanted: str | None) -> str | None:
     found = load_balancer.flavor_id(scope.cloud, wanted) if wanted else None
     if wanted and found is None:
         text = f"Octavia has no enabled flavor {wanted!r}; the load balancer is created with the default one"
-        scope.tell("OctaviaFlavorNotFound", text, severity="Warning")
+        scope.emit("OctaviaFlavorNotFound", text, severity="Warning")
     return found
 
 
@@ -210,15 +210,15 @@ def _is_ip(address_type: str) -> bool:
 def _listeners(
     scope: ClusterScope, spec: APIServerLoadBalancer, provider: str | None, cidrs: Sequence[str]
 ) -> Iterator[WantedListener]:
-    cluster = balancer.Cluster(scope.resource_name, scope.turn.owner, scope.cluster.spec.tags)
-    for port in endpoint.ports(scope.cluster.spec):
-        yield balancer.listener(spec, cluster, port, provider=provider, allowed_cidrs=cidrs)
+    cluster = load_balancer_spec.Cluster(scope.resource_name, scope.context.owner, scope.cluster.spec.tags)
+    for port in endpoint_policy.ports(scope.cluster.spec):
+        yield load_balancer_spec.listener(spec, cluster, port, provider=provider, allowed_cidrs=cidrs)
 
 
 def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Resource:
     """Create the load balancer, without children if the provider does not support all of them."""
     for kind in CHILDREN:
-        scope.observed.wrote(kind)
+        scope.cloud_view.mark_written(kind)
     try:
         made = load_balancer.create(scope.cloud, wanted)
     except UnsupportedByCloudError:
@@ -228,7 +228,7 @@ def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Resource:
         made = load_balancer.create(scope.cloud, replace(wanted, listeners=()))
         if wanted.provider is None:  # only now is it certain that the children were the cause
             scope.note_refusal(scope.region_key)
-    children.learn(scope, made)
+    listeners.upsert(scope, made)
     return made
 
 
@@ -238,7 +238,7 @@ def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Resource:
 def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Resource) -> Outcome:
     """Reconcile the children with the spec; after a complete comparison, not again until the next resync."""
     is_enforced = not spec.allowed_cidrs or found.get("provider") != OVN
-    allowed = _allowed(scope, spec, balancer.ip_version(found["vip_address"])) if is_enforced else Allowed(())
+    allowed = _allowed(scope, spec, load_balancer_spec.ip_version(found["vip_address"])) if is_enforced else Allowed(())
     scope.found.not_enforced = None if is_enforced else not_enforced("everyone may connect")
     scope.found.allowed_cidrs = allowed.cidrs
     note = f"allowed CIDRs of another IP version than the VIP: {', '.join(allowed.dropped)}" if allowed.dropped else ""
@@ -251,11 +251,11 @@ def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Re
         # Otherwise the bastion would have no access to the API server until they are known.
         return Wait(BUILDING, "waiting for the addresses of the bastion, which are among the allowed CIDRs")
     if is_complete and scope.is_unchanged(scope.balancers, wanted, max_age_s=float("inf")):
-        children.look_anew(scope)
+        listeners.relist(scope)
     scope.balancers.forget(scope.uid)  # an edit that is reverted before its change takes effect must be noticed
     step = _converge(scope, found, wanted)
     if step is None:
-        scope.balancers.note(scope.uid, wanted, now_s=scope.turn.started_s)
+        scope.balancers.note(scope.uid, wanted, now_s=scope.context.started_s)
         return Done(note)
     return _meanwhile(scope, step) if is_complete else step
 
@@ -282,7 +282,7 @@ def _converge(scope: ClusterScope, found: Resource, wanted: Sequence[WantedListe
     Raises:
         InvalidSpecError: a listener is missing that would admit everyone although the spec restricts who may connect.
     """
-    closed = [each for each in wanted if scope.found.not_enforced and not children.has_listener(scope, found, each)]
+    closed = [each for each in wanted if scope.found.not_enforced and not listeners.has_listener(scope, found, each)]
     if step := _converge_all(scope, found, [each for each in wanted if each not in closed]):
         return step
     if closed:
@@ -294,7 +294,7 @@ def _converge(scope: ClusterScope, found: Resource, wanted: Sequence[WantedListe
 def _converge_all(scope: ClusterScope, found: Resource, wanted: Sequence[WantedListener]) -> Outcome | None:
     try:
         for each in wanted:
-            if step := children.converge(scope, found, each):
+            if step := listeners.converge(scope, found, each):
                 return step
     except ConflictError as error:
         return _await(scope, found, f"load balancer {found['name']} is busy: {error.message}")
@@ -313,8 +313,8 @@ def _meanwhile(scope: ClusterScope, step: Outcome) -> Outcome:
 def _are_listed(scope: ClusterScope, found: Resource) -> bool:
     """Return whether Octavia lists the recorded listener and pool of every port."""
     listed = {child["id"] for name in ("listeners", "pools") for child in found.get(name) or ()}
-    wanted = [role(port) for port in endpoint.ports(scope.cluster.spec) for role in (roles.listener, roles.pool)]
-    return {scope.turn.ledger.id_of(role) for role in wanted} <= listed
+    wanted = [role(port) for port in endpoint_policy.ports(scope.cluster.spec) for role in (roles.listener, roles.pool)]
+    return {scope.context.ledger.id_of(role) for role in wanted} <= listed
 
 
 # -- delete ----------------------------------------------------------------------------------------------------------
@@ -327,15 +327,15 @@ def remove_load_balancer(scope: ClusterScope) -> Outcome:
         if not body["provisioning_status"].startswith("PENDING_"):
             with doubting(scope, "load_balancer", body["id"]):
                 load_balancer.delete(scope.cloud, body["id"])
-            scope.observed.learn("load_balancer", {**body, "provisioning_status": "PENDING_DELETE"})
-            scope.observed.wrote("load_balancer")
-            scope.tell("SuccessfulDeleteLoadBalancer", f"Deleted load balancer {body['name']} with id {body['id']}")
+            scope.cloud_view.upsert("load_balancer", {**body, "provisioning_status": "PENDING_DELETE"})
+            scope.cloud_view.mark_written("load_balancer")
+            scope.emit("SuccessfulDeleteLoadBalancer", f"Deleted load balancer {body['name']} with id {body['id']}")
     if left:
-        scope.observed.poll("load_balancer")
+        scope.cloud_view.poll("load_balancer")
         return Wait("Deleting", f"waiting for load balancer {left[0]['id']} to be deleted")
     for kind in CHILDREN:
-        for record in scope.turn.ledger.of_kind(kind):
-            scope.turn.ledger.drop(record.role)
+        for record in scope.context.ledger.of_kind(kind):
+            scope.context.ledger.drop(record.role)
     return _without_left_behind(scope)
 
 
@@ -346,13 +346,13 @@ def _may_be_there(scope: ClusterScope) -> bool:
     """
     if _is_noted(scope):
         return True
-    may_have_been = endpoint.load_balancer(scope.cluster.spec) is not None or scope.turn.is_taken_over
+    may_have_been = endpoint_policy.load_balancer(scope.cluster.spec) is not None or scope.context.is_taken_over
     return (may_have_been or _is_history_unknown(scope)) and scope.cloud.offers("load-balancer")
 
 
 def _is_noted(scope: ClusterScope) -> bool:
     """Return whether records, intents or the status name a load balancer."""
-    ledger = scope.turn.ledger
+    ledger = scope.context.ledger
     kinds = {each.kind for each in ledger.records.values()} | {each.kind for each in ledger.pending.values()}
     return not kinds.isdisjoint(("load_balancer", *CHILDREN)) or scope.known_load_balancer is not None
 
@@ -362,17 +362,17 @@ def _is_history_unknown(scope: ClusterScope) -> bool:
 
     A cluster without a load balancer has this condition only until its deletion has proven that there is none.
     """
-    status_fields = scope.turn.obj.get("status") or {}
+    status_fields = scope.context.obj.get("status") or {}
     is_shown = any(value for name, value in status_fields.items() if name not in ("conditions", "resources"))
-    if is_shown or scope.turn.ledger.has_entries:
+    if is_shown or scope.context.ledger.has_entries:
         return False
     was_asked = conditions.find(status_fields.get("conditions") or (), CONDITION) is not None
-    return scope.turn.is_history_lost or was_asked
+    return scope.context.is_history_lost or was_asked
 
 
 def _without_left_behind(scope: ClusterScope) -> Outcome:
     """Delete VIP ports left behind in a network that is not deleted; the step of a managed network handles its own."""
-    spec = endpoint.load_balancer(scope.cluster.spec)
+    spec = endpoint_policy.load_balancer(scope.cluster.spec)
     network_id = _vip_network_id(scope, spec) if spec else None
     if network_id is None:
         return NotNeeded()

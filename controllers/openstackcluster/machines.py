@@ -19,7 +19,7 @@ def leave_machines(_scope: ClusterScope) -> Outcome:
 
 def await_machines_gone(scope: ClusterScope) -> Outcome:
     """Wait until no machine of the cluster is left; the watch event of the last deletion requeues the object."""
-    store, label = scope.turn.tools.store, names.CLUSTER_NAME_LABEL
+    store, label = scope.context.deps.store, names.CLUSTER_NAME_LABEL
     left = {kind.kind: len(store.by_label(kind, scope.namespace, label, scope.cluster_name)) for kind in _KINDS}
     if not any(left.values()):
         return NotNeeded()

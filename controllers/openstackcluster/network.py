@@ -10,7 +10,7 @@ from typing import Final
 from capo import names
 from capo.api.v1beta2.network import NetworkParam
 from capo.api.v1beta2.openstackcluster import NetworkStatus
-from capo.controllers.openstackcluster import blockers, existing, leaked_ports, status, vip_ports
+from capo.controllers.openstackcluster import deletion_blockers, existing, leaked_ports, status, vip_ports
 from capo.controllers.openstackcluster.changes import doubting, tagged
 from capo.controllers.openstackcluster.roles import NETWORK, SUBNET
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
@@ -87,8 +87,8 @@ def _ensure_subnet(scope: ClusterScope, wanted: WantedSubnet) -> Outcome:
     if changes := subnet.difference(wanted, found):
         with doubting(scope, "subnet", found["id"]):
             found = subnet.update(scope.cloud, found["id"], changes)
-        scope.observed.learn("subnet", found)
-        scope.tell("SuccessfulUpdateSubnet", f"Updated name servers of subnet {found['id']}")
+        scope.cloud_view.upsert("subnet", found)
+        scope.emit("SuccessfulUpdateSubnet", f"Updated name servers of subnet {found['id']}")
     scope.found.subnets = (status.subnet(tagged(scope, "subnet", found)),)
     return Done()
 
@@ -160,8 +160,10 @@ def _delete_network(scope: ClusterScope, network_id: str) -> Outcome | None:
             return vip_ports.delete(scope, left_behind) or _delete_network(scope, network_id)
         if leaked_ports.delete(scope, ports):
             return _delete_network(scope, network_id)
-        scope.observed.wrote("port")  # the router's interface may be missing from the list: require a new one
-        raise blockers.error(f"network {network_id}", blockers.in_network(ports), "port", error) from error
+        scope.cloud_view.mark_written("port")  # the router's interface may be missing from the list: require a new one
+        raise deletion_blockers.error(
+            f"network {network_id}", deletion_blockers.in_network(ports), "port", error
+        ) from error
     return None
 
 
@@ -171,10 +173,10 @@ def remove_network(scope: ClusterScope) -> Outcome:
     for body in networks:
         if wait := _delete_network(scope, body["id"]):
             return wait
-        scope.observed.forget("network", body["id"])
-        scope.tell("SuccessfulDeleteNetwork", f"Deleted network {body.get('name')} with id {body['id']}")
+        scope.cloud_view.forget("network", body["id"])
+        scope.emit("SuccessfulDeleteNetwork", f"Deleted network {body.get('name')} with id {body['id']}")
     for body in subnets:
         if body["network_id"] not in {each["id"] for each in networks}:
             subnet.delete(scope.cloud, body["id"])
-        scope.observed.forget("subnet", body["id"])
+        scope.cloud_view.forget("subnet", body["id"])
     return NotNeeded()

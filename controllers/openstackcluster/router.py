@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from capo import names
 from capo.api.v1beta2.network import RouterParam
-from capo.controllers.openstackcluster import blockers, existing, status
+from capo.controllers.openstackcluster import deletion_blockers, existing, status
 from capo.controllers.openstackcluster.changes import doubting, tagged
 from capo.controllers.openstackcluster.roles import ROUTER, ROUTER_INTERFACE
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
@@ -49,7 +49,7 @@ def _look_up(scope: ClusterScope, given: RouterParam) -> Outcome:
         if scope.is_seen(existing.ROUTER, known):
             scope.found.router = known
             return Done()
-        scope.list_anew("router")
+        scope.relist("router")
     scope.found.router = status.router(existing.given_router(scope, given))
     scope.note_seen(existing.ROUTER, scope.found.router)
     return Done()
@@ -86,8 +86,8 @@ def _with_gateway(scope: ClusterScope, found: Resource) -> Resource:
         return found
     with doubting(scope, "router", found["id"]):
         changed = router.update(scope.cloud, found["id"], changes)
-    scope.observed.learn("router", changed)
-    scope.tell("SuccessfulUpdateRouter", f"Updated gateway of router {found['id']}")
+    scope.cloud_view.upsert("router", changed)
+    scope.emit("SuccessfulUpdateRouter", f"Updated gateway of router {found['id']}")
     return changed
 
 
@@ -99,24 +99,24 @@ def _ensure_interface(scope: ClusterScope, router_id: str) -> None:
         return _connects(port, router_id, subnet_id)
 
     # The port has no stamp to find it by when its record was lost, as after a move.
-    if not scope.turn.ledger.id_of(ROUTER_INTERFACE) and (there := scope.observed.seen("port", connects)):
-        scope.turn.ledger.record("port", ROUTER_INTERFACE, there[0]["id"])
-    if scope.observed.find("port", ROUTER_INTERFACE, upstream=connects) is not None:
+    if not scope.context.ledger.id_of(ROUTER_INTERFACE) and (there := scope.cloud_view.peek("port", connects)):
+        scope.context.ledger.record("port", ROUTER_INTERFACE, there[0]["id"])
+    if scope.cloud_view.find("port", ROUTER_INTERFACE, upstream=connects) is not None:
         return
     answer = router.add_interface(scope.cloud, router_id, subnet_id)
     if answer.get("port_id"):
-        scope.observed.learn("port", _port_of(answer, router_id))
+        scope.cloud_view.upsert("port", _port_of(answer, router_id))
     port_id = answer.get("port_id") or _connecting_port_id(scope, router_id, subnet_id)
     if port_id:
-        scope.turn.ledger.record("port", ROUTER_INTERFACE, port_id)
+        scope.context.ledger.record("port", ROUTER_INTERFACE, port_id)
 
 
 def _connecting_port_id(scope: ClusterScope, router_id: str, subnet_id: str) -> str | None:
     """Return the port of a connection that others made, or whose answer was lost; None if there is none."""
     for is_second_look in (False, True):
         if is_second_look:
-            scope.observed.wrote("port")
-        ports = scope.observed.matching("port", lambda body: _connects(body, router_id, subnet_id))
+            scope.cloud_view.mark_written("port")
+        ports = scope.cloud_view.list_matching("port", lambda body: _connects(body, router_id, subnet_id))
         if ports:
             return str(ports[0]["id"])
     return None
@@ -130,13 +130,15 @@ def _port_of(answer: Mapping[str, Any], router_id: str) -> dict[str, Any]:
         "description": "",
         "network_id": answer.get("network_id"),
         "device_id": router_id,
-        "device_owner": blockers.ROUTER_INTERFACES[0],
+        "device_owner": deletion_blockers.ROUTER_INTERFACES[0],
         "fixed_ips": [{"subnet_id": answer["subnet_id"]}],
     }
 
 
 def _connects(port: Resource, router_id: str, subnet_id: str) -> bool:
-    is_interface = port.get("device_id") == router_id and port.get("device_owner") in blockers.ROUTER_INTERFACES
+    is_interface = (
+        port.get("device_id") == router_id and port.get("device_owner") in deletion_blockers.ROUTER_INTERFACES
+    )
     return is_interface and subnet_id in _subnets(port)
 
 
@@ -144,7 +146,7 @@ def remove_router(scope: ClusterScope) -> Outcome:
     """Disconnect the subnet and delete the cluster's routers; a router that the spec names is kept."""
     routers = scope.owned("router")
     given = scope.cluster.spec.router if scope.is_network_managed else None
-    if not routers and not given and scope.turn.ledger.id_of(ROUTER_INTERFACE) is None:
+    if not routers and not given and scope.context.ledger.id_of(ROUTER_INTERFACE) is None:
         return NotNeeded()
     for port in _interfaces(scope, {body["id"] for body in routers}, given):
         if wait := _disconnect(scope, port):
@@ -158,11 +160,15 @@ def _delete(scope: ClusterScope, body: Resource) -> None:
     try:
         router.delete(scope.cloud, body["id"])
     except ConflictError as error:
-        ports = scope.observed.matching("port", partial(_belongs, body["id"]))
-        scope.observed.wrote("port")  # an interface may be missing from the list: the next attempt requires a new one
-        raise blockers.error(f"router {body['id']}", blockers.in_network(ports), "port", error) from error
-    scope.observed.forget("router", body["id"])
-    scope.tell("SuccessfulDeleteRouter", f"Deleted router {body.get('name')} with id {body['id']}")
+        ports = scope.cloud_view.list_matching("port", partial(_belongs, body["id"]))
+        scope.cloud_view.mark_written(
+            "port"
+        )  # an interface may be missing from the list: the next attempt requires a new one
+        raise deletion_blockers.error(
+            f"router {body['id']}", deletion_blockers.in_network(ports), "port", error
+        ) from error
+    scope.cloud_view.forget("router", body["id"])
+    scope.emit("SuccessfulDeleteRouter", f"Deleted router {body.get('name')} with id {body['id']}")
 
 
 def _belongs(router_id: str, port: Resource) -> bool:
@@ -172,14 +178,14 @@ def _belongs(router_id: str, port: Resource) -> bool:
 def _interfaces(scope: ClusterScope, router_ids: set[str], given: RouterParam | None) -> list[Resource]:
     """Return the recorded port, all interfaces of our routers, and the given router's interfaces in our subnets."""
     # Others, or a reconcile that died, may have connected the given router again: that port has no stamp.
-    recorded = scope.turn.ledger.id_of(ROUTER_INTERFACE)
+    recorded = scope.context.ledger.id_of(ROUTER_INTERFACE)
     subnet_ids = {body["id"] for body in scope.owned("subnet")} if given else set()
 
     def is_interface(port: Resource) -> bool:
         is_near = port["id"] == recorded or port.get("device_id") in router_ids or bool(_subnets(port) & subnet_ids)
-        return is_near and port.get("device_owner") in blockers.ROUTER_INTERFACES
+        return is_near and port.get("device_owner") in deletion_blockers.ROUTER_INTERFACES
 
-    found = scope.observed.matching("port", is_interface)
+    found = scope.cloud_view.list_matching("port", is_interface)
     known = router_ids | {port["device_id"] for port in found if port["id"] == recorded}
     if given and any(port["device_id"] not in known for port in found):
         known |= _given_ids(scope, given)
@@ -211,10 +217,12 @@ def _disconnect(scope: ClusterScope, port: Resource) -> Wait | None:
         try:
             router.remove_interface(scope.cloud, router_id, fixed_ip["subnet_id"])
         except ConflictError as error:
-            if balancers := scope.turn.ledger.of_kind("load_balancer"):
+            if balancers := scope.context.ledger.of_kind("load_balancer"):
                 return Wait("Deleting", f"waiting for load balancer {balancers[0].id} to be deleted")
-            left = scope.observed.matching("floating_ip", lambda body: body.get("router_id") == router_id)
-            scope.observed.wrote("floating_ip")  # the list may be incomplete: the next attempt requires a new one
-            raise blockers.error(f"router {router_id}", left, "floating IP", error) from error
-    scope.observed.forget("port", port["id"])
+            left = scope.cloud_view.list_matching("floating_ip", lambda body: body.get("router_id") == router_id)
+            scope.cloud_view.mark_written(
+                "floating_ip"
+            )  # the list may be incomplete: the next attempt requires a new one
+            raise deletion_blockers.error(f"router {router_id}", left, "floating IP", error) from error
+    scope.cloud_view.forget("port", port["id"])
     return None

@@ -26,7 +26,7 @@ _SSH: Final = 22
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class RuleContext:
     """The values that rules refer to.
 
     Args:
@@ -64,7 +64,7 @@ def ethertype(cidr: str) -> str:
     return f"IPv{ipaddress.ip_network(cidr, strict=False).version}"
 
 
-def wanted(spec: ManagedSecurityGroups, around: Surroundings) -> Wanted:
+def wanted(spec: ManagedSecurityGroups, around: RuleContext) -> Wanted:
     """Return the rules of every existing group.
 
     Raises:
@@ -92,7 +92,7 @@ def _egress() -> Iterator[Rule]:
 
 
 def _ingress(
-    around: Surroundings,
+    around: RuleContext,
     description: str,
     ports: int | tuple[int, int] | None,
     *,
@@ -113,7 +113,7 @@ def _ingress(
         )
 
 
-def _control_plane(spec: ManagedSecurityGroups, around: Surroundings) -> Iterator[Rule]:
+def _control_plane(spec: ManagedSecurityGroups, around: RuleContext) -> Iterator[Rule]:
     yield from _egress()
     for port in around.api_ports:
         yield from _ingress(around, "Kubernetes API", port)
@@ -125,7 +125,7 @@ def _control_plane(spec: ManagedSecurityGroups, around: Surroundings) -> Iterato
     yield from _among_nodes(spec, around, of=(CONTROL_PLANE, WORKER))
 
 
-def _worker(spec: ManagedSecurityGroups, around: Surroundings) -> Iterator[Rule]:
+def _worker(spec: ManagedSecurityGroups, around: RuleContext) -> Iterator[Rule]:
     yield from _egress()
     for cidr in around.subnet_cidrs:
         for protocol in ("tcp", "udp"):
@@ -149,7 +149,7 @@ def _node_ports_of_subnet(cidr: str, protocol: str) -> Rule:
     )
 
 
-def _among_nodes(spec: ManagedSecurityGroups, around: Surroundings, *, of: Sequence[str]) -> Iterator[Rule]:
+def _among_nodes(spec: ManagedSecurityGroups, around: RuleContext, *, of: Sequence[str]) -> Iterator[Rule]:
     for group in of:
         if spec.allow_all_in_cluster_traffic:
             yield from _ingress(around, "In-cluster Ingress", None, protocol=None, of=group)
@@ -157,12 +157,12 @@ def _among_nodes(spec: ManagedSecurityGroups, around: Surroundings, *, of: Seque
             yield from _ingress(around, "Kubelet API", _KUBELET, of=group)
 
 
-def _ssh(around: Surroundings) -> Iterator[Rule]:
+def _ssh(around: RuleContext) -> Iterator[Rule]:
     if BASTION in around.group_ids:
         yield from _ingress(around, "SSH", _SSH, of=BASTION)
 
 
-def _of_users(specs: Iterable[SecurityGroupRuleSpec], around: Surroundings) -> Iterator[Rule]:
+def _of_users(specs: Iterable[SecurityGroupRuleSpec], around: RuleContext) -> Iterator[Rule]:
     for spec in specs:
         remotes = [bool(spec.remote_managed_groups), bool(spec.remote_group_id), bool(spec.remote_ip_prefix)]
         if sum(remotes) > 1:
@@ -198,7 +198,7 @@ def _ethertype_of_prefix(spec: SecurityGroupRuleSpec) -> str:
         raise InvalidSpecError(f"security group rule {spec.name!r}: {error}") from error
 
 
-def _gaps(spec: SecurityGroupRuleSpec, around: Surroundings) -> Iterator[str]:
+def _gaps(spec: SecurityGroupRuleSpec, around: RuleContext) -> Iterator[str]:
     for group in spec.remote_managed_groups:
         if group not in around.group_ids:
             yield f"rule {spec.name!r} waits for the {group} group, which does not exist"

@@ -12,17 +12,17 @@ from capo.api.v1beta2.openstackcluster import BastionReplacement, BastionStatus,
 from capo.api.v1beta2.openstackcluster import LoadBalancer as LoadBalancerStatus
 from capo.contract import references
 from capo.contract.clusters import Endpoint
-from capo.controllers.openstackcluster import roles, upstream
+from capo.controllers.openstackcluster import roles, takeover
 from capo.controllers.openstackcluster.dns import Resolver
 from capo.controllers.openstackcluster.memory import FORGOTTEN_S, Memory
 from capo.engine import conditions
-from capo.engine.turn import Turn
+from capo.engine.context import ReconcileContext
 from capo.errors import BlockedError, InvalidSpecError, NotFoundError, UnsupportedByCloudError
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.names import Stamp
 from capo.openstack import extension
 from capo.openstack.cloud import Cloud
-from capo.openstack.observed import Observed
+from capo.openstack.cloud_view import CloudView
 
 Object = Mapping[str, Any]
 Resource = Mapping[str, Any]
@@ -88,11 +88,11 @@ class ClusterScope:
         looks: when resources of others were last read, by object and kind.
     """
 
-    turn: Turn
+    context: ReconcileContext
     cluster: OpenStackCluster
     owner: Object | None
     cloud: Cloud
-    observed: Observed
+    cloud_view: CloudView
     zones: Memory
     balancers: Memory
     refusals: Memory
@@ -101,19 +101,19 @@ class ClusterScope:
     found: Found = field(default_factory=Found)
 
     @property
-    def sight(self) -> Observed:
-        """The observer as this reconcile uses it."""
-        return self.observed
+    def cache_writer(self) -> CloudView:
+        """The poller as this reconcile uses it."""
+        return self.cloud_view
 
     @property
     def namespace(self) -> str:
         """The namespace of the object, its owner and its children."""
-        return self.turn.key.namespace
+        return self.context.key.namespace
 
     @property
     def cluster_name(self) -> str:
         """The name of Cluster API's Cluster, from which names in the cloud are built."""
-        return cluster_name_of(self.turn.obj)
+        return cluster_name_of(self.context.obj)
 
     @property
     def resource_name(self) -> str:
@@ -133,7 +133,7 @@ class ClusterScope:
     @property
     def is_inherited(self) -> bool:
         """Return whether another provider created the cluster, at any time."""
-        return self.turn.is_taken_over or names.ADOPTED_ANNOTATION in self.cluster.metadata.annotations
+        return self.context.is_taken_over or names.ADOPTED_ANNOTATION in self.cluster.metadata.annotations
 
     @property
     def known_load_balancer(self) -> LoadBalancerStatus | None:
@@ -148,14 +148,14 @@ class ClusterScope:
     @property
     def bastion_object(self) -> Object | None:
         """The bastion's OpenStackServer in the store, None when there is none."""
-        return self.turn.tools.store.get(OPENSTACK_SERVER, self.namespace, self.bastion_name)
+        return self.context.deps.store.get(OPENSTACK_SERVER, self.namespace, self.bastion_name)
 
     def find(self, kind: str, role: str) -> Resource | None:
         """Return the resource of a role, or None when its absence is proven."""
         mark = self._adoptable().get(role)
-        reported_id = upstream.reported_ids(self.cluster).get(role)
+        reported_id = takeover.reported_ids(self.cluster).get(role)
         try:
-            return self.observed.find(kind, role, upstream=mark.fits if mark else None, upstream_id=reported_id)
+            return self.cloud_view.find(kind, role, upstream=mark.fits if mark else None, upstream_id=reported_id)
         except (NotFoundError, UnsupportedByCloudError):
             if self._may_have(kind):
                 raise
@@ -165,33 +165,33 @@ class ClusterScope:
         """Return, for each kind, the test whether a resource has the name of one of ours."""
         return [(mark.kind, mark.fits) for mark in self._marks().values()]
 
-    def _marks(self) -> dict[str, upstream.Mark]:
-        network_id = self.turn.ledger.id_of(roles.NETWORK)
-        return upstream.marks(self.cluster, self.resource_name, network_id, self._bastion_ports())
+    def _marks(self) -> dict[str, takeover.Mark]:
+        network_id = self.context.ledger.id_of(roles.NETWORK)
+        return takeover.marks(self.cluster, self.resource_name, network_id, self._bastion_ports())
 
     def _bastion_ports(self) -> set[str]:
         resources = ((self.bastion_object or {}).get("status") or {}).get("resources") or {}
         recorded = {record["id"] for record in resources.get("records") or () if record["kind"] == "port"}
         return recorded | {port["id"] for port in resources.get("ports") or ()}
 
-    def _adoptable(self) -> dict[str, upstream.Mark]:
+    def _adoptable(self) -> dict[str, takeover.Mark]:
         """Return the marks of resources to adopt; once the deletion is requested, names alone are no proof."""
         marks = self._marks()
-        return upstream.proven(marks, self.cluster) if self._needs_proof else marks
+        return takeover.proven(marks, self.cluster) if self._needs_proof else marks
 
     @property
     def _needs_proof(self) -> bool:
         chosen = self.cluster.metadata.annotations.get(names.TAKEN_OVER_ANNOTATION)
-        return self.turn.is_deleting and chosen != names.BY_NAME
+        return self.context.is_deleting and chosen != names.BY_NAME
 
     def owned(self, kind: str) -> list[Resource]:
         """Return all resources of a kind that we own, for their deletion; after a takeover, the Go provider's too."""
-        if self.turn.is_taken_over:
+        if self.context.is_taken_over:
             for role in (role for role, mark in self._marks().items() if mark.kind == kind):
                 self.find(kind, role)
             self._refuse_unproven(kind)
         try:
-            return list(self.observed.owned(kind))
+            return list(self.cloud_view.owned(kind))
         except (NotFoundError, UnsupportedByCloudError):
             if self._may_have(kind):
                 raise
@@ -205,12 +205,12 @@ class ClusterScope:
         """
         adoptable = self._adoptable()
         unproven = [mark for role, mark in self._marks().items() if mark.kind == kind and role not in adoptable]
-        items = [item for mark in unproven for item in self.observed.others(kind, mark.fits) if item.stamp is None]
+        items = [item for mark in unproven for item in self.cloud_view.others(kind, mark.fits) if item.stamp is None]
         if items:
             ids = ", ".join(sorted(item.body["id"] for item in items))
             raise BlockedError(
                 f"{kind.replace('_', ' ')} {ids} may be of this cluster: the name fits, and the status names none",
-                resource=f"OpenStackCluster {self.turn.key.name}",
+                resource=f"OpenStackCluster {self.context.key.name}",
                 next_step=f"To delete what has the names of the cluster, set the annotation "
                 f"{names.TAKEN_OVER_ANNOTATION} to {names.BY_NAME!r}; to keep it, remove the annotation.",
             )
@@ -221,11 +221,11 @@ class ClusterScope:
 
     def stamp(self, role: str) -> Stamp:
         """Return the stamp of one of the object's resources."""
-        return Stamp(self.turn.owner, role)
+        return Stamp(self.context.owner, role)
 
     def is_settled(self, condition: str) -> bool:
         """Return whether a condition is True for the current generation: then its step resolves nothing again."""
-        obj = self.turn.obj
+        obj = self.context.obj
         shown = conditions.find((obj.get("status") or {}).get("conditions") or (), condition)
         generation = obj["metadata"].get("generation", 0)
         return shown is not None and shown["status"] == "True" and shown.get("observedGeneration", 0) == generation
@@ -233,12 +233,12 @@ class ClusterScope:
     @property
     def uid(self) -> str:
         """The object's uid."""
-        return str(self.turn.obj["metadata"]["uid"])
+        return str(self.context.obj["metadata"]["uid"])
 
     def is_unchanged(self, memory: Memory, wanted: Any, *, max_age_s: float | None = None) -> bool:
         """Return whether the same state was confirmed recently, by default since the last resync."""
-        limit_s = self.turn.tools.sync_period_s if max_age_s is None else max_age_s
-        return memory.is_fresh(self.uid, wanted, now_s=self.turn.started_s, max_age_s=limit_s)
+        limit_s = self.context.deps.sync_period_s if max_age_s is None else max_age_s
+        return memory.is_fresh(self.uid, wanted, now_s=self.context.started_s, max_age_s=limit_s)
 
     @property
     def region_key(self) -> str:
@@ -247,29 +247,29 @@ class ClusterScope:
 
     def note_refusal(self, of: str) -> None:
         """Record that Octavia refused children of a load balancer, by object or region, or a monitor."""
-        self.refusals.note(of, wanted=True, now_s=self.turn.started_s)
+        self.refusals.note(of, wanted=True, now_s=self.context.started_s)
 
     def was_refused(self, of: str, *, within_s: float = FORGOTTEN_S) -> bool:
         """Return whether this process recorded such a refusal within the time."""
-        return self.refusals.is_fresh(of, wanted=True, now_s=self.turn.started_s, max_age_s=within_s)
+        return self.refusals.is_fresh(of, wanted=True, now_s=self.context.started_s, max_age_s=within_s)
 
     def is_seen(self, what: str, known: Any) -> bool:
         """Return whether this process found a resource of others as the status shows it, since the last resync."""
-        limit_s = self.turn.tools.sync_period_s / 2  # the resyncs of an object are always further apart
-        return self.looks.is_fresh(f"{self.uid} {what}", known, now_s=self.turn.started_s, max_age_s=limit_s)
+        limit_s = self.context.deps.sync_period_s / 2  # the resyncs of an object are always further apart
+        return self.looks.is_fresh(f"{self.uid} {what}", known, now_s=self.context.started_s, max_age_s=limit_s)
 
     def note_seen(self, what: str, found: Any) -> None:
         """Record the state of a resource of others; valid until the next resync if the status shows the same."""
-        self.looks.note(f"{self.uid} {what}", found, now_s=self.turn.started_s)
+        self.looks.note(f"{self.uid} {what}", found, now_s=self.context.started_s)
 
-    def list_anew(self, kind: str) -> None:
+    def relist(self, kind: str) -> None:
         """Require a list of a kind that is not older than the last resync.
 
         Raises:
             NotYetObserved: it is being polled.
         """
-        self.observed.matching(kind, lambda _body: False, max_age_s=self.turn.tools.sync_period_s / 2)
+        self.cloud_view.list_matching(kind, lambda _body: False, max_age_s=self.context.deps.sync_period_s / 2)
 
-    def tell(self, reason: str, text: str, *, severity: str = "Normal") -> None:
+    def emit(self, reason: str, text: str, *, severity: str = "Normal") -> None:
         """Emit an Event on the object."""
-        self.turn.tools.events.emit(self.turn.obj, severity, reason, text)
+        self.context.deps.events.emit(self.context.obj, severity, reason, text)

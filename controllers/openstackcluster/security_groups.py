@@ -10,9 +10,9 @@ from functools import partial
 
 from capo import names
 from capo.controllers import attempts
-from capo.controllers.openstackcluster import bastion_server, blockers, endpoint, roles, rules
+from capo.controllers.openstackcluster import bastion_server, deletion_blockers, endpoint_policy, roles, rules
 from capo.controllers.openstackcluster.changes import doubting, tagged
-from capo.controllers.openstackcluster.rules import BASTION, CONTROL_PLANE, WORKER, Surroundings
+from capo.controllers.openstackcluster.rules import BASTION, CONTROL_PLANE, WORKER, RuleContext
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create, Done, NotNeeded, Outcome
 from capo.errors import CapoError, ConflictError
@@ -31,7 +31,7 @@ def ensure_security_groups(scope: ClusterScope) -> Outcome:
     if missing:
         return Create("security_group", tuple(map(roles.group, missing)), lambda: _created(scope, missing))
     groups = {suffix: tagged(scope, "security_group", body) for suffix, body in found.items() if body is not None}
-    wanted = rules.wanted(spec, surroundings(scope, groups))
+    wanted = rules.wanted(spec, rule_context(scope, groups))
     scope.found.groups = {suffix: _with_rules(scope, body, wanted.rules[suffix]) for suffix, body in groups.items()}
     if BASTION not in suffixes:
         _remove_group_of_bastion(scope)
@@ -52,13 +52,13 @@ def _created(scope: ClusterScope, suffixes: Iterable[str]) -> dict[str, Resource
     return dict(zip(wanted, security_group.create_all(scope.cloud, list(wanted.values())), strict=True))
 
 
-def surroundings(scope: ClusterScope, groups: dict[str, Resource]) -> Surroundings:
+def rule_context(scope: ClusterScope, groups: dict[str, Resource]) -> RuleContext:
     """Return the values that the cluster's rules refer to."""
     spec = scope.cluster.spec
-    return Surroundings(
+    return RuleContext(
         group_ids={suffix: body["id"] for suffix, body in groups.items()},
-        api_ports=endpoint.open_ports(spec, is_inherited=scope.is_inherited),
-        additional_ports=endpoint.ports(spec)[1:],
+        api_ports=endpoint_policy.open_ports(spec, is_inherited=scope.is_inherited),
+        additional_ports=endpoint_policy.ports(spec)[1:],
         subnet_cidrs=[each.cidr for each in scope.found.subnets],
     )
 
@@ -71,7 +71,7 @@ def _with_rules(scope: ClusterScope, body: Resource, wanted: Iterable[Rule]) -> 
         return body
     with doubting(scope, "security_group", body["id"]):
         changed = security_group.update_rules(scope.cloud, body, wanted)
-    scope.observed.learn("security_group", changed)
+    scope.cloud_view.upsert("security_group", changed)
     return changed
 
 
@@ -85,13 +85,13 @@ def _remove_group_of_bastion(scope: ClusterScope) -> None:
     try:
         security_group.delete(scope.cloud, body["id"])
     except ConflictError as error:
-        scope.tell(
+        scope.emit(
             "FailedDeleteSecurityGroup",
             f"Group {body['id']} was not deleted, retrying: {error.message}",
             severity="Warning",
         )
         return
-    scope.observed.forget("security_group", body["id"])
+    scope.cloud_view.forget("security_group", body["id"])
 
 
 def _uses(group_id: str, port: Resource) -> bool:
@@ -104,7 +104,9 @@ def remove_security_groups(scope: ClusterScope) -> Outcome:
     try:
         attempts.try_each(groups, partial(_delete, scope))
     except CapoError:
-        scope.observed.wrote("port")  # the list of ports may be incomplete: the next attempt requires a new one
+        scope.cloud_view.mark_written(
+            "port"
+        )  # the list of ports may be incomplete: the next attempt requires a new one
         raise
     return NotNeeded()
 
@@ -113,7 +115,7 @@ def _delete(scope: ClusterScope, body: Resource) -> None:
     try:
         security_group.delete(scope.cloud, body["id"])
     except ConflictError as error:
-        users = scope.observed.matching("port", partial(_uses, body["id"]))
-        raise blockers.error(f"security group {body['id']}", users, "port", error) from error
-    scope.observed.forget("security_group", body["id"])
-    scope.tell("SuccessfulDeleteSecurityGroup", f"Deleted group {body.get('name')} with id {body['id']}")
+        users = scope.cloud_view.list_matching("port", partial(_uses, body["id"]))
+        raise deletion_blockers.error(f"security group {body['id']}", users, "port", error) from error
+    scope.cloud_view.forget("security_group", body["id"])
+    scope.emit("SuccessfulDeleteSecurityGroup", f"Deleted group {body.get('name')} with id {body['id']}")

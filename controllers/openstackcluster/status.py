@@ -12,13 +12,13 @@ from typing import Any, Final
 from capo.api.model import Model
 from capo.api.v1beta2 import OpenStackCluster
 from capo.api.v1beta2.openstackcluster import NetworkStatus, Router, Subnet
-from capo.controllers.openstackcluster import endpoint
+from capo.controllers.openstackcluster import endpoint_policy
 from capo.controllers.openstackcluster.roles import NETWORK
 from capo.controllers.openstackcluster.rules import BASTION, CONTROL_PLANE, WORKER
 from capo.controllers.openstackcluster.scope import Found
 from capo.engine import conditions
 from capo.engine.conditions import Condition
-from capo.engine.steps import Failed, Held, NotNeeded, Result, Results, Wait, is_done
+from capo.engine.steps import Blocked, Failed, NotNeeded, Result, Results, Wait, is_done
 from capo.ledger import Ledger
 
 Resource = Mapping[str, Any]
@@ -59,7 +59,7 @@ def _tags(body: Resource) -> tuple[str, ...]:
     return tuple(body.get("tags") or ())
 
 
-def of_pass(found: Found, cluster: OpenStackCluster, results: Results) -> Fields:
+def of_reconcile(found: Found, cluster: OpenStackCluster, results: Results) -> Fields:
     """Return the fields of status to write; None removes a field."""
     fields: Fields = {}
     if is_done(results["NetworkReady"]):
@@ -138,7 +138,7 @@ def _router_failure(cluster: OpenStackCluster, result: Result) -> list[Condition
 def _endpoint_held(results: Results) -> list[Condition]:
     """Show on the endpoint's condition why its load balancer is not ready: users and tools read that condition."""
     balancer = results["LoadBalancerReady"]
-    if not isinstance(results["APIEndpointReady"], Held):
+    if not isinstance(results["APIEndpointReady"], Blocked):
         return []
     if isinstance(balancer, Failed):
         return [Condition("APIEndpointReady", "False", "APIEndpointConfigFailed", balancer.error.sentence)]
@@ -202,7 +202,7 @@ def _load_balancer(found: Found) -> Fields | None:
 
 def has_bastion_moved(found: Found, cluster: OpenStackCluster, results: Results) -> bool:
     """Return whether the load balancer needs addresses of the bastion that were unknown when its step ran."""
-    balancer = endpoint.load_balancer(cluster.spec)
+    balancer = endpoint_policy.load_balancer(cluster.spec)
     if balancer is None or not balancer.allowed_cidrs or not is_done(results["BastionReady"]):
         return False
     old, new = cluster.status.bastion, found.bastion

@@ -8,18 +8,18 @@ from typing import Any, Final
 from capo import names
 from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import clusters, references, rules
-from capo.controllers import namesakes, pausing
-from capo.controllers.identified import IdentifiedSubject
-from capo.controllers.identity import Identities
-from capo.controllers.openstackcluster import api_endpoint, endpoint, status, upstream
+from capo.controllers import name_conflicts, pause_conditions
+from capo.controllers.credentialed import IdentifiedSubject
+from capo.controllers.credentials import CredentialsCache
+from capo.controllers.openstackcluster import api_endpoint, endpoint_policy, status, takeover
 from capo.controllers.openstackcluster.dns import Resolver
 from capo.controllers.openstackcluster.memory import Memory
 from capo.controllers.openstackcluster.roles import BASTION_FLOATING_IP
 from capo.controllers.openstackcluster.routes import ROUTES
 from capo.controllers.openstackcluster.scope import ClusterScope, cluster_name_of
 from capo.controllers.openstackcluster.steps import PLAN
+from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report, Skip
 from capo.engine.steps import Results, is_done
-from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
 from capo.errors import CapoError, NotYetObserved
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER
 from capo.ledger import Ledger
@@ -38,36 +38,36 @@ class ClusterSubject(IdentifiedSubject):
     plan = PLAN
     routes = ROUTES
 
-    def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
+    def __init__(self, identities: CredentialsCache, *, concurrency: int = 10) -> None:
         super().__init__(identities, concurrency=concurrency)
         self._zones, self._balancers, self._refusals = Memory(), Memory(), Memory()
         self._resolver = Resolver()
         self._looks = Memory()
 
-    def gate(self, obj: Object, tools: Tools) -> Gate:
+    def precondition(self, obj: Object, deps: Dependencies) -> Precondition:
         """Stop without a write if externally managed; stop if paused or, unless deleting, without owner.
 
         A deleted Cluster does not block a deletion (C-49).
         """
         is_deleting = bool(obj["metadata"].get("deletionTimestamp"))
-        owner = owner_of(obj, tools)
+        owner = owner_of(obj, deps)
         if rules.is_externally_managed(obj):
-            return Stop()
+            return Skip()
         if not (owner or is_deleting):
-            return pausing.ownerless(obj)
-        return pausing.stop(obj, owner) or Proceed([pausing.NOT_PAUSED])
+            return pause_conditions.ownerless(obj)
+        return pause_conditions.stop(obj, owner) or Continue([pause_conditions.NOT_PAUSED])
 
-    def open(self, turn: Turn) -> ClusterScope:
+    def open(self, context: ReconcileContext) -> ClusterScope:
         """Return the scope of a reconcile."""
-        cloud, sight = self._opened(turn)
-        owner = owner_of(turn.obj, turn.tools)
-        cluster = _with_endpoint(OpenStackCluster.model_validate(turn.obj), owner)
+        cloud, cache_writer = self._opened(context)
+        owner = owner_of(context.obj, context.deps)
+        cluster = _with_endpoint(OpenStackCluster.model_validate(context.obj), owner)
         return ClusterScope(
-            turn,
+            context,
             cluster,
             owner,
             cloud,
-            sight,
+            cache_writer,
             zones=self._zones,
             balancers=self._balancers,
             refusals=self._refusals,
@@ -84,7 +84,7 @@ class ClusterSubject(IdentifiedSubject):
 
         The OpenStackServer records the bastion's server; the cluster records its floating IP.
         """
-        if scope.turn.is_deleting or not all(is_done(results[step]) for step in status.BEFORE_PROVISIONED):
+        if scope.context.is_deleting or not all(is_done(results[step]) for step in status.BEFORE_PROVISIONED):
             return False
         try:
             scope.find("floating_ip", BASTION_FLOATING_IP)
@@ -92,23 +92,25 @@ class ClusterSubject(IdentifiedSubject):
             return False
         return True
 
-    def _named_by_another_provider(self, turn: Turn) -> Ledger:
+    def _named_by_another_provider(self, context: ReconcileContext) -> Ledger:
         """Return the resources in the Go provider's status."""
-        return upstream.named(OpenStackCluster.model_validate(turn.obj)) if turn.is_taken_over else Ledger()
+        return takeover.named(OpenStackCluster.model_validate(context.obj)) if context.is_taken_over else Ledger()
 
     def report(self, scope: ClusterScope, results: Results) -> Report:
         """Return status, endpoint, and conditions that differ from those of the steps."""
         dropped = status.dropped(results)
-        if scope.turn.is_deleting:
-            return Report(conditions=[pausing.NOT_PAUSED], dropped=dropped)
+        if scope.context.is_deleting:
+            return Report(conditions=[pause_conditions.NOT_PAUSED], dropped=dropped)
         found, cluster = scope.found, scope.cluster
-        taken, unique = ([], []) if scope.turn.is_taken_over else namesakes.told(scope.observed, scope.marks())
-        shown = [*status.not_enforced(found, results), *status.shown(cluster, scope.turn.ledger, results), *taken]
+        taken, unique = (
+            ([], []) if scope.context.is_taken_over else name_conflicts.condition(scope.cloud_view, scope.marks())
+        )
+        shown = [*status.not_enforced(found, results), *status.shown(cluster, scope.context.ledger, results), *taken]
         return Report(
-            status=status.of_pass(found, cluster, results),
+            status=status.of_reconcile(found, cluster, results),
             spec=status.spec(found, results),
             spec_step=api_endpoint.CONDITION,
-            conditions=[*shown, pausing.NOT_PAUSED],
+            conditions=[*shown, pause_conditions.NOT_PAUSED],
             dropped=[*dropped, *unique],
             after_s=SOON_S if status.has_bastion_moved(found, cluster, results) else found.look_again_s,
         )
@@ -117,10 +119,10 @@ class ClusterSubject(IdentifiedSubject):
 def _with_endpoint(cluster: OpenStackCluster, owner: Object | None) -> OpenStackCluster:
     """Return an OpenStackCluster with the endpoint of its Cluster."""
     of_cluster = clusters.endpoint(owner) if owner else None
-    return cluster.model_copy(update={"spec": endpoint.with_cluster(cluster.spec, of_cluster)})
+    return cluster.model_copy(update={"spec": endpoint_policy.with_cluster(cluster.spec, of_cluster)})
 
 
-def owner_of(obj: Object, tools: Tools) -> Object | None:
+def owner_of(obj: Object, deps: Dependencies) -> Object | None:
     """Return Cluster API's Cluster that owns an object, None without owner or when it was deleted."""
     name = references.owner_cluster_name(obj)
-    return tools.store.get(CLUSTER, obj["metadata"]["namespace"], name) if name else None
+    return deps.store.get(CLUSTER, obj["metadata"]["namespace"], name) if name else None

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from capo.controllers.openstackcluster.balancer import OVN
+from capo.controllers.openstackcluster.load_balancer_spec import OVN
 from capo.controllers.openstackcluster.roles import NETWORK
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Wait
@@ -65,12 +65,12 @@ def _may_be_left_behind(scope: ClusterScope, body: Resource) -> bool:
     if not body.get("created_at"):
         return False
     # In a managed network it blocks the deletion, whatever its owner. Only elsewhere are dates of two clocks compared.
-    is_own = bool(body["network_id"] == scope.turn.ledger.id_of(NETWORK))
+    is_own = bool(body["network_id"] == scope.context.ledger.id_of(NETWORK))
     if _is_monitors(body):
         return is_own
     if load_balancer_id(body) is None:
         return False
-    return is_own or _born_s(body) >= _seconds(scope.turn.obj["metadata"]["creationTimestamp"])
+    return is_own or _born_s(body) >= _seconds(scope.context.obj["metadata"]["creationTimestamp"])
 
 
 def load_balancer_id(body: Resource) -> str | None:
@@ -114,9 +114,9 @@ def delete(scope: ClusterScope, found: Sequence[LeftBehind]) -> Wait | None:
     young = [each.body["id"] for each in found if each.age_s < YOUNG_S]
     for body in (each.body for each in found if each.age_s >= YOUNG_S):
         port.delete(scope.cloud, body["id"])
-        scope.observed.forget("port", body["id"])
+        scope.cloud_view.forget("port", body["id"])
         text = f"Deleted port {body['id']}, which Octavia left behind without its load balancer"
-        scope.tell("SuccessfulDeletePort", text)
+        scope.emit("SuccessfulDeletePort", text)
     if not young:
         return None
     text = f"waiting 1m to confirm that Octavia left behind port {', '.join(sorted(young))}"

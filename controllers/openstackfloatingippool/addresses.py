@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capo import names
+from capo.engine.context import Dependencies
 from capo.engine.store import Route, Store
-from capo.engine.turn import Tools
 from capo.engine.worker import Result
 from capo.kube import patches
 from capo.kube.errors import Conflict, Gone
@@ -53,7 +53,7 @@ def is_held(address: Object) -> bool:
     return bool(metadata.get("deletionTimestamp")) and FINALIZER in (metadata.get("finalizers") or ()) and not is_moved
 
 
-def release(address: Object, pool: Object | None, tools: Tools) -> None:
+def release(address: Object, pool: Object | None, deps: Dependencies) -> None:
     """Record the floating IP of an IPAddress as available, then remove the finalizer.
 
     Args:
@@ -62,14 +62,14 @@ def release(address: Object, pool: Object | None, tools: Tools) -> None:
     """
     ip = str(address["spec"]["address"])
     if pool is not None:
-        _patch(tools, OPENSTACK_FLOATING_IP_POOL, pool, lambda obj: _available(obj, ip, tools.store), "status")
-    if not _without_finalizer(tools, address):
+        _patch(deps, OPENSTACK_FLOATING_IP_POOL, pool, lambda obj: _available(obj, ip, deps.store), "status")
+    if not _without_finalizer(deps, address):
         return
     log.info("Released an IPAddress; its floating IP is kept", extra={"address": ip})
     if pool is None or ip not in (pool.get("spec") or {}).get("preAllocatedFloatingIPs", ()):
         text = f"floating IP {ip} of IPAddress {address['metadata']['name']} is not deleted by this version"
         where = "; it is listed in status.availableIPs" if pool else "; delete it if it is not used"
-        tools.events.emit(pool or address, "Warning", KEPT, text + where)
+        deps.events.emit(pool or address, "Warning", KEPT, text + where)
 
 
 def _available(pool: Object, ip: str, store: Store) -> dict[str, Any] | None:
@@ -84,7 +84,7 @@ def _available(pool: Object, ip: str, store: Store) -> dict[str, Any] | None:
     return {"status": lists}
 
 
-def _without_finalizer(tools: Tools, address: Object) -> bool:
+def _without_finalizer(deps: Dependencies, address: Object) -> bool:
     """Remove our finalizer; return False when it is not there any more, or the address is gone."""
     metadata, present = address["metadata"], address
     key = Key(IP_ADDRESS, metadata["namespace"], metadata["name"])
@@ -93,9 +93,9 @@ def _without_finalizer(tools: Tools, address: Object) -> bool:
         if not operations or present["metadata"]["uid"] != metadata["uid"]:
             return False
         try:
-            tools.store.apply_own(IP_ADDRESS, tools.kube.json_patch(*key, operations))
+            deps.store.apply_own(IP_ADDRESS, deps.kube.json_patch(*key, operations))
         except Conflict:
-            found = tools.kube.get(*key)
+            found = deps.kube.get(*key)
             if found is None:
                 return False
             present = found
@@ -106,7 +106,7 @@ def _without_finalizer(tools: Tools, address: Object) -> bool:
     raise Conflict(f"{key.kind.kind} {key.namespace}/{key.name}: changed at each of {MAX_CONFLICTS} tries")
 
 
-def _patch(tools: Tools, kind: Kind, obj: Object, wanted: Patch, subresource: str | None = None) -> bool:
+def _patch(deps: Dependencies, kind: Kind, obj: Object, wanted: Patch, subresource: str | None = None) -> bool:
     """Patch the current version of an object; return False when there is nothing to write, or it was deleted.
 
     Raises:
@@ -123,13 +123,13 @@ def _patch(tools: Tools, kind: Kind, obj: Object, wanted: Patch, subresource: st
             "metadata": {**body.get("metadata", {}), "resourceVersion": present["metadata"]["resourceVersion"]},
         }
         try:
-            answer = tools.kube.patch(kind, namespace, name, body, subresource=subresource)
+            answer = deps.kube.patch(kind, namespace, name, body, subresource=subresource)
         except Conflict:
-            present = tools.kube.get(kind, namespace, name)
+            present = deps.kube.get(kind, namespace, name)
         except Gone:
             return False
         else:
-            tools.store.apply_own(kind, answer)
+            deps.store.apply_own(kind, answer)
             return True
     raise Conflict(f"{kind.kind} {namespace}/{name}: changed at each of {MAX_CONFLICTS} tries")
 
@@ -138,27 +138,27 @@ def _patch(tools: Tools, kind: Kind, obj: Object, wanted: Patch, subresource: st
 class OrphanController:
     """Releases IPAddresses whose pool was deleted; those of an existing pool are released in its reconcile."""
 
-    tools: Tools
+    deps: Dependencies
     name: str = "openstackfloatingippool-ipaddress"
     kind: Kind = IP_ADDRESS
     concurrency: int = 1
     routes: Sequence[Route] = ()
 
-    def slot(self, key: Key) -> CloudKey:
+    def cloud_key(self, key: Key) -> CloudKey:
         """Return an empty key: no cloud is called."""
         return CloudKey()
 
-    def locate(self, key: Key) -> bool:
+    def resolve_cloud(self, key: Key) -> bool:
         """Return True: no cloud is called."""
         return True
 
     def reconcile(self, key: Key) -> Result:
         """Release an IPAddress whose pool was deleted."""
-        address = self.tools.store.get(*key)
+        address = self.deps.store.get(*key)
         pool = pool_of(address) if address else None
         if address is None or pool is None or not is_held(address):
             return Result()
         # The store may lag behind the API server: read from the API server.
-        if self.tools.kube.get(OPENSTACK_FLOATING_IP_POOL, *pool) is None:
-            release(address, None, self.tools)
+        if self.deps.kube.get(OPENSTACK_FLOATING_IP_POOL, *pool) is None:
+            release(address, None, self.deps)
         return Result()

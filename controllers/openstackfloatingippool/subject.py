@@ -11,9 +11,9 @@ from typing import Any, Final, NoReturn
 
 from capo.controllers.openstackfloatingippool import addresses
 from capo.engine.conditions import Condition
+from capo.engine.context import Dependencies, Precondition, ReconcileContext, RemoveFinalizer, Report, Scope, Skip
 from capo.engine.steps import Plan, Results
 from capo.engine.store import Route, Store
-from capo.engine.turn import Gate, Release, Report, Scope, Stop, Tools, Turn
 from capo.errors import UnsupportedFieldError
 from capo.kube.kinds import IP_ADDRESS, OPENSTACK_FLOATING_IP_POOL
 from capo.ledger import Ledger
@@ -48,19 +48,19 @@ class FloatingIPPoolSubject:
     routes = ROUTES
     concurrency = 1
 
-    def gate(self, obj: Object, tools: Tools) -> Gate:
+    def precondition(self, obj: Object, deps: Dependencies) -> Precondition:
         """Release IPAddresses that are being deleted, then the pool; otherwise report that it is not served."""
-        found = addresses.of_pool(obj, tools.store)
+        found = addresses.of_pool(obj, deps.store)
         for address in filter(addresses.is_held, found):
-            addresses.release(address, obj, tools)
+            addresses.release(address, obj, deps)
         if obj["metadata"].get("deletionTimestamp"):
-            return _gate_of_deletion(obj, tools)
-        return Stop([Condition(READY, "False", UnsupportedFieldError.reason, _REASON.sentence)])
+            return _gate_of_deletion(obj, deps)
+        return Skip([Condition(READY, "False", UnsupportedFieldError.reason, _REASON.sentence)])
 
-    def authenticate(self, obj: Object, tools: Tools) -> None:
+    def authenticate(self, obj: Object, deps: Dependencies) -> None:
         """Do nothing: no reconcile passes the gate."""
 
-    def open(self, turn: Turn) -> NoReturn:
+    def open(self, context: ReconcileContext) -> NoReturn:
         """Raise AssertionError: no reconcile passes the gate."""
         raise AssertionError("a pool's pass ends at the gate")
 
@@ -75,32 +75,32 @@ class FloatingIPPoolSubject:
         """Return an empty report: no reconcile passes the gate."""
         return Report()
 
-    def credentials(self, obj: Object, tools: Tools) -> str:
+    def credentials(self, obj: Object, deps: Dependencies) -> str:
         """Return an empty string: no credentials are read."""
         return ""
 
     def forget_credentials(self, obj: Object) -> None:
         """Do nothing: no credentials are cached."""
 
-    def slot(self, obj: Object, tools: Tools) -> CloudKey | None:
+    def cloud_key(self, obj: Object, deps: Dependencies) -> CloudKey | None:
         """Return an empty key: no cloud is called."""
         return CloudKey()
 
-    def locate(self, obj: Object, tools: Tools) -> None:
+    def resolve_cloud(self, obj: Object, deps: Dependencies) -> None:
         """Do nothing: no cloud is called."""
 
 
-def _gate_of_deletion(obj: Object, tools: Tools) -> Gate:
+def _gate_of_deletion(obj: Object, deps: Dependencies) -> Precondition:
     """Release a pool when no IPAddress is left; an Event names the floating IPs that remain."""
-    left = ", ".join(each["metadata"]["name"] for each in addresses.of_pool(obj, tools.store))
+    left = ", ".join(each["metadata"]["name"] for each in addresses.of_pool(obj, deps.store))
     if left:
         text = f"waiting for IPAddresses to be deleted: {left}"
-        return Stop([Condition(READY, "False", "Deleting", text)], after_s=LOOK_AGAIN_S)
-    fresh = tools.store.get(OPENSTACK_FLOATING_IP_POOL, obj["metadata"]["namespace"], obj["metadata"]["name"]) or obj
+        return Skip([Condition(READY, "False", "Deleting", text)], after_s=LOOK_AGAIN_S)
+    fresh = deps.store.get(OPENSTACK_FLOATING_IP_POOL, obj["metadata"]["namespace"], obj["metadata"]["name"]) or obj
     status, given = fresh.get("status") or {}, obj["spec"].get("preAllocatedFloatingIPs") or ()
     kept = [ip for ip in (*(status.get("availableIPs") or ()), *(status.get("failedIPs") or ())) if ip not in given]
     if kept:
         named = ", ".join(kept)
         text = f"floating IPs of the pool are not deleted by this version; delete those that are not used: {named}"
-        tools.events.emit(obj, "Warning", addresses.KEPT, text)
-    return Release()
+        deps.events.emit(obj, "Warning", addresses.KEPT, text)
+    return RemoveFinalizer()

@@ -63,21 +63,21 @@ def to_leave(scope: MachineScope, infra: OpenStackCluster, wanted: Mapping[str, 
     Raises:
         NotYetObserved: the pools are being listed.
     """
-    members = {record.id: int(record.role.removeprefix("member-")) for record in scope.turn.ledger.of_kind(MEMBER)}
+    members = {record.id: int(record.role.removeprefix("member-")) for record in scope.context.ledger.of_kind(MEMBER)}
 
     def port_of(body: Body) -> int | None:
         own = next((members[each["id"]] for each in body.get("members") or () if each["id"] in members), None)
         return own or (wanted.get(body["name"]) if _is_in_balancer(infra, body) else None)
 
-    found = scope.observed.matching(KIND, lambda body: port_of(body) is not None)
+    found = scope.cloud_view.list_matching(KIND, lambda body: port_of(body) is not None)
     if wanted.keys() - {body["name"] for body in found}:
-        found = scope.observed.matching(KIND, lambda body: port_of(body) is not None, max_age_s=LOOK_S)
+        found = scope.cloud_view.list_matching(KIND, lambda body: port_of(body) is not None, max_age_s=LOOK_S)
     return [Record(KIND, f"pool-{port_of(body)}", body["id"]) for body in found if not _other_owner(scope, infra, body)]
 
 
 def balancer_id(scope: MachineScope, infra: OpenStackCluster, wanted: Collection[str]) -> str | None:
     """Return the load balancer of the cached pools, None if none is cached; makes no request."""
-    found = scope.observed.seen(KIND, lambda body: body.get("name") in wanted and _is_in_balancer(infra, body))
+    found = scope.cloud_view.peek(KIND, lambda body: body.get("name") in wanted and _is_in_balancer(infra, body))
     return next((parent for body in found for parent in sorted(load_balancer.parent_ids(body))), None)
 
 
@@ -87,7 +87,7 @@ def _fitting(
     def fits(body: Body) -> bool:
         return body.get("name") in wanted and _is_in_balancer(infra, body)
 
-    return [dict(body) for body in scope.observed.matching(KIND, fits, max_age_s=max_age_s)]
+    return [dict(body) for body in scope.cloud_view.list_matching(KIND, fits, max_age_s=max_age_s)]
 
 
 def _is_in_balancer(infra: OpenStackCluster, body: Body) -> bool:

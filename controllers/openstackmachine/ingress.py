@@ -7,8 +7,8 @@ machine's part. Source: docs/explanation/go-provider.md, G-34 and G-35.
 from __future__ import annotations
 
 from capo.api.v1beta2 import OpenStackCluster
-from capo.controllers.openstackmachine import floating, given_pools, members
-from capo.controllers.openstackmachine.child import INFRASTRUCTURE
+from capo.controllers.openstackmachine import floating_ip, given_pools, members
+from capo.controllers.openstackmachine.openstackserver import INFRASTRUCTURE
 from capo.controllers.openstackmachine.scope import MachineScope
 from capo.engine.steps import Done, NotNeeded, Outcome, Wait
 
@@ -22,7 +22,7 @@ def ensure(scope: MachineScope) -> Outcome:
         return Wait(INFRASTRUCTURE, "the OpenStackCluster was deleted")
     if has_load_balancer(infra):
         return members.ensure(scope, infra)
-    return floating.ensure(scope, infra) if has_floating_ip(infra) else Done()
+    return floating_ip.ensure(scope, infra) if has_floating_ip(infra) else Done()
 
 
 def remove(scope: MachineScope) -> Outcome:
@@ -39,7 +39,7 @@ def remove(scope: MachineScope) -> Outcome:
     if has_load_balancer(infra):
         return members.remove(scope, infra)
     if has_floating_ip(infra) and not is_cluster_going:
-        floating.hand_over(scope, infra)
+        floating_ip.failover(scope, infra)
     return NotNeeded()
 
 

@@ -1,6 +1,6 @@
 """The machine's member in each pool of the API load balancer; the pools belong to the OpenStackCluster.
 
-The observer does not list members. They are listed in their pool right before one is created, so that none is created
+The poller does not list members. They are listed in their pool right before one is created, so that none is created
 twice, and read again with the pools once per resync. Missing members of other machines are added in the same change.
 Source: docs/explanation/go-provider.md, G-34, and W-28.
 """
@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from capo import names
 from capo.api.v1beta2 import OpenStackCluster
-from capo.controllers.openstackmachine import given_pools, pools, ports, siblings, turns
-from capo.controllers.openstackmachine.child import INFRASTRUCTURE, was_provisioned
+from capo.controllers.openstackmachine import control_plane, given_pools, load_balancer_lock, pools, ports
+from capo.controllers.openstackmachine.load_balancer_lock import BUSY_S
+from capo.controllers.openstackmachine.openstackserver import INFRASTRUCTURE, was_provisioned
 from capo.controllers.openstackmachine.ports import Place
 from capo.controllers.openstackmachine.scope import MachineScope
-from capo.controllers.openstackmachine.turns import BUSY_S
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import NotFoundError
 from capo.ledger import Ledger, Record
@@ -72,12 +72,12 @@ def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
 
 def _is_known(scope: MachineScope, port: int, pool_id: str) -> bool:
     """Return whether the recorded member was observed in the pool recently, or is listed there now."""
-    member_id = scope.turn.ledger.id_of(role_of(port))
+    member_id = scope.context.ledger.id_of(role_of(port))
     if member_id is None:
         return False
     if scope.has_seen_member(pool_id, member_id):
         return True
-    pool = scope.observed.get("pool", pool_id)
+    pool = scope.cloud_view.get("pool", pool_id)
     is_there = any(member["id"] == member_id for member in pool.get("members") or ())
     if is_there:
         scope.saw_member(pool_id, member_id)
@@ -85,14 +85,14 @@ def _is_known(scope: MachineScope, port: int, pool_id: str) -> bool:
 
 
 def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id: str) -> Outcome:
-    if wait := turns.busy(scope):
+    if wait := load_balancer_lock.busy(scope):
         return wait
     place, role = ports.of_machine(scope, infra), role_of(port)
     listed, is_given = _listed(scope, pool_id), given_pools.are_given(scope)
     # External pools get single changes: a change for all replaces the whole list, which others may be changing, too.
     others = [] if is_given else list(_living_others(scope, infra, port))
     living_at = {place.address, *(each.place.address for each in others)}
-    if not is_given and (dead := dead_member(listed, role, siblings.owners(scope), living_at=living_at)):
+    if not is_given and (dead := dead_member(listed, role, control_plane.owners(scope), living_at=living_at)):
         # Its machine was deleted without it, for example because a user removed the finalizer.
         _leave(scope, pool_id, dead)
         return Wait("Building", "a member without a machine leaves the pool", BUSY_S)
@@ -106,7 +106,7 @@ def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id
     if found["address"] != place.address or found["provisioning_status"] == "PENDING_DELETE":
         _leave(scope, pool_id, found)
         return Wait("Building", "a member with another address leaves the pool", BUSY_S)
-    scope.turn.ledger.record(KIND, role, found["id"])
+    scope.context.ledger.record(KIND, role, found["id"])
     scope.saw_member(pool_id, found["id"])
     return Done()
 
@@ -115,17 +115,17 @@ def _listed(scope: MachineScope, pool_id: str) -> list[dict[str, Any]]:
     try:
         return load_balancer.members(scope.cloud, pool_id)
     except NotFoundError:
-        scope.observed.doubt(pools.KIND, pool_id)  # it may have been replaced by another one of the same name
+        scope.cloud_view.invalidate(pools.KIND, pool_id)  # it may have been replaced by another one of the same name
         raise
 
 
 def _living_others(scope: MachineScope, infra: OpenStackCluster, port: int) -> Iterator[Candidate]:
     """Yield the other living control plane machines with their place in the pool of a port."""
     network_id = infra.status.network.id if infra.status.network else ""
-    for each in siblings.of(scope):
+    for each in control_plane.of(scope):
         port_id = ports.port_id_on(each.server, network_id)
         if each.is_living and each.owner and port_id:
-            place = ports.place_of(scope.observed.get("port", port_id))
+            place = ports.place_of(scope.cloud_view.get("port", port_id))
             yield Candidate(each.name, Stamp(each.owner, role_of(port)), place)
 
 
@@ -198,7 +198,7 @@ def wanted_member(scope: MachineScope, infra: OpenStackCluster, port: int, candi
 def _created(scope: MachineScope, pool_id: str, listed: Sequence[Body], missing: Sequence[WantedMember]) -> Body:
     """Add the machine's member, which is the first, and the missing ones of others; return the machine's own."""
     own = missing[0]
-    with turns.taken(scope):
+    with load_balancer_lock.taken(scope):
         if len(missing) == 1:
             made = load_balancer.create_member(scope.cloud, pool_id, own)
         else:
@@ -219,7 +219,7 @@ def remove(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
     if isinstance(found, Wait):
         return found
     for record in found:
-        if wait := turns.busy(scope) or _leave_pool(scope, record):
+        if wait := load_balancer_lock.busy(scope) or _leave_pool(scope, record):
             text = f"the load balancer takes the machine out of its pools: {wait.message}"
             return Wait("Deleting", text, wait.after_s)
     return NotNeeded()
@@ -227,7 +227,7 @@ def remove(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
 
 def _may_be_member(scope: MachineScope) -> bool:
     """Return whether the machine ever had a server, or requested a member."""
-    ledger = scope.turn.ledger
+    ledger = scope.context.ledger
     has_asked = any(pending.kind == KIND for pending in ledger.pending.values())
     return has_asked or bool(ledger.of_kind(KIND)) or was_provisioned(scope)
 
@@ -239,13 +239,13 @@ def _leave_pool(scope: MachineScope, pool: Record) -> Wait | None:
     try:
         listed = load_balancer.members(scope.cloud, pool.id)
     except NotFoundError:  # the pool was deleted
-        scope.turn.ledger.drop(role)
+        scope.context.ledger.drop(role)
         return None
     found = mine(listed, scope.stamp(role), name=name) or _recorded_of_nobody(scope, listed, role)
     if found is None and (left_s := _window_left_s(scope, role)) > 0:
         return Wait("Deleting", "a member whose create was not answered may still come", left_s)
     if found is None:
-        scope.turn.ledger.drop(role)
+        scope.context.ledger.drop(role)
         return None
     _leave(scope, pool.id, found)
     return Wait("Deleting", f"member {found['id']} is leaving", BUSY_S)
@@ -253,14 +253,14 @@ def _leave_pool(scope: MachineScope, pool: Record) -> Wait | None:
 
 def _recorded_of_nobody(scope: MachineScope, listed: Sequence[Body], role: str) -> Body | None:
     """Return the recorded member, adopted by its address, if its stamp belongs to no machine."""
-    member_id = scope.turn.ledger.id_of(role)
-    return dead_member([each for each in listed if each["id"] == member_id], role, siblings.owners(scope))
+    member_id = scope.context.ledger.id_of(role)
+    return dead_member([each for each in listed if each["id"] == member_id], role, control_plane.owners(scope))
 
 
 def _window_left_s(scope: MachineScope, role: str) -> float:
     """Return for how many seconds an unanswered create of the member may still take effect; 0 when it cannot."""
-    pending, turn = scope.turn.ledger.pending.get(role), scope.turn
-    return max(0.0, pending.since_s + turn.tools.ambiguous_window_s - turn.started_s) if pending else 0.0
+    pending, context = scope.context.ledger.pending.get(role), scope.context
+    return max(0.0, pending.since_s + context.deps.ambiguous_window_s - context.started_s) if pending else 0.0
 
 
 def _leave(scope: MachineScope, pool_id: str, member: Body) -> None:
@@ -270,5 +270,5 @@ def _leave(scope: MachineScope, pool_id: str, member: Body) -> None:
         ConflictError: the load balancer is immutable although it was listed as ACTIVE; retried with increasing delays.
     """
     if member.get("provisioning_status") != "PENDING_DELETE":
-        with turns.taken(scope):
+        with load_balancer_lock.taken(scope):
             load_balancer.delete_member(scope.cloud, pool_id, member["id"])

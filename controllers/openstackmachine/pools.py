@@ -63,7 +63,7 @@ def api_ports(infra: OpenStackCluster) -> list[int]:
 
 def resource_name(scope: MachineScope) -> str:
     """Return ``<namespace>-<Cluster name>``, the prefix of names in the cloud."""
-    cluster = references.cluster_name(scope.owners.machine or scope.turn.obj) or ""
+    cluster = references.cluster_name(scope.owners.machine or scope.context.obj) or ""
     return names.cluster_resource_name(scope.namespace, cluster)
 
 
@@ -91,7 +91,7 @@ def to_leave(scope: MachineScope, infra: OpenStackCluster, *, may_be_member: boo
     known = infra.status.api_server_managed_load_balancer
     if known and known.id:
         return [*recorded, *_of_balancer(scope, known.id, missing)]
-    left_s = scope.patience.left_s(str(scope.turn.obj["metadata"]["uid"]), scope.turn.started_s)
+    left_s = scope.patience.left_s(str(scope.context.obj["metadata"]["uid"]), scope.context.started_s)
     if left_s > 0:
         text = f"waiting for OpenStackCluster {obj['metadata']['name']} to record the pools of its load balancer"
         return Wait("Deleting", text, left_s)
@@ -120,7 +120,7 @@ def _of_balancer(scope: MachineScope, balancer_id: str, api_port_list: Collectio
     def fits(body: Mapping[str, Any]) -> bool:
         return body.get("name") in ports and balancer_id in load_balancer.parent_ids(body)
 
-    return [Record(KIND, role(ports[body["name"]]), body["id"]) for body in scope.observed.matching(KIND, fits)]
+    return [Record(KIND, role(ports[body["name"]]), body["id"]) for body in scope.cloud_view.list_matching(KIND, fits)]
 
 
 def _report_left_behind(scope: MachineScope, api_port_list: Collection[int]) -> None:
@@ -129,4 +129,4 @@ def _report_left_behind(scope: MachineScope, api_port_list: Collection[int]) -> 
         f"OpenStackCluster recorded no pools within {PATIENCE_S / 60:.0f} minutes: "
         f"delete the load balancer members {named} if they exist"
     )
-    scope.turn.tools.events.emit(scope.turn.obj, "Warning", "MemberLeftBehind", text)
+    scope.context.deps.events.emit(scope.context.obj, "Warning", "MemberLeftBehind", text)

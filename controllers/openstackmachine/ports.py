@@ -37,7 +37,7 @@ def of_machine(scope: MachineScope, infra: OpenStackCluster) -> Place:
     port_id = port_id_on(scope.server, network_id)
     if port_id is None:
         raise InvalidSpecError(f"no port of the machine is on the network of the cluster ({network_id or 'unknown'})")
-    return place_of(scope.observed.get("port", port_id))
+    return place_of(scope.cloud_view.get("port", port_id))
 
 
 def port_id_on(server: OpenStackServer | None, network_id: str) -> str | None:

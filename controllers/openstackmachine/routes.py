@@ -8,7 +8,7 @@ from typing import Final
 from capo import names
 from capo.api.v1beta2 import OpenStackIdentityReference
 from capo.contract import clusters, machines, references, rules
-from capo.controllers.pausing import PAUSED
+from capo.controllers.pause_conditions import PAUSED
 from capo.controllers.server_child import credentials_change
 from capo.engine import conditions
 from capo.engine.store import Object, Route, Store

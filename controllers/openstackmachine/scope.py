@@ -17,35 +17,37 @@ from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachine
 from capo.contract import references
 from capo.controllers import location
-from capo.controllers.openstackmachine.owners import Owners
 from capo.controllers.openstackmachine.pools import Patience
-from capo.engine.turn import Turn
+from capo.controllers.openstackmachine.related_objects import Owners
+from capo.engine.context import ReconcileContext
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.ledger import Ledger
 from capo.names import Stamp
 from capo.openstack.cloud import Cloud
-from capo.openstack.observed import Observed
+from capo.openstack.cloud_view import CloudView
 
 Object = Mapping[str, Any]
 OpenCloud = Callable[[OpenStackIdentityReference], Cloud]
-Watch = Callable[[Turn, Cloud], Observed]
+Watch = Callable[[ReconcileContext, Cloud], CloudView]
 
 
 class MachineScope:
     """The object, its related objects, and its cloud.
 
     Args:
-        open_cloud: returns the cloud of an identityRef; raises the errors of ``Identities.cloud``.
+        open_cloud: returns the cloud of an identityRef; raises the errors of ``CredentialsCache.cloud``.
         watch: returns a reconcile's view of a cloud.
         memory: facts about load balancers that all reconciles share.
     """
 
-    def __init__(self, turn: Turn, owners: Owners, *, open_cloud: OpenCloud, watch: Watch, memory: Memory) -> None:
-        self.turn = turn
+    def __init__(
+        self, context: ReconcileContext, owners: Owners, *, open_cloud: OpenCloud, watch: Watch, memory: Memory
+    ) -> None:
+        self.context = context
         self.owners = owners
         self._seen = memory.seen
         self.patience = memory.patience
-        self.machine = OpenStackMachine.model_validate(turn.obj)
+        self.machine = OpenStackMachine.model_validate(context.obj)
         self.infra = OpenStackCluster.model_validate(owners.infra) if owners.infra else None
         self._open_cloud = open_cloud
         self._watch = watch
@@ -53,22 +55,22 @@ class MachineScope:
     @property
     def name(self) -> str:
         """The name of the object and of its OpenStackServer."""
-        return self.turn.key.name
+        return self.context.key.name
 
     @property
     def namespace(self) -> str:
         """The namespace of the object, its owners and its OpenStackServer."""
-        return self.turn.key.namespace
+        return self.context.key.namespace
 
     @property
-    def sight(self) -> Sight:
+    def cache_writer(self) -> Sight:
         """Receives the engine's records of creates; ignores them."""
         return Sight()
 
     @property
     def is_control_plane(self) -> bool:
         """Return whether the machine serves the Kubernetes API (C-29)."""
-        return self.owners.is_control_plane(self.turn.obj)
+        return self.owners.is_control_plane(self.context.obj)
 
     @property
     def identity_ref(self) -> OpenStackIdentityReference | None:
@@ -78,13 +80,13 @@ class MachineScope:
     @property
     def server_object(self) -> Object | None:
         """The OpenStackServer of this name in the store, whatever its owner; None when there is none."""
-        return self.turn.tools.store.get(OPENSTACK_SERVER, self.namespace, self.name)
+        return self.context.deps.store.get(OPENSTACK_SERVER, self.namespace, self.name)
 
     @property
     def server(self) -> OpenStackServer | None:
         """The OpenStackServer that this object owns, None when there is none."""
         found = self.server_object
-        is_ours = found is not None and references.is_owned_by(found, self.turn.obj)
+        is_ours = found is not None and references.is_owned_by(found, self.context.obj)
         return OpenStackServer.model_validate(found) if is_ours else None
 
     @functools.cached_property
@@ -99,7 +101,7 @@ class MachineScope:
         return self._opened
 
     @functools.cached_property
-    def observed(self) -> Observed:
+    def cloud_view(self) -> CloudView:
         """The cloud as this reconcile observes it; raises the errors of ``cloud``."""
         self._settle_location()
         return self._seen_of_cloud
@@ -111,12 +113,12 @@ class MachineScope:
         return self._open_cloud(self.identity_ref)
 
     @functools.cached_property
-    def _seen_of_cloud(self) -> Observed:
-        return self._watch(self.turn, self._opened)
+    def _seen_of_cloud(self) -> CloudView:
+        return self._watch(self.context, self._opened)
 
     def _settle_location(self) -> None:
         """Refuse credentials for another location than that of the machine's members, else of the cluster's pools."""
-        ledger, present = self.turn.ledger, self._opened.location
+        ledger, present = self.context.ledger, self._opened.location
         cluster = Ledger.read((self.owners.infra or {}).get("status"))
         is_borrowed = self.machine.spec.identity_ref is None and cluster.has_entries
         stored = ledger.location if ledger.has_entries else cluster.location if is_borrowed else None
@@ -126,40 +128,40 @@ class MachineScope:
         ledger.location = location.settle(
             stored,
             present,
-            accepted=location.accepted(self.turn.obj),
+            accepted=location.accepted(self.context.obj),
             is_proven=lambda: cluster.location == present or self._is_pool_seen(cluster),
             may_lack=True,
         )
 
     def _is_pool_seen(self, cluster: Ledger) -> bool:
         pools = {record.id for record in cluster.of_kind("pool")}
-        return bool(self._seen_of_cloud.matching("pool", lambda body: body["id"] in pools))
+        return bool(self._seen_of_cloud.list_matching("pool", lambda body: body["id"] in pools))
 
     def stamp(self, role: str) -> Stamp:
         """Return the stamp of one of the object's resources."""
-        return Stamp(self.turn.owner, role)
+        return Stamp(self.context.owner, role)
 
     def saw_member(self, pool_id: str, member_id: str) -> None:
         """Record that a member is in a pool now."""
-        tools = self.turn.tools
-        self._seen.note(pool_id, member_id, now_s=tools.clock.now(), kept_s=tools.sync_period_s)
+        deps = self.context.deps
+        self._seen.note(pool_id, member_id, now_s=deps.clock.now(), kept_s=deps.sync_period_s)
 
     def has_seen_member(self, pool_id: str, member_id: str) -> bool:
         """Return whether a member was observed in a pool within the last resync period."""
-        seen_s, tools = self._seen.seen_s(pool_id, member_id), self.turn.tools
-        return seen_s is not None and tools.clock.now() - seen_s <= tools.sync_period_s
+        seen_s, deps = self._seen.seen_s(pool_id, member_id), self.context.deps
+        return seen_s is not None and deps.clock.now() - seen_s <= deps.sync_period_s
 
 
 class Sight:
     """Ignores records of creates: members, the only kind created here, are listed in their pool before each create."""
 
-    def learn(self, kind: str, body: Mapping[str, Any]) -> None:
+    def upsert(self, kind: str, body: Mapping[str, Any]) -> None:
         """Do nothing."""
 
-    def wrote(self, kind: str, roles: Sequence[str] = ()) -> None:
+    def mark_written(self, kind: str, roles: Sequence[str] = ()) -> None:
         """Do nothing."""
 
-    def made(self, kind: str) -> None:
+    def mark_created(self, kind: str) -> None:
         """Do nothing."""
 
 

@@ -12,7 +12,7 @@ from capo import names
 from capo.api.meta import Condition as ShownCondition
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackMachine
-from capo.controllers.openstackmachine.child import DELETED
+from capo.controllers.openstackmachine.openstackserver import DELETED
 from capo.controllers.openstackmachine.steps import INSTANCE
 from capo.engine import overall
 from capo.engine.conditions import READY, Condition

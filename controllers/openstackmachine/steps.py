@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.controllers.openstackmachine import child, ingress
+from capo.controllers.openstackmachine import ingress, openstackserver
 from capo.engine.steps import Plan, Step
 
 INSTANCE: Final = "InstanceReady"
 INGRESS: Final = "APIServerIngressReady"
 
 STEPS: Final = (
-    Step(INSTANCE, ensure=child.ensure, remove=child.remove),
+    Step(INSTANCE, ensure=openstackserver.ensure, remove=openstackserver.remove),
     Step(INGRESS, ensure=ingress.ensure, remove=ingress.remove),
 )
 PLAN: Final = Plan(STEPS)

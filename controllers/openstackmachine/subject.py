@@ -6,17 +6,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from capo.api.v1beta2 import OpenStackIdentityReference
-from capo.controllers import pausing
-from capo.controllers.identified import observed_of
-from capo.controllers.identity import Identities
-from capo.controllers.openstackmachine import ingress, owners, status
-from capo.controllers.openstackmachine.owners import Owners
+from capo.controllers import pause_conditions
+from capo.controllers.credentialed import observed_of
+from capo.controllers.credentials import CredentialsCache
+from capo.controllers.openstackmachine import ingress, related_objects, status
+from capo.controllers.openstackmachine.related_objects import Owners
 from capo.controllers.openstackmachine.routes import ROUTES
 from capo.controllers.openstackmachine.scope import MachineScope, Memory
 from capo.controllers.openstackmachine.steps import INGRESS, INSTANCE, PLAN
 from capo.engine.conditions import Condition
+from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report
 from capo.engine.steps import Done, Failed, Results
-from capo.engine.turn import Gate, Proceed, Report, Tools, Turn
 from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.ledger import Ledger
 from capo.openstack.cloud import Cloud
@@ -33,33 +33,33 @@ class MachineSubject:
     plan = PLAN
     routes = ROUTES
 
-    def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
+    def __init__(self, identities: CredentialsCache, *, concurrency: int = 10) -> None:
         self._identities = identities
         self._memory = Memory()
         self.concurrency = concurrency
 
-    def gate(self, obj: Object, tools: Tools) -> Gate:
+    def precondition(self, obj: Object, deps: Dependencies) -> Precondition:
         """Stop while paused, and until Machine and Cluster are known; their absence does not block a deletion."""
-        known = owners.find(obj, tools.store)
-        if paused := pausing.stop(obj, known.cluster):
+        known = related_objects.find(obj, deps.store)
+        if paused := pause_conditions.stop(obj, known.cluster):
             return paused
-        go_on = Proceed([pausing.NOT_PAUSED])
+        go_on = Continue([pause_conditions.NOT_PAUSED])
         if obj["metadata"].get("deletionTimestamp"):
             return go_on
         # The watch event of the Machine or Cluster requeues the object.
-        return go_on if known.machine and known.cluster else pausing.ownerless(obj)
+        return go_on if known.machine and known.cluster else pause_conditions.ownerless(obj)
 
-    def authenticate(self, obj: Object, tools: Tools) -> None:
+    def authenticate(self, obj: Object, deps: Dependencies) -> None:
         """Do nothing: a worker's reconcile needs no credentials, its OpenStackServer checks them."""
 
-    def open(self, turn: Turn) -> MachineScope:
+    def open(self, context: ReconcileContext) -> MachineScope:
         """Return the scope of a reconcile."""
 
         def cloud(ref: OpenStackIdentityReference) -> Cloud:
-            return self._identities.cloud(ref.to_dict(), turn.key.namespace)
+            return self._identities.cloud(ref.to_dict(), context.key.namespace)
 
-        known = owners.find(turn.obj, turn.tools.store)
-        return MachineScope(turn, known, open_cloud=cloud, watch=observed_of, memory=self._memory)
+        known = related_objects.find(context.obj, context.deps.store)
+        return MachineScope(context, known, open_cloud=cloud, watch=observed_of, memory=self._memory)
 
     def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
         """Return None: a machine only records members of pools, which are found by their names."""
@@ -67,15 +67,19 @@ class MachineSubject:
     def is_recorded(self, scope: MachineScope, results: Results) -> bool:
         """Return whether the machine has its OpenStackServer, which records the resources, and its state."""
         server = scope.server
-        return not scope.turn.is_deleting and server is not None and bool(server.status.instance_state)
+        return not scope.context.is_deleting and server is not None and bool(server.status.instance_state)
 
     def report(self, scope: MachineScope, results: Results) -> Report:
         """Return provider ID, addresses and the fields that Cluster API waits for, once the server is ACTIVE."""
         server = scope.server
-        conditions = [pausing.NOT_PAUSED, *_ingress_failure(scope, results)]
-        if scope.turn.is_taken_over and not scope.turn.is_deleting and not (server and server.status.instance_state):
+        conditions = [pause_conditions.NOT_PAUSED, *_ingress_failure(scope, results)]
+        if (
+            scope.context.is_taken_over
+            and not scope.context.is_deleting
+            and not (server and server.status.instance_state)
+        ):
             conditions += status.kept_at_takeover(scope.machine, results[INSTANCE])
-        if scope.turn.is_deleting or server is None:
+        if scope.context.is_deleting or server is None:
             return Report(conditions=conditions)
         conditions += status.refused_credentials(server.status.conditions)
         if not isinstance(results[INSTANCE], Done):
@@ -87,9 +91,9 @@ class MachineSubject:
             conditions=[*status.kept_ready(scope.machine, results[INGRESS]), *conditions],
         )
 
-    def credentials(self, obj: Object, tools: Tools) -> str:
+    def credentials(self, obj: Object, deps: Dependencies) -> str:
         """Return a description of the machine's credentials: its own, else those of its cluster."""
-        ref = _identity_ref(obj, owners.find(obj, tools.store))
+        ref = _identity_ref(obj, related_objects.find(obj, deps.store))
         return self._identities.describe(ref, obj["metadata"]["namespace"]) if ref else "no identityRef"
 
     def forget_credentials(self, obj: Object) -> None:
@@ -100,21 +104,21 @@ class MachineSubject:
         if ref := obj["spec"].get("identityRef"):
             self._identities.forget(ref, obj["metadata"]["namespace"])
 
-    def slot(self, obj: Object, tools: Tools) -> CloudKey | None:
+    def cloud_key(self, obj: Object, deps: Dependencies) -> CloudKey | None:
         """Return the cloud whose budgets apply, None until it is located; an empty key if no cloud is called.
 
         Workers and machines without credentials call none.
         """
-        known = owners.find(obj, tools.store)
+        known = related_objects.find(obj, deps.store)
         if not known.is_control_plane(obj):
             return CloudKey()
         ref = _identity_ref(obj, known)
-        return self._identities.slot(ref, obj["metadata"]["namespace"]) if ref else CloudKey()
+        return self._identities.cloud_key(ref, obj["metadata"]["namespace"]) if ref else CloudKey()
 
-    def locate(self, obj: Object, tools: Tools) -> None:
+    def resolve_cloud(self, obj: Object, deps: Dependencies) -> None:
         """Read the credentials of a control plane machine."""
-        if ref := _identity_ref(obj, owners.find(obj, tools.store)):
-            self._identities.locate(ref, obj["metadata"]["namespace"])
+        if ref := _identity_ref(obj, related_objects.find(obj, deps.store)):
+            self._identities.resolve_cloud(ref, obj["metadata"]["namespace"])
 
 
 def _identity_ref(obj: Object, known: Owners) -> Mapping[str, Any] | None:

@@ -10,7 +10,7 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Final
 
-from capo.controllers.openstackserver import claim
+from capo.controllers.openstackserver import ip_address_claim
 from capo.controllers.openstackserver.scope import ServerScope, port_role
 from capo.engine.steps import Done, NotNeeded, Outcome, Resource, Wait
 from capo.errors import CapoError, ConflictError, ForeignResourceError, InvalidSpecError, NotFoundError
@@ -25,7 +25,7 @@ def ensure(scope: ServerScope) -> Outcome:
     """Associate the claimed floating IP with a port of the server."""
     if scope.server.spec.floating_ip_pool_ref is None:
         return NotNeeded()
-    address = claim.allocated(scope)
+    address = ip_address_claim.allocated(scope)
     if isinstance(address, Wait):
         return address
     ports = {port["id"]: port for port in _ports(scope)}
@@ -35,7 +35,7 @@ def ensure(scope: ServerScope) -> Outcome:
     if found is None:
         raise NotFoundError(
             f"the project has no floating IP {address}, which the pool allocated",
-            resource=f"IPAddressClaim {claim.claim_name(scope)}",
+            resource=f"IPAddressClaim {ip_address_claim.claim_name(scope)}",
             next_step="Check that the pool uses credentials of the same project.",
         )
     if found.get("port_id") in ports:
@@ -51,12 +51,14 @@ def ensure(scope: ServerScope) -> Outcome:
 
 
 def _ports(scope: ServerScope) -> list[Resource]:
-    found = (scope.observed.find("port", port_role(index)) for index in range(len(scope.server.spec.ports)))
+    found = (scope.cloud_view.find("port", port_role(index)) for index in range(len(scope.server.spec.ports)))
     return [port for port in found if port is not None]
 
 
 def _found(scope: ServerScope, address: str, *, max_age_s: float | None = None) -> Resource | None:
-    found = scope.observed.matching(KIND, lambda body: body["floating_ip_address"] == address, max_age_s=max_age_s)
+    found = scope.cloud_view.list_matching(
+        KIND, lambda body: body["floating_ip_address"] == address, max_age_s=max_age_s
+    )
     return found[0] if found else None
 
 
@@ -74,9 +76,9 @@ def _associate(scope: ServerScope, found: Resource, ports: list[Resource]) -> No
             refusal = error
             continue
         except CapoError:
-            scope.observed.doubt(KIND, found["id"])
+            scope.cloud_view.invalidate(KIND, found["id"])
             raise
-        scope.observed.learn(KIND, changed)
+        scope.cloud_view.upsert(KIND, changed)
         text = f"Associated floating IP {changed['floating_ip_address']} with port {port_id}"
         _tell(scope, "Normal", "SuccessfulAssociateFloatingIP", text)
         return
@@ -101,4 +103,4 @@ def _places(ports: list[Resource]) -> Iterator[tuple[str, str | None]]:
 
 
 def _tell(scope: ServerScope, severity: str, reason: str, message: str) -> None:
-    scope.turn.tools.events.emit(scope.turn.obj, severity, reason, message)
+    scope.context.deps.events.emit(scope.context.obj, severity, reason, message)

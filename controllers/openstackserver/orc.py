@@ -25,8 +25,8 @@ _TERMINAL: Final = ("InvalidConfiguration", "UnrecoverableError")
 
 def image_id(scope: ServerScope, name: str) -> str | Wait:
     """Return the id of the image of an ORC Image in the server's namespace, or what to wait for."""
-    tools, namespace = scope.turn.tools, scope.namespace
-    found = tools.store.get(ORC_IMAGE, namespace, name) or tools.kube.get(ORC_IMAGE, namespace, name)
+    deps, namespace = scope.context.deps, scope.namespace
+    found = deps.store.get(ORC_IMAGE, namespace, name) or deps.kube.get(ORC_IMAGE, namespace, name)
     if found is not None:
         return of_object(found)
     if not _is_served(scope):
@@ -53,7 +53,7 @@ def of_object(image: Object) -> str | Wait:
 
 def _is_served(scope: ServerScope) -> bool:
     try:
-        next(iter(scope.turn.tools.kube.list(ORC_IMAGE, scope.namespace, limit=1)), None)
+        next(iter(scope.context.deps.kube.list(ORC_IMAGE, scope.namespace, limit=1)), None)
     except Gone:
         return False
     return True

@@ -8,7 +8,7 @@ from functools import partial
 
 from capo.api.v1beta2.port import ResolvedPortSpec
 from capo.controllers import attempts
-from capo.controllers.openstackserver import drift, upstream, wanted
+from capo.controllers.openstackserver import desired, drift, takeover
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role, trunk_role
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Resource
 from capo.errors import CapoError, NotYetObserved
@@ -19,9 +19,11 @@ from capo.openstack.trunk import WantedTrunk
 def ensure_ports(scope: ServerScope) -> Outcome:
     """Create all ports of the server in one call, and reconcile their tags."""
     if scope.known_server_id is None:
-        scope.observed.foresee("server", SERVER_ROLE)  # both lists at once: the server is created right after its ports
+        scope.cloud_view.prefetch(
+            "server", SERVER_ROLE
+        )  # both lists at once: the server is created right after its ports
     count = len(scope.server.spec.ports)
-    found = {index: upstream.find(scope, "port", port_role(index)) for index in range(count)}
+    found = {index: takeover.find(scope, "port", port_role(index)) for index in range(count)}
     missing = [index for index, body in found.items() if body is None]
     if missing and scope.known_server_id is not None:
         gone = ", ".join(map(port_role, missing))
@@ -44,7 +46,7 @@ def _changes(scope: ServerScope, found: Mapping[int, Resource | None]) -> Iterat
 
 def _created_ports(scope: ServerScope, missing: list[int]) -> dict[str, Resource]:
     ports = scope.dependencies.ports
-    wishes = [wanted.port(ports[index], scope.stamp(port_role(index))) for index in missing]
+    wishes = [desired.port(ports[index], scope.stamp(port_role(index))) for index in missing]
     return dict(zip(map(port_role, missing), port.create_all(scope.cloud, wishes), strict=True))
 
 
@@ -56,9 +58,9 @@ def _tag(scope: ServerScope, kind: str, body: Resource | None, index: int) -> No
         return
     replace = port.replace_tags if kind == "port" else trunk.replace_tags
     try:
-        scope.observed.learn(kind, replace(scope.cloud, body, sorted(tags)))
+        scope.cloud_view.upsert(kind, replace(scope.cloud, body, sorted(tags)))
     except CapoError as error:
-        scope.observed.failed(kind, body["id"], error)
+        scope.cloud_view.failed(kind, body["id"], error)
         raise
 
 
@@ -70,14 +72,14 @@ def remove_ports(scope: ServerScope) -> Outcome:
 
 def _delete_ports(scope: ServerScope, *, kept: Collection[str]) -> None:
     attempts.try_each(
-        (body["id"] for body in scope.observed.owned("port") if body["id"] not in kept),
+        (body["id"] for body in scope.cloud_view.owned("port") if body["id"] not in kept),
         lambda port_id: _delete_port(scope, port_id),
     )
 
 
 def _delete_port(scope: ServerScope, port_id: str) -> None:
     port.delete(scope.cloud, port_id)
-    scope.observed.forget("port", port_id)
+    scope.cloud_view.forget("port", port_id)
 
 
 def ensure_trunks(scope: ServerScope) -> Outcome:
@@ -86,7 +88,7 @@ def ensure_trunks(scope: ServerScope) -> Outcome:
     wishes = {index: each for index, each in enumerate(resolved.ports) if each.trunk} if resolved else {}
     found: dict[int, Resource | None] = {}
     for index, wish in wishes.items():
-        found[index] = upstream.find(scope, "trunk", trunk_role(index))
+        found[index] = takeover.find(scope, "trunk", trunk_role(index))
         if found[index] is None and scope.known_server_id is None:
             return Create("trunk", (trunk_role(index),), partial(_created_trunk, scope, index, wish))
     attempts.try_each(found, lambda index: _tag(scope, "trunk", found[index], index))
@@ -97,18 +99,18 @@ def ensure_trunks(scope: ServerScope) -> Outcome:
 
 def _created_trunk(scope: ServerScope, index: int, wish: ResolvedPortSpec) -> dict[str, Resource]:
     role = trunk_role(index)
-    port_id = scope.turn.ledger.id_of(port_role(index)) or ""
+    port_id = scope.context.ledger.id_of(port_role(index)) or ""
     wanted_trunk = WantedTrunk(scope.stamp(role), wish.name, port_id=port_id, description=wish.description)
     return {role: trunk.create(scope.cloud, wanted_trunk)}
 
 
 def remove_trunks(scope: ServerScope) -> Outcome:
     """Delete all trunks of the server; subports are detached and kept."""
-    left = {body["id"]: body["port_id"] for body in scope.observed.owned("trunk")} if _has_trunks(scope) else {}
+    left = {body["id"]: body["port_id"] for body in scope.cloud_view.owned("trunk")} if _has_trunks(scope) else {}
 
     def delete(trunk_id: str) -> None:
         trunk.delete(scope.cloud, trunk_id)
-        scope.observed.forget("trunk", trunk_id)
+        scope.cloud_view.forget("trunk", trunk_id)
         del left[trunk_id]
 
     # The step of the ports waits for all trunks: if one cannot be deleted, delete the ports without trunks here.
@@ -123,7 +125,7 @@ def remove_trunks(scope: ServerScope) -> Outcome:
 
 def _has_trunks(scope: ServerScope) -> bool:
     """Return whether trunks may exist: a cloud without the extension cannot list them."""
-    if scope.turn.ledger.of_kind("trunk"):
+    if scope.context.ledger.of_kind("trunk"):
         return True
     spec = scope.server.spec
     is_wanted = bool(spec.trunk or any(p.trunk for p in spec.ports))

@@ -15,7 +15,7 @@ from capo import names
 from capo.api.v1alpha1.openstackserver import OpenStackServerSpec, ResolvedServerSpec
 from capo.api.v1beta2.network import SecurityGroupParam, SubnetParam
 from capo.api.v1beta2.port import FixedIP, PortOpts
-from capo.controllers.openstackserver import limits, orc
+from capo.controllers.openstackserver import orc, preflight
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope
 from capo.engine import conditions
 from capo.engine.steps import Done, Outcome, Wait
@@ -101,15 +101,15 @@ def resolve_references(scope: ServerScope) -> Outcome:
     A spec that is certain to be refused creates nothing. A server found by its stamp (the object was moved, its status
     lost) needs no references.
     """
-    ledger = scope.turn.ledger
+    ledger = scope.context.ledger
     is_begun = bool(ledger.records or ledger.pending)
     if scope.known_server_id is not None or (is_begun and is_whole(scope.server.spec, scope.resolved)):
         return Done()
     found = resolve(scope)
     if found.fields:
-        scope.turn.pinned["resolved"] = pinned(scope.resolved or ResolvedServerSpec(), **found.fields)
+        scope.context.pinned["resolved"] = pinned(scope.resolved or ResolvedServerSpec(), **found.fields)
     found = found if is_begun else _with_limits(scope, found)
-    if (found.error or found.wait) and _may_be_there(scope) and scope.observed.find("server", SERVER_ROLE):
+    if (found.error or found.wait) and _may_be_there(scope) and scope.cloud_view.find("server", SERVER_ROLE):
         return Done()
     if found.error:
         raise found.error
@@ -125,7 +125,7 @@ def pinned(known: ResolvedServerSpec, **fields: Any) -> dict[str, Any]:
 def _with_limits(scope: ServerScope, found: Resolution) -> Resolution:
     """Return the resolution with the error for a spec that is certain to be refused."""
     try:
-        limits.check(scope)
+        preflight.check(scope)
     except CapoError as error:
         return replace(found, errors={**found.errors, "Limits": error})
     return found
@@ -133,8 +133,8 @@ def _with_limits(scope: ServerScope, found: Resolution) -> Resolution:
 
 def _may_be_there(scope: ServerScope) -> bool:
     """Return whether an unrecorded server may exist: the status shows no earlier reconcile that came so far."""
-    shown = scope.turn.obj.get("status", {}).get("conditions") or ()
-    return not scope.turn.is_newborn and conditions.find(shown, "DependenciesResolved") is None
+    shown = scope.context.obj.get("status", {}).get("conditions") or ()
+    return not scope.context.is_newborn and conditions.find(shown, "DependenciesResolved") is None
 
 
 def resolve(scope: ServerScope) -> Resolution:
@@ -228,7 +228,7 @@ _NOT_COPIED = {"network", "fixed_ips", "security_groups", "tags", "trunk", "name
 
 
 def _cluster_name(scope: ServerScope) -> str:
-    return str((scope.turn.obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL, ""))
+    return str((scope.context.obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL, ""))
 
 
 def _groups(cloud: Cloud, wanted: Sequence[SecurityGroupParam]) -> list[str]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1alpha1.openstackserver import ResolvedServerSpec
-from capo.controllers.openstackserver.sightings import Sightings
-from capo.engine.turn import Turn
+from capo.controllers.openstackserver.field_history import Sightings
+from capo.engine.context import ReconcileContext
 from capo.names import Stamp
 from capo.openstack.cloud import Cloud
-from capo.openstack.observed import Observed
+from capo.openstack.cloud_view import CloudView
 
 SERVER_ROLE = "server"
 
@@ -24,10 +24,10 @@ class ServerScope:
         sightings: the last values of servers' fields that this process observed.
     """
 
-    turn: Turn
+    context: ReconcileContext
     server: OpenStackServer
     cloud: Cloud
-    observed: Observed
+    cloud_view: CloudView
     earlier_server_id: str | None
     sightings: Sightings
 
@@ -35,17 +35,17 @@ class ServerScope:
     def known_server_id(self) -> str | None:
         """The id of the server; None if none was created."""
         # A server that was created once is never recreated: Machines are immutable.
-        return self.earlier_server_id or self.turn.ledger.id_of(SERVER_ROLE)
+        return self.earlier_server_id or self.context.ledger.id_of(SERVER_ROLE)
 
     @property
-    def sight(self) -> Observed:
-        """The observer as this reconcile uses it."""
-        return self.observed
+    def cache_writer(self) -> CloudView:
+        """The poller as this reconcile uses it."""
+        return self.cloud_view
 
     @property
     def resolved(self) -> ResolvedServerSpec | None:
         """The ids that the spec's references were resolved to, in this or an earlier reconcile; None before that."""
-        pinned = self.turn.pinned.get("resolved")
+        pinned = self.context.pinned.get("resolved")
         return ResolvedServerSpec.model_validate(pinned) if pinned else self.server.status.resolved
 
     @property
@@ -58,16 +58,16 @@ class ServerScope:
     @property
     def name(self) -> str:
         """The name of the object and of its Nova server."""
-        return self.turn.key.name
+        return self.context.key.name
 
     @property
     def namespace(self) -> str:
         """The namespace of the object and of the Secrets that it names."""
-        return self.turn.key.namespace
+        return self.context.key.namespace
 
     def stamp(self, role: str) -> Stamp:
         """Return the stamp of one of the object's resources."""
-        return Stamp(self.turn.owner, role)
+        return Stamp(self.context.owner, role)
 
 
 def port_role(index: int) -> str:

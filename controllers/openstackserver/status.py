@@ -14,7 +14,7 @@ from capo.contract.machines import addresses
 from capo.controllers.openstackserver import orc
 from capo.controllers.openstackserver.scope import ServerScope, port_role
 from capo.engine.conditions import Condition
-from capo.engine.steps import Failed, Held, Resource, Result, Results, Unseen, Wait, is_done
+from capo.engine.steps import Blocked, Failed, NotObserved, Resource, Result, Results, Wait, is_done
 from capo.errors import CapoError, ServerFailedError, ServerRebuiltError
 
 ADDRESS: Final = "FloatingAddressFromPoolReady"
@@ -73,7 +73,7 @@ def _reason(error: CapoError, *, is_made: bool) -> str:
     return "OpenStackError" if is_made else "InstanceCreateFailed"
 
 
-def of_pass(server: Resource | None, scope: ServerScope, results: Results) -> dict[str, Any]:
+def of_reconcile(server: Resource | None, scope: ServerScope, results: Results) -> dict[str, Any]:
     """Return the fields of status that a reconcile writes.
 
     Args:
@@ -81,7 +81,7 @@ def of_pass(server: Resource | None, scope: ServerScope, results: Results) -> di
             then its fields are not written.
     """
     result = results[INSTANCE]
-    if server is None and isinstance(result, Unseen | Held):
+    if server is None and isinstance(result, NotObserved | Blocked):
         return _ports(scope)
     if server is None and isinstance(result, Failed):
         return {"ready": scope.server.status.ready, **_ports(scope)}  # unchanged if the server cannot be read
@@ -100,7 +100,7 @@ def _is_ready(server: Resource | None, scope: ServerScope, results: Results) -> 
 
 
 def _ports(scope: ServerScope) -> dict[str, Any]:
-    ids = [scope.turn.ledger.id_of(port_role(index)) for index in range(len(scope.server.spec.ports))]
+    ids = [scope.context.ledger.id_of(port_role(index)) for index in range(len(scope.server.spec.ports))]
     return {"resources": {"ports": [{"id": id_} for id_ in ids]}} if ids and all(ids) else {}
 
 

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.controllers.openstackserver import address, claim
-from capo.controllers.openstackserver.born import until_born
-from capo.controllers.openstackserver.instance import ensure_server, remove_server
+from capo.controllers.openstackserver import address, ip_address_claim
+from capo.controllers.openstackserver.creation_guard import until_born
 from capo.controllers.openstackserver.ports import ensure_ports, ensure_trunks, remove_ports, remove_trunks
 from capo.controllers.openstackserver.resolve import resolve_references
+from capo.controllers.openstackserver.server import ensure_server, remove_server
 from capo.controllers.openstackserver.volumes import ensure_volumes, remove_volumes
 from capo.engine.steps import Plan, Step, nothing
 
 STEPS: Final = (
     Step("DependenciesResolved", ensure=until_born(resolve_references), remove=nothing),
-    Step("AddressClaimed", ensure=until_born(claim.ensure), remove=claim.remove, needs=("DependenciesResolved",)),
+    Step(
+        "AddressClaimed",
+        ensure=until_born(ip_address_claim.ensure),
+        remove=ip_address_claim.remove,
+        needs=("DependenciesResolved",),
+    ),
     Step("PortsReady", ensure=until_born(ensure_ports), remove=remove_ports, needs=("AddressClaimed",)),
     Step("TrunksReady", ensure=until_born(ensure_trunks), remove=remove_trunks, needs=("PortsReady",)),
     Step("VolumesReady", ensure=until_born(ensure_volumes), remove=remove_volumes, needs=("AddressClaimed",)),

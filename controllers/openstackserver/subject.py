@@ -7,16 +7,16 @@ from typing import Any, Final
 
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
-from capo.controllers import namesakes, pausing
-from capo.controllers.identified import IdentifiedSubject
-from capo.controllers.identity import Identities
-from capo.controllers.openstackserver import status, upstream, wanted
+from capo.controllers import name_conflicts, pause_conditions
+from capo.controllers.credentialed import IdentifiedSubject
+from capo.controllers.credentials import CredentialsCache
+from capo.controllers.openstackserver import desired, status, takeover
+from capo.controllers.openstackserver.field_history import Sightings
 from capo.controllers.openstackserver.routes import ROUTES
 from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
-from capo.controllers.openstackserver.sightings import Sightings
 from capo.controllers.openstackserver.steps import PLAN
-from capo.engine.steps import Held, Resource, Results
-from capo.engine.turn import Gate, Proceed, Report, Tools, Turn
+from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report
+from capo.engine.steps import Blocked, Resource, Results
 from capo.errors import CapoError, NotYetObserved
 from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER
 from capo.ledger import Ledger
@@ -35,52 +35,54 @@ class ServerSubject(IdentifiedSubject):
     plan = PLAN
     routes = ROUTES
 
-    def __init__(self, identities: Identities, *, concurrency: int = 10) -> None:
+    def __init__(self, identities: CredentialsCache, *, concurrency: int = 10) -> None:
         super().__init__(identities, concurrency=concurrency)
         self._sightings = Sightings()
 
-    def gate(self, obj: Object, tools: Tools) -> Gate:
+    def precondition(self, obj: Object, deps: Dependencies) -> Precondition:
         """Stop while the object or its Cluster is paused; a missing Cluster blocks nothing (W-15)."""
         cluster_name = (obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL)
-        cluster = tools.store.get(CLUSTER, obj["metadata"]["namespace"], cluster_name) if cluster_name else None
-        return pausing.stop(obj, cluster) or Proceed([pausing.NOT_PAUSED])
+        cluster = deps.store.get(CLUSTER, obj["metadata"]["namespace"], cluster_name) if cluster_name else None
+        return pause_conditions.stop(obj, cluster) or Continue([pause_conditions.NOT_PAUSED])
 
-    def open(self, turn: Turn) -> ServerScope:
+    def open(self, context: ReconcileContext) -> ServerScope:
         """Return the scope of a reconcile; records of another provider are copied into the ledger."""
-        server = OpenStackServer.model_validate(turn.obj)
-        if turn.is_taken_over and not turn.ledger.records:
-            _take_over(server, turn.ledger)
-        cloud, observed = self._opened(turn)
-        known_id = turn.ledger.id_of(SERVER_ROLE) or _upstream_id(server)
-        return ServerScope(turn, server, cloud, observed, known_id, self._sightings)
+        server = OpenStackServer.model_validate(context.obj)
+        if context.is_taken_over and not context.ledger.records:
+            _take_over(server, context.ledger)
+        cloud, cloud_view = self._opened(context)
+        known_id = context.ledger.id_of(SERVER_ROLE) or _upstream_id(server)
+        return ServerScope(context, server, cloud, cloud_view, known_id, self._sightings)
 
     def is_recorded(self, scope: ServerScope, results: Results) -> bool:
         """Return whether all resources that the Go provider created for the server are recorded, whatever its state."""
-        return upstream.is_recorded(scope)
+        return takeover.is_recorded(scope)
 
     def report(self, scope: ServerScope, results: Results) -> Report:
         """Return status fields and the conditions that no step shows."""
-        if scope.turn.is_deleting:
-            shown = [*status.conditions_of_removal(results), pausing.NOT_PAUSED]
+        if scope.context.is_deleting:
+            shown = [*status.conditions_of_removal(results), pause_conditions.NOT_PAUSED]
             return Report(status={"ready": False}, conditions=shown, silent_s=_silent_s(scope))
-        taken, unique = ([], []) if scope.turn.is_taken_over else namesakes.told(scope.observed, list(_marks(scope)))
-        shown = [*status.conditions(scope, results), *taken, pausing.NOT_PAUSED]
-        fields = status.of_pass(_seen(scope, results), scope, results)
+        taken, unique = (
+            ([], []) if scope.context.is_taken_over else name_conflicts.condition(scope.cloud_view, list(_marks(scope)))
+        )
+        shown = [*status.conditions(scope, results), *taken, pause_conditions.NOT_PAUSED]
+        fields = status.of_reconcile(_seen(scope, results), scope, results)
         return Report(status=fields, conditions=shown, dropped=unique)
 
 
-def _marks(scope: ServerScope) -> Iterator[tuple[str, namesakes.Fits]]:
+def _marks(scope: ServerScope) -> Iterator[tuple[str, name_conflicts.Fits]]:
     """Yield, for each kind, the test whether a resource has the name of one of the server's."""
     yield "server", lambda body: body.get("name") == scope.name
-    if known := wanted.volume_names(scope.server):
+    if known := desired.volume_names(scope.server):
         yield "volume", lambda body: body.get("name") in known
 
 
 def _silent_s(scope: ServerScope) -> float:
     """Return for how many seconds a deletion need not be reported: most end before, and owners report them, too."""
-    turn = scope.turn
-    left_s = turn.deletion_s + SILENT_S - turn.tools.clock.now()
-    return max(0.0, left_s, scope.observed.end_in_s("server", scope.known_server_id or ""))
+    context = scope.context
+    left_s = context.deletion_s + SILENT_S - context.deps.clock.now()
+    return max(0.0, left_s, scope.cloud_view.end_in_s("server", scope.known_server_id or ""))
 
 
 def _take_over(server: OpenStackServer, ledger: Ledger) -> None:
@@ -102,9 +104,9 @@ def _seen(scope: ServerScope, results: Results) -> Resource | None:
 
     One that was never created is not searched for. A found one is reported only after the step that compares its image.
     """
-    if scope.server.status.instance_id is None and isinstance(results["InstanceReady"], Held):
+    if scope.server.status.instance_id is None and isinstance(results["InstanceReady"], Blocked):
         return None
     try:
-        return scope.observed.find("server", SERVER_ROLE)
+        return scope.cloud_view.find("server", SERVER_ROLE)
     except (NotYetObserved, CapoError):
         return None

@@ -24,7 +24,7 @@ def user_data(scope: ServerScope) -> str:
     ref = scope.server.spec.user_data_ref
     if ref is None or not ref.name:
         return ""
-    secret = scope.turn.tools.kube.get(SECRET, scope.namespace, ref.name)
+    secret = scope.context.deps.kube.get(SECRET, scope.namespace, ref.name)
     if secret is None:
         raise BootstrapDataNotFoundError(f"Secret {scope.namespace}/{ref.name} does not exist")
     encoded = (secret.get("data") or {}).get(KEY)

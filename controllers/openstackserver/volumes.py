@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from capo.controllers.openstackserver import upstream, wanted
+from capo.controllers.openstackserver import desired, takeover
 from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Resource, Wait
 from capo.errors import BlockedError, CapoError, VolumeFailedError
@@ -19,9 +19,9 @@ def ensure_volumes(scope: ServerScope) -> Outcome:
     """Create every volume of the server and wait until all are usable."""
     if scope.known_server_id is not None:
         return _of_running(scope)
-    volumes = wanted.volumes(scope.server, scope.dependencies.image_id, scope.turn.owner)
+    volumes = desired.volumes(scope.server, scope.dependencies.image_id, scope.context.owner)
     _look_at_all(scope)
-    found = {role: upstream.find(scope, "volume", role) for role in volumes}
+    found = {role: takeover.find(scope, "volume", role) for role in volumes}
     missing = {role: volumes[role] for role, body in found.items() if body is None}
     if missing:
         return Create("volume", tuple(missing), lambda: _created(scope, missing))
@@ -30,16 +30,16 @@ def ensure_volumes(scope: ServerScope) -> Outcome:
             _replace(scope, body)
     coming = [f"{body['name']} is {body['status']}" for body in found.values() if body and not _is_usable(body)]
     if coming:
-        scope.observed.poll("volume")
+        scope.cloud_view.poll("volume")
         return Wait("VolumeNotReady", f"volume {', '.join(coming)}")
     return Done() if volumes else NotNeeded()
 
 
-def doubt(scope: ServerScope, error: CapoError) -> None:
+def invalidate(scope: ServerScope, error: CapoError) -> None:
     """Invalidate the cached volumes after a create of their server failed: Nova may have left them reserved."""
-    for record in scope.turn.ledger.of_kind("volume"):
-        scope.observed.failed("volume", record.id, error)
-    scope.observed.wrote("volume")
+    for record in scope.context.ledger.of_kind("volume"):
+        scope.cloud_view.failed("volume", record.id, error)
+    scope.cloud_view.mark_written("volume")
 
 
 def _look_at_all(scope: ServerScope) -> None:
@@ -48,9 +48,9 @@ def _look_at_all(scope: ServerScope) -> None:
     Raises:
         NotYetObserved: the list is being polled.
     """
-    ids = {record.id for record in scope.turn.ledger.of_kind("volume")}
-    if len(ids) - len(scope.observed.seen("volume", lambda body: body["id"] in ids)) > 1:
-        scope.observed.matching("volume", lambda body: body["id"] in ids)
+    ids = {record.id for record in scope.context.ledger.of_kind("volume")}
+    if len(ids) - len(scope.cloud_view.peek("volume", lambda body: body["id"] in ids)) > 1:
+        scope.cloud_view.list_matching("volume", lambda body: body["id"] in ids)
 
 
 def _created(scope: ServerScope, missing: Mapping[str, volume.WantedVolume]) -> dict[str, Resource]:
@@ -58,7 +58,7 @@ def _created(scope: ServerScope, missing: Mapping[str, volume.WantedVolume]) -> 
     made: dict[str, Resource] = {}
     for role, wanted_volume in missing.items():
         made[role] = volume.create(scope.cloud, wanted_volume)
-        scope.observed.learn("volume", made[role])
+        scope.cloud_view.upsert("volume", made[role])
     return made
 
 
@@ -69,8 +69,8 @@ def _is_usable(body: Resource) -> bool:
 def _of_running(scope: ServerScope) -> Outcome:
     """Report the volumes of a server that was created; none is created or waited for any more."""
     states = {}
-    for role in wanted.volume_roles(scope.server):
-        found = upstream.find(scope, "volume", role)
+    for role in desired.volume_roles(scope.server):
+        found = takeover.find(scope, "volume", role)
         states[role] = found["status"] if found else "gone"
     odd = [f"{role} is {state}" for role, state in states.items() if state not in _USABLE]
     return Done(", ".join(odd)) if states else NotNeeded()
@@ -83,8 +83,8 @@ def _replace(scope: ServerScope, found: Resource) -> None:
         VolumeFailedError: always; the next attempt follows after a delay.
     """
     volume.delete(scope.cloud, found["id"])
-    scope.observed.doubt("volume", found["id"])
-    scope.observed.wrote("volume")
+    scope.cloud_view.invalidate("volume", found["id"])
+    scope.cloud_view.mark_written("volume")
     raise VolumeFailedError(
         f"volume {found['name']} of {found['size']} GiB is in state error; deleting it and creating another one",
         resource=f"volume {found['id']}",
@@ -98,7 +98,7 @@ def remove_volumes(scope: ServerScope) -> Outcome:
         BlockedError: another owner's server uses one.
         VolumeFailedError: Cinder failed to delete one.
     """
-    left = scope.observed.owned("volume") if _has_volumes(scope) else []
+    left = scope.cloud_view.owned("volume") if _has_volumes(scope) else []
     stuck = {body["id"]: error for body in left if (error := _stuck(scope, body))}
     for body in left:
         if body["status"] not in _GOING and body["id"] not in stuck:
@@ -107,7 +107,7 @@ def remove_volumes(scope: ServerScope) -> Outcome:
         raise next(iter(stuck.values()))
     if not left:
         return Done()
-    scope.observed.poll("volume")
+    scope.cloud_view.poll("volume")
     return Wait("Deleting", f"volumes are being deleted: {', '.join(map(_described, left))}")
 
 
@@ -115,14 +115,14 @@ def _delete(scope: ServerScope, body: Resource) -> None:
     if body["status"] == "reserved":  # the server is deleted by now, or was never created
         volume.release(scope.cloud, body["id"])
     volume.delete(scope.cloud, body["id"])
-    scope.observed.end("volume", body["id"])
-    scope.observed.wrote("volume")
+    scope.cloud_view.end("volume", body["id"])
+    scope.cloud_view.mark_written("volume")
 
 
 def _stuck(scope: ServerScope, body: Resource) -> CapoError | None:
     """Return why a volume cannot be deleted until the user acts, else None; the next attempt reads it again."""
     error: CapoError | None = None
-    if users := scope.observed.seen("server", lambda server: server["id"] in _users(body)):  # ours is deleted by now
+    if users := scope.cloud_view.peek("server", lambda server: server["id"] in _users(body)):  # ours is deleted by now
         named = ", ".join(f"{server['id']} ({server.get('name')})" for server in users)
         text = f"volume {body['name']} is attached to server {named}"
         error = BlockedError(text, resource=f"volume {body['id']}", next_step="Detach it there.")
@@ -133,7 +133,7 @@ def _stuck(scope: ServerScope, body: Resource) -> CapoError | None:
             next_step="Have Cinder's administrator delete it by force, or reset its state to `available`.",
         )
     if error:
-        scope.observed.doubt("volume", body["id"])
+        scope.cloud_view.invalidate("volume", body["id"])
     return error
 
 
@@ -147,4 +147,4 @@ def _described(body: Resource) -> str:
 
 
 def _has_volumes(scope: ServerScope) -> bool:
-    return bool(wanted.volume_roles(scope.server) or scope.turn.ledger.of_kind("volume"))
+    return bool(desired.volume_roles(scope.server) or scope.context.ledger.of_kind("volume"))

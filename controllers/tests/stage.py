@@ -16,19 +16,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from capo.controllers.identity import Identities
+from capo.controllers.credentials import CredentialsCache
+from capo.engine.context import Dependencies
 from capo.engine.queue import CONFLICT_S
 from capo.engine.reconciler import Reconciler
 from capo.engine.store import Store
 from capo.engine.tests.fake_kube import FakeClock, FakeKube
-from capo.engine.turn import Tools
 from capo.engine.worker import Result
 from capo.kube.errors import Conflict
 from capo.kube.kinds import SECRET, Key, Kind
 from capo.openstack.cloud import Cloud
 from capo.openstack.clouds import Clouds
 from capo.openstack.identity import Credentials
-from capo.openstack.observer import Observer
+from capo.openstack.list_poller import ListPoller
 from capo.settings import Settings
 from capo.simulator import octavia
 from capo.simulator.cloud import Cloud as SimulatedCloud
@@ -46,11 +46,11 @@ class ManualClouds(Clouds):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.observers: list[Observer] = []
+        self.pollers: list[ListPoller] = []
 
     def _made(self, credentials: Credentials) -> Cloud:
         cloud = Cloud(credentials, self._http.of(credentials), clock=self.clock, wake=self.wake, fence=self.fence)
-        self.observers.append(cloud.observer)
+        self.pollers.append(cloud.poller)
         return cloud
 
 
@@ -75,7 +75,7 @@ class Stage:
         settings: of the manager.
     """
 
-    def __init__(self, *subjects: Callable[[Identities], Any], settings: Settings | None = None) -> None:
+    def __init__(self, *subjects: Callable[[CredentialsCache], Any], settings: Settings | None = None) -> None:
         self.clock = FakeClock(float(int(time.time())))
         self.kube = FakeKube()
         self.events = Events()
@@ -101,11 +101,11 @@ class Stage:
         self.store.listen(self._changed)
         self._due: dict[Key, float] = {}
         self._kinds: set[Kind] = set()
-        tools = Tools(self.kube, self.store, self.events, self.clock, self.settings)  # type: ignore[arg-type]
-        self.tools = tools
+        deps = Dependencies(self.kube, self.store, self.events, self.clock, self.settings)  # type: ignore[arg-type]
+        self.deps = deps
         self.clouds = ManualClouds(self.clock, self._wake)
-        identities = Identities(self.kube, self.clouds, self.clock, max_age_s=self.settings.sync_period_s)  # type: ignore[arg-type]
-        self.controllers = [Reconciler(make(identities), tools) for make in self._subjects]
+        identities = CredentialsCache(self.kube, self.clouds, self.clock, max_age_s=self.settings.sync_period_s)  # type: ignore[arg-type]
+        self.controllers = [Reconciler(make(identities), deps) for make in self._subjects]
         self._sync()
 
     # -- Kubernetes -------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ class Stage:
                 return
             if self._list() or self._run_one():
                 continue
-            next_s = min([*self._due.values(), *(o.next_due_s() for o in self.clouds.observers)], default=float("inf"))
+            next_s = min([*self._due.values(), *(o.next_due_s() for o in self.clouds.pollers)], default=float("inf"))
             if next_s > ends_s:
                 self.clock.now_s = ends_s
                 return
@@ -198,9 +198,9 @@ class Stage:
 
     def _list(self) -> bool:
         """Poll all lists that are due; return whether there were any."""
-        due = [(observer, kind) for observer in self.clouds.observers for kind in observer.due()]
-        for observer, kind in due:
-            observer.run(kind)
+        due = [(poller, kind) for poller in self.clouds.pollers for kind in poller.due()]
+        for poller, kind in due:
+            poller.run(kind)
         return bool(due)
 
     def _run_one(self) -> bool:

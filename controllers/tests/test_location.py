@@ -11,7 +11,7 @@ from capo import names
 from capo.controllers import location
 from capo.errors import CloudUnavailableError, IdentityError, NotYetObserved
 from capo.ledger import Ledger, Location
-from capo.openstack.tests.builders import OTHER, OWNER, FakeCloud, observed, port, server
+from capo.openstack.tests.builders import OTHER, OWNER, FakeCloud, cloud_view, port, server
 
 HERE = Location("keystone.example", "p1", "one")
 RENAMED = replace(HERE, auth_host="identity.example")
@@ -89,7 +89,7 @@ def ask(cloud: FakeCloud, recorded: Ledger) -> bool:
     """Repeat the check until every list that it needs is complete."""
     for _ in range(10):
         try:
-            return location.is_anything_seen(observed(cloud, recorded), recorded, OWNER)
+            return location.is_anything_seen(cloud_view(cloud, recorded), recorded, OWNER)
         except NotYetObserved:
             cloud.clock.advance(1)
             cloud.run()

@@ -81,10 +81,10 @@ def test_a_resource_that_an_object_of_that_name_elsewhere_has_is_told(
     for namespace, uid, metadata in (("a", "1", {"name": name}), ("b", "2", {"name": "s"})):
         obj = {"metadata": {**metadata, "namespace": namespace, "uid": uid, "resourceVersion": uid}, "status": status}
         store.apply(OPENSTACK_SERVER, "ADDED", obj)
-    turn = SimpleNamespace(
-        tools=SimpleNamespace(store=store),
+    context = SimpleNamespace(
+        deps=SimpleNamespace(store=store),
         key=Key(OPENSTACK_SERVER, "b", "s"),
         obj={"metadata": {"uid": "2", "name": "s", "namespace": "b"}},
     )
 
-    assert ownership.is_recorded_elsewhere(turn, "server", "s1") is expected  # type: ignore[arg-type]
+    assert ownership.is_recorded_elsewhere(context, "server", "s1") is expected  # type: ignore[arg-type]

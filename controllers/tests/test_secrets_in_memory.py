@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from capo.controllers.identity import used
-from capo.controllers.tests.test_identity import REF, World
+from capo.controllers.credentials import used
+from capo.controllers.tests.test_credentials import REF, World
 from capo.engine.backoff import Backoff, Guard
 from capo.engine.steps import Failed
 from capo.engine.store import Store
@@ -78,13 +78,13 @@ def test_a_password_leaves_with_the_last_object_of_its_namespace(world: World) -
     assert eventually(lambda: gone() is None)
     assert session() is None, "its connections are closed with it"
     assert holders(password) == []
-    assert world.identities.slot(REF, "default") is None
+    assert world.identities.cloud_key(REF, "default") is None
 
 
 def test_a_password_leaves_when_a_pass_finds_that_its_secret_is_gone(world: World) -> None:
     world.put_secret("old")
     gone = weakref.ref(world.identities.cloud(REF, "default"))
-    site = world.identities.slot(REF, "default")
+    site = world.identities.cloud_key(REF, "default")
     world.kube.delete(SECRET, "default", "cloud")
     world.clock.now_s += 601
 
@@ -92,19 +92,19 @@ def test_a_password_leaves_when_a_pass_finds_that_its_secret_is_gone(world: Worl
         world.identities.cloud(REF, "default")
 
     assert eventually(lambda: gone() is None)
-    assert world.identities.slot(REF, "default") == site, "whose budget a pass uses is known all the same"
+    assert world.identities.cloud_key(REF, "default") == site, "whose budget a pass uses is known all the same"
 
 
 def test_credentials_that_another_object_uses_stay(world: World) -> None:
     world.put_secret("one")
     first = world.identities.cloud(REF, "default")
-    world.identities.locate({**REF, "region": "other"}, "default")
+    world.identities.resolve_cloud({**REF, "region": "other"}, "default")
 
     for _ in range(2):
         world.identities.tidy({("Secret", "default", "cloud", "here", None)})
 
     assert world.identities.cloud(REF, "default") is first
-    assert world.identities.slot({**REF, "region": "other"}, "default") is None
+    assert world.identities.cloud_key({**REF, "region": "other"}, "default") is None
 
 
 def test_an_object_that_comes_at_once_finds_what_was_read_before(world: World) -> None:

@@ -9,11 +9,11 @@ import pytest
 
 from capo.local.rig import Rig
 from e2e import sampling
-from e2e.crash.campaign import Campaign, summary
+from e2e.crash.fault_matrix import FaultMatrix, summary
 from e2e.crash.ground import Ground
 from e2e.crash.ground import ground as ground_of
 
-CAMPAIGN: Final = pytest.StashKey[Campaign]()
+CAMPAIGN: Final = pytest.StashKey[FaultMatrix]()
 
 
 @pytest.fixture(scope="package")
@@ -24,9 +24,9 @@ def ground(api_server: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture(scope="package")
-def campaign(request: pytest.FixtureRequest, ground: Ground) -> Campaign:
+def campaign(request: pytest.FixtureRequest, ground: Ground) -> FaultMatrix:
     """Return the completed runs of all selected tests."""
-    made = Campaign(ground, sampling.limit_s(), sampling.seed())
+    made = FaultMatrix(ground, sampling.limit_s(), sampling.seed())
     calls = [getattr(item, "callspec", None) for item in request.session.items]
     wanted = [(c.params["scenario"], c.params["way"]) for c in calls if c and {"scenario", "way"} <= c.params.keys()]
     request.config.stash[CAMPAIGN] = made

@@ -18,7 +18,7 @@ from capo.local.testing import core_definitions
 from capo.simulator.cloud import Cloud, Timings
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
-from e2e.crash.nursery import Nursery
+from e2e.crash.manager_launcher import ManagerLauncher
 from e2e.kube_proxy import Gateway
 
 CORE_KINDS: Final = (
@@ -66,7 +66,7 @@ class Ground:
     rig: Rig
     kubeconfig: Path
     simulator: Simulator
-    nursery: Nursery
+    launcher: ManagerLauncher
     gateway: Gateway
     admin: Client
     folder: Path
@@ -107,9 +107,9 @@ def ground(rig: Rig, folder: Path) -> Iterator[Ground]:
     cloud = Cloud(timings=replace(QUICK))
     with (
         Simulator.start(cloud) as simulator,
-        Nursery(folder / "nursery.log") as nursery,
+        ManagerLauncher(folder / "nursery.log") as launcher,
         Gateway(rig.url, rig.layout.pki / "ca.crt") as gateway,
     ):
         admin = Client(simulator, "sim-admin")
         with admin.session:
-            yield Ground(rig, kubeconfig, simulator, nursery, gateway, admin, folder)
+            yield Ground(rig, kubeconfig, simulator, launcher, gateway, admin, folder)

@@ -10,9 +10,9 @@ import yaml
 
 from capo import names
 from capo.simulator.testing import Client
+from e2e.core_manager_stub import IPAM, Pool
 from e2e.crash.ground import KEY_PAIR
 from e2e.crash.world import World
-from e2e.player import IPAM, Pool
 
 Object = dict[str, Any]
 

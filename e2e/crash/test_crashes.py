@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from e2e.crash.campaign import WAYS, Campaign
+from e2e.crash.fault_matrix import WAYS, FaultMatrix
 from e2e.crash.scenarios import SCENARIOS, Scenario
 from e2e.sampling import LIMIT_VARIABLE
 
@@ -22,7 +22,7 @@ ENOUGH: Final = 5
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_nothing_is_made_twice_and_nothing_stays_behind(campaign: Campaign, scenario: Scenario, way: str) -> None:
+def test_nothing_is_made_twice_and_nothing_stays_behind(campaign: FaultMatrix, scenario: Scenario, way: str) -> None:
     failures = campaign.failures(scenario, way)
     runs, reached = campaign.number(scenario, way)
 

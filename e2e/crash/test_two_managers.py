@@ -17,7 +17,7 @@ from e2e.crash.ground import Ground
 from e2e.crash.scenarios import SCENARIOS, Scenario
 from e2e.crash.world import Signature, World, world
 from e2e.kube_proxy import KubeProxy
-from e2e.manager import Manager, wait_until
+from e2e.manager import ManagerProcess, wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(600)]
 
@@ -42,7 +42,7 @@ SLOW: Final = {"method": "POST"}
 
 
 @contextlib.contextmanager
-def rival(made: World) -> Iterator[tuple[Manager, KubeProxy]]:
+def rival(made: World) -> Iterator[tuple[ManagerProcess, KubeProxy]]:
     """Yield a second manager like the first, not started yet."""
     with KubeProxy(made.ground.gateway) as proxy:
         kubeconfig = proxy.kubeconfig(made.ground.kubeconfig, made.ground.folder / f"{made.namespace}-rival")
@@ -55,12 +55,12 @@ def rival(made: World) -> Iterator[tuple[Manager, KubeProxy]]:
                 second.kill()
 
 
-def logged(manager: Manager, text: str) -> Callable[[], bool]:
+def logged(manager: ManagerProcess, text: str) -> Callable[[], bool]:
     """Return a function that returns whether a manager logged a text."""
     return lambda: manager.log.exists() and text in manager.log.read_text(errors="replace")
 
 
-def leads(manager: Manager) -> Callable[[], bool]:
+def leads(manager: ManagerProcess) -> Callable[[], bool]:
     """Return a function that returns whether a manager acquired the lease."""
     return logged(manager, "Lease acquired")
 

@@ -14,10 +14,10 @@ from typing import Any, Final
 from capo.local.errors import ApiError
 from capo.simulator.faults import Order
 from capo.simulator.testing import Inventory, inventory, more_than
+from e2e.core_manager_stub import CoreManagerStub, Pool
 from e2e.crash.ground import Ground, Tenant
 from e2e.kube_proxy import KubeProxy
-from e2e.manager import ON_LOOPBACK, Manager, wait_until
-from e2e.player import Player, Pool
+from e2e.manager import ON_LOOPBACK, ManagerProcess, wait_until
 from e2e.worlds import Namespace, opaque
 
 WINDOW_S: Final = 4
@@ -46,7 +46,7 @@ class World(Namespace):
 
     ground: Ground
     tenant: Tenant
-    manager: Manager
+    manager: ManagerProcess
     proxy: KubeProxy | None = None
     has_other_writer: bool = False
     meddle: Callable[[], None] = lambda: None
@@ -55,7 +55,7 @@ class World(Namespace):
     before: Inventory = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.players: list[Player | Pool] = [Player(self.api, self.namespace)]
+        self.players: list[CoreManagerStub | Pool] = [CoreManagerStub(self.api, self.namespace)]
 
     # -- Kubernetes -------------------------------------------------------------------------------------------------
 
@@ -144,8 +144,8 @@ def world(ground: Ground, *flags: str, with_proxy: bool = False) -> Iterator[Wor
     with contextlib.ExitStack() as stack:
         proxy = stack.enter_context(KubeProxy(ground.gateway)) if with_proxy else None
         kubeconfig = proxy.kubeconfig(ground.kubeconfig, ground.folder / name) if proxy else ground.kubeconfig
-        manager = Manager(
-            kubeconfig, ground.folder / f"{name}.log", (*flags_of(name, ground), *flags), nursery=ground.nursery
+        manager = ManagerProcess(
+            kubeconfig, ground.folder / f"{name}.log", (*flags_of(name, ground), *flags), launcher=ground.launcher
         )
         made = World(ground.rig.api, name, ground, ground.tenant(name), manager, proxy)
         made.apply(made.secret())

@@ -12,11 +12,11 @@ from e2e import sampling
 from e2e.faults import stories as telling
 from e2e.faults.stories import Stories
 from e2e.faults.world import WATCH_FILTER
-from e2e.manager import Manager, shipped
+from e2e.manager import ManagerProcess, shipped
 
 
 @pytest.fixture(scope="package")
-def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
+def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManagerProcess]:
     """Yield a manager as it ships, under its own account, with default settings."""
     log = tmp_path_factory.mktemp("faults") / "manager.log"
     with shipped(rig, log, f"--watch-filter={WATCH_FILTER}") as made:
@@ -31,7 +31,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="package")
-def stories(request: pytest.FixtureRequest, rig: Rig, manager: Manager) -> Iterator[Stories]:
+def stories(request: pytest.FixtureRequest, rig: Rig, manager: ManagerProcess) -> Iterator[Stories]:
     """Start all stories of the selected tests in parallel."""
     wanted = telling.of_tests(getattr(item, "function", None) for item in request.session.items)
     with ThreadPoolExecutor(len(wanted), thread_name_prefix="story") as pool:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from capo.local.rig import Rig
 from e2e.faults.world import World, world
-from e2e.manager import Manager
+from e2e.manager import ManagerProcess
 
 Story = Callable[[World], None]
 _STORY: Final = "story"
@@ -44,7 +44,7 @@ def of_tests(tests: Iterable[Any]) -> list[Story]:
     return [getattr(test, _STORY) for test in tests if hasattr(test, _STORY)]
 
 
-def begin(pool: ThreadPoolExecutor, wanted: Iterable[Story], rig: Rig, manager: Manager) -> Stories:
+def begin(pool: ThreadPoolExecutor, wanted: Iterable[Story], rig: Rig, manager: ManagerProcess) -> Stories:
     """Start stories."""
 
     def tell(story: Story) -> None:

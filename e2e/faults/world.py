@@ -18,7 +18,7 @@ import yaml
 from capo.local.rig import Rig
 from e2e import worlds
 from e2e.faults import objects
-from e2e.manager import Manager
+from e2e.manager import ManagerProcess
 
 Object = dict[str, Any]
 
@@ -162,7 +162,7 @@ class World(worlds.World):
 
 
 @contextlib.contextmanager
-def world(rig: Rig, manager: Manager) -> Iterator[World]:
+def world(rig: Rig, manager: ManagerProcess) -> Iterator[World]:
     """Run a story in a fresh namespace with a fresh cloud; require at its end that nothing is left in the cloud."""
     with worlds.fresh(World, "faults", rig, manager) as made:
         yield made

@@ -18,7 +18,7 @@ import yaml
 
 from capo import components
 from capo.components import deployment
-from capo.local.demo import inventory, story
+from capo.local.demo import inventory, scenario
 from capo.local.demo.clouds import Site
 from capo.version import VERSION
 from e2e.kind.management import DEPLOYMENT, IN_NAMESPACE, LIMIT, Management
@@ -116,7 +116,7 @@ def create_cluster(management: Management, site: Site) -> None:
         *("--kubernetes-version=v1.31.0", "--control-plane-machine-count=1", "--worker-machine-count=1"),
         **site.variables,
     )
-    objects = story.with_bastion([document for document in yaml.safe_load_all(text) if document], site.variables)
+    objects = scenario.with_bastion([document for document in yaml.safe_load_all(text) if document], site.variables)
     management.kubectl("apply", "--server-side", "--filename=-", input=yaml.safe_dump_all(objects))
     management.kubectl("wait", f"openstackcluster/{CLUSTER}", "--for=condition=Ready", f"--timeout={LIMIT}")
     control_plane, has_machine = f"kubeadmcontrolplane/{CLUSTER}-control-plane", "--for=jsonpath={.status.replicas}=1"

@@ -10,11 +10,11 @@ from capo.local.rig import Rig
 from e2e.machines import world as worlds
 from e2e.machines.objects import WATCH_FILTER
 from e2e.machines.world import World
-from e2e.manager import Manager, shipped
+from e2e.manager import ManagerProcess, shipped
 
 
 @pytest.fixture(scope="package")
-def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Manager]:
+def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManagerProcess]:
     """Yield a manager as it ships, under its own account, with a watch filter (C-58) and default periods."""
     log = tmp_path_factory.mktemp("machines") / "manager.log"
     with shipped(rig, log, f"--watch-filter={WATCH_FILTER}") as made:
@@ -22,6 +22,6 @@ def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mana
 
 
 @pytest.fixture
-def world(rig: Rig, manager: Manager) -> Iterator[World]:
+def world(rig: Rig, manager: ManagerProcess) -> Iterator[World]:
     with worlds.world(rig, manager) as made:
         yield made

@@ -14,7 +14,7 @@ from capo.local.rig import Rig
 from capo.local.testing import core_definitions, running_rig
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
-from e2e.manager import ON_LOOPBACK, Manager, running, wait_until
+from e2e.manager import ON_LOOPBACK, ManagerProcess, running, wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -107,7 +107,9 @@ def test_clusters_and_machines_of_the_core_api_v1beta1_are_read_c_55(old_core: R
                 "controlPlaneEndpoint": {"host": "kube.example.org", "port": 6443},
             },
         )
-        with running(Manager(old_core.install_provider_account(), tmp_path / "manager.log", ON_LOOPBACK)) as manager:
+        with running(
+            ManagerProcess(old_core.install_provider_account(), tmp_path / "manager.log", ON_LOOPBACK)
+        ) as manager:
             try:
                 _come_up(player)
                 player.pause()

@@ -10,7 +10,7 @@ from typing import Any
 from capo.local.rig import Rig
 from e2e import worlds
 from e2e.machines import objects
-from e2e.manager import Manager
+from e2e.manager import ManagerProcess
 
 
 @dataclass
@@ -28,7 +28,7 @@ class World(worlds.World):
 
 
 @contextlib.contextmanager
-def world(rig: Rig, manager: Manager) -> Iterator[World]:
+def world(rig: Rig, manager: ManagerProcess) -> Iterator[World]:
     """Yield a fresh namespace with a fresh cloud; at the end delete the cluster and require that nothing is left."""
     with worlds.fresh(World, "machines", rig, manager) as made:
         yield made

@@ -9,8 +9,8 @@ from typing import Any, Final, Self
 from capo import names
 from capo.controllers.openstackfloatingippool.subject import FloatingIPPoolSubject
 from capo.controllers.tests.stage import NAMESPACE
+from capo.engine.context import Dependencies
 from capo.engine.reconciler import Reconciler
-from capo.engine.turn import Tools
 from capo.kube import kinds
 from capo.kube.errors import Invalid
 from capo.kube.kinds import (
@@ -148,8 +148,10 @@ def place_server(environment: Environment) -> None:
 
 def place_pool(environment: Environment) -> None:
     """Place a pool, and start the controller, which serves no pools."""
-    tools = Tools(environment.kube, environment.store, environment.events, environment.clock, environment.settings)  # type: ignore[arg-type]
-    environment.controllers.append(Reconciler(FloatingIPPoolSubject(), tools))
+    deps = Dependencies(
+        environment.kube, environment.store, environment.events, environment.clock, environment.settings
+    )  # type: ignore[arg-type]
+    environment.controllers.append(Reconciler(FloatingIPPoolSubject(), deps))
     place(environment, OPENSTACK_FLOATING_IP_POOL, bases.POOL)
 
 

@@ -22,7 +22,7 @@ from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import CINDER, KINDS, NOVA
 from e2e.contract import sweep, targets, tenancy
 from e2e.contract.wire import Wire
-from e2e.manager import ON_LOOPBACK, Manager
+from e2e.manager import ON_LOOPBACK, ManagerProcess
 from e2e.worlds import opaque
 
 Object = dict[str, Any]
@@ -57,7 +57,7 @@ class Ground:
     run: str
     tenant: tenancy.Tenant
     admin: Cloud
-    manager: Manager
+    manager: ManagerProcess
     network: Object = field(default_factory=dict)
     subnets: tuple[Object, ...] = ()
     other_network: Object = field(default_factory=dict)
@@ -199,7 +199,7 @@ def prepared(rig: Rig, kubeconfig: Path, cloud: str, folder: Path) -> Iterator[G
     """Yield a project and a manager that watches only our namespace; at the end nothing is left of both."""
     run = f"servers-{secrets.token_hex(3)}"
     rig.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": run}}])
-    manager = Manager(kubeconfig, folder / f"{run}.log", _flags(run))
+    manager = ManagerProcess(kubeconfig, folder / f"{run}.log", _flags(run))
     with targets.running(cloud) as target:
         wire = Wire(target.auth_url, [])
         admin = tenancy.cloud_of(wire, tenancy.credentials_of(target.admin))

@@ -178,7 +178,7 @@ class Pool:
 
 
 class Feed:
-    """Replaces :class:`capo.engine.feed.Feed`: one task per kind that lists, then follows the server's history."""
+    """Replaces :class:`capo.engine.watch.Watcher`: one task per kind that lists, then follows the server's history."""
 
     def __init__(
         self,
@@ -333,4 +333,4 @@ def begin(network: KubeNetwork) -> None:
     assert primitives.scheduler() is network.scheduler
     _CURRENT.append(network)
     urllib3.PoolManager = Pool  # type: ignore[misc,assignment]
-    manager.Feed = Feed  # type: ignore[misc,assignment]
+    manager.Watcher = Feed  # type: ignore[misc,assignment]

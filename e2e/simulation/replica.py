@@ -100,10 +100,10 @@ def track_actors() -> None:
 
     def tracked(self: Any, key: Key) -> Result:
         task = primitives.scheduler().current
-        obj = self.tools.store.get(*key)
+        obj = self.deps.store.get(*key)
         assert task is not None
         if obj is not None:
-            host = self.tools.kube.connection.server.removeprefix("http://")
+            host = self.deps.kube.connection.server.removeprefix("http://")
             task.actor = Actor(_endpoint(host), key, obj["metadata"]["uid"])
         try:
             return reconcile(self, key)

@@ -14,7 +14,7 @@ from capo import names
 from capo.kube.kinds import OURS
 from capo.local import installed, manifests
 from capo.local.clusterctl import Clusterctl
-from capo.local.demo import story, watch
+from capo.local.demo import scenario, watch
 from capo.local.demo.counting import by_service, is_write
 from capo.local.demo.objects import LIVING, Objects
 from capo.local.rig import Rig
@@ -88,7 +88,7 @@ class World:
         for obj in wanted:
             if obj["kind"] == "OpenStackMachineTemplate" and obj["metadata"]["name"].endswith("md-0"):
                 obj["spec"]["template"]["spec"] |= WORKER_SPEC
-        self.rig.apply(story.with_bastion(wanted, variables))
+        self.rig.apply(scenario.with_bastion(wanted, variables))
 
     def until_running(self, *, workers: int, namespace: str = NAMESPACE) -> None:
         """Wait until the machines are Running and the bastion is reachable."""

@@ -10,7 +10,7 @@ import pytest
 from capo.local.rig import Rig
 from e2e import sampling
 from e2e.crash.ground import ground as ground_of
-from e2e.crash.nursery import Nursery
+from e2e.crash.manager_launcher import ManagerLauncher
 from e2e.takeover import go_provider
 from e2e.upgrade import installation
 from e2e.upgrade.installation import Installation, Version
@@ -34,9 +34,9 @@ def setting(
     folder = tmp_path_factory.mktemp("upgrade")
     with (
         ground_of(api_server, folder) as ground,
-        Nursery(folder / "released.log", installations["released"].python) as released,
+        ManagerLauncher(folder / "released.log", installations["released"].python) as released,
     ):
-        yield Setting(ground, installations, {"present": ground.nursery, "released": released})
+        yield Setting(ground, installations, {"present": ground.launcher, "released": released})
 
 
 @pytest.fixture(scope="package")

@@ -17,7 +17,7 @@ from capo.simulator.testing import Inventory
 from e2e.contract import sweep, targets, tenancy
 from e2e.contract.wire import Wire
 from e2e.crash.ground import KEY_PAIR, PUBLIC_KEY, Ground, Tenant
-from e2e.crash.nursery import Nursery
+from e2e.crash.manager_launcher import ManagerLauncher
 from e2e.upgrade.installation import Version
 from e2e.upgrade.world import UpgradeWorld, world_of
 
@@ -80,7 +80,7 @@ def administrator(target: targets.Target) -> Cloud:
 
 
 @contextlib.contextmanager
-def lab_world(ground: Ground, nurseries: Mapping[Version, Nursery]) -> Iterator[LabWorld]:
+def lab_world(ground: Ground, nurseries: Mapping[Version, ManagerLauncher]) -> Iterator[LabWorld]:
     """Yield a run on the real services; project, its resources and user are deleted."""
     with targets.running(targets.LAB) as target:
         shared = {name: getattr(ground, name) for name in Ground.__dataclass_fields__ if not name.startswith("_")}

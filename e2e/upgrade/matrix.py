@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo.local import manifests
-from e2e.crash.campaign import CLOUD_WAYS, KUBE_WAYS, summary
-from e2e.crash.campaign import Point as CrashPoint
+from e2e.crash.fault_matrix import CLOUD_WAYS, KUBE_WAYS, summary
+from e2e.crash.fault_matrix import Point as CrashPoint
 from e2e.crash.ground import Ground
-from e2e.crash.nursery import Nursery
+from e2e.crash.manager_launcher import ManagerLauncher
 from e2e.crash.scenarios import Scenario
 from e2e.kube_proxy import Strike
 from e2e.upgrade.installation import Installation, Version
@@ -107,7 +107,7 @@ class Setting:
 
     ground: Ground
     installations: Mapping[Version, Installation]
-    nurseries: Mapping[Version, Nursery]
+    nurseries: Mapping[Version, ManagerLauncher]
     _applied: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

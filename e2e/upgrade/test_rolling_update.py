@@ -12,7 +12,7 @@ from capo.engine import lease
 from capo.local.rig import Rig
 from e2e import sampling
 from e2e.crash.scenarios import Scenario
-from e2e.manager import Manager
+from e2e.manager import ManagerProcess
 from e2e.upgrade.matrix import ROLLING_UPDATES, ROUTES, STOPPED, Matrix, completed, ordered
 from e2e.upgrade.situations import SITUATIONS, TAKEOVER
 from e2e.upgrade.world import UpgradeWorld, world
@@ -52,7 +52,7 @@ def test_a_standby_of_the_other_version_completes_what_the_leader_began(
         completed(made, case, matrix.setting.installations[second.version], expected)
 
 
-def hand_over(made: UpgradeWorld, standby: Manager, write: int, case: Scenario) -> None:
+def hand_over(made: UpgradeWorld, standby: ManagerProcess, write: int, case: Scenario) -> None:
     """Stop the leader during a write while another manager stands by, and wait until that one leads."""
     leader = holder(made.ground.rig)
     standby.start()

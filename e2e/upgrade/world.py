@@ -17,10 +17,10 @@ from capo.local.demo import counting
 from capo.simulator.counters import Call
 from capo.simulator.testing import Inventory
 from e2e.crash.ground import Ground
-from e2e.crash.nursery import Nursery
+from e2e.crash.manager_launcher import ManagerLauncher
 from e2e.crash.world import LIMIT_S, OURS, STAMP, Signature, World, flags_of
 from e2e.kube_proxy import KubeProxy
-from e2e.manager import Manager, wait_until
+from e2e.manager import ManagerProcess, wait_until
 from e2e.takeover.go_provider import pruned
 from e2e.upgrade.installation import Installation, Version
 
@@ -95,7 +95,7 @@ class UpgradeWorld(World):
         held: the request in flight when the last manager was killed, which takes effect when the next one runs.
     """
 
-    nurseries: Mapping[Version, Nursery] = field(default_factory=dict)
+    nurseries: Mapping[Version, ManagerLauncher] = field(default_factory=dict)
     logs: list[str] = field(default_factory=list)
     held: Call | None = None
 
@@ -106,12 +106,12 @@ class UpgradeWorld(World):
         assert not self.manager.is_alive()
         self.manager = self.another(version, *flags)
 
-    def another(self, version: Version, *flags: str) -> Manager:
+    def another(self, version: Version, *flags: str) -> ManagerProcess:
         """Return a manager of a version beside the one in use."""
         log = self.ground.folder / f"{self.namespace}-{len(self.logs)}-{version}.log"
         self.logs.append(str(log))
         standard = (*flags_of(self.namespace, self.ground), *flags)
-        return replace(self.manager, nursery=self.nurseries[version], log=log, flags=standard, _process=None)
+        return replace(self.manager, launcher=self.nurseries[version], log=log, flags=standard, _process=None)
 
     def start(self) -> None:
         """Start the manager in use.
@@ -291,13 +291,13 @@ Kind = TypeVar("Kind", bound=UpgradeWorld)
 
 
 @contextlib.contextmanager
-def world_of(kind: type[Kind], ground: Ground, nurseries: Mapping[Version, Nursery]) -> Iterator[Kind]:
+def world_of(kind: type[Kind], ground: Ground, nurseries: Mapping[Version, ManagerLauncher]) -> Iterator[Kind]:
     """Yield a run with a project and a namespace of its own; no manager is started yet."""
     name = ground.name()
     ground.rig.api.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
     with KubeProxy(ground.gateway) as proxy:
         kubeconfig = proxy.kubeconfig(ground.kubeconfig, ground.folder / name)
-        manager = Manager(kubeconfig, ground.folder / f"{name}.log")
+        manager = ManagerProcess(kubeconfig, ground.folder / f"{name}.log")
         made = kind(ground.rig.api, name, ground, ground.tenant(name), manager, proxy, nurseries=nurseries)
         made.apply(made.secret())
         made.before = made.inventory()
@@ -308,6 +308,8 @@ def world_of(kind: type[Kind], ground: Ground, nurseries: Mapping[Version, Nurse
                 made.manager.kill()
 
 
-def world(ground: Ground, nurseries: Mapping[Version, Nursery]) -> contextlib.AbstractContextManager[UpgradeWorld]:
+def world(
+    ground: Ground, nurseries: Mapping[Version, ManagerLauncher]
+) -> contextlib.AbstractContextManager[UpgradeWorld]:
     """Return a run on the simulator."""
     return world_of(UpgradeWorld, ground, nurseries)

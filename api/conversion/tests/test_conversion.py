@@ -9,7 +9,7 @@ import pytest
 
 from capo.api import conversion
 from capo.api.conversion import NEWER, OLDER, ConversionError
-from capo.api.conversion.stash import ANNOTATION
+from capo.api.conversion.annotation import ANNOTATION
 from capo.api.validation import faults_of_update
 
 Json = dict[str, Any]

@@ -13,7 +13,7 @@ import yaml
 
 from capo.api import conversion
 from capo.api.conversion import NEWER, OLDER
-from capo.api.conversion.stash import ANNOTATION
+from capo.api.conversion.annotation import ANNOTATION
 from capo.api.conversion.tests import losses
 from capo.api.conversion.tests.random_objects import Maker, changed, paths
 from capo.crdgen.tests import compat

@@ -149,5 +149,5 @@ def test_the_manager_and_its_webhook_server_import_no_extra_and_no_tool() -> Non
 
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
 
-    tools = {"capo.local", "capo.simulator", "capo.components", "capo.crdgen"}
-    assert not {*cli.EXTRAS, *tools} & set(loaded)
+    deps = {"capo.local", "capo.simulator", "capo.components", "capo.crdgen"}
+    assert not {*cli.EXTRAS, *deps} & set(loaded)

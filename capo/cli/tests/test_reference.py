@@ -78,19 +78,19 @@ WITHOUT_A_METRIC = {
     "clouds.py": {"_taken_s"},  # as clouds
     "connections.py": {"_taken"},  # hosts whose answers are being read
     "endpoints.py": {"_found", "_locks"},  # services
-    "feed.py": {"_listed", "_sessions"},  # kinds
-    "identity.py": {"_sites", "_unused"},  # as credentials
-    "observer.py": {"_errors", "_cursors", "_listed_s", "_claims"},  # kinds; claims are deleted with their owners
+    "watcher.py": {"_listed", "_sessions"},  # kinds
+    "credentials.py": {"_sites", "_unused"},  # as credentials
+    "list_poller.py": {"_errors", "_cursors", "_listed_s", "_claims"},  # kinds; claims are deleted with their owners
     "lanes.py": {"_freed", "_groups", "_parked", "_parked_under"},  # ready objects, by lane
     "lookup_threads.py": {"_running"},  # namespaces of the running lookups: threads
-    "observer_pool.py": {"_observers"},  # clouds
+    "poller_pool.py": {"_pollers"},  # clouds
     "queue.py": {"_own_versions", "_ready", "_failures", "_conflicts"},  # objects
     "access.py": {"_answers"},  # counted by its owner, as are the next two
-    "lookups.py": {"_entries"},
+    "reference_cache.py": {"_entries"},
     "owners.py": {"_owners"},
-    "refusals.py": {"_by_service"},  # services
+    "auth_backoff.py": {"_by_service"},  # services
     "store.py": {"_objects", "_owned", "_labelled", "_newest"},  # indexes of objects; kinds
-    "sweep.py": {"_missing", "_behind", "_left_to_reset", "_is_stale"},  # kinds, and a flag
+    "resync.py": {"_missing", "_behind", "_left_to_reset", "_is_stale"},  # kinds, and a flag
     "worker.py": {"_running", "_of_controller"},  # threads
     "reconciler.py": {"_auth_failures"},  # counted as reconciles
 }

@@ -49,11 +49,11 @@ class FakeController:
         self.addresses: dict[str, str] = {}
         self.passes: list[Key] = []
 
-    def slot(self, key: Key) -> CloudKey | None:
+    def cloud_key(self, key: Key) -> CloudKey | None:
         name = self.slots.get(key.name, "cloud")
         return None if name is None else CloudKey(name, self.addresses.get(name, f"address of {name}"))
 
-    def locate(self, key: Key) -> bool:
+    def resolve_cloud(self, key: Key) -> bool:
         self.slots[key.name] = self.readable.get(key.name)
         return self.slots[key.name] is not None
 

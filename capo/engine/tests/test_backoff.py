@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from capo.engine.backoff import Backoff
-from capo.engine.steps import Done, Failed, Held, Result, Unseen, Wait
+from capo.engine.steps import Blocked, Done, Failed, NotObserved, Result, Wait
 from capo.engine.tests.builders import an_object, key
 from capo.engine.tests.fake_kube import FakeClock
 from capo.errors import ConflictError
@@ -20,7 +20,7 @@ def due_s(backoff: Backoff, result: Result) -> float | None:
 
 @pytest.mark.parametrize(
     "between",
-    [Unseen(), Held("OtherReady"), Wait("Building", "another one is being made")],
+    [NotObserved(), Blocked("OtherReady"), Wait("Building", "another one is being made")],
     ids=["looked", "did-not-run", "waits for the next attempt"],
 )
 def test_a_pass_without_a_try_between_two_failures_does_not_make_the_second_a_first_one(between: Result) -> None:

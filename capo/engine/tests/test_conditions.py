@@ -6,7 +6,7 @@ import pytest
 
 from capo.engine import conditions
 from capo.engine.conditions import Condition
-from capo.engine.steps import Done, Failed, Held, NotNeeded, Plan, Result, Step, Unseen, Wait, nothing
+from capo.engine.steps import Blocked, Done, Failed, NotNeeded, NotObserved, Plan, Result, Step, Wait, nothing
 from capo.errors import QuotaExceededError
 
 FAULT = QuotaExceededError("Quota exceeded for cores", request_id="req-1", status=403)
@@ -33,8 +33,8 @@ def results(network: Result, volumes: Result = DONE, bastion: Result = DONE) -> 
         pytest.param(Wait("Building", "soon"), ("False", "Building"), id="wait"),
         pytest.param(Wait("Odd", "?", status="Unknown"), ("Unknown", "Odd"), id="unknown"),
         pytest.param(Failed(FAULT), ("False", "NetworkCreateFailed"), id="failed-with-the-go-providers-reason"),
-        pytest.param(Held("X"), None, id="held-says-nothing-new"),
-        pytest.param(Unseen(), None, id="unseen-says-nothing-new"),
+        pytest.param(Blocked("X"), None, id="held-says-nothing-new"),
+        pytest.param(NotObserved(), None, id="unseen-says-nothing-new"),
         pytest.param(NotNeeded(), None, id="not-needed"),
     ],
 )
@@ -70,7 +70,7 @@ def test_ready_sums_up_the_vital_steps(given: dict[str, Result], status: str, re
 
 
 def test_ready_is_left_alone_while_nothing_is_known() -> None:
-    assert conditions.summary(PLAN, results(Unseen())) is None
+    assert conditions.summary(PLAN, results(NotObserved())) is None
 
 
 def stored(existing: list[dict[str, Any]], *wanted: Condition, now_s: float = 1000.0) -> list[dict[str, Any]]:

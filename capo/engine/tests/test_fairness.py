@@ -33,10 +33,10 @@ class Hanging:
     passes: list[Key] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
 
-    def slot(self, of: Key) -> CloudKey | None:
+    def cloud_key(self, of: Key) -> CloudKey | None:
         return self.clouds[of]
 
-    def locate(self, of: Key) -> bool:
+    def resolve_cloud(self, of: Key) -> bool:
         return False
 
     def reconcile(self, of: Key) -> Result:

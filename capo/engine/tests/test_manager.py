@@ -15,11 +15,11 @@ import aiohttp
 import pytest
 
 from capo.engine import manager
+from capo.engine.context import Dependencies
 from capo.engine.lease import NAME
 from capo.engine.manager import Manager, StartError
 from capo.engine.store import Route
 from capo.engine.tests.builders import FakeController, an_object
-from capo.engine.turn import Tools
 from capo.engine.worker import Result
 from capo.kube.client import Kube
 from capo.kube.connection import Connection
@@ -28,7 +28,7 @@ from capo.kube.kinds import CLUSTER, CRD, LEASE, OPENSTACK_SERVER, Key
 from capo.kube.tests.fake_apiserver import FakeApiServer
 from capo.settings import Settings
 
-Pass = Callable[[Key, Tools], Result]
+Pass = Callable[[Key, Dependencies], Result]
 
 
 @pytest.fixture
@@ -55,15 +55,15 @@ class Replica:
     def __init__(self, api: FakeApiServer, reconcile: Pass | None = None, **more: Any) -> None:
         self.passes: list[str] = []
         self.ended: list[int] = []
-        self.tools: Tools | None = None
+        self.deps: Dependencies | None = None
         self._reconcile = reconcile or (lambda _key, _tools: Result())
         self.manager = Manager(settings(**more), Kube(api.connection()), self._controllers, self.ended.append)
 
-    def _controllers(self, tools: Tools, _wake: Callable[[Key], None]) -> Sequence[FakeController]:
-        self.tools = tools
+    def _controllers(self, deps: Dependencies, _wake: Callable[[Key], None]) -> Sequence[FakeController]:
+        self.deps = deps
 
         def reconcile(of: Key) -> Result:
-            result = self._reconcile(of, tools)
+            result = self._reconcile(of, deps)
             self.passes.append(of.name)
             return result
 
@@ -100,8 +100,8 @@ def play(*replicas: Replica, scenario: Callable[[], Awaitable[None]]) -> list[in
         return asyncio.run(body())
     finally:
         for replica in replicas:
-            if feed := replica.manager._feed:
-                feed.stop(60)  # otherwise its connections would be found unclosed in another test
+            if watcher := replica.manager._watcher:
+                watcher.stop(60)  # otherwise its connections would be found unclosed in another test
 
 
 def test_what_is_there_and_what_comes_gets_its_pass(api: FakeApiServer) -> None:
@@ -122,8 +122,8 @@ def test_no_pass_runs_before_every_kind_is_listed(api: FakeApiServer) -> None:
     api.put(CLUSTER, an_object("paused"))
     clusters_seen: list[int] = []
 
-    def reconcile(_key: Key, tools: Tools) -> Result:
-        clusters_seen.append(len(tools.store.list(CLUSTER)))
+    def reconcile(_key: Key, deps: Dependencies) -> Result:
+        clusters_seen.append(len(deps.store.list(CLUSTER)))
         return Result()
 
     api.hang = lambda _method, path: path.endswith("/clusters")
@@ -143,7 +143,7 @@ def test_no_pass_runs_before_every_kind_is_listed(api: FakeApiServer) -> None:
 def test_thirty_quick_changes_during_a_pass_give_one_more(api: FakeApiServer) -> None:
     begun, opened = threading.Event(), threading.Event()
 
-    def reconcile(_key: Key, _tools: Tools) -> Result:
+    def reconcile(_key: Key, _tools: Dependencies) -> Result:
         begun.set()
         assert opened.wait(120)
         return Result()
@@ -154,8 +154,8 @@ def test_thirty_quick_changes_during_a_pass_give_one_more(api: FakeApiServer) ->
     async def scenario() -> None:
         api.put(OPENSTACK_SERVER, an_object("s"))
         await settled(lambda: begun.is_set() and api.watches() == 2)
-        assert replica.tools
-        replica.tools.store.listen(lambda change: seen.append(change.version))
+        assert replica.deps
+        replica.deps.store.listen(lambda change: seen.append(change.version))
         for number in range(30):
             api.put(OPENSTACK_SERVER, an_object("s", labels={"n": str(number)}))
         await settled(lambda: len(seen) >= 30)
@@ -168,11 +168,11 @@ def test_thirty_quick_changes_during_a_pass_give_one_more(api: FakeApiServer) ->
 
 
 def test_a_pass_that_writes_its_status_is_not_woken_by_its_own_echo(api: FakeApiServer) -> None:
-    def reconcile(of: Key, tools: Tools) -> Result:
-        obj = tools.store.get(*of)
+    def reconcile(of: Key, deps: Dependencies) -> Result:
+        obj = deps.store.get(*of)
         assert obj
         if not obj.get("status"):
-            tools.store.apply_own(of.kind, tools.kube.patch(*of, {"status": {"ready": True}}, subresource="status"))
+            deps.store.apply_own(of.kind, deps.kube.patch(*of, {"status": {"ready": True}}, subresource="status"))
         return Result()
 
     replica = Replica(api, reconcile)
@@ -194,7 +194,7 @@ def test_a_pass_that_writes_its_status_is_not_woken_by_its_own_echo(api: FakeApi
 def test_a_watch_error_leaves_the_passes_alone(api: FakeApiServer) -> None:
     begun, opened = threading.Event(), threading.Event()
 
-    def reconcile(of: Key, _tools: Tools) -> Result:
+    def reconcile(of: Key, _tools: Dependencies) -> Result:
         begun.set()
         assert of.name != "slow" or opened.wait(120)
         return Result()
@@ -238,7 +238,7 @@ def test_the_lease_is_given_back_to_an_api_server_that_takes_its_time(api: FakeA
     replica = Replica(api, leader_elect=True)
 
     async def scenario() -> None:
-        await settled(lambda: replica.tools)
+        await settled(lambda: replica.deps)
         api.hang = lambda _method, path: "leases" in path
         threading.Timer(1.5, lambda: setattr(api, "hang", lambda _method, _path: False)).start()
 
@@ -252,7 +252,7 @@ def test_a_lost_lease_ends_the_process_and_nothing_is_written_after_it(api: Fake
     replica = Replica(api, leader_elect=True, lease_duration_s=0.6, renew_deadline_s=0.4)
 
     async def scenario() -> None:
-        await settled(lambda: replica.tools)
+        await settled(lambda: replica.deps)
         api.hang = lambda _method, path: "leases" in path
         await settled(lambda: replica.ended)
         api.hang = lambda _method, _path: False
@@ -268,7 +268,7 @@ def test_the_lease_is_kept_while_a_pass_hangs(api: FakeApiServer, monkeypatch: p
     monkeypatch.setattr("capo.engine.manager.DRAIN_S", 0.1)
     opened = threading.Event()
 
-    def reconcile(_key: Key, _tools: Tools) -> Result:
+    def reconcile(_key: Key, _tools: Dependencies) -> Result:
         opened.wait(120)
         return Result()
 
@@ -330,7 +330,7 @@ def test_probes_and_metrics_are_served(api: FakeApiServer) -> None:
     answers: dict[str, tuple[int, str]] = {}
 
     async def scenario() -> None:
-        await settled(lambda: replica.tools)
+        await settled(lambda: replica.deps)
         for path in ("/healthz", "/readyz", "/healthz?verbose", "/healthz/watches", "/healthz/nothing"):
             answers[path] = await replica.get(path)
         answers["metrics"] = await replica.get("/metrics", "diagnostics")
@@ -347,8 +347,8 @@ def test_dead_watches_fail_liveness_but_not_readiness(api: FakeApiServer) -> Non
     replica = Replica(api)
 
     async def scenario() -> None:
-        await settled(lambda: replica.manager._feed)
-        replica.manager._feed.silent_s = lambda: 200.0  # type: ignore[union-attr,method-assign]
+        await settled(lambda: replica.manager._watcher)
+        replica.manager._watcher.silent_s = lambda: 200.0  # type: ignore[union-attr,method-assign]
         assert (await replica.get("/healthz"))[0] == 500
         assert await replica.get("/readyz") == (200, "ok")
 
@@ -458,8 +458,8 @@ def test_caches_are_tidied_again_and_again_also_if_one_cannot_be(caplog: pytest.
         raise RuntimeError("a fault")
 
     async def body() -> None:
-        tools: Any = SimpleNamespace(housekeeping=[fails, lambda: tidied.append(1)])
-        keeping = asyncio.create_task(manager.keep_house(tools, 0.001))
+        deps: Any = SimpleNamespace(housekeeping=[fails, lambda: tidied.append(1)])
+        keeping = asyncio.create_task(manager.keep_house(deps, 0.001))
         async with asyncio.timeout(30):
             while len(tidied) < 2:  # noqa: ASYNC110 - a thread does it
                 await asyncio.sleep(0.001)

@@ -75,8 +75,8 @@ def test_the_echo_of_an_own_write_gives_no_pass_whichever_comes_first(queue: Wor
     queue.add(key("a"))
     taken(queue)
     queue.add(key("a"), version="7")
-    queue.wrote(key("a"), "7")
-    queue.wrote(key("a"), "8")
+    queue.mark_written(key("a"), "7")
+    queue.mark_written(key("a"), "8")
     queue.add(key("a"), version="8")
 
     queue.done(key("a"))
@@ -87,7 +87,7 @@ def test_the_echo_of_an_own_write_gives_no_pass_whichever_comes_first(queue: Wor
 def test_somebody_elses_change_between_own_writes_gives_a_pass(queue: WorkQueue) -> None:
     queue.add(key("a"))
     taken(queue)
-    queue.wrote(key("a"), "7")
+    queue.mark_written(key("a"), "7")
     queue.add(key("a"), version="8")
 
     queue.done(key("a"))

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from capo.crdgen import files
+from capo.engine.context import Dependencies
 from capo.engine.lease import NAME, Lease, Terms
 from capo.engine.manager import Manager
 from capo.engine.tests.builders import FakeController, eventually
-from capo.engine.turn import Tools
 from capo.engine.worker import Result
 from capo.kube import config, patches
 from capo.kube.client import Kube
@@ -180,17 +180,17 @@ def test_the_lease_is_held_handed_over_and_given_back(kube: Kube) -> None:
     assert (lease["spec"]["holderIdentity"], lease["spec"]["leaseTransitions"]) == ("", 1)
 
 
-Reconcile = Callable[[Key, Tools], Result]
+Reconcile = Callable[[Key, Dependencies], Result]
 
 
 def managed(kube: Kube, reconcile: Reconcile, scenario: Callable[[list[str]], Awaitable[None]]) -> list[str]:
     """Run a manager of one namespace while the scenario runs; return the names of all reconciled objects."""
     passes: list[str] = []
 
-    def controllers(tools: Tools, _wake: object) -> list[FakeController]:
+    def controllers(deps: Dependencies, _wake: object) -> list[FakeController]:
         def one_pass(of: Key) -> Result:
             passes.append(of.name)
-            return reconcile(of, tools)
+            return reconcile(of, deps)
 
         return [FakeController(one_pass)]
 
@@ -230,10 +230,10 @@ def test_passes_see_every_change_and_the_watches_write_nothing(kube: Kube, admin
 
 
 def test_the_echo_of_a_status_write_wakes_nobody(kube: Kube, admin: Kube) -> None:
-    def reconcile(of: Key, tools: Tools) -> Result:
-        obj = tools.store.get(*of)
+    def reconcile(of: Key, deps: Dependencies) -> Result:
+        obj = deps.store.get(*of)
         if obj and not obj.get("status"):
-            tools.store.apply_own(of.kind, tools.kube.patch(*of, {"status": {"ready": True}}, subresource="status"))
+            deps.store.apply_own(of.kind, deps.kube.patch(*of, {"status": {"ready": True}}, subresource="status"))
         return Result()
 
     async def scenario(passes: list[str]) -> None:

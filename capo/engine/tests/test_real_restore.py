@@ -88,8 +88,8 @@ def played(kube: Kube, scenario: Callable[[Store], None]) -> None:
     try:
         asyncio.run(body())
     finally:
-        if running._feed:
-            running._feed.stop(60)
+        if running._watcher:
+            running._watcher.stop(60)
 
 
 def test_a_manager_believes_what_a_restored_etcd_holds_within_seconds(etcd: Etcd, kube: Kube) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from capo.engine.conditions import Condition
+from capo.engine.context import Report, Skip
 from capo.engine.steps import Done, Outcome, Plan, Results, Step, Wait
 from capo.engine.tests.toy import KEY, ToyScope, ToySubject, World, ensure, remove
-from capo.engine.turn import Report, Stop
 from capo.errors import IdentityError, InvalidSpecError, NotAuthorizedError, NotYetObserved, QuotaExceededError
 from capo.kube.errors import Denied, Invalid, KubeError
 from capo.kube.kinds import Key
@@ -40,7 +40,7 @@ def test_a_second_pass_over_a_settled_object_writes_nothing(world: World) -> Non
 
 def test_a_pass_that_made_nothing_and_still_looks_writes_nothing_more_than_the_stamp(world: World) -> None:
     def pinning(scope: ToyScope) -> Outcome:
-        scope.turn.pinned["resolved"] = {"flavor": "m1"}
+        scope.context.pinned["resolved"] = {"flavor": "m1"}
         return Done()
 
     unknown = [NotYetObserved("thing")]
@@ -197,7 +197,7 @@ def test_credentials_that_are_refused_later_are_read_anew(world: World) -> None:
 
 
 def test_a_stopped_object_shows_why_and_does_nothing_else(world: World) -> None:
-    world.subject.stop = Stop([Condition("Paused", "True", "Paused", "the annotation is set")])
+    world.subject.stop = Skip([Condition("Paused", "True", "Paused", "the annotation is set")])
 
     world.reconcile()
 
@@ -207,7 +207,7 @@ def test_a_stopped_object_shows_why_and_does_nothing_else(world: World) -> None:
 
 
 def test_a_stop_without_conditions_writes_nothing_at_all(world: World) -> None:
-    world.subject.stop = Stop()
+    world.subject.stop = Skip()
 
     world.reconcile()
 

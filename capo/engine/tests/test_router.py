@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from capo.engine.queue import WorkQueue
-from capo.engine.router import Router, business, cluster_of, is_settled
+from capo.engine.router import Router, cluster_of, is_settled, object_filter
 from capo.engine.store import Route, Store
 from capo.engine.tests.builders import FakeClock, FakeController, an_object, key
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key
@@ -193,7 +193,7 @@ def test_objects_that_are_not_our_business_are_left_alone() -> None:
         world.store.apply(OPENSTACK_SERVER, "ADDED", an_object("foreign"))
         world.router.wake(key("foreign"))
 
-    _, ready = in_world(scenario, accepts=business("", "x"))
+    _, ready = in_world(scenario, accepts=object_filter("", "x"))
 
     assert ready == ["OpenStackServer/mine"]
 
@@ -203,7 +203,7 @@ def test_objects_that_are_not_our_business_are_left_alone() -> None:
     [("", "", True), ("default", "", True), ("other", "", False), ("", "x", False), ("default", "x", False)],
 )
 def test_business_is_by_namespace_and_label(namespace: str, watch_filter: str, is_mine: bool) -> None:
-    assert business(namespace, watch_filter)(an_object("a")) is is_mine
+    assert object_filter(namespace, watch_filter)(an_object("a")) is is_mine
 
 
 def test_objects_group_by_their_cluster() -> None:

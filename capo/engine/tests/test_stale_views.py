@@ -33,7 +33,7 @@ def test_an_owner_id_that_a_stale_view_hides_is_never_replaced(world: World, fau
 
 def test_of_two_managers_in_the_middle_of_a_create_one_makes_it(world: World) -> None:
     first = world.manager
-    first.tools.store.apply(KIND, "ADDED", world.obj)
+    first.deps.store.apply(KIND, "ADDED", world.obj)
     world.start()
     seconds_pass = [world.reconcile]
 
@@ -60,11 +60,11 @@ def test_an_edit_during_a_pass_is_not_reported_as_observed_and_gets_a_pass_of_it
     world.kube.edit(*KEY, {"spec": {"note": "first"}})
     world.kube.before_write = meanwhile
     during = world.reconcile()
-    observed = {c["observedGeneration"] for c in world.obj["status"]["conditions"]}
+    cloud_view = {c["observedGeneration"] for c in world.obj["status"]["conditions"]}
     after = world.reconcile()
 
     assert not edits
-    assert observed == {world.obj["metadata"]["generation"] - 1}
+    assert cloud_view == {world.obj["metadata"]["generation"] - 1}
     assert during.requeue_after_s == 0.0
     assert after.requeue_after_s != 0.0
     assert {c["observedGeneration"] for c in world.obj["status"]["conditions"]} == {world.obj["metadata"]["generation"]}

@@ -5,15 +5,15 @@ from collections.abc import Callable
 import pytest
 
 from capo.engine.steps import (
+    Blocked,
     Create,
     Done,
     Failed,
-    Held,
     NotNeeded,
+    NotObserved,
     Outcome,
     Plan,
     Step,
-    Unseen,
     Wait,
     all_done,
     nothing,
@@ -72,7 +72,7 @@ def test_a_waiting_step_holds_back_only_those_that_need_it() -> None:
 
     results = forward(plan)
 
-    assert results == {"A": Done(), "B": Wait("Slow", "slow"), "C": Done(), "D": Held("B")}
+    assert results == {"A": Done(), "B": Wait("Slow", "slow"), "C": Done(), "D": Blocked("B")}
 
 
 def test_an_error_of_the_catalogue_is_a_result_and_not_an_end() -> None:
@@ -89,7 +89,7 @@ def test_a_bug_is_let_through() -> None:
 
 
 def test_what_was_not_looked_at_is_unseen_and_not_absent() -> None:
-    assert forward(Plan((step("A", raising(NotYetObserved())),))) == {"A": Unseen()}
+    assert forward(Plan((step("A", raising(NotYetObserved())),))) == {"A": NotObserved()}
 
 
 def test_deletion_walks_the_same_list_backwards() -> None:
@@ -107,7 +107,7 @@ def test_deletion_waits_with_what_others_need() -> None:
 
     results = walk_backward(plan, [], guard=lambda _: None)
 
-    assert results == {"C": Done(), "B": Wait("Deleting", "soon"), "A": Held("B")}
+    assert results == {"C": Done(), "B": Wait("Deleting", "soon"), "A": Blocked("B")}
 
 
 def test_a_step_is_run_again_after_its_create_and_sees_what_was_made() -> None:
@@ -125,7 +125,7 @@ def test_a_create_that_must_wait_is_the_result_of_its_step() -> None:
 
     results = walk_forward(plan, [], create=lambda _: Wait("AnswerLost", "?"), guard=lambda _: None)
 
-    assert results == {"A": Wait("AnswerLost", "?"), "B": Held("A")}
+    assert results == {"A": Wait("AnswerLost", "?"), "B": Blocked("A")}
 
 
 def test_a_step_that_never_sees_what_it_made_is_stopped() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.engine.contest import Contest
+from capo.engine.contention import Contention
+from capo.engine.context import Dependencies
 from capo.engine.store import Store
 from capo.engine.tests.fake_kube import FakeClock, FakeKube
-from capo.engine.turn import Tools
 from capo.engine.writer import Writer
 from capo.kube.errors import Conflict
 from capo.kube.kinds import OPENSTACK_SERVER, Key
@@ -37,8 +37,8 @@ class World:
 
     def writer(self) -> Writer:
         """Return a writer that starts from the present object."""
-        tools = Tools(self.kube, self.store, NoEvents(), FakeClock())  # type: ignore[arg-type]
-        return Writer(tools, KEY, self.obj)
+        deps = Dependencies(self.kube, self.store, NoEvents(), FakeClock())  # type: ignore[arg-type]
+        return Writer(deps, KEY, self.obj)
 
     @property
     def obj(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def test_a_finalizer_stays_while_another_manager_is_about_to_make_something(worl
     second.ledger(intent("port-0"), {})
 
     with pytest.raises(Conflict):
-        first.release()
+        first.remove_finalizer()
 
     assert world.obj["metadata"]["finalizers"] == [FINALIZER]
 
@@ -99,7 +99,7 @@ def test_a_record_is_stored_whatever_others_write_beside_it(world: World) -> Non
 
 def test_an_object_that_a_read_shows_older_than_it_was_is_told_of(world: World) -> None:
     writer, suspicions = world.writer(), []
-    writer.tools.store.on_suspicion = lambda: suspicions.append("suspicion")
+    writer.deps.store.on_suspicion = lambda: suspicions.append("suspicion")
     version = int(writer.obj["metadata"]["resourceVersion"])
     world.kube.objects[KEY]["metadata"]["resourceVersion"] = str(version - 1)
 
@@ -110,11 +110,11 @@ def test_an_object_that_a_read_shows_older_than_it_was_is_told_of(world: World) 
 
 
 def test_a_status_that_is_overwritten_time_and_again_is_held_back(world: World) -> None:
-    contest = Contest(clock=lambda: 1000.0)
+    contention = Contention(clock=lambda: 1000.0)
 
     def report() -> float | None:
         writer = world.writer()
-        writer.contest = contest
+        writer.contention = contention
         return writer.report(lambda _present: {"ready": True})
 
     def overwrite() -> None:

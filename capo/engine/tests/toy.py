@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from capo import names
+from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report, Skip
 from capo.engine.reconciler import Reconciler
 from capo.engine.steps import Create, Done, Outcome, Plan, Results, Step, all_done
 from capo.engine.store import Store
 from capo.engine.tests.fake_kube import FakeClock, FakeKube
-from capo.engine.turn import Gate, Proceed, Report, Stop, Tools, Turn
 from capo.errors import AmbiguousAnswerError
 from capo.kube.kinds import OPENSTACK_SERVER, Key
 from capo.ledger import Ledger
@@ -43,29 +43,29 @@ class ToyCloud:
 
 @dataclass
 class ToyScope:
-    turn: Turn
+    context: ReconcileContext
     cloud: ToyCloud
 
     @property
-    def sight(self) -> ToyScope:
+    def cache_writer(self) -> ToyScope:
         return self
 
-    def learn(self, kind: str, body: Mapping[str, Any]) -> None: ...
+    def upsert(self, kind: str, body: Mapping[str, Any]) -> None: ...
 
-    def wrote(self, kind: str, roles: Sequence[str] = ()) -> None: ...
+    def mark_written(self, kind: str, roles: Sequence[str] = ()) -> None: ...
 
-    def made(self, kind: str) -> None: ...
+    def mark_created(self, kind: str) -> None: ...
 
     def mine(self) -> list[Mapping[str, Any]]:
-        return [body for body in self.cloud.things.values() if self.turn.owner in body["stamp"]]
+        return [body for body in self.cloud.things.values() if self.context.owner in body["stamp"]]
 
 
 def ensure(scope: ToyScope) -> Outcome:
     mine = scope.mine()
     if mine:
-        scope.turn.ledger.record("thing", "thing", mine[0]["id"])
+        scope.context.ledger.record("thing", "thing", mine[0]["id"])
         return Done()
-    return Create("thing", ("thing",), lambda: {"thing": scope.cloud.create(Stamp(scope.turn.owner, "thing"))})
+    return Create("thing", ("thing",), lambda: {"thing": scope.cloud.create(Stamp(scope.context.owner, "thing"))})
 
 
 def remove(scope: ToyScope) -> Outcome:
@@ -84,41 +84,41 @@ class ToySubject:
     def __init__(self, cloud: ToyCloud) -> None:
         self.cloud = cloud
         self.auth_fault: Exception | None = None
-        self.stop: Stop | None = None
+        self.stop: Skip | None = None
         self.forgotten = 0
 
-    def gate(self, obj: Mapping[str, Any], tools: Tools) -> Gate:
-        return self.stop or Proceed()
+    def precondition(self, obj: Mapping[str, Any], deps: Dependencies) -> Precondition:
+        return self.stop or Continue()
 
     def recorded_owner(self, obj: Mapping[str, Any], ledger: Ledger) -> str | None:
         things = (self.cloud.things.get(record.id) for record in ledger.records.values())
         return next((str(thing["stamp"]).split(":")[1] for thing in things if thing), None)
 
-    def authenticate(self, obj: Mapping[str, Any], tools: Tools) -> None:
+    def authenticate(self, obj: Mapping[str, Any], deps: Dependencies) -> None:
         if self.auth_fault:
             raise self.auth_fault
 
-    def open(self, turn: Turn) -> ToyScope:
-        return ToyScope(turn, self.cloud)
+    def open(self, context: ReconcileContext) -> ToyScope:
+        return ToyScope(context, self.cloud)
 
     def is_recorded(self, scope: ToyScope, results: Results) -> bool:
         return all_done(results)
 
     def report(self, scope: ToyScope, results: Results) -> Report:
         is_done = isinstance(results["ThingReady"], Done)
-        spec = {"size": 1} if is_done and not scope.turn.is_deleting else {}
+        spec = {"size": 1} if is_done and not scope.context.is_deleting else {}
         return Report(status={"ready": is_done}, spec=spec, spec_step="ThingReady")
 
-    def credentials(self, obj: Mapping[str, Any], tools: Tools) -> str:
+    def credentials(self, obj: Mapping[str, Any], deps: Dependencies) -> str:
         return "Secret default/x, cloud 'toy'"
 
     def forget_credentials(self, obj: Mapping[str, Any]) -> None:
         self.forgotten += 1
 
-    def slot(self, obj: Mapping[str, Any], tools: Tools) -> CloudKey | None:
+    def cloud_key(self, obj: Mapping[str, Any], deps: Dependencies) -> CloudKey | None:
         return CloudKey("toy", "192.0.2.1")
 
-    def locate(self, obj: Mapping[str, Any], tools: Tools) -> None:
+    def resolve_cloud(self, obj: Mapping[str, Any], deps: Dependencies) -> None:
         """Return True."""
 
 
@@ -140,9 +140,9 @@ class World:
 
     def start(self) -> None:
         self.store = Store()
-        tools = Tools(self.kube, self.store, self.events, self.clock)  # type: ignore[arg-type]
+        deps = Dependencies(self.kube, self.store, self.events, self.clock)  # type: ignore[arg-type]
         self.subject = ToySubject(self.cloud)
-        self.manager: Reconciler[ToyScope] = Reconciler(self.subject, tools)
+        self.manager: Reconciler[ToyScope] = Reconciler(self.subject, deps)
 
     def reconcile(self) -> Any:
         obj = self.kube.get(*KEY)

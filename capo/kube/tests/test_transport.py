@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from capo.engine.feed import Feed
 from capo.engine.tests.builders import eventually
+from capo.engine.watch import Watcher
 from capo.kube import proxies, transport
 from capo.kube.client import Kube
 from capo.kube.connection import Connection
@@ -80,7 +80,7 @@ def is_answered(kube: Kube) -> bool:
 def is_watched(api: FakeApiServer, connection: Connection) -> bool:
     api.put(OPENSTACK_SERVER, SERVER)
     seen: list[str] = []
-    feed = Feed(connection, lambda _kind, _type, obj: seen.append(obj["metadata"]["name"]), restart_s=0.05)
+    feed = Watcher(connection, lambda _kind, _type, obj: seen.append(obj["metadata"]["name"]), restart_s=0.05)
     feed.watch([OPENSTACK_SERVER])
     try:
         eventually(lambda: seen == ["s"])

@@ -9,8 +9,8 @@ from typing import Any, Final
 import requests
 from rich.table import Table
 
+from capo.local.demo.console import Screen, make_table
 from capo.local.demo.objects import Objects, World, condition, is_leaving, provider_id
-from capo.local.demo.screen import Screen, make_table
 from capo.local.errors import RigError
 
 Json = dict[str, Any]

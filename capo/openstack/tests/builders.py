@@ -12,10 +12,10 @@ import pytest
 from capo.errors import CapoError, NotFoundError, NotYetObserved
 from capo.ledger import Ledger
 from capo.openstack.cloud import Listing
+from capo.openstack.cloud_view import CloudView
 from capo.openstack.kinds import KINDS
-from capo.openstack.lookups import Lookups
-from capo.openstack.observed import Observed
-from capo.openstack.observer import Observer
+from capo.openstack.list_poller import ListPoller
+from capo.openstack.reference_cache import ReferenceCache
 
 OWNER = "aaaaaaaaaaaaa"
 OTHER = "bbbbbbbbbbbbb"
@@ -51,7 +51,7 @@ def port(id_: str = "p1", role: str | None = "port-0", owner: str = OWNER, **mor
 
 @dataclass
 class FakeCloud:
-    """Serves lists and GETs from a dictionary; its observer's lists run when :meth:`run` is called."""
+    """Serves lists and GETs from a dictionary; its poller's lists run when :meth:`run` is called."""
 
     clock: FakeClock = field(default_factory=FakeClock)
     bodies: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
@@ -65,8 +65,8 @@ class FakeCloud:
     project_id: str = PROJECT
 
     def __post_init__(self) -> None:
-        self.observer = Observer(self, self.clock.now, self.woken.append)
-        self.lookups = Lookups(self.clock.now)
+        self.poller = ListPoller(self, self.clock.now, self.woken.append)
+        self.lookups = ReferenceCache(self.clock.now)
 
     def put(self, kind: str, *bodies: dict[str, Any]) -> None:
         self.bodies.setdefault(kind, {}).update({body["id"]: body for body in bodies})
@@ -106,23 +106,23 @@ class FakeCloud:
     def run(self) -> list[str]:
         """Advance past the coalescing pause and run the lists that are due; return the kinds that were listed."""
         self.clock.advance(0.2)
-        kinds = self.observer.due()
+        kinds = self.poller.due()
         for kind in kinds:
-            self.observer.run(kind)
+            self.poller.run(kind)
         return kinds
 
     def lists(self, kind: str) -> int:
         return sum(asked == kind for asked, _ in self.asked)
 
 
-def observed(cloud: FakeCloud, ledger: Ledger | None = None, **more: Any) -> Observed:
+def cloud_view(cloud: FakeCloud, ledger: Ledger | None = None, **more: Any) -> CloudView:
     facts = {"owner_id": OWNER, "key": "key", "clock": cloud.clock, **more}
-    return Observed(cloud, Ledger() if ledger is None else ledger, **facts)  # type: ignore[arg-type]
+    return CloudView(cloud, Ledger() if ledger is None else ledger, **facts)  # type: ignore[arg-type]
 
 
 def find_after_list(cloud: FakeCloud, ledger: Ledger, kind: str, role: str, **facts: Any) -> Mapping[str, Any] | None:
     """Find, run the demanded list, find again."""
     with pytest.raises(NotYetObserved):
-        observed(cloud, ledger, **facts).find(kind, role)
+        cloud_view(cloud, ledger, **facts).find(kind, role)
     cloud.run()
-    return observed(cloud, ledger, **facts).find(kind, role)
+    return cloud_view(cloud, ledger, **facts).find(kind, role)

@@ -346,7 +346,7 @@ def test_a_dropped_cloud_wakes_those_who_wait_for_it(simulator: Simulator) -> No
     woken: list[Any] = []
     clouds = Clouds(FakeClock(), woken.append)
     cloud = clouds.get(identity.parse(simulator.clouds_yaml.read_bytes(), "sim"))
-    cloud.observer.owners.register("owner", "key")
+    cloud.poller.owners.register("owner", "key")
 
     clouds.drop(cloud.fingerprint)
 
@@ -360,7 +360,7 @@ def test_idle_clouds_are_forgotten_and_those_in_use_are_not(simulator: Simulator
     text = simulator.clouds_yaml.read_bytes()
     regions = [identity.parse(text, "sim", None, f"R{i}") for i in range(4)]
     used = clouds.get(regions[0])
-    used.observer.owners.register("owner", "key")
+    used.poller.owners.register("owner", "key")
     idle = [clouds.get(region) for region in regions[1:]]
     assert clouds.get(regions[1]) is idle[0], "it was asked for a moment ago"
     clock.advance(301)
@@ -381,8 +381,8 @@ def test_a_cloud_observes_by_itself(simulator: Simulator) -> None:
     clouds = Clouds(RealClock(), lambda _key: woken.set())
     cloud = clouds.get(identity.parse(simulator.clouds_yaml.read_bytes(), "sim"))
 
-    cloud.observer.demand("network", "key")
+    cloud.poller.demand("network", "key")
 
     assert woken.wait(60)
-    assert cloud.observer.snapshot("network").items
+    assert cloud.poller.snapshot("network").items
     clouds.close()

@@ -20,9 +20,9 @@ import yaml
 from capo import logs
 from capo.errors import AmbiguousAnswerError, CapoError, CloudUnavailableError, IdentityError, NotAuthorizedError
 from capo.openstack import foreign, identity
+from capo.openstack.auth_backoff import AuthBackoff
 from capo.openstack.cloud import Cloud
 from capo.openstack.clouds import Clouds
-from capo.openstack.refusals import Refusals
 from capo.openstack.tests.builders import FakeClock
 
 MARK: Final = "hunter2zyx"
@@ -181,7 +181,7 @@ def test_no_part_of_an_answer_is_quoted_in_an_error_or_in_the_default_log(
         for service in SERVICES:
             for call in CALLS.values():
                 cloud = opened(clouds, f"{keystone.url}/v3")
-                cloud._refusals = Refusals(cloud.clock.now)
+                cloud._refusals = AuthBackoff(cloud.clock.now)
                 with contextlib.suppress(CapoError):
                     call(cloud, service)
                     continue

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from capo.api import validation
-from capo.api.conversion.stash import ANNOTATION
+from capo.api.conversion.annotation import ANNOTATION
 from capo.api.conversion.tests.test_random_objects import go_providers
 from capo.api.model import GROUP
 from capo.crdgen import files

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from capo.controllers.openstackcluster.tests import given
-from capo.controllers.openstackcluster.tests.test_weak_points import place
+from capo.controllers.openstackcluster.tests.test_regressions import place
 from capo.controllers.openstackcluster.tests.world import GROUPS, MANAGED, World
 
 SERVER: dict[str, Any] = {"enableFloatingIP": False, "fixedIP": "10.9.0.9"}

@@ -8,7 +8,7 @@ import pytest
 
 from capo.controllers.openstackcluster.dns import Answer
 from capo.controllers.openstackcluster.tests import given
-from capo.controllers.openstackcluster.tests.test_weak_points import place
+from capo.controllers.openstackcluster.tests.test_regressions import place
 from capo.controllers.openstackcluster.tests.world import BALANCER, BASTION, FULL, GROUPS, MANAGED, World
 
 FLOATING_IPS = "GET /v2.0/floatingips"

@@ -25,12 +25,12 @@ SPEC: dict[str, Any] = {
 @contextmanager
 def source(world: World) -> Iterator[None]:
     """Run another management cluster, with its own API server and manager, on the same cloud."""
-    target = (world.kube, world.store, world.controllers, world.clouds, world.tools, world._due, world._kinds)
+    target = (world.kube, world.store, world.controllers, world.clouds, world.deps, world._due, world._kinds)
     world.kube = FakeKube()
     world.put_secret()
     world.start()
     yield
-    world.kube, world.store, world.controllers, world.clouds, world.tools, world._due, world._kinds = target
+    world.kube, world.store, world.controllers, world.clouds, world.deps, world._due, world._kinds = target
 
 
 def put(world: World, uid: str, spec: Mapping[str, Any], **metadata: Any) -> None:

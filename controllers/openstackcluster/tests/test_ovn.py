@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from capo.controllers.openstackcluster.tests import test_creation, test_deletion, test_takeover
+from capo.controllers.openstackcluster.tests.test_regressions import place
 from capo.controllers.openstackcluster.tests.test_vip_ports import OCTAVIA, limit_listeners, own_network
-from capo.controllers.openstackcluster.tests.test_weak_points import place
 from capo.controllers.openstackcluster.tests.world import BALANCER, COUNTS_OF_FULL, FULL, GROUPS, MANAGED, World
 from capo.controllers.tests.stage import killed_at_write
 

@@ -9,7 +9,7 @@ import pytest
 
 from capo.api.v1beta2.securitygroups import ManagedSecurityGroups
 from capo.controllers.openstackcluster import rules
-from capo.controllers.openstackcluster.rules import BASTION, CONTROL_PLANE, WORKER, Surroundings
+from capo.controllers.openstackcluster.rules import BASTION, CONTROL_PLANE, WORKER, RuleContext
 from capo.errors import InvalidSpecError
 from capo.openstack.security_group import Rule
 
@@ -23,8 +23,8 @@ def around(
     ports: Iterable[int] = (6443,),
     more: Iterable[int] = (),
     cidrs: Any = ("10.6.0.0/24",),
-) -> Surroundings:
-    return Surroundings(group_ids=ids, api_ports=tuple(ports), additional_ports=tuple(more), subnet_cidrs=tuple(cidrs))
+) -> RuleContext:
+    return RuleContext(group_ids=ids, api_ports=tuple(ports), additional_ports=tuple(more), subnet_cidrs=tuple(cidrs))
 
 
 def lines(wanted: Iterable[Rule]) -> set[str]:
@@ -44,7 +44,7 @@ def lines(wanted: Iterable[Rule]) -> set[str]:
     }
 
 
-def of(group: str, spec: Mapping[str, Any] | None = None, where: Surroundings | None = None) -> set[str]:
+def of(group: str, spec: Mapping[str, Any] | None = None, where: RuleContext | None = None) -> set[str]:
     found = rules.wanted(ManagedSecurityGroups.model_validate(spec or {}), where or around())
     return lines(found.rules[group])
 

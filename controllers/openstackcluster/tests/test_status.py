@@ -12,7 +12,7 @@ from capo.controllers.openstackcluster import status
 from capo.controllers.openstackcluster.roles import NETWORK
 from capo.controllers.openstackcluster.scope import Found
 from capo.controllers.openstackcluster.tests.objects import model
-from capo.engine.steps import Done, Failed, Held, NotNeeded, Result, Wait
+from capo.engine.steps import Blocked, Done, Failed, NotNeeded, Result, Wait
 from capo.errors import CloudUnavailableError, QuotaExceededError
 from capo.ledger import Ledger
 
@@ -58,7 +58,7 @@ def test_a_router_shows_its_addresses() -> None:
 
 
 def test_a_block_is_written_whole_and_clears_what_is_empty_now() -> None:
-    fields = status.of_pass(Found(network=NET, subnets=(SUB,)), model(MANAGED), results())
+    fields = status.of_reconcile(Found(network=NET, subnets=(SUB,)), model(MANAGED), results())
 
     assert fields["network"] == {
         "id": "n1",
@@ -69,9 +69,11 @@ def test_a_block_is_written_whole_and_clears_what_is_empty_now() -> None:
     assert fields["externalNetwork"] is None
 
 
-@pytest.mark.parametrize("result", [FULL, WAIT, Held("X")])
+@pytest.mark.parametrize("result", [FULL, WAIT, Blocked("X")])
 def test_a_block_whose_step_is_not_done_stays_as_it_is_w_83(result: Result) -> None:
-    fields = status.of_pass(Found(), model(MANAGED), results(NetworkReady=result, RouterReady=Held("NetworkReady")))
+    fields = status.of_reconcile(
+        Found(), model(MANAGED), results(NetworkReady=result, RouterReady=Blocked("NetworkReady"))
+    )
 
     assert not {"network", "externalNetwork", "router"} & fields.keys()
 
@@ -89,14 +91,16 @@ BALANCER = {"id": "lb", "name": "lb-name", "vip_address": "10.6.0.5", "tags": ["
 def test_the_load_balancer_is_shown_when_it_is_complete(floating_ip: str | None, expected: str) -> None:
     found = Found(load_balancer=BALANCER, floating_ip=floating_ip, vip_network=(NET, (SUB,)))
 
-    block = status.of_pass(found, model(MANAGED), results(LoadBalancerReady=Done()))["apiServerManagedLoadBalancer"]
+    block = status.of_reconcile(found, model(MANAGED), results(LoadBalancerReady=Done()))[
+        "apiServerManagedLoadBalancer"
+    ]
 
     assert (block["ip"], block["internalIP"], block["id"]) == (expected, "10.6.0.5", "lb")
     assert block["loadBalancerNetwork"]["subnets"][0]["id"] == "s1"
 
 
 def test_the_load_balancer_is_not_shown_before_its_address_is_known() -> None:
-    fields = status.of_pass(
+    fields = status.of_reconcile(
         Found(load_balancer=BALANCER), model(MANAGED), results(LoadBalancerReady=Done(), APIEndpointReady=FULL)
     )
 
@@ -125,7 +129,7 @@ def test_when_the_first_machine_may_be_made(
 
 
 def test_provisioned_is_never_taken_back_c_5() -> None:
-    fields = status.of_pass(
+    fields = status.of_reconcile(
         Found(), model(MANAGED, {"initialization": {"provisioned": True}}), results(RouterReady=FULL)
     )
 
@@ -158,7 +162,7 @@ def test_the_reason_names_what_of_the_network_failed() -> None:
 
 
 def test_what_holds_up_the_load_balancer_is_shown_on_the_endpoint_too() -> None:
-    held = Held("LoadBalancerReady")
+    held = Blocked("LoadBalancerReady")
 
     assert shown(model(MANAGED), LoadBalancerReady=FULL, APIEndpointReady=held) == {
         "APIEndpointReady": ("False", "APIEndpointConfigFailed")

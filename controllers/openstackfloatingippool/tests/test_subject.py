@@ -19,7 +19,7 @@ POOL_FINALIZER = "openstackfloatingippool.infrastructure.cluster.x-k8s.io"
 @pytest.fixture
 def stage() -> Iterator[Stage]:
     with Stage(lambda _: FloatingIPPoolSubject()) as made:
-        made.controllers.append(OrphanController(made.controllers[0].tools))  # type: ignore[arg-type]
+        made.controllers.append(OrphanController(made.controllers[0].deps))  # type: ignore[arg-type]
         yield made
 
 

@@ -444,7 +444,7 @@ def test_a_machine_uses_the_budget_of_its_cloud_whichever_object_says_that_it_is
     world.edit(labelled, "worker", {"metadata": {"labels": {names.CONTROL_PLANE_LABEL: ""}}})
     world.sync()
 
-    slot = world.reconciler.slot(Key(OPENSTACK_MACHINE, NAMESPACE, "worker"))
+    slot = world.reconciler.cloud_key(Key(OPENSTACK_MACHINE, NAMESPACE, "worker"))
 
     assert slot == ("slot", "192.0.2.1")
 
@@ -453,4 +453,4 @@ def test_a_worker_uses_the_budget_of_no_cloud() -> None:
     world = World()
     world.sync()
 
-    assert world.reconciler.slot(Key(OPENSTACK_MACHINE, NAMESPACE, "worker")) == ("", "")
+    assert world.reconciler.cloud_key(Key(OPENSTACK_MACHINE, NAMESPACE, "worker")) == ("", "")

@@ -7,10 +7,10 @@ from typing import Any
 
 from capo import names
 from capo.controllers.openstackmachine.subject import MachineSubject
+from capo.engine.context import Dependencies
 from capo.engine.reconciler import Reconciler
 from capo.engine.store import Store
 from capo.engine.tests.fake_kube import FakeClock, FakeKube
-from capo.engine.turn import Tools
 from capo.engine.worker import Result
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key, Kind
 from capo.shares import CloudKey
@@ -40,7 +40,7 @@ class NoCloud:
         """Do nothing."""
 
     @staticmethod
-    def slot(ref: Mapping[str, Any] | None, namespace: str) -> CloudKey:
+    def cloud_key(ref: Mapping[str, Any] | None, namespace: str) -> CloudKey:
         return CloudKey("slot", "192.0.2.1")
 
 
@@ -60,7 +60,7 @@ class World:
     def __init__(self, identities: Any = None, *, machine: str = "worker", is_control_plane: bool = False) -> None:
         self.kube, self.clock, self.events, self.store = FakeKube(), FakeClock(), Events(), Store()
         self.identities: Any = identities or NoCloud()
-        self.tools = Tools(self.kube, self.store, self.events, self.clock)  # type: ignore[arg-type]
+        self.deps = Dependencies(self.kube, self.store, self.events, self.clock)  # type: ignore[arg-type]
         self.restart()
         self.kube.put(CLUSTER, cluster())
         self.kube.put(OPENSTACK_CLUSTER, openstack_cluster())
@@ -69,7 +69,7 @@ class World:
 
     def restart(self) -> None:
         """Restart the manager, with empty caches."""
-        self.reconciler = Reconciler(MachineSubject(self.identities), self.tools)
+        self.reconciler = Reconciler(MachineSubject(self.identities), self.deps)
 
     def add_machine(self, name: str, *, is_control_plane: bool = False) -> None:
         """Create a Machine with its OpenStackMachine."""

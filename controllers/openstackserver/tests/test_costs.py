@@ -25,7 +25,7 @@ def place_as_a_machine_does(stage: Stage, **spec: Any) -> None:
         "annotations": {names.OWNER_ID_ANNOTATION: owner_id},
     }
     place(stage, metadata=metadata, **spec)
-    stage.tools.minted.add(stage.get(KIND, "s"))
+    stage.deps.minted.add(stage.get(KIND, "s"))
 
 
 def test_the_first_server_of_a_process_costs_four_writes(stage: Stage) -> None:

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from capo.controllers.identity import Identities
+from capo.controllers.credentials import CredentialsCache
 from capo.controllers.openstackserver.subject import ServerSubject
 from capo.controllers.tests.stage import Events, Object
+from capo.engine.context import Dependencies
 from capo.engine.manager import SystemClock
 from capo.engine.queue import WorkQueue
 from capo.engine.reconciler import Reconciler
@@ -22,7 +23,6 @@ from capo.engine.router import Router, cluster_of
 from capo.engine.store import Store
 from capo.engine.tests.fake_kube import FakeKube
 from capo.engine.tests.test_worker import settled
-from capo.engine.turn import Tools
 from capo.engine.worker import Workers, lane_of
 from capo.kube.kinds import OPENSTACK_SERVER, SECRET, Key
 from capo.openstack.clouds import Clouds
@@ -47,10 +47,10 @@ class Management:
 
     def __init__(self) -> None:
         self.kube, self.store, clock = FakeKube(), Store(), SystemClock()
-        self.tools = Tools(self.kube, self.store, Events(), clock, Settings())  # type: ignore[arg-type]
+        self.deps = Dependencies(self.kube, self.store, Events(), clock, Settings())  # type: ignore[arg-type]
         self.clouds = Clouds(clock, self._woken)
-        identities = Identities(self.kube, self.clouds, clock, max_age_s=600)  # type: ignore[arg-type]
-        self._controller = Reconciler(ServerSubject(identities), self.tools)
+        identities = CredentialsCache(self.kube, self.clouds, clock, max_age_s=600)  # type: ignore[arg-type]
+        self._controller = Reconciler(ServerSubject(identities), self.deps)
         self._wake: Callable[[Key], None] = lambda _key: None
 
     def _woken(self, key: Any) -> None:

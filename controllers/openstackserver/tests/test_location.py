@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackserver.tests.test_losses import settled
+from capo.controllers.openstackserver.tests.test_recovery import settled
 from capo.controllers.openstackserver.tests.world import KIND, made, place, server, shown, status
 from capo.controllers.tests import elsewhere
 from capo.controllers.tests.stage import Stage, killed_when

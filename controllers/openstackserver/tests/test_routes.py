@@ -8,7 +8,7 @@ import pytest
 
 from capo import names
 from capo.controllers.openstackserver import routes
-from capo.engine.router import business
+from capo.engine.router import object_filter
 from capo.engine.store import Store
 from capo.kube.kinds import CLUSTER, IP_ADDRESS_CLAIM, OPENSTACK_SERVER
 
@@ -36,7 +36,7 @@ def store_of(*servers: dict[str, Any]) -> Store:
     ],
 )
 def test_the_watch_filter_holds_for_servers_too_w_07(labels: dict[str, str], is_ours: bool) -> None:
-    accepts = business("", "mine")
+    accepts = object_filter("", "mine")
 
     assert accepts(obj("s", meta={"labels": labels})) is is_ours
 

@@ -94,4 +94,4 @@ def test_nothing_is_remembered_of_an_object_that_is_gone(stage: Stage, victim: J
 
     assert not stage.exists(KIND, "s")
     assert [controller._seen._sights for controller in stage.controllers] == [{}]
-    assert [controller._contest._sides for controller in stage.controllers] == [{}]
+    assert [controller._contention._sides for controller in stage.controllers] == [{}]

@@ -8,7 +8,7 @@ import pytest
 
 from capo.local.demo import inventory
 from capo.local.demo.inventory import Item
-from capo.local.demo.story import resource_rows
+from capo.local.demo.scenario import resource_rows
 
 OWNER = "abcdefghijklm"
 STAMP = f"capo:{OWNER}:port-0"

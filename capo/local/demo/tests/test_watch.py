@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from capo.local.demo import story, watch
+from capo.local.demo import scenario, watch
+from capo.local.demo.console import Screen
 from capo.local.demo.objects import World, server_id
-from capo.local.demo.screen import Screen
 
 
 def machine(name: str, phase: str = "Running", **metadata: Any) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def test_bastion_is_put_into_the_openstackcluster_alone() -> None:
         "OPENSTACK_SSH_KEY_NAME": "key",
     }
 
-    other, cluster = story.with_bastion(
+    other, cluster = scenario.with_bastion(
         [{"kind": "Secret"}, {"kind": "OpenStackCluster", "spec": {"identityRef": {}}}], variables
     )
 

@@ -16,7 +16,7 @@ import requests
 from pydantic.fields import FieldInfo
 
 from capo.api import conversion, v1alpha1, v1beta2, validation
-from capo.api.conversion.stash import ANNOTATION
+from capo.api.conversion.annotation import ANNOTATION
 from capo.api.model import Model, json_name
 from capo.webhooks.tests.clients import Client
 from capo.webhooks.tests.table import absence, changes, places

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from capo.api import conversion
-from capo.api.conversion.stash import ANNOTATION
+from capo.api.conversion.annotation import ANNOTATION
 from capo.webhooks.tests.clients import Client, ok
 from capo.webhooks.tests.table import places, samples
 from capo.webhooks.tests.table.places import Json, Version

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from capo.engine.create import CreateProtocol, deletion_window_left_s
+from capo.engine.seen import Seen
+from capo.engine.steps import Create, Wait
+from capo.engine.tests.fake_kube import FakeClock
+from capo.engine.tests.toy import KEY
+from capo.errors import AmbiguousAnswerError, CapoError, ForbiddenError
+from capo.ledger import Ledger
+
+WINDOW_S = 60.0
+
+
+class Sight:
+    def __init__(self) -> None:
+        self.learned: list[tuple[str, str]] = []
+        self.written: list[str] = []
+        self.looked_for_twins: list[str] = []
+
+    def upsert(self, kind: str, body: Mapping[str, Any]) -> None:
+        self.learned.append((kind, body["id"]))
+
+    def mark_written(self, kind: str, roles: Sequence[str] = ()) -> None:
+        self.written.append(kind)
+
+    def mark_created(self, kind: str) -> None:
+        self.looked_for_twins.append(kind)
+
+
+class World:
+    """One object's ledger as the API server has it, and a protocol that uses it."""
+
+    def __init__(self, stored: dict[str, Any] | None = None) -> None:
+        self.clock = FakeClock()
+        self.cache_writer = Sight()
+        self.stored: dict[str, Any] = stored or {}
+        self.reports: list[object] = []
+        self.seen = Seen()
+
+    def protocol(self) -> CreateProtocol:
+        obj = {"metadata": {"uid": "1"}, "status": {"resources": self.stored}}
+        ledger = self.seen.ledger(KEY, obj, now_s=self.clock.now(), window_s=WINDOW_S)
+
+        def save() -> None:
+            self.stored = dict(ledger.to_status())
+
+        return CreateProtocol(
+            ledger,
+            self.cache_writer,
+            save,
+            self.clock,
+            self.clock.now(),
+            WINDOW_S,
+            lambda _, outcome: self.reports.append(outcome),
+        )
+
+    def end(self, protocol: CreateProtocol) -> None:
+        """End the reconcile as the engine does."""
+        protocol.save()
+        self.seen.keep(KEY, {"metadata": {"uid": "1"}}, protocol.ledger)
+
+    def pending(self) -> list[str]:
+        return [entry["role"] for entry in self.stored.get("pending", [])]
+
+
+def refuse(error: Exception) -> Create:
+    def call() -> Mapping[str, Mapping[str, Any]]:
+        raise error
+
+    return Create("port", ("port-0",), call)
+
+
+def lose_the_answer(world: World) -> None:
+    protocol = world.protocol()
+    with pytest.raises(AmbiguousAnswerError):
+        protocol.carry_out(refuse(AmbiguousAnswerError("cut")))
+    world.end(protocol)
+
+
+def test_the_intent_is_stored_before_the_call_and_the_id_is_recorded_after_it() -> None:
+    world = World()
+    protocol = world.protocol()
+    seen: list[list[str]] = []
+
+    def call() -> Mapping[str, Mapping[str, Any]]:
+        seen.append(world.pending())
+        return {"port-0": {"id": "a"}, "port-1": {"id": "b"}}
+
+    protocol.carry_out(Create("port", ("port-0", "port-1"), call))
+
+    assert seen == [["port-0", "port-1"]]
+    assert {role: record.id for role, record in protocol.ledger.records.items()} == {"port-0": "a", "port-1": "b"}
+    assert not protocol.ledger.pending
+    assert world.cache_writer.learned == [("port", "a"), ("port", "b")]
+    assert world.cache_writer.looked_for_twins == ["port"]
+
+
+def test_a_refusal_leaves_no_intent() -> None:
+    protocol = World().protocol()
+
+    with pytest.raises(ForbiddenError):
+        protocol.carry_out(refuse(ForbiddenError("policy")))
+
+    assert not protocol.ledger.pending
+
+
+def test_an_answer_that_never_came_leaves_the_intent_and_demands_a_look() -> None:
+    world = World()
+    protocol = world.protocol()
+
+    with pytest.raises(AmbiguousAnswerError):
+        protocol.carry_out(refuse(AmbiguousAnswerError("cut")))
+
+    assert list(protocol.ledger.pending) == ["port-0"]
+    assert world.cache_writer.written == ["port"]
+
+
+def test_the_window_begins_when_the_answer_is_lost_and_not_when_the_call_began() -> None:
+    world = World()
+    protocol = world.protocol()
+
+    def call() -> Mapping[str, Mapping[str, Any]]:
+        world.clock.now_s += WINDOW_S  # our own timeout for an answer equals the window
+        raise AmbiguousAnswerError("timed out")
+
+    with pytest.raises(AmbiguousAnswerError):
+        protocol.carry_out(Create("port", ("port-0",), call))
+    world.end(protocol)
+
+    world.clock.now_s += WINDOW_S - 1
+    again = world.protocol()
+    assert isinstance(again.carry_out(Create("port", ("port-0",), lambda: {"port-0": {"id": "b"}})), Wait)
+    assert deletion_window_left_s(again.ledger, now_s=world.clock.now(), window_s=WINDOW_S) == pytest.approx(1, abs=1)
+
+
+def test_a_bug_in_the_call_leaves_the_intent() -> None:
+    protocol = World().protocol()
+
+    with pytest.raises(ZeroDivisionError):
+        protocol.carry_out(refuse(ZeroDivisionError()))
+
+    assert list(protocol.ledger.pending) == ["port-0"]
+
+
+def test_within_the_window_nothing_is_made_again() -> None:
+    world = World()
+    lose_the_answer(world)
+    world.clock.advance(WINDOW_S - 1)
+
+    outcome = world.protocol().carry_out(refuse(AssertionError("must not be called")))
+
+    assert isinstance(outcome, Wait)
+    assert outcome.after_s == pytest.approx(1.0)
+
+
+def test_a_pass_that_began_within_the_window_does_not_create_after_its_end() -> None:
+    world = World()
+    lose_the_answer(world)
+    world.clock.advance(WINDOW_S - 1)
+    protocol = world.protocol()
+    world.clock.advance(2)
+
+    assert isinstance(protocol.carry_out(refuse(AssertionError("must not be called"))), Wait)
+
+
+def test_after_the_window_it_is_made_with_a_new_intent() -> None:
+    world = World()
+    lose_the_answer(world)
+    world.clock.advance(WINDOW_S + 1)
+    protocol = world.protocol()
+
+    outcome = protocol.carry_out(Create("port", ("port-0",), lambda: {"port-0": {"id": "a"}}))
+
+    assert outcome is None
+    assert protocol.ledger.id_of("port-0") == "a"
+
+
+def test_an_intent_that_could_not_be_stored_makes_nothing() -> None:
+    world = World()
+
+    def fail() -> None:
+        raise ConnectionError
+
+    called: list[int] = []
+    protocol = CreateProtocol(Ledger(), world.cache_writer, fail, world.clock, 0.0, WINDOW_S, lambda *_: None)
+
+    with pytest.raises(ConnectionError):
+        protocol.carry_out(Create("port", ("port-0",), lambda: called.append(1) or {}))  # type: ignore[func-returns-value]
+
+    assert called == []
+
+
+def test_creates_and_refusals_are_reported_for_events() -> None:
+    world = World()
+    protocol = world.protocol()
+    protocol.carry_out(Create("port", ("port-0",), lambda: {"port-0": {"id": "a"}}))
+    with pytest.raises(ForbiddenError):
+        protocol.carry_out(refuse(ForbiddenError("policy")))
+
+    made, refused = world.reports
+    assert made == {"port-0": {"id": "a"}}
+    assert isinstance(refused, CapoError)
+
+
+def test_the_finalizer_stays_while_an_unanswered_create_may_take_effect() -> None:
+    ledger = Ledger()
+    ledger.intend("port", "port-0", 100.0)
+
+    assert deletion_window_left_s(ledger, now_s=130.0, window_s=60.0) == 30.0
+    assert deletion_window_left_s(ledger, now_s=161.0, window_s=60.0) <= 0
+    assert deletion_window_left_s(Ledger(), now_s=0.0, window_s=60.0) == 0.0
+
+
+def test_an_intent_that_could_not_be_stored_leaves_the_one_before_with_what_was_waited_for() -> None:
+    world = World()
+    lose_the_answer(world)
+    world.clock.advance(WINDOW_S + 1)
+    protocol = world.protocol()
+    before = dict(protocol.ledger.pending)
+
+    def fail() -> None:
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        replace(protocol, save=fail).carry_out(refuse(AssertionError("must not be called")))
+
+    assert protocol.ledger.pending == before
+    assert protocol.ledger.pending["port-0"].since_s == before["port-0"].since_s

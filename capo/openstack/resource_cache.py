@@ -1,0 +1,313 @@
+"""Cache of one kind of resources in one project, and how a list updates it; no HTTP, no threads, no clock.
+
+:mod:`capo.openstack.list_poller` fills caches, :mod:`capo.openstack.cloud_view` reads them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from capo.names import Stamp
+from capo.openstack.kinds import ResourceKind
+
+Body = Mapping[str, Any]
+
+DELETED: Final = "DELETED"
+UNKNOWN: Final = "UNKNOWN"
+FASTEST_S: Final = 1.0
+SLOWEST_S: Final = 5.0
+SLOWING: Final = 1.3
+"""Factor by which the pause between two lists grows while nothing changes."""
+FORGETTING: Final = 0.7
+"""Decay of the longest list duration after a quicker list."""
+HURRY_S: Final = 0.3
+PATIENCE_S: Final = 600.0
+TIRED_S: Final = 30.0
+"""Pause once all pollers have waited longer than ``PATIENCE_S``: what takes that long is usually stuck."""
+_GONE_KEPT_S: Final = 3600.0
+NEVER_S: Final = float("-inf")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One resource as last seen.
+
+    Args:
+        as_of_s: the body is not older than this.
+    """
+
+    body: Body
+    stamp: Stamp | None
+    as_of_s: float
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether Nova marks the server as deleted."""
+        return self.body.get("status") == DELETED
+
+    @property
+    def state(self) -> str | None:
+        """State reported by Octavia or any other service; None if it has none."""
+        state: str | None = self.body.get("provisioning_status") or self.body.get("status")
+        return state
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Known resources of a kind at one moment.
+
+    Args:
+        items: by id.
+        began_s: when the last complete list of everything began; what is not in ``items`` did not exist then.
+        unreadable: how many resources of a down Nova cell were listed without a name and tags.
+    """
+
+    items: Mapping[str, Item]
+    began_s: float
+    unreadable: int
+
+
+@dataclass(frozen=True)
+class Invalidation:
+    """Why a resource may or may not exist.
+
+    Args:
+        at_s: since when.
+        owners: those of the stamp, else those that may own it; empty if the owner is unknown.
+        is_stamped: the owner is from the stamp.
+    """
+
+    at_s: float
+    owners: frozenset[str] = frozenset()
+    is_stamped: bool = False
+
+    def concerns(self, owner_id: str, *, may_adopt: bool) -> bool:
+        """Return whether it may be a resource of this owner that a list does not show.
+
+        Args:
+            may_adopt: the owner adopts unstamped resources.
+        """
+        return not self.owners or owner_id in self.owners or (may_adopt and not self.is_stamped)
+
+
+@dataclass
+class ResourceCache:
+    """The resources of one kind."""
+
+    kind: ResourceKind
+    items: dict[str, Item] = field(default_factory=dict)
+    full_began_s: float = NEVER_S
+    """When the last complete list of everything began."""
+    seen_s: float = NEVER_S
+    """When the last complete list began, also one of changes."""
+    _by_owner: dict[str, set[str]] = field(default_factory=dict)
+    _gone: dict[str, float] = field(default_factory=dict)
+    _doubted: dict[str, Invalidation] = field(default_factory=dict)
+    _ending: dict[str, float] = field(default_factory=dict)
+    _unreadable: set[str] = field(default_factory=set)
+
+    def snapshot(self) -> Snapshot:
+        """Return the known resources; later changes do not alter the result."""
+        return Snapshot(dict(self.items), self.full_began_s, len(self._unreadable))
+
+    def of_owner(self, owner: str) -> list[Item]:
+        """Return the resources with an owner's stamp."""
+        return [self.items[id_] for id_ in sorted(self._by_owner.get(owner, ()))]
+
+    def as_of_s(self, item: Item) -> float:
+        """Return how current an item is: a list of changes without it confirmed it."""
+        return max(item.as_of_s, self.seen_s)
+
+    def size(self) -> int:
+        """Return how many resources have an entry of any kind."""
+        return len(self.items) + len(self._gone) + len(self._doubted) + len(self._ending)
+
+    def is_gone(self, resource_id: str) -> bool:
+        """Return whether the deletion of a resource was proven after all that is cached."""
+        return resource_id in self._gone
+
+    def upsert(self, body: Body, now_s: float) -> None:
+        """Record the answer of our own write, or of a GET."""
+        self._gone.pop(body["id"], None)
+        self._doubted.pop(body["id"], None)
+        self._put(body["id"], body, now_s)
+
+    def forget(self, resource_id: str, now_s: float) -> None:
+        """Record that a resource is proven gone; lists that began before do not restore it."""
+        self._drop(resource_id)
+        self._gone[resource_id] = now_s
+
+    def invalidate(self, resource_id: str, now_s: float, owners: Collection[str] = ()) -> None:
+        """Invalidate the cached resource: treat it as unknown until a newer list.
+
+        Args:
+            owners: those that may own it if it has no stamp.
+        """
+        item, before = self.items.get(resource_id), self._doubted.get(resource_id)
+        self._drop(resource_id)
+        if item is not None and item.stamp is not None:
+            doubt = Invalidation(now_s, frozenset({item.stamp.owner}), is_stamped=True)
+        elif item is None and before is not None:
+            known = before.owners if before.is_stamped or not before.owners else before.owners.union(owners)
+            doubt = replace(before, at_s=now_s, owners=known)
+        else:
+            doubt = Invalidation(now_s, frozenset(owners))
+        self._doubted[resource_id] = doubt
+
+    def end(self, resource_id: str, now_s: float) -> None:
+        """Record that the cloud accepted a deletion; a later complete list without the resource confirms it."""
+        self._ending[resource_id] = now_s
+
+    def ending_s(self, resource_id: str) -> float | None:
+        """Return when the cloud accepted a deletion; None if none was requested, or long ago."""
+        return self._ending.get(resource_id)
+
+    def in_doubt_since_s(self, resource_id: str) -> float | None:
+        """Return since when a resource is in doubt, None if it is not."""
+        doubt = self._doubted.get(resource_id)
+        return doubt.at_s if doubt else None
+
+    def doubted_s(self, owner_id: str, *, may_adopt: bool) -> float:
+        """Return when a resource that may be an owner's was last in doubt: earlier lists prove no absence of it."""
+        concerning = (each for each in self._doubted.values() if each.concerns(owner_id, may_adopt=may_adopt))
+        return max((each.at_s for each in concerning), default=NEVER_S)
+
+    def take_all(self, bodies: Iterable[Body], began_s: float) -> set[str]:
+        """Apply a complete list of everything; return the ids of what changed, appeared or vanished."""
+        before = dict(self.items)
+        listed = {body["id"]: body for body in bodies}
+        changed = self._take(listed, began_s)
+        for id_, item in before.items():
+            if id_ not in listed and item.as_of_s < began_s:
+                self._drop(id_)
+                changed.add(id_)
+                if self._ending.get(id_, began_s) < began_s:
+                    self._gone[id_] = began_s
+        # What was in doubt is proven absent now: its owner is woken for that.
+        doubted = {id_ for id_, doubt in self._doubted.items() if self.full_began_s <= doubt.at_s < began_s}
+        changed |= doubted - listed.keys()
+        unnamed = {id_ for id_, body in listed.items() if is_partial(self.kind.name, body)}
+        self._unreadable = unnamed - before.keys()
+        self.full_began_s = self.seen_s = began_s
+        self._gone = _recent(self._gone, began_s)
+        kept = _recent({id_: doubt.at_s for id_, doubt in self._doubted.items()}, began_s)
+        self._doubted = {id_: self._doubted[id_] for id_ in kept}
+        self._ending = _recent(self._ending, began_s)
+        return changed
+
+    def confirm(self, began_s: float) -> None:
+        """Record that all resources were unchanged when a list of something else began."""
+        self.full_began_s = self.seen_s = began_s
+
+    def take_changes(self, bodies: Iterable[Body], began_s: float) -> set[str]:
+        """Apply a list of changes since the last one; return the ids of what really changed."""
+        changed = self._take({body["id"]: body for body in bodies}, began_s)
+        self.seen_s = began_s
+        return changed
+
+    def _take(self, listed: Mapping[str, Body], began_s: float) -> set[str]:
+        changed: set[str] = set()
+        for id_, body in listed.items():
+            old = self.items.get(id_)
+            doubted_s = self.in_doubt_since_s(id_) or NEVER_S
+            newer_s = max(self._gone.get(id_, NEVER_S), doubted_s, old.as_of_s if old else NEVER_S)
+            is_nobodys = old is None and (body.get("status") == DELETED or is_partial(self.kind.name, body))
+            if newer_s >= began_s or is_nobodys:
+                continue
+            self._gone.pop(id_, None)
+            self._doubted.pop(id_, None)
+            new = self._completed(body, old)
+            if old is None or self.kind.seen_as(old.body) != self.kind.seen_as(new):
+                changed.add(id_)
+            self._put(id_, new, began_s)
+        return changed
+
+    def _completed(self, body: Body, old: Item | None) -> Body:
+        """Keep name and tags of a server that Nova returns without them: a deleted one, or one of a down cell."""
+        is_bare = body.get("status") == DELETED or is_partial(self.kind.name, body)
+        if old is None or not is_bare:
+            return body
+        kept = {name: old.body[name] for name in ("name", "tags") if name in old.body}
+        return {**body, **kept}
+
+    def _put(self, id_: str, body: Body, as_of_s: float) -> None:
+        self._drop(id_)
+        item = Item(body, self.kind.stamp_of(body), as_of_s)
+        self.items[id_] = item
+        if item.stamp:
+            self._by_owner.setdefault(item.stamp.owner, set()).add(id_)
+
+    def _drop(self, id_: str) -> None:
+        item = self.items.pop(id_, None)
+        if item and item.stamp:
+            owned = self._by_owner[item.stamp.owner]
+            owned.discard(id_)
+            if not owned:
+                del self._by_owner[item.stamp.owner]
+
+
+def _recent(noted: Mapping[str, float], now_s: float) -> dict[str, float]:
+    return {id_: at_s for id_, at_s in noted.items() if now_s - at_s < _GONE_KEPT_S}
+
+
+def is_partial(kind: str, body: Body) -> bool:
+    """Return whether a server has no name and tags because its cell is down (Compute API, 2.69)."""
+    return kind == "server" and "name" not in body
+
+
+@dataclass
+class Schedule:
+    """When a kind is listed next, and for which keys."""
+
+    demands: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
+    """Key -> (not before, when to list)."""
+    polls: dict[Hashable, float] = field(default_factory=dict)
+    """Key -> until when its resources are polled."""
+    paused: dict[Hashable, float] = field(default_factory=dict)
+    """Key -> when its poll ended; if it polls again at once it keeps its start time."""
+    since: dict[Hashable, float] = field(default_factory=dict)
+    """Key -> when it began to poll without a break."""
+    looks: set[float] = field(default_factory=set)
+    """When everything is listed once more, for no particular key."""
+    tracked: set[Hashable] = field(default_factory=set)
+    """Keys whose resources are listed periodically."""
+    period_s: float = FASTEST_S
+    took_s: float = 0.0
+    """How long lists take in seconds: the last one, or a decayed maximum of earlier ones."""
+    hurry_s: float | None = None
+    """Pause before one quick extra list, regardless of the period."""
+    is_eventful: bool = False
+    """The last periodic list showed that something ended."""
+    began_s: float = NEVER_S
+    retry_s: float = NEVER_S
+    failures: int = 0
+    is_running: bool = False
+
+    def pause_s(self, now_s: float) -> float:
+        """Return the pause until the next list for pollers."""
+        if all(now_s - self.since.get(key, now_s) > PATIENCE_S for key in self.polls):
+            return TIRED_S
+        return self.period_s if self.hurry_s is None else min(self.hurry_s, self.period_s)
+
+    def pace(self, took_s: float, *, has_changed: bool, has_ended: bool, others_wait: bool) -> None:
+        """Adapt the pause to the result of a list.
+
+        The first change that ends something is followed by an early list: what was begun together ends together. While
+        more of them end one after the other, the period applies to all.
+
+        Args:
+            took_s: duration of the list; at most half of the time is spent listing.
+            has_ended: a resource reached another state.
+            others_wait: another key waits that this change does not concern.
+        """
+        self.took_s = max(took_s, self.took_s * FORGETTING)
+        was_hurried = self.hurry_s is not None
+        is_first = has_ended and not self.is_eventful
+        self.hurry_s = max(HURRY_S, 2 * took_s) if is_first and others_wait else None
+        if was_hurried and not has_ended:
+            return
+        self.is_eventful = has_ended
+        paced_s = self.period_s / SLOWING if has_changed else self.period_s * SLOWING
+        self.period_s = max(min(max(paced_s, FASTEST_S), SLOWEST_S), 2 * took_s)

@@ -1,0 +1,122 @@
+"""Common parts of controllers whose objects have credentials of their own, in ``spec.identityRef``."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from capo.controllers import location, ownership
+from capo.controllers.credentials import CredentialsCache
+from capo.engine.context import Dependencies, ReconcileContext
+from capo.ledger import Ledger
+from capo.openstack.cloud import Cloud
+from capo.openstack.cloud_view import CloudView
+from capo.shares import CloudKey
+
+log = logging.getLogger(__name__)
+
+Object = Mapping[str, Any]
+
+
+class IdentifiedSubject:
+    """The methods of :class:`capo.engine.context.Subject` for credentials and their cloud."""
+
+    def __init__(self, identities: CredentialsCache, *, concurrency: int = 10) -> None:
+        self._identities = identities
+        self.concurrency = concurrency
+
+    def authenticate(self, obj: Object, deps: Dependencies) -> None:
+        """Verify that the credentials work."""
+        self._cloud(obj).authenticate()
+
+    def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
+        """Return the owner id in the stamps of the recorded resources."""
+        cloud = self._cloud(obj)
+        stored, present = ledger.location, cloud.location
+        location.refuse_elsewhere(stored, present, location.accepted(obj))
+        owner = ownership.recorded_owner(cloud, ledger, self.common_name(obj))
+        if owner is None and stored not in (None, present) and location.accepted(obj) != str(present):
+            raise location.unproven(stored, present)
+        return owner
+
+    def common_name(self, obj: Object) -> str:
+        """Return a string that is part of the name or description of every resource of an object."""
+        return str(obj["metadata"]["name"])
+
+    def credentials(self, obj: Object, deps: Dependencies) -> str:
+        """Return a description of the object's credentials."""
+        return self._identities.describe(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+
+    def forget_credentials(self, obj: Object) -> None:
+        """Read the Secret again at the next reconcile."""
+        self._identities.forget(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+
+    def cloud_key(self, obj: Object, deps: Dependencies) -> CloudKey | None:
+        """Return the object's cloud, whose budgets apply; None until it is located."""
+        return self._identities.cloud_key(obj["spec"].get("identityRef"), obj["metadata"]["namespace"])
+
+    def resolve_cloud(self, obj: Object, deps: Dependencies) -> None:
+        """Read the object's credentials, to locate its cloud."""
+        self._identities.resolve_cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+
+    def _opened(self, context: ReconcileContext) -> tuple[Cloud, CloudView]:
+        """Return the cloud of a reconcile and its view of it, after a check that the object's resources are there.
+
+        Raises:
+            IdentityError: the credentials are for another location, where all resources would seem to be deleted.
+            NotYetObserved: the location is not known yet.
+        """
+        cloud = self._cloud(context.obj)
+        cloud_view = observed_of(context, cloud, common_name=self.common_name(context.obj))
+        self._settle(context, cloud, cloud_view)
+        return cloud, cloud_view
+
+    def _settle(self, context: ReconcileContext, cloud: Cloud, cloud_view: CloudView) -> None:
+        ledger, present = context.ledger, cloud.location
+        known = ledger if ledger.has_entries else self._named_by_another_provider(context)
+        if not known.has_entries:
+            ledger.location = present  # the location of everything that this reconcile creates or finds
+            return
+        stored = ledger.location
+        ledger.location = location.settle(
+            stored,
+            present,
+            accepted=location.accepted(context.obj),
+            is_proven=lambda: location.is_anything_seen(cloud_view, known, context.owner),
+            may_lack=not known.records or (context.is_deleting and not context.is_taken_over),
+        )
+        if stored not in (None, present):
+            extra = {"key": str(context.key), "was": str(stored), "location": str(present)}
+            log.warning("The resources of an object have another location", extra=extra)
+
+    def _named_by_another_provider(self, context: ReconcileContext) -> Ledger:
+        """Return resources in the status of an object being taken over that the ledger does not have yet."""
+        return Ledger()
+
+    def _cloud(self, obj: Object) -> Cloud:
+        return self._identities.cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+
+
+def observed_of(context: ReconcileContext, cloud: Cloud, *, common_name: str = "") -> CloudView:
+    """Return one reconcile's view of a cloud.
+
+    Args:
+        common_name: part of the name or description of every resource of the object.
+    """
+    return CloudView(
+        cloud,
+        context.ledger,
+        owner_id=context.owner,
+        key=context.key,
+        uid=context.obj["metadata"]["uid"],
+        common_name=common_name,
+        is_recorded_elsewhere=lambda kind, id_: ownership.is_recorded_elsewhere(context, kind, id_),
+        clock=context.deps.clock,
+        is_taken_over=context.is_taken_over,
+        is_newborn=context.is_newborn,
+        is_history_lost=context.is_history_lost,
+        started_s=context.started_s,
+        window_s=context.deps.ambiguous_window_s,
+        max_age_s=context.deps.sync_period_s,
+    )

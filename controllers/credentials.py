@@ -1,0 +1,243 @@
+"""Resolve an identityRef to an authenticated cloud; the only module that reads credentials.
+
+A Secret is read only with ``get`` and cached until the next resync, or until the cloud refuses its credentials; nothing
+of it is logged. Whether an OpenStackClusterIdentity admits the namespace is read every time, so revoked access takes
+effect in the next reconcile. Source of the rules: docs/explanation/go-provider.md, G-2.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import threading
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+from capo import caches
+from capo.engine.create import Clock
+from capo.engine.store import Store
+from capo.errors import IdentityError
+from capo.kube.client import Kube
+from capo.kube.errors import Conflict
+from capo.kube.kinds import (
+    NAMESPACE,
+    OPENSTACK_CLUSTER,
+    OPENSTACK_CLUSTER_IDENTITY,
+    OPENSTACK_FLOATING_IP_POOL,
+    OPENSTACK_MACHINE,
+    OPENSTACK_SERVER,
+    SECRET,
+)
+from capo.openstack import identity
+from capo.openstack.cloud import Cloud
+from capo.openstack.clouds import Clouds
+from capo.openstack.identity import Credentials
+from capo.openstack.poller_pool import Site
+from capo.shares import CloudKey
+
+Ref = Mapping[str, Any]
+_Place = tuple[str, str, str, str, str | None]
+
+_USERS: Final = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, OPENSTACK_FLOATING_IP_POOL)
+CLOUDS_KEY: Final = "clouds.yaml"
+CACERT_KEY: Final = "cacert"
+NEVER_S: Final = float("-inf")
+
+
+class _Source(NamedTuple):
+    """The Secret that an identityRef refers to."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True)
+class _Read:
+    credentials: Credentials
+    source: _Source
+    read_s: float
+
+
+def _site(credentials: Credentials) -> Site:
+    return Site(credentials.site, credentials.host)
+
+
+class CredentialsCache:
+    """Resolves identity references to clouds; shared by all controllers, thread safe."""
+
+    def __init__(self, kube: Kube, clouds: Clouds, clock: Clock, *, max_age_s: float) -> None:
+        self._kube = kube
+        self._clouds = clouds
+        self._clock = clock
+        self._max_age_s = max_age_s
+        self._lock = threading.Lock()
+        self._known: dict[_Place, _Read] = {}
+        self._sites: dict[_Place, Site] = {}
+        """Kept after the credentials are evicted: the budget of a reconcile is known without them."""
+        self._unused: set[_Place] = set()
+        caches.register("credentials", self, lambda identities: len(identities._known))
+
+    def cloud(self, ref: Ref, namespace: str) -> Cloud:
+        """Return the cloud of an identityRef of an object in a namespace.
+
+        Raises:
+            IdentityError: Secret, key, cloud name or permission is missing; the message says which.
+            Conflict: the Secret refers to another cloud than before, whose budget the reconcile does not use.
+        """
+        place, source = _place(ref, namespace), self._source(ref, namespace)
+        with self._lock:
+            known = self._known.get(place)
+        if known is None or known.source != source or self._clock.now() - known.read_s > self._max_age_s:
+            try:
+                known = self._renewed(place, known, self._read(ref, source))
+            except IdentityError:
+                self._drop([place])  # the Secret or its content was deleted
+                raise
+        return self._clouds.get(known.credentials, namespace)
+
+    def _renewed(self, place: _Place, old: _Read | None, new: _Read) -> _Read:
+        """Cache new credentials; replaced ones end their cloud and requeue the objects that wait for its poller."""
+        site = _site(new.credentials)
+        with self._lock:
+            self._known[place] = new
+            former, self._sites[place] = self._sites.get(place), site
+        if old and old.credentials.fingerprint != new.credentials.fingerprint:
+            self._clouds.drop(old.credentials.fingerprint)
+        if former not in (None, site):
+            # Otherwise a tenant could block reconciles in another's budget, with a Secret that changes its cloud.
+            raise Conflict("the credentials lead to another cloud than before; reconciled again in its budget")
+        return new
+
+    def forget(self, ref: Ref, namespace: str) -> None:
+        """Read the Secret again at the next use, because the cloud refused it or it could not be read."""
+        place = _place(ref, namespace)
+        with self._lock:
+            if known := self._known.get(place):
+                self._known[place] = replace(known, read_s=NEVER_S)
+
+    @staticmethod
+    def describe(ref: Ref, namespace: str) -> str:
+        """Return a description of an identityRef's credentials, for messages."""
+        is_shared = ref.get("type") == "ClusterIdentity"
+        where = f"OpenStackClusterIdentity {ref['name']}" if is_shared else f"Secret {namespace}/{ref['name']}"
+        return f"{where}, cloud {ref['cloudName']!r}"
+
+    def cloud_key(self, ref: Ref | None, namespace: str) -> CloudKey | None:
+        """Return the cloud whose budgets requests of an identityRef use; None if its credentials were never read."""
+        with self._lock:
+            site = self._sites.get(_place(ref or {}, namespace))
+        return self._clouds.key_of(site, namespace) if site else None
+
+    def resolve_cloud(self, ref: Ref, namespace: str) -> None:
+        """Read the credentials of an identityRef, unless they were read before; makes no request to the cloud.
+
+        Raises:
+            IdentityError: Secret, key, cloud name or permission is missing; the message says which.
+        """
+        if self.cloud_key(ref, namespace) is None:
+            read = self._read(ref, self._source(ref, namespace))
+            with self._lock:
+                known = self._known.setdefault(_place(ref, namespace), read)
+                self._sites.setdefault(_place(ref, namespace), _site(known.credentials))
+
+    def tidy(self, used: Collection[_Place]) -> None:
+        """Evict credentials, with their clouds, that no object used at this and at the previous call.
+
+        Args:
+            used: the credentials of all objects, as :func:`used` returns them.
+        """
+        with self._lock:
+            unused = self._sites.keys() - set(used)
+            over, self._unused = unused & self._unused, unused
+            for place in over:
+                del self._sites[place]
+        caches.evicted("credentials", len(over))
+        self._drop(over)
+
+    def _drop(self, places: Iterable[_Place]) -> None:
+        with self._lock:
+            for place in places:
+                self._known.pop(place, None)
+            kept = {known.credentials.fingerprint for known in self._known.values()}
+        self._clouds.retain(kept)
+
+    def _source(self, ref: Ref, namespace: str) -> _Source:
+        kind = ref.get("type") or "Secret"
+        if kind == "Secret":
+            return _Source(namespace, ref["name"])
+        if kind == "ClusterIdentity":
+            return self._source_of_cluster_identity(ref, namespace)
+        raise IdentityError(f"identityRef.type {kind!r} is neither Secret nor ClusterIdentity")
+
+    def _source_of_cluster_identity(self, ref: Ref, namespace: str) -> _Source:
+        found = self._kube.get(OPENSTACK_CLUSTER_IDENTITY, "", ref["name"])
+        if found is None:
+            raise IdentityError(f"OpenStackClusterIdentity {ref['name']} does not exist")
+        selector = found["spec"].get("namespaceSelector")
+        if selector and not _selects(selector, self._labels(namespace)):
+            raise IdentityError(
+                f"OpenStackClusterIdentity {ref['name']} does not admit namespace {namespace}:"
+                " its spec.namespaceSelector does not match the labels of the namespace"
+            )
+        secret = found["spec"]["secretRef"]
+        return _Source(secret["namespace"], secret["name"])
+
+    def _labels(self, namespace: str) -> Mapping[str, str]:
+        found = self._kube.get(NAMESPACE, "", namespace)
+        return (found or {}).get("metadata", {}).get("labels") or {}
+
+    def _read(self, ref: Ref, source: _Source) -> _Read:
+        secret = self._kube.get(SECRET, source.namespace, source.name)
+        if secret is None:
+            raise IdentityError(f"Secret {source.namespace}/{source.name} does not exist")
+        clouds = _decoded(secret, CLOUDS_KEY)
+        if clouds is None:
+            raise IdentityError(f"Secret {source.namespace}/{source.name} has no key {CLOUDS_KEY}")
+        found = identity.parse(clouds, ref["cloudName"], _decoded(secret, CACERT_KEY), ref.get("region"))
+        return _Read(found, source, self._clock.now())
+
+
+def used(store: Store) -> set[_Place]:
+    """Return the identity references of all objects. A machine without its own uses those of its cluster."""
+    objects = (obj for kind in _USERS for obj in store.list(kind))
+    refs = (((obj.get("spec") or {}).get("identityRef"), obj["metadata"]["namespace"]) for obj in objects)
+    return {_place(ref, namespace) for ref, namespace in refs if ref}
+
+
+def _place(ref: Ref, namespace: str) -> _Place:
+    kind = ref.get("type") or "Secret"
+    return (kind, namespace, ref.get("name", ""), ref.get("cloudName", ""), ref.get("region"))
+
+
+def _decoded(secret: Mapping[str, Any], key: str) -> bytes | None:
+    value = (secret.get("data") or {}).get(key)
+    if value is None:
+        return None
+    try:
+        return base64.b64decode(value, validate=True)
+    except binascii.Error as error:
+        metadata = secret["metadata"]
+        raise IdentityError(f"Secret {metadata['namespace']}/{metadata['name']}: key {key} is not base64") from error
+
+
+def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    wanted = selector.get("matchLabels") or {}
+    if any(labels.get(name) != value for name, value in wanted.items()):
+        return False
+    return all(_matches(rule, labels) for rule in selector.get("matchExpressions") or ())
+
+
+def _matches(rule: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    present = rule["key"] in labels
+    match rule["operator"]:
+        case "In":
+            return labels.get(rule["key"]) in (rule.get("values") or ())
+        case "NotIn":
+            return labels.get(rule["key"]) not in (rule.get("values") or ())
+        case "Exists":
+            return present
+        case "DoesNotExist":
+            return not present
+        case other:
+            raise IdentityError(f"namespaceSelector: operator {other!r} is not known")

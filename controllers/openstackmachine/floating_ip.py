@@ -1,0 +1,100 @@
+"""Without a load balancer: associate the cluster's floating IP with one control plane machine, never with a dead one.
+
+It belongs to the OpenStackCluster, which creates and deletes it, or to the user. A machine takes it unless another
+living one has it, and hands it over before its own deletion (W-09). A floating IP of the user is taken only from
+machines of this control plane (W-71).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+from capo.api.v1beta2 import OpenStackCluster
+from capo.controllers.openstackmachine import control_plane, ports
+from capo.controllers.openstackmachine.control_plane import Sibling
+from capo.controllers.openstackmachine.openstackserver import INFRASTRUCTURE
+from capo.controllers.openstackmachine.ports import Place
+from capo.controllers.openstackmachine.scope import MachineScope
+from capo.engine.steps import Done, Outcome, Wait
+from capo.errors import CapoError, ForeignResourceError
+from capo.ledger import Ledger
+from capo.openstack import floating_ip
+
+Body = Mapping[str, Any]
+
+ROLE: Final = "fip-api"
+
+
+def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
+    """Ensure that this machine or another living one has the floating IP."""
+    found = _find(scope, infra)
+    given = infra.spec.control_plane_endpoint
+    if found is None and given and given.host:
+        return Done(f"no floating IP of the project has the address {given.host}")
+    if found is None:
+        return Wait(INFRASTRUCTURE, "the floating IP of the cluster is not there")
+    others = control_plane.of(scope)
+    if found.get("port_id") in {port_id for each in others if each.is_living for port_id in each.port_ids}:
+        return Done(f"another control plane machine has {found['floating_ip_address']}")
+    place = ports.of_machine(scope, infra)
+    if found.get("port_id") != place.port_id:
+        if found["id"] != _recorded_id(scope):
+            found = _untaken(scope, found, others)
+        _move(scope, found, place)
+    return Done()
+
+
+def _find(scope: MachineScope, infra: OpenStackCluster) -> Body | None:
+    """Return the floating IP: the one that the OpenStackCluster recorded, else the one with the endpoint's address."""
+    if recorded := _recorded_id(scope):
+        return scope.cloud_view.get("floating_ip", recorded)
+    endpoint, api_server = infra.spec.control_plane_endpoint, infra.spec.api_server
+    wanted = {endpoint.host if endpoint else None, api_server.floating_ip if api_server else None} - {None, ""}
+    found = scope.cloud_view.list_matching("floating_ip", lambda body: body["floating_ip_address"] in wanted)
+    return found[0] if found else None
+
+
+def _recorded_id(scope: MachineScope) -> str | None:
+    return Ledger.read((scope.owners.infra or {}).get("status")).id_of(ROLE)
+
+
+def _move(scope: MachineScope, body: Body, place: Place) -> None:
+    moved = floating_ip.associate(scope.cloud, body["id"], port_id=place.port_id, fixed_ip=place.address)
+    scope.cloud_view.upsert("floating_ip", moved)
+
+
+def _untaken(scope: MachineScope, body: Body, others: list[Sibling]) -> Body:
+    """Read a floating IP of the user again, because it may have been associated since the last list; return it.
+
+    Raises:
+        ForeignResourceError: it is associated with a port outside this control plane.
+    """
+    body = floating_ip.get(scope.cloud, body["id"])
+    scope.cloud_view.upsert("floating_ip", body)
+    known = {*control_plane.port_ids(scope.server), *(port_id for each in others for port_id in each.port_ids)}
+    if not body.get("port_id") or body["port_id"] in known:
+        return body
+    raise ForeignResourceError(
+        f"floating IP {body['floating_ip_address']} leads to port {body['port_id']} and is not taken from it",
+        resource=f"floating_ip {body['id']}",
+        next_step="Dissociate it, or name another one.",
+    )
+
+
+def failover(scope: MachineScope, infra: OpenStackCluster) -> None:
+    """Associate the floating IP with another living machine before this one is deleted.
+
+    Failures are ignored: the other machine takes it in its own reconcile.
+    """
+    own = control_plane.port_ids(scope.server)
+    heirs = [each.server for each in control_plane.of(scope) if each.is_living] if own else []
+    network_id = infra.status.network.id if infra.status.network else ""
+    heir_id = next(filter(None, (ports.port_id_on(server, network_id) for server in heirs)), None)
+    if heir_id is None:
+        return
+    with contextlib.suppress(CapoError):
+        found = _find(scope, infra)
+        if found and found.get("port_id") in own:
+            _move(scope, found, ports.place_of(scope.cloud_view.get("port", heir_id)))

@@ -1,0 +1,74 @@
+"""Exclusive access to the API load balancer: Octavia accepts one change at a time, so machines and cluster take turns.
+
+Each change is recorded in the shared view of the cloud at once; objects that wait share one poll of the load balancer
+until it is ACTIVE. Source: docs/reference/beyond.md, W-28.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from capo.controllers.openstackmachine import given_pools, pools
+from capo.controllers.openstackmachine.scope import MachineScope
+from capo.engine.steps import Wait
+from capo.errors import CapoError, LoadBalancerFailedError, NotFoundError
+from capo.ledger import Ledger
+
+KIND: Final = "load_balancer"
+ROLE: Final = "lb-api"
+"""The role of the load balancer in the OpenStackCluster's records."""
+BUSY_S: Final = 2.0
+
+
+def busy(scope: MachineScope) -> Wait | None:
+    """Return the wait for the change in progress; None when the load balancer accepts one, or was deleted.
+
+    Raises:
+        LoadBalancerFailedError: it is in state ERROR.
+    """
+    found = _balancer(scope)
+    if found is None:
+        return None
+    state, name = found["provisioning_status"], found.get("name") or found["id"]
+    if state == "ERROR":
+        scope.cloud_view.invalidate(KIND, found["id"])
+        text = f"load balancer {name} is in state ERROR, so its members cannot be changed"
+        raise LoadBalancerFailedError(text, resource=f"{KIND} {found['id']}")
+    if not state.startswith("PENDING_"):
+        return None
+    scope.cloud_view.poll(KIND)
+    return Wait("Building", f"load balancer {name} is {state}", after_s=BUSY_S)
+
+
+@contextmanager
+def taken(scope: MachineScope) -> Iterator[None]:
+    """Mark the load balancer busy after the change in this block; if that fails, invalidate it in the cache."""
+    found = _balancer(scope)
+    try:
+        yield
+    except CapoError:
+        if found:
+            scope.cloud_view.invalidate(KIND, found["id"])
+        raise
+    if found:
+        scope.cloud_view.upsert(KIND, {**found, "provisioning_status": "PENDING_UPDATE"})
+
+
+def _balancer(scope: MachineScope) -> dict[str, Any] | None:
+    balancer_id = _balancer_id(scope)
+    try:
+        return dict(scope.cloud_view.get(KIND, balancer_id)) if balancer_id else None
+    except NotFoundError:
+        return None
+
+
+def _balancer_id(scope: MachineScope) -> str | None:
+    """Return the load balancer that the OpenStackCluster recorded, else the reported one, else that of the pools."""
+    infra = scope.infra
+    reported = infra.status.api_server_managed_load_balancer if infra else None
+    known = Ledger.read((scope.owners.infra or {}).get("status")).id_of(ROLE) or (reported and reported.id)
+    if known or infra is None or not given_pools.are_given(scope):
+        return known or None
+    return given_pools.balancer_id(scope, infra, pools.named(scope, pools.api_ports(infra)))

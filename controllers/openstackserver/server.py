@@ -1,0 +1,252 @@
+"""The Nova server: created once, then observed, never recreated.
+
+Source of the meaning of its states: docs/explanation/go-provider.md, G-27.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from capo.controllers.openstackserver import desired, drift, external_changes, nova_faults, resolve, takeover, volumes
+from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
+from capo.controllers.openstackserver.userdata import user_data
+from capo.engine.steps import Create, Done, Outcome, Resource, Wait
+from capo.errors import BlockedError, CapoError, ServerFailedError, ServerRebuiltError, UnsupportedByCloudError
+from capo.openstack import server, volume
+from capo.openstack.server import WantedServer
+
+_MAX_FAULT: Final = 600
+_DELETION: Final = "deletion"
+"""Recorded when Nova is asked to delete a server: how it was asked, and the server's fault at that time."""
+
+
+def ensure_server(scope: ServerScope) -> Outcome:
+    """Create the Nova server once and wait until it is ACTIVE; a deleted one is never recreated."""
+    found = takeover.find(scope, "server", SERVER_ROLE)
+    if found is None and (known_id := scope.known_server_id or takeover.id_that_machine_knows(scope)):
+        return Wait("InstanceNotFound", f"server {known_id} vanished; replace the Machine")
+    if found is None:
+        _release_volumes(scope)
+        server_ = _wanted_server(scope)
+        return Create("server", (SERVER_ROLE,), lambda: {SERVER_ROLE: _created_server(scope, server_)})
+    if scope.context.is_taken_over:
+        _take_image(scope, found)
+    return _of_state(scope, found)
+
+
+def _created_server(scope: ServerScope, wanted_server: WantedServer) -> Resource:
+    """Create the server; invalidate its cached volumes if Nova refuses."""
+    try:
+        return server.create(scope.cloud, wanted_server)
+    except CapoError as error:
+        volumes.invalidate(scope, error)
+        raise
+
+
+def _release_volumes(scope: ServerScope) -> None:
+    """Release volumes that Nova reserved for a refused server, unless the server may still appear."""
+    until_s = scope.cloud_view.pending_until("server")
+    if until_s is not None and scope.context.started_s < until_s:
+        return
+    for record in scope.context.ledger.of_kind("volume"):
+        if scope.cloud_view.get("volume", record.id)["status"] == "reserved":
+            volume.release(scope.cloud, record.id)
+            scope.cloud_view.invalidate("volume", record.id)
+
+
+def _of_state(scope: ServerScope, found: Resource) -> Outcome:
+    """Return the outcome for a server's state (G-27)."""
+    state = found.get("status") or "UNKNOWN"
+    if state == "ACTIVE":
+        _refuse_rebuilt(scope, found)
+        external_changes.refuse_wiped(scope, found)
+        return Done("; ".join([*_changes(scope, found), *external_changes.noticed(scope, found)]))
+    if state == "ERROR":
+        raise _failure(scope, found)
+    if state == "DELETED":
+        return Wait("InstanceDeleted", f"server {found['id']} was deleted; replace the Machine")
+    if state == "BUILD" or found.get("OS-EXT-STS:task_state"):
+        scope.cloud_view.poll("server")  # it is changing state; any other server is polled once a minute
+    if state == "BUILD":
+        return Wait("InstanceNotReady", f"server {found['id']} is being built", after_s=_left_to_build_s(scope, found))
+    return Wait("InstanceNotReady", f"server {found['id']} is {state}", status="Unknown")
+
+
+def _refuse_rebuilt(scope: ServerScope, found: Resource) -> None:
+    """Refuse a server whose image is not the one that it was created from.
+
+    Raises:
+        ServerRebuiltError: it has another image.
+    """
+    if scope.server.status.instance_id is None:
+        _take_image(scope, found)
+    if image_id := _other_image(scope, found):
+        made_from = scope.resolved.image_id if scope.resolved else ""
+        raise ServerRebuiltError(
+            found["id"], fault=f"rebuilt from image {image_id} externally; it was created from {made_from}"
+        )
+
+
+def _take_image(scope: ServerScope, found: Resource) -> None:
+    """Record the image of a server that was found, not created here, as the one it was created from.
+
+    If its status was lost or it was taken over, its references are resolved again, maybe to another image by now: that
+    is no fault of the server.
+    """
+    if (image_id := _other_image(scope, found)) and scope.resolved:
+        scope.context.pinned["resolved"] = resolve.pinned(scope.resolved, imageID=image_id)
+
+
+def _other_image(scope: ServerScope, found: Resource) -> str | None:
+    """Return the image of a server if it differs from the recorded one; one that boots from a volume shows none."""
+    resolved, image_id = scope.resolved, (found.get("image") or {}).get("id")
+    if not image_id or resolved is None or resolved.image_id.lower() in ("", image_id.lower()):
+        return None
+    return str(image_id)
+
+
+def _changes(scope: ServerScope, found: Resource) -> list[str]:
+    """Return external changes of the server as messages; empty without any."""
+    spec = scope.server.spec
+    flavor = (found.get("flavor") or {}).get("original_name")
+    changes = []
+    if flavor and spec.flavor and not spec.flavor_id and flavor != spec.flavor:
+        changes.append(f"resized to flavor {flavor}; it was created with {spec.flavor}")
+    volume_ids = {record.id for record in scope.context.ledger.of_kind("volume")}
+    return [*changes, *drift.of_server(spec, volume_ids, found)]
+
+
+def _left_to_build_s(scope: ServerScope, found: Resource) -> float:
+    """Return for how many more seconds a server may be in BUILD.
+
+    Raises:
+        ServerFailedError: the time is over.
+    """
+    limit_s = scope.context.deps.settings.instance_create_timeout_s
+    if not (created := found.get("created")):
+        return limit_s
+    left_s = limit_s - scope.cloud.ages.age_s("compute", found["id"], created)
+    if left_s < 0:
+        raise ServerFailedError(found["id"], fault=f"the server is in BUILD for more than {limit_s:.0f} s")
+    return left_s + 1.0
+
+
+def _failure(scope: ServerScope, found: Resource) -> ServerFailedError:
+    words = _fault_words(found)
+    return ServerFailedError(
+        found["id"],
+        fault=words,
+        code=(found.get("fault") or {}).get("code"),
+        request_id=_request_id(scope, found),
+        cause=nova_faults.cause_of(words),
+    )
+
+
+def _fault_words(found: Resource) -> str:
+    """Return Nova's fault of a server in ERROR with its code."""
+    fault = found.get("fault") or {}
+    text = str(fault.get("message") or "the server is in state ERROR and Nova gives no fault")[:_MAX_FAULT]
+    return f"{text.rstrip(' .')} (fault code {fault['code']})" if fault.get("code") else text
+
+
+def _request_id(scope: ServerScope, found: Resource) -> str | None:
+    """Return the id of the request that put the server into ERROR; None if Nova cannot be asked."""
+    try:
+        since = str((found.get("fault") or {}).get("created"))
+        return server.failed_request_id(scope.cloud, found["id"], since=since)
+    except CapoError:
+        return None
+
+
+def _wanted_server(scope: ServerScope) -> WantedServer:
+    resolved = scope.dependencies
+    ids = {record.role: record.id for record in scope.context.ledger.records.values()}
+    parts = desired.Parts(
+        port_ids=[ids[port_role(index)] for index in range(len(resolved.ports))],
+        volume_ids={role: id_ for role, id_ in ids.items() if role.startswith("volume-")},
+        user_data=user_data(scope),
+    )
+    return desired.server(scope.server, resolved, stamp=scope.stamp(SERVER_ROLE), parts=parts)
+
+
+def remove_server(scope: ServerScope) -> Outcome:
+    """Delete the server.
+
+    Raises:
+        BlockedError: Nova failed to delete it; retried with increasing delays.
+    """
+    if scope.context.is_taken_over:
+        takeover.record(scope)  # attachments cannot be read once the server is deleted
+        return Wait("Deleting", "recording ports, trunks and volumes before the server is deleted", after_s=0.0)
+    left = _left(scope)
+    failures = [failure for body in left if (failure := _ask_for_deletion(scope, body))]
+    if failures:
+        raise failures[0]
+    if not left:
+        scope.sightings.forget(scope.known_server_id or "")
+        return Done()
+    scope.cloud_view.poll("server")
+    fault = f"; its fault: {_fault_words(left[0])}" if left[0].get("status") == "ERROR" else ""
+    return Wait("Deleting", f"server {left[0]['id']} is being deleted{fault}")
+
+
+def _left(scope: ServerScope) -> list[Resource]:
+    """Return the remaining servers; a Nova that is too old is asked only if a server may exist."""
+    try:
+        return [body for body in scope.cloud_view.owned("server") if body.get("status") != "DELETED"]
+    except UnsupportedByCloudError:
+        pending = {each.kind for each in scope.context.ledger.pending.values()}
+        if scope.known_server_id or "server" in pending or scope.context.is_history_lost:
+            raise
+        return []
+
+
+def _ask_for_deletion(scope: ServerScope, body: Resource) -> BlockedError | None:
+    """Ask Nova to delete a server unless it is doing so; return why an earlier request failed."""
+    is_going = body.get("OS-EXT-STS:task_state") == "deleting"
+    way = "force" if body.get("status") == "SOFT_DELETED" else "delete"
+    fault = str((body.get("fault") or {}).get("created"))
+    asked_way, _, fault_then = (scope.sightings.last(body["id"], _DELETION) or "").partition(" ")
+    was_asked = asked_way == way
+    # A server in ERROR may have been given up by Nova before this process started.
+    is_under_way = fault == fault_then if was_asked else body.get("status") != "ERROR"
+    if is_going and is_under_way:
+        return None
+    _delete(scope, body)
+    scope.sightings.note(body["id"], _DELETION, f"{way} {fault}", now_s=scope.context.deps.clock.wall())
+    _look_for_its_end(scope, body)
+    return _failed_deletion(body) if was_asked else None
+
+
+def _failed_deletion(body: Resource) -> BlockedError:
+    """Return the error for a server that exists although Nova was asked to delete it: Nova may leave it in ERROR."""
+    state = body.get("status")
+    words = _fault_words(body) if state == "ERROR" else f"it is {state}"
+    return BlockedError(
+        f"Nova was asked to delete it and gave up: {words}",
+        resource=f"server {body['id']}",
+        next_step="Correct the cause, or have Nova's administrator delete it.",
+    )
+
+
+def _delete(scope: ServerScope, body: Resource) -> None:
+    """Delete a server, without the cloud's soft-delete period (W-30)."""
+    # During that period its ports would be deleted while its volumes stay, unreported.
+    if body.get("status") == "SOFT_DELETED":
+        server.force_delete(scope.cloud, body["id"])
+    else:
+        server.delete(scope.cloud, body["id"])
+
+
+def _look_for_its_end(scope: ServerScope, body: Resource) -> None:
+    """Ensure that the lists show a deleted server's end as soon as Nova has deleted it."""
+    # A server that ran appears as DELETED in Nova's list of changes; one that never had a host vanishes without an
+    # entry, so a full list is needed.
+    if body.get("OS-SRV-USG:launched_at"):
+        scope.cloud_view.upsert("server", {**body, "OS-EXT-STS:task_state": "deleting"})
+    else:
+        scope.cloud_view.mark_written("server")
+    scope.cloud_view.end("server", body["id"])
+    for record in scope.context.ledger.of_kind("volume"):
+        scope.cloud_view.end("volume", record.id)
+    scope.cloud_view.mark_written("volume")  # Nova deletes them with it: earlier lists are outdated

@@ -1,0 +1,222 @@
+"""All runs of a test session: their order, several in parallel, as many as the time allows.
+
+A point is one write and one way in which it fails. Without a limit of time all are run; with one, a
+seed chooses those that are run, so that another commit runs others; the omitted runs are printed.
+"""
+
+from __future__ import annotations
+
+import collections
+import os
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from e2e.crash.ground import Ground
+from e2e.crash.scenarios import Scenario
+from e2e.crash.staleness import STALE_WAYS
+from e2e.crash.world import Signature, World, world
+from e2e.kube_proxy import KUBERNETES_WAYS, How, Strike
+
+AT_ONCE: Final = int(os.environ.get("CRASH_AT_ONCE", "6"))
+LATE_S: Final = 1.2
+"""Longer than a restart, and far below the window of an ambiguous create, also on a slow machine."""
+CLOUD_WAYS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "killed-before-the-call": {"kill": True, "when": "before"},
+    "killed-after-the-effect": {"kill": True, "when": "after_effect"},
+    "killed-after-the-answer": {"kill": True, "when": "after_answer"},
+    "killed-and-the-effect-is-late": {"kill": True, "late": LATE_S},
+    "answer-lost": {"cut": "after"},
+}
+KUBE_WAYS: Final[Mapping[str, How]] = {f"kubernetes-{how.replace('_', '-')}": how for how in KUBERNETES_WAYS}
+WAYS: Final = (*CLOUD_WAYS, *KUBE_WAYS, *STALE_WAYS)
+UNSTAMPED: Final = {"network/security_group_rules", "network/ports", "load-balancer/members"}
+"""Kinds with resources that the cloud creates itself: rules, and the ports of routers and load balancers."""
+
+
+@dataclass(frozen=True, order=True)
+class Point:
+    """One write and its failure."""
+
+    scenario: str
+    way: str
+    write: int
+
+    def __str__(self) -> str:
+        return f"{self.scenario}/{self.way}/{self.write}"
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A scenario without a failure.
+
+    Args:
+        made: the resources that it creates.
+        writes: to OpenStack, by name and in order.
+        kubernetes_writes: their number.
+    """
+
+    made: Signature
+    writes: Sequence[str]
+    kubernetes_writes: int
+
+    def points(self, scenario: str, way: str) -> list[Point]:
+        """Return a point for each write that the way concerns; one point for a way that concerns none."""
+        if way in STALE_WAYS:
+            return [Point(scenario, way, 0)]
+        number = self.kubernetes_writes if way in KUBE_WAYS else len(self.writes)
+        return [Point(scenario, way, write) for write in range(1, number + 1)]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended.
+
+    Args:
+        fault: the failed assertion, empty if none.
+        struck: whether the write was reached.
+    """
+
+    fault: str
+    struck: bool
+    seconds: float
+
+
+def play(made: World, scenario: Scenario, point: Point | None) -> tuple[Undisturbed, bool]:
+    """Play a scenario with one failure; return its effects and whether the failure was injected.
+
+    Raises:
+        AssertionError: a state was not reached in time, or a resource was left behind.
+    """
+    scenario.prepare(made)
+    made.writes_before = len(made.writes())
+    if made.proxy:
+        made.proxy.count_anew()
+    has_struck = _begun(made, point) if point else lambda: False
+    scenario.act(made)
+    made.until("all is made", lambda: scenario.is_made(made))
+    found = made.signature()
+    scenario.delete(made)
+    made.until("all is gone", lambda: scenario.is_gone(made))
+    left = made.signature()
+    assert not left, f"left behind: {dict(left)}"
+    writes = made.writes()[made.writes_before :]
+    return Undisturbed(found, writes, made.proxy.writes if made.proxy else 0), has_struck()
+
+
+def _begun(made: World, point: Point) -> Callable[[], bool]:
+    """Inject a failure; return a function that returns whether it happened."""
+    if point.way in STALE_WAYS:
+        STALE_WAYS[point.way](made)
+        return lambda: True
+    order = _ordered(made, point)
+    return lambda: bool(order.struck)
+
+
+def _ordered(made: World, point: Point) -> Any:
+    if point.way in KUBE_WAYS:
+        assert made.proxy is not None
+        made.has_other_writer = True
+        return made.proxy.strike(Strike(point.write, KUBE_WAYS[point.way], made.manager.pid))
+    effect = dict(CLOUD_WAYS[point.way])
+    if effect.pop("kill", False):
+        effect["kill"] = made.manager.pid
+    return made.order({"writes_only": True, "nth": point.write}, effect)
+
+
+@dataclass
+class FaultMatrix:
+    """All runs.
+
+    Args:
+        limit_s: no run begins after so many seconds; 0: no limit.
+        seed: chooses which runs come first.
+    """
+
+    ground: Ground
+    limit_s: float = 0.0
+    seed: str = ""
+    undisturbed: dict[str, Undisturbed] = field(default_factory=dict)
+    outcomes: dict[Point, Outcome] = field(default_factory=dict)
+    left_out: list[Point] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def run(self, wanted: Iterable[tuple[Scenario, str]]) -> None:
+        """Run each scenario undisturbed, then the points of the given ways."""
+        began_s = time.monotonic()
+        pairs = list(wanted)
+        scenarios = {scenario.name: scenario for scenario, _ in pairs}
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="crash") as pool:
+            found = pool.map(self._undisturbed, scenarios.values())
+            self.undisturbed = dict(zip(scenarios, found, strict=True))
+            groups = [self.undisturbed[scenario.name].points(scenario.name, way) for scenario, way in pairs]
+
+            def one(point: Point) -> None:
+                if self.limit_s and time.monotonic() - began_s > self.limit_s:
+                    self.left_out.append(point)
+                else:
+                    self.outcomes[point] = self._outcome(scenarios[point.scenario], point)
+
+            list(pool.map(one, in_turn(groups, self.seed)))
+        self.seconds = time.monotonic() - began_s
+
+    def failures(self, scenario: Scenario, way: str) -> list[str]:
+        """Return the failures of the runs of a scenario and a way."""
+        ours = sorted(p for p in self.outcomes if (p.scenario, p.way) == (scenario.name, way))
+        return [f"{point}: {self.outcomes[point].fault}" for point in ours if self.outcomes[point].fault]
+
+    def number(self, scenario: Scenario, way: str) -> tuple[int, int]:
+        """Return the number of runs of a scenario and a way, and how many of them reached their write."""
+        ours = [o for p, o in self.outcomes.items() if (p.scenario, p.way) == (scenario.name, way)]
+        return len(ours), sum(outcome.struck for outcome in ours)
+
+    def _undisturbed(self, scenario: Scenario) -> Undisturbed:
+        with world(self.ground, with_proxy=True) as made:
+            found, _ = play(made, scenario, None)
+        nameless = {kind for kind, role in found.made if not role} - UNSTAMPED
+        assert not nameless, f"{scenario}: these carry no stamp: {nameless}"
+        return found
+
+    def _outcome(self, scenario: Scenario, point: Point) -> Outcome:
+        began_s = time.monotonic()
+        fault, struck = "", False
+        try:
+            with world(self.ground, with_proxy=point.way not in CLOUD_WAYS) as made:
+                found, struck = play(made, scenario, point)
+            expected = self.undisturbed[scenario.name].made
+            if found.made != expected:
+                fault = f"made {dict(found.made - expected)} too many, {dict(expected - found.made)} too few"
+        except Exception as error:  # noqa: BLE001 - one run that fails must not hide the others
+            fault = f"{type(error).__name__}: {error}"
+        return Outcome(fault, struck, time.monotonic() - began_s)
+
+
+def in_turn(groups: Sequence[Sequence[Point]], seed: str) -> list[Point]:
+    """Return all points, round-robin over the groups; the seed decides which ones are first."""
+    chance = random.Random(seed)
+    shuffled = [chance.sample(list(group), len(group)) for group in groups]
+    chance.shuffle(shuffled)
+    rounds = range(max((len(group) for group in shuffled), default=0))
+    return [group[turn] for turn in rounds for group in shuffled if turn < len(group)]
+
+
+def summary(points: Iterable[Point]) -> list[str]:
+    """Return a line for each scenario and way with the writes of the points."""
+    groups: dict[tuple[str, str], list[int]] = collections.defaultdict(list)
+    for point in points:
+        groups[point.scenario, point.way].append(point.write)
+    return [f"{scenario}/{way}: writes {ranges(writes)}" for (scenario, way), writes in sorted(groups.items())]
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Return numbers as ranges: 1-3, 5."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
