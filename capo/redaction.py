@@ -36,7 +36,7 @@ _START: Final = re.compile(
     r"|://[^/\s:@]*(?P<url>:)"
 )
 _PEM_END: Final = re.compile(r"-----END [A-Z ]{0,40}PRIVATE KEY-----")
-_OPENING: Final = re.compile(rf"\s*(?i:[bru]{{0,2}})(?P<quote>{_QUOTE})")
+_OPENING: Final = re.compile(rf"\s*(?P<prefix>(?i:[bru]{{0,2}}))(?P<quote>{_QUOTE})")
 _BLANK: Final = re.compile(r"\s*")
 _IN_AUTHORITY: Final = re.compile(r"[^/\s]*")
 _IN_AUTHORIZATION: Final = re.compile(r"""[^\n"',;}]*""")
@@ -108,7 +108,9 @@ def _of_name(text: str, found: re.Match[str]) -> _Span:
     after = found.end()
     if _is_word(text, found):
         return after, after
-    if opening := _OPENING.match(text, after):
+    opening = _OPENING.match(text, after)
+    # A plain value of YAML may begin like the repr of bytes: B'B'secret.
+    if opening and not (opening["prefix"] and _yaml_indent(text, found) is not None):
         return opening.end(), _closing(text, opening.end(), opening["quote"])
     return _unquoted(text, found, after)
 
@@ -117,7 +119,7 @@ def _unquoted(text: str, found: re.Match[str], after: int) -> _Span:
     begin = _end_of(_BLANK, text, after)
     if found["quote"] and text.startswith(("{", "["), begin):
         return after, after
-    if found["separator"] == ":" and (indent := _indent(text, found.start())) is not None:
+    if (indent := _yaml_indent(text, found)) is not None:
         return _of_yaml(text, after, indent)
     run = _IN_VALUE
     if found["header"]:
@@ -158,6 +160,11 @@ def _closing(text: str, begin: int, quote: str) -> int:
         since = at + 2 if is_doubled else at + 1
         at = text.find(mark, since)
     return len(text)
+
+
+def _yaml_indent(text: str, found: re.Match[str]) -> int | None:
+    """Return the indentation of the line of YAML whose key the name is; None if it is none."""
+    return _indent(text, found.start()) if found["separator"] == ":" else None
 
 
 def _indent(text: str, at: int) -> int | None:

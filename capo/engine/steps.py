@@ -2,7 +2,7 @@
 
 A controller is an ordered list of steps. :func:`walk_forward` reconciles, :func:`walk_backward` deletes; a step that
 waits or fails holds back only the steps that need it. Steps return facts and never change the Kubernetes object; their
-results become conditions in ``conditions.py`` and creates are carried out in ``protocol.py``.
+results become conditions in ``conditions.py`` and creates are carried out in ``create.py``.
 """
 
 from __future__ import annotations

@@ -74,6 +74,15 @@ def test_a_secret_in_the_repr_of_a_dict_is_hidden(name: str, secret: str, around
     hidden(f"{around}{ {'body': str({name: secret})} }{around}")
 
 
+@pytest.mark.parametrize(
+    "secret", ["B'B'S3CRETS3CRET", "u'a' S3CRETS3CRET", 'b"x"S3CRETS3CRET', "rb'S3CRET'\n      S3CRET"]
+)
+@pytest.mark.parametrize("key", ["password", "  - password"])
+def test_a_value_of_yaml_that_begins_like_bytes_of_python_is_hidden_to_its_end(key: str, secret: str) -> None:
+    assert "S3CRET" not in redact(f"auth_url: https://a/v3\n{key}: {secret}\nx: y")
+    assert redact(f"{key}: {secret}\nx: y").endswith("\nx: y")
+
+
 @fuzzed
 @given(name=PLAIN_NAMES, secret=ANY, style=st.sampled_from([None, "'", '"', "|", ">"]), around=HARMLESS)
 def test_a_secret_in_yaml_is_hidden(name: str, secret: str, style: Any, around: str) -> None:

@@ -1,6 +1,6 @@
 """The control plane endpoint with its floating IP.
 
-Source: docs/explanation/go-provider.md, G-17; ``endpoint.py`` decides which row of its table applies.
+Source: docs/explanation/go-provider.md, G-17; ``endpoint_policy.py`` decides which row of its table applies.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Access to the Kubernetes API of a control plane machine: by the load balancer, or by the cluster's floating IP.
 
-Both belong to the OpenStackCluster, which records pools and floating IP; ``members.py`` and ``floating.py`` do the
+Both belong to the OpenStackCluster, which records pools and floating IP; ``members.py`` and ``floating_ip.py`` do the
 machine's part. Source: docs/explanation/go-provider.md, G-34 and G-35.
 """
 

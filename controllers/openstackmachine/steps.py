@@ -1,6 +1,6 @@
 """The steps of an OpenStackMachine: its OpenStackServer, then the access to the API of a control plane machine.
 
-Deletion runs the list in reverse order, so traffic stops before the server is deleted. ``child.py`` and ``ingress.py``
+Deletion runs the list in reverse order, so traffic stops before the server is deleted. ``openstackserver.py`` and ``ingress.py``
 contain the steps.
 """
 

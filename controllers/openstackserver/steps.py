@@ -1,6 +1,6 @@
 """The steps of an OpenStackServer; deletion runs them in reverse order.
 
-Each step has its own module; ``wanted.py`` builds the requests, ``status.py`` the status beside the conditions of the
+Each step has its own module; ``desired.py`` builds the requests, ``status.py`` the status beside the conditions of the
 steps. Volumes and ports are created in parallel; so are the server and the association of its address.
 """
 
