@@ -1,7 +1,7 @@
 """The steps of an OpenStackMachine: its OpenStackServer, then the access to the API of a control plane machine.
 
-Deletion runs the list in reverse order, so traffic stops before the server is deleted. ``openstackserver.py`` and ``ingress.py``
-contain the steps.
+Deletion runs the list in reverse order, so traffic stops before the server is deleted. ``openstackserver.py`` and
+``ingress.py`` contain the steps.
 """
 
 from __future__ import annotations
