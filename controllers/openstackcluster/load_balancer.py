@@ -1,8 +1,8 @@
 """The API load balancer: create it in one call, wait until it is ACTIVE, keep its children as the spec wants them.
 
-Source: docs/explanation/go-provider.md, G-10 and G-13, W-57, W-63, W-66, W-72. ``load_balancer_spec.py`` decides its parts,
-``allowed_cidrs.py`` who may connect. Octavia refuses a change while another one is in progress, so changes are made
-one at a time.
+Source: docs/explanation/go-provider.md, G-10 and G-13, W-57, W-63, W-66, W-72. ``load_balancer_spec.py`` decides its
+parts, ``allowed_cidrs.py`` who may connect. Octavia refuses a change while another one is in progress, so changes are
+made one at a time.
 
 OVN needs other pools than other providers, and Octavia's API does not show which provider is the default. A load
 balancer that is refused with its children is therefore created without them; they follow once Octavia shows its
