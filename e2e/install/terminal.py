@@ -67,6 +67,10 @@ class Terminal:
         (self.checkout / ".venv" / ".installed").touch()
         self.config.parent.mkdir(parents=True)
 
+    def link(self, name: str) -> None:
+        """Add a program of this Python environment to that of the checkout."""
+        (self.checkout / ".venv" / "bin" / name).symlink_to(Path(sys.executable).parent / name)
+
     def follow(self, section: Section, placeholders: Mapping[str, str] | None = None) -> str:
         """Type all commands of a section in their order; return their output.
 
