@@ -33,6 +33,7 @@ def shown_outputs() -> list[tuple[int, str]]:
 
 
 SHOWN = shown_outputs()
+LIMIT_S = 500
 MARK = "== end of block"
 
 
@@ -52,8 +53,10 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     terminal.prepare()
     terminal.link("openstack")
     script = "".join(f"{block.text}\necho '{MARK}'\n" for block in COMMANDS)
+    # A command that fails must not leave the processes that were started before it.
+    script = f"trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"
     try:
-        yield terminal.type(f"trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}").split(f"{MARK}\n")
+        yield terminal.type(script, limit_s=LIMIT_S).split(f"{MARK}\n")
     finally:
         rig.down(wipe=True)
 
