@@ -4,6 +4,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# The site has an environment of its own: MkDocs shares libraries with the provider, whose tests run on the image's versions.
+DOCS := .venv-docs
+DOCS_STAMP := $(DOCS)/.installed
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs
 
 # Tests that need more than this machine with Go: the real OpenStack services, a container engine, or hours.
 TESTS ?= not lab and not crash and not kind and not operator
@@ -14,7 +18,7 @@ CLOUD ?= simulator
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build test test-full check format rig-up rig-down crash crash-sample upgrade upgrade-sample simulation openstack-up openstack-down contract servers takeover contract-record e2e-kind e2e-operator bench demo demo-end release changelog lock image image-verify image-multi-arch sbom
+.PHONY: help venv build test test-full check docs docs-serve format rig-up rig-down crash crash-sample upgrade upgrade-sample simulation openstack-up openstack-down contract servers takeover contract-record e2e-kind e2e-operator bench demo demo-end release changelog lock image image-verify image-multi-arch sbom
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -39,7 +43,7 @@ test-full: export CONVERSION_OBJECTS = 10000
 test-full: export MISOPERATION = all
 test-full: test ## the same with every wrong value, and 10,000 random objects of each kind and version converted there and back
 
-check: $(STAMP) ## what has to hold before a commit: format, lint, types, layers, generated files, no known vulnerability, no secret
+check: $(STAMP) docs ## what has to hold before a commit: format, lint, types, layers, generated files, the site, no known vulnerability, no secret
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy -p capo
@@ -51,6 +55,18 @@ check: $(STAMP) ## what has to hold before a commit: format, lint, types, layers
 	$(BIN)/python -m e2e.language
 	$(BIN)/python -m e2e.image.lock --check
 	$(BIN)/python -m e2e.audit
+
+$(DOCS_STAMP): pyproject.toml
+	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check 'pip>=25.1'
+	$(DOCS)/bin/python -m pip install -qq --disable-pip-version-check --group docs
+	@touch $@
+
+docs: $(DOCS_STAMP) ## build the site of the documentation into build/site; a broken link fails (DOCS_REPOSITORY=<its address>)
+	$(MKDOCS) build --strict
+
+docs-serve: $(DOCS_STAMP) ## serve the site on 127.0.0.1:8000, and build it again after each edit
+	$(MKDOCS) serve --dev-addr 127.0.0.1:8000
 
 format: $(STAMP) ## format the code
 	$(BIN)/ruff format .

@@ -20,7 +20,7 @@ def names(requirements: list[str]) -> set[str]:
 DECLARED = {
     "In the image": names(PROJECT["project"]["dependencies"]),
     "In extras": names([each for extra in PROJECT["project"]["optional-dependencies"].values() for each in extra]),
-    "For development": names(PROJECT["dependency-groups"]["dev"]),
+    "For development": names([each for group in PROJECT["dependency-groups"].values() for each in group]),
 }
 
 

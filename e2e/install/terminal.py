@@ -67,6 +67,10 @@ class Terminal:
         (self.checkout / ".venv" / ".installed").touch()
         self.config.parent.mkdir(parents=True)
 
+    def link(self, name: str) -> None:
+        """Add a program of this Python environment to that of the checkout."""
+        (self.checkout / ".venv" / "bin" / name).symlink_to(Path(sys.executable).parent / name)
+
     def follow(self, section: Section, placeholders: Mapping[str, str] | None = None) -> str:
         """Type all commands of a section in their order; return their output.
 
@@ -84,8 +88,13 @@ class Terminal:
             printed += self.type(block.text, placeholders)
         return printed
 
-    def type(self, text: str, placeholders: Mapping[str, str] | None = None) -> str:
+    def type(self, text: str, placeholders: Mapping[str, str] | None = None, *, limit_s: int = _LIMIT_S) -> str:
         """Type commands; return their standard output.
+
+        Args:
+            text: contains only commands.
+            placeholders: placeholders of the page, and their values here.
+            limit_s: after which the commands are ended, with what they started in the background.
 
         Raises:
             CommandError: one of them failed.
@@ -93,12 +102,12 @@ class Terminal:
         for placeholder, value in (placeholders or {}).items():
             text = text.replace(placeholder, value)
         done = subprocess.run(
-            ["bash", "-eu", "-c", text],
+            ["timeout", "--kill-after=10", str(limit_s), "bash", "-eu", "-c", text],
             cwd=self.checkout,
             env=self._environment(),
             capture_output=True,
             text=True,
-            timeout=_LIMIT_S,
+            timeout=limit_s + 30,
             check=False,
         )
         if done.returncode != 0:

@@ -1,0 +1,73 @@
+"""``docs/tutorial/first-cluster.md`` is typed into one terminal, as a new user does, and prints what the page shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from capo.components import release
+from capo.local.binaries import cache_folder
+from capo.local.rig import Rig
+from e2e.install import page
+from e2e.install.page import SHELL
+from e2e.install.terminal import Terminal
+
+pytestmark = pytest.mark.integration
+
+PAGE = release.CHECKOUT / "docs" / "tutorial" / "first-cluster.md"
+BLOCKS = [block for section in page.sections(PAGE).values() for block in section.blocks]
+COMMANDS = [block for block in BLOCKS if block.language == SHELL]
+
+
+def shown_outputs() -> list[tuple[int, str]]:
+    """Return each output of the page, with the index of the commands above it."""
+    shown, number = [], -1
+    for block in BLOCKS:
+        if block.language == SHELL:
+            number += 1
+        else:
+            shown.append((number, block.text))
+    return shown
+
+
+SHOWN = shown_outputs()
+LIMIT_S = 500
+MARK = "== end of block"
+
+
+def pattern(shown: str) -> re.Pattern[str]:
+    """Return the pattern of an output: `...` is any text, and columns may have any width."""
+    words = [re.escape(word).replace(re.escape("..."), ".*") for word in shown.split()]
+    return re.compile(r"\s+".join(words), re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+    """Yield the output of each block of commands, all of them typed into one shell."""
+    folder = tmp_path_factory.mktemp("tutorial")
+    rig = Rig(folder / "checkout" / "build" / "tutorial" / ".rig")
+    # The programs that are built already, and the OpenStack client of this environment.
+    terminal = Terminal(rig, folder, {"XDG_CACHE_HOME": str(cache_folder().parents[1])})
+    terminal.prepare()
+    terminal.link("openstack")
+    script = "".join(f"{block.text}\necho '{MARK}'\n" for block in COMMANDS)
+    # A command that fails must not leave the processes that were started before it.
+    script = f"trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"
+    try:
+        yield terminal.type(script, limit_s=LIMIT_S).split(f"{MARK}\n")
+    finally:
+        rig.down(wipe=True)
+
+
+@pytest.mark.parametrize(
+    ("number", "shown"), [pytest.param(*each, id=COMMANDS[each[0]].text.splitlines()[0]) for each in SHOWN]
+)
+def test_a_command_prints_what_the_page_shows(printed: list[str], number: int, shown: str) -> None:
+    assert pattern(shown).fullmatch(printed[number].strip()), printed[number]
+
+
+def test_most_commands_of_the_page_show_their_output() -> None:
+    assert {block.language for block in BLOCKS} == {SHELL, "text"}
+    assert len(SHOWN) > len(COMMANDS) / 2
