@@ -22,7 +22,7 @@ _IN_TEST: Final = re.compile(r"\bdef (test_\w+)")
 _PART_OF_NAME: Final = re.compile(r"_([cgw])_(\d+)(?=_|\b)")
 _DEFINITION: Final = re.compile(r"^(?:\| |#+ )([CGW]-\d+)(?= )", re.MULTILINE)
 _FORMER: Final = re.compile(
-    r"\b(?:machines|cluster|design)\.md\b(?!\))|\b(?:api|contract)\.md,? \d|\bbehaviou?r reference\b"
+    r"(?<![\w-])(?:machines|cluster|design)\.md\b(?!\))|\b(?:api|contract)\.md,? \d|\bbehaviou?r reference\b"
     r"|\bcontract rules? [A-Z]+-\d|\bprovider contract,? sections? \d"
     r"|(?<![\w-])(?:OWN|IM|IMT|IC|ICT|CON|PAU|MT|LBL|FLG|DIA|CMP|REP|MET|WHK|UPG|SSA|PRB|LDR|OTH)-\d+(?!\w)"
     r"|(?<![\w-])W\d{1,2}(?![\w-])"
