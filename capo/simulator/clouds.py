@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from capo.simulator import keystone
 from capo.simulator.cloud import Cloud
+from capo.simulator.keystone import service as keystone
 
 
 def clouds_document(cloud: Cloud, url: str) -> dict[str, Any]:

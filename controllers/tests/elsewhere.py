@@ -11,7 +11,7 @@ import yaml
 
 from capo.controllers.tests.stage import Stage
 from capo.simulator.cloud import Cloud
-from capo.simulator.keystone import CATALOG, INTERFACES, add_user, service_id
+from capo.simulator.keystone.service import CATALOG, INTERFACES, add_user, service_id
 from capo.simulator.simulator import Simulator
 
 REGION = "RegionTwo"

@@ -30,8 +30,8 @@ from capo.openstack.clouds import Clouds
 from capo.openstack.identity import Credentials
 from capo.openstack.list_poller import ListPoller
 from capo.settings import Settings
-from capo.simulator import octavia
 from capo.simulator.cloud import Cloud as SimulatedCloud
+from capo.simulator.octavia import service as octavia
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client, everything
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from capo.simulator.keystone import change_password
+from capo.simulator.keystone.service import change_password
 from e2e.faults import objects
 from e2e.faults.stories import told_at_once
 from e2e.faults.world import World

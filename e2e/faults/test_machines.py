@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from capo.simulator.nova_servers import break_server, fail_builds
+from capo.simulator.nova.servers import break_server, fail_builds
 from e2e.faults import objects
 from e2e.faults.stories import told_at_once
 from e2e.faults.world import World

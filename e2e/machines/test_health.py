@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pytest
 
-from capo.simulator.nova_servers import break_server
-from capo.simulator.nova_state import touch
+from capo.simulator.nova.servers import break_server
+from capo.simulator.nova.state import touch
 from e2e.machines import objects
 from e2e.machines.world import World
 

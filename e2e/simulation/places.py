@@ -23,7 +23,7 @@ from capo.kube.kinds import (
     Key,
     Kind,
 )
-from capo.simulator.keystone import CATALOG, INTERFACES, service_id
+from capo.simulator.keystone.service import CATALOG, INTERFACES, service_id
 from e2e.simulation import objects
 from e2e.simulation.apiclient import Endpoint
 from e2e.simulation.objects import NAMESPACE, Object

@@ -19,7 +19,7 @@ from capo.kube.kinds import (
     Key,
     Kind,
 )
-from capo.simulator import octavia
+from capo.simulator.octavia import service as octavia
 from e2e.simulation import adversary, judge, objects, places, primitives
 from e2e.simulation.apiclient import Endpoint, Line, Written
 from e2e.simulation.network import Disturbance, Sent
@@ -302,9 +302,9 @@ class Story:
 
     def cell(self, *, is_down: bool) -> None:
         """Take the Nova cell with all servers down, or up again."""
-        from capo.simulator import nova_servers
+        from capo.simulator.nova import servers
 
-        nova_servers.set_cell(self.simulation.cloud, {"down": is_down})
+        servers.set_cell(self.simulation.cloud, {"down": is_down})
 
     def break_dns(self, for_s: float, gives_up_s: float) -> None:
         """Disable DNS for a while, each lookup after some time."""

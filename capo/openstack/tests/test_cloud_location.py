@@ -13,8 +13,8 @@ from capo.openstack import identity
 from capo.openstack.cloud import Cloud
 from capo.openstack.clouds import Clouds
 from capo.openstack.tests.builders import FakeClock
-from capo.simulator import keystone
-from capo.simulator.keystone import catalog, service_id
+from capo.simulator.keystone import service as keystone
+from capo.simulator.keystone.service import catalog, service_id
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
 

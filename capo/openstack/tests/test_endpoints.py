@@ -22,7 +22,7 @@ from capo.openstack.clouds import Clouds
 from capo.openstack.connections import Limits
 from capo.openstack.identity import Credentials
 from capo.openstack.tests.builders import FakeClock
-from capo.simulator.keystone import CATALOG, INTERFACES, service_id
+from capo.simulator.keystone.service import CATALOG, INTERFACES, service_id
 from capo.simulator.simulator import Simulator
 
 NOBODY = "http://127.0.0.1:9"

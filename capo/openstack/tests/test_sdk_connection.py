@@ -27,7 +27,7 @@ from capo.openstack.clouds import Clouds
 from capo.openstack.connections import Limits
 from capo.openstack.tests.builders import FakeClock
 from capo.openstack.transport import HttpSessions
-from capo.simulator.keystone import change_password
+from capo.simulator.keystone.service import change_password
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
 

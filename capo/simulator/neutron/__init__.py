@@ -7,7 +7,7 @@ for Nova and Octavia.
 from __future__ import annotations
 
 from capo.simulator.cloud import Cloud
-from capo.simulator.keystone import project_named
+from capo.simulator.keystone.service import project_named
 from capo.simulator.neutron import (
     crud,
     extensions,
@@ -18,11 +18,11 @@ from capo.simulator.neutron import (
     quota,
     router,
     rule,
+    service,
     subnet,
     trunk,
 )
 from capo.simulator.neutron.kind import Caller, values_of_post
-from capo.simulator.neutron.service import service
 from capo.simulator.routing import Json
 
 __all__ = ["extensions", "quota", "service"]
@@ -40,7 +40,7 @@ for _kind in (
     crud.serve(_kind)
 
 
-@service.seed
+@service.service.seed
 def seed(cloud: Cloud) -> None:
     """Create the external network; local processes can listen on all its addresses."""
     admin = Caller(project_named(cloud, "admin"), is_admin=True)

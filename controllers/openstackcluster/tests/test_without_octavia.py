@@ -10,7 +10,7 @@ from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
 from capo.controllers.openstackcluster.tests.test_takeover import made_by_the_go_provider
 from capo.controllers.openstackcluster.tests.world import BALANCER, GROUPS, MANAGED, World
 from capo.kube.kinds import OPENSTACK_CLUSTER
-from capo.simulator import keystone
+from capo.simulator.keystone import service as keystone
 
 REFUSALS = [
     pytest.param({"status": 403, "message": "Policy does not allow this request to be performed."}, id="403"),

@@ -9,8 +9,9 @@ import pytest
 
 from capo.controllers.openstackserver.tests.world import KIND, made, place, server, shown
 from capo.controllers.tests.stage import Stage
-from capo.simulator import cinder_state, nova_build
-from capo.simulator.nova_state import touch
+from capo.simulator.cinder import state as cinder_state
+from capo.simulator.nova import build
+from capo.simulator.nova.state import touch
 
 FAULT = "Unable to detach volume: cinder is down"
 DISK = {"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}
@@ -32,14 +33,14 @@ def test_a_server_that_nova_gives_up_to_delete_tells_the_fault(
     """Nova leaves such a server in ERROR, in most releases with its task still ``deleting``."""
 
     def give_up(cloud: Any, row: Row) -> None:
-        nova_build.break_server(cloud, row, FAULT)
+        build.break_server(cloud, row, FAULT)
         touch(cloud, row, task_state=task)
 
     place(stage)
     stage.settle(for_s=30)
     row = stage.cloud.table("compute", "servers")[server(stage)["id"]]
-    monkeypatch.setattr(nova_build, "_end", give_up)
-    monkeypatch.setattr(nova_build, "_forget", lambda *_: None)
+    monkeypatch.setattr(build, "_end", give_up)
+    monkeypatch.setattr(build, "_forget", lambda *_: None)
     stage.cloud.counter.reset()
 
     stage.delete(KIND, "s")
@@ -59,7 +60,7 @@ def test_a_server_that_nova_gave_up_to_delete_before_a_restart_is_asked_for_agai
     place(stage)
     stage.settle(for_s=30)
     row = stage.cloud.table("compute", "servers")[server(stage)["id"]]
-    stage.simulator.call(lambda: nova_build.break_server(stage.cloud, row, FAULT))
+    stage.simulator.call(lambda: build.break_server(stage.cloud, row, FAULT))
     stage.simulator.call(lambda: touch(stage.cloud, row, task_state="deleting"))
     stage.delete(KIND, "s")
     stage.start()
@@ -75,7 +76,7 @@ def test_a_server_in_error_is_deleted_by_one_call(stage: Stage) -> None:
     place(stage)
     stage.settle(for_s=30)
     row = stage.cloud.table("compute", "servers")[server(stage)["id"]]
-    stage.simulator.call(lambda: nova_build.break_server(stage.cloud, row, FAULT))
+    stage.simulator.call(lambda: build.break_server(stage.cloud, row, FAULT))
     stage.settle(for_s=70)
     stage.cloud.counter.reset()
 

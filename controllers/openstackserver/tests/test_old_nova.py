@@ -8,7 +8,7 @@ import pytest
 
 from capo.controllers.openstackserver.tests.world import KIND, made, place, place_more, shown
 from capo.controllers.tests.stage import Stage
-from capo.simulator import nova
+from capo.simulator.nova import service as nova
 from capo.simulator.routing import Microversions
 
 ROCKY = (2, 65)

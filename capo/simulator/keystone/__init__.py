@@ -1,0 +1,7 @@
+"""Keystone v3: tokens, users, projects, application credentials, the catalogue of services and regions."""
+
+from __future__ import annotations
+
+from capo.simulator.keystone import admin, directory, regions, service
+
+__all__ = ["admin", "directory", "regions", "service"]
