@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 Object = Mapping[str, Any]
 
 
-class IdentifiedSubject:
-    """The methods of :class:`capo.engine.context.Subject` for credentials and their cloud."""
+class IdentifiedController:
+    """The methods of :class:`capo.engine.context.Controller` for credentials and their cloud."""
 
     def __init__(self, identities: CredentialsCache, *, concurrency: int = 10) -> None:
         self._identities = identities

@@ -148,7 +148,7 @@ class Report:
     silent_s: float = 0.0
 
 
-class Subject(Protocol, Generic[S]):
+class Controller(Protocol, Generic[S]):
     """A controller as the engine sees it: one kind, its steps, and a few pure functions."""
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 from capo import names
-from capo.controllers.openstackfloatingippool.subject import FloatingIPPoolSubject
+from capo.controllers.openstackfloatingippool.controller import FloatingIPPoolController
 from capo.controllers.tests.stage import NAMESPACE
 from capo.engine.context import Dependencies
 from capo.engine.reconciler import Reconciler
@@ -151,7 +151,7 @@ def place_pool(environment: Environment) -> None:
     deps = Dependencies(
         environment.kube, environment.store, environment.events, environment.clock, environment.settings
     )  # type: ignore[arg-type]
-    environment.controllers.append(Reconciler(FloatingIPPoolSubject(), deps))
+    environment.controllers.append(Reconciler(FloatingIPPoolController(), deps))
     place(environment, OPENSTACK_FLOATING_IP_POOL, bases.POOL)
 
 

@@ -74,7 +74,7 @@ def remove(scope: ToyScope) -> Outcome:
     return Done()
 
 
-class ToySubject:
+class ToyController:
     kind = KIND
     name = "toy"
     plan = Plan((Step("ThingReady", ensure, remove),))
@@ -141,8 +141,8 @@ class World:
     def start(self) -> None:
         self.store = Store()
         deps = Dependencies(self.kube, self.store, self.events, self.clock)  # type: ignore[arg-type]
-        self.subject = ToySubject(self.cloud)
-        self.manager: Reconciler[ToyScope] = Reconciler(self.subject, deps)
+        self.controller = ToyController(self.cloud)
+        self.manager: Reconciler[ToyScope] = Reconciler(self.controller, deps)
 
     def reconcile(self) -> Any:
         obj = self.kube.get(*KEY)

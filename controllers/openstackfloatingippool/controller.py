@@ -39,7 +39,7 @@ def of_address(address: Object, _store: Store) -> Iterable[tuple[str, str]]:
 ROUTES: Final = (Route(IP_ADDRESS, of_address),)
 
 
-class FloatingIPPoolSubject:
+class FloatingIPPoolController:
     """The controller of OpenStackFloatingIPPools."""
 
     name = "openstackfloatingippool"

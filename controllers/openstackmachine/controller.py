@@ -25,7 +25,7 @@ from capo.shares import CloudKey
 Object = Mapping[str, Any]
 
 
-class MachineSubject:
+class MachineController:
     """The controller of OpenStackMachines."""
 
     name = "openstackmachine"

@@ -8,7 +8,7 @@ from typing import Any, Final
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
 from capo.controllers import name_conflicts, pause_conditions
-from capo.controllers.credentialed import IdentifiedSubject
+from capo.controllers.credentialed import IdentifiedController
 from capo.controllers.credentials import CredentialsCache
 from capo.controllers.openstackserver import desired, status, takeover
 from capo.controllers.openstackserver.field_history import Sightings
@@ -27,7 +27,7 @@ SILENT_S: Final = 30.0
 """Nova may take this long for a deletion when many are requested at once; each report of progress is a write."""
 
 
-class ServerSubject(IdentifiedSubject):
+class ServerController(IdentifiedController):
     """The controller of OpenStackServers: those of machines and bastions, and those that users create."""
 
     name = "openstackserver"

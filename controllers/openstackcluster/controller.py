@@ -9,7 +9,7 @@ from capo import names
 from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import clusters, references, rules
 from capo.controllers import name_conflicts, pause_conditions
-from capo.controllers.credentialed import IdentifiedSubject
+from capo.controllers.credentialed import IdentifiedController
 from capo.controllers.credentials import CredentialsCache
 from capo.controllers.openstackcluster import api_endpoint, endpoint_policy, status, takeover
 from capo.controllers.openstackcluster.dns import Resolver
@@ -30,7 +30,7 @@ SOON_S: Final = 1.0
 """Delay until the load balancer, whose step precedes the bastion's, gets a new address of the bastion."""
 
 
-class ClusterSubject(IdentifiedSubject):
+class ClusterController(IdentifiedController):
     """The controller of OpenStackClusters."""
 
     name = "openstackcluster"
