@@ -10,6 +10,7 @@ from capo.controllers import location, ownership
 from capo.controllers.credentials import CredentialsCache
 from capo.engine.context import Dependencies, ReconcileContext
 from capo.ledger import Ledger
+from capo.openstack import recorded_owner
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
 from capo.shares import CloudKey
@@ -35,7 +36,7 @@ class IdentifiedController:
         cloud = self._cloud(obj)
         stored, present = ledger.location, cloud.location
         location.refuse_elsewhere(stored, present, location.accepted(obj))
-        owner = ownership.recorded_owner(cloud, ledger, self.common_name(obj))
+        owner = recorded_owner.find(cloud, ledger, self.common_name(obj))
         if owner is None and stored not in (None, present) and location.accepted(obj) != str(present):
             raise location.unproven(stored, present)
         return owner
