@@ -63,6 +63,7 @@ class Reconciler(Generic[S]):
         self.kind = controller.kind
         self.routes = controller.routes
         self.concurrency = controller.concurrency
+        self._credentials = controller.credentials
         self._backoff = Backoff(deps.clock)
         self._contention = Contention()
         self._seen = Seen()
@@ -75,7 +76,7 @@ class Reconciler(Generic[S]):
     def cloud_key(self, key: Key) -> CloudKey | None:
         """Return the budgets of the cloud that a key's reconcile uses; None: not resolved yet."""
         obj = self.deps.store.get(*key)
-        return self.controller.cloud_key(obj, self.deps) if obj else CloudKey()
+        return self._credentials.cloud_key(obj, self.deps) if obj and self._credentials else CloudKey()
 
     def resolve_cloud(self, key: Key) -> bool:
         """Resolve the cloud of a key; return whether that succeeded. If not, the reconcile reports why."""
@@ -83,7 +84,8 @@ class Reconciler(Generic[S]):
         if obj is None:
             return False
         try:
-            self.controller.resolve_cloud(obj, self.deps)
+            if self._credentials:
+                self._credentials.resolve_cloud(obj, self.deps)
         except CapoError:
             return False
         return self.cloud_key(key) is not None
@@ -179,7 +181,8 @@ class Reconciler(Generic[S]):
             if has_lost_history and not is_newborn and (other := self._other_with(key, owner)):
                 raise OwnerIdCopiedError(f"the annotation {names.OWNER_ID_ANNOTATION} is that of {other}")
         else:
-            self.controller.authenticate(writer.obj, self.deps)
+            if self._credentials:
+                self._credentials.authenticate(writer.obj)
             annotation = self._new_annotation(key, writer.obj, ledger)
             owner = annotation.partition(".")[0]
         if is_found or not has_finalizer or names.OWNER_ID_ANNOTATION not in annotations:
@@ -211,7 +214,7 @@ class Reconciler(Generic[S]):
 
     def _new_annotation(self, key: Key, obj: Mapping[str, Any], ledger: Ledger) -> str:
         """Return a new owner id, or the one that the object's resources carry if its annotation was lost."""
-        lost = self.controller.recorded_owner(obj, ledger) if ledger.records else None
+        lost = self._credentials.recorded_owner(obj, ledger) if ledger.records and self._credentials else None
         if lost is None:
             return names.new_owner_id(key.kind.kind, key.namespace, key.name)
         if other := self._other_with(key, lost):
@@ -235,7 +238,8 @@ class Reconciler(Generic[S]):
         """Write why the reconcile could not begin, beside the gate's conditions."""
         error = self._named(writer.obj, error)
         failures = self._auth_failures[key] = self._auth_failures.get(key, 0) + 1
-        self.controller.forget_credentials(writer.obj)
+        if self._credentials:
+            self._credentials.forget(writer.obj)
         shown = overall.of_refusal(error)
         if self._show(writer, [*gate, *shown]):
             self.deps.events.emit(writer.obj, "Warning", error.reason, error.sentence)
@@ -332,7 +336,7 @@ class Reconciler(Generic[S]):
     def _named(self, obj: Mapping[str, Any], error: CapoError) -> CapoError:
         """Return a credentials error with the place of the credentials: several objects may share them."""
         is_theirs = isinstance(error, IdentityError | NotAuthorizedError) and error.resource is None
-        return error.about(self.controller.credentials(obj, self.deps)) if is_theirs else error
+        return error.about(self._credentials.describe(obj, self.deps)) if is_theirs and self._credentials else error
 
     def _protocol(self, context: ReconcileContext, scope: S, writer: Writer) -> CreateProtocol:
         def made(create: Create, outcome: Mapping[str, Mapping[str, Any]] | CapoError) -> None:
@@ -379,8 +383,8 @@ class Reconciler(Generic[S]):
         for step, result in results.items():
             if isinstance(result, Failed) and step not in guard.resting:
                 self.deps.events.emit(writer.obj, "Warning", result.error.reason, result.error.sentence)
-                if isinstance(result.error, IdentityError | NotAuthorizedError):
-                    self.controller.forget_credentials(writer.obj)
+                if self._credentials and isinstance(result.error, IdentityError | NotAuthorizedError):
+                    self._credentials.forget(writer.obj)
 
     def _announce(
         self, obj: Mapping[str, Any], create: Create, outcome: Mapping[str, Mapping[str, Any]] | CapoError

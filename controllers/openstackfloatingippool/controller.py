@@ -16,8 +16,6 @@ from capo.engine.steps import Plan, Results
 from capo.engine.store import Route, Store
 from capo.errors import UnsupportedFieldError
 from capo.kube.kinds import IP_ADDRESS, OPENSTACK_FLOATING_IP_POOL
-from capo.ledger import Ledger
-from capo.shares import CloudKey
 
 Object = Mapping[str, Any]
 
@@ -47,6 +45,7 @@ class FloatingIPPoolController:
     plan: Plan[Scope] = Plan(())
     routes = ROUTES
     concurrency = 1
+    credentials = None
 
     def precondition(self, obj: Object, deps: Dependencies) -> Precondition:
         """Release IPAddresses that are being deleted, then the pool; otherwise report that it is not served."""
@@ -57,15 +56,9 @@ class FloatingIPPoolController:
             return _gate_of_deletion(obj, deps)
         return Skip([Condition(READY, "False", UnsupportedFieldError.reason, _REASON.sentence)])
 
-    def authenticate(self, obj: Object, deps: Dependencies) -> None:
-        """Do nothing: no reconcile passes the gate."""
-
     def open(self, context: ReconcileContext) -> NoReturn:
         """Raise AssertionError: no reconcile passes the gate."""
         raise AssertionError("a pool's pass ends at the gate")
-
-    def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
-        """Return None: no reconcile passes the gate."""
 
     def is_recorded(self, scope: Scope, results: Results) -> bool:
         """Return True: no reconcile passes the gate."""
@@ -74,20 +67,6 @@ class FloatingIPPoolController:
     def report(self, scope: Scope, results: Results) -> Report:
         """Return an empty report: no reconcile passes the gate."""
         return Report()
-
-    def credentials(self, obj: Object, deps: Dependencies) -> str:
-        """Return an empty string: no credentials are read."""
-        return ""
-
-    def forget_credentials(self, obj: Object) -> None:
-        """Do nothing: no credentials are cached."""
-
-    def cloud_key(self, obj: Object, deps: Dependencies) -> CloudKey | None:
-        """Return an empty key: no cloud is called."""
-        return CloudKey()
-
-    def resolve_cloud(self, obj: Object, deps: Dependencies) -> None:
-        """Do nothing: no cloud is called."""
 
 
 def _gate_of_deletion(obj: Object, deps: Dependencies) -> Precondition:

@@ -173,7 +173,7 @@ def test_what_was_ready_stays_so_when_a_write_is_refused(world: World) -> None:
 
 
 def test_an_object_whose_credentials_never_worked_carries_no_finalizer(world: World) -> None:
-    world.controller.auth_fault = IdentityError("Secret default/x does not exist")
+    world.controller.credentials.fault = IdentityError("Secret default/x does not exist")
 
     result = world.reconcile()
 
@@ -181,7 +181,7 @@ def test_an_object_whose_credentials_never_worked_carries_no_finalizer(world: Wo
     assert world.condition("OpenStackAuthenticationSucceeded")["reason"] == "OpenStackAuthenticationFailed"
     assert "Secret default/x does not exist" in world.condition("Ready")["message"]
     assert result.requeue_after_s == pytest.approx(10)
-    assert world.controller.forgotten == 1
+    assert world.controller.credentials.forgotten == 1
 
 
 def test_credentials_that_are_refused_later_are_read_anew(world: World) -> None:
@@ -192,7 +192,7 @@ def test_credentials_that_are_refused_later_are_read_anew(world: World) -> None:
     assert world.condition("OpenStackAuthenticationSucceeded")["status"] == "False"
     assert "[Secret default/x, cloud 'toy']" in world.condition("Ready")["message"]
     assert world.cloud.fault.resource is None
-    assert world.controller.forgotten == 1
+    assert world.controller.credentials.forgotten == 1
     assert result.requeue_after_s == pytest.approx(10, rel=0.11)
 
 
