@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from capo.clock import WallClock
 from capo.engine.conditions import Condition
-from capo.engine.create import CacheWriter, Clock
+from capo.engine.create import CacheWriter
 from capo.engine.minted import MintedOwners
 from capo.engine.steps import Plan, Results
 from capo.engine.store import Route, Store
@@ -31,7 +32,7 @@ class Dependencies:
     kube: Kube
     store: Store
     events: Events
-    clock: Clock
+    clock: WallClock
     settings: Settings = field(default_factory=Settings)
     minted: MintedOwners = field(default_factory=MintedOwners)
     housekeeping: list[Callable[[], None]] = field(default_factory=list)

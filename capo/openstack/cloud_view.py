@@ -10,8 +10,9 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from capo.clock import Clock
 from capo.errors import (
     AmbiguousMatchError,
     CapoError,
@@ -50,13 +51,6 @@ AFTERMATH_S: Final = 25.0
 """Delay after a create before it is checked for having taken effect twice, or after it was given up."""
 AFTERMATH_GRID_S: Final = 30.0
 """Creates within this time share one such list."""
-
-
-class Clock(Protocol):
-    """Source of time; replaced in tests."""
-
-    def now(self) -> float:
-        """Return monotonic seconds, by which all durations are counted."""
 
 
 class CloudView:
