@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from capo.controllers import location, ownership
 from capo.controllers.credentials import CredentialsCache
 from capo.engine.context import Dependencies, ReconcileContext
+from capo.json_types import Object
 from capo.ledger import Ledger
 from capo.openstack import recorded_owner
 from capo.openstack.cloud import Cloud
@@ -16,8 +16,6 @@ from capo.openstack.cloud_view import CloudView
 from capo.shares import CloudKey
 
 log = logging.getLogger(__name__)
-
-Object = Mapping[str, Any]
 
 
 def name_of(obj: Object) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from capo.clock import Clock
 from capo.errors import (
@@ -23,6 +23,7 @@ from capo.errors import (
     NotYetObserved,
     RateLimitedError,
 )
+from capo.json_types import Body
 from capo.ledger import Ledger, Pending
 from capo.names import Stamp
 from capo.openstack.duplicates import Duplicates
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Body = Mapping[str, Any]
 Upstream = Callable[[Body], bool]
 
 POLL_S: Final = 900.0

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
+from capo.json_types import Json
 from capo.simulator.cloud import Cloud, public
 from capo.simulator.faults import BadFaultError
-from capo.simulator.routing import Fault, Json, Service
+from capo.simulator.routing import Fault, Service
 
 
 def register(application: web.Application, cloud: Cloud, services: Sequence[Service]) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from multidict import CIMultiDict
 
+from capo.json_types import Json
 from capo.simulator import cinder_state
 from capo.simulator.cloud import Cloud, public
 from capo.simulator.error_page import FAULT_NAMES, NOT_FOUND, empty, error_page, redirect_to_slash
@@ -19,7 +20,6 @@ from capo.simulator.routing import (
     ROUTE_NOT_FOUND,
     Fault,
     Handler,
-    Json,
     Microversions,
     Request,
     Response,

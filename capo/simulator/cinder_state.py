@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from capo.json_types import Json
 from capo.simulator import glance
 from capo.simulator.cloud import Cloud
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 DEFAULT_TYPE: Final = "__DEFAULT__"
 DELETABLE: Final = frozenset({"available", "error", "error_restoring", "error_extending", "error_managing"})

@@ -10,13 +10,14 @@ from typing import Any, Final
 
 from multidict import MultiMapping
 
+from capo.json_types import Json
 from capo.simulator import cinder_state, collation
 from capo.simulator.cinder import not_allowed, route
 from capo.simulator.cinder_state import WantedVolume, volumes
 from capo.simulator.cloud import public
 from capo.simulator.error_page import empty
 from capo.simulator.paging import after_marker
-from capo.simulator.routing import INTERNAL, Fault, Json, Request, Response
+from capo.simulator.routing import INTERNAL, Fault, Request, Response
 from capo.simulator.validation import YES_AND_NO, check_body
 
 METADATA: Final[Json] = {

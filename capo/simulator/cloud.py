@@ -14,12 +14,11 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeAlias
+from typing import Any
 
+from capo.json_types import Json
 from capo.simulator.counters import Counter
 from capo.simulator.faults import FaultBook
-
-Json: TypeAlias = dict[str, Any]
 
 
 @dataclass(slots=True)

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import yaml
 
+from capo.json_types import Json
 from capo.simulator import octavia
 from capo.simulator.cloud import Cloud, Config, Timings
 from capo.simulator.keystone import project_named
-from capo.simulator.routing import Json
 
 T = TypeVar("T")
 SECTIONS = ("cloud", "timings", "quotas", "faults")

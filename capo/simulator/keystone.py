@@ -15,6 +15,7 @@ from typing import Final
 
 from multidict import CIMultiDict
 
+from capo.json_types import Json
 from capo.simulator.cloud import Cloud, Token, public
 from capo.simulator.routing import (
     INTERNAL,
@@ -22,7 +23,6 @@ from capo.simulator.routing import (
     ROUTE_NOT_FOUND,
     UNAUTHORIZED_MESSAGE,
     Fault,
-    Json,
     Request,
     Response,
     Service,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from capo.json_types import Json
 from capo.simulator.cloud import Cloud, public
 from capo.simulator.keystone import DOMAIN, MALFORMED, add_credential, service
 from capo.simulator.keystone_directory import allow, linked, user_of
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 CREDENTIAL_KEYS: Final = ("name", "description", "secret", "expires_at", "roles", "unrestricted", "access_rules")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from capo.json_types import Json
 from capo.simulator.cloud import public
 from capo.simulator.keystone import DOMAIN, service
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 from capo.simulator.validation import check_query, many
 
 REGIONS: Final[Json] = {

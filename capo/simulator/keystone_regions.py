@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from capo.json_types import Json
 from capo.simulator.keystone import CATALOG, INTERFACES, MALFORMED, service, service_id
 from capo.simulator.keystone_directory import allow, linked
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 
 @service.route("POST", "/v3/regions")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from capo.json_types import Json
 from capo.simulator import cinder_state, nova_build, ports
 from capo.simulator.cloud import Cloud
 from capo.simulator.error_page import empty
@@ -12,7 +13,7 @@ from capo.simulator.neutron.kind import Caller
 from capo.simulator.nova import bad_request, conflict, not_found, service, since
 from capo.simulator.nova_schema import BOOLEAN, TAG, UUID, body_of, truth
 from capo.simulator.nova_state import VM_STATES, find_up
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 from capo.simulator.validation import check_body
 
 INTERFACES: Final = "/v2.1/servers/{server_id}/os-interface"

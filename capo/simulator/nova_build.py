@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from capo.json_types import Json
 from capo.simulator import cinder_state, nova_instance_actions, ports
 from capo.simulator.cinder_state import WantedVolume
 from capo.simulator.cloud import Cloud
@@ -24,7 +25,7 @@ from capo.simulator.nova_state import (
     time_of,
     touch,
 )
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 NO_HOST: Final = "No valid host was found. "
 NOT_ENOUGH_HOSTS: Final = "No valid host was found. There are not enough hosts available."

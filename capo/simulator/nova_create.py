@@ -6,6 +6,7 @@ import secrets
 import string
 from typing import Final
 
+from capo.json_types import Json
 from capo.simulator import glance, nova_build, nova_instance_actions, ports
 from capo.simulator.cloud import Cloud
 from capo.simulator.neutron import network as networks
@@ -16,7 +17,7 @@ from capo.simulator.nova_flavors import find_flavor
 from capo.simulator.nova_quota import check_metadata, check_servers, group_member_limit
 from capo.simulator.nova_schema import create_server, truth
 from capo.simulator.nova_state import notes, servers, time_of
-from capo.simulator.routing import Json, Request, Response
+from capo.simulator.routing import Request, Response
 from capo.simulator.validation import check_body
 
 GIB: Final = 1024**3

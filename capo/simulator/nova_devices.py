@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from capo.json_types import Json
 from capo.simulator import cinder_state, glance
 from capo.simulator.nova import bad_request
 from capo.simulator.nova_schema import truth
-from capo.simulator.routing import Fault, Json, Request
+from capo.simulator.routing import Fault, Request
 
 INVALID: Final = "Block Device Mapping is Invalid: "
 BAD_SEQUENCE: Final = (

@@ -8,12 +8,13 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from capo.json_types import Json
 from capo.simulator import collation, nova_view
 from capo.simulator.nova import bad_request, not_allowed, service, since, unknown_marker
 from capo.simulator.nova_schema import list_servers, truth
 from capo.simulator.nova_state import VM_STATES, is_mapped, notes, servers
 from capo.simulator.paging import after_marker
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 from capo.simulator.validation import YES_AND_NO, check_query
 
 MAX_PAGE: Final = 1000

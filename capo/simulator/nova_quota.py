@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from capo.json_types import Json
 from capo.simulator.cloud import Cloud
 from capo.simulator.nova import bad_request, not_allowed, over_quota, service, since
 from capo.simulator.nova_state import servers
-from capo.simulator.routing import Json, Request, Response
+from capo.simulator.routing import Request, Response
 
 DEFAULTS: Final = {
     "cores": -1,

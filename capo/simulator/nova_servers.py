@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from capo.json_types import Json
 from capo.simulator import nova_build, nova_view
 from capo.simulator.cloud import Cloud
 from capo.simulator.nova import bad_request, not_found, service, since
 from capo.simulator.nova_schema import METADATA, NOTHING, update_server
 from capo.simulator.nova_state import Failure, cell_failure, find, find_up, is_mapped, missing, notes, servers, touch
-from capo.simulator.routing import Json, Request, Response
+from capo.simulator.routing import Request, Response
 from capo.simulator.validation import check_body, check_query
 
 METADATA_BODY: Final[Json] = {

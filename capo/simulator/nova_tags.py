@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from capo.json_types import Json
 from capo.simulator.error_page import empty
 from capo.simulator.nova import bad_request, not_found, require, service
 from capo.simulator.nova_schema import MAX_TAGS, TAG
 from capo.simulator.nova_state import find_mapped, touch
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 from capo.simulator.validation import check_body
 
 TAGS_BODY: Final[Json] = {

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
+from capo.json_types import Json
 from capo.simulator import ports
 from capo.simulator.cloud import Cloud
 from capo.simulator.nova import bookmark, links, since
 from capo.simulator.nova_flavors import embedded
 from capo.simulator.nova_state import VM_STATES, is_mapped, notes
-from capo.simulator.routing import Json, Request
+from capo.simulator.routing import Request
 
 SHOWS_PROGRESS: Final = frozenset({"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"})
 SHOWS_FAULT: Final = frozenset({"ERROR", "DELETED"})

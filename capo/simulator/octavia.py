@@ -12,6 +12,7 @@ from typing import Final
 
 from multidict import CIMultiDict
 
+from capo.json_types import Json
 from capo.simulator.cloud import Cloud, Config
 from capo.simulator.keystone import project_named
 from capo.simulator.routing import (
@@ -20,7 +21,6 @@ from capo.simulator.routing import (
     ROUTE_NOT_FOUND,
     Fault,
     Handler,
-    Json,
     Request,
     Response,
     Service,

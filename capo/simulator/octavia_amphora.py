@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from capo.json_types import Json
 from capo.simulator.cloud import Cloud
 from capo.simulator.neutron import internal
 from capo.simulator.octavia import service_project
 from capo.simulator.octavia_driver import Driver
 from capo.simulator.octavia_state import listeners_of
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 OWNER: Final = "Octavia"
 PEER_PORT: Final = 1025

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from capo.json_types import Json
 from capo.simulator import octavia_drivers, octavia_network, octavia_view
 from capo.simulator.cloud import Cloud
 from capo.simulator.octavia import bad, check_quota, forbidden, invalid, is_admin, route
@@ -21,7 +22,7 @@ from capo.simulator.octavia_state import (
     table,
 )
 from capo.simulator.octavia_values import BALANCER, LISTENER, MEMBER, MONITOR, POOL, Reader, body_of
-from capo.simulator.routing import Json, Request, Response
+from capo.simulator.routing import Request, Response
 
 ARGUMENT: Final = "load_balancer"
 KEY: Final = "loadbalancer"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from capo.json_types import Json
 from capo.simulator.cloud import Cloud
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 
 class Driver:

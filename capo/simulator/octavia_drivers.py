@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from capo.json_types import Json
 from capo.simulator.octavia_amphora import Amphora
 from capo.simulator.octavia_driver import Driver
 from capo.simulator.octavia_ovn import Ovn
-from capo.simulator.routing import Json
 
 _AMPHORA: Final = Amphora()
 DRIVERS: Final[dict[str, Driver]] = {"amphora": _AMPHORA, "octavia": _AMPHORA, "ovn": Ovn()}

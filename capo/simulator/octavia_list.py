@@ -7,13 +7,14 @@ from typing import Final
 
 from multidict import MultiMapping
 
+from capo.json_types import Json
 from capo.simulator import collation
 from capo.simulator.cloud import Cloud, public
 from capo.simulator.octavia import WEB, bad, forbidden, is_admin, route
 from capo.simulator.octavia_state import table
 from capo.simulator.octavia_values import Attribute
 from capo.simulator.paging import after_marker
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 CONTROLS: Final = frozenset({"fields", "limit", "marker", "sort", "sort_key", "sort_dir", "page_reverse"})
 TAG_FILTERS: Final = frozenset({"tags", "tags-any", "not-tags", "not-tags-any"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Final
 
+from capo.json_types import Json
 from capo.simulator import octavia_drivers, octavia_view
 from capo.simulator.cloud import Cloud
 from capo.simulator.octavia import check_quota, invalid, route
@@ -19,7 +20,7 @@ from capo.simulator.octavia_state import (
     table,
 )
 from capo.simulator.octavia_values import LISTENER, Attribute, Reader, body_of, uuid
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 ARGUMENT: Final = "listener_"
 KEY: Final = "listener"

@@ -6,6 +6,7 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Final
 
+from capo.json_types import Json
 from capo.simulator import octavia_drivers, octavia_network, octavia_view
 from capo.simulator.cloud import Cloud
 from capo.simulator.octavia import WEB, bad, check_quota, forbidden, invalid, is_admin, route
@@ -22,7 +23,7 @@ from capo.simulator.octavia_state import (
     table,
 )
 from capo.simulator.octavia_values import MEMBER, Reader, body_of
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 ARGUMENT: Final = "member_"
 KEY: Final = "member"

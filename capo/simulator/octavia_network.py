@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from capo.json_types import Json
 from capo.simulator import octavia_drivers
 from capo.simulator.cloud import Cloud
 from capo.simulator.neutron import internal, network
 from capo.simulator.neutron.kind import Caller
 from capo.simulator.octavia import bad, invalid
 from capo.simulator.ports import find as find_port
-from capo.simulator.routing import Fault, Json, Request
+from capo.simulator.routing import Fault, Request
 
 
 def place_vip(request: Request, values: Json, balancer_id: str) -> Json:

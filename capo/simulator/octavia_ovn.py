@@ -15,11 +15,12 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from capo.json_types import Json
 from capo.simulator.cloud import Cloud
 from capo.simulator.neutron import internal
 from capo.simulator.octavia_driver import Driver
 from capo.simulator.octavia_state import members_of, monitor_of, pools_of, table
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 NAME: Final = "ovn"
 VIP_PREFIX: Final = "ovn-lb-vip-"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from capo.json_types import Json
 from capo.simulator import octavia_drivers, octavia_view
 from capo.simulator.octavia import check_quota, invalid, route
 from capo.simulator.octavia_list import answer, chosen, known_of
@@ -18,7 +19,7 @@ from capo.simulator.octavia_state import (
     table,
 )
 from capo.simulator.octavia_values import POOL, Attribute, Reader, body_of, uuid
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 ARGUMENT: Final = "pool_"
 KEY: Final = "pool"

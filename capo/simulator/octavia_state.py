@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from capo.json_types import Json
 from capo.simulator.cloud import Cloud, Table
 from capo.simulator.octavia import forbidden, is_admin, service
-from capo.simulator.routing import Fault, Json, Request
+from capo.simulator.routing import Fault, Request
 
 TITLES: Final = {
     "loadbalancers": "Load Balancer",

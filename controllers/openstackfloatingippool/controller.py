@@ -6,8 +6,8 @@ removed here when they are deleted, and no floating IP is deleted with them (see
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, NoReturn
+from collections.abc import Iterable
+from typing import Final, NoReturn
 
 from capo.controllers.openstackfloatingippool import addresses
 from capo.engine.conditions import Condition
@@ -15,9 +15,8 @@ from capo.engine.context import Dependencies, Precondition, ReconcileContext, Re
 from capo.engine.steps import Plan, Results
 from capo.engine.store import Route, Store
 from capo.errors import UnsupportedFieldError
+from capo.json_types import Object
 from capo.kube.kinds import IP_ADDRESS, OPENSTACK_FLOATING_IP_POOL
-
-Object = Mapping[str, Any]
 
 READY: Final = "OpenstackFloatingIPPoolReadyCondition"
 LOOK_AGAIN_S: Final = 30.0

@@ -17,12 +17,11 @@ from capo.controllers.openstackmachine.steps import INGRESS, INSTANCE, PLAN
 from capo.engine.conditions import Condition
 from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report
 from capo.engine.steps import Done, Failed, Results
+from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.ledger import Ledger
 from capo.openstack.cloud import Cloud
 from capo.shares import CloudKey
-
-Object = Mapping[str, Any]
 
 
 class MachineCredentials:

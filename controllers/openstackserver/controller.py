@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
@@ -18,10 +18,9 @@ from capo.controllers.openstackserver.steps import PLAN
 from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report
 from capo.engine.steps import Blocked, Resource, Results
 from capo.errors import CapoError, NotYetObserved
+from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER
 from capo.ledger import Ledger
-
-Object = Mapping[str, Any]
 
 SILENT_S: Final = 30.0
 """Nova may take this long for a deletion when many are requested at once; each report of progress is a write."""

@@ -11,6 +11,7 @@ from capo.controllers.openstackfloatingippool.controller import FloatingIPPoolCo
 from capo.controllers.tests.stage import NAMESPACE
 from capo.engine.context import Dependencies
 from capo.engine.reconciler import Reconciler
+from capo.json_types import Json
 from capo.kube import kinds
 from capo.kube.errors import Invalid
 from capo.kube.kinds import (
@@ -28,7 +29,6 @@ from capo.kube.kinds import (
 )
 from e2e.faults.virtual import NAME, Object, Theatre
 from e2e.misoperation import bases, rows, structure
-from e2e.misoperation.structure import Json
 
 KINDS: Final = {kind.kind: kind for kind in OURS}
 SCHEMAS: Final = {version.kind: version.root["properties"]["spec"] for version in rows.STORED}

@@ -6,6 +6,7 @@ for Nova and Octavia.
 
 from __future__ import annotations
 
+from capo.json_types import Json
 from capo.simulator.cloud import Cloud
 from capo.simulator.keystone import project_named
 from capo.simulator.neutron import (
@@ -23,7 +24,6 @@ from capo.simulator.neutron import (
 )
 from capo.simulator.neutron.kind import Caller, values_of_post
 from capo.simulator.neutron.service import service
-from capo.simulator.routing import Json
 
 __all__ = ["extensions", "quota", "service"]
 

@@ -6,10 +6,11 @@ import ipaddress
 import secrets
 from typing import Final
 
+from capo.json_types import Json
 from capo.simulator.cloud import Cloud
 from capo.simulator.neutron import subnet as subnets
 from capo.simulator.neutron.service import invalid_input
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 # Enough random tries to probably find a free address in a pool that is not nearly full.
 GUESSES: Final = 16

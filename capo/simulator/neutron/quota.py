@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from capo.json_types import Json
 from capo.simulator.cloud import Cloud
 from capo.simulator.neutron.service import bad_request, disallowed, invalid_input, service
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 # Resource, table, default limit.
 RESOURCES: Final = (
