@@ -9,11 +9,13 @@ import pytest
 
 from capo.engine.conditions import Condition
 from capo.engine.context import Report, Skip
+from capo.engine.reconciler import Reconciler
 from capo.engine.steps import Done, Outcome, Plan, Results, Step, Wait
 from capo.engine.tests.toy import KEY, ToyController, ToyScope, World, ensure, remove
 from capo.errors import IdentityError, InvalidSpecError, NotAuthorizedError, NotYetObserved, QuotaExceededError
 from capo.kube.errors import Denied, Invalid, KubeError
 from capo.kube.kinds import Key
+from capo.shares import CloudKey
 
 
 def test_a_resource_is_made_recorded_and_shown_in_four_writes(world: World) -> None:
@@ -338,3 +340,15 @@ def test_a_last_status_that_cannot_be_stored_keeps_no_object() -> None:
     world.reconcile()
 
     assert world.obj["metadata"]["finalizers"] == [JANITOR]
+
+
+def test_a_controller_without_credentials_is_reconciled_and_uses_no_clouds_budget() -> None:
+    world = World()
+    world.controller.credentials = None  # type: ignore[assignment]
+    world.manager = Reconciler(world.controller, world.manager.deps)
+
+    world.reconcile()
+
+    assert world.condition("ThingReady")["status"] == "True"
+    assert world.manager.resolve_cloud(KEY)
+    assert world.manager.cloud_key(KEY) == CloudKey()
