@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from capo.engine.context import Dependencies
-    from capo.engine.worker import Controller
+    from capo.engine.worker import KeyReconciler
     from capo.kube.kinds import Key
 
 
-def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[Controller, ...]:
+def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[KeyReconciler, ...]:
     """Return every controller; they share one set of clouds.
 
     Args:
         wake: requeues an object whose resources in the cloud changed; called from any thread.
     """
     from capo.controllers.credentials import CredentialsCache, used
-    from capo.controllers.openstackcluster.subject import ClusterSubject
+    from capo.controllers.openstackcluster.controller import ClusterController
     from capo.controllers.openstackfloatingippool.addresses import OrphanController
-    from capo.controllers.openstackfloatingippool.subject import FloatingIPPoolSubject
-    from capo.controllers.openstackmachine.subject import MachineSubject
-    from capo.controllers.openstackserver.subject import ServerSubject
+    from capo.controllers.openstackfloatingippool.controller import FloatingIPPoolController
+    from capo.controllers.openstackmachine.controller import MachineController
+    from capo.controllers.openstackserver.controller import ServerController
     from capo.engine.reconciler import Reconciler
     from capo.openstack.clouds import Clouds
     from capo.openstack.connections import Limits
@@ -48,9 +48,9 @@ def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[Co
     identities = CredentialsCache(deps.kube, clouds, deps.clock, max_age_s=settings.sync_period_s)
     deps.housekeeping.append(lambda: identities.tidy(used(deps.store)))
     return (
-        Reconciler(ClusterSubject(identities, concurrency=settings.cluster_concurrency), deps),
-        Reconciler(MachineSubject(identities, concurrency=settings.machine_concurrency), deps),
-        Reconciler(ServerSubject(identities, concurrency=settings.machine_concurrency), deps),
-        Reconciler(FloatingIPPoolSubject(), deps),
+        Reconciler(ClusterController(identities, concurrency=settings.cluster_concurrency), deps),
+        Reconciler(MachineController(identities, concurrency=settings.machine_concurrency), deps),
+        Reconciler(ServerController(identities, concurrency=settings.machine_concurrency), deps),
+        Reconciler(FloatingIPPoolController(), deps),
         OrphanController(deps),
     )

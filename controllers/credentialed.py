@@ -1,32 +1,40 @@
-"""Common parts of controllers whose objects have credentials of their own, in ``spec.identityRef``."""
+"""Credentials of objects that have their own, in ``spec.identityRef``, and the cloud that these lead to."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
 
 from capo.controllers import location, ownership
 from capo.controllers.credentials import CredentialsCache
 from capo.engine.context import Dependencies, ReconcileContext
+from capo.json_types import Object
 from capo.ledger import Ledger
+from capo.openstack import recorded_owner
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
 from capo.shares import CloudKey
 
 log = logging.getLogger(__name__)
 
-Object = Mapping[str, Any]
+
+def name_of(obj: Object) -> str:
+    """Return an object's name."""
+    return str(obj["metadata"]["name"])
 
 
-class IdentifiedSubject:
-    """The methods of :class:`capo.engine.context.Subject` for credentials and their cloud."""
+class OwnCredentials:
+    """The :class:`capo.engine.context.CredentialsSource` of objects with credentials in ``spec.identityRef``.
 
-    def __init__(self, identities: CredentialsCache, *, concurrency: int = 10) -> None:
-        self._identities = identities
-        self.concurrency = concurrency
+    Args:
+        common_name: returns a string that is part of the name or description of every resource of an object.
+    """
 
-    def authenticate(self, obj: Object, deps: Dependencies) -> None:
+    def __init__(self, cache: CredentialsCache, common_name: Callable[[Object], str] = name_of) -> None:
+        self._cache = cache
+        self._common_name = common_name
+
+    def authenticate(self, obj: Object) -> None:
         """Verify that the credentials work."""
         self._cloud(obj).authenticate()
 
@@ -35,46 +43,47 @@ class IdentifiedSubject:
         cloud = self._cloud(obj)
         stored, present = ledger.location, cloud.location
         location.refuse_elsewhere(stored, present, location.accepted(obj))
-        owner = ownership.recorded_owner(cloud, ledger, self.common_name(obj))
+        owner = recorded_owner.find(cloud, ledger, self._common_name(obj))
         if owner is None and stored not in (None, present) and location.accepted(obj) != str(present):
             raise location.unproven(stored, present)
         return owner
 
-    def common_name(self, obj: Object) -> str:
-        """Return a string that is part of the name or description of every resource of an object."""
-        return str(obj["metadata"]["name"])
-
-    def credentials(self, obj: Object, deps: Dependencies) -> str:
+    def describe(self, obj: Object, deps: Dependencies) -> str:
         """Return a description of the object's credentials."""
-        return self._identities.describe(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+        return self._cache.describe(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
-    def forget_credentials(self, obj: Object) -> None:
+    def forget(self, obj: Object) -> None:
         """Read the Secret again at the next reconcile."""
-        self._identities.forget(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+        self._cache.forget(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
     def cloud_key(self, obj: Object, deps: Dependencies) -> CloudKey | None:
         """Return the object's cloud, whose budgets apply; None until it is located."""
-        return self._identities.cloud_key(obj["spec"].get("identityRef"), obj["metadata"]["namespace"])
+        return self._cache.cloud_key(obj["spec"].get("identityRef"), obj["metadata"]["namespace"])
 
     def resolve_cloud(self, obj: Object, deps: Dependencies) -> None:
         """Read the object's credentials, to locate its cloud."""
-        self._identities.resolve_cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+        self._cache.resolve_cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
-    def _opened(self, context: ReconcileContext) -> tuple[Cloud, CloudView]:
+    def open(self, context: ReconcileContext, *, named: Callable[[], Ledger] = Ledger) -> tuple[Cloud, CloudView]:
         """Return the cloud of a reconcile and its view of it, after a check that the object's resources are there.
+
+        Args:
+            named: returns resources in the status of an object being taken over that the ledger does not have yet.
 
         Raises:
             IdentityError: the credentials are for another location, where all resources would seem to be deleted.
             NotYetObserved: the location is not known yet.
         """
         cloud = self._cloud(context.obj)
-        cloud_view = observed_of(context, cloud, common_name=self.common_name(context.obj))
-        self._settle(context, cloud, cloud_view)
+        cloud_view = observed_of(context, cloud, common_name=self._common_name(context.obj))
+        self._settle(context, cloud, cloud_view, named)
         return cloud, cloud_view
 
-    def _settle(self, context: ReconcileContext, cloud: Cloud, cloud_view: CloudView) -> None:
+    def _settle(
+        self, context: ReconcileContext, cloud: Cloud, cloud_view: CloudView, named: Callable[[], Ledger]
+    ) -> None:
         ledger, present = context.ledger, cloud.location
-        known = ledger if ledger.has_entries else self._named_by_another_provider(context)
+        known = ledger if ledger.has_entries else named()
         if not known.has_entries:
             ledger.location = present  # the location of everything that this reconcile creates or finds
             return
@@ -90,12 +99,8 @@ class IdentifiedSubject:
             extra = {"key": str(context.key), "was": str(stored), "location": str(present)}
             log.warning("The resources of an object have another location", extra=extra)
 
-    def _named_by_another_provider(self, context: ReconcileContext) -> Ledger:
-        """Return resources in the status of an object being taken over that the ledger does not have yet."""
-        return Ledger()
-
     def _cloud(self, obj: Object) -> Cloud:
-        return self._identities.cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+        return self._cache.cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
 
 def observed_of(context: ReconcileContext, cloud: Cloud, *, common_name: str = "") -> CloudView:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from capo import caches
-from capo.engine.create import Clock
+from capo.clock import Clock
 from capo.engine.store import Store
 from capo.errors import IdentityError
 from capo.kube.client import Kube

@@ -10,11 +10,10 @@ from typing import Any
 
 from capo import names
 from capo.errors import CapoError, IdentityError
+from capo.json_types import Body
 from capo.ledger import Ledger, Location
 from capo.openstack.cloud_view import CloudView
 from capo.openstack.kinds import KINDS, ResourceKind
-
-Body = Mapping[str, Any]
 
 
 def accepted(obj: Mapping[str, Any]) -> str | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from capo.contract import rules
-from capo.contract.references import Object
 from capo.engine import conditions
 from capo.engine.conditions import Condition
 from capo.engine.context import Skip
+from capo.json_types import Object
 
 PAUSED: Final = "Paused"
 NOT_PAUSED: Final = Condition(PAUSED, "False", "NotPaused")

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from capo.api.v1beta2 import OpenStackIdentityReference
 from capo.engine.conditions import READY, find
 from capo.engine.context import ReconcileContext
 from capo.engine.overall import AUTHENTICATION_FAILED
 from capo.engine.steps import Wait
+from capo.json_types import Object
 from capo.kube import patches
 from capo.kube.errors import Conflict
 from capo.kube.kinds import OPENSTACK_SERVER
-
-Object = Mapping[str, Any]
 
 DELETING: Final = "Deleting"
 _PREREQUISITES: Final = ("DependenciesResolved", "AddressClaimed")

@@ -20,8 +20,9 @@ from capo.api.conversion import (
     openstackmachinetemplate,
 )
 from capo.api.conversion.fields import Part, converted
-from capo.api.conversion.json_ops import ConversionError, Json, mapping, without_nulls
+from capo.api.conversion.json_ops import ConversionError, mapping, without_nulls
 from capo.api.model import GROUP
+from capo.json_types import Json
 
 __all__ = ["KINDS", "NEWER", "OLDER", "ConversionError", "convert"]
 

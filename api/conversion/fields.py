@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from capo.api.conversion.json_ops import ConversionError, Json
+from capo.api.conversion.json_ops import ConversionError
+from capo.json_types import Json
 
 Convert = Callable[[Json, int], Json]
 """Takes a part and the generation of its object."""

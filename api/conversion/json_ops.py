@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
-Json = dict[str, Any]
+from capo.json_types import Json
+
 Change = Callable[[Any], Any]
 
 INT32_MIN: Final = -(2**31)

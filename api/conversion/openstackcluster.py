@@ -10,17 +10,8 @@ from typing import Any, Final
 
 from capo.api.conversion import conditions, openstackmachine
 from capo.api.conversion.fields import Part
-from capo.api.conversion.json_ops import (
-    Change,
-    ConversionError,
-    Json,
-    entries,
-    inverted,
-    mapping,
-    narrowed,
-    nested,
-    renamed,
-)
+from capo.api.conversion.json_ops import Change, ConversionError, entries, inverted, mapping, narrowed, nested, renamed
+from capo.json_types import Json
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from capo.api.conversion import openstackcluster
 from capo.api.conversion.fields import Part
-from capo.api.conversion.json_ops import Json, at, mapping
+from capo.api.conversion.json_ops import at, mapping
+from capo.json_types import Json
 
 
 def spec_to_older(spec: Json, _generation: int) -> Json:

@@ -6,8 +6,9 @@ from typing import Final
 
 from capo.api.conversion import conditions
 from capo.api.conversion.fields import Part
-from capo.api.conversion.json_ops import Json, entries, nested
+from capo.api.conversion.json_ops import entries, nested
 from capo.api.conversion.openstackmachine import spec_part
+from capo.json_types import Json
 
 _NOT_KNOWN: Final = 0
 """The generation of a template's conditions, which the Go provider does not fill in."""

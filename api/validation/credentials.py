@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from capo.api.validation.difference import Fault, Json, inside, shown
+from capo.api.validation.difference import Fault, inside, shown
+from capo.json_types import Json
 
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 """Source: Kubernetes documentation, "Object Names and IDs" (RFC 1123)."""

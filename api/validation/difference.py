@@ -12,8 +12,7 @@ from typing import Any, Final
 import pydantic
 
 from capo.api.model import Model
-
-Json = dict[str, Any]
+from capo.json_types import Json
 
 MISSING: Final = object()
 """Marks an absent value."""

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from capo.api.v1beta2 import OpenStackClusterSpec
-from capo.api.validation.difference import Fault, Json, changes, faults_of, inside, normal, taken
+from capo.api.validation.difference import Fault, changes, faults_of, inside, normal, taken
+from capo.json_types import Json
 
 FREE: Final = (
     "primarySubnet",

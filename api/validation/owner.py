@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from capo import names
-from capo.api.validation.difference import Fault, Json, shown
+from capo.api.validation.difference import Fault, shown
+from capo.json_types import Json
 
 FIELD = f"metadata.annotations[{names.OWNER_ID_ANNOTATION}]"
 

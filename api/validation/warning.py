@@ -7,7 +7,8 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from capo.api.validation.difference import MORE_WARNINGS, MOST, Json, inside, shown
+from capo.api.validation.difference import MORE_WARNINGS, MOST, inside, shown
+from capo.json_types import Json
 
 Warnings = Iterator[str]
 

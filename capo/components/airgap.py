@@ -11,7 +11,7 @@ import gzip
 from typing import Final
 
 from capo.components import NAMESPACE, manifest
-from capo.components.deployment import Json
+from capo.json_types import Json
 
 PROVIDER: Final = "openstack"
 _PREFIX: Final = "provider.cluster.x-k8s.io"

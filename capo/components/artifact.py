@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from capo.components.deployment import Json
+from capo.json_types import Json
 
 ARTIFACT_TYPE: Final = "application/vnd.cluster-api.provider.v1"
 MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from capo.components import NAMESPACE, chart_options, chart_values, manifest
-from capo.components.deployment import Json, Pod
+from capo.components.deployment import Pod
 from capo.components.release import CHECKOUT
+from capo.json_types import Json
 from capo.version import VERSION
 
 if TYPE_CHECKING:

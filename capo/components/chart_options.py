@@ -9,7 +9,7 @@ import json
 from typing import Final, NamedTuple
 
 from capo.components import NAMESPACE, deployment, metrics
-from capo.components.deployment import Json
+from capo.json_types import Json
 
 _TOKEN_FILE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 - a path
 _POD_LABELS: Final = json.dumps(json.dumps(deployment.POD_LABELS))

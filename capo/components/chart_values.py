@@ -9,7 +9,7 @@ import json
 from typing import Any, Final, NamedTuple
 
 from capo.components import deployment, manifest
-from capo.components.deployment import Json
+from capo.json_types import Json
 
 _TEXT: Final = {"type": "string"}
 _FLAG: Final = {"type": "boolean"}

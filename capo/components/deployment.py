@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo.components import NAMESPACE, SERVICE_ACCOUNT
-
-Json = dict[str, Any]
+from capo.json_types import Json
 
 NAME: Final = "capo-controller-manager"
 PROVIDER_LABEL: Final = {"cluster.x-k8s.io/provider": "infrastructure-openstack"}

@@ -9,8 +9,9 @@ import yaml
 
 from capo import components
 from capo.components import deployment, metrics
-from capo.components.deployment import Json, Pod
+from capo.components.deployment import Pod
 from capo.crdgen import files
+from capo.json_types import Json
 from capo.version import VERSION
 from capo.webhooks import configuration
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from capo.components import NAMESPACE
-from capo.components.deployment import METRICS_PORT, POD_LABELS, PROVIDER_LABEL, Json
+from capo.components.deployment import METRICS_PORT, POD_LABELS, PROVIDER_LABEL
+from capo.json_types import Json
 
 SERVICE: Final = "capo-metrics-service"
 # Names of cluster-scoped objects begin with the namespace, else `clusterctl delete` leaves them behind.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
-from capo.contract.references import Object
+from capo.json_types import Object
 
 
 class Endpoint(NamedTuple):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from capo import names
-from capo.contract.references import Object
+from capo.json_types import Object
 
 MAX_ADDRESSES: Final = 256
 _TYPES: Final = {"fixed": "InternalIP", "floating": "ExternalIP"}

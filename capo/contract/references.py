@@ -6,13 +6,12 @@ docs/reference/contract.md, C-44 to C-59.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from capo import names
+from capo.json_types import Object
 
 CORE_GROUP: Final = "cluster.x-k8s.io"
-Object = Mapping[str, Any]
 
 
 class Reference(NamedTuple):

@@ -6,7 +6,7 @@ Source: docs/reference/contract.md, C-10 to C-12, C-38 to C-43 and C-57 to C-58.
 from __future__ import annotations
 
 from capo import names
-from capo.contract.references import Object
+from capo.json_types import Object
 
 
 def pause_cause(obj: Object, cluster: Object | None) -> str | None:

@@ -15,7 +15,7 @@ from capo.api.meta import KubernetesObject
 from capo.api.model import GROUP
 from capo.api.schema import Column
 from capo.crdgen import schema
-from capo.crdgen.schema import Json
+from capo.json_types import Json
 
 CONTRACT_VERSIONS: Final = ("v1beta1", "v1beta2")
 """Versions of Cluster API's contract, which our versions of the same name fulfil."""

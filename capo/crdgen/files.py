@@ -11,7 +11,7 @@ import yaml
 
 from capo.crdgen import definitions, reference
 from capo.crdgen.definitions import DEFINITIONS, Definition
-from capo.crdgen.schema import Json
+from capo.json_types import Json
 
 FOLDER: Final = Path(str(files("capo.api"))).resolve() / "crds"
 PAGES: Final = FOLDER.parents[1] / "docs" / "reference"

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-Json = dict[str, Any]
+from capo.json_types import Json
 
 SENTENCE: Final = re.compile(
     r"\s*\b(?:Cannot change|May change|May be added later|Can be set once)\b.*?\.(?=\s|$)", flags=re.DOTALL

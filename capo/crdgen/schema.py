@@ -17,8 +17,7 @@ from capo.api.meta import KubernetesObject
 from capo.api.model import Model
 from capo.api.schema import Rule, Schema
 from capo.crdgen import mutability
-
-Json = dict[str, Any]
+from capo.json_types import Json
 
 _KEYWORDS: Final = {
     "format": "format",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from capo.engine.create import Clock
+from capo.clock import Clock
 from capo.engine.steps import Blocked, Failed, NotObserved, Result, Results, Wait
 from capo.errors import (
     CapoError,

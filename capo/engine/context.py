@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
+from capo.clock import WallClock
 from capo.engine.conditions import Condition
-from capo.engine.create import CacheWriter, Clock
+from capo.engine.create import CacheWriter
 from capo.engine.minted import MintedOwners
 from capo.engine.steps import Plan, Results
 from capo.engine.store import Route, Store
@@ -31,7 +32,7 @@ class Dependencies:
     kube: Kube
     store: Store
     events: Events
-    clock: Clock
+    clock: WallClock
     settings: Settings = field(default_factory=Settings)
     minted: MintedOwners = field(default_factory=MintedOwners)
     housekeeping: list[Callable[[], None]] = field(default_factory=list)
@@ -148,7 +149,44 @@ class Report:
     silent_s: float = 0.0
 
 
-class Subject(Protocol, Generic[S]):
+class CredentialsSource(Protocol):
+    """Where the objects of a kind get their credentials, and which cloud these lead to."""
+
+    def authenticate(self, obj: Mapping[str, Any]) -> None:
+        """Verify the credentials, before the owner id and the finalizer are written.
+
+        Raises:
+            CapoError: they do not work.
+        """
+
+    def recorded_owner(self, obj: Mapping[str, Any], ledger: Ledger) -> str | None:
+        """Return the owner whose stamps the recorded resources carry, when the object's annotation was lost.
+
+        Raises:
+            CapoError: the cloud cannot be asked; no new owner id is created until it can.
+        """
+
+    def describe(self, obj: Mapping[str, Any], deps: Dependencies) -> str:
+        """Return the location of the object's credentials, for messages."""
+
+    def forget(self, obj: Mapping[str, Any]) -> None:
+        """Invalidate the cached credentials: the cloud refused them."""
+
+    def cloud_key(self, obj: Mapping[str, Any], deps: Dependencies) -> CloudKey | None:
+        """Return the budgets of the cloud that the object's reconcile uses; None: not resolved yet.
+
+        Quick, sends no request.
+        """
+
+    def resolve_cloud(self, obj: Mapping[str, Any], deps: Dependencies) -> None:
+        """Resolve which cloud budget the object's reconcile uses; reads the credentials, sends no request to a cloud.
+
+        Raises:
+            CapoError: the credentials cannot be read.
+        """
+
+
+class Controller(Protocol, Generic[S]):
     """A controller as the engine sees it: one kind, its steps, and a few pure functions."""
 
     @property
@@ -171,6 +209,10 @@ class Subject(Protocol, Generic[S]):
     def concurrency(self) -> int:
         """Maximum concurrent reconciles."""
 
+    @property
+    def credentials(self) -> CredentialsSource | None:
+        """The source of the objects' credentials; None: the controller calls no cloud."""
+
     def precondition(self, obj: Mapping[str, Any], deps: Dependencies) -> Precondition:
         """Decide from Kubernetes alone whether the object may be reconciled: owner, pause, external management."""
 
@@ -181,41 +223,8 @@ class Subject(Protocol, Generic[S]):
             CapoError: the credentials cannot be read, or are refused.
         """
 
-    def authenticate(self, obj: Mapping[str, Any], deps: Dependencies) -> None:
-        """Verify the credentials, before the owner id and the finalizer are written.
-
-        Raises:
-            CapoError: they do not work.
-        """
-
-    def recorded_owner(self, obj: Mapping[str, Any], ledger: Ledger) -> str | None:
-        """Return the owner whose stamps the recorded resources carry, when the object's annotation was lost.
-
-        Raises:
-            CapoError: the cloud cannot be asked; no new owner id is created until it can.
-        """
-
     def is_recorded(self, scope: S, results: Results) -> bool:
         """Return whether everything that another provider created for the object is recorded; it need not be ready."""
 
     def report(self, scope: S, results: Results) -> Report:
         """Return what to write beside the steps' conditions; pure."""
-
-    def credentials(self, obj: Mapping[str, Any], deps: Dependencies) -> str:
-        """Return the location of the object's credentials, for messages."""
-
-    def forget_credentials(self, obj: Mapping[str, Any]) -> None:
-        """Invalidate the cached credentials: the cloud refused them."""
-
-    def cloud_key(self, obj: Mapping[str, Any], deps: Dependencies) -> CloudKey | None:
-        """Return the budgets of the cloud that the object's reconcile uses; None: not resolved yet.
-
-        Quick, sends no request.
-        """
-
-    def resolve_cloud(self, obj: Mapping[str, Any], deps: Dependencies) -> None:
-        """Resolve which cloud budget the object's reconcile uses; reads the credentials, sends no request to a cloud.
-
-        Raises:
-            CapoError: the credentials cannot be read.
-        """

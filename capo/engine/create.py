@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from capo.clock import WallClock
 from capo.engine.steps import Create, Wait
 from capo.errors import AmbiguousAnswerError, CapoError
 from capo.ledger import Ledger
@@ -33,16 +34,6 @@ class CacheWriter(Protocol):
         """Schedule a list within a minute that shows whether a create took effect twice."""
 
 
-class Clock(Protocol):
-    """Time, injected so that tests control it."""
-
-    def now(self) -> float:
-        """Return steady seconds, used for all durations: close to seconds since 1970, never adjusted."""
-
-    def wall(self) -> float:
-        """Return seconds since 1970, for users only: the clock may be adjusted, so nothing is computed from it."""
-
-
 @dataclass(frozen=True)
 class CreateProtocol:
     """Carries out the creates of one reconcile.
@@ -60,7 +51,7 @@ class CreateProtocol:
     ledger: Ledger
     cache_writer: CacheWriter
     save: Callable[[], None]
-    clock: Clock
+    clock: WallClock
     started_s: float
     window_s: float
     report: Callable[[Create, Mapping[str, Mapping[str, Any]] | CapoError], None]

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from capo.json_types import Object
 from capo.kube.client import Snapshot
-
-Object = Mapping[str, Any]
 
 
 class Known(NamedTuple):

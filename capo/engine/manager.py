@@ -30,7 +30,7 @@ from capo.engine.resync import Resync
 from capo.engine.router import Router, cluster_of, object_filter
 from capo.engine.store import Store
 from capo.engine.watch import Watcher
-from capo.engine.worker import Controller, Workers, lane_of
+from capo.engine.worker import KeyReconciler, Workers, lane_of
 from capo.kube.client import Kube
 from capo.kube.errors import KubeError
 from capo.kube.events import Events
@@ -55,7 +55,7 @@ DEAD_WATCHES_S: Final = 180.0
 RESYNC_SPREAD: Final = 0.1
 """The part of the sync period over which a resync spreads its reconciles."""
 
-Factory = Callable[[Dependencies, Callable[[Key], None]], Sequence[Controller]]
+Factory = Callable[[Dependencies, Callable[[Key], None]], Sequence[KeyReconciler]]
 """Creates all controllers from the shared tools and a function that requeues an object from any thread."""
 
 
@@ -213,7 +213,7 @@ class Manager:
         self._workers, self._router = workers, router
         return deps, router, workers
 
-    def _queue(self, controller: Controller) -> WorkQueue:
+    def _queue(self, controller: KeyReconciler) -> WorkQueue:
         return WorkQueue(
             lane=lambda key: lane_of(controller, key),
             group=lambda key: cluster_of(self._store, key),

@@ -12,10 +12,11 @@ either migrator skips a CRD that the other has migrated.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
+from capo.json_types import Object
 from capo.kube.client import Kube
 from capo.kube.errors import Conflict, Gone, KubeError
 from capo.kube.kinds import CRD, OURS, Kind
@@ -24,8 +25,6 @@ from capo.settings import CLEANUP_MANAGED_FIELDS, MIGRATION_PHASES, STORAGE_VERS
 log = logging.getLogger(__name__)
 
 OBSERVED_GENERATION: Final = "crd-migration.cluster.x-k8s.io/observed-generation"
-
-Object = Mapping[str, Any]
 
 
 class MigrationError(Exception):

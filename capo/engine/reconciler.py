@@ -1,6 +1,6 @@
 """Reconciles one object: gate, credentials, owner id, steps, one status write.
 
-The specifics of a kind are in its :class:`capo.engine.context.Subject`; this is what all kinds share. It is run by
+The specifics of a kind are in its :class:`capo.engine.context.Controller`; this is what all kinds share. It is run by
 ``worker.py`` in a thread, one reconcile per object at a time.
 """
 
@@ -18,7 +18,16 @@ from capo.engine import abandoning, conditions, create_events, overall, refused_
 from capo.engine.backoff import Backoff, Guard, pause_s
 from capo.engine.conditions import Condition
 from capo.engine.contention import Contention
-from capo.engine.context import Continue, Dependencies, ReconcileContext, RemoveFinalizer, Report, Scope, Skip, Subject
+from capo.engine.context import (
+    Continue,
+    Controller,
+    Dependencies,
+    ReconcileContext,
+    RemoveFinalizer,
+    Report,
+    Scope,
+    Skip,
+)
 from capo.engine.create import CreateProtocol, deletion_window_left_s
 from capo.engine.seen import Seen
 from capo.engine.steps import (
@@ -47,13 +56,14 @@ S = TypeVar("S", bound=Scope)
 class Reconciler(Generic[S]):
     """Reconciles the objects of one controller; the engine's workers call :meth:`reconcile`."""
 
-    def __init__(self, subject: Subject[S], deps: Dependencies) -> None:
-        self.subject = subject
+    def __init__(self, controller: Controller[S], deps: Dependencies) -> None:
+        self.controller = controller
         self.deps = deps
-        self.name = subject.name
-        self.kind = subject.kind
-        self.routes = subject.routes
-        self.concurrency = subject.concurrency
+        self.name = controller.name
+        self.kind = controller.kind
+        self.routes = controller.routes
+        self.concurrency = controller.concurrency
+        self._credentials = controller.credentials
         self._backoff = Backoff(deps.clock)
         self._contention = Contention()
         self._seen = Seen()
@@ -66,7 +76,7 @@ class Reconciler(Generic[S]):
     def cloud_key(self, key: Key) -> CloudKey | None:
         """Return the budgets of the cloud that a key's reconcile uses; None: not resolved yet."""
         obj = self.deps.store.get(*key)
-        return self.subject.cloud_key(obj, self.deps) if obj else CloudKey()
+        return self._credentials.cloud_key(obj, self.deps) if obj and self._credentials else CloudKey()
 
     def resolve_cloud(self, key: Key) -> bool:
         """Resolve the cloud of a key; return whether that succeeded. If not, the reconcile reports why."""
@@ -74,7 +84,8 @@ class Reconciler(Generic[S]):
         if obj is None:
             return False
         try:
-            self.subject.resolve_cloud(obj, self.deps)
+            if self._credentials:
+                self._credentials.resolve_cloud(obj, self.deps)
         except CapoError:
             return False
         return self.cloud_key(key) is not None
@@ -109,7 +120,7 @@ class Reconciler(Generic[S]):
         self._auth_failures.pop(key, None)
 
     def _pass(self, key: Key, writer: Writer) -> Result:
-        gate = self.subject.precondition(writer.obj, self.deps)
+        gate = self.controller.precondition(writer.obj, self.deps)
         match gate:
             case Skip():
                 self._show(writer, gate.conditions)
@@ -125,7 +136,7 @@ class Reconciler(Generic[S]):
             context = self._begin(key, writer)
             if context is None:
                 return Result()
-            scope = self.subject.open(context)
+            scope = self.controller.open(context)
         except (CapoError, NotYetObserved) as error:
             # NotYetObserved: the poller requeues the object when it has listed.
             return self._refused(key, writer, error, gate.conditions) if isinstance(error, CapoError) else Result()
@@ -170,7 +181,8 @@ class Reconciler(Generic[S]):
             if has_lost_history and not is_newborn and (other := self._other_with(key, owner)):
                 raise OwnerIdCopiedError(f"the annotation {names.OWNER_ID_ANNOTATION} is that of {other}")
         else:
-            self.subject.authenticate(writer.obj, self.deps)
+            if self._credentials:
+                self._credentials.authenticate(writer.obj)
             annotation = self._new_annotation(key, writer.obj, ledger)
             owner = annotation.partition(".")[0]
         if is_found or not has_finalizer or names.OWNER_ID_ANNOTATION not in annotations:
@@ -198,11 +210,11 @@ class Reconciler(Generic[S]):
     def _has_lost_history(self, obj: Mapping[str, Any], ledger: Ledger) -> bool:
         """Return whether an object with an owner id has a status without a trace of any reconcile."""
         shown = {condition["type"] for condition in (obj.get("status") or {}).get("conditions") or ()}
-        return not ledger.records and not ledger.pending and not shown & set(self.subject.plan.needs)
+        return not ledger.records and not ledger.pending and not shown & set(self.controller.plan.needs)
 
     def _new_annotation(self, key: Key, obj: Mapping[str, Any], ledger: Ledger) -> str:
         """Return a new owner id, or the one that the object's resources carry if its annotation was lost."""
-        lost = self.subject.recorded_owner(obj, ledger) if ledger.records else None
+        lost = self._credentials.recorded_owner(obj, ledger) if ledger.records and self._credentials else None
         if lost is None:
             return names.new_owner_id(key.kind.kind, key.namespace, key.name)
         if other := self._other_with(key, lost):
@@ -226,7 +238,8 @@ class Reconciler(Generic[S]):
         """Write why the reconcile could not begin, beside the gate's conditions."""
         error = self._named(writer.obj, error)
         failures = self._auth_failures[key] = self._auth_failures.get(key, 0) + 1
-        self.subject.forget_credentials(writer.obj)
+        if self._credentials:
+            self._credentials.forget(writer.obj)
         shown = overall.of_refusal(error)
         if self._show(writer, [*gate, *shown]):
             self.deps.events.emit(writer.obj, "Warning", error.reason, error.sentence)
@@ -236,19 +249,19 @@ class Reconciler(Generic[S]):
     def _ensure(self, context: ReconcileContext, scope: S, writer: Writer) -> Result:
         protocol = self._protocol(context, scope, writer)
         guard = self._backoff.guard_of(context.key, writer.obj)
-        walked = walk_forward(self.subject.plan, scope, create=protocol.carry_out, guard=guard)
+        walked = walk_forward(self.controller.plan, scope, create=protocol.carry_out, guard=guard)
         results = self._all_named(writer.obj, walked)
-        report = self.subject.report(scope, results)
+        report = self.controller.report(scope, results)
         held_s = None
         self._note_waiting(context)
         is_silent = _only_looks(context, writer, results)
         if not is_silent and (undone := _spec_not_written(writer, report)):
             results = {**results, report.spec_step: undone}
-            report = self.subject.report(scope, results)
+            report = self.controller.report(scope, results)
         due_s = self._backoff.note(context.key, writer.as_seen(), results, guard)
         if not is_silent:
             held_s = self._write(context, writer, results, report)
-        if context.is_taken_over and self.subject.is_recorded(scope, results):
+        if context.is_taken_over and self.controller.is_recorded(scope, results):
             self._settle_takeover(context, writer)
         self._after_failures(writer, results, guard)
         after_s = _soonest(report.after_s, held_s, self._waiting_due_s(context))
@@ -257,8 +270,8 @@ class Reconciler(Generic[S]):
     def _delete(self, context: ReconcileContext, scope: S, writer: Writer) -> Result:
         _keep_location(context, writer)
         guard = self._backoff.guard_of(context.key, writer.obj)
-        results = self._all_named(writer.obj, walk_backward(self.subject.plan, scope, guard=guard))
-        if context.is_taken_over and self.subject.is_recorded(scope, results):
+        results = self._all_named(writer.obj, walk_backward(self.controller.plan, scope, guard=guard))
+        if context.is_taken_over and self.controller.is_recorded(scope, results):
             self._settle_takeover(context, writer)
         due_s = self._backoff.note(context.key, writer.as_seen(), results, guard)
         left_s = deletion_window_left_s(
@@ -268,7 +281,7 @@ class Reconciler(Generic[S]):
             self._show_end(context, writer)
             writer.remove_finalizer()
             return Result()
-        report = self.subject.report(scope, results)
+        report = self.controller.report(scope, results)
         has_failed = any(isinstance(result, Failed) for result in results.values())
         is_silent = (report.silent_s > 0 and not has_failed) or _only_looks(context, writer, results)
         has_waited = self._note_waiting(context)
@@ -294,7 +307,7 @@ class Reconciler(Generic[S]):
         ready = Condition(conditions.READY, "False", "Deleting", text)
 
         def wanted(status: Mapping[str, Any]) -> Mapping[str, Any]:
-            merged = self._merged(writer, status, [ready], dropped=self.subject.plan.needs)
+            merged = self._merged(writer, status, [ready], dropped=self.controller.plan.needs)
             nothing = {**dict.fromkeys(status.get("resources") or {}), **Ledger().to_status()}
             return {"conditions": merged, **({"resources": nothing} if "resources" in status else {})}
 
@@ -323,7 +336,7 @@ class Reconciler(Generic[S]):
     def _named(self, obj: Mapping[str, Any], error: CapoError) -> CapoError:
         """Return a credentials error with the place of the credentials: several objects may share them."""
         is_theirs = isinstance(error, IdentityError | NotAuthorizedError) and error.resource is None
-        return error.about(self.subject.credentials(obj, self.deps)) if is_theirs else error
+        return error.about(self._credentials.describe(obj, self.deps)) if is_theirs and self._credentials else error
 
     def _protocol(self, context: ReconcileContext, scope: S, writer: Writer) -> CreateProtocol:
         def made(create: Create, outcome: Mapping[str, Mapping[str, Any]] | CapoError) -> None:
@@ -347,7 +360,7 @@ class Reconciler(Generic[S]):
         Args:
             is_trifling: a change of the records alone is not worth a write.
         """
-        plan, deleting = self.subject.plan, context.is_deleting
+        plan, deleting = self.controller.plan, context.is_deleting
         ready = overall.deleting(plan, results) if deleting else conditions.summary(plan, results)
         steps = conditions.of_removal(plan, results) if deleting else conditions.of_results(plan, results)
         shown = [*overall.authentication(results), *steps, *([ready] if ready else []), *report.conditions]
@@ -370,8 +383,8 @@ class Reconciler(Generic[S]):
         for step, result in results.items():
             if isinstance(result, Failed) and step not in guard.resting:
                 self.deps.events.emit(writer.obj, "Warning", result.error.reason, result.error.sentence)
-                if isinstance(result.error, IdentityError | NotAuthorizedError):
-                    self.subject.forget_credentials(writer.obj)
+                if self._credentials and isinstance(result.error, IdentityError | NotAuthorizedError):
+                    self._credentials.forget(writer.obj)
 
     def _announce(
         self, obj: Mapping[str, Any], create: Create, outcome: Mapping[str, Mapping[str, Any]] | CapoError

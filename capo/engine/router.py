@@ -14,7 +14,7 @@ from capo import names
 from capo.contract import rules
 from capo.engine.queue import WorkQueue
 from capo.engine.store import Change, Object, Route, Store
-from capo.engine.worker import Controller
+from capo.engine.worker import KeyReconciler
 from capo.kube.kinds import Key, Kind
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class Router:
     def __init__(
         self,
         store: Store,
-        queues: Sequence[tuple[Controller, WorkQueue]],
+        queues: Sequence[tuple[KeyReconciler, WorkQueue]],
         loop: asyncio.AbstractEventLoop,
         *,
         accepts: Callable[[Object], bool] = lambda _obj: True,
@@ -81,7 +81,7 @@ class Router:
         else:
             self._in_loop(functools.partial(queue.add, change.key, version=change.version))
 
-    def _wake_routed(self, controller: Controller, queue: WorkQueue, route: Route, change: Change) -> None:
+    def _wake_routed(self, controller: KeyReconciler, queue: WorkQueue, route: Route, change: Change) -> None:
         for namespace, name in route.map(change.obj, self._store):
             key = Key(controller.kind, namespace, name)
             if key != change.by and self._is_wanted(key):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from capo.json_types import Object
 from capo.kube.kinds import Key
 from capo.ledger import Ledger, Pending
-
-Object = Mapping[str, Any]
 
 
 @dataclass

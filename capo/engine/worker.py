@@ -48,7 +48,7 @@ class Result:
     conflict: bool = False
 
 
-class Controller(Protocol):
+class KeyReconciler(Protocol):
     """What the engine runs."""
 
     @property
@@ -84,18 +84,18 @@ class Slots:
         self.shares = Shares(threads, per_cloud)
         self._of_controller: collections.Counter[tuple[str, str]] = collections.Counter()
 
-    def lacking(self, controller: Controller, path: Path) -> Resource | None:
+    def lacking(self, controller: KeyReconciler, path: Path) -> Resource | None:
         """Return the budget that a reconcile of the controller lacks in the last part of a path; None: it may begin."""
         if len(path) == CLOUD and self._of_controller[controller.name, path[-1]] >= controller.concurrency:
             return CLOUD, path[-1]
         return self.shares.lacking(path)
 
-    def take(self, controller: Controller, lane: Lane) -> None:
+    def take(self, controller: KeyReconciler, lane: Lane) -> None:
         """Count the start of a reconcile."""
         self.shares.begin(lane)
         self._of_controller[controller.name, lane.cloud] += 1
 
-    def free(self, controller: Controller, lane: Lane) -> None:
+    def free(self, controller: KeyReconciler, lane: Lane) -> None:
         """Count the end of a reconcile."""
         self.shares.end(lane)
         used = controller.name, lane.cloud
@@ -114,7 +114,7 @@ class Workers:
         per_cloud: maximum concurrent reconciles in one cloud.
     """
 
-    queues: Sequence[tuple[Controller, WorkQueue]]
+    queues: Sequence[tuple[KeyReconciler, WorkQueue]]
     threads: int = THREADS
     per_cloud: int = CLOUD_SLOTS
 
@@ -175,7 +175,7 @@ class Workers:
             metrics.DEPTH.labels(controller.name).set(queue.depth())
         shares.publish("passes", self.slots.shares)
 
-    def _begin(self, controller: Controller, queue: WorkQueue, taken: Taken) -> None:
+    def _begin(self, controller: KeyReconciler, queue: WorkQueue, taken: Taken) -> None:
         self.slots.take(controller, taken.lane)
         task = asyncio.get_running_loop().create_task(self._pass(controller, queue, taken))
         self._running.add(task)
@@ -188,7 +188,7 @@ class Workers:
         if not task.cancelled() and (fault := task.exception()):
             log.error("A pass could not be ended", exc_info=fault)
 
-    async def _pass(self, controller: Controller, queue: WorkQueue, taken: Taken) -> None:
+    async def _pass(self, controller: KeyReconciler, queue: WorkQueue, taken: Taken) -> None:
         loop = asyncio.get_running_loop()
         metrics.ACTIVE.labels(controller.name).inc()
         try:
@@ -216,7 +216,7 @@ def _settle(queue: WorkQueue, key: Key, result: Result) -> None:
         queue.add_after(key, result.requeue_after_s)
 
 
-def lane_of(controller: Controller, key: Key) -> Lane:
+def lane_of(controller: KeyReconciler, key: Key) -> Lane:
     """Return the lane in which a key waits to be reconciled."""
     cloud = controller.cloud_key(key)
     if cloud is None:
@@ -230,14 +230,14 @@ def _unlocated(namespace: str) -> Lane:
     return Lane(namespace, f"unlocated/{namespace}", f"unlocated/{namespace}")
 
 
-def _run(controller: Controller, taken: Taken) -> Result:
+def _run(controller: KeyReconciler, taken: Taken) -> Result:
     """Reconcile a key; one whose cloud is unresolved resolves it and starts again in that cloud's budget."""
     if taken.lane == _unlocated(taken.key.namespace) and controller.resolve_cloud(taken.key):
         return Result(requeue_after_s=0.0)
     return controller.reconcile(taken.key)
 
 
-def _guarded(controller: Controller, taken: Taken) -> Result:
+def _guarded(controller: KeyReconciler, taken: Taken) -> Result:
     """Reconcile with the key's fields in every log line; return an exception as a result."""
     began_s = time.perf_counter()
     with logs.fields(**_fields(controller, taken.key)):
@@ -258,7 +258,7 @@ def _guarded(controller: Controller, taken: Taken) -> Result:
     return result
 
 
-def _fields(controller: Controller, key: Key) -> dict[str, Any]:
+def _fields(controller: KeyReconciler, key: Key) -> dict[str, Any]:
     return {
         "controller": controller.name,
         "controllerGroup": key.kind.group,

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 import requests
 from requests.adapters import HTTPAdapter
 
+from capo.json_types import Json
 from capo.local.errors import ApiError, NotReadyError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-Json: TypeAlias = dict[str, Any]
 
 _TIMEOUT_S: Final = 30
 _PROBE_S: Final = 5

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import subprocess
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import yaml
 
 from capo.components import deployment, manifest, release
+from capo.json_types import Json
 from capo.local import layout, manifests
 from capo.local.components import PROVIDERS
 from capo.local.errors import RigError
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from capo.local.components import Provider
     from capo.local.rig import Rig
 
-Json = dict[str, Any]
 
 LIMIT_S: Final = 180
 PROVIDER: Final = "openstack"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from capo.components import NAMESPACE, chart
+from capo.json_types import Json
 from capo.local.binaries import Binaries
 from capo.local.errors import RigError
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from capo.local.rig import Rig
 
-Json = dict[str, Any]
 
 LIMIT_S: Final = 180
 RELEASE: Final = "capo"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from capo.local.apiclient import Json
+    from capo.json_types import Json
     from capo.local.components import Provider
 
 PROVIDER_LABEL: Final = "cluster.x-k8s.io/provider"

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 import requests
 
 from capo import components as shipped
+from capo.json_types import Json
 from capo.local import binaries, components, layout, manifests, pki, ports
-from capo.local.apiclient import Api, Json
+from capo.local.apiclient import Api
 from capo.local.errors import RigError
 from capo.local.modules import MANIFESTS, MODULES
 from capo.local.processes import Processes

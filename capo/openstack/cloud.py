@@ -11,11 +11,12 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 
 import requests
 from keystoneauth1 import exceptions as sdk
 
+from capo.clock import Clock
 from capo.errors import (
     AmbiguousAnswerError,
     CapoError,
@@ -55,13 +56,6 @@ class _Extras(TypedDict, total=False):
     json: Any
     params: Params | None
     microversion: str | None
-
-
-class Clock(Protocol):
-    """Source of time; replaced in tests."""
-
-    def now(self) -> float:
-        """Return monotonic seconds, by which all durations are counted."""
 
 
 _LOGIN: Final = "login"

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+from collections.abc import Callable, Container, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NoReturn
 
+from capo.clock import Clock
 from capo.errors import (
     AmbiguousMatchError,
     CapoError,
@@ -22,6 +23,7 @@ from capo.errors import (
     NotYetObserved,
     RateLimitedError,
 )
+from capo.json_types import Body
 from capo.ledger import Ledger, Pending
 from capo.names import Stamp
 from capo.openstack.duplicates import Duplicates
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Body = Mapping[str, Any]
 Upstream = Callable[[Body], bool]
 
 POLL_S: Final = 900.0
@@ -50,13 +51,6 @@ AFTERMATH_S: Final = 25.0
 """Delay after a create before it is checked for having taken effect twice, or after it was given up."""
 AFTERMATH_GRID_S: Final = 30.0
 """Creates within this time share one such list."""
-
-
-class Clock(Protocol):
-    """Source of time; replaced in tests."""
-
-    def now(self) -> float:
-        """Return monotonic seconds, by which all durations are counted."""
 
 
 class CloudView:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo import caches
+from capo.clock import Clock
 from capo.openstack.addresses import Addresses
-from capo.openstack.cloud import Clock, Cloud, unfenced
+from capo.openstack.cloud import Cloud, unfenced
 from capo.openstack.connections import Limits
 from capo.openstack.identity import Credentials
 from capo.openstack.poller_pool import PollerPool, Site

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from capo.errors import AmbiguousMatchError, ConflictError, NotFoundError
+from capo.json_types import Body
 from capo.ledger import Ledger
 from capo.openstack.kinds import ResourceKind
 from capo.openstack.resource_cache import Item
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Body = Mapping[str, Any]
 
 _SHARED: Final = ("load_balancer", "network", "router", "security_group")
 """Kinds whose bodies do not show users: a duplicate is deleted only if it cannot be older than our create."""

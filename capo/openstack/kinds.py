@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo import names
+from capo.json_types import Body
 from capo.names import Stamp
-
-Body = Mapping[str, Any]
 
 NOVA: Final = "2.69"
 """Microversion of all Compute calls: tags in the create (2.52), multi-attach volumes (2.60), and servers of a down cell

@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final, Protocol
 
 from capo.errors import CapoError, CloudUnavailableError, NotAuthorizedError, RateLimitedError, without_frames
+from capo.json_types import Body
 from capo.openstack import load_balancer_freshness
 from capo.openstack.kinds import KINDS, LOAD_BALANCER, SERVER
 from capo.openstack.owners import Owners
@@ -21,7 +22,6 @@ from capo.openstack.resource_cache import FASTEST_S, NEVER_S, Item, ResourceCach
 
 log = logging.getLogger(__name__)
 
-Body = Mapping[str, Any]
 
 COALESCE_S: Final = 0.1
 """Demands that arrive within this time share one list."""

@@ -7,10 +7,10 @@ which changes its ``updated_at``. Source: octavia/db/repositories.py, ``test_and
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
-Body = Mapping[str, Any]
+from capo.json_types import Body
 
 CHILDREN: Final = ("listener", "pool", "health_monitor")
 MARGIN_S: Final = 30.0

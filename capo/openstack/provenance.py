@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from capo.errors import BlockedError, CloudUnavailableError, ForeignResourceError
+from capo.json_types import Body
 from capo.ledger import Ledger
 from capo.openstack.kinds import KINDS, SERVER, is_named
 from capo.openstack.list_poller import ListPoller
@@ -14,7 +14,6 @@ from capo.openstack.resource_cache import is_partial
 
 log = logging.getLogger(__name__)
 
-Body = Mapping[str, Any]
 
 _NEUTRONS_OWN: Final = "network:"
 """Ports that Neutron creates for its own devices, such as router interfaces, have no name."""

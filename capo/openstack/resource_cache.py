@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
+from capo.json_types import Body
 from capo.names import Stamp
 from capo.openstack.kinds import ResourceKind
-
-Body = Mapping[str, Any]
 
 DELETED: Final = "DELETED"
 UNKNOWN: Final = "UNKNOWN"

@@ -11,8 +11,8 @@ from typing import Final
 from capo.api import validation
 from capo.api.model import GROUP as OUR_GROUP
 from capo.api.validation import Fault
+from capo.json_types import Json
 from capo.webhooks import review
-from capo.webhooks.review import Json
 
 GROUP: Final = "admission.k8s.io"
 KIND: Final = "AdmissionReview"

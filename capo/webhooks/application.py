@@ -12,9 +12,10 @@ from typing import Final
 
 from aiohttp import web
 
+from capo.json_types import Json
 from capo.webhooks import admission, bodies, conversion, review
 from capo.webhooks.bodies import RefusedError
-from capo.webhooks.review import Json, MalformedReviewError
+from capo.webhooks.review import MalformedReviewError
 
 log = logging.getLogger(__name__)
 

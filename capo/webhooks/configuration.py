@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from capo.api.model import GROUP
+from capo.json_types import Json
 from capo.webhooks import admission
 from capo.webhooks.application import admission_path
-from capo.webhooks.review import Json
 
 NAME: Final = "capo-validating-webhook-configuration"
 SERVICE: Final = {"name": "capo-webhook-service", "namespace": "capo-system"}

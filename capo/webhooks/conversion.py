@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from capo.api import conversion
 from capo.api.conversion import ConversionError
+from capo.json_types import Json
 from capo.webhooks import review
-from capo.webhooks.review import Json
 
 GROUP: Final = "apiextensions.k8s.io"
 KIND: Final = "ConversionReview"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-Json = dict[str, Any]
+from capo.json_types import Json
 
 VERSIONS: Final = ("v1", "v1beta1")
 

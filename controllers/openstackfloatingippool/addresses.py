@@ -9,7 +9,7 @@ Source: docs/explanation/go-provider.md, G-37.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from capo import names
 from capo.engine.context import Dependencies
 from capo.engine.store import Route, Store
 from capo.engine.worker import Result
+from capo.json_types import Object
 from capo.kube import patches
 from capo.kube.errors import Conflict, Gone
 from capo.kube.kinds import IP_ADDRESS, OPENSTACK_FLOATING_IP_POOL, Key, Kind
@@ -24,7 +25,6 @@ from capo.shares import CloudKey
 
 log = logging.getLogger(__name__)
 
-Object = Mapping[str, Any]
 Patch = Callable[[Object], dict[str, Any] | None]
 
 FINALIZER: Final = f"{names.finalizer(OPENSTACK_FLOATING_IP_POOL.kind)}/delete-floating-ip"

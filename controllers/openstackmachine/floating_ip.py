@@ -8,8 +8,7 @@ machines of this control plane (W-71).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from capo.api.v1beta2 import OpenStackCluster
 from capo.controllers.openstackmachine import control_plane, ports
@@ -19,10 +18,9 @@ from capo.controllers.openstackmachine.ports import Place
 from capo.controllers.openstackmachine.scope import MachineScope
 from capo.engine.steps import Done, Outcome, Wait
 from capo.errors import CapoError, ForeignResourceError
+from capo.json_types import Body
 from capo.ledger import Ledger
 from capo.openstack import floating_ip
-
-Body = Mapping[str, Any]
 
 ROLE: Final = "fip-api"
 

@@ -14,6 +14,7 @@ from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import rules
 from capo.engine.steps import Wait
 from capo.errors import AmbiguousMatchError, ForeignResourceError
+from capo.json_types import Body
 from capo.kube.kinds import OPENSTACK_CLUSTER
 from capo.ledger import Record
 from capo.openstack import load_balancer
@@ -22,7 +23,6 @@ from capo.openstack.kinds import POOL
 if TYPE_CHECKING:
     from capo.controllers.openstackmachine.scope import MachineScope
 
-Body = Mapping[str, Any]
 
 KIND: Final = "pool"
 MEMBER: Final = "member"

@@ -7,7 +7,7 @@ Source: docs/explanation/go-provider.md, G-34, and W-28.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,12 +20,11 @@ from capo.controllers.openstackmachine.ports import Place
 from capo.controllers.openstackmachine.scope import MachineScope
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import NotFoundError
+from capo.json_types import Body
 from capo.ledger import Ledger, Record
 from capo.names import Stamp
 from capo.openstack import load_balancer
 from capo.openstack.load_balancer import WantedMember
-
-Body = Mapping[str, Any]
 
 KIND: Final = "member"
 

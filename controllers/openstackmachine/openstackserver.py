@@ -18,10 +18,9 @@ from capo.controllers.server_spec import Purpose, server_spec
 from capo.engine.conditions import find
 from capo.engine.steps import Done, NotNeeded, Outcome, Wait
 from capo.errors import ForeignResourceError, InvalidSpecError, NotFoundError
+from capo.json_types import Object
 from capo.kube.errors import Conflict, Denied, Invalid
 from capo.kube.kinds import OPENSTACK_SERVER
-
-Object = Mapping[str, Any]
 
 INFRASTRUCTURE: Final = "WaitingForClusterInfrastructure"
 BOOTSTRAP: Final = "WaitingForBootstrapData"

@@ -17,13 +17,13 @@ from capo.contract import references, rules
 from capo.controllers.openstackmachine import given_pools
 from capo.engine import conditions
 from capo.engine.steps import Wait
+from capo.json_types import Object
 from capo.ledger import Ledger, Record
 from capo.openstack import load_balancer
 
 if TYPE_CHECKING:
     from capo.controllers.openstackmachine.scope import MachineScope
 
-Object = Mapping[str, Any]
 
 KIND: Final = "pool"
 PATIENCE_S: Final = 600.0

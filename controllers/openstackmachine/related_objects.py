@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from capo.contract import machines, references
 from capo.engine.store import Store
+from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER
-
-Object = Mapping[str, Any]
 
 
 @dataclass(frozen=True)

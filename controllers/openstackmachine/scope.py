@@ -20,13 +20,13 @@ from capo.controllers import location
 from capo.controllers.openstackmachine.pools import Patience
 from capo.controllers.openstackmachine.related_objects import Owners
 from capo.engine.context import ReconcileContext
+from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.ledger import Ledger
 from capo.names import Stamp
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
 
-Object = Mapping[str, Any]
 OpenCloud = Callable[[OpenStackIdentityReference], Cloud]
 Watch = Callable[[ReconcileContext, Cloud], CloudView]
 

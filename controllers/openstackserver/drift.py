@@ -6,13 +6,11 @@ Only fields that the spec sets are compared, with addresses normalised; fields t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from capo.api.v1alpha1.openstackserver import OpenStackServerSpec
 from capo.api.v1beta2.port import ResolvedFixedIP, ResolvedPortSpec
+from capo.json_types import Body
 from capo.openstack import port
-
-Body = Mapping[str, Any]
 
 
 def of_port(name: str, wanted: ResolvedPortSpec, found: Body, *, server_id: str | None) -> str:

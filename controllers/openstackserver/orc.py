@@ -11,10 +11,9 @@ from typing import Any, Final
 from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine import conditions
 from capo.engine.steps import Wait
+from capo.json_types import Object
 from capo.kube.errors import Gone
 from capo.kube.kinds import ORC_IMAGE
-
-Object = Mapping[str, Any]
 
 NOT_READY: Final = "InstanceNotReady"
 FAILED: Final = "DependencyFailed"

@@ -2,7 +2,7 @@
 
 Kubernetes is :class:`FakeKube`. Nothing sleeps: when nothing is due, time jumps to the next due action. Usage::
 
-    with Stage(ServerSubject) as stage:
+    with Stage(ServerController) as stage:
         stage.put(OPENSTACK_SERVER, {...})
         stage.settle()
 """
@@ -71,17 +71,17 @@ class Stage:
     """One manager, one API server, one cloud.
 
     Args:
-        subjects: called with the identities; each returns a controller.
+        factories: called with the identities; each returns a controller.
         settings: of the manager.
     """
 
-    def __init__(self, *subjects: Callable[[CredentialsCache], Any], settings: Settings | None = None) -> None:
+    def __init__(self, *factories: Callable[[CredentialsCache], Any], settings: Settings | None = None) -> None:
         self.clock = FakeClock(float(int(time.time())))
         self.kube = FakeKube()
         self.events = Events()
         self.settings = settings or Settings()
         self.unwatched: set[Kind] = set()
-        self._subjects = subjects
+        self._factories = factories
         self.simulator = Simulator.start(SimulatedCloud(clock=self.clock.now))
         self.member = Client(self.simulator)
         self.cloud = self.simulator.cloud
@@ -105,7 +105,7 @@ class Stage:
         self.deps = deps
         self.clouds = ManualClouds(self.clock, self._wake)
         identities = CredentialsCache(self.kube, self.clouds, self.clock, max_age_s=self.settings.sync_period_s)  # type: ignore[arg-type]
-        self.controllers = [Reconciler(make(identities), deps) for make in self._subjects]
+        self.controllers = [Reconciler(make(identities), deps) for make in self._factories]
         self._sync()
 
     # -- Kubernetes -------------------------------------------------------------------------------------------------

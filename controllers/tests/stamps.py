@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from capo import names
+from capo.json_types import Json
 from capo.simulator.cloud import Cloud
-
-Json = dict[str, Any]
 
 
 def remove_all(cloud: Cloud, *, but: str = "") -> None:

@@ -15,13 +15,13 @@ from prometheus_client import generate_latest
 
 from capo import logs
 from capo.controllers.openstackcluster import dns
+from capo.controllers.openstackcluster.controller import ClusterController
 from capo.controllers.openstackcluster.dns import Answer
-from capo.controllers.openstackcluster.subject import ClusterSubject
 from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME, OWNER
 from capo.controllers.openstackcluster.tests.world import FULL
-from capo.controllers.openstackmachine.subject import MachineSubject
+from capo.controllers.openstackmachine.controller import MachineController
 from capo.controllers.openstackmachine.tests.site import Site
-from capo.controllers.openstackserver.subject import ServerSubject
+from capo.controllers.openstackserver.controller import ServerController
 from capo.controllers.openstackserver.tests import world as servers
 from capo.controllers.tests.stage import Stage
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
@@ -98,7 +98,7 @@ class Hostile(Stage):
     """A stage whose services, except Keystone, are replaced by an internal server."""
 
     def __init__(self) -> None:
-        super().__init__(ClusterSubject, MachineSubject, ServerSubject)
+        super().__init__(ClusterController, MachineController, ServerController)
 
     def answer(self, status: int, body: Any, **headers: str) -> None:
         """Set the answer of each service, and restart the manager."""

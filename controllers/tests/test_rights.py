@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from capo import components
-from capo.controllers.openstackcluster.subject import ClusterSubject
-from capo.controllers.openstackfloatingippool.subject import FloatingIPPoolSubject
-from capo.controllers.openstackmachine.subject import MachineSubject
-from capo.controllers.openstackserver.subject import ServerSubject
+from capo.controllers.openstackcluster.controller import ClusterController
+from capo.controllers.openstackfloatingippool.controller import FloatingIPPoolController
+from capo.controllers.openstackmachine.controller import MachineController
+from capo.controllers.openstackserver.controller import ServerController
 
-SUBJECTS: tuple[Any, ...] = (ClusterSubject, FloatingIPPoolSubject, MachineSubject, ServerSubject)
+SUBJECTS: tuple[Any, ...] = (ClusterController, FloatingIPPoolController, MachineController, ServerController)
 (ROLE,) = (manifest for manifest in components.rbac() if manifest["kind"] == "ClusterRole")
 
 
@@ -21,9 +21,9 @@ def verbs(group: str, resource: str) -> set[str]:
     return {verb for rule in rules for verb in rule["verbs"]}
 
 
-@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
-def test_what_a_controller_watches_may_be_watched_and_its_own_objects_written(subject: Any) -> None:
-    for kind in (subject.kind, *(route.kind for route in subject.routes)):
+@pytest.mark.parametrize("controller", SUBJECTS, ids=lambda controller: controller.name)
+def test_what_a_controller_watches_may_be_watched_and_its_own_objects_written(controller: Any) -> None:
+    for kind in (controller.kind, *(route.kind for route in controller.routes)):
         assert verbs(kind.group, kind.plural) >= {"get", "list", "watch"}, kind
-    assert "patch" in verbs(subject.kind.group, subject.kind.plural)
-    assert verbs(subject.kind.group, f"{subject.kind.plural}/status") == {"patch"}
+    assert "patch" in verbs(controller.kind.group, controller.kind.plural)
+    assert verbs(controller.kind.group, f"{controller.kind.plural}/status") == {"patch"}

@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import uuid
 from base64 import b64encode
-from typing import Any
 
+from capo.json_types import Json
 from capo.local.clusterctl import Clusterctl
 from capo.local.rig import Rig
-
-Json = dict[str, Any]
 
 NAMESPACE = "clusters"
 KUBERNETES = "v1.31.0"

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from capo.components import release
+from capo.json_types import Json
 from capo.local.clusterctl import Clusterctl
 from capo.local.errors import ApiError
 from capo.local.rig import Rig
@@ -20,7 +21,6 @@ from e2e.clusterctl.objects import KUBERNETES, NAMESPACE, VARIABLES, dry_run, ge
 
 pytestmark = pytest.mark.integration
 
-Json = dict[str, Any]
 
 COMPAT = release.CHECKOUT.parent / "shared" / "compat"
 SOME_ID = VARIABLES["OPENSTACK_NETWORK_ID"]

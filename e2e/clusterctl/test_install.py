@@ -5,12 +5,11 @@ Other kinds replace cert-manager's, and the manager runs outside of the cluster 
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from capo import components
 from capo.components import release
+from capo.json_types import Json
 from capo.local import installed
 from capo.local.clusterctl import Clusterctl
 from capo.local.errors import ApiError
@@ -21,7 +20,6 @@ from e2e.manager import wait_until
 
 pytestmark = pytest.mark.integration
 
-Json = dict[str, Any]
 
 FLAVORS = {
     path.stem.removeprefix("cluster-template").removeprefix("-"): path

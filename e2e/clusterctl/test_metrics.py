@@ -12,13 +12,13 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import requests
 import yaml
 
 from capo.components import metrics, release
+from capo.json_types import Json
 from capo.local import manifests, ports
 from capo.local.binaries import Binaries
 from capo.local.rig import Rig
@@ -26,7 +26,6 @@ from e2e.manager import wait_until
 
 pytestmark = pytest.mark.integration
 
-Json = dict[str, Any]
 
 PAGE = release.CHECKOUT / "docs" / "reference" / "metrics.md"
 NAMESPACE = "monitoring"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from capo.api import conversion
+from capo.json_types import Json
 from capo.local import manifests
 from capo.local.clusterctl import Clusterctl
 from capo.local.rig import Rig
@@ -16,7 +16,6 @@ from e2e.manager import wait_until
 
 pytestmark = pytest.mark.integration
 
-Json = dict[str, Any]
 
 NAME, NAMESPACE = "eight", "older"
 CORE = f"/apis/cluster.x-k8s.io/v1beta2/namespaces/{NAMESPACE}"

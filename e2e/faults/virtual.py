@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from capo import names
-from capo.controllers.openstackcluster.subject import ClusterSubject
-from capo.controllers.openstackmachine.subject import MachineSubject
-from capo.controllers.openstackserver.subject import ServerSubject
+from capo.controllers.openstackcluster.controller import ClusterController
+from capo.controllers.openstackmachine.controller import MachineController
+from capo.controllers.openstackserver.controller import ServerController
 from capo.controllers.tests.stage import Stage
 from capo.engine.tests.fake_kube import FakeKube
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
@@ -42,7 +42,7 @@ class Theatre(Stage):
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
         self._patience_s = patience_s
-        super().__init__(ClusterSubject, MachineSubject, ServerSubject)
+        super().__init__(ClusterController, MachineController, ServerController)
         self.put_secret()
         self.before: dict[str, dict[str, Object]] = {}
 

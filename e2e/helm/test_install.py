@@ -7,12 +7,11 @@ The tests build on one another, in their order.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from capo import components
 from capo.components import deployment, manifest
+from capo.json_types import Json
 from capo.local import clusterctl, installed
 from capo.local.helm import RELEASE, Helm, HelmError
 from capo.local.rig import Rig
@@ -20,7 +19,6 @@ from e2e.manager import wait_until
 
 pytestmark = pytest.mark.integration
 
-Json = dict[str, Any]
 
 PLACE = f"--namespace={components.NAMESPACE}"
 VALUES = {

@@ -13,11 +13,11 @@ import yaml
 
 from capo.components import chart, chart_options, deployment, manifest, metrics
 from capo.components.deployment import Pod
+from capo.json_types import Json
 from capo.local.helm import Helm, HelmError
 
 pytestmark = pytest.mark.integration
 
-Json = dict[str, Any]
 
 EMPTY_BY_DEFAULT = ("imagePullSecrets", "nodeSelector", "affinity", "priorityClassName")
 DIGEST = f"sha256:{'0' * 64}"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 import shutil
-from typing import Any
 
 import pytest
 import yaml
 
 from capo import components
 from capo.components import deployment, manifest, release
+from capo.json_types import Json
 from capo.local import clusterctl as ctl
 from capo.local import installed
 from capo.local.clusterctl import Clusterctl
@@ -28,7 +28,6 @@ from e2e.manager import wait_until
 
 pytestmark = pytest.mark.integration
 
-Json = dict[str, Any]
 
 PAGE = release.CHECKOUT / "docs" / "how-to" / "install.md"
 SECTIONS = page.sections(PAGE)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from capo.api import conversion, validation
+from capo.json_types import Json
 from capo.webhooks import admission
 from capo.webhooks.tests.table.places import Version
 from e2e.misoperation import structure
 from e2e.misoperation.structure import Cause
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ A field that is set is changed in place and removed; one that is not set is adde
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-Json = dict[str, Any]
+from capo.json_types import Json
 
 IDENTITY: Final[Json] = {"type": "Secret", "name": "cloud", "cloudName": "sim"}
 SECOND_SECRET: Final = "cloud-too"

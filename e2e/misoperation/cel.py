@@ -7,9 +7,10 @@ kube-apiserver.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-Json = dict[str, Any]
+from capo.json_types import Json
+
 Predicate = Callable[[Json, Json], bool]
 """Takes the value and the old value (empty when there is none); returns whether the rule holds."""
 

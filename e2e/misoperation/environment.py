@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 from capo import names
-from capo.controllers.openstackfloatingippool.subject import FloatingIPPoolSubject
+from capo.controllers.openstackfloatingippool.controller import FloatingIPPoolController
 from capo.controllers.tests.stage import NAMESPACE
 from capo.engine.context import Dependencies
 from capo.engine.reconciler import Reconciler
+from capo.json_types import Json
 from capo.kube import kinds
 from capo.kube.errors import Invalid
 from capo.kube.kinds import (
@@ -28,7 +29,6 @@ from capo.kube.kinds import (
 )
 from e2e.faults.virtual import NAME, Object, Theatre
 from e2e.misoperation import bases, rows, structure
-from e2e.misoperation.structure import Json
 
 KINDS: Final = {kind.kind: kind for kind in OURS}
 SCHEMAS: Final = {version.kind: version.root["properties"]["spec"] for version in rows.STORED}
@@ -151,7 +151,7 @@ def place_pool(environment: Environment) -> None:
     deps = Dependencies(
         environment.kube, environment.store, environment.events, environment.clock, environment.settings
     )  # type: ignore[arg-type]
-    environment.controllers.append(Reconciler(FloatingIPPoolSubject(), deps))
+    environment.controllers.append(Reconciler(FloatingIPPoolController(), deps))
     place(environment, OPENSTACK_FLOATING_IP_POOL, bases.POOL)
 
 

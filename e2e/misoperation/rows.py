@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from capo.json_types import Json
 from capo.webhooks.tests.table import places, samples
 from capo.webhooks.tests.table.places import Version
 from e2e.misoperation import bases, structure, values
-from e2e.misoperation.structure import Json
 
 WRONG, NONE, EMPTY = "wrong", "none", "empty"
 STORED: Final = tuple(

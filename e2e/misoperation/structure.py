@@ -11,9 +11,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
+from capo.json_types import Json
 from e2e.misoperation import cel
-
-Json = dict[str, Any]
 
 
 class Cause(NamedTuple):

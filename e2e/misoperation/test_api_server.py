@@ -8,13 +8,13 @@ from functools import partial
 import pytest
 import requests
 
+from capo.json_types import Json
 from capo.webhooks.tests.clients import Client, ok
 from capo.webhooks.tests.table import places
 from capo.webhooks.tests.table.places import Version
 from e2e.misoperation import admission, cel, rows, structure
 from e2e.misoperation.admission import Verdict
 from e2e.misoperation.rows import Row
-from e2e.misoperation.structure import Json
 from e2e.misoperation.test_table import MODE
 
 THREADS = 4

@@ -11,6 +11,7 @@ from capo.api.model import Model
 from capo.api.v1alpha1 import OpenStackServerSpec
 from capo.api.v1beta2 import OpenStackClusterSpec, OpenStackMachineSpec
 from capo.api.validation import difference
+from capo.json_types import Json
 from capo.webhooks.tests.table import places
 from e2e.faults.virtual import Object
 from e2e.misoperation import admission, snapshot, values
@@ -18,7 +19,6 @@ from e2e.misoperation.admission import Verdict
 from e2e.misoperation.environment import Environment
 from e2e.misoperation.rows import EMPTY, WRONG, Row
 from e2e.misoperation.snapshot import Snapshot
-from e2e.misoperation.structure import Json
 
 WRONG_S: Final = 210.0
 """Duration of an edit: the longest backoff, and the resync."""

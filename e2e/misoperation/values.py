@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from capo.json_types import Json
 from capo.webhooks.tests.table import places
 from e2e.misoperation import bases
-from e2e.misoperation.structure import Json
 
 UNKNOWN_ID: Final = "00000000-0000-4000-8000-00000000dead"
 NO_SUCH: Final = "no-such-"

@@ -8,13 +8,13 @@ ConfigMap that contains only a Deployment.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from capo import components
 from capo.components import airgap, deployment, manifest, metrics, release
+from capo.json_types import Json
 from capo.local import installed
 from capo.local.modules import CLUSTER_API
 from capo.local.rig import Rig
@@ -25,7 +25,6 @@ from e2e.operator.registry import serving
 
 pytestmark = pytest.mark.operator
 
-Json = dict[str, Any]
 
 REPOSITORY = "registry.example.org/capo"
 DIGEST = f"sha256:{'0' * 64}"

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from e2e.simulation.plan import ADVERSARY_S, Draw, Json, Operation, Shape
+from capo.json_types import Json
+from e2e.simulation.plan import ADVERSARY_S, Draw, Operation, Shape
 
 if TYPE_CHECKING:
     from e2e.simulation.story import Story

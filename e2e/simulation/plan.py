@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-Json = dict[str, Any]
+from capo.json_types import Json
 
 ADVERSARY_S: Final = 420.0
 """Seconds in which operations begin."""

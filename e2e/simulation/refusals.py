@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from capo.json_types import Json
 from capo.kube.errors import KubeError, class_of
 from capo.kube.kinds import Kind
-
-Json = dict[str, Any]
 
 MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 COMPACTED: Final = (

@@ -13,11 +13,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from capo.json_types import Json
 from e2e.simulation import rules
 from e2e.simulation.refusals import Cause
 from e2e.simulation.rules import Rule
-
-Json = dict[str, Any]
 
 MISSING: Final = object()
 NOT_CHECKED: Final = Cause(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
+from capo.json_types import Json
 from capo.kube.kinds import (
     CLUSTER,
     MACHINE,
@@ -24,7 +25,7 @@ from e2e.simulation import adversary, judge, objects, places, primitives
 from e2e.simulation.apiclient import Endpoint, Line, Written
 from e2e.simulation.network import Disturbance, Sent
 from e2e.simulation.objects import NAMESPACE
-from e2e.simulation.plan import Json, Operation, Plan
+from e2e.simulation.plan import Operation, Plan
 from e2e.simulation.replica import Replica
 from e2e.simulation.simulation import SETTINGS, Simulation
 from e2e.simulation.truth import Violation

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from capo.json_types import Json
 from capo.simulator.clouds import clouds_document
 from capo.simulator.server import Incoming
 from capo.simulator.testing import credentials
 
 if TYPE_CHECKING:
     from e2e.simulation.simulation import Simulation
-
-Json = dict[str, Any]
 
 
 class CloudUser:

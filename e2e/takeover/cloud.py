@@ -6,10 +6,11 @@ import contextlib
 import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from capo import names
 from capo.controllers.tests import stamps
+from capo.json_types import Json
 from capo.local.demo import clouds
 from capo.local.demo.counting import LogCounter, Tally
 from capo.local.demo.inventory import LISTINGS, entries
@@ -24,8 +25,6 @@ from e2e.contract.wire import Wire
 from e2e.crash.ground import KEY_PAIR, PUBLIC_KEY
 from e2e.manager import wait_until
 from e2e.takeover import go_provider
-
-Json = dict[str, Any]
 
 
 class CloudUnderTest(Protocol):

@@ -16,12 +16,11 @@ from capo import components, names
 from capo.components import release
 from capo.controllers.tests import stamps
 from capo.engine.migration import OBSERVED_GENERATION
+from capo.json_types import Json
 from capo.local.rig import Rig
 from capo.local.testing import in_etcd
 from capo.simulator.simulator import Simulator
 from e2e.manager import wait_until
-
-Json = dict[str, Any]
 
 CRDS: Final = release.CHECKOUT.parent / "shared" / "compat" / "crds"
 VERSION: Final = "v0.15.0"

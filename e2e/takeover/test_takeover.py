@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -26,7 +25,6 @@ pytestmark = [
     pytest.mark.skipif(not go_provider.CRDS.is_dir(), reason=f"the Go provider's kinds are absent: {go_provider.CRDS}"),
 ]
 
-Json = dict[str, Any]
 
 CRN = f"{NAMESPACE}-{CLUSTER}"
 CREATED_BY = f"Created by cluster-api-provider-openstack cluster {CRN}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from capo import names
+from capo.json_types import Json
 from capo.kube.kinds import OURS
 from capo.local import installed, manifests
 from capo.local.clusterctl import Clusterctl
@@ -23,8 +24,6 @@ from capo.simulator.testing import Inventory, more_than
 from capo.version import VERSION
 from e2e.manager import wait_until
 from e2e.takeover.cloud import CloudUnderTest
-
-Json = dict[str, Any]
 
 NAMESPACE = "teams"
 CLUSTER = "shop"

@@ -24,10 +24,10 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from capo.json_types import Json
 from capo.local import layout
 from capo.local.binaries import cache_folder
 
-Json = dict[str, Any]
 Version = Literal["released", "present"]
 
 RELEASED_COMMIT: Final = "40ca150705f01ed9b6094e8ca34319ea18ee8f2b"

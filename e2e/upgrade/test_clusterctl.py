@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -22,7 +22,6 @@ from e2e.upgrade.world import duplicates
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 
-Json = dict[str, Any]
 
 NEXT: Final = "1.0.99"
 """The number of the present version here: clusterctl needs another one."""

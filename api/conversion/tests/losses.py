@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-Json = dict[str, Any]
+from capo.json_types import Json
 
 
 def of_newer(obj: Json) -> Json:

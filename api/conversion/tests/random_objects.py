@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
-Json = dict[str, Any]
+from capo.json_types import Json
 
 MAX_ENTRIES: Final = 3
 RARE: Final = 0.02

@@ -11,8 +11,7 @@ from capo.api import conversion
 from capo.api.conversion import NEWER, OLDER, ConversionError
 from capo.api.conversion.annotation import ANNOTATION
 from capo.api.validation import faults_of_update
-
-Json = dict[str, Any]
+from capo.json_types import Json
 
 IDENTITY = {"type": "Secret", "name": "credentials", "cloudName": "openstack"}
 SINCE = "2026-01-02T03:04:05Z"

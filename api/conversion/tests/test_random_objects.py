@@ -17,8 +17,8 @@ from capo.api.conversion.annotation import ANNOTATION
 from capo.api.conversion.tests import losses
 from capo.api.conversion.tests.random_objects import Maker, changed, paths
 from capo.crdgen.tests import compat
+from capo.json_types import Json
 
-Json = dict[str, Any]
 pytestmark = pytest.mark.compare
 
 PLURALS = {kind: f"{kind.lower()}s" for kind in conversion.KINDS}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from capo.api import validation
-from capo.api.validation.difference import Json
+from capo.json_types import Json
 
 KINDS = ["OpenStackCluster", "OpenStackMachine", "OpenStackServer"]
 GOOD = ["a", "cloud-config", "a.b.c-d", "0", "a" * 253]

@@ -6,7 +6,7 @@ import pytest
 
 from capo import names
 from capo.api import validation
-from capo.api.validation.difference import Json
+from capo.json_types import Json
 
 OWN = names.new_owner_id("OpenStackServer", "team", "s")
 OTHER = names.new_owner_id("OpenStackServer", "team", "s")

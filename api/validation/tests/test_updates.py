@@ -8,8 +8,7 @@ import pytest
 
 from capo.api import validation
 from capo.api.validation import DRY_RUN, Fault
-
-Json = dict[str, Any]
+from capo.json_types import Json
 
 IDENTITY = {"type": "Secret", "name": "credentials", "cloudName": "openstack"}
 NETWORK_ID = "5d2d0b1e-6d6c-4a0e-9a4c-1f6b1a4c2f10"

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from capo.api import validation
-
-Json = dict[str, Any]
+from capo.json_types import Json
 
 ID = "5d2d0b1e-6d6c-4a0e-9a4c-1f6b1a4c2f10"
 NETWORK = {"network": {"id": ID}}

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 import yaml
@@ -10,8 +9,7 @@ from capo import components, settings
 from capo.components import deployment, manifest
 from capo.components.deployment import Pod
 from capo.crdgen import files
-
-Json = dict[str, Any]
+from capo.json_types import Json
 
 TEXT = manifest.text(Pod(manifest.image()))
 OBJECTS: list[Json] = list(yaml.safe_load_all(TEXT))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from capo.crdgen.schema import Json
+from capo.json_types import Json
 
 _UNORDERED = frozenset({"required", "enum"})
 

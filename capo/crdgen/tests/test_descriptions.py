@@ -11,8 +11,9 @@ import yaml
 
 from capo.api import validation
 from capo.crdgen.tests import compat
+from capo.json_types import Json
 from capo.webhooks.tests.table import places, samples
-from capo.webhooks.tests.table.places import Json, Version
+from capo.webhooks.tests.table.places import Version
 
 VERSIONS = pytest.mark.parametrize("version", places.versions(), ids=str)
 STORED = [version for version in places.versions() if version.kind in validation.KINDS and version.name != "v1beta1"]

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from capo.crdgen import mutability
-
-Json = dict[str, Any]
+from capo.json_types import Json
 
 
 def field(text: str, **more: Any) -> Json:

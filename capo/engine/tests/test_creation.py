@@ -117,7 +117,7 @@ def test_a_window_that_is_over_asks_for_no_pass_while_a_deletion_is_held_up(worl
     world.cloud.fault = AmbiguousAnswerError("cut")
     world.reconcile()
     world.delete()
-    world.subject.plan = Plan((Step("ThingReady", ensure=nothing, remove=lambda _: Wait("Deleting", "in use")),))
+    world.controller.plan = Plan((Step("ThingReady", ensure=nothing, remove=lambda _: Wait("Deleting", "in use")),))
     world.clock.advance(3600)
 
     result = world.reconcile()

@@ -6,13 +6,13 @@ import copy
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from capo.crdgen import files
 from capo.engine.migration import OBSERVED_GENERATION, Migration, MigrationError
 from capo.engine.tests.builders import eventually
+from capo.json_types import Json
 from capo.kube import config
 from capo.kube.client import Kube
 from capo.kube.errors import Invalid
@@ -23,7 +23,6 @@ from capo.settings import CLEANUP_MANAGED_FIELDS, STORAGE_VERSION_MIGRATION
 
 pytestmark = pytest.mark.integration
 
-Json = dict[str, Any]
 
 PLACE = "migration"
 NAME = "openstackclustertemplates.infrastructure.cluster.x-k8s.io"

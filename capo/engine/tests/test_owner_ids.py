@@ -79,7 +79,7 @@ def test_an_object_that_was_taken_over_stays_so_until_everything_of_it_is_record
         seen.append(scope.context.is_taken_over)
         return Done() if len(seen) > 2 else Wait("Looking", "not seen yet", after_s=1)
 
-    world.subject.plan = Plan((Step("ThingReady", waiting, remove),))
+    world.controller.plan = Plan((Step("ThingReady", waiting, remove),))
 
     for _ in range(4):
         world.reconcile()

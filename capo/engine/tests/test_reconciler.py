@@ -9,11 +9,13 @@ import pytest
 
 from capo.engine.conditions import Condition
 from capo.engine.context import Report, Skip
+from capo.engine.reconciler import Reconciler
 from capo.engine.steps import Done, Outcome, Plan, Results, Step, Wait
-from capo.engine.tests.toy import KEY, ToyScope, ToySubject, World, ensure, remove
+from capo.engine.tests.toy import KEY, ToyController, ToyScope, World, ensure, remove
 from capo.errors import IdentityError, InvalidSpecError, NotAuthorizedError, NotYetObserved, QuotaExceededError
 from capo.kube.errors import Denied, Invalid, KubeError
 from capo.kube.kinds import Key
+from capo.shares import CloudKey
 
 
 def test_a_resource_is_made_recorded_and_shown_in_four_writes(world: World) -> None:
@@ -50,7 +52,7 @@ def test_a_pass_that_made_nothing_and_still_looks_writes_nothing_more_than_the_s
             raise unknown.pop()
         return ensure(scope)
 
-    world.subject.plan = Plan((Step("Resolved", pinning, remove), Step("ThingReady", looking, remove)))
+    world.controller.plan = Plan((Step("Resolved", pinning, remove), Step("ThingReady", looking, remove)))
 
     world.reconcile()
 
@@ -64,7 +66,7 @@ def test_what_a_pass_made_and_what_fails_in_it_is_written_while_another_step_loo
     def looking(_: ToyScope) -> Outcome:
         raise NotYetObserved("other")
 
-    world.subject.plan = Plan((Step("ThingReady", ensure, remove), Step("Other", looking, remove)))
+    world.controller.plan = Plan((Step("ThingReady", ensure, remove), Step("Other", looking, remove)))
 
     world.reconcile()
 
@@ -173,7 +175,7 @@ def test_what_was_ready_stays_so_when_a_write_is_refused(world: World) -> None:
 
 
 def test_an_object_whose_credentials_never_worked_carries_no_finalizer(world: World) -> None:
-    world.subject.auth_fault = IdentityError("Secret default/x does not exist")
+    world.controller.credentials.fault = IdentityError("Secret default/x does not exist")
 
     result = world.reconcile()
 
@@ -181,7 +183,7 @@ def test_an_object_whose_credentials_never_worked_carries_no_finalizer(world: Wo
     assert world.condition("OpenStackAuthenticationSucceeded")["reason"] == "OpenStackAuthenticationFailed"
     assert "Secret default/x does not exist" in world.condition("Ready")["message"]
     assert result.requeue_after_s == pytest.approx(10)
-    assert world.subject.forgotten == 1
+    assert world.controller.credentials.forgotten == 1
 
 
 def test_credentials_that_are_refused_later_are_read_anew(world: World) -> None:
@@ -192,12 +194,12 @@ def test_credentials_that_are_refused_later_are_read_anew(world: World) -> None:
     assert world.condition("OpenStackAuthenticationSucceeded")["status"] == "False"
     assert "[Secret default/x, cloud 'toy']" in world.condition("Ready")["message"]
     assert world.cloud.fault.resource is None
-    assert world.subject.forgotten == 1
+    assert world.controller.credentials.forgotten == 1
     assert result.requeue_after_s == pytest.approx(10, rel=0.11)
 
 
 def test_a_stopped_object_shows_why_and_does_nothing_else(world: World) -> None:
-    world.subject.stop = Skip([Condition("Paused", "True", "Paused", "the annotation is set")])
+    world.controller.stop = Skip([Condition("Paused", "True", "Paused", "the annotation is set")])
 
     world.reconcile()
 
@@ -207,7 +209,7 @@ def test_a_stopped_object_shows_why_and_does_nothing_else(world: World) -> None:
 
 
 def test_a_stop_without_conditions_writes_nothing_at_all(world: World) -> None:
-    world.subject.stop = Skip()
+    world.controller.stop = Skip()
 
     world.reconcile()
 
@@ -256,18 +258,18 @@ def test_an_object_that_vanished_during_a_pass_ends_it_quietly(world: World) -> 
 
 
 def test_waits_ask_for_the_earliest_look(world: World) -> None:
-    world.subject.plan = Plan(
+    world.controller.plan = Plan(
         (
             Step("A", lambda _: Wait("X", "x", after_s=30), remove),
             Step("B", lambda _: Wait("Y", "y", after_s=5), remove, needs=()),
         )
     )
 
-    class Reporting(ToySubject):
+    class Reporting(ToyController):
         def report(self, scope: ToyScope, results: Results) -> Report:
             return Report(after_s=60)
 
-    world.subject.__class__ = Reporting
+    world.controller.__class__ = Reporting
 
     assert world.reconcile().requeue_after_s == 5
 
@@ -279,7 +281,7 @@ def test_a_deletion_that_only_looks_writes_nothing(world: World) -> None:
     def looking(_scope: ToyScope) -> Outcome:
         raise NotYetObserved("thing")
 
-    world.subject.plan = Plan((Step("ThingReady", ensure, looking),))
+    world.controller.plan = Plan((Step("ThingReady", ensure, looking),))
     world.delete()
     world.kube.writes.clear()
 
@@ -338,3 +340,15 @@ def test_a_last_status_that_cannot_be_stored_keeps_no_object() -> None:
     world.reconcile()
 
     assert world.obj["metadata"]["finalizers"] == [JANITOR]
+
+
+def test_a_controller_without_credentials_is_reconciled_and_uses_no_clouds_budget() -> None:
+    world = World()
+    world.controller.credentials = None  # type: ignore[assignment]
+    world.manager = Reconciler(world.controller, world.manager.deps)
+
+    world.reconcile()
+
+    assert world.condition("ThingReady")["status"] == "True"
+    assert world.manager.resolve_cloud(KEY)
+    assert world.manager.cloud_key(KEY) == CloudKey()

@@ -74,7 +74,34 @@ def remove(scope: ToyScope) -> Outcome:
     return Done()
 
 
-class ToySubject:
+class ToyCredentials:
+    def __init__(self, cloud: ToyCloud) -> None:
+        self.cloud = cloud
+        self.fault: Exception | None = None
+        self.forgotten = 0
+
+    def recorded_owner(self, obj: Mapping[str, Any], ledger: Ledger) -> str | None:
+        things = (self.cloud.things.get(record.id) for record in ledger.records.values())
+        return next((str(thing["stamp"]).split(":")[1] for thing in things if thing), None)
+
+    def authenticate(self, obj: Mapping[str, Any]) -> None:
+        if self.fault:
+            raise self.fault
+
+    def describe(self, obj: Mapping[str, Any], deps: Dependencies) -> str:
+        return "Secret default/x, cloud 'toy'"
+
+    def forget(self, obj: Mapping[str, Any]) -> None:
+        self.forgotten += 1
+
+    def cloud_key(self, obj: Mapping[str, Any], deps: Dependencies) -> CloudKey | None:
+        return CloudKey("toy", "192.0.2.1")
+
+    def resolve_cloud(self, obj: Mapping[str, Any], deps: Dependencies) -> None:
+        """Return True."""
+
+
+class ToyController:
     kind = KIND
     name = "toy"
     plan = Plan((Step("ThingReady", ensure, remove),))
@@ -83,20 +110,11 @@ class ToySubject:
 
     def __init__(self, cloud: ToyCloud) -> None:
         self.cloud = cloud
-        self.auth_fault: Exception | None = None
         self.stop: Skip | None = None
-        self.forgotten = 0
+        self.credentials = ToyCredentials(cloud)
 
     def precondition(self, obj: Mapping[str, Any], deps: Dependencies) -> Precondition:
         return self.stop or Continue()
-
-    def recorded_owner(self, obj: Mapping[str, Any], ledger: Ledger) -> str | None:
-        things = (self.cloud.things.get(record.id) for record in ledger.records.values())
-        return next((str(thing["stamp"]).split(":")[1] for thing in things if thing), None)
-
-    def authenticate(self, obj: Mapping[str, Any], deps: Dependencies) -> None:
-        if self.auth_fault:
-            raise self.auth_fault
 
     def open(self, context: ReconcileContext) -> ToyScope:
         return ToyScope(context, self.cloud)
@@ -108,18 +126,6 @@ class ToySubject:
         is_done = isinstance(results["ThingReady"], Done)
         spec = {"size": 1} if is_done and not scope.context.is_deleting else {}
         return Report(status={"ready": is_done}, spec=spec, spec_step="ThingReady")
-
-    def credentials(self, obj: Mapping[str, Any], deps: Dependencies) -> str:
-        return "Secret default/x, cloud 'toy'"
-
-    def forget_credentials(self, obj: Mapping[str, Any]) -> None:
-        self.forgotten += 1
-
-    def cloud_key(self, obj: Mapping[str, Any], deps: Dependencies) -> CloudKey | None:
-        return CloudKey("toy", "192.0.2.1")
-
-    def resolve_cloud(self, obj: Mapping[str, Any], deps: Dependencies) -> None:
-        """Return True."""
 
 
 class Events:
@@ -141,8 +147,8 @@ class World:
     def start(self) -> None:
         self.store = Store()
         deps = Dependencies(self.kube, self.store, self.events, self.clock)  # type: ignore[arg-type]
-        self.subject = ToySubject(self.cloud)
-        self.manager: Reconciler[ToyScope] = Reconciler(self.subject, deps)
+        self.controller = ToyController(self.cloud)
+        self.manager: Reconciler[ToyScope] = Reconciler(self.controller, deps)
 
     def reconcile(self) -> Any:
         obj = self.kube.get(*KEY)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Any
 
+from capo.json_types import Json
 from capo.local.demo.objects import Objects, World, is_control_plane, is_leaving, server_id
 from capo.local.demo.openstack import OpenStack
 from capo.local.demo.watch import DemoError
-
-Json = dict[str, Any]
 
 
 def pool_members(cloud: OpenStack, world: World, cluster: str) -> list[str]:

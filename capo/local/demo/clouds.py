@@ -8,15 +8,14 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
+from capo.json_types import Json
 from capo.local.demo.counting import LogCounter, RequestCounter, SimulatorCounter
 from capo.local.demo.openstack import OpenStack
 from capo.local.demo.watch import DemoError
-
-Json = dict[str, Any]
 
 SIMULATOR: Final = "simulator"
 LAB: Final = "lab"

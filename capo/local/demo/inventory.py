@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from capo import names
+from capo.json_types import Json
 from capo.local.demo.openstack import OpenStack
-
-Json = dict[str, Any]
 
 _COMPUTE: Final = {"OpenStack-API-Version": "compute 2.79"}
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from capo.json_types import Json
 from capo.local.apiclient import Api
-
-Json = dict[str, Any]
 
 _CORE: Final = "/apis/cluster.x-k8s.io/v1beta2"
 _OURS: Final = "/apis/infrastructure.cluster.x-k8s.io"

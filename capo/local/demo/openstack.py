@@ -9,9 +9,8 @@ from typing import Any, Final, cast
 import requests
 from keystoneauth1 import exceptions as sdk
 
+from capo.json_types import Json
 from capo.local.errors import RigError
-
-Json = dict[str, Any]
 
 USER_AGENT: Final = "capo-demo"
 """Distinguishes our own requests from those of the provider in the services' logs."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from capo import names
+from capo.json_types import Json
 from capo.local.clusterctl import PROVIDER, Clusterctl
 from capo.local.demo import checks, inventory, report, watch
 from capo.local.demo.clouds import Site
@@ -19,8 +19,6 @@ from capo.local.demo.counting import Meter
 from capo.local.demo.inventory import Inventory, Item
 from capo.local.demo.objects import LIVING, Objects, World, is_control_plane
 from capo.local.demo.watch import DemoError, Watch
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import requests
 from rich.table import Table
 
+from capo.json_types import Json
 from capo.local.demo.console import Screen, make_table
 from capo.local.demo.objects import Objects, World, condition, is_leaving, provider_id
 from capo.local.errors import RigError
 
-Json = dict[str, Any]
 Missing = Callable[[World], str]
 """Returns what is still missing, empty if nothing is."""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from capo.local.apiclient import Json
+    from capo.json_types import Json
 
 pytestmark = pytest.mark.integration
 

@@ -7,14 +7,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import requests
 
 from capo.api.model import GROUP
+from capo.json_types import Json
 from capo.local.rig import Rig
-
-Json = dict[str, Any]
 
 CLUSTER_SCOPED = ("OpenStackClusterIdentity",)
 

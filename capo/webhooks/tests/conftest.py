@@ -8,11 +8,12 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from capo.crdgen import files
+from capo.json_types import Json
 from capo.local.rig import Rig
 from capo.webhooks import configuration
 from capo.webhooks.server import Options
 from capo.webhooks.supervisor import Webhooks
-from capo.webhooks.tests.clients import Client, Json, until
+from capo.webhooks.tests.clients import Client, until
 from capo.webhooks.tests.serving import Served, serving
 
 SERVER: Json = {

@@ -16,8 +16,6 @@ from capo import listening
 from capo.local import pki
 from capo.webhooks import server
 
-Json = dict[str, Any]
-
 
 @dataclass(frozen=True)
 class Served:

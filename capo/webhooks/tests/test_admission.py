@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from capo.api.validation.difference import MOST
+from capo.json_types import Json
 from capo.webhooks import admission
-
-Json = dict[str, Any]
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 SPEC = {"identityRef": {"type": "Secret", "name": "a", "cloudName": "b"}, "network": {"id": "n"}}

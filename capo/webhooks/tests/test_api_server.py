@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import uuid
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -14,12 +13,12 @@ from capo.api.conversion.annotation import ANNOTATION
 from capo.api.conversion.tests.test_random_objects import go_providers
 from capo.api.model import GROUP
 from capo.crdgen import files
+from capo.json_types import Json
 from capo.local.rig import Rig
 from capo.local.testing import in_etcd
 from capo.webhooks.tests.clients import Client, ok, until
 from capo.webhooks.tests.conftest import SERVER
 
-Json = dict[str, Any]
 pytestmark = pytest.mark.integration
 
 IDENTITY = {"type": "Secret", "name": "credentials", "cloudName": "openstack"}

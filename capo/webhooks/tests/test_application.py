@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from capo.json_types import Json
 from capo.local import pki
 from capo.webhooks import application, bodies, server
 from capo.webhooks.tests.clients import until
 from capo.webhooks.tests.serving import Served, serving
-
-Json = dict[str, Any]
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 PATHS = [

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
+from capo.json_types import Json
 from capo.webhooks import admission, application, bodies
 from capo.webhooks.application import CONVERT, admission_path
 from capo.webhooks.bodies import Held, RefusedError, Turns
 from capo.webhooks.tests.test_application import GROUP, admission_review, conversion_review, machine
 
-Json = dict[str, Any]
 ADMISSION = admission_path("OpenStackCluster")
 Client = TestClient[Any, Any]
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 import os
 from itertools import islice
 from random import Random
-from typing import Any
 
 import pytest
 
 from capo.api import conversion
 from capo.api.conversion.tests import test_random_objects as builder
+from capo.json_types import Json
 from capo.webhooks.application import CONVERT
 from capo.webhooks.tests.serving import Served
 
-Json = dict[str, Any]
 pytestmark = pytest.mark.compare
 
 AMOUNT = int(os.environ.get("CONVERSION_OBJECTS", "500"))

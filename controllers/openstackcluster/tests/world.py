@@ -8,10 +8,10 @@ from typing import Any
 import requests
 
 from capo import names
+from capo.controllers.openstackcluster.controller import ClusterController
 from capo.controllers.openstackcluster.dns import Answer
-from capo.controllers.openstackcluster.subject import ClusterSubject
 from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME, OWNER
-from capo.controllers.openstackserver.subject import ServerSubject
+from capo.controllers.openstackserver.controller import ServerController
 from capo.controllers.tests.stage import Stage
 from capo.engine.conditions import timestamp
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_SERVER
@@ -52,7 +52,7 @@ class World(Stage):
     """
 
     def __init__(self) -> None:
-        super().__init__(ClusterSubject, ServerSubject)
+        super().__init__(ClusterController, ServerController)
         self.before: dict[str, dict[str, Any]] = {}
         self._sessions: list[requests.Session] = []
         self.dns = Answer()

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from capo.controllers.openstackmachine.subject import MachineSubject
+from capo.controllers.openstackmachine.controller import MachineController
 from capo.controllers.openstackmachine.tests.site import Site
-from capo.controllers.openstackserver.subject import ServerSubject
+from capo.controllers.openstackserver.controller import ServerController
 from capo.controllers.tests.stage import Stage
 
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    with Stage(MachineSubject, ServerSubject) as stage:
+    with Stage(MachineController, ServerController) as stage:
         yield Site(stage)

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackmachine.subject import MachineSubject
+from capo.controllers.openstackmachine.controller import MachineController
 from capo.controllers.openstackmachine.tests import world
-from capo.controllers.openstackserver.subject import ServerSubject
+from capo.controllers.openstackserver.controller import ServerController
 from capo.controllers.tests import stamps
 from capo.controllers.tests.stage import NAMESPACE, Stage
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Key
@@ -22,7 +22,7 @@ SERVER_KEY = Key(OPENSTACK_SERVER, NAMESPACE, NAME)
 @pytest.fixture
 def stage() -> Iterator[Stage]:
     """Yield a stage with a worker as an old version left it."""
-    with Stage(MachineSubject, ServerSubject) as made:
+    with Stage(MachineController, ServerController) as made:
         made.put_secret()
         network = made.network()
         made.before = made.inventory()  # type: ignore[attr-defined]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from capo import names
-from capo.controllers.openstackmachine.subject import MachineSubject
+from capo.controllers.openstackmachine.controller import MachineController
 from capo.engine.context import Dependencies
 from capo.engine.reconciler import Reconciler
 from capo.engine.store import Store
@@ -69,7 +69,7 @@ class World:
 
     def restart(self) -> None:
         """Restart the manager, with empty caches."""
-        self.reconciler = Reconciler(MachineSubject(self.identities), self.deps)
+        self.reconciler = Reconciler(MachineController(self.identities), self.deps)
 
     def add_machine(self, name: str, *, is_control_plane: bool = False) -> None:
         """Create a Machine with its OpenStackMachine."""

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from capo.controllers.openstackserver.subject import ServerSubject
+from capo.controllers.openstackserver.controller import ServerController
 from capo.controllers.tests.stage import Stage
 
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    with Stage(ServerSubject) as made:
+    with Stage(ServerController) as made:
         made.put_secret()
         yield made

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from capo import names
 from capo.controllers.openstackserver.tests.world import KIND, place
 from capo.controllers.tests.stage import Stage
-
-Json = dict[str, Any]
+from capo.json_types import Json
 
 
 @pytest.fixture

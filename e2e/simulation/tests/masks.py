@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from e2e.simulation.tests.play import Json
+from capo.json_types import Json
 
 
 def masked(record: Json) -> Json:

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from capo.json_types import Json
 from capo.kube import client
 from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_SERVER, Kind
-
-Json = dict[str, Any]
 
 MERGE: Final = "application/merge-patch+json"
 APPLY: Final = "application/apply-patch+yaml"

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Callable
 from typing import Final
 
+from capo.json_types import Json
 from capo.kube import client
 from capo.kube.event_objects import EVENT
 from capo.kube.kinds import (
@@ -27,7 +28,6 @@ from e2e.simulation.tests.play import (
     MERGE,
     SERVER_SPEC,
     SPEC,
-    Json,
     Play,
     Server,
 )

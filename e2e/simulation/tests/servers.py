@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import requests
 
+from capo.json_types import Json
 from capo.kube import client
 from capo.kube.kinds import Kind
 from capo.local.rig import Rig
 from e2e.simulation.apiserver import ApiServer
 from e2e.simulation.registry import Admit
-from e2e.simulation.tests.play import Json
 
 NOW_S: Final = 1_800_000_000.0
 

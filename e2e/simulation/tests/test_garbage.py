@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import pytest
 
+from capo.json_types import Json
 from capo.kube import client
 from capo.kube.kinds import NAMESPACE, SECRET
 from capo.local.testing import running_rig
-from e2e.simulation.tests.play import JSON, MERGE, Json, Server
+from e2e.simulation.tests.play import JSON, MERGE, Server
 from e2e.simulation.tests.servers import Real, Simulated, new_server, session_of
 
 HELD: Final = "example.org/held"

@@ -14,6 +14,7 @@ from typing import Final
 import pytest
 
 from capo.crdgen import files
+from capo.json_types import Json
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.local.rig import Rig
 from capo.webhooks import configuration
@@ -22,7 +23,7 @@ from capo.webhooks.supervisor import Webhooks
 from capo.webhooks.tests.clients import until
 from e2e.simulation.admission import Admission
 from e2e.simulation.tests import scenarios
-from e2e.simulation.tests.play import MERGE, Json, Play
+from e2e.simulation.tests.play import MERGE, Play
 from e2e.simulation.tests.scenarios import SCENARIOS
 from e2e.simulation.tests.servers import Real, Simulated, new_server, session_of
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from capo.json_types import Json
 from capo.webhooks.tests.table import places, rules, samples
-from capo.webhooks.tests.table.places import Json, Version
+from capo.webhooks.tests.table.places import Version
 
 NOTHING: Final[dict[str, Any]] = {"string": "", "array": [], "object": {}, "integer": 0, "boolean": False}
 """The empty or zero value of each type."""

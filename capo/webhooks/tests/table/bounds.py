@@ -10,8 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from capo.json_types import Json
 from capo.webhooks.tests.table import places, rules, samples
-from capo.webhooks.tests.table.places import Bound, Json, Version
+from capo.webhooks.tests.table.places import Bound, Version
 
 
 class Trial(NamedTuple):

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from capo.json_types import Json
 from capo.webhooks.tests.table import places, rules, samples
-from capo.webhooks.tests.table.places import Json, Version
+from capo.webhooks.tests.table.places import Version
 
 ADD, CHANGE, REMOVE = "add", "change", "remove"
 ALWAYS: Final = (ADD, CHANGE, REMOVE)

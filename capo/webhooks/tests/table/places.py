@@ -12,8 +12,7 @@ from functools import cache
 from typing import Any, Final
 
 from capo.crdgen import files
-
-Json = dict[str, Any]
+from capo.json_types import Json
 
 KEY: Final = "key"
 """The key of a map in concrete paths."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from capo.json_types import Json
 from capo.webhooks.tests.table import samples
-from capo.webhooks.tests.table.places import Json
 
 Values = tuple[Any, list[Any]]
 

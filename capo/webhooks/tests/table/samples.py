@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+from capo.json_types import Json
 from capo.webhooks.tests.table import places
-from capo.webhooks.tests.table.places import Json
 
 Fix = Callable[[Json, Json], Json]
 """Takes a value that may break a CEL rule, and its schema; returns a value that keeps the rule."""

@@ -18,10 +18,11 @@ from pydantic.fields import FieldInfo
 from capo.api import conversion, v1alpha1, v1beta2, validation
 from capo.api.conversion.annotation import ANNOTATION
 from capo.api.model import Model, json_name
+from capo.json_types import Json
 from capo.webhooks.tests.clients import Client
 from capo.webhooks.tests.table import absence, changes, places
 from capo.webhooks.tests.table.absence import Field
-from capo.webhooks.tests.table.places import Json, Version
+from capo.webhooks.tests.table.places import Version
 from capo.webhooks.tests.table.test_bounds import VERSIONS, an, existing, sent
 
 THREADS = 4

@@ -11,10 +11,11 @@ from functools import partial
 import pytest
 import requests
 
+from capo.json_types import Json
 from capo.webhooks.tests.clients import Client, ok
 from capo.webhooks.tests.table import bounds, places, rules, samples
 from capo.webhooks.tests.table.bounds import Case
-from capo.webhooks.tests.table.places import Json, Version
+from capo.webhooks.tests.table.places import Version
 
 THREADS = 4
 SIDE_EFFECTS = re.compile(

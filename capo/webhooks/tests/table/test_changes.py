@@ -12,10 +12,11 @@ import requests
 from capo.api import conversion, validation
 from capo.api.validation import machines, openstackcluster
 from capo.api.validation.tests import test_updates
+from capo.json_types import Json
 from capo.webhooks.tests.clients import Client, ok
 from capo.webhooks.tests.table import changes, places
 from capo.webhooks.tests.table.changes import Update
-from capo.webhooks.tests.table.places import Json, Version
+from capo.webhooks.tests.table.places import Version
 
 THREADS = 4
 STORED = [version for version in places.versions() if version.kind in validation.KINDS and version.name != "v1beta1"]

@@ -11,9 +11,10 @@ import pytest
 from capo.api import validation
 from capo.api.validation import warning
 from capo.api.validation.tests import test_warnings as given
+from capo.json_types import Json
 from capo.webhooks.tests.clients import Client, ok
 from capo.webhooks.tests.table import places, samples
-from capo.webhooks.tests.table.places import Json, Version
+from capo.webhooks.tests.table.places import Version
 
 TREE = ast.parse(inspect.getsource(warning))
 NEWER = {version.kind: version for version in places.versions() if version.name != "v1beta1"}

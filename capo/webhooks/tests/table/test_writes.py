@@ -8,9 +8,10 @@ import pytest
 
 from capo.api import conversion
 from capo.api.conversion.annotation import ANNOTATION
+from capo.json_types import Json
 from capo.webhooks.tests.clients import Client, ok
 from capo.webhooks.tests.table import places, samples
-from capo.webhooks.tests.table.places import Json, Version
+from capo.webhooks.tests.table.places import Version
 from capo.webhooks.tests.table.test_bounds import VERSIONS, an
 
 pytestmark = pytest.mark.integration

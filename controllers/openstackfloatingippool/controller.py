@@ -6,8 +6,8 @@ removed here when they are deleted, and no floating IP is deleted with them (see
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final, NoReturn
+from collections.abc import Iterable
+from typing import Final, NoReturn
 
 from capo.controllers.openstackfloatingippool import addresses
 from capo.engine.conditions import Condition
@@ -15,11 +15,8 @@ from capo.engine.context import Dependencies, Precondition, ReconcileContext, Re
 from capo.engine.steps import Plan, Results
 from capo.engine.store import Route, Store
 from capo.errors import UnsupportedFieldError
+from capo.json_types import Object
 from capo.kube.kinds import IP_ADDRESS, OPENSTACK_FLOATING_IP_POOL
-from capo.ledger import Ledger
-from capo.shares import CloudKey
-
-Object = Mapping[str, Any]
 
 READY: Final = "OpenstackFloatingIPPoolReadyCondition"
 LOOK_AGAIN_S: Final = 30.0
@@ -39,7 +36,7 @@ def of_address(address: Object, _store: Store) -> Iterable[tuple[str, str]]:
 ROUTES: Final = (Route(IP_ADDRESS, of_address),)
 
 
-class FloatingIPPoolSubject:
+class FloatingIPPoolController:
     """The controller of OpenStackFloatingIPPools."""
 
     name = "openstackfloatingippool"
@@ -47,6 +44,7 @@ class FloatingIPPoolSubject:
     plan: Plan[Scope] = Plan(())
     routes = ROUTES
     concurrency = 1
+    credentials = None
 
     def precondition(self, obj: Object, deps: Dependencies) -> Precondition:
         """Release IPAddresses that are being deleted, then the pool; otherwise report that it is not served."""
@@ -57,15 +55,9 @@ class FloatingIPPoolSubject:
             return _gate_of_deletion(obj, deps)
         return Skip([Condition(READY, "False", UnsupportedFieldError.reason, _REASON.sentence)])
 
-    def authenticate(self, obj: Object, deps: Dependencies) -> None:
-        """Do nothing: no reconcile passes the gate."""
-
     def open(self, context: ReconcileContext) -> NoReturn:
         """Raise AssertionError: no reconcile passes the gate."""
         raise AssertionError("a pool's pass ends at the gate")
-
-    def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
-        """Return None: no reconcile passes the gate."""
 
     def is_recorded(self, scope: Scope, results: Results) -> bool:
         """Return True: no reconcile passes the gate."""
@@ -74,20 +66,6 @@ class FloatingIPPoolSubject:
     def report(self, scope: Scope, results: Results) -> Report:
         """Return an empty report: no reconcile passes the gate."""
         return Report()
-
-    def credentials(self, obj: Object, deps: Dependencies) -> str:
-        """Return an empty string: no credentials are read."""
-        return ""
-
-    def forget_credentials(self, obj: Object) -> None:
-        """Do nothing: no credentials are cached."""
-
-    def cloud_key(self, obj: Object, deps: Dependencies) -> CloudKey | None:
-        """Return an empty key: no cloud is called."""
-        return CloudKey()
-
-    def resolve_cloud(self, obj: Object, deps: Dependencies) -> None:
-        """Do nothing: no cloud is called."""
 
 
 def _gate_of_deletion(obj: Object, deps: Dependencies) -> Precondition:

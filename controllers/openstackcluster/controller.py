@@ -9,7 +9,7 @@ from capo import names
 from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import clusters, references, rules
 from capo.controllers import name_conflicts, pause_conditions
-from capo.controllers.credentialed import IdentifiedSubject
+from capo.controllers.credentialed import OwnCredentials
 from capo.controllers.credentials import CredentialsCache
 from capo.controllers.openstackcluster import api_endpoint, endpoint_policy, status, takeover
 from capo.controllers.openstackcluster.dns import Resolver
@@ -30,7 +30,7 @@ SOON_S: Final = 1.0
 """Delay until the load balancer, whose step precedes the bastion's, gets a new address of the bastion."""
 
 
-class ClusterSubject(IdentifiedSubject):
+class ClusterController:
     """The controller of OpenStackClusters."""
 
     name = "openstackcluster"
@@ -39,7 +39,8 @@ class ClusterSubject(IdentifiedSubject):
     routes = ROUTES
 
     def __init__(self, identities: CredentialsCache, *, concurrency: int = 10) -> None:
-        super().__init__(identities, concurrency=concurrency)
+        self.credentials = OwnCredentials(identities, _common_name)
+        self.concurrency = concurrency
         self._zones, self._balancers, self._refusals = Memory(), Memory(), Memory()
         self._resolver = Resolver()
         self._looks = Memory()
@@ -59,7 +60,7 @@ class ClusterSubject(IdentifiedSubject):
 
     def open(self, context: ReconcileContext) -> ClusterScope:
         """Return the scope of a reconcile."""
-        cloud, cache_writer = self._opened(context)
+        cloud, cache_writer = self.credentials.open(context, named=lambda: _named_by_another_provider(context))
         owner = owner_of(context.obj, context.deps)
         cluster = _with_endpoint(OpenStackCluster.model_validate(context.obj), owner)
         return ClusterScope(
@@ -75,10 +76,6 @@ class ClusterSubject(IdentifiedSubject):
             looks=self._looks,
         )
 
-    def common_name(self, obj: Object) -> str:
-        """Return ``<namespace>-<Cluster name>``."""
-        return names.cluster_resource_name(obj["metadata"]["namespace"], cluster_name_of(obj))
-
     def is_recorded(self, scope: ClusterScope, results: Results) -> bool:
         """Return whether all resources that the Go provider created for the cluster are recorded, ready or not.
 
@@ -91,10 +88,6 @@ class ClusterSubject(IdentifiedSubject):
         except (NotYetObserved, CapoError):
             return False
         return True
-
-    def _named_by_another_provider(self, context: ReconcileContext) -> Ledger:
-        """Return the resources in the Go provider's status."""
-        return takeover.named(OpenStackCluster.model_validate(context.obj)) if context.is_taken_over else Ledger()
 
     def report(self, scope: ClusterScope, results: Results) -> Report:
         """Return status, endpoint, and conditions that differ from those of the steps."""
@@ -114,6 +107,16 @@ class ClusterSubject(IdentifiedSubject):
             dropped=[*dropped, *unique],
             after_s=SOON_S if status.has_bastion_moved(found, cluster, results) else found.look_again_s,
         )
+
+
+def _common_name(obj: Object) -> str:
+    """Return ``<namespace>-<Cluster name>``."""
+    return names.cluster_resource_name(obj["metadata"]["namespace"], cluster_name_of(obj))
+
+
+def _named_by_another_provider(context: ReconcileContext) -> Ledger:
+    """Return the resources in the Go provider's status."""
+    return takeover.named(OpenStackCluster.model_validate(context.obj)) if context.is_taken_over else Ledger()
 
 
 def _with_endpoint(cluster: OpenStackCluster, owner: Object | None) -> OpenStackCluster:

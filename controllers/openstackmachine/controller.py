@@ -17,15 +17,56 @@ from capo.controllers.openstackmachine.steps import INGRESS, INSTANCE, PLAN
 from capo.engine.conditions import Condition
 from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report
 from capo.engine.steps import Done, Failed, Results
+from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.ledger import Ledger
 from capo.openstack.cloud import Cloud
 from capo.shares import CloudKey
 
-Object = Mapping[str, Any]
+
+class MachineCredentials:
+    """The credentials of OpenStackMachines: their own, else those of their cluster."""
+
+    def __init__(self, cache: CredentialsCache) -> None:
+        self._cache = cache
+
+    def authenticate(self, obj: Object) -> None:
+        """Do nothing: a worker's reconcile needs no credentials, its OpenStackServer checks them."""
+
+    def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
+        """Return None: a machine only records members of pools, which are found by their names."""
+
+    def describe(self, obj: Object, deps: Dependencies) -> str:
+        """Return a description of the machine's credentials: its own, else those of its cluster."""
+        ref = _identity_ref(obj, related_objects.find(obj, deps.store))
+        return self._cache.describe(ref, obj["metadata"]["namespace"]) if ref else "no identityRef"
+
+    def forget(self, obj: Object) -> None:
+        """Read the Secret again at the next reconcile, if the machine has credentials of its own.
+
+        Those of the cluster are read again by the reconciles of OpenStackCluster and OpenStackServer.
+        """
+        if ref := obj["spec"].get("identityRef"):
+            self._cache.forget(ref, obj["metadata"]["namespace"])
+
+    def cloud_key(self, obj: Object, deps: Dependencies) -> CloudKey | None:
+        """Return the cloud whose budgets apply, None until it is located; an empty key if no cloud is called.
+
+        Workers and machines without credentials call none.
+        """
+        known = related_objects.find(obj, deps.store)
+        if not known.is_control_plane(obj):
+            return CloudKey()
+        ref = _identity_ref(obj, known)
+        return self._cache.cloud_key(ref, obj["metadata"]["namespace"]) if ref else CloudKey()
+
+    def resolve_cloud(self, obj: Object, deps: Dependencies) -> None:
+        """Read the credentials of a control plane machine."""
+        if ref := _identity_ref(obj, related_objects.find(obj, deps.store)):
+            self._cache.resolve_cloud(ref, obj["metadata"]["namespace"])
 
 
-class MachineSubject:
+class MachineController:
     """The controller of OpenStackMachines."""
 
     name = "openstackmachine"
@@ -35,6 +76,7 @@ class MachineSubject:
 
     def __init__(self, identities: CredentialsCache, *, concurrency: int = 10) -> None:
         self._identities = identities
+        self.credentials = MachineCredentials(identities)
         self._memory = Memory()
         self.concurrency = concurrency
 
@@ -49,9 +91,6 @@ class MachineSubject:
         # The watch event of the Machine or Cluster requeues the object.
         return go_on if known.machine and known.cluster else pause_conditions.ownerless(obj)
 
-    def authenticate(self, obj: Object, deps: Dependencies) -> None:
-        """Do nothing: a worker's reconcile needs no credentials, its OpenStackServer checks them."""
-
     def open(self, context: ReconcileContext) -> MachineScope:
         """Return the scope of a reconcile."""
 
@@ -60,9 +99,6 @@ class MachineSubject:
 
         known = related_objects.find(context.obj, context.deps.store)
         return MachineScope(context, known, open_cloud=cloud, watch=observed_of, memory=self._memory)
-
-    def recorded_owner(self, obj: Object, ledger: Ledger) -> str | None:
-        """Return None: a machine only records members of pools, which are found by their names."""
 
     def is_recorded(self, scope: MachineScope, results: Results) -> bool:
         """Return whether the machine has its OpenStackServer, which records the resources, and its state."""
@@ -90,35 +126,6 @@ class MachineSubject:
             spec_step=INSTANCE,
             conditions=[*status.kept_ready(scope.machine, results[INGRESS]), *conditions],
         )
-
-    def credentials(self, obj: Object, deps: Dependencies) -> str:
-        """Return a description of the machine's credentials: its own, else those of its cluster."""
-        ref = _identity_ref(obj, related_objects.find(obj, deps.store))
-        return self._identities.describe(ref, obj["metadata"]["namespace"]) if ref else "no identityRef"
-
-    def forget_credentials(self, obj: Object) -> None:
-        """Read the Secret again at the next reconcile, if the machine has credentials of its own.
-
-        Those of the cluster are read again by the reconciles of OpenStackCluster and OpenStackServer.
-        """
-        if ref := obj["spec"].get("identityRef"):
-            self._identities.forget(ref, obj["metadata"]["namespace"])
-
-    def cloud_key(self, obj: Object, deps: Dependencies) -> CloudKey | None:
-        """Return the cloud whose budgets apply, None until it is located; an empty key if no cloud is called.
-
-        Workers and machines without credentials call none.
-        """
-        known = related_objects.find(obj, deps.store)
-        if not known.is_control_plane(obj):
-            return CloudKey()
-        ref = _identity_ref(obj, known)
-        return self._identities.cloud_key(ref, obj["metadata"]["namespace"]) if ref else CloudKey()
-
-    def resolve_cloud(self, obj: Object, deps: Dependencies) -> None:
-        """Read the credentials of a control plane machine."""
-        if ref := _identity_ref(obj, related_objects.find(obj, deps.store)):
-            self._identities.resolve_cloud(ref, obj["metadata"]["namespace"])
 
 
 def _identity_ref(obj: Object, known: Owners) -> Mapping[str, Any] | None:

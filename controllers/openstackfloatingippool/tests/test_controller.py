@@ -7,7 +7,7 @@ import pytest
 
 from capo import names
 from capo.controllers.openstackfloatingippool.addresses import FINALIZER, KEPT, OrphanController
-from capo.controllers.openstackfloatingippool.subject import READY, FloatingIPPoolSubject
+from capo.controllers.openstackfloatingippool.controller import READY, FloatingIPPoolController
 from capo.controllers.tests.stage import NAMESPACE, Stage
 from capo.kube.kinds import IP_ADDRESS, Key
 from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL as KIND
@@ -18,7 +18,7 @@ POOL_FINALIZER = "openstackfloatingippool.infrastructure.cluster.x-k8s.io"
 
 @pytest.fixture
 def stage() -> Iterator[Stage]:
-    with Stage(lambda _: FloatingIPPoolSubject()) as made:
+    with Stage(lambda _: FloatingIPPoolController()) as made:
         made.controllers.append(OrphanController(made.controllers[0].deps))  # type: ignore[arg-type]
         yield made
 

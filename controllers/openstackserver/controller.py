@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
 from capo.controllers import name_conflicts, pause_conditions
-from capo.controllers.credentialed import IdentifiedSubject
+from capo.controllers.credentialed import OwnCredentials
 from capo.controllers.credentials import CredentialsCache
 from capo.controllers.openstackserver import desired, status, takeover
 from capo.controllers.openstackserver.field_history import Sightings
@@ -18,16 +18,15 @@ from capo.controllers.openstackserver.steps import PLAN
 from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report
 from capo.engine.steps import Blocked, Resource, Results
 from capo.errors import CapoError, NotYetObserved
+from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER
 from capo.ledger import Ledger
-
-Object = Mapping[str, Any]
 
 SILENT_S: Final = 30.0
 """Nova may take this long for a deletion when many are requested at once; each report of progress is a write."""
 
 
-class ServerSubject(IdentifiedSubject):
+class ServerController:
     """The controller of OpenStackServers: those of machines and bastions, and those that users create."""
 
     name = "openstackserver"
@@ -36,7 +35,8 @@ class ServerSubject(IdentifiedSubject):
     routes = ROUTES
 
     def __init__(self, identities: CredentialsCache, *, concurrency: int = 10) -> None:
-        super().__init__(identities, concurrency=concurrency)
+        self.credentials = OwnCredentials(identities)
+        self.concurrency = concurrency
         self._sightings = Sightings()
 
     def precondition(self, obj: Object, deps: Dependencies) -> Precondition:
@@ -50,7 +50,7 @@ class ServerSubject(IdentifiedSubject):
         server = OpenStackServer.model_validate(context.obj)
         if context.is_taken_over and not context.ledger.records:
             _take_over(server, context.ledger)
-        cloud, cloud_view = self._opened(context)
+        cloud, cloud_view = self.credentials.open(context)
         known_id = context.ledger.id_of(SERVER_ROLE) or _upstream_id(server)
         return ServerScope(context, server, cloud, cloud_view, known_id, self._sightings)
 
