@@ -34,6 +34,8 @@ NEXT_WRITES: Final = (1, 4)
 ROLLING_UPDATES: Final = "rolling updates"
 """The name of the sample of ``test_rolling_update.py``."""
 LATE: Final = "killed-and-the-effect-is-late"
+LATE_WINDOW_S: Final = 20
+"""The window of an ambiguous create in runs with a late write: longer than a restart, also on a slow machine."""
 STOPPED: Final = "stopped-during-the-call"
 KILLED_AT_CLOUD: Final = tuple(way for way, effect in CLOUD_WAYS.items() if "kill" in effect)
 KILLED_AT_KUBERNETES: Final = tuple(way for way, how in KUBE_WAYS.items() if how.startswith("kill"))
@@ -149,6 +151,11 @@ class Run:
     def __post_init__(self) -> None:
         self._parts = self._play_legs()
 
+    @property
+    def _flags(self) -> tuple[str, ...]:
+        # A late write has to take effect within the window: when the next manager has started and listed its kind.
+        return (f"--ambiguous-create-window={LATE_WINDOW_S}s",) if self.point.way == LATE else ()
+
     def go_on(self) -> None:
         """Play the run up to its next handover or its end; an exception becomes its fault."""
         began_s = time.monotonic()
@@ -163,7 +170,7 @@ class Run:
         chance = random.Random(str(self.point))
         first, *between = self.legs[:-1] or self.legs
         with world(self.setting.ground, self.setting.nurseries) as made:
-            made.use(first.version)
+            made.use(first.version, *self._flags)
             self.scenario.prepare(made)
             if len(self.legs) > 1:
                 self.is_reached = self._interrupted(made, first, self.point.way, self.point.write)
@@ -194,7 +201,7 @@ class Run:
     def _require_running(self, made: UpgradeWorld, leg: Leg) -> None:
         """Start a manager of the leg's version, unless the preparation has left one that runs."""
         if not made.manager.is_alive():
-            made.use(leg.version)
+            made.use(leg.version, *self._flags)
             made.start_and_land(lambda: self.scenario.is_made(made))
 
     def _finish(self, made: UpgradeWorld) -> None:
