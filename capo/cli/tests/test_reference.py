@@ -78,7 +78,7 @@ WITHOUT_A_METRIC = {
     "clouds.py": {"_taken_s"},  # as clouds
     "connections.py": {"_taken"},  # hosts whose answers are being read
     "endpoints.py": {"_found", "_locks"},  # services
-    "watcher.py": {"_listed", "_sessions"},  # kinds
+    "watch.py": {"_listed", "_sessions"},  # kinds
     "credentials.py": {"_sites", "_unused"},  # as credentials
     "list_poller.py": {"_errors", "_cursors", "_listed_s", "_claims"},  # kinds; claims are deleted with their owners
     "lanes.py": {"_freed", "_groups", "_parked", "_parked_under"},  # ready objects, by lane
