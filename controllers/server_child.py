@@ -2,23 +2,121 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
+from capo import names
 from capo.api.v1beta2 import OpenStackIdentityReference
+from capo.contract import references
 from capo.engine.conditions import READY, find
 from capo.engine.context import ReconcileContext
 from capo.engine.overall import AUTHENTICATION_FAILED
 from capo.engine.steps import Wait
+from capo.errors import ForeignResourceError, InvalidSpecError
 from capo.json_types import Object
 from capo.kube import patches
-from capo.kube.errors import Conflict
+from capo.kube.errors import Conflict, Denied, Invalid
 from capo.kube.kinds import OPENSTACK_SERVER
 
 DELETING: Final = "Deleting"
+NOT_READY: Final = "InstanceNotReady"
 _PREREQUISITES: Final = ("DependenciesResolved", "AddressClaimed")
 """Steps of an OpenStackServer that wait for other controllers or for users."""
 _SPEAKERS: Final = ("InstanceReady", READY)
+
+
+def wanted(
+    owner: Object, *, name: str, cluster_name: str | None, spec: Object, annotations: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return the whole object: spec, finalizer, owner id, owner reference and labels.
+
+    It is created in one write: without its finalizer it could be deleted unnoticed before its first reconcile.
+
+    Args:
+        owner: the OpenStackMachine or OpenStackCluster.
+        cluster_name: the name of Cluster API's Cluster, None or empty when it is not known.
+        annotations: annotations besides the owner id.
+    """
+    kind, namespace = OPENSTACK_SERVER.kind, owner["metadata"]["namespace"]
+    labels = {
+        names.CLUSTER_NAME_LABEL: cluster_name,
+        names.WATCH_FILTER_LABEL: (owner["metadata"].get("labels") or {}).get(names.WATCH_FILTER_LABEL),
+    }
+    return {
+        "apiVersion": OPENSTACK_SERVER.api_version,
+        "kind": kind,
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": {label: value for label, value in labels.items() if value},
+            "annotations": {
+                **(annotations or {}),
+                names.OWNER_ID_ANNOTATION: names.new_owner_id(kind, namespace, name),
+            },
+            "finalizers": [names.finalizer(kind)],
+            "ownerReferences": [references.controller_reference(owner)],
+        },
+        "spec": spec,
+    }
+
+
+def create(context: ReconcileContext, body: Object) -> Wait:
+    """Create an OpenStackServer; return the wait for it to become ready.
+
+    Raises:
+        InvalidSpecError: the API server refuses it.
+    """
+    name = body["metadata"]["name"]
+    try:
+        # Create, not apply: if another process has created the object, its owner id must stay, because stamps carry it.
+        created = context.deps.kube.create(OPENSTACK_SERVER, body)
+    except Conflict:
+        return Wait(NOT_READY, f"OpenStackServer {name} exists and is not known yet", after_s=1)
+    except (Invalid, Denied) as error:
+        raise InvalidSpecError(f"the API server refuses OpenStackServer {name}: {error}") from error
+    context.deps.minted.add(created)
+    context.deps.store.apply_own(OPENSTACK_SERVER, created, by=context.key)
+    return becoming_ready(name)
+
+
+def becoming_ready(name: str) -> Wait:
+    """Return the wait for an OpenStackServer whose conditions report nothing more specific."""
+    return Wait(NOT_READY, f"waiting for OpenStackServer {name} to become ready")
+
+
+def foreign(name: str) -> ForeignResourceError:
+    """Return the error for an OpenStackServer that has the name of the owner's, but belongs to another object."""
+    return ForeignResourceError(
+        f"OpenStackServer {name} exists and belongs to another object", resource=f"server {name}"
+    )
+
+
+def adoption(server: Object, owner: Object, *, annotations: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return the merge patch that writes annotations, and the owner reference if it is missing (C-46).
+
+    Other owner references are kept.
+    """
+    known = server["metadata"].get("ownerReferences") or ()
+    is_owned = references.is_owned_by(server, owner)
+    return {
+        "metadata": {
+            "resourceVersion": server["metadata"]["resourceVersion"],
+            **({"annotations": dict(annotations)} if annotations else {}),
+            **({} if is_owned else {"ownerReferences": [*known, references.controller_reference(owner)]}),
+        }
+    }
+
+
+def patch(context: ReconcileContext, server: Object, change: Mapping[str, Any]) -> Object:
+    """Write a merge patch to an OpenStackServer; return the updated object.
+
+    Raises:
+        Conflict: it has changed since it was read.
+    """
+    metadata = server["metadata"]
+    changed: Object = context.deps.kube.patch(OPENSTACK_SERVER, metadata["namespace"], metadata["name"], change)
+    context.deps.store.apply_own(OPENSTACK_SERVER, changed, by=context.key)
+    return changed
 
 
 def credentials_change(server: Object, wanted: OpenStackIdentityReference | None) -> list[patches.Operation]:
@@ -88,7 +186,14 @@ def waits_for_others(server: Object) -> Wait | None:
     return None
 
 
-def delete(context: ReconcileContext, server: Object) -> None:
+def remove(context: ReconcileContext, server: Object) -> Wait:
+    """Delete an OpenStackServer, unless it is being deleted; return the wait for the end of its deletion."""
+    if not server["metadata"].get("deletionTimestamp"):
+        _delete(context, server)
+    return deletion(server)
+
+
+def _delete(context: ReconcileContext, server: Object) -> None:
     """Delete an OpenStackServer; its owner's next reconcile finds it deleted, however late the watch is."""
     metadata = server["metadata"]
     answer = context.deps.kube.delete(OPENSTACK_SERVER, metadata["namespace"], metadata["name"], uid=metadata["uid"])

@@ -5,11 +5,17 @@ Source: Networking API, "Floating IPs".
 
 from __future__ import annotations
 
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
+from typing import Any, Final
 
 from capo import names
+from capo.errors import ForeignResourceError
 from capo.names import Stamp
 from capo.openstack.cloud import Body, Cloud
+from capo.openstack.cloud_view import CloudView
+
+_NAME_ANOTHER: Final = "Dissociate it, or name another one."
 
 
 @dataclass(frozen=True)
@@ -72,6 +78,40 @@ def dissociate(cloud: Cloud, floating_ip_id: str) -> Body:
 def delete(cloud: Cloud, floating_ip_id: str) -> None:
     """Delete a floating IP; succeed if it does not exist."""
     cloud.remove("network", f"/floatingips/{floating_ip_id}")
+
+
+def refresh_if_unused(cloud: Cloud, cloud_view: CloudView, floating_ip_id: str, *, ports: Container[str]) -> Body:
+    """Read a floating IP of the user again, because it may have been associated since the last list; return it.
+
+    Args:
+        ports: the ports with which it may be associated.
+
+    Raises:
+        ForeignResourceError: it is associated with another port.
+    """
+    now = get(cloud, floating_ip_id)
+    cloud_view.upsert("floating_ip", now)
+    require_unused(now, ports=ports)
+    return now
+
+
+def require_unused(body: Mapping[str, Any], *, ports: Container[str], next_step: str = _NAME_ANOTHER) -> None:
+    """Refuse a floating IP that is in use: it is never taken from its port.
+
+    Args:
+        ports: the ports with which it may be associated.
+        next_step: what the user can do.
+
+    Raises:
+        ForeignResourceError: it is associated with another port.
+    """
+    port_id = body.get("port_id")
+    if port_id and port_id not in ports:
+        raise ForeignResourceError(
+            f"floating IP {body['floating_ip_address']} leads to port {port_id} and is not taken from it",
+            resource=f"floating_ip {body['id']}",
+            next_step=next_step,
+        )
 
 
 def request(wanted: WantedFloatingIP) -> Body:

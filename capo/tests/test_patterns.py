@@ -25,9 +25,9 @@ TRUSTED: Final[dict[str, str]] = {
     "crdgen/mutability.py": "reads docstrings of this project when the definitions are generated",
     "local/demo/counting.py": "reads the manager's own metrics for the demo",
     "settings.py": "reads flags, of whoever starts the manager",
-    "simulator/nova_list.py": "filters that are expressions, as Nova's are; the simulator is for tests",
-    "simulator/nova_servers.py": "orders of a test to the simulator",
-    "simulator/octavia_state.py": "orders of a test to the simulator",
+    "simulator/nova/listing.py": "filters that are expressions, as Nova's are; the simulator is for tests",
+    "simulator/nova/servers.py": "orders of a test to the simulator",
+    "simulator/octavia/state.py": "orders of a test to the simulator",
     "simulator/validation.py": "orders of a test to the simulator",
 }
 """Files whose expressions may be slow or unseen, and why no untrusted text reaches them."""

@@ -12,8 +12,8 @@ from typing import Final, assert_never
 from capo.controllers.openstackcluster import dns, endpoint_policy, floating_ips
 from capo.controllers.openstackcluster.endpoint_policy import EndpointSource
 from capo.controllers.openstackcluster.floating_ips import FloatingIPRequest
-from capo.controllers.openstackcluster.roles import API_FLOATING_IP
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
+from capo.controllers.roles import API_FLOATING_IP
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import CapoError
 

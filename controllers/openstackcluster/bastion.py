@@ -1,75 +1,86 @@
 """The bastion: an OpenStackServer of its own, with a floating IP.
 
-Source: docs/explanation/go-provider.md, G-15. ``bastion_server.py`` decides what to do with the OpenStackServer. The
-floating IP that is created here is kept when the server is replaced, so that the address stays the same.
+Source: docs/explanation/go-provider.md, G-15. ``bastion_plan.py`` decides what to do with the OpenStackServer; this
+module carries it out. The floating IP that is created here is kept when the server is replaced, so that the address
+stays the same.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, assert_never
+from dataclasses import dataclass
+from typing import Final, assert_never
 
+from capo import names
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackCluster
-from capo.api.v1beta2.openstackcluster import Bastion, NetworkStatusWithSubnets
+from capo.api.v1beta2.openstackcluster import Bastion, BastionReplacement, BastionStatus, NetworkStatusWithSubnets
 from capo.controllers import server_child, server_spec
-from capo.controllers.openstackcluster import bastion_hash, bastion_server, floating_ips
-from capo.controllers.openstackcluster.bastion_server import Action
+from capo.controllers.openstackcluster import bastion_plan, endpoint_policy, floating_ips
 from capo.controllers.openstackcluster.floating_ips import FloatingIPRequest
-from capo.controllers.openstackcluster.roles import BASTION_FLOATING_IP
-from capo.controllers.openstackcluster.rules import BASTION
 from capo.controllers.openstackcluster.scope import ClusterScope, Object, Resource
-from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
+from capo.controllers.roles import BASTION, BASTION_FLOATING_IP
+from capo.engine.steps import Create, Done, NotNeeded, Outcome, Results, Wait, is_done
 from capo.errors import ForeignResourceError, InvalidSpecError, NotFoundError
-from capo.kube.errors import Conflict, Denied, Invalid
+from capo.kube.errors import Conflict
 from capo.kube.kinds import OPENSTACK_SERVER
+
+SOON_S: Final = 1.0
+"""Delay until the load balancer, whose step precedes the bastion's, gets a new address of the bastion."""
+
+
+@dataclass(frozen=True)
+class Acted:
+    """The outcome of a plan and what it reports.
+
+    Args:
+        status: ``status.bastion``.
+        replacement: ``status.bastionReplacement``.
+    """
+
+    outcome: Outcome
+    status: BastionStatus | None = None
+    replacement: BastionReplacement | None = None
 
 
 def ensure_bastion(scope: ClusterScope) -> Outcome:
     """Create, keep, replace or delete the bastion, as the spec requires."""
-    child, bastion = scope.bastion_object, scope.cluster.spec.bastion
-    wanted = _fingerprint(scope, bastion)
-    action = bastion_server.decide(child, scope.context.obj, wanted)
-    scope.found.bastion = bastion_server.remembered(scope.cluster, child) if wanted else None
+    plan = bastion_plan.plan(
+        scope.bastion_object,
+        scope.context.obj,
+        wanted=bastion_plan.fingerprint(scope.cluster.spec),
+        known=bastion_plan.under_way(scope.cluster),
+    )
     if scope.context.is_taken_over:
         scope.find("floating_ip", BASTION_FLOATING_IP)  # while status.bastion has its address
-    if child is not None and action not in (Action.NOTHING, Action.REFUSE):
-        child = server_child.write_credentials(scope.context, child, scope.cluster.spec.identity_ref)
-    match action:
-        case Action.NOTHING:
+    acted = _act(scope, plan)
+    scope.found.bastion, scope.found.bastion_replacement = acted.status, acted.replacement
+    return acted.outcome
+
+
+def _act(scope: ClusterScope, plan: bastion_plan.Plan) -> Acted:
+    match plan:
+        case bastion_plan.Nothing():
             _release(scope)
-            return NotNeeded()
-        case Action.CREATE:
-            return _replaced(scope, _create(scope, wanted or ""))
-        case Action.MARK:
-            return _keep(scope, _mark(scope, child or {}, wanted or ""))
-        case Action.KEEP:
-            return _keep(scope, child or {})
-        case Action.DELETE | Action.AWAIT_GONE:
-            return _delete(scope, child or {}, wanted)
-        case Action.REFUSE:
-            raise ForeignResourceError(
-                f"OpenStackServer {scope.bastion_name} exists and belongs to another object",
-                resource=f"server {scope.bastion_name}",
-            )
+            return Acted(NotNeeded())
+        case bastion_plan.Create():
+            return _create(scope, plan)
+        case bastion_plan.Mark():
+            return _keep(scope, _mark(scope, plan), plan.replacement)
+        case bastion_plan.Keep():
+            return _keep(scope, _with_credentials(scope, plan.child), plan.replacement)
+        case bastion_plan.Replace():
+            return _replace(scope, plan)
+        case bastion_plan.Delete():
+            return Acted(_delete(scope, plan.child))
+        case bastion_plan.Refuse():
+            raise server_child.foreign(scope.bastion_name)
         case _:
-            assert_never(action)
+            assert_never(plan)
 
 
-def _patch(scope: ClusterScope, child: Object, patch: Mapping[str, Any]) -> Object:
-    deps = scope.context.deps
-    try:
-        changed: Object = deps.kube.patch(OPENSTACK_SERVER, scope.namespace, scope.bastion_name, patch)
-    except Conflict:
-        return child  # its watch event requeues the object
-    deps.store.apply_own(OPENSTACK_SERVER, changed, by=scope.context.key)
-    return changed
-
-
-def _fingerprint(scope: ClusterScope, bastion: Bastion | None) -> str | None:
-    if bastion is None or not bastion_server.is_enabled(bastion):
-        return None
-    return bastion_hash.fingerprint(bastion, scope.cluster.spec.tags)
+def _with_credentials(scope: ClusterScope, child: Object) -> Object:
+    return server_child.write_credentials(scope.context, child, scope.cluster.spec.identity_ref)
 
 
 def _spec(scope: ClusterScope) -> Object:
@@ -94,79 +105,61 @@ def _as_found(scope: ClusterScope) -> OpenStackCluster:
     return cluster.model_copy(update={"status": cluster.status.model_copy(update={"network": network})})
 
 
-def _create(scope: ClusterScope, wanted: str) -> Outcome:
-    name = scope.bastion_name
-    body = bastion_server.wanted_object(
-        scope.context.obj, name=name, cluster_name=scope.cluster_name, spec=_spec(scope), fingerprint=wanted
+def _create(scope: ClusterScope, plan: bastion_plan.Create) -> Acted:
+    body = server_child.wanted(
+        scope.context.obj,
+        name=scope.bastion_name,
+        cluster_name=scope.cluster_name,
+        spec=_spec(scope),
+        annotations={names.BASTION_HASH_ANNOTATION: plan.fingerprint},
     )
-    deps = scope.context.deps
-    try:
-        # Create, not apply: if another process has created the object, its owner id must stay, because stamps carry it.
-        made = deps.kube.create(OPENSTACK_SERVER, body)
-    except Conflict:
-        return Wait("InstanceNotReady", f"OpenStackServer {name} exists and is not known yet", after_s=1)
-    except (Invalid, Denied) as error:
-        raise InvalidSpecError(f"the API server refuses OpenStackServer {name}: {error}") from error
-    deps.minted.add(made)
-    deps.store.apply_own(OPENSTACK_SERVER, made, by=scope.context.key)
-    return Wait("InstanceNotReady", f"waiting for OpenStackServer {name} to become ready")
+    wait = bastion_plan.waiting(server_child.create(scope.context, body), plan.replacement)
+    return Acted(wait, bastion_plan.remembered(scope.cluster, None), plan.replacement)
 
 
-def _mark(scope: ClusterScope, child: Object, wanted: str) -> Object:
-    """Write hash and owner on the child; from then on its hash decides whether it is replaced."""
-    if bastion_server.hash_of(child) is None and not bastion_server.is_alike(child, _spec(scope)):
+def _mark(scope: ClusterScope, plan: bastion_plan.Mark) -> Object:
+    child = _with_credentials(scope, plan.child)
+    if bastion_plan.hash_of(child) is None and not bastion_plan.is_alike(child, _spec(scope)):
         text = f"OpenStackServer {scope.bastion_name} differs from spec.bastion and is kept until that is edited"
         scope.emit("BastionKept", text, severity="Warning")
-    return _patch(scope, child, bastion_server.mark(child, scope.context.obj, wanted))
+    annotations = {names.BASTION_HASH_ANNOTATION: plan.fingerprint}
+    try:
+        return server_child.patch(
+            scope.context, child, server_child.adoption(child, scope.context.obj, annotations=annotations)
+        )
+    except Conflict:
+        return child  # its watch event requeues the object
 
 
-def _delete(scope: ClusterScope, child: Object, wanted: str | None = None) -> Wait:
-    """Delete the child; report what blocks the deletion, and the cause if a replacement follows.
-
-    Args:
-        wanted: the fingerprint of the replacement, None when there is none.
-    """
-    if not child["metadata"].get("deletionTimestamp"):
-        server_child.delete(scope.context, child)
-    wait = server_child.deletion(child)
-    if wanted is None:
-        return wait
-    why = bastion_server.cause(child, wanted, bastion_server.under_way(scope.cluster))
-    scope.found.bastion_replacement = why
-    return bastion_server.replacing(why, 1, wait.message)
+def _delete(scope: ClusterScope, child: Object) -> Wait:
+    return server_child.remove(scope.context, _with_credentials(scope, child))
 
 
-def _replaced(scope: ClusterScope, outcome: Outcome) -> Outcome:
-    """Add the cause of the replacement to the outcome of a bastion that replaces another."""
-    why = bastion_server.under_way(scope.cluster)
-    if why is None or not isinstance(outcome, Wait):
-        return outcome
-    scope.found.bastion_replacement = why
-    if outcome.reason != "InstanceNotReady":
-        return outcome
-    return bastion_server.replacing(why, 2, outcome.message)
+def _replace(scope: ClusterScope, plan: bastion_plan.Replace) -> Acted:
+    """Delete the child; report the cause, and what blocks the deletion."""
+    wait = bastion_plan.replacing(plan.cause, 1, _delete(scope, plan.child))
+    return Acted(wait, bastion_plan.remembered(scope.cluster, plan.child), plan.cause)
 
 
-def _keep(scope: ClusterScope, child: Object) -> Outcome:
+def _keep(scope: ClusterScope, child: Object, replacement: BastionReplacement | None) -> Acted:
     """Ensure the floating IP of an ACTIVE bastion; otherwise report what it waits for."""
     server, known = OpenStackServer.model_validate(child), scope.cluster.status.bastion
-    if wait := bastion_server.waits_for(server):
+    remembered = bastion_plan.remembered(scope.cluster, child)
+    if wait := bastion_plan.waits_for(server):
         # Each state shown would cost a write: status.bastion keeps a known bastion and shows a new one once it is up.
         is_known = known is not None and known.id == server.status.instance_id
-        if is_known:
-            scope.found.bastion = bastion_server.status(server, None, known)
-        return _replaced(scope, wait)
+        shown = bastion_plan.status(server, None, known) if is_known else remembered
+        return Acted(bastion_plan.waiting(wait, replacement), shown, replacement)
     floating_ip = _floating_ip(scope, server)
     if isinstance(floating_ip, Create):
-        return floating_ip
-    scope.found.bastion = bastion_server.with_address(bastion_server.status(server, floating_ip), known)
-    return Done()
+        return Acted(floating_ip, remembered)
+    return Acted(Done(), bastion_plan.with_address(bastion_plan.status(server, floating_ip), known))
 
 
 def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Resource | Create | None:
     """Return the floating IP at the bastion's port; None without an external network or without a port."""
     network, bastion = scope.found.network, scope.cluster.spec.bastion
-    port_id = bastion_server.port_id(server, network.id if network else "")
+    port_id = bastion_plan.port_id(server, network.id if network else "")
     if scope.found.external_network is None or port_id is None:
         return None
     if bastion and bastion.spec and bastion.spec.floating_ip_pool_ref:
@@ -187,7 +180,7 @@ def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Resource | Cre
 
 def _of_former(scope: ClusterScope, port_id: str) -> Resource | None:
     """Return the user's floating IP that the former bastion had, if it exists and is not associated elsewhere."""
-    address = bastion_server.former_address(scope.cluster)
+    address = bastion_plan.former_address(scope.cluster)
     found = floating_ips.by_address(scope, address) if address else None
     try:
         return floating_ips.refresh_if_unused(scope, found, port_id) if found else None
@@ -247,12 +240,22 @@ def remove_bastion(scope: ClusterScope) -> Outcome:
     """Delete the bastion; leave an OpenStackServer of another object alone."""
     # The store may lag behind a write of the previous process: read from the API server.
     child = scope.bastion_object or scope.context.deps.kube.get(OPENSTACK_SERVER, scope.namespace, scope.bastion_name)
-    action = bastion_server.decide(child, scope.context.obj, None)
-    if action is Action.NOTHING or child is None:
+    plan = bastion_plan.plan(child, scope.context.obj, wanted=None, known=None)
+    if not isinstance(plan, bastion_plan.Delete):
         return NotNeeded()
     is_unrecorded = scope.context.is_taken_over and not scope.context.ledger.id_of(BASTION_FLOATING_IP)
     # If the Go provider ended before it reported the address, only the server refers to the floating IP: record it
     # before the server is deleted.
     if is_unrecorded and scope.find("floating_ip", BASTION_FLOATING_IP) is not None:
         return Wait("Deleting", "the floating IP of the bastion is being recorded", after_s=0.0)
-    return _delete(scope, server_child.write_credentials(scope.context, child, scope.cluster.spec.identity_ref))
+    return _delete(scope, plan.child)
+
+
+def requeue_s(scope: ClusterScope, results: Results) -> float | None:
+    """Return when to requeue for the load balancer, None when it has the addresses of the bastion or needs none."""
+    balancer = endpoint_policy.load_balancer(scope.cluster.spec)
+    if balancer is None or not balancer.allowed_cidrs or not is_done(results[bastion_plan.CONDITION]):
+        return None
+    old, new = scope.cluster.status.bastion, scope.found.bastion
+    has_moved = (old and (old.ip, old.floating_ip)) != (new and (new.ip, new.floating_ip))
+    return SOON_S if has_moved else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from capo import names
 from capo.api.v1beta2 import OpenStackCluster
@@ -11,13 +11,13 @@ from capo.contract import clusters, references, rules
 from capo.controllers import name_conflicts, pause_conditions
 from capo.controllers.credentialed import OwnCredentials
 from capo.controllers.credentials import CredentialsCache
-from capo.controllers.openstackcluster import api_endpoint, endpoint_policy, status, takeover
+from capo.controllers.openstackcluster import api_endpoint, bastion, endpoint_policy, status, takeover
 from capo.controllers.openstackcluster.dns import Resolver
 from capo.controllers.openstackcluster.memory import Memory
-from capo.controllers.openstackcluster.roles import BASTION_FLOATING_IP
 from capo.controllers.openstackcluster.routes import ROUTES
 from capo.controllers.openstackcluster.scope import ClusterScope, cluster_name_of
 from capo.controllers.openstackcluster.steps import PLAN
+from capo.controllers.roles import BASTION_FLOATING_IP
 from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report, Skip
 from capo.engine.steps import Results, is_done
 from capo.errors import CapoError, NotYetObserved
@@ -25,9 +25,6 @@ from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER
 from capo.ledger import Ledger
 
 Object = Mapping[str, Any]
-
-SOON_S: Final = 1.0
-"""Delay until the load balancer, whose step precedes the bastion's, gets a new address of the bastion."""
 
 
 class ClusterController:
@@ -105,7 +102,7 @@ class ClusterController:
             spec_step=api_endpoint.CONDITION,
             conditions=[*shown, pause_conditions.NOT_PAUSED],
             dropped=[*dropped, *unique],
-            after_s=SOON_S if status.has_bastion_moved(found, cluster, results) else found.look_again_s,
+            after_s=bastion.requeue_s(scope, results) or found.look_again_s,
         )
 
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from capo.controllers.openstackcluster.changes import doubting, tagged
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create
-from capo.errors import ForeignResourceError
 from capo.openstack import floating_ip
 from capo.openstack.floating_ip import WantedFloatingIP
 
@@ -48,8 +47,8 @@ def ensure(scope: ClusterScope, wish: FloatingIPRequest) -> Resource | Create:
         return associated(scope, tagged(scope, "floating_ip", own), wish.port_id)
     given = _given(scope, wish)
     if given is not None:
-        if wish.port_id is None and given.get("port_id"):
-            raise _taken(given)
+        if wish.port_id is None:
+            floating_ip.require_unused(given, ports=())
         return associated(scope, given, wish.port_id)
     external = scope.found.external_network
     if external is None:
@@ -114,24 +113,12 @@ def associated(scope: ClusterScope, body: Resource, port_id: str | None) -> Reso
 
 
 def refresh_if_unused(scope: ClusterScope, body: Resource, port_id: str) -> Resource:
-    """Read a floating IP of the user again, because it may have been associated since the last list (W-71); return it.
+    """Read a floating IP of the user again (W-71); return it.
 
     Raises:
         ForeignResourceError: it is associated with another port.
     """
-    now = floating_ip.get(scope.cloud, body["id"])
-    scope.cloud_view.upsert("floating_ip", now)
-    if now.get("port_id") not in (None, "", port_id):
-        raise _taken(now)
-    return now
-
-
-def _taken(body: Resource) -> ForeignResourceError:
-    return ForeignResourceError(
-        f"floating IP {body['floating_ip_address']} leads to port {body['port_id']} and is not taken from it",
-        resource=f"floating_ip {body['id']}",
-        next_step="Dissociate it, or name another one.",
-    )
+    return floating_ip.refresh_if_unused(scope.cloud, scope.cloud_view, body["id"], ports=(port_id,))
 
 
 def is_own(scope: ClusterScope, body: Resource) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from capo.controllers.openstackcluster import roles
+from capo.controllers import roles
 from capo.controllers.openstackcluster.changes import doubting
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create, Outcome, Wait

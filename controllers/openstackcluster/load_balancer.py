@@ -19,13 +19,13 @@ from capo import names
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2.loadbalancer import APIServerLoadBalancer
 from capo.api.v1beta2.openstackcluster import NetworkStatus, Subnet
+from capo.controllers import roles
 from capo.controllers.openstackcluster import (
     allowed_cidrs,
     dns,
     endpoint_policy,
     listeners,
     load_balancer_spec,
-    roles,
     status,
     vip_ports,
 )
@@ -33,8 +33,8 @@ from capo.controllers.openstackcluster.allowed_cidrs import Allowed
 from capo.controllers.openstackcluster.changes import doubting
 from capo.controllers.openstackcluster.listeners import CHILDREN
 from capo.controllers.openstackcluster.load_balancer_spec import OVN, not_enforced
-from capo.controllers.openstackcluster.roles import LOAD_BALANCER
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
+from capo.controllers.roles import LOAD_BALANCER
 from capo.engine import conditions
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import (

@@ -12,7 +12,7 @@ from typing import Final
 
 from capo import names
 from capo.api.v1beta2.loadbalancer import APIServerLoadBalancer
-from capo.controllers.openstackcluster import roles
+from capo.controllers import roles
 from capo.errors import InvalidClusterSpecError
 from capo.names import Stamp
 from capo.openstack.load_balancer import ROUND_ROBIN, SOURCE_IP_PORT, WantedHealthMonitor, WantedListener, WantedPool

@@ -12,8 +12,8 @@ from capo.api.v1beta2.network import NetworkParam
 from capo.api.v1beta2.openstackcluster import NetworkStatus
 from capo.controllers.openstackcluster import deletion_blockers, existing, leaked_ports, status, vip_ports
 from capo.controllers.openstackcluster.changes import doubting, tagged
-from capo.controllers.openstackcluster.roles import NETWORK, SUBNET
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
+from capo.controllers.roles import NETWORK, SUBNET
 from capo.engine.steps import Create, Done, NotNeeded, Outcome
 from capo.errors import CapoError, ConflictError, InvalidSpecError
 from capo.openstack import network, port, subnet

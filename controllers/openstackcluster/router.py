@@ -14,8 +14,8 @@ from capo import names
 from capo.api.v1beta2.network import RouterParam
 from capo.controllers.openstackcluster import deletion_blockers, existing, status
 from capo.controllers.openstackcluster.changes import doubting, tagged
-from capo.controllers.openstackcluster.roles import ROUTER, ROUTER_INTERFACE
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
+from capo.controllers.roles import ROUTER, ROUTER_INTERFACE
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import AmbiguousMatchError, ConflictError, RouterNotFoundError
 from capo.openstack import router, subnet

@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from capo.api.v1beta2.securitygroups import ManagedSecurityGroups, SecurityGroupRuleSpec
+from capo.controllers.roles import BASTION, CONTROL_PLANE, WORKER
 from capo.errors import InvalidSpecError
 from capo.openstack.security_group import Rule
-
-CONTROL_PLANE: Final = "controlplane"
-WORKER: Final = "worker"
-BASTION: Final = "bastion"
 
 _NODE_PORTS: Final = (30000, 32767)
 _ETCD: Final = (2379, 2380)

@@ -12,7 +12,8 @@ from capo.api.v1beta2.openstackcluster import BastionReplacement, BastionStatus,
 from capo.api.v1beta2.openstackcluster import LoadBalancer as LoadBalancerStatus
 from capo.contract import references
 from capo.contract.clusters import Endpoint
-from capo.controllers.openstackcluster import roles, takeover
+from capo.controllers import roles
+from capo.controllers.openstackcluster import takeover
 from capo.controllers.openstackcluster.dns import Resolver
 from capo.controllers.openstackcluster.memory import FORGOTTEN_S, Memory
 from capo.engine import conditions

@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from functools import partial
 
 from capo import names
-from capo.controllers import attempts
-from capo.controllers.openstackcluster import bastion_server, deletion_blockers, endpoint_policy, roles, rules
+from capo.controllers import attempts, roles
+from capo.controllers.openstackcluster import bastion_plan, deletion_blockers, endpoint_policy, rules
 from capo.controllers.openstackcluster.changes import doubting, tagged
-from capo.controllers.openstackcluster.rules import BASTION, CONTROL_PLANE, WORKER, RuleContext
+from capo.controllers.openstackcluster.rules import RuleContext
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
+from capo.controllers.roles import BASTION, CONTROL_PLANE, WORKER
 from capo.engine.steps import Create, Done, NotNeeded, Outcome
 from capo.errors import CapoError, ConflictError
 from capo.openstack import security_group
@@ -25,7 +26,7 @@ def ensure_security_groups(scope: ClusterScope) -> Outcome:
     spec = scope.cluster.spec.managed_security_groups
     if spec is None:
         return Done()
-    suffixes = (CONTROL_PLANE, WORKER, *((BASTION,) if bastion_server.is_enabled(scope.cluster.spec.bastion) else ()))
+    suffixes = (CONTROL_PLANE, WORKER, *((BASTION,) if bastion_plan.is_enabled(scope.cluster.spec.bastion) else ()))
     found = {suffix: _find(scope, suffix) for suffix in suffixes}
     missing = [suffix for suffix, body in found.items() if body is None]
     if missing:

@@ -12,10 +12,8 @@ from typing import Any, Final
 from capo.api.model import Model
 from capo.api.v1beta2 import OpenStackCluster
 from capo.api.v1beta2.openstackcluster import NetworkStatus, Router, Subnet
-from capo.controllers.openstackcluster import endpoint_policy
-from capo.controllers.openstackcluster.roles import NETWORK
-from capo.controllers.openstackcluster.rules import BASTION, CONTROL_PLANE, WORKER
 from capo.controllers.openstackcluster.scope import Found
+from capo.controllers.roles import BASTION, CONTROL_PLANE, NETWORK, WORKER
 from capo.engine import conditions
 from capo.engine.conditions import Condition
 from capo.engine.steps import Blocked, Failed, NotNeeded, Result, Results, Wait, is_done
@@ -198,12 +196,3 @@ def _load_balancer(found: Found) -> Fields | None:
         "tags": list(body.get("tags") or ()) or None,
         "loadBalancerNetwork": network_block,
     }
-
-
-def has_bastion_moved(found: Found, cluster: OpenStackCluster, results: Results) -> bool:
-    """Return whether the load balancer needs addresses of the bastion that were unknown when its step ran."""
-    balancer = endpoint_policy.load_balancer(cluster.spec)
-    if balancer is None or not balancer.allowed_cidrs or not is_done(results["BastionReady"]):
-        return False
-    old, new = cluster.status.bastion, found.bastion
-    return (old and (old.ip, old.floating_ip)) != (new and (new.ip, new.floating_ip))

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from capo import names
 from capo.api.v1beta2 import OpenStackCluster
-from capo.controllers.openstackcluster import roles
-from capo.controllers.openstackcluster.rules import BASTION, CONTROL_PLANE, WORKER
+from capo.controllers import roles
+from capo.controllers.roles import BASTION, CONTROL_PLANE, WORKER
 from capo.ledger import Ledger
 
 Resource = Mapping[str, Any]

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from capo.controllers.openstackcluster.load_balancer_spec import OVN
-from capo.controllers.openstackcluster.roles import NETWORK
 from capo.controllers.openstackcluster.scope import ClusterScope, Resource
+from capo.controllers.roles import NETWORK
 from capo.engine.steps import Wait
 from capo.openstack import load_balancer, port
 

@@ -8,21 +8,18 @@ machines of this control plane (W-71).
 from __future__ import annotations
 
 import contextlib
-from typing import Final
 
 from capo.api.v1beta2 import OpenStackCluster
 from capo.controllers.openstackmachine import control_plane, ports
-from capo.controllers.openstackmachine.control_plane import Sibling
 from capo.controllers.openstackmachine.openstackserver import INFRASTRUCTURE
 from capo.controllers.openstackmachine.ports import Place
 from capo.controllers.openstackmachine.scope import MachineScope
+from capo.controllers.roles import API_FLOATING_IP
 from capo.engine.steps import Done, Outcome, Wait
-from capo.errors import CapoError, ForeignResourceError
+from capo.errors import CapoError
 from capo.json_types import Body
 from capo.ledger import Ledger
 from capo.openstack import floating_ip
-
-ROLE: Final = "fip-api"
 
 
 def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
@@ -39,7 +36,11 @@ def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
     place = ports.of_machine(scope, infra)
     if found.get("port_id") != place.port_id:
         if found["id"] != _recorded_id(scope):
-            found = _untaken(scope, found, others)
+            of_control_plane = {
+                *control_plane.port_ids(scope.server),
+                *(id_ for each in others for id_ in each.port_ids),
+            }
+            found = floating_ip.refresh_if_unused(scope.cloud, scope.cloud_view, found["id"], ports=of_control_plane)
         _move(scope, found, place)
     return Done()
 
@@ -55,30 +56,12 @@ def _find(scope: MachineScope, infra: OpenStackCluster) -> Body | None:
 
 
 def _recorded_id(scope: MachineScope) -> str | None:
-    return Ledger.read((scope.owners.infra or {}).get("status")).id_of(ROLE)
+    return Ledger.read((scope.owners.infra or {}).get("status")).id_of(API_FLOATING_IP)
 
 
 def _move(scope: MachineScope, body: Body, place: Place) -> None:
     moved = floating_ip.associate(scope.cloud, body["id"], port_id=place.port_id, fixed_ip=place.address)
     scope.cloud_view.upsert("floating_ip", moved)
-
-
-def _untaken(scope: MachineScope, body: Body, others: list[Sibling]) -> Body:
-    """Read a floating IP of the user again, because it may have been associated since the last list; return it.
-
-    Raises:
-        ForeignResourceError: it is associated with a port outside this control plane.
-    """
-    body = floating_ip.get(scope.cloud, body["id"])
-    scope.cloud_view.upsert("floating_ip", body)
-    known = {*control_plane.port_ids(scope.server), *(port_id for each in others for port_id in each.port_ids)}
-    if not body.get("port_id") or body["port_id"] in known:
-        return body
-    raise ForeignResourceError(
-        f"floating IP {body['floating_ip_address']} leads to port {body['port_id']} and is not taken from it",
-        resource=f"floating_ip {body['id']}",
-        next_step="Dissociate it, or name another one.",
-    )
 
 
 def failover(scope: MachineScope, infra: OpenStackCluster) -> None:

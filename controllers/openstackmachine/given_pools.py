@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from capo import names
 from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import rules
+from capo.controllers import roles
 from capo.engine.steps import Wait
 from capo.errors import AmbiguousMatchError, ForeignResourceError
 from capo.json_types import Body
@@ -63,7 +64,7 @@ def to_leave(scope: MachineScope, infra: OpenStackCluster, wanted: Mapping[str, 
     Raises:
         NotYetObserved: the pools are being listed.
     """
-    members = {record.id: int(record.role.removeprefix("member-")) for record in scope.context.ledger.of_kind(MEMBER)}
+    members = {record.id: roles.port_of_member(record.role) for record in scope.context.ledger.of_kind(MEMBER)}
 
     def port_of(body: Body) -> int | None:
         own = next((members[each["id"]] for each in body.get("members") or () if each["id"] in members), None)
@@ -72,7 +73,8 @@ def to_leave(scope: MachineScope, infra: OpenStackCluster, wanted: Mapping[str, 
     found = scope.cloud_view.list_matching(KIND, lambda body: port_of(body) is not None)
     if wanted.keys() - {body["name"] for body in found}:
         found = scope.cloud_view.list_matching(KIND, lambda body: port_of(body) is not None, max_age_s=LOOK_S)
-    return [Record(KIND, f"pool-{port_of(body)}", body["id"]) for body in found if not _other_owner(scope, infra, body)]
+    places = [(port_of(body), body) for body in found if not _other_owner(scope, infra, body)]
+    return [Record(KIND, roles.pool(port), body["id"]) for port, body in places if port is not None]
 
 
 def balancer_id(scope: MachineScope, infra: OpenStackCluster, wanted: Collection[str]) -> str | None:

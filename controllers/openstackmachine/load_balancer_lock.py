@@ -12,13 +12,12 @@ from typing import Any, Final
 
 from capo.controllers.openstackmachine import given_pools, pools
 from capo.controllers.openstackmachine.scope import MachineScope
+from capo.controllers.roles import LOAD_BALANCER
 from capo.engine.steps import Wait
 from capo.errors import CapoError, LoadBalancerFailedError, NotFoundError
 from capo.ledger import Ledger
 
 KIND: Final = "load_balancer"
-ROLE: Final = "lb-api"
-"""The role of the load balancer in the OpenStackCluster's records."""
 BUSY_S: Final = 2.0
 
 
@@ -68,7 +67,7 @@ def _balancer_id(scope: MachineScope) -> str | None:
     """Return the load balancer that the OpenStackCluster recorded, else the reported one, else that of the pools."""
     infra = scope.infra
     reported = infra.status.api_server_managed_load_balancer if infra else None
-    known = Ledger.read((scope.owners.infra or {}).get("status")).id_of(ROLE) or (reported and reported.id)
+    known = Ledger.read((scope.owners.infra or {}).get("status")).id_of(LOAD_BALANCER) or (reported and reported.id)
     if known or infra is None or not given_pools.are_given(scope):
         return known or None
     return given_pools.balancer_id(scope, infra, pools.named(scope, pools.api_ports(infra)))

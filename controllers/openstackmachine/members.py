@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from capo import names
 from capo.api.v1beta2 import OpenStackCluster
+from capo.controllers import roles
 from capo.controllers.openstackmachine import control_plane, given_pools, load_balancer_lock, pools, ports
 from capo.controllers.openstackmachine.load_balancer_lock import BUSY_S
 from capo.controllers.openstackmachine.openstackserver import INFRASTRUCTURE, was_provisioned
@@ -29,11 +30,6 @@ from capo.openstack.load_balancer import WantedMember
 KIND: Final = "member"
 
 
-def role_of(port: int) -> str:
-    """Return the role of the machine's member in the pool of an API port."""
-    return f"member-{port}"
-
-
 def pool_ids(scope: MachineScope, infra: OpenStackCluster, api_port_list: list[int]) -> dict[int, str] | Wait:
     """Return the ids of the pools by port: as the OpenStackCluster recorded them, or of an external load balancer.
 
@@ -42,7 +38,7 @@ def pool_ids(scope: MachineScope, infra: OpenStackCluster, api_port_list: list[i
         NotYetObserved: the pools are being listed.
     """
     ledger = Ledger.read((scope.owners.infra or {}).get("status"))
-    found = {port: ledger.id_of(pools.role(port)) for port in api_port_list}
+    found = {port: ledger.id_of(roles.pool(port)) for port in api_port_list}
     known = {port: pool_id for port, pool_id in found.items() if pool_id}
     missing = [port for port in api_port_list if port not in known]
     if not missing:
@@ -71,7 +67,7 @@ def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
 
 def _is_known(scope: MachineScope, port: int, pool_id: str) -> bool:
     """Return whether the recorded member was observed in the pool recently, or is listed there now."""
-    member_id = scope.context.ledger.id_of(role_of(port))
+    member_id = scope.context.ledger.id_of(roles.member(port))
     if member_id is None:
         return False
     if scope.has_seen_member(pool_id, member_id):
@@ -86,7 +82,7 @@ def _is_known(scope: MachineScope, port: int, pool_id: str) -> bool:
 def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id: str) -> Outcome:
     if wait := load_balancer_lock.busy(scope):
         return wait
-    place, role = ports.of_machine(scope, infra), role_of(port)
+    place, role = ports.of_machine(scope, infra), roles.member(port)
     listed, is_given = _listed(scope, pool_id), given_pools.are_given(scope)
     # External pools get single changes: a change for all replaces the whole list, which others may be changing, too.
     others = [] if is_given else list(_living_others(scope, infra, port))
@@ -125,7 +121,7 @@ def _living_others(scope: MachineScope, infra: OpenStackCluster, port: int) -> I
         port_id = ports.port_id_on(each.server, network_id)
         if each.is_living and each.owner and port_id:
             place = ports.place_of(scope.cloud_view.get("port", port_id))
-            yield Candidate(each.name, Stamp(each.owner, role_of(port)), place)
+            yield Candidate(each.name, Stamp(each.owner, roles.member(port)), place)
 
 
 def dead_member(
@@ -233,8 +229,8 @@ def _may_be_member(scope: MachineScope) -> bool:
 
 def _leave_pool(scope: MachineScope, pool: Record) -> Wait | None:
     """Request the deletion of the machine's member in a pool; return the wait for its end, None when it is deleted."""
-    port = pool.role.removeprefix("pool-")
-    role, name = f"member-{port}", names.member(pools.resource_name(scope), int(port), scope.name)
+    port = roles.port_of_pool(pool.role)
+    role, name = roles.member(port), names.member(pools.resource_name(scope), port, scope.name)
     try:
         listed = load_balancer.members(scope.cloud, pool.id)
     except NotFoundError:  # the pool was deleted

@@ -17,14 +17,12 @@ from capo.controllers.openstackmachine.scope import MachineScope
 from capo.controllers.server_spec import Purpose, server_spec
 from capo.engine.conditions import find
 from capo.engine.steps import Done, NotNeeded, Outcome, Wait
-from capo.errors import ForeignResourceError, InvalidSpecError, NotFoundError
+from capo.errors import NotFoundError
 from capo.json_types import Object
-from capo.kube.errors import Conflict, Denied, Invalid
 from capo.kube.kinds import OPENSTACK_SERVER
 
 INFRASTRUCTURE: Final = "WaitingForClusterInfrastructure"
 BOOTSTRAP: Final = "WaitingForBootstrapData"
-NOT_READY: Final = "InstanceNotReady"
 DELETED: Final = "InstanceDeleted"
 STATE_ERROR: Final = "InstanceStateError"
 ADDRESS: Final = "FloatingAddressFromPoolReady"
@@ -36,9 +34,7 @@ def ensure(scope: MachineScope) -> Outcome:
     if found is None:
         return _create(scope)
     if not is_mine(scope, found):
-        raise ForeignResourceError(
-            f"OpenStackServer {scope.name} exists and belongs to another object", resource=f"server {scope.name}"
-        )
+        raise server_child.foreign(scope.name)
     found = _have_owner(scope, found)
     server_child.write_credentials(scope.context, found, scope.identity_ref)
     if found["metadata"].get("deletionTimestamp"):
@@ -62,14 +58,7 @@ def _have_owner(scope: MachineScope, server: Object) -> Object:
     """Restore the owner reference on the OpenStackServer if it was removed (C-46); return the updated object."""
     if references.is_owned_by(server, scope.context.obj):
         return server
-    metadata = {
-        "ownerReferences": [references.controller_reference(scope.context.obj)],
-        "resourceVersion": server["metadata"]["resourceVersion"],
-    }
-    patch = {"metadata": metadata}
-    answer: Object = scope.context.deps.kube.patch(OPENSTACK_SERVER, scope.namespace, scope.name, patch)
-    scope.context.deps.store.apply_own(OPENSTACK_SERVER, answer, by=scope.context.key)
-    return answer
+    return server_child.patch(scope.context, server, server_child.adoption(server, scope.context.obj))
 
 
 def _create(scope: MachineScope) -> Outcome:
@@ -79,7 +68,7 @@ def _create(scope: MachineScope) -> Outcome:
         return Wait(DELETED, f"OpenStackServer {scope.name} was deleted; a machine's server is never recreated")
     if wait := _missing_prerequisite(scope):
         return wait
-    return _made(scope, _body(scope))
+    return server_child.create(scope.context, _body(scope))
 
 
 def _represent(scope: MachineScope) -> Outcome:
@@ -88,30 +77,20 @@ def _represent(scope: MachineScope) -> Outcome:
     The annotation names the server, so that its controller adopts it and never creates another. Source:
     docs/explanation/go-provider.md, G-36.
     """
-    body = _body(scope)
-    body["metadata"]["annotations"][names.TAKEN_OVER_ANNOTATION] = _known_server_id(scope)
-    return _made(scope, body)
+    return server_child.create(
+        scope.context, _body(scope, annotations={names.TAKEN_OVER_ANNOTATION: _known_server_id(scope)})
+    )
 
 
-def _body(scope: MachineScope) -> dict[str, Any]:
-    return wanted(scope, server_spec(scope.machine.spec, _infra(scope), purpose(scope)))
-
-
-def _made(scope: MachineScope, body: Mapping[str, Any]) -> Outcome:
-    try:
-        # Create, not apply: if another process has created the object, its owner id must stay, because stamps carry it.
-        made = scope.context.deps.kube.create(OPENSTACK_SERVER, body)
-    except Conflict:
-        return Wait(NOT_READY, f"OpenStackServer {scope.name} exists and is not known yet", after_s=1)
-    except (Invalid, Denied) as error:
-        raise InvalidSpecError(f"the API server refuses OpenStackServer {scope.name}: {error}") from error
-    scope.context.deps.minted.add(made)
-    scope.context.deps.store.apply_own(OPENSTACK_SERVER, made, by=scope.context.key)
-    return _on_its_way(scope.name)
-
-
-def _on_its_way(name: str) -> Wait:
-    return Wait(NOT_READY, f"waiting for OpenStackServer {name} to become ready")
+def _body(scope: MachineScope, *, annotations: Mapping[str, str] | None = None) -> dict[str, Any]:
+    obj = scope.context.obj
+    return server_child.wanted(
+        obj,
+        name=scope.name,
+        cluster_name=references.cluster_name(scope.owners.machine or obj) or references.cluster_name(obj),
+        spec=server_spec(scope.machine.spec, _infra(scope), purpose(scope)),
+        annotations=annotations,
+    )
 
 
 def was_provisioned(scope: MachineScope) -> bool:
@@ -158,31 +137,6 @@ def managed_group_id(scope: MachineScope, infra: OpenStackCluster) -> str | None
     return group.id if group else None
 
 
-def wanted(scope: MachineScope, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the whole object: spec, finalizer, owner id, owner and labels.
-
-    It is created in one write: without its finalizer it could be deleted unnoticed before its first reconcile.
-    """
-    kind, obj = OPENSTACK_SERVER.kind, scope.context.obj
-    labels = {
-        names.CLUSTER_NAME_LABEL: references.cluster_name(scope.owners.machine or obj) or references.cluster_name(obj),
-        names.WATCH_FILTER_LABEL: (obj["metadata"].get("labels") or {}).get(names.WATCH_FILTER_LABEL),
-    }
-    return {
-        "apiVersion": OPENSTACK_SERVER.api_version,
-        "kind": kind,
-        "metadata": {
-            "name": scope.name,
-            "namespace": scope.namespace,
-            "labels": {label: value for label, value in labels.items() if value},
-            "annotations": {names.OWNER_ID_ANNOTATION: names.new_owner_id(kind, scope.namespace, scope.name)},
-            "finalizers": [names.finalizer(kind)],
-            "ownerReferences": [references.controller_reference(obj)],
-        },
-        "spec": spec,
-    }
-
-
 def state(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
     """Return the outcome for a machine whose OpenStackServer has this state (G-33); pure.
 
@@ -195,9 +149,9 @@ def state(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
     said = server_child.not_ready_reason(server.to_dict())
     match server.status.instance_state:
         case None | "" | "BUILD":
-            if said and said.reason != NOT_READY:
+            if said and said.reason != server_child.NOT_READY:
                 return said
-            return server_child.waits_for_others(server.to_dict()) or _on_its_way(server.metadata.name)
+            return server_child.waits_for_others(server.to_dict()) or server_child.becoming_ready(server.metadata.name)
         case "ACTIVE":
             return _of_active(server, was_provisioned=was_provisioned)
         case "ERROR":
@@ -205,7 +159,7 @@ def state(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
         case "DELETED":
             return Wait(DELETED, said.message if said else "the server was deleted; replace the Machine")
         case other:
-            return Wait(NOT_READY, f"server {server.status.instance_id} is {other}", status="Unknown")
+            return Wait(server_child.NOT_READY, f"server {server.status.instance_id} is {other}", status="Unknown")
 
 
 def _of_active(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
@@ -217,7 +171,7 @@ def _of_active(server: OpenStackServer, *, was_provisioned: bool) -> Outcome:
     address = server_child.not_ready_reason(server.to_dict(), (ADDRESS,)) if has_pool else None
     if has_pool and not server.status.ready and not was_provisioned:
         name = server.metadata.name
-        return Wait(address.reason, f"{ADDRESS}: {address.message}") if address else _on_its_way(name)
+        return Wait(address.reason, f"{ADDRESS}: {address.message}") if address else server_child.becoming_ready(name)
     shown = find(server.to_dict()["status"].get("conditions") or (), "InstanceReady") or {}
     if not server.status.ready and shown.get("reason") == STATE_ERROR:
         return Wait(STATE_ERROR, shown["message"])  # it was rebuilt externally
@@ -235,10 +189,7 @@ def remove(scope: MachineScope) -> Outcome:
     if found is None or not is_mine(scope, found):
         return NotNeeded()
     server_child.write_credentials(scope.context, found, scope.identity_ref)
-    metadata = found["metadata"]
-    if not metadata.get("deletionTimestamp"):
-        server_child.delete(scope.context, found)
-    return server_child.deletion(found)
+    return server_child.remove(scope.context, found)
 
 
 def _has_server_of_its_own(scope: MachineScope) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from capo import caches, names
 from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import references, rules
+from capo.controllers import roles
 from capo.controllers.openstackmachine import given_pools
 from capo.engine import conditions
 from capo.engine.steps import Wait
@@ -48,11 +49,6 @@ class Patience:
         return max(0.0, since_s + PATIENCE_S - now_s)
 
 
-def role(port: int) -> str:
-    """Return the role of the pool of an API port in the OpenStackCluster's records."""
-    return f"pool-{port}"
-
-
 def api_ports(infra: OpenStackCluster) -> list[int]:
     """Return the ports of the load balancer: the endpoint's, then the additional ones; pure."""
     endpoint = infra.spec.control_plane_endpoint
@@ -83,7 +79,7 @@ def to_leave(scope: MachineScope, infra: OpenStackCluster, *, may_be_member: boo
     """
     obj = scope.owners.infra or {}
     recorded = Ledger.read(obj.get("status")).of_kind(KIND)
-    missing = set(api_ports(infra)) - {int(record.role.removeprefix("pool-")) for record in recorded}
+    missing = set(api_ports(infra)) - {roles.port_of_pool(record.role) for record in recorded}
     if missing and may_be_member and given_pools.are_given(scope):
         return [*recorded, *given_pools.to_leave(scope, infra, named(scope, missing))]
     if not missing or not may_be_member or not is_record_due(obj):
@@ -120,7 +116,9 @@ def _of_balancer(scope: MachineScope, balancer_id: str, api_port_list: Collectio
     def fits(body: Mapping[str, Any]) -> bool:
         return body.get("name") in ports and balancer_id in load_balancer.parent_ids(body)
 
-    return [Record(KIND, role(ports[body["name"]]), body["id"]) for body in scope.cloud_view.list_matching(KIND, fits)]
+    return [
+        Record(KIND, roles.pool(ports[body["name"]]), body["id"]) for body in scope.cloud_view.list_matching(KIND, fits)
+    ]
 
 
 def _report_left_behind(scope: MachineScope, api_port_list: Collection[int]) -> None:

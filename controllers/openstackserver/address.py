@@ -10,10 +10,11 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Final
 
+from capo.controllers import roles
 from capo.controllers.openstackserver import ip_address_claim
-from capo.controllers.openstackserver.scope import ServerScope, port_role
+from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine.steps import Done, NotNeeded, Outcome, Resource, Wait
-from capo.errors import CapoError, ConflictError, ForeignResourceError, InvalidSpecError, NotFoundError
+from capo.errors import CapoError, ConflictError, InvalidSpecError, NotFoundError
 from capo.openstack import floating_ip
 
 KIND: Final = "floating_ip"
@@ -40,18 +41,13 @@ def ensure(scope: ServerScope) -> Outcome:
         )
     if found.get("port_id") in ports:
         return Done()
-    if found.get("port_id"):
-        raise ForeignResourceError(
-            f"floating IP {address} leads to port {found['port_id']} and is not taken from it",
-            resource=f"floating_ip {found['id']}",
-            next_step="Dissociate it, or have the pool allocate another one.",
-        )
+    floating_ip.require_unused(found, ports=ports, next_step="Dissociate it, or have the pool allocate another one.")
     _associate(scope, found, list(ports.values()))
     return Done()
 
 
 def _ports(scope: ServerScope) -> list[Resource]:
-    found = (scope.cloud_view.find("port", port_role(index)) for index in range(len(scope.server.spec.ports)))
+    found = (scope.cloud_view.find("port", roles.port(index)) for index in range(len(scope.server.spec.ports)))
     return [port for port in found if port is not None]
 
 

@@ -7,13 +7,13 @@ from typing import Final
 
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
-from capo.controllers import name_conflicts, pause_conditions
+from capo.controllers import name_conflicts, pause_conditions, roles
 from capo.controllers.credentialed import OwnCredentials
 from capo.controllers.credentials import CredentialsCache
 from capo.controllers.openstackserver import desired, status, takeover
 from capo.controllers.openstackserver.field_history import Sightings
 from capo.controllers.openstackserver.routes import ROUTES
-from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
+from capo.controllers.openstackserver.scope import ServerScope
 from capo.controllers.openstackserver.steps import PLAN
 from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report
 from capo.engine.steps import Blocked, Resource, Results
@@ -51,7 +51,7 @@ class ServerController:
         if context.is_taken_over and not context.ledger.records:
             _take_over(server, context.ledger)
         cloud, cloud_view = self.credentials.open(context)
-        known_id = context.ledger.id_of(SERVER_ROLE) or _upstream_id(server)
+        known_id = context.ledger.id_of(roles.SERVER) or _upstream_id(server)
         return ServerScope(context, server, cloud, cloud_view, known_id, self._sightings)
 
     def is_recorded(self, scope: ServerScope, results: Results) -> bool:
@@ -88,9 +88,9 @@ def _silent_s(scope: ServerScope) -> float:
 def _take_over(server: OpenStackServer, ledger: Ledger) -> None:
     """Record the resources in the Go provider's status."""
     if server_id := server.status.instance_id:
-        ledger.record("server", SERVER_ROLE, server_id)
+        ledger.record("server", roles.SERVER, server_id)
     for index, port in enumerate(server.status.resources.ports if server.status.resources else ()):
-        ledger.record("port", port_role(index), port.id)
+        ledger.record("port", roles.port(index), port.id)
 
 
 def _upstream_id(server: OpenStackServer) -> str | None:
@@ -107,6 +107,6 @@ def _seen(scope: ServerScope, results: Results) -> Resource | None:
     if scope.server.status.instance_id is None and isinstance(results["InstanceReady"], Blocked):
         return None
     try:
-        return scope.cloud_view.find("server", SERVER_ROLE)
+        return scope.cloud_view.find("server", roles.SERVER)
     except (NotYetObserved, CapoError):
         return None

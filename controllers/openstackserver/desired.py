@@ -14,7 +14,7 @@ from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1alpha1.openstackserver import ResolvedServerSpec
 from capo.api.v1beta2.port import ResolvedPortSpec
 from capo.api.v1beta2.server import SchedulerHintAdditionalValue, VolumeAvailabilityZone
-from capo.controllers.openstackserver.scope import volume_role
+from capo.controllers import roles
 from capo.names import Stamp
 from capo.openstack.port import WantedPort
 from capo.openstack.server import BlockDevice, WantedServer
@@ -49,7 +49,7 @@ def volumes(obj: OpenStackServer, image_id: str, owner: str) -> dict[str, Wanted
     found: dict[str, WantedVolume] = {}
     if spec.root_volume:
         root = spec.root_volume
-        role = volume_role(None)
+        role = roles.volume(None)
         found[role] = WantedVolume(
             stamp=Stamp(owner, role),
             name=names.volume(name, "root"),
@@ -61,7 +61,7 @@ def volumes(obj: OpenStackServer, image_id: str, owner: str) -> dict[str, Wanted
         )
     for index, device in enumerate(spec.additional_block_devices):
         if device.storage.type == "Volume":
-            role = volume_role(index)
+            role = roles.volume(index)
             options = device.storage.volume
             found[role] = WantedVolume(
                 stamp=Stamp(owner, role),
@@ -77,9 +77,9 @@ def volumes(obj: OpenStackServer, image_id: str, owner: str) -> dict[str, Wanted
 
 def volume_roles(obj: OpenStackServer) -> list[str]:
     """Return the roles of the Cinder volumes; disks on the host have none (W-25)."""
-    root = [volume_role(None)] if obj.spec.root_volume else []
+    root = [roles.volume(None)] if obj.spec.root_volume else []
     devices = enumerate(obj.spec.additional_block_devices)
-    return [*root, *(volume_role(index) for index, device in devices if device.storage.type == "Volume")]
+    return [*root, *(roles.volume(index) for index, device in devices if device.storage.type == "Volume")]
 
 
 def volume_names(obj: OpenStackServer) -> set[str]:
@@ -101,10 +101,10 @@ def block_devices(obj: OpenStackServer, image_id: str, volume_ids: Mapping[str, 
     Args:
         volume_ids: ids of the volumes by role.
     """
-    root = volume_ids.get(volume_role(None))
+    root = volume_ids.get(roles.volume(None))
     devices = [BlockDevice.volume(root, boot_index=0) if root else BlockDevice.image(image_id)]
     for index, device in enumerate(obj.spec.additional_block_devices):
-        volume_id = volume_ids.get(volume_role(index))
+        volume_id = volume_ids.get(roles.volume(index))
         devices.append(
             BlockDevice.volume(volume_id, boot_index=-1, tag=device.name)
             if volume_id
@@ -134,7 +134,7 @@ def server(obj: OpenStackServer, resolved: ResolvedServerSpec, *, stamp: Stamp, 
         stamp=stamp,
         name=obj.metadata.name,
         flavor_id=resolved.flavor_id,
-        image_id="" if volume_role(None) in parts.volume_ids else resolved.image_id,
+        image_id="" if roles.volume(None) in parts.volume_ids else resolved.image_id,
         port_ids=tuple(parts.port_ids),
         block_devices=block_devices(obj, resolved.image_id, parts.volume_ids),
         availability_zone=spec.availability_zone or None,

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
 from capo.api.v1beta2.port import ResolvedPortSpec
-from capo.controllers import attempts
+from capo.controllers import attempts, roles
 from capo.controllers.openstackserver import desired, drift, takeover
-from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role, trunk_role
+from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Resource
 from capo.errors import CapoError, NotYetObserved
 from capo.openstack import extension, port, trunk
@@ -19,18 +19,16 @@ from capo.openstack.trunk import WantedTrunk
 def ensure_ports(scope: ServerScope) -> Outcome:
     """Create all ports of the server in one call, and reconcile their tags."""
     if scope.known_server_id is None:
-        scope.cloud_view.prefetch(
-            "server", SERVER_ROLE
-        )  # both lists at once: the server is created right after its ports
+        # Both lists at once: the server is created right after its ports.
+        scope.cloud_view.prefetch("server", roles.SERVER)
     count = len(scope.server.spec.ports)
-    found = {index: takeover.find(scope, "port", port_role(index)) for index in range(count)}
+    found = {index: takeover.find(scope, "port", roles.port(index)) for index in range(count)}
     missing = [index for index, body in found.items() if body is None]
     if missing and scope.known_server_id is not None:
-        gone = ", ".join(map(port_role, missing))
+        gone = ", ".join(map(roles.port, missing))
         return Done(f"{gone} was deleted externally; ports of a running server are not recreated")
     if missing:
-        roles = tuple(map(port_role, missing))
-        return Create("port", roles, lambda: _created_ports(scope, missing))
+        return Create("port", tuple(map(roles.port, missing)), lambda: _created_ports(scope, missing))
     attempts.try_each(found, lambda index: _tag(scope, "port", found[index], index))
     return Done("; ".join(_changes(scope, found)))
 
@@ -40,14 +38,14 @@ def _changes(scope: ServerScope, found: Mapping[int, Resource | None]) -> Iterat
     resolved = scope.resolved.ports if scope.resolved else ()
     for index, wish in enumerate(resolved):
         body = found.get(index)
-        if body and (text := drift.of_port(port_role(index), wish, body, server_id=scope.known_server_id)):
+        if body and (text := drift.of_port(roles.port(index), wish, body, server_id=scope.known_server_id)):
             yield text
 
 
 def _created_ports(scope: ServerScope, missing: list[int]) -> dict[str, Resource]:
     ports = scope.dependencies.ports
-    wishes = [desired.port(ports[index], scope.stamp(port_role(index))) for index in missing]
-    return dict(zip(map(port_role, missing), port.create_all(scope.cloud, wishes), strict=True))
+    wishes = [desired.port(ports[index], scope.stamp(roles.port(index))) for index in missing]
+    return dict(zip(map(roles.port, missing), port.create_all(scope.cloud, wishes), strict=True))
 
 
 def _tag(scope: ServerScope, kind: str, body: Resource | None, index: int) -> None:
@@ -88,18 +86,18 @@ def ensure_trunks(scope: ServerScope) -> Outcome:
     wishes = {index: each for index, each in enumerate(resolved.ports) if each.trunk} if resolved else {}
     found: dict[int, Resource | None] = {}
     for index, wish in wishes.items():
-        found[index] = takeover.find(scope, "trunk", trunk_role(index))
+        found[index] = takeover.find(scope, "trunk", roles.trunk(index))
         if found[index] is None and scope.known_server_id is None:
-            return Create("trunk", (trunk_role(index),), partial(_created_trunk, scope, index, wish))
+            return Create("trunk", (roles.trunk(index),), partial(_created_trunk, scope, index, wish))
     attempts.try_each(found, lambda index: _tag(scope, "trunk", found[index], index))
-    if missing := [trunk_role(index) for index, body in found.items() if body is None]:
+    if missing := [roles.trunk(index) for index, body in found.items() if body is None]:
         return Done(f"{', '.join(missing)} was deleted externally; trunks of a running server are not recreated")
     return Done() if wishes else NotNeeded()
 
 
 def _created_trunk(scope: ServerScope, index: int, wish: ResolvedPortSpec) -> dict[str, Resource]:
-    role = trunk_role(index)
-    port_id = scope.context.ledger.id_of(port_role(index)) or ""
+    role = roles.trunk(index)
+    port_id = scope.context.ledger.id_of(roles.port(index)) or ""
     wanted_trunk = WantedTrunk(scope.stamp(role), wish.name, port_id=port_id, description=wish.description)
     return {role: trunk.create(scope.cloud, wanted_trunk)}
 

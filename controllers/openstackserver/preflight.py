@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from capo.api.v1alpha1.openstackserver import ResolvedServerSpec
+from capo.controllers import roles
 from capo.controllers.openstackserver import desired
-from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
+from capo.controllers.openstackserver.scope import ServerScope
 from capo.controllers.openstackserver.userdata import user_data
 from capo.errors import InvalidSpecError
 from capo.openstack import port, server
@@ -29,8 +30,8 @@ def check(scope: ServerScope) -> None:
     """
     parts = desired.Parts(port_ids=(), volume_ids={}, user_data=user_data(scope))
     resolved = scope.resolved or ResolvedServerSpec()
-    server.check(desired.server(scope.server, resolved, stamp=scope.stamp(SERVER_ROLE), parts=parts))
-    ports = [desired.port(each, scope.stamp(port_role(index))) for index, each in enumerate(resolved.ports)]
+    server.check(desired.server(scope.server, resolved, stamp=scope.stamp(roles.SERVER), parts=parts))
+    ports = [desired.port(each, scope.stamp(roles.port(index))) for index, each in enumerate(resolved.ports)]
     _refuse_long_names(scope, ports)
     for each in ports:
         port.request(each)  # raises if its options contradict each other

@@ -15,8 +15,9 @@ from capo import names
 from capo.api.v1alpha1.openstackserver import OpenStackServerSpec, ResolvedServerSpec
 from capo.api.v1beta2.network import SecurityGroupParam, SubnetParam
 from capo.api.v1beta2.port import FixedIP, PortOpts
+from capo.controllers import roles
 from capo.controllers.openstackserver import orc, preflight
-from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope
+from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine import conditions
 from capo.engine.steps import Done, Outcome, Wait
 from capo.errors import (
@@ -109,7 +110,7 @@ def resolve_references(scope: ServerScope) -> Outcome:
     if found.fields:
         scope.context.pinned["resolved"] = pinned(scope.resolved or ResolvedServerSpec(), **found.fields)
     found = found if is_begun else _with_limits(scope, found)
-    if (found.error or found.wait) and _may_be_there(scope) and scope.cloud_view.find("server", SERVER_ROLE):
+    if (found.error or found.wait) and _may_be_there(scope) and scope.cloud_view.find("server", roles.SERVER):
         return Done()
     if found.error:
         raise found.error

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1alpha1.openstackserver import ResolvedServerSpec
+from capo.controllers import roles
 from capo.controllers.openstackserver.field_history import Sightings
 from capo.engine.context import ReconcileContext
 from capo.names import Stamp
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
-
-SERVER_ROLE = "server"
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class ServerScope:
     def known_server_id(self) -> str | None:
         """The id of the server; None if none was created."""
         # A server that was created once is never recreated: Machines are immutable.
-        return self.earlier_server_id or self.context.ledger.id_of(SERVER_ROLE)
+        return self.earlier_server_id or self.context.ledger.id_of(roles.SERVER)
 
     @property
     def cache_writer(self) -> CloudView:
@@ -68,18 +67,3 @@ class ServerScope:
     def stamp(self, role: str) -> Stamp:
         """Return the stamp of one of the object's resources."""
         return Stamp(self.context.owner, role)
-
-
-def port_role(index: int) -> str:
-    """Return the role of the port at an index of ``spec.ports``."""
-    return f"port-{index}"
-
-
-def trunk_role(index: int) -> str:
-    """Return the role of the trunk on the port at an index of ``spec.ports``."""
-    return f"trunk-{index}"
-
-
-def volume_role(index: int | None) -> str:
-    """Return the role of an additional block device by its index, or of the root volume for None."""
-    return "volume-root" if index is None else f"volume-{index}"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from capo.controllers import roles
 from capo.controllers.openstackserver import desired, drift, external_changes, nova_faults, resolve, takeover, volumes
-from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role
+from capo.controllers.openstackserver.scope import ServerScope
 from capo.controllers.openstackserver.userdata import user_data
 from capo.engine.steps import Create, Done, Outcome, Resource, Wait
 from capo.errors import BlockedError, CapoError, ServerFailedError, ServerRebuiltError, UnsupportedByCloudError
@@ -22,13 +23,13 @@ _DELETION: Final = "deletion"
 
 def ensure_server(scope: ServerScope) -> Outcome:
     """Create the Nova server once and wait until it is ACTIVE; a deleted one is never recreated."""
-    found = takeover.find(scope, "server", SERVER_ROLE)
+    found = takeover.find(scope, "server", roles.SERVER)
     if found is None and (known_id := scope.known_server_id or takeover.id_that_machine_knows(scope)):
         return Wait("InstanceNotFound", f"server {known_id} vanished; replace the Machine")
     if found is None:
         _release_volumes(scope)
         server_ = _wanted_server(scope)
-        return Create("server", (SERVER_ROLE,), lambda: {SERVER_ROLE: _created_server(scope, server_)})
+        return Create("server", (roles.SERVER,), lambda: {roles.SERVER: _created_server(scope, server_)})
     if scope.context.is_taken_over:
         _take_image(scope, found)
     return _of_state(scope, found)
@@ -162,11 +163,11 @@ def _wanted_server(scope: ServerScope) -> WantedServer:
     resolved = scope.dependencies
     ids = {record.role: record.id for record in scope.context.ledger.records.values()}
     parts = desired.Parts(
-        port_ids=[ids[port_role(index)] for index in range(len(resolved.ports))],
-        volume_ids={role: id_ for role, id_ in ids.items() if role.startswith("volume-")},
+        port_ids=[ids[roles.port(index)] for index in range(len(resolved.ports))],
+        volume_ids={role: id_ for role, id_ in ids.items() if roles.is_volume(role)},
         user_data=user_data(scope),
     )
-    return desired.server(scope.server, resolved, stamp=scope.stamp(SERVER_ROLE), parts=parts)
+    return desired.server(scope.server, resolved, stamp=scope.stamp(roles.SERVER), parts=parts)
 
 
 def remove_server(scope: ServerScope) -> Outcome:

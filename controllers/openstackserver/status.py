@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from capo.contract.machines import addresses
+from capo.controllers import roles
 from capo.controllers.openstackserver import orc
-from capo.controllers.openstackserver.scope import ServerScope, port_role
+from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine.conditions import Condition
 from capo.engine.steps import Blocked, Failed, NotObserved, Resource, Result, Results, Wait, is_done
 from capo.errors import CapoError, ServerFailedError, ServerRebuiltError
@@ -100,7 +101,7 @@ def _is_ready(server: Resource | None, scope: ServerScope, results: Results) -> 
 
 
 def _ports(scope: ServerScope) -> dict[str, Any]:
-    ids = [scope.context.ledger.id_of(port_role(index)) for index in range(len(scope.server.spec.ports))]
+    ids = [scope.context.ledger.id_of(roles.port(index)) for index in range(len(scope.server.spec.ports))]
     return {"resources": {"ports": [{"id": id_} for id_ in ids]}} if ids and all(ids) else {}
 
 

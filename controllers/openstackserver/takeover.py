@@ -14,8 +14,9 @@ from typing import Any, Final
 
 from capo import names
 from capo.contract import references
+from capo.controllers import roles
 from capo.controllers.openstackserver import desired
-from capo.controllers.openstackserver.scope import SERVER_ROLE, ServerScope, port_role, trunk_role, volume_role
+from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine.steps import Resource
 from capo.errors import BlockedError, CapoError, CloudUnavailableError, ForeignResourceError, NotYetObserved
 from capo.kube.kinds import OPENSTACK_MACHINE
@@ -84,7 +85,7 @@ def _own(scope: ServerScope, kind: str, role: str) -> Resource | None:
 
 
 def _server(scope: ServerScope) -> Resource | None:
-    return _own(scope, "server", SERVER_ROLE)
+    return _own(scope, "server", roles.SERVER)
 
 
 def _refuse_namesakes(scope: ServerScope) -> None:
@@ -111,7 +112,7 @@ def _marks(scope: ServerScope, kind: str) -> dict[str, Fits]:
     """Return, by role, the tests for resources of a kind that the Go provider created."""
     if kind == "server":
         mark = _server_mark(scope)
-        return {SERVER_ROLE: mark} if mark else {}
+        return {roles.SERVER: mark} if mark else {}
     if kind == "trunk":
         return dict(_trunks(scope))
     server = _server(scope)
@@ -137,7 +138,7 @@ def _device_of_ports(scope: ServerScope) -> str | None:
 
 def _ports(scope: ServerScope, server_id: str) -> Iterator[tuple[str, Fits]]:
     for index, port in enumerate(scope.server.spec.ports):
-        yield port_role(index), _port(names.port(scope.name, index, port.name_suffix), server_id)
+        yield roles.port(index), _port(names.port(scope.name, index, port.name_suffix), server_id)
 
 
 def _port(name: str, server_id: str) -> Fits:
@@ -151,9 +152,9 @@ def _trunks(scope: ServerScope) -> Iterator[tuple[str, Fits]]:
     if not any(wishes) or not extension.is_there(scope.cloud, extension.TRUNK):
         return
     for index, port in enumerate(spec.ports):
-        port_id = scope.context.ledger.id_of(port_role(index))
+        port_id = scope.context.ledger.id_of(roles.port(index))
         if wishes[index] and port_id:
-            yield trunk_role(index), _trunk(names.port(scope.name, index, port.name_suffix), port_id)
+            yield roles.trunk(index), _trunk(names.port(scope.name, index, port.name_suffix), port_id)
 
 
 def _trunk(name: str, port_id: str) -> Fits:
@@ -170,10 +171,10 @@ def _volumes(scope: ServerScope, server: Resource) -> Iterator[tuple[str, Fits]]
     if _ATTACHED not in server and desired.volume_roles(scope.server):
         raise CloudUnavailableError(f"volumes of server {server['id']} cannot be listed: its Nova cell is down")
     if spec.root_volume:
-        yield volume_role(None), _volume(names.volume(name, "root"), server)
+        yield roles.volume(None), _volume(names.volume(name, "root"), server)
     for index, device in enumerate(spec.additional_block_devices):
         if device.storage.type == "Volume":
-            yield volume_role(index), _volume(names.volume(name, device.name), server)
+            yield roles.volume(index), _volume(names.volume(name, device.name), server)
 
 
 def _volume(name: str, server: Resource) -> Fits:

@@ -9,7 +9,8 @@ import pytest
 
 from capo.api.v1beta2.securitygroups import ManagedSecurityGroups
 from capo.controllers.openstackcluster import rules
-from capo.controllers.openstackcluster.rules import BASTION, CONTROL_PLANE, WORKER, RuleContext
+from capo.controllers.openstackcluster.rules import RuleContext
+from capo.controllers.roles import BASTION, CONTROL_PLANE, WORKER
 from capo.errors import InvalidSpecError
 from capo.openstack.security_group import Rule
 

@@ -9,9 +9,9 @@ import pytest
 from capo.api.v1beta2.openstackcluster import NetworkStatus, Subnet
 from capo.contract.clusters import Endpoint
 from capo.controllers.openstackcluster import status
-from capo.controllers.openstackcluster.roles import NETWORK
 from capo.controllers.openstackcluster.scope import Found
 from capo.controllers.openstackcluster.tests.objects import model
+from capo.controllers.roles import NETWORK
 from capo.engine.steps import Blocked, Done, Failed, NotNeeded, Result, Wait
 from capo.errors import CloudUnavailableError, QuotaExceededError
 from capo.ledger import Ledger

@@ -11,9 +11,11 @@ from capo import names
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackCluster
 from capo.api.v1beta2.openstackcluster import Bastion, BastionReplacement, BastionStatus
-from capo.controllers.openstackcluster import bastion_hash, bastion_server
-from capo.controllers.openstackcluster.bastion_server import Action
+from capo.controllers import server_child
+from capo.controllers.openstackcluster import bastion_hash, bastion_plan
+from capo.controllers.openstackcluster.bastion_plan import Create, Delete, Keep, Mark, Nothing, Plan, Refuse, Replace
 from capo.controllers.openstackcluster.tests.objects import BASTION, CLUSTER_NAME, IDENTITY, infra
+from capo.engine.steps import Wait
 
 SPEC = {"flavor": "m1.small", "image": {"filter": {"name": "ubuntu"}}, "sshKeyName": "key", "identityRef": IDENTITY}
 
@@ -28,8 +30,12 @@ WANTED = bastion_hash.fingerprint(bastion(), ())
 def child(
     hash_: str | None = WANTED, owner_uid: str | None = "osc-uid", *, is_deleting: bool = False, reason: str = ""
 ) -> dict[str, Any]:
-    made = bastion_server.wanted_object(
-        infra(), name="kube-bastion", cluster_name=CLUSTER_NAME, spec=SPEC, fingerprint=hash_ or ""
+    made = server_child.wanted(
+        infra(),
+        name="kube-bastion",
+        cluster_name=CLUSTER_NAME,
+        spec=SPEC,
+        annotations={names.BASTION_HASH_ANNOTATION: hash_ or ""},
     )
     metadata = made["metadata"]
     metadata |= {"resourceVersion": "7", "uid": "child-uid"}
@@ -43,30 +49,78 @@ def child(
     return made
 
 
+KNOWN = BastionReplacement(cause="SpecChanged", changed_fields=("spec.bastion.spec.image",))
+VANISHED = BastionReplacement(cause="ServerDeleted")
+
+
 @pytest.mark.parametrize(
     ("found", "wanted", "expected"),
     [
-        pytest.param(None, None, Action.NOTHING, id="none, and none is wanted"),
-        pytest.param(None, WANTED, Action.CREATE, id="add"),
-        pytest.param(child(), WANTED, Action.KEEP, id="as it should be"),
-        pytest.param(child("2-flavor:0123456789"), WANTED, Action.DELETE, id="edited"),
-        pytest.param(child(), None, Action.DELETE, id="disabled or removed"),
-        pytest.param(child(is_deleting=True), WANTED, Action.AWAIT_GONE, id="on its way out"),
-        pytest.param(child(is_deleting=True), None, Action.AWAIT_GONE, id="on its way out for good"),
-        pytest.param(child(None), WANTED, Action.MARK, id="made by the Go provider: never replaced"),
-        pytest.param(child("1-0123456789abcdef"), WANTED, Action.MARK, id="hash of an older version: never replaced"),
-        pytest.param(child(owner_uid=None), WANTED, Action.MARK, id="C-46: its owner was lost"),
-        pytest.param(child(owner_uid="another"), WANTED, Action.REFUSE, id="somebody else's"),
-        pytest.param(child(owner_uid="another"), None, Action.NOTHING, id="somebody else's is left alone"),
-        pytest.param(child(reason="InstanceNotFound"), WANTED, Action.DELETE, id="W-60: server vanished, build anew"),
-        pytest.param(child(reason="InstanceDeleted"), WANTED, Action.DELETE, id="W-60: server deleted, build anew"),
-        pytest.param(
-            child(reason="InstanceStateError"), WANTED, Action.KEEP, id="a failed server is shown, not churned"
-        ),
+        pytest.param(None, None, Nothing(), id="none, and none is wanted"),
+        pytest.param(child(owner_uid="another"), None, Nothing(), id="another object's is left alone"),
+        pytest.param(child(owner_uid="another"), WANTED, Refuse(), id="another object's"),
+        pytest.param(None, WANTED, Create(WANTED, KNOWN), id="add"),
     ],
 )
-def test_what_is_done_with_the_child(found: dict[str, Any] | None, wanted: str | None, expected: Action) -> None:
-    assert bastion_server.decide(found, infra(), wanted) is expected
+def test_the_plan_without_a_child_of_the_cluster(found: Any, wanted: str | None, expected: Plan) -> None:
+    assert bastion_plan.plan(found, infra(), wanted=wanted, known=KNOWN) == expected
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(child(), id="as it should be"),
+        pytest.param(child(reason="InstanceStateError"), id="a failed server is shown, not replaced"),
+    ],
+)
+def test_a_child_is_kept_with_the_replacement_in_progress(found: dict[str, Any]) -> None:
+    assert bastion_plan.plan(found, infra(), wanted=WANTED, known=KNOWN) == Keep(found, KNOWN)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(child(None), id="created by the Go provider: never replaced"),
+        pytest.param(child("1-0123456789abcdef"), id="hash of an older version: never replaced"),
+        pytest.param(child(owner_uid=None), id="C-46: its owner was lost"),
+        pytest.param(child("2-flavor:0123456789", owner_uid=None), id="owner lost and edited: adopted first"),
+    ],
+)
+def test_a_child_without_hash_or_owner_is_marked_with_the_fingerprint(found: dict[str, Any]) -> None:
+    assert bastion_plan.plan(found, infra(), wanted=WANTED, known=KNOWN) == Mark(found, WANTED, KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("found", "cause"),
+    [
+        pytest.param(
+            child("2-flavor:0123456789"),
+            BastionReplacement(
+                cause="SpecChanged",
+                changed_fields=tuple(bastion_hash.changed_fields("2-flavor:0123456789", WANTED)),
+            ),
+            id="edited",
+        ),
+        pytest.param(child(is_deleting=True), KNOWN, id="being deleted"),
+        pytest.param(child(reason="InstanceNotFound"), VANISHED, id="W-60: server vanished"),
+        pytest.param(child(reason="InstanceDeleted"), VANISHED, id="W-60: server deleted"),
+    ],
+)
+def test_a_child_is_replaced_for_a_cause(found: dict[str, Any], cause: BastionReplacement) -> None:
+    assert bastion_plan.plan(found, infra(), wanted=WANTED, known=KNOWN) == Replace(found, cause)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        pytest.param(child(), id="disabled or removed"),
+        pytest.param(child(is_deleting=True), id="being deleted"),
+        pytest.param(child(reason="InstanceNotFound"), id="its server vanished"),
+        pytest.param(child(owner_uid=None), id="its owner was lost"),
+    ],
+)
+def test_a_child_that_the_spec_does_not_ask_for_is_deleted(found: dict[str, Any]) -> None:
+    assert bastion_plan.plan(found, infra(), wanted=None, known=KNOWN) == Delete(found)
 
 
 @pytest.mark.parametrize(
@@ -79,16 +133,14 @@ def test_what_is_done_with_the_child(found: dict[str, Any] | None, wanted: str |
     ],
 )
 def test_whether_there_is_to_be_a_bastion(fields: dict[str, Any] | None, expected: bool) -> None:
-    assert bastion_server.is_enabled(Bastion.model_validate(fields) if fields else None) is expected
+    assert bastion_plan.is_enabled(Bastion.model_validate(fields) if fields else None) is expected
 
 
 def test_the_object_has_finalizer_owner_id_owner_and_labels_from_the_first_write_on() -> None:
     cluster = infra()
     cluster["metadata"]["labels"][names.WATCH_FILTER_LABEL] = "blue"
 
-    made = bastion_server.wanted_object(
-        cluster, name="kube-bastion", cluster_name=CLUSTER_NAME, spec=SPEC, fingerprint=WANTED
-    )
+    made = server_child.wanted(cluster, name="kube-bastion", cluster_name=CLUSTER_NAME, spec=SPEC)
 
     metadata = made["metadata"]
     annotation = metadata["annotations"][names.OWNER_ID_ANNOTATION]
@@ -107,10 +159,12 @@ def test_the_object_has_finalizer_owner_id_owner_and_labels_from_the_first_write
 def test_a_child_is_marked_without_losing_what_it_has() -> None:
     orphan = child(None, owner_uid=None)
 
-    assert bastion_server.mark(child(None), infra(), WANTED) == {
+    marks = {names.BASTION_HASH_ANNOTATION: WANTED}
+
+    assert server_child.adoption(child(None), infra(), annotations=marks) == {
         "metadata": {"resourceVersion": "7", "annotations": {names.BASTION_HASH_ANNOTATION: WANTED}}
     }
-    [owner] = bastion_server.mark(orphan, infra(), WANTED)["metadata"]["ownerReferences"]
+    [owner] = server_child.adoption(orphan, infra(), annotations=marks)["metadata"]["ownerReferences"]
     assert owner["uid"] == "osc-uid"
 
 
@@ -126,7 +180,7 @@ def test_a_child_is_marked_without_losing_what_it_has() -> None:
 def test_a_child_without_hash_is_compared_by_its_spec(change: dict[str, Any], expected: bool) -> None:
     known = {"spec": {**SPEC, "ports": [{}]}}
 
-    assert bastion_server.is_alike(known, {**SPEC, "ports": [{}], **change}) is expected
+    assert bastion_plan.is_alike(known, {**SPEC, "ports": [{}], **change}) is expected
 
 
 def server(**status: Any) -> OpenStackServer:
@@ -147,7 +201,7 @@ def test_port_that_the_floating_ip_leads_to(resolved: list[str], made: list[str]
     ports = [{"name": "p", "networkID": network} for network in resolved]
     found = server(resolved={"ports": ports}, resources={"ports": [{"id": id_} for id_ in made]})
 
-    assert bastion_server.port_id(found, "net") == expected
+    assert bastion_plan.port_id(found, "net") == expected
 
 
 def test_status_shows_server_and_addresses() -> None:
@@ -158,7 +212,7 @@ def test_status_shows_server_and_addresses() -> None:
     )
     floating_ip = {"floating_ip_address": "198.51.100.9", "fixed_ip_address": "10.6.0.8"}
 
-    shown = bastion_server.status(found, floating_ip)
+    shown = bastion_plan.status(found, floating_ip)
 
     assert shown.to_dict() == {
         "id": "srv",
@@ -168,11 +222,10 @@ def test_status_shows_server_and_addresses() -> None:
         "ip": "10.6.0.8",
         "floatingIP": "198.51.100.9",
     }
-    assert bastion_server.status(found, None).ip == "10.6.0.8"
+    assert bastion_plan.status(found, None).ip == "10.6.0.8"
 
 
 OTHER = bastion_hash.fingerprint(bastion({"flavor": {"id": "large"}, "sshKeyName": "other"}), ())
-KNOWN = BastionReplacement(cause="SpecChanged", changed_fields=("spec.bastion.spec.image",))
 
 
 @pytest.mark.parametrize(
@@ -199,7 +252,7 @@ KNOWN = BastionReplacement(cause="SpecChanged", changed_fields=("spec.bastion.sp
 def test_a_replacement_has_a_cause(
     found: Any, wanted: str, known: BastionReplacement | None, expected: BastionReplacement
 ) -> None:
-    assert bastion_server.cause(found, wanted, known) == expected
+    assert bastion_plan.cause(found, wanted, known) == expected
 
 
 @pytest.mark.parametrize(
@@ -230,24 +283,24 @@ def test_a_replacement_has_a_cause(
 def test_the_message_of_a_replacement_says_why_and_that_of_the_last_release_is_read(
     why: BastionReplacement, text: str, former: str
 ) -> None:
-    wait = bastion_server.replacing(why, 1, "the old one is being deleted")
+    wait = bastion_plan.replacing(why, 1, Wait("Deleting", "the old one is being deleted", after_s=3))
 
     assert wait.message == f"{text}; step 1 of 2: the old one is being deleted"
-    assert bastion_server.under_way(showing("Replacing", f"{former}; step 1 of 2: x")) == why
+    assert wait.after_s == 3
+    assert bastion_plan.under_way(showing("Replacing", f"{former}; step 1 of 2: x")) == why
 
 
 def test_no_other_message_is_taken_for_a_replacement() -> None:
     assert (
-        bastion_server.under_way(showing("InstanceNotReady", "spec.bastion.spec.flavor changed; step 1 of 2: x"))
-        is None
+        bastion_plan.under_way(showing("InstanceNotReady", "spec.bastion.spec.flavor changed; step 1 of 2: x")) is None
     )
-    assert bastion_server.under_way(OpenStackCluster.model_validate({"metadata": {"name": "kube"}})) is None
+    assert bastion_plan.under_way(OpenStackCluster.model_validate({"metadata": {"name": "kube"}})) is None
 
 
 def test_what_the_status_records_counts_before_a_message() -> None:
     cluster = showing("Replacing", "the former one was deleted; step 1 of 2: x", bastionReplacement=KNOWN.to_dict())
 
-    assert bastion_server.under_way(cluster) == KNOWN
+    assert bastion_plan.under_way(cluster) == KNOWN
 
 
 def showing(reason: str, message: str, **status: Any) -> OpenStackCluster:
@@ -279,4 +332,4 @@ def test_an_address_stays_until_the_server_reports_one(
     shown, former = (BastionStatus(id=each[0], ip=each[1]) if each else None for each in (now, known))
 
     assert shown is not None
-    assert bastion_server.with_address(shown, former).ip == expected
+    assert bastion_plan.with_address(shown, former).ip == expected

@@ -1,29 +1,29 @@
-"""The bastion's OpenStackServer: which action it needs, and what is reported of it; pure.
+"""The plan for the bastion's OpenStackServer, and what is reported of it; pure.
 
-Source: docs/explanation/go-provider.md, G-15, and W-60. ``bastion_hash.py`` decides which edits replace the server.
+Source: docs/explanation/go-provider.md, G-15, and W-60. ``bastion_hash.py`` decides which edits replace the server;
+``bastion.py`` carries out the plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from capo import names
 from capo.api.v1alpha1 import OpenStackServer
 from capo.api.v1beta2 import OpenStackCluster
-from capo.api.v1beta2.openstackcluster import Bastion, BastionReplacement, BastionStatus
+from capo.api.v1beta2.openstackcluster import Bastion, BastionReplacement, BastionStatus, OpenStackClusterSpec
 from capo.contract import references
 from capo.controllers import server_child
 from capo.controllers.openstackcluster import bastion_hash
 from capo.engine import conditions
 from capo.engine.steps import Wait
-from capo.kube.kinds import OPENSTACK_SERVER
 
 Object = Mapping[str, Any]
 
 _VANISHED: Final = ("InstanceNotFound", "InstanceDeleted")
-_ON_THE_WAY: Final = ("InstanceNotReady", "Building", "VolumeNotReady", "AnswerLost")
+_ON_THE_WAY: Final = (server_child.NOT_READY, "Building", "VolumeNotReady", "AnswerLost")
 CONDITION: Final = "BastionReady"
 REPLACING: Final = "Replacing"
 SPEC_CHANGED: Final = "SpecChanged"
@@ -39,16 +39,65 @@ _STEP: Final = "; step "
 _OF_CLUSTER: Final = ("network", "fixedIPs", "securityGroups")
 
 
-class Action(Enum):
-    """The action for the bastion's OpenStackServer."""
+@dataclass(frozen=True)
+class Nothing:
+    """None is wanted, and the cluster has none."""
 
-    NOTHING = "none exists and none is wanted"
-    CREATE = "create it"
-    MARK = "write the hash or the owner to it, and keep it"
-    KEEP = "keep it"
-    DELETE = "delete it"
-    AWAIT_GONE = "wait until it is deleted"
-    REFUSE = "it belongs to somebody else"
+
+@dataclass(frozen=True)
+class Create:
+    """Create the OpenStackServer.
+
+    Args:
+        replacement: the replacement of which this is the second step; None when there was no former bastion.
+    """
+
+    fingerprint: str
+    replacement: BastionReplacement | None
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Keep it.
+
+    Args:
+        replacement: the replacement that is not completed while the child is not ready; None without one.
+    """
+
+    child: Object
+    replacement: BastionReplacement | None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Write the fingerprint and the owner to it, and keep it: from then on its fingerprint decides."""
+
+    child: Object
+    fingerprint: str
+    replacement: BastionReplacement | None
+
+
+@dataclass(frozen=True)
+class Replace:
+    """Delete it, or wait until it is deleted; a later plan creates the next one."""
+
+    child: Object
+    cause: BastionReplacement
+
+
+@dataclass(frozen=True)
+class Delete:
+    """Delete it, or wait until it is deleted."""
+
+    child: Object
+
+
+@dataclass(frozen=True)
+class Refuse:
+    """Change nothing: the object with the bastion's name belongs to another one."""
+
+
+Plan = Nothing | Create | Keep | Mark | Replace | Delete | Refuse
 
 
 def is_enabled(bastion: Bastion | None) -> bool:
@@ -56,27 +105,35 @@ def is_enabled(bastion: Bastion | None) -> bool:
     return bastion is not None and bastion.enabled and bastion.spec is not None
 
 
-def decide(child: Object | None, cluster: Object, wanted: str | None) -> Action:
-    """Return the action for the bastion's OpenStackServer.
+def fingerprint(spec: OpenStackClusterSpec) -> str | None:
+    """Return the fingerprint of the bastion, None when the spec asks for none."""
+    if spec.bastion is None or not is_enabled(spec.bastion):
+        return None
+    return bastion_hash.fingerprint(spec.bastion, spec.tags)
+
+
+def plan(child: Object | None, cluster: Object, *, wanted: str | None, known: BastionReplacement | None) -> Plan:
+    """Return the plan for the bastion's OpenStackServer.
 
     Args:
         child: the object with the bastion's name, None when there is none.
         cluster: the OpenStackCluster.
         wanted: the fingerprint of the bastion, None when the spec asks for none.
+        known: the replacement in progress, None without one.
     """
     if child is None:
-        return Action.NOTHING if wanted is None else Action.CREATE
+        return Nothing() if wanted is None else Create(wanted, known)
     is_orphan = not references.owners(child)
     if not (references.is_owned_by(child, cluster) or (is_orphan and _is_labelled_alike(child, cluster))):
-        return Action.NOTHING if wanted is None else Action.REFUSE
-    if child["metadata"].get("deletionTimestamp"):
-        return Action.AWAIT_GONE
-    if wanted is None or _has_vanished(child):
-        return Action.DELETE
-    known = hash_of(child)
-    if known is None or is_orphan:
-        return Action.MARK
-    return Action.KEEP if known == wanted else Action.DELETE
+        return Nothing() if wanted is None else Refuse()
+    if wanted is None:
+        return Delete(child)
+    if child["metadata"].get("deletionTimestamp") or _has_vanished(child):
+        return Replace(child, cause(child, wanted, known))
+    marked = hash_of(child)
+    if marked is None or is_orphan:
+        return Mark(child, wanted, known)
+    return Keep(child, known) if marked == wanted else Replace(child, cause(child, wanted, known))
 
 
 def hash_of(child: Object) -> str | None:
@@ -95,50 +152,6 @@ def _has_vanished(child: Object) -> bool:
     # An OpenStackServer never recreates its server: the bastion needs a new OpenStackServer.
     shown = conditions.find((child.get("status") or {}).get("conditions") or (), "InstanceReady")
     return shown is not None and shown.get("status") == "False" and shown.get("reason") in _VANISHED
-
-
-def mark(child: Object, cluster: Object, wanted: str) -> dict[str, Any]:
-    """Return the merge patch that writes hash and owner on a child."""
-    owned = references.is_owned_by(child, cluster)
-    owners = [] if owned else [references.controller_reference(cluster)]
-    return {
-        "metadata": {
-            "resourceVersion": child["metadata"]["resourceVersion"],
-            "annotations": {names.BASTION_HASH_ANNOTATION: wanted},
-            **({"ownerReferences": [*(child["metadata"].get("ownerReferences") or ()), *owners]} if owners else {}),
-        }
-    }
-
-
-def wanted_object(cluster: Object, *, name: str, cluster_name: str, spec: Object, fingerprint: str) -> dict[str, Any]:
-    """Return the whole object, with finalizer, owner id and owner reference from its creation on.
-
-    Args:
-        cluster: the OpenStackCluster.
-        name: the name of the child.
-        spec: the spec of the server.
-    """
-    kind, namespace = OPENSTACK_SERVER.kind, cluster["metadata"]["namespace"]
-    watch_filter = (cluster["metadata"].get("labels") or {}).get(names.WATCH_FILTER_LABEL)
-    return {
-        "apiVersion": OPENSTACK_SERVER.api_version,
-        "kind": kind,
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "labels": {
-                names.CLUSTER_NAME_LABEL: cluster_name,
-                **({names.WATCH_FILTER_LABEL: watch_filter} if watch_filter else {}),
-            },
-            "annotations": {
-                names.BASTION_HASH_ANNOTATION: fingerprint,
-                names.OWNER_ID_ANNOTATION: names.new_owner_id(kind, namespace, name),
-            },
-            "finalizers": [names.finalizer(kind)],
-            "ownerReferences": [references.controller_reference(cluster)],
-        },
-        "spec": spec,
-    }
 
 
 def is_alike(child: Object, spec: Object) -> bool:
@@ -222,8 +235,7 @@ def waits_for(child: OpenStackServer) -> Wait | None:
     told = server_child.not_ready_reason(child.to_dict())
     if told and told.reason not in _ON_THE_WAY:
         return told
-    on_the_way = Wait("InstanceNotReady", f"waiting for OpenStackServer {child.metadata.name} to become ready")
-    return server_child.waits_for_others(child.to_dict()) or on_the_way
+    return server_child.waits_for_others(child.to_dict()) or server_child.becoming_ready(child.metadata.name)
 
 
 # -- a replacement ---------------------------------------------------------------------------------------------------
@@ -263,9 +275,19 @@ def _in_message(cluster: OpenStackCluster) -> BastionReplacement | None:
     return BastionReplacement(cause=OBJECT_DELETED)
 
 
-def replacing(why: BastionReplacement, step: int, what: str) -> Wait:
+def replacing(why: BastionReplacement, step: int, wait: Wait) -> Wait:
     """Return the wait of a replacement: its cause, its step, and what the step waits for."""
-    return Wait(REPLACING, f"{_words(why)}{_STEP}{step} of {STEPS}: {what}")
+    return replace(wait, reason=REPLACING, message=f"{_words(why)}{_STEP}{step} of {STEPS}: {wait.message}")
+
+
+def waiting(wait: Wait, replacement: BastionReplacement | None) -> Wait:
+    """Return the wait of a new bastion as the second step of the replacement in progress.
+
+    A wait with a reason of its own is returned unchanged.
+    """
+    if replacement is None or wait.reason != server_child.NOT_READY:
+        return wait
+    return replacing(replacement, 2, wait)
 
 
 def _words(why: BastionReplacement) -> str:

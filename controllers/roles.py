@@ -1,0 +1,94 @@
+"""The roles of resources in ledgers and stamps, and the suffixes of the managed security groups.
+
+Controllers read each other's records by role, so both sides take the role from here. A role is stored in the status and
+in the cloud: a changed one orphans resources.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# -- of a cluster -----------------------------------------------------------------------------------------------------
+
+NETWORK: Final = "network"
+SUBNET: Final = "subnet"
+ROUTER: Final = "router"
+ROUTER_INTERFACE: Final = "router-interface"
+"""The port that connects the router; it identifies the router to disconnect, also one that the user provides."""
+LOAD_BALANCER: Final = "lb-api"
+API_FLOATING_IP: Final = "fip-api"
+BASTION_FLOATING_IP: Final = "fip-bastion"
+
+CONTROL_PLANE: Final = "controlplane"
+"""The suffix of a managed security group, as are the next two."""
+WORKER: Final = "worker"
+BASTION: Final = "bastion"
+
+_POOL: Final = "pool-"
+
+
+def group(suffix: str) -> str:
+    """Return the role of a managed security group."""
+    return f"group-{suffix}"
+
+
+def listener(port: int) -> str:
+    """Return the role of the listener of an API port."""
+    return f"listener-{port}"
+
+
+def pool(port: int) -> str:
+    """Return the role of the pool of an API port; control plane machines find their pool by it."""
+    return f"{_POOL}{port}"
+
+
+def port_of_pool(role: str) -> int:
+    """Return the API port of a pool's role."""
+    return int(role.removeprefix(_POOL))
+
+
+def monitor(port: int) -> str:
+    """Return the role of the health monitor of an API port."""
+    return f"monitor-{port}"
+
+
+# -- of a machine -----------------------------------------------------------------------------------------------------
+
+_MEMBER: Final = "member-"
+
+
+def member(port: int) -> str:
+    """Return the role of the machine's member in the pool of an API port."""
+    return f"{_MEMBER}{port}"
+
+
+def port_of_member(role: str) -> int:
+    """Return the API port of a member's role."""
+    return int(role.removeprefix(_MEMBER))
+
+
+# -- of a server ------------------------------------------------------------------------------------------------------
+
+SERVER: Final = "server"
+
+_VOLUME: Final = "volume-"
+
+
+def port(index: int) -> str:
+    """Return the role of the port at an index of ``spec.ports``."""
+    return f"port-{index}"
+
+
+def trunk(index: int) -> str:
+    """Return the role of the trunk on the port at an index of ``spec.ports``."""
+    return f"trunk-{index}"
+
+
+def volume(index: int | None) -> str:
+    """Return the role of an additional block device by its index, or of the root volume for None."""
+    return f"{_VOLUME}root" if index is None else f"{_VOLUME}{index}"
+
+
+def is_volume(role: str) -> bool:
+    """Return whether a role is that of a volume."""
+    return role.startswith(_VOLUME)
