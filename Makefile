@@ -9,8 +9,9 @@ DOCS := .venv-docs
 DOCS_STAMP := $(DOCS)/.installed
 MKDOCS := NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs
 
-# Tests that need more than this machine with Go: the real OpenStack services, a container engine, or hours.
-TESTS ?= not lab and not crash and not kind and not operator
+# Without tests that need more than this machine with Go (the real OpenStack services, a container engine, hours), and without
+# those that only read source code and pages, which `make check` runs.
+TESTS ?= not lab and not crash and not kind and not operator and not lint
 
 # Where the demo runs: simulator, lab (the services of `make openstack-up`), or an entry of your clouds.yaml.
 CLOUD ?= simulator
@@ -18,7 +19,7 @@ CLOUD ?= simulator
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build test test-full check docs docs-serve format rig-up rig-down crash crash-sample upgrade upgrade-sample simulation openstack-up openstack-down contract servers takeover contract-record e2e-kind e2e-operator bench demo demo-end release changelog lock image image-verify image-multi-arch sbom
+.PHONY: help venv build unit test test-full check docs docs-serve format rig-up rig-down crash crash-sample upgrade upgrade-sample simulation openstack-up openstack-down contract servers takeover contract-record e2e-kind e2e-operator bench demo demo-end release changelog lock image image-verify image-multi-arch sbom
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -35,6 +36,9 @@ venv: $(STAMP) ## install the project and its tools into .venv
 
 build: $(STAMP) ## build etcd, kube-apiserver, Cluster API's managers, kubectl and helm (about twelve minutes, once)
 	$(BIN)/capo local build
+
+unit: $(STAMP) ## run the tests beside the code that need neither Go nor a rig (a few minutes)
+	$(BIN)/pytest -q -n 2 -m "$(TESTS) and not integration and not slow" capo
 
 test: build ## run unit tests, then integration tests on a rig and the simulator
 	$(BIN)/pytest -m "$(TESTS)"
@@ -53,6 +57,7 @@ check: $(STAMP) docs ## what has to hold before a commit: format, lint, types, l
 	$(BIN)/capo crds --check
 	$(BIN)/towncrier build --draft --version next >/dev/null
 	$(BIN)/python -m e2e.language
+	$(BIN)/pytest -q -m lint $$(grep -RlF --include='test_*.py' pytest.mark.lint capo e2e)
 	$(BIN)/python -m e2e.image.lock --check
 	$(BIN)/python -m e2e.audit
 

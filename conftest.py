@@ -6,6 +6,8 @@ from typing import Final
 
 import pytest
 
+from capo.crdgen.tests import go_provider
+
 LEFT_BY_KOPF: Final = (
     "ignore:Exception ignored in. <socket.socket:pytest.PytestUnraisableExceptionWarning",
     "ignore:Exception ignored in. <function _SelectorTransport.__del__:pytest.PytestUnraisableExceptionWarning",
@@ -15,8 +17,11 @@ LEFT_BY_KOPF: Final = (
 pytest_plugins = ("capo.local.testing",)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run unit tests first: they say within seconds what is wrong."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run unit tests first: they say within seconds what is wrong. Deselect what reads files that are absent."""
+    if not go_provider.FOLDER.is_dir():
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("compare")])
+        items[:] = [item for item in items if not item.get_closest_marker("compare")]
     for item in items:
         if item.get_closest_marker("integration"):
             for left in LEFT_BY_KOPF:

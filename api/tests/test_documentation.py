@@ -9,6 +9,8 @@ import pytest
 from capo.api import v1alpha1, v1beta1, v1beta2
 from capo.api.model import Model
 
+pytestmark = pytest.mark.lint
+
 PAGE = Path(v1beta2.__file__).resolve().parents[2] / "docs" / "reference" / "api.md"
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from capo.cli import COMMANDS
 
+pytestmark = pytest.mark.lint
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGES: Final = sorted(p for p in (ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("e2e/**/*.md")))
 LINK: Final = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")

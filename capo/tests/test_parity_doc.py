@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 
 import pytest
 
+pytestmark = pytest.mark.lint
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = ROOT / "docs/reference/beyond.md"
 OF_CLUSTERS: Final = {f"W-{number}" for number in range(51, 91)}

@@ -13,6 +13,8 @@ from capo.openstack import faults
 from capo.tests import backtracking, patterns
 from capo.tests.patterns import Place
 
+pytestmark = pytest.mark.lint
+
 FOLDER: Final = Path(capo.__file__).parent
 PLACES: Final = patterns.under(FOLDER)
 

@@ -10,6 +10,8 @@ import pytest
 
 from capo.tests.test_parity_doc import ROOT, TESTS, functions
 
+pytestmark = pytest.mark.lint
+
 PAGE: Final = ROOT / "docs/explanation/security.md"
 INPUTS: Final = {
     "specs",

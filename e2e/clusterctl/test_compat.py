@@ -1,6 +1,7 @@
 """Manifests written for the Go provider, its own and those of its users, on the real API server with our webhooks.
 
-They are not part of the project: where ``../shared/compat`` is absent, the tests are skipped.
+The project has objects with the same fields (``capo/crdgen/tests/go_provider.json``), but not the manifests themselves;
+where these are present, the same tests read them as well.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from capo.components import release
+from capo.crdgen.tests import go_provider
 from capo.json_types import Json
 from capo.local.clusterctl import Clusterctl
 from capo.local.errors import ApiError
@@ -22,7 +23,6 @@ from e2e.clusterctl.objects import KUBERNETES, NAMESPACE, VARIABLES, dry_run, ge
 pytestmark = pytest.mark.integration
 
 
-COMPAT = release.CHECKOUT.parent / "shared" / "compat"
 SOME_ID = VARIABLES["OPENSTACK_NETWORK_ID"]
 MORE_VARIABLES = {
     **VARIABLES,
@@ -47,7 +47,10 @@ REFUSED = {
 """Manifests that the Go provider refuses as well, and the refused field; all others are accepted."""
 MENDED = {
     "canonical-ck8s-template.yaml": {"changeme": "true"},
-    "k0smotron-docs.yaml": {"flavor: m1.medium": "flavor: {filter: {name: m1.medium}}"},
+    "k0smotron-docs.yaml": {
+        "flavor: m1.medium": "flavor: {filter: {name: m1.medium}}",
+        "flavor: text-1": "flavor: {filter: {name: text-1}}",
+    },
     "kamaji-cp-provider-docs.yaml": {"REDACTED": SOME_ID},
     "openshift-docs-infracluster.yaml": {
         "<api_service_network_id>": SOME_ID,
@@ -61,27 +64,33 @@ MENDED = {
 """Manifests that are accepted once real values replace their placeholders."""
 
 
-def files(folder: str, pattern: str = "*.yaml") -> list[Any]:
-    """Return the files of a folder as parameters of a test; a skipped one if there are none."""
-    found = sorted((COMPAT / folder).glob(pattern))
-    absent = pytest.mark.skip(reason=f"{COMPAT / folder} is absent: manifests of others are not part of the project")
-    return [pytest.param(path, id=path.name) for path in found] or [pytest.param(Path(), marks=absent, id="absent")]
+def sources(part: str, pattern: str = "*.yaml") -> list[Any]:
+    """Return as parameters of a test the names of the known manifests, and the files that are present."""
+    known = sorted({file for file, _ in go_provider.manifests(part)})
+    here = sorted((go_provider.FOLDER / part).glob(pattern))
+    return [*known, *(pytest.param(path, id=f"{path.name}-itself") for path in here)]
 
 
-def filled(clusterctl: Clusterctl, path: Path, name: str) -> list[Json]:
+def filled(clusterctl: Clusterctl, source: str | Path, name: str) -> list[Json]:
     """Return the objects of a template of clusters."""
+    if isinstance(source, str):
+        return substituted(clusterctl, source, part="templates")
     given = Clusterctl(clusterctl.rig, clusterctl.folder, MORE_VARIABLES)
     numbers = ("--control-plane-machine-count=3", "--worker-machine-count=2", f"--kubernetes-version={KUBERNETES}")
-    return given.generate(name, f"--from={path}", f"--target-namespace={NAMESPACE}", *numbers)
+    return given.generate(name, f"--from={source}", f"--target-namespace={NAMESPACE}", *numbers)
 
 
-def substituted(clusterctl: Clusterctl, path: Path, *, mended: bool = False) -> list[Json]:
-    """Return our objects in a manifest that users published, with the values from the file beside it."""
-    values = path.with_suffix(".vars")
-    lines = values.read_text().split() if values.exists() else []
-    given = Clusterctl(clusterctl.rig, clusterctl.folder, dict(line.split("=", 1) for line in lines))
-    text = given("generate", "yaml", f"--from={path}", kubeconfig=False)
-    for placeholder, value in MENDED.get(path.name, {}).items() if mended else ():
+def substituted(clusterctl: Clusterctl, source: str | Path, *, part: str = "wild", mended: bool = False) -> list[Json]:
+    """Return our objects in a published manifest; a file's variables have the values from the file beside it."""
+    if isinstance(source, str):
+        name = source
+        text = yaml.safe_dump_all([obj for file, obj in go_provider.manifests(part) if file == source])
+    else:
+        name, values = source.name, source.with_suffix(".vars")
+        lines = values.read_text().split() if values.exists() else []
+        given = Clusterctl(clusterctl.rig, clusterctl.folder, dict(line.split("=", 1) for line in lines))
+        text = given("generate", "yaml", f"--from={source}", kubeconfig=False)
+    for placeholder, value in MENDED.get(name, {}).items() if mended else ():
         text = text.replace(placeholder, value)
     objects = [document for document in yaml.safe_load_all(text) if document and is_ours(document)]
     for obj in objects:
@@ -128,37 +137,39 @@ def assert_round_trip(rig: Rig, obj: Json) -> None:
     assert again["spec"] == converted["spec"]
 
 
-@pytest.mark.parametrize("path", files("templates", "cluster-template*.yaml"))
-def test_a_template_of_the_go_provider_is_accepted(clusterctl: Clusterctl, provider: Rig, path: Path) -> None:
-    objects = filled(clusterctl, path, "theirs")
+@pytest.mark.parametrize("source", sources("templates", "cluster-template*.yaml"))
+def test_a_template_of_the_go_provider_is_accepted(clusterctl: Clusterctl, provider: Rig, source: str | Path) -> None:
+    objects = filled(clusterctl, source, "theirs")
 
     assert {obj["kind"] for obj in objects} >= {"OpenStackCluster", "OpenStackMachineTemplate"}
     for obj in objects:
         assert dry_run(provider, obj)["metadata"]["name"] == obj["metadata"]["name"]
 
 
-@pytest.mark.parametrize("path", files("templates", "cluster-template*.yaml"))
+@pytest.mark.parametrize("source", sources("templates", "cluster-template*.yaml"))
 def test_every_object_of_a_template_survives_the_other_version(
-    clusterctl: Clusterctl, provider: Rig, path: Path
+    clusterctl: Clusterctl, provider: Rig, source: str | Path
 ) -> None:
-    for obj in filter(is_ours, filled(clusterctl, path, f"trip-{path.stem}")):
+    for obj in filter(is_ours, filled(clusterctl, source, "trip")):
         assert_round_trip(provider, obj)
 
 
-@pytest.mark.parametrize("path", files("templates", "image-template*.yaml"))
-def test_a_template_of_images_is_filled(clusterctl: Clusterctl, path: Path) -> None:
-    text = clusterctl("generate", "yaml", f"--from={path}", kubeconfig=False)
+@pytest.mark.compare
+def test_templates_of_images_are_filled(clusterctl: Clusterctl) -> None:
+    for path in sorted(go_provider.FOLDER.glob("templates/image-template*.yaml")):
+        text = clusterctl("generate", "yaml", f"--from={path}", kubeconfig=False)
 
-    assert "${" not in text
-    assert {obj["kind"] for obj in yaml.safe_load_all(text)} == {"Image"}
+        assert "${" not in text
+        assert {obj["kind"] for obj in yaml.safe_load_all(text)} == {"Image"}
 
 
-@pytest.mark.parametrize("path", files("wild"))
+@pytest.mark.parametrize("source", sources("wild"))
 def test_a_manifest_of_users_is_accepted_or_refused_for_the_known_reason(
-    clusterctl: Clusterctl, provider: Rig, path: Path
+    clusterctl: Clusterctl, provider: Rig, source: str | Path
 ) -> None:
-    for obj in substituted(clusterctl, path):
-        reason = REFUSED.get((path.name, obj["kind"]))
+    file = source if isinstance(source, str) else source.name
+    for obj in substituted(clusterctl, source):
+        reason = REFUSED.get((file, obj["kind"]))
         if reason is None:
             create(provider, obj, dryRun="All")
         else:
@@ -166,11 +177,11 @@ def test_a_manifest_of_users_is_accepted_or_refused_for_the_known_reason(
                 create(provider, obj, dryRun="All")
 
 
-@pytest.mark.parametrize("path", files("wild"))
+@pytest.mark.parametrize("source", sources("wild"))
 def test_a_manifest_of_users_with_real_values_is_accepted_and_survives_the_other_version(
-    clusterctl: Clusterctl, provider: Rig, path: Path
+    clusterctl: Clusterctl, provider: Rig, source: str | Path
 ) -> None:
-    for obj in substituted(clusterctl, path, mended=True):
+    for obj in substituted(clusterctl, source, mended=True):
         assert_round_trip(provider, obj)
 
 

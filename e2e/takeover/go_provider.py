@@ -1,8 +1,8 @@
 """A management cluster and a cloud as the Go provider leaves them.
 
-Its kinds are those of ``../shared/compat/crds``: other fields that we wrote are lost. Its resources in a cloud have its
-names, descriptions and tags, and no stamp of ours. Some of its objects are
-stored in v1beta1, because they were last written by one of its older versions.
+Its kinds have the fields of ``capo/crdgen/tests/go_provider.json``: other fields that we wrote are lost. Its resources
+in a cloud have its names, descriptions and tags, and no stamp of ours. Some of its objects are stored in v1beta1,
+because they were last written by one of its older versions.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from __future__ import annotations
 import datetime
 from typing import Any, Final
 
-import yaml
-
 from capo import components, names
-from capo.components import release
 from capo.controllers.tests import stamps
+from capo.crdgen.tests import go_provider as facts
 from capo.engine.migration import OBSERVED_GENERATION
 from capo.json_types import Json
 from capo.local.rig import Rig
@@ -22,7 +20,6 @@ from capo.local.testing import in_etcd
 from capo.simulator.simulator import Simulator
 from e2e.manager import wait_until
 
-CRDS: Final = release.CHECKOUT.parent / "shared" / "compat" / "crds"
 VERSION: Final = "v0.15.0"
 OLD: Final = "v1beta1"
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -50,8 +47,8 @@ _OUR_CONDITIONS: Final = frozenset(
 
 
 def definitions() -> list[Json]:
-    """Return its CustomResourceDefinitions."""
-    return [yaml.safe_load(path.read_text()) for path in sorted(CRDS.glob("*.yaml"))]
+    """Return its CustomResourceDefinitions without descriptions, and without rules that differ from ours."""
+    return [facts.installable(kind) for kind in facts.kinds()]
 
 
 def install_definitions(rig: Rig, *, storage: str | None = None) -> None:

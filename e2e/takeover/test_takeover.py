@@ -20,10 +20,7 @@ from e2e.takeover import go_provider
 from e2e.takeover.cloud import CloudUnderTest
 from e2e.takeover.world import CLUSTER, NAMESPACE, RECORDED, World, is_known, world
 
-pytestmark = [
-    pytest.mark.integration,
-    pytest.mark.skipif(not go_provider.CRDS.is_dir(), reason=f"the Go provider's kinds are absent: {go_provider.CRDS}"),
-]
+pytestmark = pytest.mark.integration
 
 
 CRN = f"{NAMESPACE}-{CLUSTER}"

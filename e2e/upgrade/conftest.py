@@ -11,11 +11,9 @@ from capo.local.rig import Rig
 from e2e import sampling
 from e2e.crash.ground import ground as ground_of
 from e2e.crash.manager_launcher import ManagerLauncher
-from e2e.takeover import go_provider
 from e2e.upgrade import installation
 from e2e.upgrade.installation import Installation, Version
 from e2e.upgrade.matrix import ROLLING_UPDATES, Matrix, Setting
-from e2e.upgrade.situations import SITUATIONS, TAKEOVER
 
 MATRIX: Final = pytest.StashKey[Matrix]()
 
@@ -68,7 +66,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     )
     for line in matrix.summary():
         terminalreporter.line(f"left out: {line}")
-    if TAKEOVER not in SITUATIONS:
-        terminalreporter.line(f"left out: {TAKEOVER}: the Go provider's kinds are absent: {go_provider.CRDS}")
     for case in sampling.LEFT_OUT.get(ROLLING_UPDATES, ()):
         terminalreporter.line(f"left out: {ROLLING_UPDATES}: {case}")

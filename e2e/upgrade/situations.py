@@ -121,7 +121,7 @@ TAKEOVER: Final = Scenario(
     scenarios.is_cluster_gone,
 )
 SITUATIONS: Final = (
-    *((TAKEOVER,) if go_provider.CRDS.is_dir() else ()),
+    TAKEOVER,
     Scenario(
         "creation",
         prepare_project,

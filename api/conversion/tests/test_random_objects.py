@@ -9,19 +9,17 @@ from typing import Any
 
 import jsonschema
 import pytest
-import yaml
 
 from capo.api import conversion
 from capo.api.conversion import NEWER, OLDER
 from capo.api.conversion.annotation import ANNOTATION
 from capo.api.conversion.tests import losses
 from capo.api.conversion.tests.random_objects import Maker, changed, paths
-from capo.crdgen.tests import compat
+from capo.crdgen.tests import go_provider
 from capo.json_types import Json
 
-pytestmark = pytest.mark.compare
+pytestmark = pytest.mark.slow
 
-PLURALS = {kind: f"{kind.lower()}s" for kind in conversion.KINDS}
 ROUNDS = 100
 VERSIONS = pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
 KINDS = pytest.mark.parametrize("kind", conversion.KINDS)
@@ -29,9 +27,7 @@ KINDS = pytest.mark.parametrize("kind", conversion.KINDS)
 
 @cache
 def go_providers(kind: str) -> Json:
-    path = compat.require() / "crds" / f"infrastructure.cluster.x-k8s.io_{PLURALS[kind]}.yaml"
-    crd: Json = yaml.load(path.read_text(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return crd
+    return go_provider.crd(kind)
 
 
 def schema(kind: str, version: str) -> Json:

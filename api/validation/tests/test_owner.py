@@ -18,12 +18,14 @@ def server(owner_id: str | None, **more: str) -> Json:
     return {"metadata": {"name": "s", "namespace": "team", "annotations": {**annotations, **more}}, "spec": {}}
 
 
-@pytest.mark.parametrize("owner_id", [None, OWN])
+@pytest.mark.parametrize("owner_id", [None, OWN], ids=["none", "its own"])
 def test_an_object_is_created_without_one_or_with_its_own(owner_id: str | None) -> None:
     assert validation.faults_of_create("OpenStackServer", server(owner_id)) == []
 
 
-@pytest.mark.parametrize("owner_id", [COPIED, "aaaaaaaaaaaaa", "nonsense"])
+@pytest.mark.parametrize(
+    "owner_id", [COPIED, "aaaaaaaaaaaaa", "nonsense"], ids=["copied", "of another form", "nonsense"]
+)
 def test_one_that_was_made_for_another_object_is_refused(owner_id: str) -> None:
     (fault,) = validation.faults_of_create("OpenStackServer", server(owner_id))
 

@@ -8,6 +8,8 @@ import yaml
 from capo.cli import crds
 from capo.crdgen import files
 
+pytestmark = pytest.mark.slow
+
 
 def parsed(*arguments: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from prometheus_client import REGISTRY
 
 import capo
@@ -13,6 +14,8 @@ from capo import caches, settings, shares
 from capo.engine import metrics as engine_metrics
 from capo.kube import client
 from capo.openstack import metrics as openstack_metrics
+
+pytestmark = pytest.mark.lint
 
 REFERENCE = Path(capo.__file__).parent.parent / "docs" / "reference"
 

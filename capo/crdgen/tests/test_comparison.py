@@ -4,11 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from capo.crdgen import definitions
 from capo.crdgen.additions import ADDITIONS, CLEARER, LIMITS, RULES
-from capo.crdgen.tests import comparison, compat
+from capo.crdgen.tests import comparison, go_provider
 from capo.crdgen.tests.comparison import Difference
 
 PAGE = Path(definitions.__file__).resolve().parents[2] / "docs" / "reference" / "additions.md"
@@ -84,11 +83,10 @@ def test_an_addition_is_optional_and_in_the_status(addition: tuple[str, str, str
     assert name not in schema.get("required", [])
 
 
-@pytest.mark.compare
 @pytest.mark.parametrize("definition", definitions.DEFINITIONS, ids=lambda d: d.kind)
 def test_the_schema_is_the_go_providers_but_for_the_additions(definition: definitions.Definition) -> None:
     ours = definitions.manifest(definition)
-    theirs = go_providers(definition)
+    theirs = go_provider.crd(definition.kind)
     listed = {(a.version, a.path) for a in ADDITIONS if a.kind == definition.kind}
 
     found = [d for d in comparison.differences(theirs, ours) if not is_known_rule(d) and d != CONVERSION]
@@ -134,25 +132,22 @@ def is_listed(path: str, message: str) -> bool:
     return any(path.endswith(rule.place) and message == rule.message for rule in RULES)
 
 
-@pytest.mark.compare
 def test_every_rule_that_is_listed_is_in_a_schema() -> None:
-    pairs = ((go_providers(d), definitions.manifest(d)) for d in definitions.DEFINITIONS)
+    pairs = ((go_provider.crd(d.kind), definitions.manifest(d)) for d in definitions.DEFINITIONS)
     found = [d for pair in pairs for d in comparison.differences(*pair) if is_added_rule(d)]
 
     assert {rule["message"] for d in found for rule in d.ours} == {rule.message for rule in RULES}
 
 
-@pytest.mark.compare
 def test_every_rule_that_says_more_is_in_a_schema() -> None:
-    pairs = ((go_providers(d), definitions.manifest(d)) for d in definitions.DEFINITIONS)
+    pairs = ((go_provider.crd(d.kind), definitions.manifest(d)) for d in definitions.DEFINITIONS)
     found = [d for pair in pairs for d in comparison.differences(*pair) if is_clearer_rule(d)]
 
     assert {rule["message"] for d in found for rule in d.ours} == {rule.message for rule in CLEARER}
 
 
-@pytest.mark.compare
 def test_every_limit_that_is_listed_is_in_a_schema() -> None:
-    pairs = ((go_providers(d), definitions.manifest(d)) for d in definitions.DEFINITIONS)
+    pairs = ((go_provider.crd(d.kind), definitions.manifest(d)) for d in definitions.DEFINITIONS)
     found = {limit_of(d) for pair in pairs for d in comparison.differences(*pair)} - {None}
 
     assert found == {place for limit in LIMITS for place in limit.places}
@@ -184,9 +179,3 @@ def test_the_page_lists_the_rules() -> None:
     rows += [f"| {', '.join(f'`{place}`' for place in r.places)} | {r.most} | {r.reason} |" for r in LIMITS]
 
     assert [line for line in PAGE.read_text().splitlines() if line.startswith("| `")] == rows
-
-
-def go_providers(definition: definitions.Definition) -> dict[str, Any]:
-    name = f"infrastructure.cluster.x-k8s.io_{definition.stored.names.plural}.yaml"
-    loaded: dict[str, Any] = yaml.safe_load((compat.require() / "crds" / name).read_text())
-    return loaded

@@ -12,6 +12,8 @@ from capo import errors
 from capo.api.v1beta2.conditions import ConditionType, Reason
 from capo.crdgen import reference
 
+pytestmark = pytest.mark.lint
+
 PACKAGE = Path(capo.__file__).parent
 FOLDERS = ("controllers", "engine", "contract")
 ARGUMENTS: dict[str, dict[int | str, type[StrEnum]]] = {

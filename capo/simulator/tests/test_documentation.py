@@ -16,6 +16,8 @@ from capo.simulator.services import SERVICES, new_cloud
 from capo.simulator.tests import examples
 from capo.simulator.tests.examples import Example
 
+pytestmark = pytest.mark.lint
+
 PAGE = examples.PAGE
 
 

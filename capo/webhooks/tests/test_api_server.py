@@ -10,9 +10,9 @@ import pytest
 
 from capo.api import validation
 from capo.api.conversion.annotation import ANNOTATION
-from capo.api.conversion.tests.test_random_objects import go_providers
 from capo.api.model import GROUP
 from capo.crdgen import files
+from capo.crdgen.tests import go_provider
 from capo.json_types import Json
 from capo.local.rig import Rig
 from capo.local.testing import in_etcd
@@ -329,7 +329,7 @@ def stored_as_v1beta1(installed: Rig) -> Iterator[None]:
     theirs = copy.deepcopy(ours)
     theirs["spec"]["versions"] = [
         version | {"storage": version["name"] == "v1beta1"}
-        for version in go_providers("OpenStackMachine")["spec"]["versions"]
+        for version in go_provider.installable("OpenStackMachine")["spec"]["versions"]
     ]
     installed.install_crds([theirs], strip_conversion=False)
     try:
@@ -350,7 +350,6 @@ def is_stored_as_v1beta1(client: Client) -> bool:
     return bool(stored["apiVersion"] == f"{GROUP}/v1beta1")
 
 
-@pytest.mark.compare
 @pytest.mark.usefixtures("stored_as_v1beta1")
 def test_what_a_go_provider_stored_as_v1beta1_is_read_and_written(client: Client) -> None:
     held = "openstackmachine.infrastructure.cluster.x-k8s.io"

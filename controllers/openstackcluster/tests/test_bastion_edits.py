@@ -14,6 +14,8 @@ import pytest
 from capo.controllers.openstackcluster.tests import given
 from capo.controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, GROUPS, MANAGED, SERVER, World
 
+pytestmark = pytest.mark.slow
+
 WITH: dict[str, Any] = {**MANAGED, **GROUPS, **BASTION}
 PAUSES_S = (0.0, 0.0, 0.5, 2.0, 5.0, 20.0, 90.0)
 """After a pause of 0 the next edit precedes the reconcile of the former one."""

@@ -12,6 +12,8 @@ from capo.controllers.tests.stage import killed_at_write, killed_when
 from capo.engine.conditions import timestamp
 from capo.kube.kinds import OPENSTACK_CLUSTER
 
+pytestmark = pytest.mark.slow
+
 KUBERNETES_WRITES = 22
 CLOUD_WRITES = 15
 
