@@ -92,7 +92,7 @@ class Store:
         with self._lock:
             if not (self._bury(key, obj) if is_deleted else self._put(key, obj)):
                 return None
-        self._tell(Change(key, dict(obj), is_deleted=is_deleted, is_listed=event_type is None))
+        self._notify(Change(key, dict(obj), is_deleted=is_deleted, is_listed=event_type is None))
         return key
 
     def apply_own(self, kind: Kind, answer: Mapping[str, Any], *, by: Key | None = None) -> None:
@@ -107,7 +107,7 @@ class Store:
             is_news = self._bury(key, answer) if is_deleted else self._put(key, answer)
         change = Change(key, dict(answer), is_deleted=is_deleted, by=by or key)
         if is_news:
-            self._tell(change)
+            self._notify(change)
         for listener in self._echo_listeners:
             listener(change)
 
@@ -171,9 +171,9 @@ class Store:
                 self._put(key_of(kind, item), item)
         after = {key_of(kind, item) for item in listing.items}
         for key in before.keys() - after:
-            self._tell(Change(key, before[key], is_deleted=True, is_listed=True))
+            self._notify(Change(key, before[key], is_deleted=True, is_listed=True))
         for item in listing.items:
-            self._tell(Change(key_of(kind, item), dict(item), is_listed=True))
+            self._notify(Change(key_of(kind, item), dict(item), is_listed=True))
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
         """Return the object, None if it is not in the store."""
@@ -243,7 +243,7 @@ class Store:
         for label, value in (obj["metadata"].get("labels") or {}).items():
             _discard(self._labelled, (key.kind, key.namespace, label, value), key.name)
 
-    def _tell(self, change: Change) -> None:
+    def _notify(self, change: Change) -> None:
         for listener in self._listeners:
             listener(change)
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.lint
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "reference" / "events.md"
-EMITTERS: Final = {"emit"}
+EMITTERS: Final = {"emit", "_emit"}
 
 
 def sources() -> Iterator[ast.Module]:

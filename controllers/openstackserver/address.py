@@ -76,7 +76,7 @@ def _associate(scope: ServerScope, found: Resource, ports: list[Resource]) -> No
             raise
         scope.cloud_view.upsert(KIND, changed)
         text = f"Associated floating IP {changed['floating_ip_address']} with port {port_id}"
-        _tell(scope, "Normal", "SuccessfulAssociateFloatingIP", text)
+        _emit(scope, "Normal", "SuccessfulAssociateFloatingIP", text)
         return
     words = refusal.message if refusal else "no port of the server has an IPv4 address"
     failure = ConflictError(
@@ -85,7 +85,7 @@ def _associate(scope: ServerScope, found: Resource, ports: list[Resource]) -> No
         resource=f"{KIND} {found['id']}",
         next_step="Connect the subnet of a port to a router whose gateway is on the floating IP's network.",
     )
-    _tell(scope, "Warning", "FailedAssociateFloatingIP", failure.sentence)
+    _emit(scope, "Warning", "FailedAssociateFloatingIP", failure.sentence)
     raise failure
 
 
@@ -98,5 +98,5 @@ def _places(ports: list[Resource]) -> Iterator[tuple[str, str | None]]:
             yield port["id"], address if len(version_4) > 1 else None
 
 
-def _tell(scope: ServerScope, severity: str, reason: str, message: str) -> None:
+def _emit(scope: ServerScope, severity: str, reason: str, message: str) -> None:
     scope.context.deps.events.emit(scope.context.obj, severity, reason, message)
