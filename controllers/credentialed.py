@@ -75,7 +75,7 @@ class OwnCredentials:
             NotYetObserved: the location is not known yet.
         """
         cloud = self._cloud(context.obj)
-        cloud_view = observed_of(context, cloud, common_name=self._common_name(context.obj))
+        cloud_view = cloud_view_of(context, cloud, common_name=self._common_name(context.obj))
         self._settle(context, cloud, cloud_view, named)
         return cloud, cloud_view
 
@@ -103,7 +103,7 @@ class OwnCredentials:
         return self._cache.cloud(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
 
-def observed_of(context: ReconcileContext, cloud: Cloud, *, common_name: str = "") -> CloudView:
+def cloud_view_of(context: ReconcileContext, cloud: Cloud, *, common_name: str = "") -> CloudView:
     """Return one reconcile's view of a cloud.
 
     Args:

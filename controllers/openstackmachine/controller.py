@@ -7,7 +7,7 @@ from typing import Any
 
 from capo.api.v1beta2 import OpenStackIdentityReference
 from capo.controllers import pause_conditions
-from capo.controllers.credentialed import observed_of
+from capo.controllers.credentialed import cloud_view_of
 from capo.controllers.credentials import CredentialsCache
 from capo.controllers.openstackmachine import ingress, related_objects, status
 from capo.controllers.openstackmachine.related_objects import Owners
@@ -98,7 +98,7 @@ class MachineController:
             return self._identities.cloud(ref.to_dict(), context.key.namespace)
 
         known = related_objects.find(context.obj, context.deps.store)
-        return MachineScope(context, known, open_cloud=cloud, watch=observed_of, memory=self._memory)
+        return MachineScope(context, known, open_cloud=cloud, watch=cloud_view_of, memory=self._memory)
 
     def is_recorded(self, scope: MachineScope, results: Results) -> bool:
         """Return whether the machine has its OpenStackServer, which records the resources, and its state."""
