@@ -1,0 +1,1 @@
+"""The picture of the packages in docs/architecture.md, drawn from the imports."""
