@@ -7,7 +7,7 @@ import pytest
 
 from e2e.architecture import __main__ as program
 from e2e.architecture import drawing, imports
-from e2e.architecture.imports import BASE, Part
+from e2e.architecture.imports import Part
 
 pytestmark = pytest.mark.lint
 
