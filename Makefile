@@ -153,7 +153,7 @@ servers: build $(if $(filter lab,$(CLOUD)),openstack-up) ## every field of a ser
 takeover: build $(if $(filter lab,$(CLOUD)),openstack-up) ## take a cluster over from the Go provider, move one there and back (CLOUD=lab: on the real services)
 	$(BIN)/pytest e2e/takeover -m "$(if $(filter lab,$(CLOUD)),lab,not lab)"
 
-contract-record: $(STAMP) openstack-up ## write down anew what the real services answer
+contract-record: $(STAMP) openstack-up ## record again what the real services answer
 	$(BIN)/pytest e2e/contract -m lab --record
 
 openstack-up: ## start real OpenStack services on this machine

@@ -1,4 +1,4 @@
-"""Reconciles one object: gate, credentials, owner id, steps, one status write.
+"""Reconciles one object: precondition, credentials, owner id, steps, one status write.
 
 The specifics of a kind are in its :class:`capo.engine.context.Controller`; this is what all kinds share. It is run by
 ``worker.py`` in a thread, one reconcile per object at a time.
@@ -120,11 +120,11 @@ class Reconciler(Generic[S]):
         self._auth_failures.pop(key, None)
 
     def _pass(self, key: Key, writer: Writer) -> Result:
-        gate = self.controller.precondition(writer.obj, self.deps)
-        match gate:
+        precondition = self.controller.precondition(writer.obj, self.deps)
+        match precondition:
             case Skip():
-                self._show(writer, gate.conditions)
-                return Result(requeue_after_s=gate.after_s)
+                self._show(writer, precondition.conditions)
+                return Result(requeue_after_s=precondition.after_s)
             case RemoveFinalizer():
                 writer.remove_finalizer()
                 return Result()
@@ -137,9 +137,10 @@ class Reconciler(Generic[S]):
             if context is None:
                 return Result()
             scope = self.controller.open(context)
-        except (CapoError, NotYetObserved) as error:
-            # NotYetObserved: the poller requeues the object when it has listed.
-            return self._refused(key, writer, error, gate.conditions) if isinstance(error, CapoError) else Result()
+        except NotYetObserved:
+            return Result()  # the poller requeues the object when it has listed
+        except CapoError as error:
+            return self._refused(key, writer, error, precondition.conditions)
         self._auth_failures.pop(key, None)
         try:
             return self._delete(context, scope, writer) if context.is_deleting else self._ensure(context, scope, writer)
@@ -154,7 +155,7 @@ class Reconciler(Generic[S]):
         self.deps.events.emit(writer.obj, "Warning", "ResourcesAbandoned", farewell)
         return Result()
 
-    def _tell_way_out(self, writer: Writer) -> None:
+    def _emit_way_out(self, writer: Writer) -> None:
         now_s = self.deps.clock.now()
         waited_s = now_s - self._seen.deletion_s(writer.key, writer.obj, now_s)
         if told := abandoning.way_out(writer.obj, waited_s=waited_s):
@@ -234,16 +235,16 @@ class Reconciler(Generic[S]):
                 return f"{key.kind.kind} {namespace}/{name}"
         return None
 
-    def _refused(self, key: Key, writer: Writer, error: CapoError, gate: Sequence[Condition]) -> Result:
-        """Write why the reconcile could not begin, beside the gate's conditions."""
+    def _refused(self, key: Key, writer: Writer, error: CapoError, before: Sequence[Condition]) -> Result:
+        """Write why the reconcile could not begin, beside the conditions of the precondition."""
         error = self._named(writer.obj, error)
         failures = self._auth_failures[key] = self._auth_failures.get(key, 0) + 1
         if self._credentials:
             self._credentials.forget(writer.obj)
         shown = overall.of_refusal(error)
-        if self._show(writer, [*gate, *shown]):
+        if self._show(writer, [*before, *shown]):
             self.deps.events.emit(writer.obj, "Warning", error.reason, error.sentence)
-        self._tell_way_out(writer)
+        self._emit_way_out(writer)
         return Result(requeue_after_s=pause_s(error, failures))
 
     def _ensure(self, context: ReconcileContext, scope: S, writer: Writer) -> Result:
@@ -290,7 +291,7 @@ class Reconciler(Generic[S]):
             held_s = self._write(context, writer, results, report, is_trifling=not has_waited)
         self._after_failures(writer, results, guard)
         if has_failed:
-            self._tell_way_out(writer)
+            self._emit_way_out(writer)
         speaks_s = report.silent_s if is_silent and report.silent_s > 0 else None
         # An expired window does not requeue: the step itself waits for what is left.
         window_s = left_s if left_s > 0 else None

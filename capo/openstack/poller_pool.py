@@ -44,7 +44,7 @@ class _Served:
 
 
 class PollerPool:
-    """Runs the lists of all pollers: one thread waits, a few list."""
+    """Runs the lists of all pollers: one thread waits, others list."""
 
     def __init__(self, now: Callable[[], float], addresses: Addresses | None = None) -> None:
         self._now = now
