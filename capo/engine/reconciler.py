@@ -137,10 +137,10 @@ class Reconciler(Generic[S]):
             if context is None:
                 return Result()
             scope = self.controller.open(context)
-        except NotYetObserved:
-            return Result()  # the poller requeues the object when it has listed
-        except CapoError as error:
-            return self._refused(key, writer, error, precondition.conditions)
+        except (CapoError, NotYetObserved) as error:
+            # NotYetObserved: the poller requeues the object when it has listed.
+            shown = precondition.conditions
+            return self._refused(key, writer, error, shown) if isinstance(error, CapoError) else Result()
         self._auth_failures.pop(key, None)
         try:
             return self._delete(context, scope, writer) if context.is_deleting else self._ensure(context, scope, writer)
