@@ -38,7 +38,7 @@ build: $(STAMP) ## build etcd, kube-apiserver, Cluster API's managers, kubectl a
 	$(BIN)/capo local build
 
 unit: $(STAMP) ## run the tests beside the code that need neither Go nor a rig (a few minutes)
-	$(BIN)/pytest -q -n 2 -m "$(TESTS) and not integration and not slow" capo
+	$(BIN)/pytest -q -n 2 -m "$(TESTS) and not integration and not slow" api capo controllers
 
 test: build ## run unit tests, then integration tests on a rig and the simulator
 	$(BIN)/pytest -m "$(TESTS)"
@@ -50,14 +50,14 @@ test-full: test ## the same with every wrong value, and 10,000 random objects of
 check: $(STAMP) docs ## what has to hold before a commit: format, lint, types, layers, generated files, the site, no known vulnerability, no secret
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/mypy -p capo
+	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry capo api controllers --extend-exclude '.*/tests/' # what ships imports what it declares, and declares what it imports
 	$(BIN)/deptry . --ignore DEP002,DEP004 --exclude '\.venv|e2e/openstack-lab' # so do tests and tools
 	$(BIN)/capo crds --check
 	$(BIN)/towncrier build --draft --version next >/dev/null
 	$(BIN)/python -m e2e.language
-	$(BIN)/pytest -q -m lint $$(grep -RlF --include='test_*.py' pytest.mark.lint capo e2e)
+	$(BIN)/pytest -q -m lint $$(grep -RlF --include='test_*.py' pytest.mark.lint api capo controllers e2e)
 	$(BIN)/python -m e2e.image.lock --check
 	$(BIN)/python -m e2e.audit
 

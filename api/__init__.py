@@ -1,6 +1,6 @@
 """Our API kinds as pydantic models, one folder per version; usable as a library.
 
->>> from capo.api.v1beta2 import OpenStackMachine >>> machine = OpenStackMachine.model_validate(manifest) >>>
+>>> from api.v1beta2 import OpenStackMachine >>> machine = OpenStackMachine.model_validate(manifest) >>>
 machine.spec.flavor.filter.name
 
 ``schema.py`` has the markers that become CRD keywords, ``model.py`` the base of all models, ``meta.py`` the types that

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final
 
-from capo.api.model import Model
-from capo.api.schema import AtomicList, Column, Names, ObjectName, Required, Schema, Timestamp
+from api.model import Model
+from api.schema import AtomicList, Column, Names, ObjectName, Required, Schema, Timestamp
 
 CLUSTER_NAME_PATH: Final = r".metadata.labels.cluster\.x-k8s\.io/cluster-name"
 """JSONPath of the cluster's name for printer columns."""

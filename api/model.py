@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict
 
-from capo.api.schema import Schema
+from api.schema import Schema
 
 GROUP: Final = "infrastructure.cluster.x-k8s.io"
 

@@ -17,15 +17,15 @@ def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[Ke
     Args:
         wake: requeues an object whose resources in the cloud changed; called from any thread.
     """
-    from capo.controllers.credentials import CredentialsCache, used
-    from capo.controllers.openstackcluster.controller import ClusterController
-    from capo.controllers.openstackfloatingippool.addresses import OrphanController
-    from capo.controllers.openstackfloatingippool.controller import FloatingIPPoolController
-    from capo.controllers.openstackmachine.controller import MachineController
-    from capo.controllers.openstackserver.controller import ServerController
     from capo.engine.reconciler import Reconciler
     from capo.openstack.clouds import Clouds
     from capo.openstack.connections import Limits
+    from controllers.credentials import CredentialsCache, used
+    from controllers.openstackcluster.controller import ClusterController
+    from controllers.openstackfloatingippool.addresses import OrphanController
+    from controllers.openstackfloatingippool.controller import FloatingIPPoolController
+    from controllers.openstackmachine.controller import MachineController
+    from controllers.openstackserver.controller import ServerController
 
     settings = deps.settings
     clouds = Clouds(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from capo.controllers import location, ownership
-from capo.controllers.credentials import CredentialsCache
 from capo.engine.context import Dependencies, ReconcileContext
 from capo.json_types import Object
 from capo.ledger import Ledger
@@ -14,6 +12,8 @@ from capo.openstack import recorded_owner
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
 from capo.shares import CloudKey
+from controllers import location, ownership
+from controllers.credentials import CredentialsCache
 
 log = logging.getLogger(__name__)
 

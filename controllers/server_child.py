@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from api.v1beta2 import OpenStackIdentityReference
 from capo import names
-from capo.api.v1beta2 import OpenStackIdentityReference
 from capo.contract import references
 from capo.engine.conditions import READY, find
 from capo.engine.context import ReconcileContext

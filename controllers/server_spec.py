@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from capo.api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachineSpec
-from capo.api.v1beta2.port import PortOpts
+from api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachineSpec
+from api.v1beta2.port import PortOpts
 from capo.errors import InvalidSpecError
 
 Fields = dict[str, Any]

@@ -18,7 +18,7 @@ from typing import Final
 INSTALLED: Final = Path("/opt/capo")
 KEPT: Final = ("python", "capo")
 """Beginnings of the names of programs that are kept."""
-PROCESSES: Final = ("capo.cli.run", "capo.engine.manager", "capo.controllers", "capo.webhooks.server")
+PROCESSES: Final = ("capo.cli.run", "capo.engine.manager", "controllers", "capo.webhooks.server")
 """What the manager and its webhook server import; their part of the standard library is compiled as well."""
 
 MANAGER: Final = f"""\

@@ -2,7 +2,7 @@
 
 v1beta2 is stored. Spec and status are each converted by one function per direction; ``KINDS`` names them. What one
 version cannot express is stored in the annotation that the Go provider uses too
-(:mod:`capo.api.conversion.annotation`), and is restored only while the object has the values that it had then: a change
+(:mod:`api.conversion.annotation`), and is restored only while the object has the values that it had then: a change
 through either version is visible in the other. The annotation is written only if something would be lost; that is rare.
 
 Source: upstream's conversion and its faults, rule by rule, are listed in ``docs/reference/conversion.md``.
@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.api.conversion import (
+from api.conversion import (
     annotation,
     openstackcluster,
     openstackclustertemplate,
     openstackmachine,
     openstackmachinetemplate,
 )
-from capo.api.conversion.fields import Part, converted
-from capo.api.conversion.json_ops import ConversionError, mapping, without_nulls
-from capo.api.model import GROUP
+from api.conversion.fields import Part, converted
+from api.conversion.json_ops import ConversionError, mapping, without_nulls
+from api.model import GROUP
 from capo.json_types import Json
 
 __all__ = ["KINDS", "NEWER", "OLDER", "ConversionError", "convert"]

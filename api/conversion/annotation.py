@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from capo.api.conversion.json_ops import mapping
+from api.conversion.json_ops import mapping
 from capo.json_types import Json
 
 ANNOTATION: Final = "cluster.x-k8s.io/conversion-data"

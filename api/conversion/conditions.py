@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from capo.api.conversion.json_ops import Change, mapping
-from capo.api.v1beta2.conditions import Reason
+from api.conversion.json_ops import Change, mapping
+from api.v1beta2.conditions import Reason
 from capo.json_types import Json
 
 FILLED_IN: Final = {"True": Reason.READY.value}

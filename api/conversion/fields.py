@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from capo.api.conversion.json_ops import ConversionError
+from api.conversion.json_ops import ConversionError
 from capo.json_types import Json
 
 Convert = Callable[[Json, int], Json]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from capo.api.conversion import conditions, openstackmachine
-from capo.api.conversion.fields import Part
-from capo.api.conversion.json_ops import Change, ConversionError, entries, inverted, mapping, narrowed, nested, renamed
+from api.conversion import conditions, openstackmachine
+from api.conversion.fields import Part
+from api.conversion.json_ops import Change, ConversionError, entries, inverted, mapping, narrowed, nested, renamed
 from capo.json_types import Json
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from capo.api.conversion import openstackcluster
-from capo.api.conversion.fields import Part
-from capo.api.conversion.json_ops import at, mapping
+from api.conversion import openstackcluster
+from api.conversion.fields import Part
+from api.conversion.json_ops import at, mapping
 from capo.json_types import Json
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from capo.api.conversion import conditions
-from capo.api.conversion.fields import Part
-from capo.api.conversion.json_ops import Change, at, entries, inverted, mapping, narrowed, nested
+from api.conversion import conditions
+from api.conversion.fields import Part
+from api.conversion.json_ops import Change, at, entries, inverted, mapping, narrowed, nested
 from capo.json_types import Json
 
 _FLAVOR: Final = ("flavor", "flavorID")

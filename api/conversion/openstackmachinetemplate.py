@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.api.conversion import conditions
-from capo.api.conversion.fields import Part
-from capo.api.conversion.json_ops import entries, nested
-from capo.api.conversion.openstackmachine import spec_part
+from api.conversion import conditions
+from api.conversion.fields import Part
+from api.conversion.json_ops import entries, nested
+from api.conversion.openstackmachine import spec_part
 from capo.json_types import Json
 
 _NOT_KNOWN: Final = 0

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from capo.api import v1alpha1, v1beta1, v1beta2
-from capo.api.model import Model
+from api import v1alpha1, v1beta1, v1beta2
+from api.model import Model
 
 pytestmark = pytest.mark.lint
 
@@ -21,7 +21,7 @@ def all_models(root: type[Model]) -> Iterator[type[Model]]:
 
 
 def models_of(root: type[Model]) -> list[type[Model]]:
-    return [*dict.fromkeys(model for model in all_models(root) if model.__module__.startswith("capo.api."))]
+    return [*dict.fromkeys(model for model in all_models(root) if model.__module__.startswith("api."))]
 
 
 MODELS = models_of(Model)

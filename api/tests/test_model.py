@@ -3,9 +3,9 @@ from __future__ import annotations
 import pydantic
 import pytest
 
-from capo.api import v1alpha1, v1beta1, v1beta2
-from capo.api.meta import KubernetesObject
-from capo.api.model import json_name
+from api import v1alpha1, v1beta1, v1beta2
+from api.meta import KubernetesObject
+from api.model import json_name
 
 KINDS = [getattr(version, name) for version in (v1beta2, v1beta1, v1alpha1) for name in version.__all__]
 ROOTS = [kind for kind in KINDS if issubclass(kind, KubernetesObject)]

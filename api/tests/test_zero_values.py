@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from capo.api.model import Model, json_name
-from capo.api.tests.test_documentation import models_of
+from api.model import Model, json_name
+from api.tests.test_documentation import models_of
 from capo.crdgen.tests import go_provider
 
 DEFAULTED = {("APIServerLoadBalancer", "enabled"), ("Bastion", "enabled")}
@@ -21,7 +21,7 @@ WITHOUT_ZERO = {
 
 @pytest.mark.parametrize("version", ["v1beta2", "v1beta1", "v1alpha1"])
 def test_a_field_is_none_by_default_where_absent_and_zero_differ(version: str) -> None:
-    models = {(model.__module__.split(".")[2], model.__name__): model for model in models_of(Model)}
+    models = {(model.__module__.split(".")[1], model.__name__): model for model in models_of(Model)}
     wrong, seen = [], 0
     for name, fields in go_provider.fields_whose_absence_counts(version).items():
         model = next(filter(None, (models.get((place, name)) for place in (version, "v1beta2", "meta"))), None)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from capo.api.v1alpha1.openstackclusteridentity import OpenStackClusterIdentity, OpenStackClusterIdentitySpec
-from capo.api.v1alpha1.openstackfloatingippool import OpenStackFloatingIPPool, OpenStackFloatingIPPoolSpec
-from capo.api.v1alpha1.openstackserver import OpenStackServer, OpenStackServerSpec, OpenStackServerStatus
+from api.v1alpha1.openstackclusteridentity import OpenStackClusterIdentity, OpenStackClusterIdentitySpec
+from api.v1alpha1.openstackfloatingippool import OpenStackFloatingIPPool, OpenStackFloatingIPPoolSpec
+from api.v1alpha1.openstackserver import OpenStackServer, OpenStackServerSpec, OpenStackServerStatus
 
 __all__ = [
     "OpenStackClusterIdentity",

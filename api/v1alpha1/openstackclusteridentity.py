@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from capo.api.meta import KubernetesObject, LabelSelector
-from capo.api.model import Model
-from capo.api.schema import Names, NamespaceName, ObjectName
+from api.meta import KubernetesObject, LabelSelector
+from api.model import Model
+from api.schema import Names, NamespaceName, ObjectName
 
 
 class OpenStackCredentialSecretReference(Model):

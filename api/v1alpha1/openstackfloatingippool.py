@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from capo.api.meta import Condition, KubernetesObject
-from capo.api.model import Model
-from capo.api.schema import Address, Defaulted, Names
-from capo.api.v1beta2.identity import OpenStackIdentityReference
-from capo.api.v1beta2.network import NetworkParam
-from capo.api.v1beta2.openstackcluster import NetworkStatus
-from capo.api.v1beta2.resources import ResourceLedger
+from api.meta import Condition, KubernetesObject
+from api.model import Model
+from api.schema import Address, Defaulted, Names
+from api.v1beta2.identity import OpenStackIdentityReference
+from api.v1beta2.network import NetworkParam
+from api.v1beta2.openstackcluster import NetworkStatus
+from api.v1beta2.resources import ResourceLedger
 
 
 class OpenStackFloatingIPPoolSpec(Model):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from capo.api.meta import Condition, KubernetesObject, LocalObjectReference, NodeAddress, TypedLocalObjectReference
-from capo.api.model import Model
-from capo.api.schema import CloudName, CloudText, Column, NamedList, Names, Rule, Schema, SetList, Timestamp
-from capo.api.v1beta2.identity import OpenStackIdentityReference
-from capo.api.v1beta2.network import SecurityGroupParam
-from capo.api.v1beta2.port import PortOpts, PortStatus, ResolvedPortSpec
-from capo.api.v1beta2.resources import ResourceLedger
-from capo.api.v1beta2.server import (
+from api.meta import Condition, KubernetesObject, LocalObjectReference, NodeAddress, TypedLocalObjectReference
+from api.model import Model
+from api.schema import CloudName, CloudText, Column, NamedList, Names, Rule, Schema, SetList, Timestamp
+from api.v1beta2.identity import OpenStackIdentityReference
+from api.v1beta2.network import SecurityGroupParam
+from api.v1beta2.port import PortOpts, PortStatus, ResolvedPortSpec
+from api.v1beta2.resources import ResourceLedger
+from api.v1beta2.server import (
     AdditionalBlockDevice,
     ImageParam,
     RootVolume,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from capo.api.model import Model
-from capo.api.schema import Required, Schema, Timestamp
+from api.model import Model
+from api.schema import Required, Schema, Timestamp
 
 
 class Condition(Model):

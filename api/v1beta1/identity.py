@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from capo.api import v1beta2
-from capo.api.schema import Schema
+from api import v1beta2
+from api.schema import Schema
 
 
 class OpenStackIdentityReference(v1beta2.OpenStackIdentityReference):

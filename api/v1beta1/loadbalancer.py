@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from capo.api.model import Model
-from capo.api.schema import AtomicList, Int32, Schema, SetList
-from capo.api.v1beta1.network import SubnetParam
-from capo.api.v1beta2 import loadbalancer as newer
+from api.model import Model
+from api.schema import AtomicList, Int32, Schema, SetList
+from api.v1beta1.network import SubnetParam
+from api.v1beta2 import loadbalancer as newer
 
 
 class APIEndpoint(Model):

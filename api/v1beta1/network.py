@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from capo.api.v1beta2 import network as newer
+from api.v1beta2 import network as newer
 
 
 class SubnetFilter(newer.SubnetFilter):

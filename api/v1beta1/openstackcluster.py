@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
-from capo.api.meta import CLUSTER_NAME_PATH, KubernetesObject
-from capo.api.model import Model
-from capo.api.schema import Address, AtomicList, CloudText, Column, Names, Required, Rule, Schema, SetList
-from capo.api.v1beta1.conditions import Conditions
-from capo.api.v1beta1.identity import OpenStackIdentityReference
-from capo.api.v1beta1.loadbalancer import APIEndpoint, APIServerLoadBalancer
-from capo.api.v1beta1.network import SubnetParam
-from capo.api.v1beta1.openstackmachine import MachineResources, OpenStackMachineSpec, ResolvedMachineSpec
-from capo.api.v1beta1.securitygroups import ManagedSecurityGroups
-from capo.api.v1beta2 import openstackcluster as newer
-from capo.api.v1beta2.network import NetworkParam, RouterParam
-from capo.api.v1beta2.resources import ResourceLedger
+from api.meta import CLUSTER_NAME_PATH, KubernetesObject
+from api.model import Model
+from api.schema import Address, AtomicList, CloudText, Column, Names, Required, Rule, Schema, SetList
+from api.v1beta1.conditions import Conditions
+from api.v1beta1.identity import OpenStackIdentityReference
+from api.v1beta1.loadbalancer import APIEndpoint, APIServerLoadBalancer
+from api.v1beta1.network import SubnetParam
+from api.v1beta1.openstackmachine import MachineResources, OpenStackMachineSpec, ResolvedMachineSpec
+from api.v1beta1.securitygroups import ManagedSecurityGroups
+from api.v1beta2 import openstackcluster as newer
+from api.v1beta2.network import NetworkParam, RouterParam
+from api.v1beta2.resources import ResourceLedger
 
 
 class AllocationPool(Model):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from capo.api.meta import KubernetesObject
-from capo.api.model import Model
-from capo.api.schema import Names
-from capo.api.v1beta1.identity import OpenStackIdentityReference
-from capo.api.v1beta1.openstackcluster import OpenStackClusterSpec
-from capo.api.v1beta2 import openstackclustertemplate as newer
+from api.meta import KubernetesObject
+from api.model import Model
+from api.schema import Names
+from api.v1beta1.identity import OpenStackIdentityReference
+from api.v1beta1.openstackcluster import OpenStackClusterSpec
+from api.v1beta2 import openstackclustertemplate as newer
 
 
 class OpenStackClusterTemplateResource(Model):

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from capo.api.meta import CLUSTER_NAME_PATH, KubernetesObject, NodeAddress, TypedLocalObjectReference
-from capo.api.model import Model
-from capo.api.schema import CloudName, CloudText, Column, NamedList, Names, Rule, Schema, SetList
-from capo.api.v1beta1.conditions import Conditions
-from capo.api.v1beta1.identity import OpenStackIdentityReference
-from capo.api.v1beta1.port import PortOpts, PortStatus, ResolvedPortSpec
-from capo.api.v1beta1.server import (
+from api.meta import CLUSTER_NAME_PATH, KubernetesObject, NodeAddress, TypedLocalObjectReference
+from api.model import Model
+from api.schema import CloudName, CloudText, Column, NamedList, Names, Rule, Schema, SetList
+from api.v1beta1.conditions import Conditions
+from api.v1beta1.identity import OpenStackIdentityReference
+from api.v1beta1.port import PortOpts, PortStatus, ResolvedPortSpec
+from api.v1beta1.server import (
     AdditionalBlockDevice,
     ImageParam,
     RootVolume,
     SchedulerHintAdditionalProperty,
     ServerMetadata,
 )
-from capo.api.v1beta2 import openstackmachine as newer
-from capo.api.v1beta2.network import SecurityGroupParam
-from capo.api.v1beta2.resources import ResourceLedger
-from capo.api.v1beta2.server import ServerGroupParam
+from api.v1beta2 import openstackmachine as newer
+from api.v1beta2.network import SecurityGroupParam
+from api.v1beta2.resources import ResourceLedger
+from api.v1beta2.server import ServerGroupParam
 
 
 class OpenStackMachineSpec(Model):

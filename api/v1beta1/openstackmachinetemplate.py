@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from capo.api.meta import KubernetesObject
-from capo.api.model import Model
-from capo.api.schema import Names, Quantity, Schema
-from capo.api.v1beta1.conditions import Conditions
-from capo.api.v1beta1.openstackmachine import OpenStackMachineSpec
-from capo.api.v1beta1.server import ImageParam
-from capo.api.v1beta2 import openstackmachinetemplate as newer
+from api.meta import KubernetesObject
+from api.model import Model
+from api.schema import Names, Quantity, Schema
+from api.v1beta1.conditions import Conditions
+from api.v1beta1.openstackmachine import OpenStackMachineSpec
+from api.v1beta1.server import ImageParam
+from api.v1beta2 import openstackmachinetemplate as newer
 
 
 class OpenStackMachineTemplateResource(Model):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from capo.api.model import Model
-from capo.api.schema import AtomicList, CloudText, NamedList, Required, Rule, Schema, SetList
-from capo.api.v1beta1.network import SubnetParam
-from capo.api.v1beta2 import port as newer
-from capo.api.v1beta2.network import NetworkParam, SecurityGroupParam
+from api.model import Model
+from api.schema import AtomicList, CloudText, NamedList, Required, Rule, Schema, SetList
+from api.v1beta1.network import SubnetParam
+from api.v1beta2 import port as newer
+from api.v1beta2.network import NetworkParam, SecurityGroupParam
 
 
 class FixedIP(newer.FixedIP):

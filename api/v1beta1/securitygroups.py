@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from capo.api.model import Model
-from capo.api.schema import NamedList, Schema
-from capo.api.v1beta2 import securitygroups as newer
+from api.model import Model
+from api.schema import NamedList, Schema
+from api.v1beta2 import securitygroups as newer
 
 
 class SecurityGroupRuleSpec(newer.SecurityGroupRuleSpec):

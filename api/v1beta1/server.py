@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from capo.api.model import Model
-from capo.api.schema import CloudText, ObjectName, Schema
-from capo.api.v1beta2 import server as newer
+from api.model import Model
+from api.schema import CloudText, ObjectName, Schema
+from api.v1beta2 import server as newer
 
 
 class ResourceReference(newer.ResourceReference):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from capo.api.model import Model
-from capo.api.schema import CloudText, Defaulted, EntryName, NonEmptyObjectName, Rule, Schema
+from api.model import Model
+from api.schema import CloudText, Defaulted, EntryName, NonEmptyObjectName, Rule, Schema
 
 
 class OpenStackIdentityReference(Model):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar
 
-from capo.api.model import Model
-from capo.api.schema import ANY_OF, Address, AtomicList, CloudText, Defaulted, Int32, NaturalInt32, Schema, SetList
-from capo.api.v1beta2.network import NetworkParam, SubnetParam
+from api.model import Model
+from api.schema import ANY_OF, Address, AtomicList, CloudText, Defaulted, Int32, NaturalInt32, Schema, SetList
+from api.v1beta2.network import NetworkParam, SubnetParam
 
 
 class APIEndpoint(Model):

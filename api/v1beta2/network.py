@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from capo.api.model import Model
-from capo.api.schema import ANY_OF, ONE_OF, CloudText, FoundTag, Int32, Schema, SetList, Tag, Uuid
+from api.model import Model
+from api.schema import ANY_OF, ONE_OF, CloudText, FoundTag, Int32, Schema, SetList, Tag, Uuid
 
 
 class NeutronFilter(Model):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
-from capo.api.meta import CLUSTER_NAME_PATH, Conditions, KubernetesObject
-from capo.api.model import Model
-from capo.api.schema import (
+from api.meta import CLUSTER_NAME_PATH, Conditions, KubernetesObject
+from api.model import Model
+from api.schema import (
     Address,
     AtomicList,
     CloudText,
@@ -23,12 +23,12 @@ from capo.api.schema import (
     Schema,
     SetList,
 )
-from capo.api.v1beta2.identity import OpenStackIdentityReference
-from capo.api.v1beta2.loadbalancer import APIEndpoint, APIServer
-from capo.api.v1beta2.network import NetworkParam, RouterParam, SubnetParam
-from capo.api.v1beta2.openstackmachine import OpenStackMachineSpec, ResolvedMachineSpec
-from capo.api.v1beta2.resources import MachineResources, ResourceLedger
-from capo.api.v1beta2.securitygroups import ManagedSecurityGroups
+from api.v1beta2.identity import OpenStackIdentityReference
+from api.v1beta2.loadbalancer import APIEndpoint, APIServer
+from api.v1beta2.network import NetworkParam, RouterParam, SubnetParam
+from api.v1beta2.openstackmachine import OpenStackMachineSpec, ResolvedMachineSpec
+from api.v1beta2.resources import MachineResources, ResourceLedger
+from api.v1beta2.securitygroups import ManagedSecurityGroups
 
 
 class AllocationPool(Model):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from capo.api.meta import KubernetesObject
-from capo.api.model import Model
-from capo.api.schema import ANY_OF, Names, Schema
-from capo.api.v1beta2.identity import OpenStackIdentityReference
-from capo.api.v1beta2.openstackcluster import OpenStackClusterSpec
+from api.meta import KubernetesObject
+from api.model import Model
+from api.schema import ANY_OF, Names, Schema
+from api.v1beta2.identity import OpenStackIdentityReference
+from api.v1beta2.openstackcluster import OpenStackClusterSpec
 
 
 class TemplateObjectMeta(Model):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from capo.api.meta import CLUSTER_NAME_PATH, Conditions, KubernetesObject, NodeAddress, TypedLocalObjectReference
-from capo.api.model import Model
-from capo.api.schema import AtomicList, CloudText, Column, NamedList, Names, Schema, SetList
-from capo.api.v1beta2.identity import OpenStackIdentityReference
-from capo.api.v1beta2.network import SecurityGroupParam
-from capo.api.v1beta2.port import PortOpts, ResolvedPortSpec
-from capo.api.v1beta2.resources import MachineResources, ResourceLedger
-from capo.api.v1beta2.server import (
+from api.meta import CLUSTER_NAME_PATH, Conditions, KubernetesObject, NodeAddress, TypedLocalObjectReference
+from api.model import Model
+from api.schema import AtomicList, CloudText, Column, NamedList, Names, Schema, SetList
+from api.v1beta2.identity import OpenStackIdentityReference
+from api.v1beta2.network import SecurityGroupParam
+from api.v1beta2.port import PortOpts, ResolvedPortSpec
+from api.v1beta2.resources import MachineResources, ResourceLedger
+from api.v1beta2.server import (
     AdditionalBlockDevice,
     FlavorParam,
     ImageParam,

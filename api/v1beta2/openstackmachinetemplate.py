@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from capo.api.meta import Conditions, KubernetesObject
-from capo.api.model import Model
-from capo.api.schema import ANY_OF, Names, Quantity, Rule, Schema
-from capo.api.v1beta2.openstackmachine import OpenStackMachineSpec
-from capo.api.v1beta2.server import FlavorParam, ImageParam
+from api.meta import Conditions, KubernetesObject
+from api.model import Model
+from api.schema import ANY_OF, Names, Quantity, Rule, Schema
+from api.v1beta2.openstackmachine import OpenStackMachineSpec
+from api.v1beta2.server import FlavorParam, ImageParam
 
 
 class OpenStackMachineTemplateResource(Model):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from capo.api.model import Model
-from capo.api.schema import Address, AtomicList, CloudText, NamedList, NonEmpty, Required, Rule, Schema, SetList
-from capo.api.v1beta2.network import NetworkParam, SecurityGroupParam, SubnetParam
+from api.model import Model
+from api.schema import Address, AtomicList, CloudText, NamedList, NonEmpty, Required, Rule, Schema, SetList
+from api.v1beta2.network import NetworkParam, SecurityGroupParam, SubnetParam
 
 
 class FixedIP(Model):

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from capo.api.model import Model
-from capo.api.schema import AtomicList, NonEmpty, Schema, Timestamp
-from capo.api.v1beta2.port import PortStatus
+from api.model import Model
+from api.schema import AtomicList, NonEmpty, Schema, Timestamp
+from api.v1beta2.port import PortStatus
 
 
 class PendingResource(Model):

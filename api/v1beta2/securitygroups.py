@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from capo.api.model import Model
-from capo.api.schema import CloudText, Defaulted, Int32, NamedList, NonEmpty, Rule, Schema, SetList
+from api.model import Model
+from api.schema import CloudText, Defaulted, Int32, NamedList, NonEmpty, Rule, Schema, SetList
 
 
 class SecurityGroupRuleSpec(Model):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Literal
 
-from capo.api.model import Model
-from capo.api.schema import (
+from api.model import Model
+from api.schema import (
     ANY_OF,
     ONE_OF,
     CloudName,

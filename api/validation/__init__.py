@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from capo.api.validation import credentials, machines, openstackcluster, openstackclustertemplate, owner, warning
-from capo.api.validation.difference import Fault
+from api.validation import credentials, machines, openstackcluster, openstackclustertemplate, owner, warning
+from api.validation.difference import Fault
 from capo.json_types import Json
 
 __all__ = ["KINDS", "Fault", "faults_of_create", "faults_of_update", "warnings_of"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from capo.api.validation.difference import Fault, inside, shown
+from api.validation.difference import Fault, inside, shown
 from capo.json_types import Json
 
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

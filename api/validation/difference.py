@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pydantic
 
-from capo.api.model import Model
+from api.model import Model
 from capo.json_types import Json
 
 MISSING: Final = object()

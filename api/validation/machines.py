@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from capo.api.v1alpha1 import OpenStackServerSpec
-from capo.api.v1beta2 import OpenStackMachineSpec
-from capo.api.validation.difference import Fault, changes, faults_of, inside, normal, taken
+from api.v1alpha1 import OpenStackServerSpec
+from api.v1beta2 import OpenStackMachineSpec
+from api.validation.difference import Fault, changes, faults_of, inside, normal, taken
 from capo.json_types import Json
 
 REPLACE: Final = "a machine is never changed: change the template, and Cluster API replaces it"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from capo.api.v1beta2 import OpenStackClusterSpec
-from capo.api.validation.difference import Fault, changes, faults_of, inside, normal, taken
+from api.v1beta2 import OpenStackClusterSpec
+from api.validation.difference import Fault, changes, faults_of, inside, normal, taken
 from capo.json_types import Json
 
 FREE: Final = (

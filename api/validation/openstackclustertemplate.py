@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from capo.api.v1beta2 import OpenStackClusterSpec
-from capo.api.validation.difference import Fault, changes, faults_of, inside, normal
-from capo.api.validation.machines import NEW_TEMPLATE
+from api.v1beta2 import OpenStackClusterSpec
+from api.validation.difference import Fault, changes, faults_of, inside, normal
+from api.validation.machines import NEW_TEMPLATE
 from capo.json_types import Json
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from api.validation.difference import Fault, shown
 from capo import names
-from capo.api.validation.difference import Fault, shown
 from capo.json_types import Json
 
 FIELD = f"metadata.annotations[{names.OWNER_ID_ANNOTATION}]"

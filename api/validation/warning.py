@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from capo.api.validation.difference import MORE_WARNINGS, MOST, inside, shown
+from api.validation.difference import MORE_WARNINGS, MOST, inside, shown
 from capo.json_types import Json
 
 Warnings = Iterator[str]

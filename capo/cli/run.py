@@ -71,11 +71,11 @@ def _webhooks(wanted: Settings) -> Webhooks:
 
 def _run(wanted: Settings, webhooks: Webhooks) -> int:
     # Heavy imports come after the flags were validated.
-    from capo.controllers import all_controllers
     from capo.engine import manager
     from capo.kube import config
     from capo.kube.client import Kube
     from capo.kube.errors import KubeError
+    from controllers import all_controllers
 
     log.info("Starting", extra={"version": VERSION})
     for flag in settings.given_without_effect(wanted):

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from capo.api import v1alpha1, v1beta1, v1beta2
-from capo.api.meta import KubernetesObject
-from capo.api.model import GROUP
-from capo.api.schema import Column
+from api import v1alpha1, v1beta1, v1beta2
+from api.meta import KubernetesObject
+from api.model import GROUP
+from api.schema import Column
 from capo.crdgen import schema
 from capo.json_types import Json
 

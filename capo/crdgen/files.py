@@ -13,7 +13,7 @@ from capo.crdgen import definitions, reference
 from capo.crdgen.definitions import DEFINITIONS, Definition
 from capo.json_types import Json
 
-FOLDER: Final = Path(str(files("capo.api"))).resolve() / "crds"
+FOLDER: Final = Path(str(files("api"))).resolve() / "crds"
 PAGES: Final = FOLDER.parents[1] / "docs" / "reference"
 """The folder of the pages in a checkout; an installed package has none."""
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

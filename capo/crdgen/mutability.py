@@ -3,7 +3,7 @@
 A type is used in several places: the spec of a machine never changes, that of a bastion may change at any time, and in
 a template nothing may. A docstring describes the kind that the type was written for; ``RULES`` describe the other
 places. A field without a sentence of its own inherits that of its parent. The verdicts are those of
-:mod:`capo.api.validation`; a test compares the two.
+:mod:`api.validation`; a test compares the two.
 """
 
 from __future__ import annotations

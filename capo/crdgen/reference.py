@@ -8,7 +8,7 @@ import itertools
 from enum import StrEnum
 from typing import Final
 
-from capo.api.v1beta2.conditions import ConditionType, Reason
+from api.v1beta2.conditions import ConditionType, Reason
 
 _INTRO: Final = """\
 <!-- Generated from api/v1beta2/conditions.py by `capo crds --write`; do not edit. -->

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 
-from capo.api.meta import KubernetesObject
-from capo.api.model import Model
-from capo.api.schema import Rule, Schema
+from api.meta import KubernetesObject
+from api.model import Model
+from api.schema import Rule, Schema
 from capo.crdgen import mutability
 from capo.json_types import Json
 

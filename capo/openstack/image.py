@@ -5,7 +5,7 @@ Source: Image API v2, "List images".
 
 from __future__ import annotations
 
-from capo.api.v1beta2.server import ImageFilter, ImageParam
+from api.v1beta2.server import ImageFilter, ImageParam
 from capo.errors import AmbiguousMatchError, ImageNotFoundError, InvalidSpecError
 from capo.openstack.cloud import Cloud
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from api.v1beta2.network import NetworkParam
 from capo import names
-from capo.api.v1beta2.network import NetworkParam
 from capo.errors import AmbiguousMatchError, NetworkNotFoundError
 from capo.names import Stamp
 from capo.openstack import kinds

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from capo.api.v1beta2.network import NeutronFilter
+from api.v1beta2.network import NeutronFilter
 from capo.errors import AmbiguousMatchError, CapoError, InvalidSpecError, NotFoundError
 from capo.openstack.cloud import Body, Cloud
 from capo.openstack.kinds import ResourceKind

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from api.v1beta2.network import RouterParam
 from capo import names
-from capo.api.v1beta2.network import RouterParam
 from capo.errors import AmbiguousAnswerError, InvalidSpecError, NotFoundError, RouterNotFoundError
 from capo.names import Stamp
 from capo.openstack import kinds

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from api.v1beta2.network import SecurityGroupParam
 from capo import names
-from capo.api.v1beta2.network import SecurityGroupParam
 from capo.errors import InvalidSpecError, SecurityGroupNotFoundError
 from capo.names import Stamp
 from capo.openstack import kinds, tags

@@ -5,7 +5,7 @@ Source: Compute API, "Server groups".
 
 from __future__ import annotations
 
-from capo.api.v1beta2.server import ServerGroupParam
+from api.v1beta2.server import ServerGroupParam
 from capo.errors import AmbiguousMatchError, InvalidSpecError, ServerGroupNotFoundError
 from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import NOVA

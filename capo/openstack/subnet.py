@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from api.v1beta2.network import SubnetParam
 from capo import names
-from capo.api.v1beta2.network import SubnetParam
 from capo.errors import InvalidSpecError, SubnetNotFoundError
 from capo.names import Stamp
 from capo.openstack import kinds

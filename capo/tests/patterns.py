@@ -43,15 +43,15 @@ class Place:
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """Yield the Python files below a folder except tests, links followed."""
-    for parent, folders, names in os.walk(folder, followlinks=True):
+    """Yield the Python files below a folder except tests."""
+    for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in ("tests", "__pycache__")]
         yield from (Path(parent, name) for name in sorted(names) if name.endswith(".py"))
 
 
-def under(folder: Path) -> list[Place]:
-    """Return the calls in all files below a folder except tests."""
-    found = [in_text(path.read_text(encoding="utf-8"), str(path.relative_to(folder))) for path in files(folder)]
+def under(folder: Path, root: Path) -> list[Place]:
+    """Return the calls in all files below a folder except tests; files are named as seen from the root."""
+    found = [in_text(path.read_text(encoding="utf-8"), str(path.relative_to(root))) for path in files(folder)]
     return sorted((place for places in found for place in places), key=lambda place: (place.file, place.line))
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.api import validation
-from capo.api.model import GROUP as OUR_GROUP
-from capo.api.validation import Fault
+from api import validation
+from api.model import GROUP as OUR_GROUP
+from api.validation import Fault
 from capo.json_types import Json
 from capo.webhooks import review
 

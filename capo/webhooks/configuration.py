@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from capo.api.model import GROUP
+from api.model import GROUP
 from capo.json_types import Json
 from capo.webhooks import admission
 from capo.webhooks.application import admission_path

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from capo.api import conversion
-from capo.api.conversion import ConversionError
+from api import conversion
+from api.conversion import ConversionError
 from capo.json_types import Json
 from capo.webhooks import review
 

@@ -9,13 +9,13 @@ import logging
 from dataclasses import replace
 from typing import Final, assert_never
 
-from capo.controllers.openstackcluster import dns, endpoint_policy, floating_ips
-from capo.controllers.openstackcluster.endpoint_policy import EndpointSource
-from capo.controllers.openstackcluster.floating_ips import FloatingIPRequest
-from capo.controllers.openstackcluster.scope import ClusterScope, Resource
-from capo.controllers.roles import API_FLOATING_IP
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import CapoError
+from controllers.openstackcluster import dns, endpoint_policy, floating_ips
+from controllers.openstackcluster.endpoint_policy import EndpointSource
+from controllers.openstackcluster.floating_ips import FloatingIPRequest
+from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.roles import API_FLOATING_IP
 
 log = logging.getLogger(__name__)
 

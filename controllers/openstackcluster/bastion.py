@@ -11,19 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+from api.v1alpha1 import OpenStackServer
+from api.v1beta2 import OpenStackCluster
+from api.v1beta2.openstackcluster import Bastion, BastionReplacement, BastionStatus, NetworkStatusWithSubnets
 from capo import names
-from capo.api.v1alpha1 import OpenStackServer
-from capo.api.v1beta2 import OpenStackCluster
-from capo.api.v1beta2.openstackcluster import Bastion, BastionReplacement, BastionStatus, NetworkStatusWithSubnets
-from capo.controllers import server_child, server_spec
-from capo.controllers.openstackcluster import bastion_plan, endpoint_policy, floating_ips
-from capo.controllers.openstackcluster.floating_ips import FloatingIPRequest
-from capo.controllers.openstackcluster.scope import ClusterScope, Object, Resource
-from capo.controllers.roles import BASTION, BASTION_FLOATING_IP
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Results, Wait, is_done
 from capo.errors import ForeignResourceError, InvalidSpecError, NotFoundError
 from capo.kube.errors import Conflict
 from capo.kube.kinds import OPENSTACK_SERVER
+from controllers import server_child, server_spec
+from controllers.openstackcluster import bastion_plan, endpoint_policy, floating_ips
+from controllers.openstackcluster.floating_ips import FloatingIPRequest
+from controllers.openstackcluster.scope import ClusterScope, Object, Resource
+from controllers.roles import BASTION, BASTION_FLOATING_IP
 
 SOON_S: Final = 1.0
 """Delay until the load balancer, whose step precedes the bastion's, gets a new address of the bastion."""

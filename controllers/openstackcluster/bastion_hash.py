@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from capo.api.v1beta2.openstackcluster import Bastion
+from api.v1beta2.openstackcluster import Bastion
 
 VERSION: Final = "2"
 """Increased whenever :func:`fingerprint` returns something else for the same spec."""

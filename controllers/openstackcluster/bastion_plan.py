@@ -10,15 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from api.v1alpha1 import OpenStackServer
+from api.v1beta2 import OpenStackCluster
+from api.v1beta2.openstackcluster import Bastion, BastionReplacement, BastionStatus, OpenStackClusterSpec
 from capo import names
-from capo.api.v1alpha1 import OpenStackServer
-from capo.api.v1beta2 import OpenStackCluster
-from capo.api.v1beta2.openstackcluster import Bastion, BastionReplacement, BastionStatus, OpenStackClusterSpec
 from capo.contract import references
-from capo.controllers import server_child
-from capo.controllers.openstackcluster import bastion_hash
 from capo.engine import conditions
 from capo.engine.steps import Wait
+from controllers import server_child
+from controllers.openstackcluster import bastion_hash
 
 Object = Mapping[str, Any]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.errors import CapoError
 from capo.openstack import tags
 from capo.openstack.kinds import KINDS
+from controllers.openstackcluster.scope import ClusterScope, Resource
 
 
 @contextmanager

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from api.v1beta2 import OpenStackCluster
 from capo import names
-from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import clusters, references, rules
-from capo.controllers import name_conflicts, pause_conditions
-from capo.controllers.credentialed import OwnCredentials
-from capo.controllers.credentials import CredentialsCache
-from capo.controllers.openstackcluster import api_endpoint, bastion, endpoint_policy, status, takeover
-from capo.controllers.openstackcluster.dns import Resolver
-from capo.controllers.openstackcluster.memory import Memory
-from capo.controllers.openstackcluster.routes import ROUTES
-from capo.controllers.openstackcluster.scope import ClusterScope, cluster_name_of
-from capo.controllers.openstackcluster.steps import PLAN
-from capo.controllers.roles import BASTION_FLOATING_IP
 from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report, Skip
 from capo.engine.steps import Results, is_done
 from capo.errors import CapoError, NotYetObserved
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER
 from capo.ledger import Ledger
+from controllers import name_conflicts, pause_conditions
+from controllers.credentialed import OwnCredentials
+from controllers.credentials import CredentialsCache
+from controllers.openstackcluster import api_endpoint, bastion, endpoint_policy, status, takeover
+from controllers.openstackcluster.dns import Resolver
+from controllers.openstackcluster.memory import Memory
+from controllers.openstackcluster.routes import ROUTES
+from controllers.openstackcluster.scope import ClusterScope, cluster_name_of
+from controllers.openstackcluster.steps import PLAN
+from controllers.roles import BASTION_FLOATING_IP
 
 Object = Mapping[str, Any]
 

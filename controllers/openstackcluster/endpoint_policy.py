@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Final
 
-from capo.api.v1beta2 import OpenStackClusterSpec
-from capo.api.v1beta2.loadbalancer import APIEndpoint, APIServer, APIServerLoadBalancer
+from api.v1beta2 import OpenStackClusterSpec
+from api.v1beta2.loadbalancer import APIEndpoint, APIServer, APIServerLoadBalancer
 from capo.contract.clusters import Endpoint
 
 DEFAULT_PORT: Final = 6443

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from capo.api.v1beta2.network import NetworkParam, RouterParam, SubnetParam
-from capo.api.v1beta2.openstackcluster import NetworkStatusWithSubnets, Subnet
-from capo.controllers.openstackcluster import status
-from capo.controllers.openstackcluster.scope import ClusterScope, Resource
+from api.v1beta2.network import NetworkParam, RouterParam, SubnetParam
+from api.v1beta2.openstackcluster import NetworkStatusWithSubnets, Subnet
 from capo.errors import RouterNotFoundError
 from capo.openstack import network, router, subnet
+from controllers.openstackcluster import status
+from controllers.openstackcluster.scope import ClusterScope, Resource
 
 NETWORK: Final = "network"
 ROUTER: Final = "router"

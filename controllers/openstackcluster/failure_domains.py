@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from capo.contract import clusters
-from capo.controllers.openstackcluster import zones
-from capo.controllers.openstackcluster.scope import ClusterScope
 from capo.engine.steps import Done, Outcome
 from capo.openstack import availability_zone
+from controllers.openstackcluster import zones
+from controllers.openstackcluster.scope import ClusterScope
 
 CONDITION: Final = "FailureDomainsReady"
 KEPT_S: Final = 3600.0

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from capo.controllers.openstackcluster.changes import doubting, tagged
-from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create
 from capo.openstack import floating_ip
 from capo.openstack.floating_ip import WantedFloatingIP
+from controllers.openstackcluster.changes import doubting, tagged
+from controllers.openstackcluster.scope import ClusterScope, Resource
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from capo import names
-from capo.controllers.openstackcluster import floating_ips
-from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.errors import ConflictError, NotFoundError
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.openstack import port
+from controllers.openstackcluster import floating_ips
+from controllers.openstackcluster.scope import ClusterScope, Resource
 
 _NUMBERED: Final = re.compile("[a-z0-9][a-z0-9.-]*-[0-9]{1,3}")
 """Name and number of a machine's port, without the cluster."""

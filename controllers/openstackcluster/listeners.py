@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from capo.controllers import roles
-from capo.controllers.openstackcluster.changes import doubting
-from capo.controllers.openstackcluster.scope import ClusterScope, Resource
 from capo.engine.steps import Create, Outcome, Wait
 from capo.errors import UnsupportedByCloudError
 from capo.openstack import load_balancer
 from capo.openstack.load_balancer import SOURCE_IP_PORT, WantedHealthMonitor, WantedListener, WantedPool
+from controllers import roles
+from controllers.openstackcluster.changes import doubting
+from controllers.openstackcluster.scope import ClusterScope, Resource
 
 CHILDREN: Final = ("listener", "pool", "health_monitor")
 ACTIVE: Final = "ACTIVE"

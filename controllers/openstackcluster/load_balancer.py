@@ -15,26 +15,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from api.v1alpha1 import OpenStackServer
+from api.v1beta2.loadbalancer import APIServerLoadBalancer
+from api.v1beta2.openstackcluster import NetworkStatus, Subnet
 from capo import names
-from capo.api.v1alpha1 import OpenStackServer
-from capo.api.v1beta2.loadbalancer import APIServerLoadBalancer
-from capo.api.v1beta2.openstackcluster import NetworkStatus, Subnet
-from capo.controllers import roles
-from capo.controllers.openstackcluster import (
-    allowed_cidrs,
-    dns,
-    endpoint_policy,
-    listeners,
-    load_balancer_spec,
-    status,
-    vip_ports,
-)
-from capo.controllers.openstackcluster.allowed_cidrs import Allowed
-from capo.controllers.openstackcluster.changes import doubting
-from capo.controllers.openstackcluster.listeners import CHILDREN
-from capo.controllers.openstackcluster.load_balancer_spec import OVN, not_enforced
-from capo.controllers.openstackcluster.scope import ClusterScope, Resource
-from capo.controllers.roles import LOAD_BALANCER
 from capo.engine import conditions
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import (
@@ -47,6 +31,22 @@ from capo.errors import (
 )
 from capo.openstack import load_balancer, network, subnet
 from capo.openstack.load_balancer import WantedListener, WantedLoadBalancer
+from controllers import roles
+from controllers.openstackcluster import (
+    allowed_cidrs,
+    dns,
+    endpoint_policy,
+    listeners,
+    load_balancer_spec,
+    status,
+    vip_ports,
+)
+from controllers.openstackcluster.allowed_cidrs import Allowed
+from controllers.openstackcluster.changes import doubting
+from controllers.openstackcluster.listeners import CHILDREN
+from controllers.openstackcluster.load_balancer_spec import OVN, not_enforced
+from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.roles import LOAD_BALANCER
 
 CONDITION: Final = "LoadBalancerReady"
 BUILDING: Final = "Building"

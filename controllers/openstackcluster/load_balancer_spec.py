@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from api.v1beta2.loadbalancer import APIServerLoadBalancer
 from capo import names
-from capo.api.v1beta2.loadbalancer import APIServerLoadBalancer
-from capo.controllers import roles
 from capo.errors import InvalidClusterSpecError
 from capo.names import Stamp
 from capo.openstack.load_balancer import ROUND_ROBIN, SOURCE_IP_PORT, WantedHealthMonitor, WantedListener, WantedPool
+from controllers import roles
 
 OVN: Final = "ovn"
 """The provider that refuses the default algorithm and cannot enforce allowed CIDRs."""

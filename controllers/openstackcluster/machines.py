@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from capo import names
-from capo.controllers.openstackcluster.scope import ClusterScope
 from capo.engine.steps import NotNeeded, Outcome, Wait
 from capo.kube.kinds import MACHINE, OPENSTACK_MACHINE
+from controllers.openstackcluster.scope import ClusterScope
 
 _KINDS: Final = (MACHINE, OPENSTACK_MACHINE)
 

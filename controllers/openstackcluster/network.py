@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import Final
 
+from api.v1beta2.network import NetworkParam
+from api.v1beta2.openstackcluster import NetworkStatus
 from capo import names
-from capo.api.v1beta2.network import NetworkParam
-from capo.api.v1beta2.openstackcluster import NetworkStatus
-from capo.controllers.openstackcluster import deletion_blockers, existing, leaked_ports, status, vip_ports
-from capo.controllers.openstackcluster.changes import doubting, tagged
-from capo.controllers.openstackcluster.scope import ClusterScope, Resource
-from capo.controllers.roles import NETWORK, SUBNET
 from capo.engine.steps import Create, Done, NotNeeded, Outcome
 from capo.errors import CapoError, ConflictError, InvalidSpecError
 from capo.openstack import network, port, subnet
 from capo.openstack.network import WantedNetwork
 from capo.openstack.subnet import WantedSubnet
+from controllers.openstackcluster import deletion_blockers, existing, leaked_ports, status, vip_ports
+from controllers.openstackcluster.changes import doubting, tagged
+from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.roles import NETWORK, SUBNET
 
 CONDITION: Final = "NetworkReady"
 EXTERNAL_NETWORK: Final = "external network"

@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
+from api.v1beta2.network import RouterParam
 from capo import names
-from capo.api.v1beta2.network import RouterParam
-from capo.controllers.openstackcluster import deletion_blockers, existing, status
-from capo.controllers.openstackcluster.changes import doubting, tagged
-from capo.controllers.openstackcluster.scope import ClusterScope, Resource
-from capo.controllers.roles import ROUTER, ROUTER_INTERFACE
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import AmbiguousMatchError, ConflictError, RouterNotFoundError
 from capo.openstack import router, subnet
 from capo.openstack.router import WantedRouter
+from controllers.openstackcluster import deletion_blockers, existing, status
+from controllers.openstackcluster.changes import doubting, tagged
+from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.roles import ROUTER, ROUTER_INTERFACE
 
 CONDITION: Final = "RouterReady"
 

@@ -7,10 +7,10 @@ from typing import Final
 
 from capo import names
 from capo.contract import references, rules
-from capo.controllers.pause_conditions import PAUSED
 from capo.engine import conditions
 from capo.engine.store import Object, Route, Store
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER
+from controllers.pause_conditions import PAUSED
 
 Idents = Iterable[tuple[str, str]]
 

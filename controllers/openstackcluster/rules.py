@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from capo.api.v1beta2.securitygroups import ManagedSecurityGroups, SecurityGroupRuleSpec
-from capo.controllers.roles import BASTION, CONTROL_PLANE, WORKER
+from api.v1beta2.securitygroups import ManagedSecurityGroups, SecurityGroupRuleSpec
 from capo.errors import InvalidSpecError
 from capo.openstack.security_group import Rule
+from controllers.roles import BASTION, CONTROL_PLANE, WORKER
 
 _NODE_PORTS: Final = (30000, 32767)
 _ETCD: Final = (2379, 2380)

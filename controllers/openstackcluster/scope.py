@@ -6,16 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from api.v1beta2 import OpenStackCluster
+from api.v1beta2.openstackcluster import BastionReplacement, BastionStatus, NetworkStatus, Router, Subnet
+from api.v1beta2.openstackcluster import LoadBalancer as LoadBalancerStatus
 from capo import names
-from capo.api.v1beta2 import OpenStackCluster
-from capo.api.v1beta2.openstackcluster import BastionReplacement, BastionStatus, NetworkStatus, Router, Subnet
-from capo.api.v1beta2.openstackcluster import LoadBalancer as LoadBalancerStatus
 from capo.contract import references
 from capo.contract.clusters import Endpoint
-from capo.controllers import roles
-from capo.controllers.openstackcluster import takeover
-from capo.controllers.openstackcluster.dns import Resolver
-from capo.controllers.openstackcluster.memory import FORGOTTEN_S, Memory
 from capo.engine import conditions
 from capo.engine.context import ReconcileContext
 from capo.errors import BlockedError, InvalidSpecError, NotFoundError, UnsupportedByCloudError
@@ -24,6 +20,10 @@ from capo.names import Stamp
 from capo.openstack import extension
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
+from controllers import roles
+from controllers.openstackcluster import takeover
+from controllers.openstackcluster.dns import Resolver
+from controllers.openstackcluster.memory import FORGOTTEN_S, Memory
 
 Object = Mapping[str, Any]
 Resource = Mapping[str, Any]

@@ -9,16 +9,16 @@ from collections.abc import Iterable
 from functools import partial
 
 from capo import names
-from capo.controllers import attempts, roles
-from capo.controllers.openstackcluster import bastion_plan, deletion_blockers, endpoint_policy, rules
-from capo.controllers.openstackcluster.changes import doubting, tagged
-from capo.controllers.openstackcluster.rules import RuleContext
-from capo.controllers.openstackcluster.scope import ClusterScope, Resource
-from capo.controllers.roles import BASTION, CONTROL_PLANE, WORKER
 from capo.engine.steps import Create, Done, NotNeeded, Outcome
 from capo.errors import CapoError, ConflictError
 from capo.openstack import security_group
 from capo.openstack.security_group import Rule, WantedSecurityGroup
+from controllers import attempts, roles
+from controllers.openstackcluster import bastion_plan, deletion_blockers, endpoint_policy, rules
+from controllers.openstackcluster.changes import doubting, tagged
+from controllers.openstackcluster.rules import RuleContext
+from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.roles import BASTION, CONTROL_PLANE, WORKER
 
 
 def ensure_security_groups(scope: ClusterScope) -> Outcome:

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from capo.api.model import Model
-from capo.api.v1beta2 import OpenStackCluster
-from capo.api.v1beta2.openstackcluster import NetworkStatus, Router, Subnet
-from capo.controllers.openstackcluster.scope import Found
-from capo.controllers.roles import BASTION, CONTROL_PLANE, NETWORK, WORKER
+from api.model import Model
+from api.v1beta2 import OpenStackCluster
+from api.v1beta2.openstackcluster import NetworkStatus, Router, Subnet
 from capo.engine import conditions
 from capo.engine.conditions import Condition
 from capo.engine.steps import Blocked, Failed, NotNeeded, Result, Results, Wait, is_done
 from capo.ledger import Ledger
+from controllers.openstackcluster.scope import Found
+from controllers.roles import BASTION, CONTROL_PLANE, NETWORK, WORKER
 
 Resource = Mapping[str, Any]
 Fields = dict[str, Any]

@@ -10,17 +10,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from capo.controllers.openstackcluster.api_endpoint import ensure_endpoint, remove_endpoint
-from capo.controllers.openstackcluster.bastion import ensure_bastion, remove_bastion
-from capo.controllers.openstackcluster.failure_domains import ensure_failure_domains
-from capo.controllers.openstackcluster.load_balancer import ensure_load_balancer, remove_load_balancer
-from capo.controllers.openstackcluster.machines import await_machines_gone, leave_machines
-from capo.controllers.openstackcluster.network import ensure_network, remove_network
-from capo.controllers.openstackcluster.router import ensure_router, remove_router
-from capo.controllers.openstackcluster.scope import ClusterScope
-from capo.controllers.openstackcluster.security_groups import ensure_security_groups, remove_security_groups
 from capo.engine.steps import Create, Outcome, Plan, Step, nothing
 from capo.errors import InvalidClusterSpecError, InvalidSpecError
+from controllers.openstackcluster.api_endpoint import ensure_endpoint, remove_endpoint
+from controllers.openstackcluster.bastion import ensure_bastion, remove_bastion
+from controllers.openstackcluster.failure_domains import ensure_failure_domains
+from controllers.openstackcluster.load_balancer import ensure_load_balancer, remove_load_balancer
+from controllers.openstackcluster.machines import await_machines_gone, leave_machines
+from controllers.openstackcluster.network import ensure_network, remove_network
+from controllers.openstackcluster.router import ensure_router, remove_router
+from controllers.openstackcluster.scope import ClusterScope
+from controllers.openstackcluster.security_groups import ensure_security_groups, remove_security_groups
 
 T = TypeVar("T")
 

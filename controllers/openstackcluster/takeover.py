@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from api.v1beta2 import OpenStackCluster
 from capo import names
-from capo.api.v1beta2 import OpenStackCluster
-from capo.controllers import roles
-from capo.controllers.roles import BASTION, CONTROL_PLANE, WORKER
 from capo.ledger import Ledger
+from controllers import roles
+from controllers.roles import BASTION, CONTROL_PLANE, WORKER
 
 Resource = Mapping[str, Any]
 

@@ -18,11 +18,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from capo.controllers.openstackcluster.load_balancer_spec import OVN
-from capo.controllers.openstackcluster.scope import ClusterScope, Resource
-from capo.controllers.roles import NETWORK
 from capo.engine.steps import Wait
 from capo.openstack import load_balancer, port
+from controllers.openstackcluster.load_balancer_spec import OVN
+from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.roles import NETWORK
 
 YOUNG_S: Final = 60.0
 """Octavia shows a load balancer seconds after its request completes."""

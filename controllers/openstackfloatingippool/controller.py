@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NoReturn
 
-from capo.controllers.openstackfloatingippool import addresses
 from capo.engine.conditions import Condition
 from capo.engine.context import Dependencies, Precondition, ReconcileContext, RemoveFinalizer, Report, Scope, Skip
 from capo.engine.steps import Plan, Results
@@ -17,6 +16,7 @@ from capo.engine.store import Route, Store
 from capo.errors import UnsupportedFieldError
 from capo.json_types import Object
 from capo.kube.kinds import IP_ADDRESS, OPENSTACK_FLOATING_IP_POOL
+from controllers.openstackfloatingippool import addresses
 
 READY: Final = "OpenstackFloatingIPPoolReadyCondition"
 LOOK_AGAIN_S: Final = 30.0

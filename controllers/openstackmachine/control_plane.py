@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from api.v1alpha1 import OpenStackServer
 from capo import names
-from capo.api.v1alpha1 import OpenStackServer
 from capo.contract import machines, references
-from capo.controllers.openstackmachine.scope import MachineScope
 from capo.engine.store import Object
 from capo.kube.kinds import OPENSTACK_MACHINE, OPENSTACK_SERVER
+from controllers.openstackmachine.scope import MachineScope
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from capo.api.v1beta2 import OpenStackIdentityReference
-from capo.controllers import pause_conditions
-from capo.controllers.credentialed import cloud_view_of
-from capo.controllers.credentials import CredentialsCache
-from capo.controllers.openstackmachine import ingress, related_objects, status
-from capo.controllers.openstackmachine.related_objects import Owners
-from capo.controllers.openstackmachine.routes import ROUTES
-from capo.controllers.openstackmachine.scope import MachineScope, Memory
-from capo.controllers.openstackmachine.steps import INGRESS, INSTANCE, PLAN
+from api.v1beta2 import OpenStackIdentityReference
 from capo.engine.conditions import Condition
 from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report
 from capo.engine.steps import Done, Failed, Results
@@ -22,6 +14,14 @@ from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.ledger import Ledger
 from capo.openstack.cloud import Cloud
 from capo.shares import CloudKey
+from controllers import pause_conditions
+from controllers.credentialed import cloud_view_of
+from controllers.credentials import CredentialsCache
+from controllers.openstackmachine import ingress, related_objects, status
+from controllers.openstackmachine.related_objects import Owners
+from controllers.openstackmachine.routes import ROUTES
+from controllers.openstackmachine.scope import MachineScope, Memory
+from controllers.openstackmachine.steps import INGRESS, INSTANCE, PLAN
 
 
 class MachineCredentials:

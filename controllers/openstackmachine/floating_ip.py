@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import contextlib
 
-from capo.api.v1beta2 import OpenStackCluster
-from capo.controllers.openstackmachine import control_plane, ports
-from capo.controllers.openstackmachine.openstackserver import INFRASTRUCTURE
-from capo.controllers.openstackmachine.ports import Place
-from capo.controllers.openstackmachine.scope import MachineScope
-from capo.controllers.roles import API_FLOATING_IP
+from api.v1beta2 import OpenStackCluster
 from capo.engine.steps import Done, Outcome, Wait
 from capo.errors import CapoError
 from capo.json_types import Body
 from capo.ledger import Ledger
 from capo.openstack import floating_ip
+from controllers.openstackmachine import control_plane, ports
+from controllers.openstackmachine.openstackserver import INFRASTRUCTURE
+from controllers.openstackmachine.ports import Place
+from controllers.openstackmachine.scope import MachineScope
+from controllers.roles import API_FLOATING_IP
 
 
 def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from api.v1beta2 import OpenStackCluster
 from capo import names
-from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import rules
-from capo.controllers import roles
 from capo.engine.steps import Wait
 from capo.errors import AmbiguousMatchError, ForeignResourceError
 from capo.json_types import Body
@@ -20,9 +19,10 @@ from capo.kube.kinds import OPENSTACK_CLUSTER
 from capo.ledger import Record
 from capo.openstack import load_balancer
 from capo.openstack.kinds import POOL
+from controllers import roles
 
 if TYPE_CHECKING:
-    from capo.controllers.openstackmachine.scope import MachineScope
+    from controllers.openstackmachine.scope import MachineScope
 
 
 KIND: Final = "pool"

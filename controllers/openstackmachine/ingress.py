@@ -6,11 +6,11 @@ machine's part. Source: docs/explanation/go-provider.md, G-34 and G-35.
 
 from __future__ import annotations
 
-from capo.api.v1beta2 import OpenStackCluster
-from capo.controllers.openstackmachine import floating_ip, given_pools, members
-from capo.controllers.openstackmachine.openstackserver import INFRASTRUCTURE
-from capo.controllers.openstackmachine.scope import MachineScope
+from api.v1beta2 import OpenStackCluster
 from capo.engine.steps import Done, NotNeeded, Outcome, Wait
+from controllers.openstackmachine import floating_ip, given_pools, members
+from controllers.openstackmachine.openstackserver import INFRASTRUCTURE
+from controllers.openstackmachine.scope import MachineScope
 
 
 def ensure(scope: MachineScope) -> Outcome:

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from capo.controllers.openstackmachine import given_pools, pools
-from capo.controllers.openstackmachine.scope import MachineScope
-from capo.controllers.roles import LOAD_BALANCER
 from capo.engine.steps import Wait
 from capo.errors import CapoError, LoadBalancerFailedError, NotFoundError
 from capo.ledger import Ledger
+from controllers.openstackmachine import given_pools, pools
+from controllers.openstackmachine.scope import MachineScope
+from controllers.roles import LOAD_BALANCER
 
 KIND: Final = "load_balancer"
 BUSY_S: Final = 2.0

@@ -11,14 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from api.v1beta2 import OpenStackCluster
 from capo import names
-from capo.api.v1beta2 import OpenStackCluster
-from capo.controllers import roles
-from capo.controllers.openstackmachine import control_plane, given_pools, load_balancer_lock, pools, ports
-from capo.controllers.openstackmachine.load_balancer_lock import BUSY_S
-from capo.controllers.openstackmachine.openstackserver import INFRASTRUCTURE, was_provisioned
-from capo.controllers.openstackmachine.ports import Place
-from capo.controllers.openstackmachine.scope import MachineScope
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import NotFoundError
 from capo.json_types import Body
@@ -26,6 +20,12 @@ from capo.ledger import Ledger, Record
 from capo.names import Stamp
 from capo.openstack import load_balancer
 from capo.openstack.load_balancer import WantedMember
+from controllers import roles
+from controllers.openstackmachine import control_plane, given_pools, load_balancer_lock, pools, ports
+from controllers.openstackmachine.load_balancer_lock import BUSY_S
+from controllers.openstackmachine.openstackserver import INFRASTRUCTURE, was_provisioned
+from controllers.openstackmachine.ports import Place
+from controllers.openstackmachine.scope import MachineScope
 
 KIND: Final = "member"
 

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from api.v1alpha1 import OpenStackServer
+from api.v1beta2 import OpenStackCluster
 from capo import names
-from capo.api.v1alpha1 import OpenStackServer
-from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import clusters, machines, references
-from capo.controllers import server_child
-from capo.controllers.openstackmachine.scope import MachineScope
-from capo.controllers.server_spec import Purpose, server_spec
 from capo.engine.conditions import find
 from capo.engine.steps import Done, NotNeeded, Outcome, Wait
 from capo.errors import NotFoundError
 from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_SERVER
+from controllers import server_child
+from controllers.openstackmachine.scope import MachineScope
+from controllers.server_spec import Purpose, server_spec
 
 INFRASTRUCTURE: Final = "WaitingForClusterInfrastructure"
 BOOTSTRAP: Final = "WaitingForBootstrapData"

@@ -11,19 +11,19 @@ import threading
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from api.v1beta2 import OpenStackCluster
 from capo import caches, names
-from capo.api.v1beta2 import OpenStackCluster
 from capo.contract import references, rules
-from capo.controllers import roles
-from capo.controllers.openstackmachine import given_pools
 from capo.engine import conditions
 from capo.engine.steps import Wait
 from capo.json_types import Object
 from capo.ledger import Ledger, Record
 from capo.openstack import load_balancer
+from controllers import roles
+from controllers.openstackmachine import given_pools
 
 if TYPE_CHECKING:
-    from capo.controllers.openstackmachine.scope import MachineScope
+    from controllers.openstackmachine.scope import MachineScope
 
 
 KIND: Final = "pool"

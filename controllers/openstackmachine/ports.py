@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from capo.api.v1alpha1 import OpenStackServer
-from capo.api.v1beta2 import OpenStackCluster
-from capo.controllers.openstackmachine.scope import MachineScope
+from api.v1alpha1 import OpenStackServer
+from api.v1beta2 import OpenStackCluster
 from capo.errors import InvalidSpecError
+from controllers.openstackmachine.scope import MachineScope
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from api.v1beta2 import OpenStackIdentityReference
 from capo import names
-from capo.api.v1beta2 import OpenStackIdentityReference
 from capo.contract import clusters, machines, references, rules
-from capo.controllers.pause_conditions import PAUSED
-from capo.controllers.server_child import credentials_change
 from capo.engine import conditions
 from capo.engine.store import Object, Route, Store
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER
+from controllers.pause_conditions import PAUSED
+from controllers.server_child import credentials_change
 
 Idents = Iterable[tuple[str, str]]
 

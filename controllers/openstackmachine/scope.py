@@ -12,13 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from api.v1alpha1 import OpenStackServer
+from api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachine
 from capo import caches
-from capo.api.v1alpha1 import OpenStackServer
-from capo.api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachine
 from capo.contract import references
-from capo.controllers import location
-from capo.controllers.openstackmachine.pools import Patience
-from capo.controllers.openstackmachine.related_objects import Owners
 from capo.engine.context import ReconcileContext
 from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_SERVER
@@ -26,6 +23,9 @@ from capo.ledger import Ledger
 from capo.names import Stamp
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
+from controllers import location
+from controllers.openstackmachine.pools import Patience
+from controllers.openstackmachine.related_objects import Owners
 
 OpenCloud = Callable[[OpenStackIdentityReference], Cloud]
 Watch = Callable[[ReconcileContext, Cloud], CloudView]

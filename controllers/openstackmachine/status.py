@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from api.meta import Condition as ShownCondition
+from api.v1alpha1 import OpenStackServer
+from api.v1beta2 import OpenStackMachine
 from capo import names
-from capo.api.meta import Condition as ShownCondition
-from capo.api.v1alpha1 import OpenStackServer
-from capo.api.v1beta2 import OpenStackMachine
-from capo.controllers.openstackmachine.openstackserver import DELETED
-from capo.controllers.openstackmachine.steps import INSTANCE
 from capo.engine import overall
 from capo.engine.conditions import READY, Condition
 from capo.engine.steps import Failed, Result, Wait
+from controllers.openstackmachine.openstackserver import DELETED
+from controllers.openstackmachine.steps import INSTANCE
 
 
 def of_server(machine: OpenStackMachine, server: OpenStackServer) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.controllers.openstackmachine import ingress, openstackserver
 from capo.engine.steps import Plan, Step
+from controllers.openstackmachine import ingress, openstackserver
 
 INSTANCE: Final = "InstanceReady"
 INGRESS: Final = "APIServerIngressReady"

@@ -10,12 +10,12 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Final
 
-from capo.controllers import roles
-from capo.controllers.openstackserver import ip_address_claim
-from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine.steps import Done, NotNeeded, Outcome, Resource, Wait
 from capo.errors import CapoError, ConflictError, InvalidSpecError, NotFoundError
 from capo.openstack import floating_ip
+from controllers import roles
+from controllers.openstackserver import ip_address_claim
+from controllers.openstackserver.scope import ServerScope
 
 KIND: Final = "floating_ip"
 FRESH_S: Final = 5.0

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from api.v1alpha1 import OpenStackServer
 from capo import names
-from capo.api.v1alpha1 import OpenStackServer
-from capo.controllers import name_conflicts, pause_conditions, roles
-from capo.controllers.credentialed import OwnCredentials
-from capo.controllers.credentials import CredentialsCache
-from capo.controllers.openstackserver import desired, status, takeover
-from capo.controllers.openstackserver.field_history import Sightings
-from capo.controllers.openstackserver.routes import ROUTES
-from capo.controllers.openstackserver.scope import ServerScope
-from capo.controllers.openstackserver.steps import PLAN
 from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report
 from capo.engine.steps import Blocked, Resource, Results
 from capo.errors import CapoError, NotYetObserved
 from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER
 from capo.ledger import Ledger
+from controllers import name_conflicts, pause_conditions, roles
+from controllers.credentialed import OwnCredentials
+from controllers.credentials import CredentialsCache
+from controllers.openstackserver import desired, status, takeover
+from controllers.openstackserver.field_history import Sightings
+from controllers.openstackserver.routes import ROUTES
+from controllers.openstackserver.scope import ServerScope
+from controllers.openstackserver.steps import PLAN
 
 SILENT_S: Final = 30.0
 """Nova may take this long for a deletion when many are requested at once; each report of progress is a write."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine.steps import Done, Outcome, Wait
 from capo.errors import CapoError, IdentityError, NotAuthorizedError
+from controllers.openstackserver.scope import ServerScope
 
 Ensure = Callable[[ServerScope], Outcome]
 

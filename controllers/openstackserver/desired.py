@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from api.v1alpha1 import OpenStackServer
+from api.v1alpha1.openstackserver import ResolvedServerSpec
+from api.v1beta2.port import ResolvedPortSpec
+from api.v1beta2.server import SchedulerHintAdditionalValue, VolumeAvailabilityZone
 from capo import names
-from capo.api.v1alpha1 import OpenStackServer
-from capo.api.v1alpha1.openstackserver import ResolvedServerSpec
-from capo.api.v1beta2.port import ResolvedPortSpec
-from capo.api.v1beta2.server import SchedulerHintAdditionalValue, VolumeAvailabilityZone
-from capo.controllers import roles
 from capo.names import Stamp
 from capo.openstack.port import WantedPort
 from capo.openstack.server import BlockDevice, WantedServer
 from capo.openstack.volume import WantedVolume
+from controllers import roles
 
 
 def port(resolved: ResolvedPortSpec, stamp: Stamp) -> WantedPort:

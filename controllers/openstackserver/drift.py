@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from capo.api.v1alpha1.openstackserver import OpenStackServerSpec
-from capo.api.v1beta2.port import ResolvedFixedIP, ResolvedPortSpec
+from api.v1alpha1.openstackserver import OpenStackServerSpec
+from api.v1beta2.port import ResolvedFixedIP, ResolvedPortSpec
 from capo.json_types import Body
 from capo.openstack import port
 

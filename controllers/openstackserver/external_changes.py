@@ -14,11 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine import conditions
 from capo.engine.steps import Resource
 from capo.errors import CapoError, ServerRebuiltError
 from capo.openstack import server
+from controllers.openstackserver.scope import ServerScope
 
 log = logging.getLogger(__name__)
 

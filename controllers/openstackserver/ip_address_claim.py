@@ -12,13 +12,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from capo import names
-from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine.steps import Done, NotNeeded, Outcome, Wait
 from capo.errors import ForeignResourceError, InvalidSpecError
 from capo.json_types import Object
 from capo.kube import patches
 from capo.kube.errors import Conflict, Gone
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM, Kind
+from controllers.openstackserver.scope import ServerScope
 
 WAITING: Final = "WaitingForIPAMProvider"
 FINALIZER: Final = "openstackmachine.infrastructure.cluster.x-k8s.io/ip-claim"

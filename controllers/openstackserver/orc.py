@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine import conditions
 from capo.engine.steps import Wait
 from capo.json_types import Object
 from capo.kube.errors import Gone
 from capo.kube.kinds import ORC_IMAGE
+from controllers.openstackserver.scope import ServerScope
 
 NOT_READY: Final = "InstanceNotReady"
 FAILED: Final = "DependencyFailed"

@@ -6,14 +6,14 @@ import contextlib
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
-from capo.api.v1beta2.port import ResolvedPortSpec
-from capo.controllers import attempts, roles
-from capo.controllers.openstackserver import desired, drift, takeover
-from capo.controllers.openstackserver.scope import ServerScope
+from api.v1beta2.port import ResolvedPortSpec
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Resource
 from capo.errors import CapoError, NotYetObserved
 from capo.openstack import extension, port, trunk
 from capo.openstack.trunk import WantedTrunk
+from controllers import attempts, roles
+from controllers.openstackserver import desired, drift, takeover
+from controllers.openstackserver.scope import ServerScope
 
 
 def ensure_ports(scope: ServerScope) -> Outcome:

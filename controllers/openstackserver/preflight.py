@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from capo.api.v1alpha1.openstackserver import ResolvedServerSpec
-from capo.controllers import roles
-from capo.controllers.openstackserver import desired
-from capo.controllers.openstackserver.scope import ServerScope
-from capo.controllers.openstackserver.userdata import user_data
+from api.v1alpha1.openstackserver import ResolvedServerSpec
 from capo.errors import InvalidSpecError
 from capo.openstack import port, server
 from capo.openstack.port import WantedPort
+from controllers import roles
+from controllers.openstackserver import desired
+from controllers.openstackserver.scope import ServerScope
+from controllers.openstackserver.userdata import user_data
 
 MAX_NAME: Final = 255
 """Neutron's and Cinder's limit for the characters of a name or tag."""

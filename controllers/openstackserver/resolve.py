@@ -11,13 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from api.v1alpha1.openstackserver import OpenStackServerSpec, ResolvedServerSpec
+from api.v1beta2.network import SecurityGroupParam, SubnetParam
+from api.v1beta2.port import FixedIP, PortOpts
 from capo import names
-from capo.api.v1alpha1.openstackserver import OpenStackServerSpec, ResolvedServerSpec
-from capo.api.v1beta2.network import SecurityGroupParam, SubnetParam
-from capo.api.v1beta2.port import FixedIP, PortOpts
-from capo.controllers import roles
-from capo.controllers.openstackserver import orc, preflight
-from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine import conditions
 from capo.engine.steps import Done, Outcome, Wait
 from capo.errors import (
@@ -31,6 +28,9 @@ from capo.errors import (
 )
 from capo.openstack import extension, flavor, image, network, security_group, server_group, subnet
 from capo.openstack.cloud import Cloud
+from controllers import roles
+from controllers.openstackserver import orc, preflight
+from controllers.openstackserver.scope import ServerScope
 
 
 @dataclass(frozen=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from capo.api.v1alpha1 import OpenStackServer
-from capo.api.v1alpha1.openstackserver import ResolvedServerSpec
-from capo.controllers import roles
-from capo.controllers.openstackserver.field_history import Sightings
+from api.v1alpha1 import OpenStackServer
+from api.v1alpha1.openstackserver import ResolvedServerSpec
 from capo.engine.context import ReconcileContext
 from capo.names import Stamp
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
+from controllers import roles
+from controllers.openstackserver.field_history import Sightings
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.controllers import roles
-from capo.controllers.openstackserver import desired, drift, external_changes, nova_faults, resolve, takeover, volumes
-from capo.controllers.openstackserver.scope import ServerScope
-from capo.controllers.openstackserver.userdata import user_data
 from capo.engine.steps import Create, Done, Outcome, Resource, Wait
 from capo.errors import BlockedError, CapoError, ServerFailedError, ServerRebuiltError, UnsupportedByCloudError
 from capo.openstack import server, volume
 from capo.openstack.server import WantedServer
+from controllers import roles
+from controllers.openstackserver import desired, drift, external_changes, nova_faults, resolve, takeover, volumes
+from controllers.openstackserver.scope import ServerScope
+from controllers.openstackserver.userdata import user_data
 
 _MAX_FAULT: Final = 600
 _DELETION: Final = "deletion"

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from capo.contract.machines import addresses
-from capo.controllers import roles
-from capo.controllers.openstackserver import orc
-from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine.conditions import Condition
 from capo.engine.steps import Blocked, Failed, NotObserved, Resource, Result, Results, Wait, is_done
 from capo.errors import CapoError, ServerFailedError, ServerRebuiltError
+from controllers import roles
+from controllers.openstackserver import orc
+from controllers.openstackserver.scope import ServerScope
 
 ADDRESS: Final = "FloatingAddressFromPoolReady"
 INSTANCE: Final = "InstanceReady"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.controllers.openstackserver import address, ip_address_claim
-from capo.controllers.openstackserver.creation_guard import until_born
-from capo.controllers.openstackserver.ports import ensure_ports, ensure_trunks, remove_ports, remove_trunks
-from capo.controllers.openstackserver.resolve import resolve_references
-from capo.controllers.openstackserver.server import ensure_server, remove_server
-from capo.controllers.openstackserver.volumes import ensure_volumes, remove_volumes
 from capo.engine.steps import Plan, Step, nothing
+from controllers.openstackserver import address, ip_address_claim
+from controllers.openstackserver.creation_guard import until_born
+from controllers.openstackserver.ports import ensure_ports, ensure_trunks, remove_ports, remove_trunks
+from controllers.openstackserver.resolve import resolve_references
+from controllers.openstackserver.server import ensure_server, remove_server
+from controllers.openstackserver.volumes import ensure_volumes, remove_volumes
 
 STEPS: Final = (
     Step("DependenciesResolved", ensure=until_born(resolve_references), remove=nothing),

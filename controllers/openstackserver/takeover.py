@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from capo import names
 from capo.contract import references
-from capo.controllers import roles
-from capo.controllers.openstackserver import desired
-from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine.steps import Resource
 from capo.errors import BlockedError, CapoError, CloudUnavailableError, ForeignResourceError, NotYetObserved
 from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.openstack import extension
+from controllers import roles
+from controllers.openstackserver import desired
+from controllers.openstackserver.scope import ServerScope
 
 Fits = Callable[[Mapping[str, Any]], bool]
 

@@ -6,10 +6,10 @@ import base64
 import binascii
 from typing import Final
 
-from capo.controllers.openstackserver.scope import ServerScope
 from capo.errors import BootstrapDataNotFoundError, InvalidSpecError
 from capo.kube.kinds import SECRET
 from capo.openstack.server import MAX_USER_DATA
+from controllers.openstackserver.scope import ServerScope
 
 KEY: Final = "value"
 

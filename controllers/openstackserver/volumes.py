@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from capo.controllers.openstackserver import desired, takeover
-from capo.controllers.openstackserver.scope import ServerScope
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Resource, Wait
 from capo.errors import BlockedError, CapoError, VolumeFailedError
 from capo.openstack import volume
+from controllers.openstackserver import desired, takeover
+from controllers.openstackserver.scope import ServerScope
 
 _USABLE: Final = ("available", "in-use", "attaching", "reserved")
 _GOING: Final = ("in-use", "detaching", "attaching", "deleting", "creating", "downloading")

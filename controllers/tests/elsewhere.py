@@ -9,10 +9,10 @@ from typing import Any
 
 import yaml
 
-from capo.controllers.tests.stage import Stage
 from capo.simulator.cloud import Cloud
 from capo.simulator.keystone.service import CATALOG, INTERFACES, add_user, service_id
 from capo.simulator.simulator import Simulator
+from controllers.tests.stage import Stage
 
 REGION = "RegionTwo"
 

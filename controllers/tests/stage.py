@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from capo.controllers.credentials import CredentialsCache
 from capo.engine.context import Dependencies
 from capo.engine.queue import CONFLICT_S
 from capo.engine.reconciler import Reconciler
@@ -34,6 +33,7 @@ from capo.simulator.cloud import Cloud as SimulatedCloud
 from capo.simulator.octavia import service as octavia
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client, everything
+from controllers.credentials import CredentialsCache
 
 MAX_PASSES: Final = 2000
 """More reconciles than this in one call of ``settle`` are a hot loop."""

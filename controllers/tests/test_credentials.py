@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import pytest
 import yaml
 
-from capo.controllers.credentials import CredentialsCache
 from capo.engine.tests.fake_kube import FakeClock, FakeKube
 from capo.errors import IdentityError
 from capo.kube.errors import Conflict
 from capo.kube.kinds import NAMESPACE, OPENSTACK_CLUSTER_IDENTITY, SECRET
 from capo.openstack.clouds import Clouds
+from controllers.credentials import CredentialsCache
 
 REF = {"name": "cloud", "cloudName": "here"}
 SHARED = {"type": "ClusterIdentity", "name": "shared", "cloudName": "here"}

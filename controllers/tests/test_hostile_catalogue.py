@@ -14,19 +14,19 @@ import pytest
 from prometheus_client import generate_latest
 
 from capo import logs
-from capo.controllers.openstackcluster import dns
-from capo.controllers.openstackcluster.controller import ClusterController
-from capo.controllers.openstackcluster.dns import Answer
-from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME, OWNER
-from capo.controllers.openstackcluster.tests.world import FULL
-from capo.controllers.openstackmachine.controller import MachineController
-from capo.controllers.openstackmachine.tests.site import Site
-from capo.controllers.openstackserver.controller import ServerController
-from capo.controllers.openstackserver.tests import world as servers
-from capo.controllers.tests.stage import Stage
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
 from capo.openstack import lookup_threads
 from capo.openstack.kinds import KINDS
+from controllers.openstackcluster import dns
+from controllers.openstackcluster.controller import ClusterController
+from controllers.openstackcluster.dns import Answer
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME, OWNER
+from controllers.openstackcluster.tests.world import FULL
+from controllers.openstackmachine.controller import MachineController
+from controllers.openstackmachine.tests.site import Site
+from controllers.openstackserver.controller import ServerController
+from controllers.openstackserver.tests import world as servers
+from controllers.tests.stage import Stage
 
 MARK: Final = "hunter2zyx"
 SERVICES: Final = ("compute", "network", "volume", "load-balancer", "image")

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers import location
 from capo.errors import CloudUnavailableError, IdentityError, NotYetObserved
 from capo.ledger import Ledger, Location
 from capo.openstack.tests.builders import OTHER, OWNER, FakeCloud, cloud_view, port, server
+from controllers import location
 
 HERE = Location("keystone.example", "p1", "one")
 RENAMED = replace(HERE, auth_host="identity.example")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from capo.controllers import ownership
 from capo.engine.store import Store
 from capo.kube.kinds import OPENSTACK_SERVER, Key
+from controllers import ownership
 
 
 @pytest.mark.parametrize(

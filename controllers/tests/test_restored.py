@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from capo import names
-from capo.controllers import all_controllers
 from capo.engine.context import Dependencies
 from capo.engine.store import Store
 from capo.engine.tests.fake_kube import FakeClock, FakeKube
+from controllers import all_controllers
 
 
 class Kube(FakeKube):

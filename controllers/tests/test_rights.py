@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from capo import components
-from capo.controllers.openstackcluster.controller import ClusterController
-from capo.controllers.openstackfloatingippool.controller import FloatingIPPoolController
-from capo.controllers.openstackmachine.controller import MachineController
-from capo.controllers.openstackserver.controller import ServerController
+from controllers.openstackcluster.controller import ClusterController
+from controllers.openstackfloatingippool.controller import FloatingIPPoolController
+from controllers.openstackmachine.controller import MachineController
+from controllers.openstackserver.controller import ServerController
 
 SUBJECTS: tuple[Any, ...] = (ClusterController, FloatingIPPoolController, MachineController, ServerController)
 (ROLE,) = (manifest for manifest in components.rbac() if manifest["kind"] == "ClusterRole")

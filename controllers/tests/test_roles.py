@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capo.controllers import roles
+from controllers import roles
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from capo.controllers.credentials import used
-from capo.controllers.tests.test_credentials import REF, World
 from capo.engine.backoff import Backoff, Guard
 from capo.engine.steps import Failed
 from capo.engine.store import Store
 from capo.errors import CapoError, IdentityError
 from capo.kube.kinds import OPENSTACK_CLUSTER, SECRET, Key
+from controllers.credentials import used
+from controllers.tests.test_credentials import REF, World
 
 KEY = Key(OPENSTACK_CLUSTER, "default", "one")
 CLUSTER = {

@@ -7,8 +7,8 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from capo.api.v1beta2 import OpenStackIdentityReference
-from capo.controllers import server_child
+from api.v1beta2 import OpenStackIdentityReference
+from controllers import server_child
 
 GENERATION = 3
 OLD = {"name": "old", "cloudName": "cloud", "region": "north"}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from capo.api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachineSpec
-from capo.controllers.server_spec import Purpose, server_spec
+from api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachineSpec
 from capo.errors import InvalidSpecError
+from controllers.server_spec import Purpose, server_spec
 
 IDENTITY = {"name": "secret", "cloudName": "cloud"}
 SMALLEST = {"flavor": {"filter": {"name": "m1.small"}}, "image": {"filter": {"name": "ubuntu"}}}

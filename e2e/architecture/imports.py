@@ -10,7 +10,7 @@ from typing import Final
 
 BASE: Final = "capo/*.py"
 """The part that the modules of ``capo`` itself form."""
-_TOP: Final = {"api": "api", "controllers": "controllers"}
+_ROOTS: Final = ("api", "capo", "controllers")
 _TESTING: Final = ("testing.py", "conftest.py")
 """Fixtures, which may use everything."""
 PACKAGES: Final = frozenset(
@@ -47,13 +47,13 @@ def read(root: Path) -> dict[str, Part]:
 
 
 def part_of(module: str) -> str:
-    """Return the part that a module ``capo...`` belongs to."""
-    _, _, rest = module.partition(".")
+    """Return the part that a module of the provider belongs to."""
+    root, _, rest = module.partition(".")
+    if root != "capo":
+        return root
     package = rest.partition(".")[0]
     if package == "__main__":
         return "capo/cli"
-    if package in _TOP:
-        return _TOP[package]
     return f"capo/{package}" if package in PACKAGES else BASE
 
 
@@ -95,22 +95,19 @@ def _all_below(parts: Mapping[str, Part], name: str) -> set[str]:
 
 
 def _modules(root: Path) -> Iterator[Path]:
-    for folder in ("capo", "api", "controllers"):
+    for folder in _ROOTS:
         for path in sorted((root / folder).rglob("*.py")):
-            inside = path.relative_to(root).parts
-            is_linked = any((root / Path(*inside[:end])).is_symlink() for end in range(1, len(inside)))
-            if not is_linked and "tests" not in inside and path.name not in _TESTING:
+            if "tests" not in path.relative_to(root).parts and path.name not in _TESTING:
                 yield path
 
 
 def _dotted(path: Path) -> str:
-    name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
-    return name if name.startswith("capo") else f"capo.{name}"
+    return ".".join(path.with_suffix("").parts).removesuffix(".__init__")
 
 
 def _imported(module: ast.Module) -> Iterator[str]:
     for node in ast.walk(module):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == "capo":
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] in _ROOTS:
             yield from (f"{node.module}.{each.name}" for each in node.names)
         elif isinstance(node, ast.Import):
-            yield from (each.name for each in node.names if each.name.partition(".")[0] == "capo")
+            yield from (each.name for each in node.names if each.name.partition(".")[0] in _ROOTS)

@@ -143,8 +143,10 @@ def _installation(text: str) -> tuple[str, Path]:
 def _compile(python: Path) -> None:
     """Compile everything that the interpreter imports, as an image does."""
     code = (
-        "import capo, compileall, sysconfig\n"
-        "for place in (sysconfig.get_path('purelib'), capo.__path__[0]): compileall.compile_dir(place, quiet=2)"
+        "import compileall, importlib.util, sysconfig\n"
+        "specs = map(importlib.util.find_spec, ('api', 'capo', 'controllers'))\n"  # a release may lack some
+        "places = [place for spec in specs if spec for place in spec.submodule_search_locations]\n"
+        "for place in (sysconfig.get_path('purelib'), *places): compileall.compile_dir(place, quiet=2)"
     )
     subprocess.run([str(python), "-P", "-c", code], check=True)
 

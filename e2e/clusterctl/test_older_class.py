@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from capo.api import conversion
+from api import conversion
 from capo.json_types import Json
 from capo.local import manifests
 from capo.local.clusterctl import Clusterctl

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capo.api.v1beta2.network import NetworkFilter, NetworkParam, SubnetFilter, SubnetParam
+from api.v1beta2.network import NetworkFilter, NetworkParam, SubnetFilter, SubnetParam
 from capo.errors import (
     AmbiguousMatchError,
     ConflictError,

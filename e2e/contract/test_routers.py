@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capo.api.v1beta2.network import RouterFilter, RouterParam
+from api.v1beta2.network import RouterFilter, RouterParam
 from capo.errors import (
     ConflictError,
     ForbiddenError,

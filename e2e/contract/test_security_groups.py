@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capo.api.v1beta2.network import SecurityGroupFilter, SecurityGroupParam
+from api.v1beta2.network import SecurityGroupFilter, SecurityGroupParam
 from capo.errors import (
     ConflictError,
     InvalidSpecError,

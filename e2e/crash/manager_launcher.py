@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import importlib
+import importlib.util
 import json
 import os
 import pkgutil
@@ -24,8 +25,17 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 PR_SET_PDEATHSIG: Final = 1
-PACKAGES: Final = ("cli", "contract", "controllers", "engine", "kube", "openstack", "webhooks")
-"""Packages of ``capo`` that a manager imports, in every version."""
+PACKAGES: Final = (
+    "capo.cli",
+    "capo.contract",
+    "capo.controllers",
+    "capo.engine",
+    "capo.kube",
+    "capo.openstack",
+    "capo.webhooks",
+    "controllers",
+)
+"""Packages that a manager imports; of the two with controllers, each version has one."""
 
 
 @dataclass
@@ -133,7 +143,7 @@ def main() -> None:
 
 def modules() -> list[str]:
     """Return the modules that a manager may import, tests left out."""
-    packages = [f"capo.{name}" for name in PACKAGES]
+    packages = [name for name in PACKAGES if importlib.util.find_spec(name)]
     found = list(packages)
     for package in packages:
         below = pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}.")

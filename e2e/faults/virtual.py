@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from capo import names
-from capo.controllers.openstackcluster.controller import ClusterController
-from capo.controllers.openstackmachine.controller import MachineController
-from capo.controllers.openstackserver.controller import ServerController
-from capo.controllers.tests.stage import Stage
 from capo.engine.tests.fake_kube import FakeKube
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
 from capo.openstack.connections import Limits
 from capo.openstack.transport import HttpSessions
+from controllers.openstackcluster.controller import ClusterController
+from controllers.openstackmachine.controller import MachineController
+from controllers.openstackserver.controller import ServerController
+from controllers.tests.stage import Stage
 
 Object = dict[str, Any]
 Counts = Mapping[str, int]

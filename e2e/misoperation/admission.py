@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from capo.api import conversion, validation
+from api import conversion, validation
 from capo.json_types import Json
 from capo.webhooks import admission
 from capo.webhooks.tests.table.places import Version

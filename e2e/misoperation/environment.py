@@ -7,8 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 from capo import names
-from capo.controllers.openstackfloatingippool.controller import FloatingIPPoolController
-from capo.controllers.tests.stage import NAMESPACE
 from capo.engine.context import Dependencies
 from capo.engine.reconciler import Reconciler
 from capo.json_types import Json
@@ -27,6 +25,8 @@ from capo.kube.kinds import (
     Key,
     Kind,
 )
+from controllers.openstackfloatingippool.controller import FloatingIPPoolController
+from controllers.tests.stage import NAMESPACE
 from e2e.faults.virtual import NAME, Object, Theatre
 from e2e.misoperation import bases, rows, structure
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from capo.api.model import Model
-from capo.api.v1alpha1 import OpenStackServerSpec
-from capo.api.v1beta2 import OpenStackClusterSpec, OpenStackMachineSpec
-from capo.api.validation import difference
+from api.model import Model
+from api.v1alpha1 import OpenStackServerSpec
+from api.v1beta2 import OpenStackClusterSpec, OpenStackMachineSpec
+from api.validation import difference
 from capo.json_types import Json
 from capo.webhooks.tests.table import places
 from e2e.faults.virtual import Object

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from capo import names
-from capo.controllers.tests import stamps
 from capo.engine.conditions import find
 from capo.kube.errors import KubeError
 from capo.kube.kinds import (
@@ -24,6 +23,7 @@ from capo.kube.kinds import (
     Kind,
 )
 from capo.simulator.keystone.service import CATALOG, INTERFACES, service_id
+from controllers.tests import stamps
 from e2e.simulation import objects
 from e2e.simulation.apiclient import Endpoint
 from e2e.simulation.objects import NAMESPACE, Object

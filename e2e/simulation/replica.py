@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from capo.controllers import all_controllers
 from capo.engine import reconciler
 from capo.engine.manager import Manager
 from capo.engine.worker import Result
@@ -13,6 +12,7 @@ from capo.kube.client import Kube
 from capo.kube.connection import Connection
 from capo.kube.kinds import Key
 from capo.settings import Settings
+from controllers import all_controllers
 from e2e.simulation import primitives
 from e2e.simulation.apiclient import Endpoint
 from e2e.simulation.scheduler import Process, Scheduler

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Protocol
 
 from capo import names
-from capo.controllers.tests import stamps
 from capo.json_types import Json
 from capo.local.demo import clouds
 from capo.local.demo.counting import LogCounter, Tally
@@ -20,6 +19,7 @@ from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import KINDS, NOVA, ResourceKind
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Inventory, inventory, without_default_groups
+from controllers.tests import stamps
 from e2e.contract import sweep, targets, tenancy
 from e2e.contract.wire import Wire
 from e2e.crash.ground import KEY_PAIR, PUBLIC_KEY

@@ -11,13 +11,13 @@ import datetime
 from typing import Any, Final
 
 from capo import components, names
-from capo.controllers.tests import stamps
 from capo.crdgen.tests import go_provider as facts
 from capo.engine.migration import OBSERVED_GENERATION
 from capo.json_types import Json
 from capo.local.rig import Rig
 from capo.local.testing import in_etcd
 from capo.simulator.simulator import Simulator
+from controllers.tests import stamps
 from e2e.manager import wait_until
 
 VERSION: Final = "v0.15.0"

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from capo.api import conversion
-from capo.api.conversion import NEWER, OLDER, ConversionError
-from capo.api.conversion.annotation import ANNOTATION
-from capo.api.validation import faults_of_update
+from api import conversion
+from api.conversion import NEWER, OLDER, ConversionError
+from api.conversion.annotation import ANNOTATION
+from api.validation import faults_of_update
 from capo.json_types import Json
 
 IDENTITY = {"type": "Secret", "name": "credentials", "cloudName": "openstack"}

@@ -10,11 +10,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from capo.api import conversion
-from capo.api.conversion import NEWER, OLDER
-from capo.api.conversion.annotation import ANNOTATION
-from capo.api.conversion.tests import losses
-from capo.api.conversion.tests.random_objects import Maker, changed, paths
+from api import conversion
+from api.conversion import NEWER, OLDER
+from api.conversion.annotation import ANNOTATION
+from api.conversion.tests import losses
+from api.conversion.tests.random_objects import Maker, changed, paths
 from capo.crdgen.tests import go_provider
 from capo.json_types import Json
 

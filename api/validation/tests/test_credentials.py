@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capo.api import validation
+from api import validation
 from capo.json_types import Json
 
 KINDS = ["OpenStackCluster", "OpenStackMachine", "OpenStackServer"]

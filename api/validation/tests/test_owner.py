@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from api import validation
 from capo import names
-from capo.api import validation
 from capo.json_types import Json
 
 OWN = names.new_owner_id("OpenStackServer", "team", "s")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from capo.api import validation
-from capo.api.validation import DRY_RUN, Fault
+from api import validation
+from api.validation import DRY_RUN, Fault
 from capo.json_types import Json
 
 IDENTITY = {"type": "Secret", "name": "credentials", "cloudName": "openstack"}

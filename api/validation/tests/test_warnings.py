@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from capo.api import validation
+from api import validation
 from capo.json_types import Json
 
 ID = "5d2d0b1e-6d6c-4a0e-9a4c-1f6b1a4c2f10"

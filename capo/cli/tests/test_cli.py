@@ -144,7 +144,7 @@ def test_every_extra_is_named_by_the_package_that_it_installs() -> None:
 
 
 def test_the_manager_and_its_webhook_server_import_no_extra_and_no_tool() -> None:
-    names = ("capo.cli.run", "capo.engine.manager", "capo.controllers", "capo.webhooks.server")
+    names = ("capo.cli.run", "capo.engine.manager", "controllers", "capo.webhooks.server")
     code = f"import sys, importlib; [importlib.import_module(name) for name in {names!r}]; print(*sys.modules)"
 
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-import capo
+from api.v1beta2.conditions import ConditionType, Reason
 from capo import errors
-from capo.api.v1beta2.conditions import ConditionType, Reason
 from capo.crdgen import reference
 
 pytestmark = pytest.mark.lint
 
-PACKAGE = Path(capo.__file__).parent
-FOLDERS = ("controllers", "engine", "contract")
+ROOT = Path(__file__).parents[3]
+FOLDERS = ("controllers", "capo/engine", "capo/contract")
 ARGUMENTS: dict[str, dict[int | str, type[StrEnum]]] = {
     "Wait": {0: Reason},
     "Step": {0: ConditionType, "condition": ConditionType, "failure_reason": Reason},
@@ -25,7 +24,7 @@ ARGUMENTS: dict[str, dict[int | str, type[StrEnum]]] = {
 
 
 def sources() -> list[Path]:
-    paths = (path for folder in FOLDERS for path in sorted((PACKAGE / folder).resolve().rglob("*.py")))
+    paths = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py")))
     return [path for path in paths if "tests" not in path.parts]
 
 

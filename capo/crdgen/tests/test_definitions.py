@@ -5,9 +5,9 @@ from typing import Any, ClassVar, Literal
 
 import pytest
 
-from capo.api import v1alpha1, v1beta2
-from capo.api.meta import KubernetesObject
-from capo.api.schema import Column, Names
+from api import v1alpha1, v1beta2
+from api.meta import KubernetesObject
+from api.schema import Column, Names
 from capo.crdgen import definitions
 from capo.crdgen.definitions import Definition
 

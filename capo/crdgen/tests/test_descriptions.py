@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from capo.api import validation
+from api import validation
 from capo.crdgen.tests import go_provider
 from capo.json_types import Json
 from capo.webhooks.tests.table import places, samples

@@ -5,9 +5,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 
-from capo.api.meta import KubernetesObject
-from capo.api.model import Model
-from capo.api.schema import (
+from api.meta import KubernetesObject
+from api.model import Model
+from api.schema import (
     AtomicList,
     Defaulted,
     Int32,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from capo.api import v1beta2
+from api import v1beta2
 from capo.crdgen.tests import go_provider
 
 NEWER = [(file, obj) for file, obj in go_provider.manifests("templates") if obj["apiVersion"].endswith("/v1beta2")]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from capo.api.v1beta2.network import NetworkParam, RouterParam, SecurityGroupParam, SubnetParam
-from capo.api.v1beta2.server import ImageParam, ServerGroupParam
+from api.v1beta2.network import NetworkParam, RouterParam, SecurityGroupParam, SubnetParam
+from api.v1beta2.server import ImageParam, ServerGroupParam
 from capo.errors import (
     AmbiguousMatchError,
     FlavorNotFoundError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capo.api.v1beta2.server import ImageParam
+from api.v1beta2.server import ImageParam
 from capo.errors import (
     ConflictError,
 )

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import requests
 
-from capo.api.model import GROUP
+from api.model import GROUP
 from capo.json_types import Json
 from capo.local.rig import Rig
 

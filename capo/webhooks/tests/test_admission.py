@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from capo.api.validation.difference import MOST
+from api.validation.difference import MOST
 from capo.json_types import Json
 from capo.webhooks import admission
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from capo.api import validation
-from capo.api.conversion.annotation import ANNOTATION
-from capo.api.model import GROUP
+from api import validation
+from api.conversion.annotation import ANNOTATION
+from api.model import GROUP
 from capo.crdgen import files
 from capo.crdgen.tests import go_provider
 from capo.json_types import Json

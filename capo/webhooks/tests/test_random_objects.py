@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
-from capo.api import conversion
-from capo.api.conversion.tests import test_random_objects as builder
+from api import conversion
+from api.conversion.tests import test_random_objects as builder
 from capo.crdgen.tests import go_provider
 from capo.json_types import Json
 from capo.webhooks.application import CONVERT

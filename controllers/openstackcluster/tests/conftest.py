@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from capo.controllers.openstackcluster import dns
-from capo.controllers.openstackcluster.tests.world import World
 from capo.openstack import lookup_threads
+from controllers.openstackcluster import dns
+from controllers.openstackcluster.tests.world import World
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from capo.controllers.openstackcluster.tests.world import World
+from controllers.openstackcluster.tests.world import World
 
 NETWORK_PATH = "/network/v2.0"
 

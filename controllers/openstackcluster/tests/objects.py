@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from capo.api.v1beta2 import OpenStackCluster, OpenStackClusterSpec
+from api.v1beta2 import OpenStackCluster, OpenStackClusterSpec
 
 NAMESPACE = "default"
 CLUSTER_NAME = "kube"

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from capo.controllers.openstackcluster.tests.world import MANAGED, World
 from capo.kube.kinds import OPENSTACK_CLUSTER, SECRET
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from controllers.openstackcluster.tests.world import MANAGED, World
 
 AWAY: dict[str, Any] = {"status": 404, "body": "default backend - 404"}
 

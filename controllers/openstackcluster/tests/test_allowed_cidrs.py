@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from capo.controllers.openstackcluster.allowed_cidrs import Allowed, allowed, normalised
 from capo.errors import InvalidSpecError
+from controllers.openstackcluster.allowed_cidrs import Allowed, allowed, normalised
 
 OWN = ("10.6.0.0/24", "172.24.4.5", "2001:db8::/64")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.tests.world import BALANCER_PATH, MANAGED, World
+from controllers.openstackcluster.tests.world import BALANCER_PATH, MANAGED, World
 
 MORE: dict[str, Any] = {"managedLoadBalancer": {"enabled": True, "additionalPorts": [9345]}}
 RESYNC_S = 600.0

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackcluster import bastion_hash
-from capo.controllers.openstackcluster.tests import given
-from capo.controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, FULL, GROUPS, MANAGED, SERVER, World
 from capo.kube.kinds import OPENSTACK_SERVER, SECRET, Key
+from controllers.openstackcluster import bastion_hash
+from controllers.openstackcluster.tests import given
+from controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, FULL, GROUPS, MANAGED, SERVER, World
 
 WITH: dict[str, Any] = {**MANAGED, **GROUPS, **BASTION}
 LARGER = {"flavor": {"filter": {"name": "m1.medium"}}}

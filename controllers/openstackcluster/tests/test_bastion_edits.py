@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.tests import given
-from capo.controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, GROUPS, MANAGED, SERVER, World
+from controllers.openstackcluster.tests import given
+from controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, GROUPS, MANAGED, SERVER, World
 
 pytestmark = pytest.mark.slow
 

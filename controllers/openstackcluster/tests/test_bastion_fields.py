@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from capo.controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, GROUPS, MANAGED, World
 from capo.kube.kinds import OPENSTACK_CLUSTER
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, GROUPS, MANAGED, World
 
 OTHER_ID = "3f1c2b1a-4b6e-4f8e-9d53-0a5a3a3f1c2b"
 GROUP = {"filter": {"name": "own-group"}}

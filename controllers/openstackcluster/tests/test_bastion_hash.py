@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from capo.api.v1beta2.openstackcluster import Bastion
-from capo.controllers.openstackcluster import bastion_hash
-from capo.controllers.openstackcluster.tests.objects import BASTION
+from api.v1beta2.openstackcluster import Bastion
+from controllers.openstackcluster import bastion_hash
+from controllers.openstackcluster.tests.objects import BASTION
 
 PORT: dict[str, Any] = {
     "network": {"filter": {"name": "dmz", "tags": ["a", "b"]}},

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
+from api.v1alpha1 import OpenStackServer
+from api.v1beta2 import OpenStackCluster
+from api.v1beta2.openstackcluster import Bastion, BastionReplacement, BastionStatus
 from capo import names
-from capo.api.v1alpha1 import OpenStackServer
-from capo.api.v1beta2 import OpenStackCluster
-from capo.api.v1beta2.openstackcluster import Bastion, BastionReplacement, BastionStatus
-from capo.controllers import server_child
-from capo.controllers.openstackcluster import bastion_hash, bastion_plan
-from capo.controllers.openstackcluster.bastion_plan import Create, Delete, Keep, Mark, Nothing, Plan, Refuse, Replace
-from capo.controllers.openstackcluster.tests.objects import BASTION, CLUSTER_NAME, IDENTITY, infra
 from capo.engine.steps import Wait
+from controllers import server_child
+from controllers.openstackcluster import bastion_hash, bastion_plan
+from controllers.openstackcluster.bastion_plan import Create, Delete, Keep, Mark, Nothing, Plan, Refuse, Replace
+from controllers.openstackcluster.tests.objects import BASTION, CLUSTER_NAME, IDENTITY, infra
 
 SPEC = {"flavor": "m1.small", "image": {"filter": {"name": "ubuntu"}}, "sshKeyName": "key", "identityRef": IDENTITY}
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackcluster.tests import given
-from capo.controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, GROUPS, MANAGED, SERVER, World
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
+from controllers.openstackcluster.tests import given
+from controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, GROUPS, MANAGED, SERVER, World
 
 CLAIM = names.floating_ip_claim(BASTION_NAME)
 POOL = {"apiGroup": names.GROUP, "kind": "OpenStackFloatingIPPool", "name": "pool"}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from capo.controllers.openstackcluster.tests.world import BALANCER, BALANCER_PATH, FULL, GROUPS, MANAGED, World
 from capo.kube.kinds import OPENSTACK_CLUSTER
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from controllers.openstackcluster.tests.world import BALANCER, BALANCER_PATH, FULL, GROUPS, MANAGED, World
 
 NETWORK_PATH = "/network/v2.0"
 

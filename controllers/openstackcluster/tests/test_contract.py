@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from capo.controllers.openstackcluster.tests.world import BALANCER, BASTION, BASTION_NAME, GROUPS, MANAGED, World
 from capo.crdgen import files
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_SERVER, Kind
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from controllers.openstackcluster.tests.world import BALANCER, BASTION, BASTION_NAME, GROUPS, MANAGED, World
 
 MANAGED_BY: dict[str, Any] = {"metadata": {"annotations": {names.MANAGED_BY_ANNOTATION: "terraform"}}}
 NOBODY: dict[str, Any] = {"metadata": {"annotations": {names.MANAGED_BY_ANNOTATION: None}}}

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from capo.controllers.openstackcluster.tests.world import COUNTS_OF_FULL, FULL, MANAGED, World
-from capo.controllers.tests.stage import killed_at_write, killed_when
 from capo.engine.conditions import timestamp
 from capo.kube.kinds import OPENSTACK_CLUSTER
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from controllers.openstackcluster.tests.world import COUNTS_OF_FULL, FULL, MANAGED, World
+from controllers.tests.stage import killed_at_write, killed_when
 
 pytestmark = pytest.mark.slow
 

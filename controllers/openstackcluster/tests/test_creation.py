@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from capo import names
-from capo.controllers.openstackcluster.dns import Answer
-from capo.controllers.openstackcluster.tests import given
-from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from capo.controllers.openstackcluster.tests.world import (
+from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_SERVER
+from controllers.openstackcluster.dns import Answer
+from controllers.openstackcluster.tests import given
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from controllers.openstackcluster.tests.world import (
     BALANCER,
     BALANCER_PATH,
     BASTION_NAME,
@@ -16,7 +17,6 @@ from capo.controllers.openstackcluster.tests.world import (
     MANAGED,
     World,
 )
-from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_SERVER
 
 
 def test_a_minimal_cluster_has_network_router_and_a_floating_ip_for_its_endpoint(world: World) -> None:

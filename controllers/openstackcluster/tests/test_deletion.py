@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackcluster.tests import given
-from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from capo.controllers.openstackcluster.tests.world import BALANCER, BASTION, FULL, GROUPS, MANAGED, World
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, Key
+from controllers.openstackcluster.tests import given
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from controllers.openstackcluster.tests.world import BALANCER, BASTION, FULL, GROUPS, MANAGED, World
 
 NETWORK_PATH = "/network/v2.0"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster import deletion_blockers
 from capo.errors import ConflictError
+from controllers.openstackcluster import deletion_blockers
 
 VIP = {"id": "p1", "name": "octavia-lb-1", "device_owner": "Octavia", "device_id": "lb-1"}
 INTERFACE = {"id": "p2", "name": "", "device_owner": "network:router_interface", "device_id": "r1"}

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster import dns
-from capo.controllers.openstackcluster.dns import Answer, Resolver
 from capo.engine.steps import Wait
 from capo.openstack import lookup_threads
+from controllers.openstackcluster import dns
+from controllers.openstackcluster.dns import Answer, Resolver
 
 
 class Threads:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from capo.contract.clusters import Endpoint
-from capo.controllers.openstackcluster import endpoint_policy
-from capo.controllers.openstackcluster.endpoint_policy import EndpointSource
-from capo.controllers.openstackcluster.tests.objects import spec
+from controllers.openstackcluster import endpoint_policy
+from controllers.openstackcluster.endpoint_policy import EndpointSource
+from controllers.openstackcluster.tests.objects import spec
 
 LB: dict[str, Any] = {"managedLoadBalancer": {"enabled": True}}
 NO_LB: dict[str, Any] = {"managedLoadBalancer": {"enabled": False}}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.tests import given
-from capo.controllers.openstackcluster.tests.test_regressions import place
-from capo.controllers.openstackcluster.tests.world import GROUPS, MANAGED, World
+from controllers.openstackcluster.tests import given
+from controllers.openstackcluster.tests.test_regressions import place
+from controllers.openstackcluster.tests.world import GROUPS, MANAGED, World
 
 SERVER: dict[str, Any] = {"enableFloatingIP": False, "fixedIP": "10.9.0.9"}
 BALANCED: dict[str, Any] = {"managedLoadBalancer": {"allowedCIDRs": ["192.0.2.0/24"]}}

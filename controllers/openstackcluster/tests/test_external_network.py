@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.tests import given
-from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from capo.controllers.openstackcluster.tests.test_takeover import made_by_the_go_provider
-from capo.controllers.openstackcluster.tests.world import BALANCER, GROUPS, MANAGED, World
 from capo.kube.kinds import OPENSTACK_CLUSTER
+from controllers.openstackcluster.tests import given
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from controllers.openstackcluster.tests.test_takeover import made_by_the_go_provider
+from controllers.openstackcluster.tests.world import BALANCER, GROUPS, MANAGED, World
 
 LEFT_OUT = ("network", "externalNetwork", "router", "apiServerManagedLoadBalancer", "failureDomains", "initialization")
 INTERNAL: dict[str, Any] = {**MANAGED, "apiServer": {"managedLoadBalancer": {}, "enableFloatingIP": False}}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.tests.world import FULL, World
+from controllers.openstackcluster.tests.world import FULL, World
 
 HTML = {"Content-Type": "text/html"}
 PAGES: dict[str, dict[str, Any]] = {

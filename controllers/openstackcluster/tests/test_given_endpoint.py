@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from capo.api.validation import faults_of_update
-from capo.controllers.openstackcluster.dns import Answer
-from capo.controllers.openstackcluster.tests.given import floating_ip
-from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from capo.controllers.openstackcluster.tests.world import BALANCER, MANAGED, World
+from api.validation import faults_of_update
 from capo.kube.errors import Denied, Invalid, KubeError
 from capo.kube.kinds import OPENSTACK_CLUSTER, Key
+from controllers.openstackcluster.dns import Answer
+from controllers.openstackcluster.tests.given import floating_ip
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from controllers.openstackcluster.tests.world import BALANCER, MANAGED, World
 
 NAME = {"host": "api.example.org", "port": 6443}
 VIP_ONLY = {"managedLoadBalancer": {}, "enableFloatingIP": False}

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.dns import Answer
-from capo.controllers.openstackcluster.tests import given
-from capo.controllers.openstackcluster.tests.test_regressions import place
-from capo.controllers.openstackcluster.tests.world import BALANCER, BASTION, FULL, GROUPS, MANAGED, World
+from controllers.openstackcluster.dns import Answer
+from controllers.openstackcluster.tests import given
+from controllers.openstackcluster.tests.test_regressions import place
+from controllers.openstackcluster.tests.world import BALANCER, BASTION, FULL, GROUPS, MANAGED, World
 
 FLOATING_IPS = "GET /v2.0/floatingips"
 

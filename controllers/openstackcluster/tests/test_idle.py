@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.tests import given
-from capo.controllers.openstackcluster.tests.world import BALANCER, BASTION, FULL, GROUPS, World
+from controllers.openstackcluster.tests import given
+from controllers.openstackcluster.tests.world import BALANCER, BASTION, FULL, GROUPS, World
 
 WINDOW_S = 600.0
 BUDGET = 18

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster import leaked_ports
-from capo.controllers.openstackcluster.tests import given
-from capo.controllers.openstackcluster.tests.test_takeover import made_by_the_go_provider
-from capo.controllers.openstackcluster.tests.world import GROUPS, MANAGED, World
 from capo.kube.kinds import OPENSTACK_SERVER
+from controllers.openstackcluster import leaked_ports
+from controllers.openstackcluster.tests import given
+from controllers.openstackcluster.tests.test_takeover import made_by_the_go_provider
+from controllers.openstackcluster.tests.world import GROUPS, MANAGED, World
 
 OF_CLUSTER = "Created by cluster-api-provider-openstack cluster kube"
 STAMP = "[capo:aaaaaaaaaaaaa:port-0]"

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from capo.api.v1beta2.loadbalancer import APIServerLoadBalancer
-from capo.controllers.openstackcluster import load_balancer_spec
+from api.v1beta2.loadbalancer import APIServerLoadBalancer
 from capo.openstack.load_balancer import WantedListener
+from controllers.openstackcluster import load_balancer_spec
 
 CLUSTER = load_balancer_spec.Cluster("ns-kube", "a" * 13, ("blue",))
 

@@ -6,9 +6,9 @@ import contextlib
 
 import pytest
 
-from capo.controllers.openstackcluster.tests.world import BASTION_NAME, COUNTS_OF_FULL, FULL, GROUPS, MANAGED, World
-from capo.controllers.tests import elsewhere, stamps
 from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_SERVER
+from controllers.openstackcluster.tests.world import BASTION_NAME, COUNTS_OF_FULL, FULL, GROUPS, MANAGED, World
+from controllers.tests import elsewhere, stamps
 
 
 @pytest.mark.parametrize("restarts", [False, True])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.memory import FORGOTTEN_S, Memory
+from controllers.openstackcluster.memory import FORGOTTEN_S, Memory
 
 
 @pytest.mark.parametrize(

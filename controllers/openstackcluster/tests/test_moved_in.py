@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackcluster.tests.world import BALANCER, FULL, World
 from capo.engine.tests.fake_kube import FakeKube
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER
+from controllers.openstackcluster.tests.world import BALANCER, FULL, World
 
 TWO = "two"
 SPEC: dict[str, Any] = {

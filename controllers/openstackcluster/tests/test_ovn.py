@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.tests import test_creation, test_deletion, test_takeover
-from capo.controllers.openstackcluster.tests.test_regressions import place
-from capo.controllers.openstackcluster.tests.test_vip_ports import OCTAVIA, limit_listeners, own_network
-from capo.controllers.openstackcluster.tests.world import BALANCER, COUNTS_OF_FULL, FULL, GROUPS, MANAGED, World
-from capo.controllers.tests.stage import killed_at_write
+from controllers.openstackcluster.tests import test_creation, test_deletion, test_takeover
+from controllers.openstackcluster.tests.test_regressions import place
+from controllers.openstackcluster.tests.test_vip_ports import OCTAVIA, limit_listeners, own_network
+from controllers.openstackcluster.tests.world import BALANCER, COUNTS_OF_FULL, FULL, GROUPS, MANAGED, World
+from controllers.tests.stage import killed_at_write
 
 RESYNC_S = 600.0
 MORE: dict[str, Any] = {"apiServer": {"managedLoadBalancer": {"enabled": True, "additionalPorts": [9345]}}}

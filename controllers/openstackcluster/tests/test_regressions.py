@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from capo.controllers.openstackcluster.tests.world import (
+from capo.engine.conditions import timestamp
+from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, SECRET, Key
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from controllers.openstackcluster.tests.world import (
     BALANCER,
     BALANCER_PATH,
     BASTION_NAME,
@@ -22,8 +24,6 @@ from capo.controllers.openstackcluster.tests.world import (
     SERVER,
     World,
 )
-from capo.engine.conditions import timestamp
-from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, SECRET, Key
 
 NETWORK_PATH = "/network/v2.0"
 WHOLE: dict[str, Any] = {**MANAGED, **BALANCER, **GROUPS}

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackcluster import routes
-from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME, NAMESPACE, capi_cluster, infra
 from capo.engine.store import Store
 from capo.kube.kinds import OPENSTACK_CLUSTER
+from controllers.openstackcluster import routes
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME, NAMESPACE, capi_cluster, infra
 
 ME = [(NAMESPACE, CLUSTER_NAME)]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from capo.api.v1beta2.securitygroups import ManagedSecurityGroups
-from capo.controllers.openstackcluster import rules
-from capo.controllers.openstackcluster.rules import RuleContext
-from capo.controllers.roles import BASTION, CONTROL_PLANE, WORKER
+from api.v1beta2.securitygroups import ManagedSecurityGroups
 from capo.errors import InvalidSpecError
 from capo.openstack.security_group import Rule
+from controllers.openstackcluster import rules
+from controllers.openstackcluster.rules import RuleContext
+from controllers.roles import BASTION, CONTROL_PLANE, WORKER
 
 IDS = {CONTROL_PLANE: "cp", WORKER: "wk"}
 WITH_BASTION = {**IDS, BASTION: "ba"}

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from capo.api.v1beta2.openstackcluster import NetworkStatus, Subnet
+from api.v1beta2.openstackcluster import NetworkStatus, Subnet
 from capo.contract.clusters import Endpoint
-from capo.controllers.openstackcluster import status
-from capo.controllers.openstackcluster.scope import Found
-from capo.controllers.openstackcluster.tests.objects import model
-from capo.controllers.roles import NETWORK
 from capo.engine.steps import Blocked, Done, Failed, NotNeeded, Result, Wait
 from capo.errors import CloudUnavailableError, QuotaExceededError
 from capo.ledger import Ledger
+from controllers.openstackcluster import status
+from controllers.openstackcluster.scope import Found
+from controllers.openstackcluster.tests.objects import model
+from controllers.roles import NETWORK
 
 FULL = Failed(QuotaExceededError("none left"))
 WAIT = Wait("Building", "it is being built")

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from capo.controllers.openstackcluster.tests.world import BALANCER, BASTION, BASTION_NAME, GROUPS, MANAGED, World
-from capo.controllers.tests import stamps
 from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_SERVER
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from controllers.openstackcluster.tests.world import BALANCER, BASTION, BASTION_NAME, GROUPS, MANAGED, World
+from controllers.tests import stamps
 
 SPEC: dict[str, Any] = {**MANAGED, **BALANCER, **GROUPS}
 WITHOUT_BALANCER: dict[str, Any] = {**MANAGED, **GROUPS}

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from capo.controllers.openstackcluster.tests.world import BALANCER, MANAGED, World
 from capo.engine import conditions
 from capo.kube.kinds import OPENSTACK_CLUSTER
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from controllers.openstackcluster.tests.world import BALANCER, MANAGED, World
 
 OCTAVIA = "/load-balancer/v2.0/lbaas"
 

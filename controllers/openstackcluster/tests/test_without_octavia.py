@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from capo.controllers.openstackcluster.tests.test_takeover import made_by_the_go_provider
-from capo.controllers.openstackcluster.tests.world import BALANCER, GROUPS, MANAGED, World
 from capo.kube.kinds import OPENSTACK_CLUSTER
 from capo.simulator.keystone import service as keystone
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+from controllers.openstackcluster.tests.test_takeover import made_by_the_go_provider
+from controllers.openstackcluster.tests.world import BALANCER, GROUPS, MANAGED, World
 
 REFUSALS = [
     pytest.param({"status": 403, "message": "Policy does not allow this request to be performed."}, id="403"),

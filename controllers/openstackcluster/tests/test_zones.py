@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackcluster import zones
+from controllers.openstackcluster import zones
 
 
 def zone(name: str, *, is_up: bool = True) -> dict[str, Any]:

@@ -8,14 +8,14 @@ from typing import Any
 import requests
 
 from capo import names
-from capo.controllers.openstackcluster.controller import ClusterController
-from capo.controllers.openstackcluster.dns import Answer
-from capo.controllers.openstackcluster.tests.objects import CLUSTER_NAME, OWNER
-from capo.controllers.openstackserver.controller import ServerController
-from capo.controllers.tests.stage import Stage
 from capo.engine.conditions import timestamp
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_SERVER
 from capo.simulator.testing import Client
+from controllers.openstackcluster.controller import ClusterController
+from controllers.openstackcluster.dns import Answer
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME, OWNER
+from controllers.openstackserver.controller import ServerController
+from controllers.tests.stage import Stage
 
 MANAGED: dict[str, Any] = {"managedSubnets": [{"cidr": "10.6.0.0/24", "dnsNameservers": ["192.0.2.53"]}]}
 BALANCER: dict[str, Any] = {"apiServer": {"managedLoadBalancer": {"enabled": True}}}

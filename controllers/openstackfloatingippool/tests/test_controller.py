@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackfloatingippool.addresses import FINALIZER, KEPT, OrphanController
-from capo.controllers.openstackfloatingippool.controller import READY, FloatingIPPoolController
-from capo.controllers.tests.stage import NAMESPACE, Stage
 from capo.kube.kinds import IP_ADDRESS, Key
 from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL as KIND
+from controllers.openstackfloatingippool.addresses import FINALIZER, KEPT, OrphanController
+from controllers.openstackfloatingippool.controller import READY, FloatingIPPoolController
+from controllers.tests.stage import NAMESPACE, Stage
 
 IP = "203.0.113.7"
 POOL_FINALIZER = "openstackfloatingippool.infrastructure.cluster.x-k8s.io"

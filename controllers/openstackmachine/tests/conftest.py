@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from capo.controllers.openstackmachine.controller import MachineController
-from capo.controllers.openstackmachine.tests.site import Site
-from capo.controllers.openstackserver.controller import ServerController
-from capo.controllers.tests.stage import Stage
+from controllers.openstackmachine.controller import MachineController
+from controllers.openstackmachine.tests.site import Site
+from controllers.openstackserver.controller import ServerController
+from controllers.tests.stage import Stage
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from capo import names
-from capo.controllers.openstackmachine.tests import world
-from capo.controllers.tests.stage import Stage
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, SECRET, Key, Kind
+from controllers.openstackmachine.tests import world
+from controllers.tests.stage import Stage
 
 LABELS = {names.CLUSTER_NAME_LABEL: "demo", names.CONTROL_PLANE_LABEL: ""}
 LBAAS = "/load-balancer/v2.0/lbaas"

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from api.v1beta2 import OpenStackMachineSpec
 from capo import names
-from capo.api.v1beta2 import OpenStackMachineSpec
-from capo.controllers.openstackmachine.tests.site import Site
-from capo.controllers.openstackmachine.tests.world import World
 from capo.engine.tests.fake_kube import merge_patch
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key, Kind
+from controllers.openstackmachine.tests.site import Site
+from controllers.openstackmachine.tests.world import World
 
 
 def test_there_is_no_failure_domain_in_the_spec_that_would_override_cluster_apis_c_20() -> None:

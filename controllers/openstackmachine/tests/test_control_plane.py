@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackmachine import members, ports
-from capo.controllers.openstackmachine.tests.site import LBAAS, Site
 from capo.errors import InvalidSpecError
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_MACHINE, OPENSTACK_SERVER
 from capo.names import Stamp
+from controllers.openstackmachine import members, ports
+from controllers.openstackmachine.tests.site import LBAAS, Site
 
 CREATE_MEMBER = {"service": "load-balancer", "method": "POST", "route": "*/members", "nth": 1}
 

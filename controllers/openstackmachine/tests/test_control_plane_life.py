@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from capo.controllers.openstackmachine.tests.site import Site
 from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_MACHINE
+from controllers.openstackmachine.tests.site import Site
 
 ACTS = 10
 PAUSES_S = (0.0, 0.5, 2.0, 10.0, 70.0)

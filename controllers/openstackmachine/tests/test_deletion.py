@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from capo.controllers.openstackmachine.tests.site import Site
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
+from controllers.openstackmachine.tests.site import Site
 
 
 def gone(kind: Kind, name: str) -> Callable[[Site], None]:

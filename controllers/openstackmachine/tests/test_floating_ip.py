@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackmachine.tests.site import Site
 from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_MACHINE
+from controllers.openstackmachine.tests.site import Site
 
 
 def port_of(site: Site, name: str) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackmachine.tests.site import LBAAS, Site
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_MACHINE
+from controllers.openstackmachine.tests.site import LBAAS, Site
 
 POOL = names.load_balancer_child("default-demo", 6443)
 FOREIGN = str(names.Stamp("abcdefghijklm", "pool-6443"))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackmachine.tests.site import Site
 from capo.kube.kinds import OPENSTACK_MACHINE, OPENSTACK_SERVER
+from controllers.openstackmachine.tests.site import Site
 
 
 @pytest.mark.parametrize(

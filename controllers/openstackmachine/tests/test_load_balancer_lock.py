@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackmachine import members
-from capo.controllers.openstackmachine.tests.site import LBAAS, Site
 from capo.kube.kinds import OPENSTACK_MACHINE
+from controllers.openstackmachine import members
+from controllers.openstackmachine.tests.site import LBAAS, Site
 
 NAMES = ("one", "two", "three")
 

@@ -7,10 +7,10 @@ import contextlib
 import pytest
 
 from capo import names
-from capo.controllers.openstackmachine.tests.site import Site
-from capo.controllers.tests import elsewhere
 from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER
 from capo.ledger import Ledger
+from controllers.openstackmachine.tests.site import Site
+from controllers.tests import elsewhere
 
 
 @pytest.mark.parametrize("knows_cluster", [False, True], ids=["own record", "the cluster's record"])

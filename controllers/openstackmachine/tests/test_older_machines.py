@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackmachine.controller import MachineController
-from capo.controllers.openstackmachine.tests import world
-from capo.controllers.openstackserver.controller import ServerController
-from capo.controllers.tests import stamps
-from capo.controllers.tests.stage import NAMESPACE, Stage
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Key
+from controllers.openstackmachine.controller import MachineController
+from controllers.openstackmachine.tests import world
+from controllers.openstackserver.controller import ServerController
+from controllers.tests import stamps
+from controllers.tests.stage import NAMESPACE, Stage
 
 NAME = "worker"
 SERVER_KEY = Key(OPENSTACK_SERVER, NAMESPACE, NAME)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackmachine.tests.site import LBAAS, Site
 from capo.kube.kinds import OPENSTACK_MACHINE
+from controllers.openstackmachine.tests.site import LBAAS, Site
 
 MONITOR = {"name": "m", "type": "TCP", "delay": 10, "timeout": 5, "max_retries": 5}
 NEUTRON = "/network/v2.0"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from capo.controllers.openstackmachine import routes
-from capo.controllers.openstackmachine.tests.world import NAMESPACE, World
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE
+from controllers.openstackmachine import routes
+from controllers.openstackmachine.tests.world import NAMESPACE, World
 
 WORKER, FIRST, SECOND = ((NAMESPACE, name) for name in ("worker", "first", "second"))
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackmachine.tests.site import Site
-from capo.controllers.tests import stamps
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER
+from controllers.openstackmachine.tests.site import Site
+from controllers.tests import stamps
 
 NAMES = ("one", "two")
 KINDS = (OPENSTACK_MACHINE, OPENSTACK_SERVER)

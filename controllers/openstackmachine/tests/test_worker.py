@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackmachine.tests.world import NAMESPACE, World
 from capo.kube.errors import Invalid
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key
+from controllers.openstackmachine.tests.world import NAMESPACE, World
 
 READY, INSTANCE = "Ready", "InstanceReady"
 FINALIZER = names.finalizer("OpenStackMachine")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from capo import names
-from capo.controllers.openstackmachine.tests.world import NAMESPACE, World
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key
+from controllers.openstackmachine.tests.world import NAMESPACE, World
 
 READY = "Ready"
 FINALIZER = names.finalizer("OpenStackMachine")

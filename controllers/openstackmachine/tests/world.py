@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from capo import names
-from capo.controllers.openstackmachine.controller import MachineController
 from capo.engine.context import Dependencies
 from capo.engine.reconciler import Reconciler
 from capo.engine.store import Store
@@ -14,6 +13,7 @@ from capo.engine.tests.fake_kube import FakeClock, FakeKube
 from capo.engine.worker import Result
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key, Kind
 from capo.shares import CloudKey
+from controllers.openstackmachine.controller import MachineController
 
 NAMESPACE = "default"
 LABELS = {names.CLUSTER_NAME_LABEL: "demo"}

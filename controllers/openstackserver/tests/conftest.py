@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from capo.controllers.openstackserver.controller import ServerController
-from capo.controllers.tests.stage import Stage
+from controllers.openstackserver.controller import ServerController
+from controllers.tests.stage import Stage
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
-from capo.controllers.tests.stage import Stage
 from capo.kube.errors import KubeError
 from capo.simulator.nova.state import touch
+from controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
+from controllers.tests.stage import Stage
 
 NOTICED_S = 61.0
 OTHER_IMAGE = "11111111-1111-4111-8111-111111111111"

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackserver.tests.world import (
+from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
+from controllers.openstackserver.tests.world import (
     CLAIM,
     KIND,
     POOL,
@@ -19,8 +20,7 @@ from capo.controllers.openstackserver.tests.world import (
     shown,
     status,
 )
-from capo.controllers.tests.stage import Stage
-from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
+from controllers.tests.stage import Stage
 
 ADDRESS = "FloatingAddressFromPoolReady"
 

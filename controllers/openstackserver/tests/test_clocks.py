@@ -6,8 +6,8 @@ import datetime
 
 import pytest
 
-from capo.controllers.openstackserver.tests.world import KIND, place, status
-from capo.controllers.tests.stage import Stage
+from controllers.openstackserver.tests.world import KIND, place, status
+from controllers.tests.stage import Stage
 
 HOUR_S = 3600.0
 

@@ -7,9 +7,9 @@ from typing import Any, Final
 import pytest
 
 from capo import names
-from capo.controllers.openstackserver.tests.world import KIND, connect_to_our_trunk, made, place, shown, status
-from capo.controllers.tests.stage import Stage
 from capo.engine.conditions import timestamp
+from controllers.openstackserver.tests.world import KIND, connect_to_our_trunk, made, place, shown, status
+from controllers.tests.stage import Stage
 
 TWO_VOLUMES: Final[dict[str, Any]] = {
     "rootVolume": {"sizeGiB": 1},

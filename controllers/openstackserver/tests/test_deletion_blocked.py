@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackserver.tests.world import KIND, made, place, server, shown
-from capo.controllers.tests.stage import Stage
 from capo.simulator.cinder import state as cinder_state
 from capo.simulator.nova import build
 from capo.simulator.nova.state import touch
+from controllers.openstackserver.tests.world import KIND, made, place, server, shown
+from controllers.tests.stage import Stage
 
 FAULT = "Unable to detach volume: cinder is down"
 DISK = {"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from capo.api.v1beta2.port import ResolvedPortSpec
-from capo.controllers.openstackserver import drift
-from capo.controllers.openstackserver.tests.world import KIND, place, port, server, status
-from capo.controllers.tests.stage import Stage
+from api.v1beta2.port import ResolvedPortSpec
+from controllers.openstackserver import drift
+from controllers.openstackserver.tests.world import KIND, place, port, server, status
+from controllers.tests.stage import Stage
 
 NETWORK_PATH = "/network/v2.0"
 MAC = "fa:16:3e:00:00:01"

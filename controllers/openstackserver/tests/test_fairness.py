@@ -12,9 +12,6 @@ from typing import Any
 import pytest
 import yaml
 
-from capo.controllers.credentials import CredentialsCache
-from capo.controllers.openstackserver.controller import ServerController
-from capo.controllers.tests.stage import Events, Object
 from capo.engine.context import Dependencies
 from capo.engine.manager import SystemClock
 from capo.engine.queue import WorkQueue
@@ -29,6 +26,9 @@ from capo.openstack.clouds import Clouds
 from capo.settings import Settings
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
+from controllers.credentials import CredentialsCache
+from controllers.openstackserver.controller import ServerController
+from controllers.tests.stage import Events, Object
 
 GOOD = Key(OPENSTACK_SERVER, "good", "s")
 THREADS = 32

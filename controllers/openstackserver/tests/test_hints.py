@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from capo.controllers.openstackserver.tests.world import made, place, server
-from capo.controllers.tests.stage import Stage
+from controllers.openstackserver.tests.world import made, place, server
+from controllers.tests.stage import Stage
 
 
 def hint(name: str, **value: Any) -> dict[str, Any]:

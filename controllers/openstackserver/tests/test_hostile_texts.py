@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import pytest
 
-from capo.controllers.openstackserver.tests.world import KIND, made, place
-from capo.controllers.tests.stage import Stage
 from capo.kube.event_objects import EVENT
 from capo.kube.events import Events
+from controllers.openstackserver.tests.world import KIND, made, place
+from controllers.tests.stage import Stage
 
 PATIENCE_S: Final = 20.0
 """Other threads run again after milliseconds; before the fix it took hours."""

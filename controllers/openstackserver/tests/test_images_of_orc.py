@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackserver import orc
-from capo.controllers.openstackserver.tests.world import KIND, made, orc_image, place, server, shown, status
-from capo.controllers.tests.stage import Stage
 from capo.engine.steps import Wait
 from capo.kube.kinds import ORC_IMAGE
+from controllers.openstackserver import orc
+from controllers.openstackserver.tests.world import KIND, made, orc_image, place, server, shown, status
+from controllers.tests.stage import Stage
 
 REF = {"imageRef": {"name": "orc"}}
 RESOLVED = "DependenciesResolved"

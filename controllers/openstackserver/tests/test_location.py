@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackserver.tests.test_recovery import settled
-from capo.controllers.openstackserver.tests.world import KIND, made, place, server, shown, status
-from capo.controllers.tests import elsewhere
-from capo.controllers.tests.stage import Stage, killed_when
+from controllers.openstackserver.tests.test_recovery import settled
+from controllers.openstackserver.tests.world import KIND, made, place, server, shown, status
+from controllers.tests import elsewhere
+from controllers.tests.stage import Stage, killed_when
 
 ACCEPT = names.ACCEPT_LOCATION_ANNOTATION
 OWNER = names.OWNER_ID_ANNOTATION

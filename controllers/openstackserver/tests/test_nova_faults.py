@@ -6,9 +6,6 @@ import uuid
 
 import pytest
 
-from capo.controllers.openstackserver import nova_faults
-from capo.controllers.openstackserver.tests.world import KIND, place, server, shown, status
-from capo.controllers.tests.stage import Stage
 from capo.errors import (
     CapoError,
     ImageNotFoundError,
@@ -18,6 +15,9 @@ from capo.errors import (
     ServerFailedError,
     VolumeFailedError,
 )
+from controllers.openstackserver import nova_faults
+from controllers.openstackserver.tests.world import KIND, place, server, shown, status
+from controllers.tests.stage import Stage
 
 FAULTS = [
     pytest.param("No valid host was found. There are not enough hosts available.", NoValidHostError, id="no host"),

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from capo.controllers.openstackserver.tests.world import KIND, made, place, place_more, shown
-from capo.controllers.tests.stage import Stage
 from capo.simulator.nova import service as nova
 from capo.simulator.routing import Microversions
+from controllers.openstackserver.tests.world import KIND, made, place, place_more, shown
+from controllers.tests.stage import Stage
 
 ROCKY = (2, 65)
 SENTENCE = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from capo.controllers.openstackserver.tests.world import KIND, made, place, place_more, status
-from capo.controllers.tests.stage import Stage
+from controllers.openstackserver.tests.world import KIND, made, place, place_more, status
+from controllers.tests.stage import Stage
 
 DISKS = [{"name": name, "sizeGiB": 1, "storage": {"type": "Volume"}} for name in ("etcd", "logs")]
 

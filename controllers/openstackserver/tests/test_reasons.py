@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from capo.api.v1beta2 import conditions
-from capo.controllers.openstackserver.tests.world import KIND, made, place, shown, status
-from capo.controllers.tests.stage import Stage
+from api.v1beta2 import conditions
 from capo.openstack import extension
+from controllers.openstackserver.tests.world import KIND, made, place, shown, status
+from controllers.tests.stage import Stage
 
 TWO = {"image": {"filter": {"tags": ["capi"]}}}
 

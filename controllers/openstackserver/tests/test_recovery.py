@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from capo import names
-from capo.controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
-from capo.controllers.tests.stage import Stage
 from capo.kube.kinds import OPENSTACK_MACHINE
+from controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
+from controllers.tests.stage import Stage
 
 OWNER = names.OWNER_ID_ANNOTATION
 

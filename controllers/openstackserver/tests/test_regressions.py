@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import pytest
 
-from capo.controllers.openstackserver.tests.world import (
+from capo.kube.kinds import CLUSTER, IP_ADDRESS_CLAIM, SECRET
+from controllers.openstackserver.tests.world import (
     CLAIM,
     KIND,
     POOL,
@@ -22,8 +23,7 @@ from capo.controllers.openstackserver.tests.world import (
     shown,
     status,
 )
-from capo.controllers.tests.stage import Stage
-from capo.kube.kinds import CLUSTER, IP_ADDRESS_CLAIM, SECRET
+from controllers.tests.stage import Stage
 
 DISK: Final = {"sizeGiB": 1, "storage": {"type": "Volume"}}
 PORT: Final = {"network": {"filter": {"name": "own"}}}

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from capo.controllers.openstackserver.resolve import Resolution
 from capo.errors import CapoError, CloudUnavailableError, FlavorNotFoundError, ImageNotFoundError, NotAuthorizedError
+from controllers.openstackserver.resolve import Resolution
 
 
 def message_of(**errors: CapoError) -> str:

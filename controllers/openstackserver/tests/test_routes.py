@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackserver import routes
 from capo.engine.router import object_filter
 from capo.engine.store import Store
 from capo.kube.kinds import CLUSTER, IP_ADDRESS_CLAIM, OPENSTACK_SERVER
+from controllers.openstackserver import routes
 
 POOL = {"apiGroup": names.GROUP, "kind": "OpenStackFloatingIPPool", "name": "pool"}
 

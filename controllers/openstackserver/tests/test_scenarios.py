@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackserver.tests.world import KIND, made, place, place_more, server, status
-from capo.controllers.tests.stage import Stage, killed_at_write
 from capo.kube.kinds import SECRET
 from capo.simulator.testing import Client
+from controllers.openstackserver.tests.world import KIND, made, place, place_more, server, status
+from controllers.tests.stage import Stage, killed_at_write
 
 
 def test_a_minimal_server_comes_up_with_one_port(stage: Stage) -> None:

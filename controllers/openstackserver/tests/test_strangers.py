@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from capo import names
-from capo.controllers.openstackserver.tests.world import KIND, place
-from capo.controllers.tests.stage import Stage
 from capo.json_types import Json
+from controllers.openstackserver.tests.world import KIND, place
+from controllers.tests.stage import Stage
 
 
 @pytest.fixture

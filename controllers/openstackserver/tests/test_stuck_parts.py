@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from capo.controllers.openstackserver.tests.world import KIND, place, port, shown
-from capo.controllers.tests.stage import Stage
+from controllers.openstackserver.tests.world import KIND, place, port, shown
+from controllers.tests.stage import Stage
 
 NETWORK = "/network/v2.0"
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
-from capo.controllers.tests import stamps
-from capo.controllers.tests.stage import Stage, killed_at_write
+from controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
+from controllers.tests import stamps
+from controllers.tests.stage import Stage, killed_at_write
 
 FULL: dict[str, Any] = {
     "rootVolume": {"sizeGiB": 2},

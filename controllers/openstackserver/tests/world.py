@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from capo.controllers.tests.stage import NAMESPACE, Stage
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM, OPENSTACK_SERVER, ORC_IMAGE, Key
+from controllers.tests.stage import NAMESPACE, Stage
 
 KIND = OPENSTACK_SERVER
 Object = dict[str, Any]

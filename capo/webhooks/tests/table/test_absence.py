@@ -15,9 +15,9 @@ import pytest
 import requests
 from pydantic.fields import FieldInfo
 
-from capo.api import conversion, v1alpha1, v1beta2, validation
-from capo.api.conversion.annotation import ANNOTATION
-from capo.api.model import Model, json_name
+from api import conversion, v1alpha1, v1beta2, validation
+from api.conversion.annotation import ANNOTATION
+from api.model import Model, json_name
 from capo.json_types import Json
 from capo.webhooks.tests.clients import Client
 from capo.webhooks.tests.table import absence, changes, places

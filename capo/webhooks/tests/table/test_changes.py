@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import requests
 
-from capo.api import conversion, validation
-from capo.api.validation import machines, openstackcluster
-from capo.api.validation.tests import test_updates
+from api import conversion, validation
+from api.validation import machines, openstackcluster
+from api.validation.tests import test_updates
 from capo.json_types import Json
 from capo.webhooks.tests.clients import Client, ok
 from capo.webhooks.tests.table import changes, places

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from capo.api import validation
-from capo.api.validation import warning
-from capo.api.validation.tests import test_warnings as given
+from api import validation
+from api.validation import warning
+from api.validation.tests import test_warnings as given
 from capo.json_types import Json
 from capo.webhooks.tests.clients import Client, ok
 from capo.webhooks.tests.table import places, samples

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from capo.api import conversion
-from capo.api.conversion.annotation import ANNOTATION
+from api import conversion
+from api.conversion.annotation import ANNOTATION
 from capo.json_types import Json
 from capo.webhooks.tests.clients import Client, ok
 from capo.webhooks.tests.table import places, samples
