@@ -53,13 +53,13 @@ check: $(STAMP) docs ## what has to hold before a commit: format, lint, types, l
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/deptry capo api controllers --extend-exclude '.*/tests/' # what ships imports what it declares, and declares what it imports
-	$(BIN)/deptry . --ignore DEP002,DEP004 --exclude '\.venv|e2e/openstack-lab' # so do tests and tools
+	$(BIN)/deptry . --ignore DEP002,DEP004 --exclude '\.venv|tools/openstack-lab' # so do tests and tools
 	$(BIN)/capo crds --check
 	$(BIN)/towncrier build --draft --version next >/dev/null
-	$(BIN)/python -m e2e.language
-	$(BIN)/pytest -q -m lint $$(grep -RlF --include='test_*.py' pytest.mark.lint api capo controllers e2e)
-	$(BIN)/python -m e2e.image.lock --check
-	$(BIN)/python -m e2e.audit
+	$(BIN)/python -m tools.language
+	$(BIN)/pytest -q -m lint $$(grep -RlF --include='test_*.py' pytest.mark.lint api capo controllers e2e tools)
+	$(BIN)/python -m tools.image.lock --check
+	$(BIN)/python -m tools.audit
 
 $(DOCS_STAMP): pyproject.toml
 	test -x $(DOCS)/bin/python || $(PYTHON) -m venv $(DOCS)
@@ -109,7 +109,7 @@ demo: build $(if $(filter lab,$(CLOUD)),openstack-up) ## a whole cluster up and 
 	$(BIN)/capo demo --cloud $(CLOUD) $(if $(KEEP),--keep) $(DEMO_FLAGS)
 
 bench: build ## measure what 1, 10 and 100 machines cost, and write it into docs/benchmarks (a quarter of an hour)
-	$(BIN)/python -m e2e.bench $(BENCH_FLAGS)
+	$(BIN)/python -m tools.bench $(BENCH_FLAGS)
 
 demo-end: $(STAMP) ## delete the cluster that KEEP=1 left up
 	$(BIN)/capo demo --cloud $(CLOUD) --end
@@ -118,19 +118,19 @@ demo-end: $(STAMP) ## delete the cluster that KEEP=1 left up
 IMAGE_FLAGS = $(if $(IMAGE),--name $(IMAGE)) $(if $(BASE),--base $(BASE)) $(if $(ENGINE),--engine $(ENGINE))
 
 lock: $(STAMP) ## lock the image's dependencies with their hashes (LOCK_FLAGS=--upgrade: the newest versions)
-	$(BIN)/python -m e2e.image.lock $(LOCK_FLAGS)
+	$(BIN)/python -m tools.image.lock $(LOCK_FLAGS)
 
 image: $(STAMP) sbom ## build the image (IMAGE=<registry>/<name>, BASE=debian: without an image registry, ENGINE=podman)
-	$(BIN)/python -m e2e.image build $(IMAGE_FLAGS)
+	$(BIN)/python -m tools.image build $(IMAGE_FLAGS)
 
 image-verify: $(STAMP) ## build the image twice, compare both, and show its size
-	$(BIN)/python -m e2e.image verify $(IMAGE_FLAGS)
+	$(BIN)/python -m tools.image verify $(IMAGE_FLAGS)
 
 image-multi-arch: $(STAMP) ## build for amd64 and arm64 with docker's buildx, and push (IMAGE=<registry>/<name>)
-	$(BIN)/python -m e2e.image multi-arch $(IMAGE_FLAGS)
+	$(BIN)/python -m tools.image multi-arch $(IMAGE_FLAGS)
 
 sbom: $(STAMP) ## list the image's Python packages in CycloneDX, in build/image
-	$(BIN)/python -m e2e.image sbom
+	$(BIN)/python -m tools.image sbom
 
 release: $(STAMP) ## lay out a release for clusterctl and the Cluster API Operator (IMAGE=<registry>/<name>, best by its digest)
 	$(BIN)/capo release $(if $(IMAGE),--image $(IMAGE))
@@ -157,7 +157,7 @@ contract-record: $(STAMP) openstack-up ## record again what the real services an
 	$(BIN)/pytest e2e/contract -m lab --record
 
 openstack-up: ## start real OpenStack services on this machine
-	e2e/openstack-lab/up.sh
+	tools/openstack-lab/up.sh
 
 openstack-down: ## stop them
-	e2e/openstack-lab/down.sh
+	tools/openstack-lab/down.sh

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "openstack-lab" / "up.sh"
+SCRIPT = Path(__file__).parents[2] / "tools" / "openstack-lab" / "up.sh"
 NOBODY = 65534
 
 

@@ -22,13 +22,13 @@ from capo.local import ports
 from capo.local.demo import clouds
 from capo.local.demo.clouds import Site
 from capo.version import VERSION
-from e2e.image import __main__ as images
-from e2e.image import engines
-from e2e.image.engines import NoEngineError
 from e2e.kind import cloud
 from e2e.kind.local import programs, providers
 from e2e.kind.local.__main__ import LOCAL
 from e2e.kind.management import LIMIT, Management
+from tools.image import __main__ as images
+from tools.image import engines
+from tools.image.engines import NoEngineError
 
 ENGINES: Final = ("docker", "podman")
 """The engines that kind supports."""

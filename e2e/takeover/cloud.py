@@ -1,4 +1,4 @@
-"""The clouds of these tests: the simulator, and a project of its own on the real services of ``e2e/openstack-lab``."""
+"""The clouds of these tests: the simulator, or a project of its own on the services of ``tools/openstack-lab``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same runs on the real services of ``e2e/openstack-lab``: a project of its own, requests counted in their logs."""
+"""The same runs on the real services of ``tools/openstack-lab``; a project of its own, requests counted in logs."""
 
 from __future__ import annotations
 

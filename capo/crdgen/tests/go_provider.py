@@ -1,7 +1,7 @@
 """Facts about the Go provider that its peers need: ``go_provider.json``, in a format of our own.
 
 A path is written as in ``comparison``. Descriptions are digests, and so are CEL rules and their messages: a digest says
-whether a text is equal to one of ours. ``python -m e2e.compat`` writes the file from the Go provider's files.
+whether a text is equal to one of ours. ``python -m tools.compat`` writes the file from the Go provider's files.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ OURS: dict[str, Any] = definitions.manifest(definitions.DEFINITIONS[1])
 def test_the_facts_are_those_of_the_go_providers_files() -> None:
     stored = go_provider.FILE.read_text(encoding="utf-8")
 
-    assert go_provider.written(go_provider.read(go_provider.FOLDER)) == stored, "write them: python -m e2e.compat"
+    assert go_provider.written(go_provider.read(go_provider.FOLDER)) == stored, "write them: python -m tools.compat"
 
 
 @pytest.mark.compare

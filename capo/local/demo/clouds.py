@@ -88,7 +88,7 @@ def lab(folder: Path) -> Site:
     So everything that the project has can be compared, even if other projects use the services at the same time.
 
     Args:
-        folder: that of ``e2e/openstack-lab``.
+        folder: that of ``tools/openstack-lab``.
     """
     document = read(folder / "clouds.yaml")
     entry, admin = find_entry(document, "lab"), OpenStack(find_entry(document, "lab-admin"))

@@ -62,7 +62,7 @@ _ID: Final = re.compile(r"/[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}")
 
 
 class LogCounter:
-    """Reads the access logs of the services of ``e2e/openstack-lab``.
+    """Reads the access logs of the services of ``tools/openstack-lab``.
 
     Args:
         agent: the beginning of the provider's user agent.

@@ -18,8 +18,8 @@ from typing import Final
 
 from capo.local.binaries import cache_folder
 from capo.local.errors import RigError
-from e2e.image import archive, debian, engines
 from e2e.kind.local import host, node, programs, providers
+from tools.image import archive, debian, engines
 
 CLUSTER: Final = "capo-local"
 LOCAL: Final = "CAPO_KIND_LOCAL"

@@ -19,9 +19,9 @@ from typing import Final
 
 from capo.local.errors import BuildFailedError
 from capo.local.modules import KUBERNETES
-from e2e.image import archive
-from e2e.image.archive import Image, Link
 from e2e.kind.local import programs
+from tools.image import archive
+from tools.image.archive import Image, Link
 
 SUITE: Final = "bookworm"
 """Its systemd still starts with cgroup v1."""

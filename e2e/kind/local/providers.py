@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from capo.local.modules import CLUSTER_API
-from e2e.image import archive
-from e2e.image.archive import Image
 from e2e.kind.local import programs
 from e2e.kind.local.node import run
+from tools.image import archive
+from tools.image.archive import Image
 
 CONFIGURATION: Final = "clusterctl.yaml"
 _USER: Final = "65532"

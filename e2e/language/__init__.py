@@ -1,1 +1,0 @@
-"""Checks that docstrings, comments and docs are written in the field's terms: `python -m e2e.language`."""

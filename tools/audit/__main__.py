@@ -1,0 +1,150 @@
+"""Audits the installed packages and the committed files; exits with 1 on a finding.
+
+Advisories come from the package index or from where ``--advisories`` says. An index without advisories (a mirror often
+has none) is no finding: the output counts packages without an answer; with ``ADVISORIES=required`` they fail the audit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Self
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+BASELINE: Final = ".secrets.baseline"
+"""Findings of detect-secrets that a person reviewed: passwords of simulators, digests, examples."""
+CACHE: Final = ".audit_cache"
+LINES_MOVED: Final = 3
+"""Exit status of detect-secrets-hook when findings of the baseline are in other lines now."""
+LIMIT_S: Final = 1200.0
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Known vulnerabilities of the installed packages.
+
+    Args:
+        findings: a line for each known vulnerability.
+        known: number of packages with advisories.
+        unknown: number of packages without advisories in the index.
+    """
+
+    findings: Sequence[str]
+    known: int
+    unknown: int
+
+    @classmethod
+    def of(cls, report: Any) -> Self:
+        """Parse a JSON report of pip-audit."""
+        packages = [each for each in report["dependencies"] if "editable" not in each.get("skip_reason", "")]
+        looked_up = [each for each in packages if "vulns" in each]
+        findings = [_finding(package, fault) for package in looked_up for fault in package["vulns"]]
+        return cls(findings, len(looked_up), len(packages) - len(looked_up))
+
+
+def _finding(package: Any, fault: Any) -> str:
+    mended = ", ".join(fault["fix_versions"]) or "no version yet"
+    return f"{package['name']} {package['version']}: {fault['id']}, mended in {mended}"
+
+
+def _command(name: str) -> str:
+    return str(Path(sys.executable).parent / name)
+
+
+def vulnerabilities(advisories: str | None) -> Advice:
+    """Look up every installed package; blocks.
+
+    Args:
+        advisories: address of a service that answers as OSV does; None: the package index.
+
+    Raises:
+        RuntimeError: pip-audit ended without a report; the message has its last line.
+    """
+    source = ["--vulnerability-service", "osv", "--osv-url", advisories] if advisories else []
+    command = [_command("pip-audit"), "--local", "--skip-editable", "--progress-spinner", "off", "--format", "json"]
+    ended = subprocess.run([*command, *source], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    try:
+        return Advice.of(json.loads(ended.stdout))
+    except ValueError:
+        last = ended.stderr.strip().splitlines()[-1:] or ["nothing was printed"]
+        raise RuntimeError(f"pip-audit ended with {ended.returncode}: {last[0]}") from None
+
+
+def unlisted_secrets(root: Path) -> str:
+    """Return the findings of secrets in the committed files that are not in the baseline; empty if there are none.
+
+    Contents without findings are not scanned again until the baseline changes.
+    """
+    baseline = (root / BASELINE).read_bytes()
+    known = root / CACHE / hashlib.sha256(baseline).hexdigest()
+    clean = set(known.read_text().split()) if known.exists() else set()
+    blobs = {name: blob for name, blob in _blobs(root).items() if f"{blob}:{name}".replace(" ", "_") not in clean}
+    found = _scan(root, sorted(blobs), baseline)
+    if not found:
+        known.parent.mkdir(exist_ok=True)
+        entries = clean | {f"{blob}:{name}".replace(" ", "_") for name, blob in blobs.items()}
+        known.write_text("\n".join(sorted(entries)))
+    return found
+
+
+def _blobs(root: Path) -> dict[str, str]:
+    """Return the hash of each committed file's present contents."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True)
+    names = [name for name in listed.stdout.split("\0") if name and (root / name).is_file()]
+    names = [name for name in names if name != BASELINE and not (root / name).is_symlink()]
+    return {name: hashlib.sha256((root / name).read_bytes()).hexdigest() for name in names}
+
+
+def _scan(root: Path, files: Sequence[str], baseline: bytes) -> str:
+    # The hook writes the moved lines into its baseline, so it gets a copy.
+    with tempfile.NamedTemporaryFile(suffix=".json") as copy:
+        copy.write(baseline)
+        copy.flush()
+        hook = [_command("detect-secrets-hook"), "--cores", str(os.cpu_count() or 1), "--baseline", copy.name]
+        ended = subprocess.run([*hook, *files], cwd=root, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    return "" if ended.returncode in (0, LINES_MOVED) else f"{ended.stdout}{ended.stderr}".strip()
+
+
+def _audit_packages(advisories: str | None, *, is_required: bool) -> bool:
+    try:
+        advice = vulnerabilities(advisories)
+    except RuntimeError as error:
+        print(f"packages: not looked up: {error}")
+        return not is_required
+    for finding in advice.findings:
+        print(f"packages: {finding}")
+    without = f"; the index has no advisories for the other {advice.unknown}" if advice.unknown else ""
+    print(f"packages: {len(advice.findings)} known vulnerabilities in {advice.known} that were looked up{without}")
+    return not advice.findings and not (is_required and advice.unknown)
+
+
+def _audit_files(root: Path) -> bool:
+    if found := unlisted_secrets(root):
+        print(found)
+        print(f"files: a false alarm is added with `detect-secrets scan --baseline {BASELINE}`, after a look at it")
+        return False
+    print(f"files: no secret that is not known in {BASELINE}")
+    return True
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Audit both; return the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tools.audit", description=__doc__)
+    parser.add_argument("--advisories", help="address of an advisory service such as OSV (default: the package index)")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the checkout whose files are scanned")
+    options = parser.parse_args(arguments)
+    is_required = os.environ.get("ADVISORIES") == "required"
+    results = [_audit_packages(options.advisories, is_required=is_required), _audit_files(options.root)]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
