@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 import pytest
@@ -20,6 +21,8 @@ pytest_plugins = ("capo.local.testing",)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run unit tests first: they say within seconds what is wrong. Deselect what reads files that are absent."""
     if not go_provider.FOLDER.is_dir():
+        if os.environ.get(go_provider.VARIABLE):
+            raise pytest.UsageError(f"{go_provider.VARIABLE}={go_provider.FOLDER} is not a folder")
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("compare")])
         items[:] = [item for item in items if not item.get_closest_marker("compare")]
     for item in items:

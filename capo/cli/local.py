@@ -96,9 +96,9 @@ def _env(arguments: argparse.Namespace) -> int:
 
     rig = _rig(arguments)
     print(f"export KUBECONFIG={shlex.quote(str(rig.kubeconfig))}")
-    clusterctl = rig.find_clusterctl()
-    if clusterctl is not None:
-        print(f"export PATH={shlex.quote(str(clusterctl.parent))}:$PATH")
+    folders = dict.fromkeys(str(path.parent) for path in rig.client_programs())
+    if folders:
+        print(f"export PATH={shlex.quote(':'.join(folders))}:$PATH")
     for name, port in rig.ports.items():
         print(f"# {name}: 127.0.0.1:{port}")
     return 0

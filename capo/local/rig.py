@@ -207,9 +207,9 @@ class Rig:
         """Return the path of the real ``clusterctl``; build it if it is missing."""
         return self._binaries.require(["clusterctl"], say=self._say)["clusterctl"]
 
-    def find_clusterctl(self) -> Path | None:
-        """Return the path of ``clusterctl`` if it exists already."""
-        return self._binaries.find("clusterctl")
+    def client_programs(self) -> list[Path]:
+        """Return the paths of ``kubectl`` and ``clusterctl``, without those that are not built yet."""
+        return [path for name in ("kubectl", "clusterctl") if (path := self._binaries.find(name)) is not None]
 
     def build(self) -> dict[str, Path]:
         """Build all programs of a rig, without starting any; return their paths."""

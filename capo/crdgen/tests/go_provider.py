@@ -10,6 +10,7 @@ import copy
 import hashlib
 import ipaddress
 import json
+import os
 import re
 import uuid
 from collections.abc import Iterator
@@ -19,13 +20,14 @@ from typing import Any, Final
 
 import yaml
 
-import capo
 from capo.crdgen import definitions
 from capo.json_types import Json
 
 FILE: Final = Path(__file__).with_name("go_provider.json")
-FOLDER: Final = Path(capo.__file__).resolve().parents[2] / "shared" / "compat"
-"""The Go provider's files, which are not part of the project. Tests that read them have the mark ``compare``."""
+VARIABLE: Final = "GO_PROVIDER_FILES"
+FOLDER: Final = Path(os.environ.get(VARIABLE) or os.devnull)  # nothing is found below the latter
+"""The Go provider's files, which are not part of the project: see ``tools.compat``. Tests that read them have the mark
+``compare``."""
 UNKNOWN: Final = "digest "
 """Begins a text of which only the digest is known."""
 SOME_ID: Final = str(uuid.UUID(int=1, version=4))
