@@ -78,15 +78,21 @@ def vulnerabilities(advisories: str | None) -> Advice:
         raise RuntimeError(f"pip-audit ended with {ended.returncode}: {last[0]}") from None
 
 
-def unlisted_secrets(root: Path) -> str:
+def unlisted_secrets(root: Path, paths: Sequence[str] = ()) -> str:
     """Return the findings of secrets in the committed files that are not in the baseline; empty if there are none.
 
     Contents without findings are not scanned again until the baseline changes.
+
+    Args:
+        root: the checkout.
+        paths: files and folders of it; empty means all.
     """
     baseline = (root / BASELINE).read_bytes()
     known = root / CACHE / hashlib.sha256(baseline).hexdigest()
     clean = set(known.read_text().split()) if known.exists() else set()
-    blobs = {name: blob for name, blob in _blobs(root).items() if f"{blob}:{name}".replace(" ", "_") not in clean}
+    blobs = {
+        name: blob for name, blob in _blobs(root, paths).items() if f"{blob}:{name}".replace(" ", "_") not in clean
+    }
     found = _scan(root, sorted(blobs), baseline)
     if not found:
         known.parent.mkdir(exist_ok=True)
@@ -95,9 +101,11 @@ def unlisted_secrets(root: Path) -> str:
     return found
 
 
-def _blobs(root: Path) -> dict[str, str]:
+def _blobs(root: Path, paths: Sequence[str]) -> dict[str, str]:
     """Return the hash of each committed file's present contents."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--", *paths], cwd=root, capture_output=True, text=True, check=True
+    )
     names = [name for name in listed.stdout.split("\0") if name and (root / name).is_file()]
     names = [name for name in names if name != BASELINE and not (root / name).is_symlink()]
     return {name: hashlib.sha256((root / name).read_bytes()).hexdigest() for name in names}
@@ -126,8 +134,8 @@ def _audit_packages(advisories: str | None, *, is_required: bool) -> bool:
     return not advice.findings and not (is_required and advice.unknown)
 
 
-def _audit_files(root: Path) -> bool:
-    if found := unlisted_secrets(root):
+def _audit_files(root: Path, paths: Sequence[str] = ()) -> bool:
+    if found := unlisted_secrets(root, paths):
         print(found)
         print(f"files: a false alarm is added with `detect-secrets scan --baseline {BASELINE}`, after a look at it")
         return False
@@ -140,7 +148,10 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.audit", description=__doc__)
     parser.add_argument("--advisories", help="address of an advisory service such as OSV (default: the package index)")
     parser.add_argument("--root", type=Path, default=ROOT, help="the checkout whose files are scanned")
+    parser.add_argument("--files", nargs="+", metavar="PATH", help="scan these files alone, and no packages")
     options = parser.parse_args(arguments)
+    if options.files:
+        return 0 if _audit_files(options.root, options.files) else 1
     is_required = os.environ.get("ADVISORIES") == "required"
     results = [_audit_packages(options.advisories, is_required=is_required), _audit_files(options.root)]
     return 0 if all(results) else 1

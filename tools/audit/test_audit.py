@@ -108,6 +108,17 @@ def test_a_committed_key_is_found_and_what_the_baseline_lists_is_not(checkout: P
     assert "key.pem" in audit.unlisted_secrets(checkout)  # what was found is found again
 
 
+def test_given_files_alone_are_scanned(checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kind = "RSA PRIVATE KEY"
+    (checkout / "key.pem").write_text(f"-----BEGIN {kind}-----\nMIIEpAIBAAKCAQEA\n-----END {kind}-----\n")
+    subprocess.run(["git", "add", "."], cwd=checkout, check=True)
+
+    assert audit.main(["--root", str(checkout), "--files", "settings.py"]) == 0
+    assert audit.main(["--root", str(checkout), "--files", "settings.py", "key.pem"]) == 1
+    assert "packages" not in capsys.readouterr().out
+    assert "key.pem" in audit.unlisted_secrets(checkout)  # a clean scan of some files clears no others
+
+
 def test_a_finding_of_the_baseline_may_move_to_another_line(checkout: Path) -> None:
     (checkout / "moved.py").write_text('password = "correct-horse-battery"\n')
     scan = [audit._command("detect-secrets"), "scan", "moved.py"]
