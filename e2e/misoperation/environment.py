@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 from capo import names
-from capo.engine.context import Dependencies
 from capo.engine.reconciler import Reconciler
 from capo.json_types import Json
 from capo.kube import kinds
@@ -148,10 +147,7 @@ def place_server(environment: Environment) -> None:
 
 def place_pool(environment: Environment) -> None:
     """Place a pool, and start the controller, which serves no pools."""
-    deps = Dependencies(
-        environment.kube, environment.store, environment.events, environment.clock, environment.settings
-    )  # type: ignore[arg-type]
-    environment.controllers.append(Reconciler(FloatingIPPoolController(), deps))
+    environment.controllers.append(Reconciler(FloatingIPPoolController(), environment.deps))
     place(environment, OPENSTACK_FLOATING_IP_POOL, bases.POOL)
 
 

@@ -333,4 +333,4 @@ def begin(network: KubeNetwork) -> None:
     assert primitives.scheduler() is network.scheduler
     _CURRENT.append(network)
     urllib3.PoolManager = Pool  # type: ignore[misc,assignment]
-    manager.Watcher = Feed  # type: ignore[misc,assignment]
+    manager.Watcher = Feed  # type: ignore[attr-defined,assignment]

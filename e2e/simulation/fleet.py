@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from typing import Any, Final
 
 from e2e.simulation import runner
+from e2e.simulation.apiclient import Written
 from e2e.simulation.plan import Plan, Shape, Tuning
 
 READY_S: Final = 1200.0
@@ -34,11 +35,13 @@ def deletion(machines: int, latency_s: float, seed: str) -> dict[str, Any]:
     played.network.follow = lambda moment, sent: requests.update(
         [f"{sent.method} {_ID.sub('{id}', sent.path)}"] if moment else []
     )
-    played.simulation.kube.watch = lambda written: [
-        writes[found[1]].append(f"{written.method} {written.path.rpartition('/default/')[2]}")
-        for found in [_MACHINE.search(written.path)]
-        if found
-    ]
+
+    def note(written: Written) -> None:
+        found = _MACHINE.search(written.path)
+        if found:
+            writes[found[1]].append(f"{written.method} {written.path.rpartition('/default/')[2]}")
+
+    played.simulation.kube.watch = note
     played.network.latency_s = latency_s
     began_s = played.scheduler.now_s
     played.delete_all()

@@ -339,7 +339,7 @@ class Adapter(requests.adapters.BaseAdapter):
     def __init__(self, *_: object) -> None:
         super().__init__()
 
-    def send(self, request: requests.PreparedRequest, *_: Any, timeout: Any = None, **__: Any) -> requests.Response:  # type: ignore[override]
+    def send(self, request: requests.PreparedRequest, *_: Any, timeout: Any = None, **__: Any) -> requests.Response:
         """Send by the network of the running simulation."""
         limit_s = timeout[1] if isinstance(timeout, tuple) else float(timeout or 60.0)
         return current().send(request, limit_s)
@@ -362,4 +362,4 @@ def begin(network: Network) -> None:
 
     assert primitives.scheduler() is network.scheduler
     _CURRENT.append(network)
-    transport.BoundedAdapter = Adapter  # type: ignore[misc,assignment]
+    transport.BoundedAdapter = Adapter  # type: ignore[attr-defined,assignment]

@@ -23,7 +23,8 @@ import time_machine
 
 from e2e.simulation.scheduler import Scheduler, Task
 
-_REAL: Final = {"monotonic": time.monotonic, "urandom": os.urandom, "lock": threading.Lock, "rlock": threading.RLock}
+_REAL_MONOTONIC: Final = time.monotonic
+_REAL_URANDOM: Final = os.urandom
 
 
 class _Now:
@@ -51,14 +52,14 @@ def begin(new: Scheduler, seed: str) -> None:
 def install() -> None:
     """Install all replacements; before :func:`begin` they behave as the real ones in one thread."""
     threading.Lock = threading._allocate_lock = Lock  # type: ignore[assignment,attr-defined]
-    threading.RLock = RLock  # type: ignore[assignment,misc]
+    threading.RLock = RLock  # type: ignore[assignment]
     threading.Thread = Thread  # type: ignore[misc,assignment]
     concurrent.futures.ThreadPoolExecutor = Executor  # type: ignore[misc,assignment]
     time.monotonic = time.perf_counter = queue.time = _monotonic  # type: ignore[attr-defined]
     time.monotonic_ns = time.perf_counter_ns = _monotonic_ns
     socket.gethostname = lambda: "manager"
-    socket.getaddrinfo = _no_names  # type: ignore[assignment]
-    time.sleep = _sleep
+    socket.getaddrinfo = _no_names
+    time.sleep = _sleep  # type: ignore[assignment]
     os.urandom = _urandom
     random._urandom = _urandom  # type: ignore[attr-defined]
     traveller = time_machine.travel(0.0, tick=False).start()
@@ -66,7 +67,7 @@ def install() -> None:
 
 
 def _monotonic() -> float:
-    return _Now.scheduler.now_s if _Now.scheduler else _REAL["monotonic"]()
+    return _Now.scheduler.now_s if _Now.scheduler else _REAL_MONOTONIC()
 
 
 def _monotonic_ns() -> int:
@@ -94,7 +95,7 @@ def _sleep(seconds: float) -> None:
 
 
 def _urandom(size: int) -> bytes:
-    return _Now.entropy.randbytes(size) if _Now.scheduler else _REAL["urandom"](size)
+    return _Now.entropy.randbytes(size) if _Now.scheduler else _REAL_URANDOM(size)
 
 
 class Lock:
@@ -246,9 +247,7 @@ class Executor(concurrent.futures.Executor):
         self._running = 0
         self._is_shut_down = False
 
-    def submit(  # type: ignore[override]
-        self, function: Callable[..., Any], /, *args: Any, **kwargs: Any
-    ) -> concurrent.futures.Future[Any]:
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
         """Call the function in a task of the calling process."""
         if self._is_shut_down:
             raise RuntimeError("cannot schedule new futures after shutdown")

@@ -242,7 +242,8 @@ def main(arguments: Sequence[str]) -> int:
     if parsed.known:
         return _play_known(parsed)
     plans = _plans(parsed)
-    began_s, outcomes = _real_s(), []
+    began_s = _real_s()
+    outcomes: list[Outcome] = []
     for outcome in play_all(plans, workers=parsed.workers, is_verbose=parsed.verbose):
         for line in outcome.lines:
             print(line)

@@ -59,10 +59,8 @@ class Story:
         self.network.latency_s = tuning.latency_s
         self.random = random.Random(f"story {plan.seed}")
         # Renewed rarely: each renewal costs as much as a request that may find a defect.
-        election = {"lease_duration_s": 60.0, "renew_deadline_s": 40.0, "retry_period_s": 8.0}
-        self.settings = replace(
-            SETTINGS, sync_period_s=tuning.sync_period_s, leader_elect=tuning.leader_elect, **election
-        )
+        election = replace(SETTINGS, lease_duration_s=60.0, renew_deadline_s=40.0, retry_period_s=8.0)
+        self.settings = replace(election, sync_period_s=tuning.sync_period_s, leader_elect=tuning.leader_elect)
         self.extra: list[Replica] = []
         self.takeovers = 0
         self.costs: dict[str, tuple[int, int]] = {}
@@ -93,7 +91,7 @@ class Story:
     def _set_up(self) -> None:
         simulation, tuning = self.simulation, self.plan.tuning
         octavia.offer(simulation.cloud, default=self.plan.shape.octavia)
-        self.home = simulation.add_management("a")
+        self.home: Endpoint = simulation.add_management("a")
         self._tune(self.home)
         self.user = simulation.user
         self.own_network = self.user.network("own")
@@ -108,7 +106,7 @@ class Story:
 
     def _set_up_neighbour(self) -> None:
         """Create a management cluster whose manager created a cluster in the project, and has just listed it."""
-        self.other = self.simulation.add_management("b")
+        self.other: Endpoint = self.simulation.add_management("b")
         self._tune(self.other)
         self.simulation.add_manager(self.other, settings=replace(self.settings, leader_elect=False))
         self.apply_cluster(self.other, "n", cidr="10.7.0.0/24")
@@ -468,7 +466,7 @@ class Story:
     @property
     def place(self) -> Endpoint:
         """Return the management cluster of the cluster."""
-        for endpoint in (self.home, *([self.other] if self.plan.shape.neighbour else ())):
+        for endpoint in self.endpoints():
             if endpoint.server.get(CLUSTER, NAMESPACE, "c"):
                 return endpoint
         return self.home

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -108,7 +109,7 @@ def _boxes(parts: Mapping[str, Part], rows: Sequence[Sequence[str]]) -> dict[str
 
 
 def _width(part: Part) -> float:
-    return max(MIN_WIDTH, SCALE * round(part.lines, -3) ** 0.5)
+    return max(MIN_WIDTH, SCALE * math.sqrt(round(part.lines, -3)))
 
 
 def _arrow(stops: Sequence[Box]) -> str:

@@ -6,6 +6,7 @@ python -m tools.bench.clouds --clouds 1000
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import importlib
 import json
@@ -115,10 +116,11 @@ def main() -> None:
             use(cloud)
         used = resident_kib()
         print(f"first cloud: {first_s:.2f} s of computing, {(loaded - before) / 1024:.1f} MiB with what it imports")
-        each, in_use = ((kib - loaded) / len(kept) for kib in (made, used))
-        print(f"{wanted.clouds} clouds: {each:.1f} KiB for each, {in_use:.1f} KiB after it was used")
+        size_kib, in_use = ((kib - loaded) / len(kept) for kib in (made, used))
+        print(f"{wanted.clouds} clouds: {size_kib:.1f} KiB for each, {in_use:.1f} KiB after it was used")
         for service, path in SERVICES.items():
-            print(f"{service}: {computing_us(lambda s=service, p=path: first.get(s, p)):.0f} us of computing a request")
+            request = functools.partial(first.get, service, path)
+            print(f"{service}: {computing_us(request):.0f} us of computing a request")
         clouds.close()
 
 

@@ -69,6 +69,13 @@ def test_equal_contents_are_an_equal_archive(tmp_path: Path) -> None:
     assert written[0] == written[1]
 
 
+def content(tar: tarfile.TarFile, name: str) -> bytes:
+    """Return the content of a file in an archive."""
+    found = tar.extractfile(name)
+    assert found is not None
+    return found.read()
+
+
 def test_an_archive_has_what_engines_load(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_text("#!")
@@ -80,8 +87,8 @@ def test_an_archive_has_what_engines_load(tmp_path: Path) -> None:
     archive.write(image, tmp_path / "image.tar")
 
     with tarfile.open(tmp_path / "image.tar") as tar:
-        (manifest,) = json.load(tar.extractfile("manifest.json"))
-        configuration = json.load(tar.extractfile(manifest["Config"]))
+        (manifest,) = json.loads(content(tar, "manifest.json"))
+        configuration = json.loads(content(tar, manifest["Config"]))
         with tarfile.open(fileobj=tar.extractfile(manifest["Layers"][0])) as layer:
             modes = {entry.name: entry.mode for entry in layer if not entry.issym()}
             links = {entry.name: entry.linkname for entry in layer if entry.issym()}
