@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,6 +11,8 @@ from typing import Final
 _FENCE: Final = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INDENTED: Final = re.compile(r"(?:^(?: {4}.*)?\n)*^ {4}.*$", re.MULTILINE)
 SHELL: Final = "sh"
+MARK: Final = "== end of block\n"
+"""Printed after each block of a script."""
 
 
 @dataclass(frozen=True)
@@ -53,3 +56,27 @@ def _blocks(text: str) -> list[Block]:
             (match.start(), Block(SHELL, re.sub(r"^ {4}", "", match[0].strip("\n"), flags=re.MULTILINE) + "\n"))
         )
     return [block for _, block in sorted(found, key=lambda pair: pair[0])]
+
+
+def shown_outputs(blocks: Sequence[Block]) -> list[tuple[int, str]]:
+    """Return each output of a page, with the index of the commands above it."""
+    shown, number = [], -1
+    for block in blocks:
+        if block.language == SHELL:
+            number += 1
+        else:
+            shown.append((number, block.text))
+    return shown
+
+
+def script(commands: Sequence[Block]) -> str:
+    """Return all commands as one script, which prints a mark after each block."""
+    text = "".join(f"{block.text}\necho '{MARK.strip()}'\n" for block in commands)
+    # A command that fails must not leave the processes that were started before it.
+    return f"trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{text}"
+
+
+def pattern(shown: str) -> re.Pattern[str]:
+    """Return the pattern of an output: `...` is any text, and columns may have any width."""
+    words = [re.escape(word).replace(re.escape("..."), ".*") for word in shown.split()]
+    return re.compile(r"\s+".join(words), re.DOTALL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -19,28 +18,8 @@ pytestmark = pytest.mark.integration
 PAGE = release.CHECKOUT / "docs" / "tutorial" / "first-cluster.md"
 BLOCKS = [block for section in page.sections(PAGE).values() for block in section.blocks]
 COMMANDS = [block for block in BLOCKS if block.language == SHELL]
-
-
-def shown_outputs() -> list[tuple[int, str]]:
-    """Return each output of the page, with the index of the commands above it."""
-    shown, number = [], -1
-    for block in BLOCKS:
-        if block.language == SHELL:
-            number += 1
-        else:
-            shown.append((number, block.text))
-    return shown
-
-
-SHOWN = shown_outputs()
+SHOWN = page.shown_outputs(BLOCKS)
 LIMIT_S = 500
-MARK = "== end of block"
-
-
-def pattern(shown: str) -> re.Pattern[str]:
-    """Return the pattern of an output: `...` is any text, and columns may have any width."""
-    words = [re.escape(word).replace(re.escape("..."), ".*") for word in shown.split()]
-    return re.compile(r"\s+".join(words), re.DOTALL)
 
 
 @pytest.fixture(scope="module")
@@ -52,11 +31,8 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     terminal = Terminal(rig, folder, {"XDG_CACHE_HOME": str(cache_folder().parents[1])})
     terminal.prepare()
     terminal.link("openstack")
-    script = "".join(f"{block.text}\necho '{MARK}'\n" for block in COMMANDS)
-    # A command that fails must not leave the processes that were started before it.
-    script = f"trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n{script}"
     try:
-        yield terminal.type(script, limit_s=LIMIT_S).split(f"{MARK}\n")
+        yield terminal.type(page.script(COMMANDS), limit_s=LIMIT_S).split(page.MARK)
     finally:
         rig.down(wipe=True)
 
@@ -65,7 +41,7 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
     ("number", "shown"), [pytest.param(*each, id=COMMANDS[each[0]].text.splitlines()[0]) for each in SHOWN]
 )
 def test_a_command_prints_what_the_page_shows(printed: list[str], number: int, shown: str) -> None:
-    assert pattern(shown).fullmatch(printed[number].strip()), printed[number]
+    assert page.pattern(shown).fullmatch(printed[number].strip()), printed[number]
 
 
 def test_most_commands_of_the_page_show_their_output() -> None:
