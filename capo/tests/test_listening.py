@@ -18,7 +18,7 @@ GET = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"
 
 
 @dataclass
-class Site:
+class ListeningServer:
     server: LimitedServer
     clock: FakeClock
     released: asyncio.Event
@@ -39,7 +39,7 @@ class Site:
         return len([known for known in self.server._connections if known.is_connected])
 
 
-def played(scenario: Callable[[Site], Awaitable[None]], limits: Limits) -> None:
+def played(scenario: Callable[[ListeningServer], Awaitable[None]], limits: Limits) -> None:
     async def body() -> None:
         released = asyncio.Event()
 
@@ -53,7 +53,7 @@ def played(scenario: Callable[[Site], Awaitable[None]], limits: Limits) -> None:
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", answer)
         clock = FakeClock()
-        site = Site(LimitedServer(app, limits, clock=clock), clock, released)
+        site = ListeningServer(LimitedServer(app, limits, clock=clock), clock, released)
         await site.server.start(listening.listener("127.0.0.1", 0))
         try:
             await scenario(site)
@@ -80,7 +80,7 @@ async def ended(reader: asyncio.StreamReader) -> bool:
 
 
 def test_one_client_with_many_connections_loses_its_oldest_one_to_another_client() -> None:
-    async def scenario(site: Site) -> None:
+    async def scenario(site: ListeningServer) -> None:
         flood = []
         for number in range(4):
             flood.append(await site.connect("127.0.0.2"))
@@ -94,7 +94,7 @@ def test_one_client_with_many_connections_loses_its_oldest_one_to_another_client
 
 
 def test_a_body_that_never_ends_keeps_no_place_either() -> None:
-    async def scenario(site: Site) -> None:
+    async def scenario(site: ListeningServer) -> None:
         endless = b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 100\r\n\r\nx"
         flood = [await site.connect("127.0.0.2", endless) for _ in range(4)]
         await site.until(lambda: sum(known.request is not None for known in site.server._connections) == 4)
@@ -106,7 +106,7 @@ def test_a_body_that_never_ends_keeps_no_place_either() -> None:
 
 
 def test_what_is_being_answered_is_not_cut_off_for_another_client() -> None:
-    async def scenario(site: Site) -> None:
+    async def scenario(site: ListeningServer) -> None:
         slow = GET.replace(b"/ ", b"/slow ", 1)
         working = [await site.connect("127.0.0.1", slow) for _ in range(3)]
         await site.until(lambda: sum(known.request is not None for known in site.server._connections) == 3)
@@ -119,7 +119,7 @@ def test_what_is_being_answered_is_not_cut_off_for_another_client() -> None:
 
 
 def test_a_client_that_sends_nothing_or_half_a_header_is_cut_off_in_time() -> None:
-    async def scenario(site: Site) -> None:
+    async def scenario(site: ListeningServer) -> None:
         silent, half = await site.connect(), await site.connect(data=b"GET / HT")
         await site.until(lambda: site.count() == 2)
         site.clock.advance(11)
@@ -132,7 +132,7 @@ def test_a_client_that_sends_nothing_or_half_a_header_is_cut_off_in_time() -> No
 
 
 def test_a_request_that_takes_too_long_is_cut_off() -> None:
-    async def scenario(site: Site) -> None:
+    async def scenario(site: ListeningServer) -> None:
         slow = await site.connect(data=GET.replace(b"/ ", b"/slow ", 1))
         await site.until(lambda: any(known.request for known in site.server._connections))
         site.clock.advance(31)
@@ -144,7 +144,7 @@ def test_a_request_that_takes_too_long_is_cut_off() -> None:
 
 
 def test_headers_beyond_measure_are_refused() -> None:
-    async def scenario(site: Site) -> None:
+    async def scenario(site: ListeningServer) -> None:
         reader = await site.connect(data=b"GET / HTTP/1.1\r\nX: " + b"x" * 20_000 + b"\r\n\r\n")
 
         async with asyncio.timeout(30):
@@ -154,7 +154,7 @@ def test_headers_beyond_measure_are_refused() -> None:
 
 
 def test_connections_that_ended_leave_their_places() -> None:
-    async def scenario(site: Site) -> None:
+    async def scenario(site: ListeningServer) -> None:
         for _ in range(10):
             assert await answered(await site.connect(data=GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")))
         await site.until(lambda: all(known.is_over for known in site.server._connections))

@@ -12,24 +12,24 @@ import yaml
 from capo.simulator.cloud import Cloud
 from capo.simulator.keystone.service import CATALOG, INTERFACES, add_user, service_id
 from capo.simulator.simulator import Simulator
-from controllers.tests.stage import Stage
+from environments.in_memory import InMemoryEnvironment
 
 REGION = "RegionTwo"
 
 
-def entry_of(stage: Stage, name: str = "sim") -> dict[str, Any]:
+def entry_of(stage: InMemoryEnvironment, name: str = "sim") -> dict[str, Any]:
     """Return an entry of the simulator's clouds.yaml."""
     found: dict[str, Any] = yaml.safe_load(stage.simulator.clouds_yaml.read_text())["clouds"][name]
     return found
 
 
-def put_credentials(stage: Stage, entry: dict[str, Any]) -> None:
+def put_credentials(stage: InMemoryEnvironment, entry: dict[str, Any]) -> None:
     """Write an entry into the Secret under the name that objects use, after its cache has expired."""
     stage.clock.advance(stage.settings.sync_period_s + 1)
     stage.put_secret(text=yaml.safe_dump({"clouds": {"sim": entry}}).encode())
 
 
-def other_project(stage: Stage) -> dict[str, Any]:
+def other_project(stage: InMemoryEnvironment) -> dict[str, Any]:
     """Return credentials of another project of the same cloud, which the first call creates."""
     auth = {"username": "other", "password": "of-other", "project_name": "other"}
     roles = ("member", "load-balancer_member")
@@ -40,7 +40,7 @@ def other_project(stage: Stage) -> dict[str, Any]:
     return {**entry, "auth": {**entry["auth"], **auth}}
 
 
-def other_name(stage: Stage) -> dict[str, Any]:
+def other_name(stage: InMemoryEnvironment) -> dict[str, Any]:
     """Return the same credentials with another host name of the Identity service."""
     entry = entry_of(stage)
     entry["auth"]["auth_url"] = entry["auth"]["auth_url"].replace("127.0.0.1", "localhost")
@@ -48,7 +48,7 @@ def other_name(stage: Stage) -> dict[str, Any]:
 
 
 @contextmanager
-def other_region(stage: Stage) -> Iterator[dict[str, Any]]:
+def other_region(stage: InMemoryEnvironment) -> Iterator[dict[str, Any]]:
     """Add an empty region that accepts the same tokens; yield credentials that name it."""
     with Simulator.start(Cloud(clock=stage.clock.now)) as second:
         second.cloud.tokens = stage.cloud.tokens
@@ -57,7 +57,7 @@ def other_region(stage: Stage) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def other_cloud(stage: Stage) -> Iterator[dict[str, Any]]:
+def other_cloud(stage: InMemoryEnvironment) -> Iterator[dict[str, Any]]:
     """Start an empty cloud with the same users, projects and region; yield credentials for it."""
     with Simulator.start(Cloud(clock=stage.clock.now)) as second:
         identities = {
@@ -75,7 +75,7 @@ def _replace(cloud: Cloud, identities: dict[str, dict[str, Any]]) -> None:
         cloud.table("identity", kind).update(items)
 
 
-def _add_region(stage: Stage, url: str) -> None:
+def _add_region(stage: InMemoryEnvironment, url: str) -> None:
     for kind, _name, path in CATALOG:
         for interface in INTERFACES:
             base = stage.simulator.url if kind == "identity" else url

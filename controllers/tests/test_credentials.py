@@ -21,7 +21,7 @@ SHARED = {"type": "ClusterIdentity", "name": "shared", "cloudName": "here"}
 
 
 @dataclass
-class World:
+class CredentialsEnvironment:
     kube: FakeKube = field(default_factory=FakeKube)
     clock: FakeClock = field(default_factory=FakeClock)
     woken: list[object] = field(default_factory=list)
@@ -38,13 +38,13 @@ class World:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    made = World()
+def world() -> Iterator[CredentialsEnvironment]:
+    made = CredentialsEnvironment()
     yield made
     made.clouds.close()
 
 
-def test_a_secret_is_kept_until_the_next_resync(world: World) -> None:
+def test_a_secret_is_kept_until_the_next_resync(world: CredentialsEnvironment) -> None:
     world.put_secret("old")
     first = world.identities.cloud(REF, "default")
     world.put_secret("new")
@@ -54,7 +54,7 @@ def test_a_secret_is_kept_until_the_next_resync(world: World) -> None:
     assert world.identities.cloud(REF, "default") is not first
 
 
-def test_credentials_that_were_refused_and_stay_the_same_keep_their_cloud(world: World) -> None:
+def test_credentials_that_were_refused_and_stay_the_same_keep_their_cloud(world: CredentialsEnvironment) -> None:
     world.put_secret("old")
     first = world.identities.cloud(REF, "default")
 
@@ -64,7 +64,7 @@ def test_credentials_that_were_refused_and_stay_the_same_keep_their_cloud(world:
     assert not first.poller.is_closed
 
 
-def test_a_mended_secret_wakes_those_who_wait_for_the_old_cloud(world: World) -> None:
+def test_a_mended_secret_wakes_those_who_wait_for_the_old_cloud(world: CredentialsEnvironment) -> None:
     world.put_secret("old")
     first = world.identities.cloud(REF, "default")
     first.poller.owners.register("owner", "key")
@@ -77,7 +77,7 @@ def test_a_mended_secret_wakes_those_who_wait_for_the_old_cloud(world: World) ->
     assert world.woken == ["key"]
 
 
-def test_a_missing_secret_is_named(world: World) -> None:
+def test_a_missing_secret_is_named(world: CredentialsEnvironment) -> None:
     with pytest.raises(IdentityError, match="Secret default/cloud does not exist"):
         world.identities.cloud(REF, "default")
 
@@ -93,7 +93,7 @@ def test_the_place_of_credentials_is_told_in_words(more: dict[str, str], words: 
     assert CredentialsCache.describe({**REF, **more}, "default") == words
 
 
-def test_credentials_of_one_cloud_share_its_budget_once_they_were_read(world: World) -> None:
+def test_credentials_of_one_cloud_share_its_budget_once_they_were_read(world: CredentialsEnvironment) -> None:
     world.put_secret("one")
     world.put_secret("other", name="other")
     other = {**REF, "name": "other"}
@@ -106,7 +106,7 @@ def test_credentials_of_one_cloud_share_its_budget_once_they_were_read(world: Wo
     assert world.identities.cloud_key(REF, "default") == world.identities.cloud_key(other, "default") is not None
 
 
-def test_a_budget_is_not_known_as_long_as_the_secret_is_missing(world: World) -> None:
+def test_a_budget_is_not_known_as_long_as_the_secret_is_missing(world: CredentialsEnvironment) -> None:
     with pytest.raises(IdentityError, match="Secret default/cloud does not exist"):
         world.identities.resolve_cloud(REF, "default")
 
@@ -114,7 +114,7 @@ def test_a_budget_is_not_known_as_long_as_the_secret_is_missing(world: World) ->
 
 
 @pytest.fixture
-def shared(world: World) -> World:
+def shared(world: CredentialsEnvironment) -> CredentialsEnvironment:
     """A world in which an OpenStackClusterIdentity admits the namespace ``team``."""
     world.put_secret("old")
     spec = {
@@ -126,11 +126,11 @@ def shared(world: World) -> World:
     return world
 
 
-def label(world: World, value: str) -> None:
+def label(world: CredentialsEnvironment, value: str) -> None:
     world.kube.put(NAMESPACE, {"metadata": {"name": "team", "namespace": "", "labels": {"may": value}}})
 
 
-def test_access_that_the_namespace_loses_counts_at_once(shared: World) -> None:
+def test_access_that_the_namespace_loses_counts_at_once(shared: CredentialsEnvironment) -> None:
     shared.identities.cloud(SHARED, "team")
 
     label(shared, "not")
@@ -139,7 +139,7 @@ def test_access_that_the_namespace_loses_counts_at_once(shared: World) -> None:
         shared.identities.cloud(SHARED, "team")
 
 
-def test_access_that_the_identity_takes_away_counts_at_once(shared: World) -> None:
+def test_access_that_the_identity_takes_away_counts_at_once(shared: CredentialsEnvironment) -> None:
     shared.identities.cloud(SHARED, "team")
 
     selector = {"namespaceSelector": {"matchLabels": {"may": "never"}}}
@@ -149,7 +149,7 @@ def test_access_that_the_identity_takes_away_counts_at_once(shared: World) -> No
         shared.identities.cloud(SHARED, "team")
 
 
-def test_an_identity_that_is_deleted_admits_nobody_any_more(shared: World) -> None:
+def test_an_identity_that_is_deleted_admits_nobody_any_more(shared: CredentialsEnvironment) -> None:
     shared.identities.cloud(SHARED, "team")
 
     shared.kube.delete(OPENSTACK_CLUSTER_IDENTITY, "", "shared")
@@ -158,7 +158,7 @@ def test_an_identity_that_is_deleted_admits_nobody_any_more(shared: World) -> No
         shared.identities.cloud(SHARED, "team")
 
 
-def test_access_that_is_given_back_needs_no_other_cloud(shared: World) -> None:
+def test_access_that_is_given_back_needs_no_other_cloud(shared: CredentialsEnvironment) -> None:
     first = shared.identities.cloud(SHARED, "team")
     label(shared, "not")
     with pytest.raises(IdentityError):
@@ -168,7 +168,7 @@ def test_access_that_is_given_back_needs_no_other_cloud(shared: World) -> None:
     assert shared.identities.cloud(SHARED, "team") is first
 
 
-def test_another_secret_of_the_identity_counts_at_once(shared: World) -> None:
+def test_another_secret_of_the_identity_counts_at_once(shared: CredentialsEnvironment) -> None:
     first = shared.identities.cloud(SHARED, "team")
     shared.put_secret("new", name="other")
 
@@ -180,7 +180,9 @@ def test_another_secret_of_the_identity_counts_at_once(shared: World) -> None:
 @pytest.mark.parametrize(
     "auth_url", ["https://[", "https://[x]/v3", "https://h:port/v3", "https://h:99999/v3", "https:///v3"]
 )
-def test_a_url_without_a_host_is_refused_before_anything_is_worked_out_from_it(world: World, auth_url: str) -> None:
+def test_a_url_without_a_host_is_refused_before_anything_is_worked_out_from_it(
+    world: CredentialsEnvironment, auth_url: str
+) -> None:
     world.put_secret("word", auth_url=auth_url)
 
     with pytest.raises(IdentityError, match="auth_url has no host, or one that cannot be read"):
@@ -189,7 +191,9 @@ def test_a_url_without_a_host_is_refused_before_anything_is_worked_out_from_it(w
     assert world.identities.cloud_key(REF, "default") is None
 
 
-def test_a_secret_that_leads_to_another_cloud_ends_the_pass_which_uses_the_budget_of_the_old_one(world: World) -> None:
+def test_a_secret_that_leads_to_another_cloud_ends_the_pass_which_uses_the_budget_of_the_old_one(
+    world: CredentialsEnvironment,
+) -> None:
     world.put_secret("word")
     world.identities.cloud(REF, "default")
     world.put_secret("word", auth_url="http://127.0.0.2:1/v3")
@@ -202,7 +206,7 @@ def test_a_secret_that_leads_to_another_cloud_ends_the_pass_which_uses_the_budge
     assert world.identities.cloud(REF, "default").credentials.host == "127.0.0.2"
 
 
-def test_spellings_of_a_cloud_share_its_budget(world: World) -> None:
+def test_spellings_of_a_cloud_share_its_budget(world: CredentialsEnvironment) -> None:
     slots = set()
     for number, auth_url in enumerate(("http://127.0.0.1:80/v3", "http://u@127.1/v3", "http://[::ffff:127.0.0.1]/v3")):
         world.put_secret("word", name=f"s{number}", auth_url=auth_url)

@@ -20,13 +20,13 @@ from capo.openstack.kinds import KINDS
 from controllers.openstackcluster import dns
 from controllers.openstackcluster.controller import ClusterController
 from controllers.openstackcluster.dns import Answer
+from controllers.openstackcluster.tests.environment import FULL
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME, OWNER
-from controllers.openstackcluster.tests.world import FULL
 from controllers.openstackmachine.controller import MachineController
-from controllers.openstackmachine.tests.site import Site
+from controllers.openstackmachine.tests.control_plane_environment import ControlPlaneEnvironment
 from controllers.openstackserver.controller import ServerController
-from controllers.openstackserver.tests import world as servers
-from controllers.tests.stage import Stage
+from controllers.openstackserver.tests import environment as servers
+from environments.in_memory import InMemoryEnvironment
 
 MARK: Final = "hunter2zyx"
 SERVICES: Final = ("compute", "network", "volume", "load-balancer", "image")
@@ -94,7 +94,7 @@ ANSWERS: Final = (
 )
 
 
-class Hostile(Stage):
+class Hostile(InMemoryEnvironment):
     """A stage whose services, except Keystone, are replaced by an internal server."""
 
     def __init__(self) -> None:
@@ -155,7 +155,7 @@ def new_cluster(stage: Hostile) -> tuple[Kind, str]:
 
 
 def new_machine(stage: Hostile) -> tuple[Kind, str]:
-    site = Site(stage)
+    site = ControlPlaneEnvironment(stage)
     site.balance()
     site.add("cp")
     return OPENSTACK_MACHINE, "cp"

@@ -17,7 +17,7 @@ from capo.engine.store import Store
 from capo.errors import CapoError, IdentityError
 from capo.kube.kinds import OPENSTACK_CLUSTER, SECRET, Key
 from controllers.credentials import used
-from controllers.tests.test_credentials import REF, World
+from controllers.tests.test_credentials import REF, CredentialsEnvironment
 
 KEY = Key(OPENSTACK_CLUSTER, "default", "one")
 CLUSTER = {
@@ -48,13 +48,13 @@ def eventually(reached: Callable[[], bool]) -> bool:
 
 
 @pytest.fixture
-def world() -> Iterator[World]:
-    made = World()
+def world() -> Iterator[CredentialsEnvironment]:
+    made = CredentialsEnvironment()
     yield made
     made.clouds.close()
 
 
-def test_a_password_leaves_with_the_last_object_of_its_namespace(world: World) -> None:
+def test_a_password_leaves_with_the_last_object_of_its_namespace(world: CredentialsEnvironment) -> None:
     password, store, backoff = uuid.uuid4().hex, Store(), Backoff(world.clock)
     world.put_secret(password)
     store.apply(OPENSTACK_CLUSTER, "ADDED", CLUSTER)
@@ -81,7 +81,7 @@ def test_a_password_leaves_with_the_last_object_of_its_namespace(world: World) -
     assert world.identities.cloud_key(REF, "default") is None
 
 
-def test_a_password_leaves_when_a_pass_finds_that_its_secret_is_gone(world: World) -> None:
+def test_a_password_leaves_when_a_pass_finds_that_its_secret_is_gone(world: CredentialsEnvironment) -> None:
     world.put_secret("old")
     gone = weakref.ref(world.identities.cloud(REF, "default"))
     site = world.identities.cloud_key(REF, "default")
@@ -95,7 +95,7 @@ def test_a_password_leaves_when_a_pass_finds_that_its_secret_is_gone(world: Worl
     assert world.identities.cloud_key(REF, "default") == site, "whose budget a pass uses is known all the same"
 
 
-def test_credentials_that_another_object_uses_stay(world: World) -> None:
+def test_credentials_that_another_object_uses_stay(world: CredentialsEnvironment) -> None:
     world.put_secret("one")
     first = world.identities.cloud(REF, "default")
     world.identities.resolve_cloud({**REF, "region": "other"}, "default")
@@ -107,7 +107,7 @@ def test_credentials_that_another_object_uses_stay(world: World) -> None:
     assert world.identities.cloud_key({**REF, "region": "other"}, "default") is None
 
 
-def test_an_object_that_comes_at_once_finds_what_was_read_before(world: World) -> None:
+def test_an_object_that_comes_at_once_finds_what_was_read_before(world: CredentialsEnvironment) -> None:
     world.put_secret("one")
     first = world.identities.cloud(REF, "default")
 

@@ -16,7 +16,7 @@ from capo.local.errors import ApiError
 from capo.local.rig import Rig
 from capo.version import VERSION
 from e2e.clusterctl.objects import NAMESPACE, OURS, dry_run, generated
-from e2e.manager import wait_until
+from environments.manager_process import wait_until
 
 pytestmark = pytest.mark.integration
 

@@ -22,7 +22,7 @@ from capo.json_types import Json
 from capo.local import manifests, ports
 from capo.local.binaries import Binaries
 from capo.local.rig import Rig
-from e2e.manager import wait_until
+from environments.manager_process import wait_until
 
 pytestmark = pytest.mark.integration
 

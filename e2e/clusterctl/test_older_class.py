@@ -12,7 +12,7 @@ from capo.local import manifests
 from capo.local.clusterctl import Clusterctl
 from capo.local.rig import Rig
 from e2e.clusterctl.objects import OURS, dry_run, generated, is_ours
-from e2e.manager import wait_until
+from environments.manager_process import wait_until
 
 pytestmark = pytest.mark.integration
 

@@ -15,11 +15,12 @@ from capo.names import Stamp
 from capo.openstack import flavor, network, subnet
 from capo.openstack.network import WantedNetwork
 from capo.openstack.subnet import WantedSubnet
-from e2e.contract import differences, sweep, targets, tenancy
+from e2e.contract import differences
+from e2e.contract.environment import CIDR, POOL, ContractEnvironment, ContractSession
 from e2e.contract.recordings import Recorder
-from e2e.contract.targets import LAB, SIMULATOR
-from e2e.contract.wire import Wire
-from e2e.contract.world import CIDR, POOL, Ground, World
+from environments import sweep, targets, tenancy
+from environments.targets import LAB, SIMULATOR
+from environments.wire import Wire
 
 HERE: Final = Path(__file__).parent
 WHOLE: Final = pytest.StashKey[bool]()
@@ -68,13 +69,13 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
     """Fail a test whose cloud gave an answer that is not recorded."""
     result = yield
     world = pyfuncitem.funcargs.get("world")
-    if isinstance(world, World) and (complaints := world.ground.recorder.take_complaints()):
+    if isinstance(world, ContractEnvironment) and (complaints := world.ground.recorder.take_complaints()):
         raise AssertionError("differs from the recordings:\n" + "\n".join(complaints))
     return result
 
 
 @pytest.fixture(scope="session")
-def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
+def ground(request: pytest.FixtureRequest) -> Iterator[ContractSession]:
     """Yield a cloud with two projects of this run; delete them and their resources at the end."""
     config = request.config
     if config.getoption("--record", False) and request.param != LAB:
@@ -89,11 +90,11 @@ def ground(request: pytest.FixtureRequest) -> Iterator[Ground]:
 
 
 @contextlib.contextmanager
-def _ground(target: targets.Target, wire: Wire, recorder: Recorder) -> Iterator[Ground]:
+def _ground(target: targets.Target, wire: Wire, recorder: Recorder) -> Iterator[ContractSession]:
     run = f"contract-{secrets.token_hex(3)}"
     admin = tenancy.cloud_of(wire, tenancy.credentials_of(target.admin))
     tenants = (tenancy.make(wire, target, admin, run), tenancy.make(wire, target, admin, f"{run}-other"))
-    ground = Ground(target, wire, recorder, run, admin, *tenants)
+    ground = ContractSession(target, wire, recorder, run, admin, *tenants)
     for service, (_, _, nothing) in tenancy.NOTHING.items():
         tenancy.limit(admin, tenants[1].project_id, service, nothing)
     try:
@@ -109,7 +110,7 @@ def _ground(target: targets.Target, wire: Wire, recorder: Recorder) -> Iterator[
             tenancy.remove(admin, tenant)
 
 
-def _furnish(ground: Ground) -> None:
+def _furnish(ground: ContractSession) -> None:
     cloud, stamp = ground.tenant.cloud, Stamp("contractsuite", "base")
     ground.network = network.create(cloud, WantedNetwork(stamp, f"{ground.run}-base"))
     wanted = WantedSubnet(stamp, f"{ground.run}-base", ground.network["id"], CIDR, allocation_pools=[POOL])
@@ -122,10 +123,10 @@ def _furnish(ground: Ground) -> None:
 
 
 @pytest.fixture
-def world(ground: Ground, request: pytest.FixtureRequest) -> Iterator[World]:
+def world(ground: ContractSession, request: pytest.FixtureRequest) -> Iterator[ContractEnvironment]:
     module = str(request.module.__name__).rpartition(".")[2]
     test = re.sub(rf"-?\b({SIMULATOR}|{LAB})\b-?", "", request.node.name).removesuffix("[]")
-    made = World(ground, module, test)
+    made = ContractEnvironment(ground, module, test)
     yield made
     made.undo()
     ground.recorder.take_complaints()

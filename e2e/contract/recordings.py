@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from e2e.contract import shapes
 from e2e.contract.shapes import Shape
-from e2e.contract.wire import Exchange
+from environments.wire import Exchange
 
 FOLDER: Final = Path(__file__).parent / "recordings"
 _STRIPPED: Final = (

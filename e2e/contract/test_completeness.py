@@ -11,7 +11,7 @@ import pytest
 from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import KINDS
 from e2e.contract import differences, provider, recordings
-from e2e.contract.world import World
+from e2e.contract.environment import ContractEnvironment
 
 HERE = Path(__file__).parent
 
@@ -121,5 +121,5 @@ def test_call_that_cannot_be_read_is_told(call: str) -> None:
 
 
 @pytest.mark.looks_back
-def test_everything_that_is_recorded_comes(world: World) -> None:
+def test_everything_that_is_recorded_comes(world: ContractEnvironment) -> None:
     assert not world.ground.recorder.look_back()

@@ -19,18 +19,18 @@ from capo.errors import (
 from capo.openstack import availability_zone, flavor, image, server_group
 from capo.openstack.cloud import Body
 from capo.openstack.kinds import CINDER, NOVA
-from e2e.contract.world import UNKNOWN, World
+from e2e.contract.environment import UNKNOWN, ContractEnvironment
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEIFSTr+CGmBsNkWGZ1Wfkx1Et0cJD1rIKbTNZJcbfG3 contract"
 
 
-def new_key(world: World, **fields: object) -> Body:
+def new_key(world: ContractEnvironment, **fields: object) -> Body:
     wanted = {"name": world.name(), "public_key": KEY, **fields}
     made: Body = world.cloud.post("compute", "/os-keypairs", json={"keypair": wanted}, microversion=NOVA)["keypair"]
     return made
 
 
-def new_group(world: World, **fields: object) -> Body:
+def new_group(world: ContractEnvironment, **fields: object) -> Body:
     wanted = {"name": world.name(), "policy": "soft-anti-affinity", **fields}
     body = {"server_group": wanted}
     made: Body = world.cloud.post("compute", "/os-server-groups", json=body, microversion=NOVA)["server_group"]
@@ -41,7 +41,9 @@ def new_group(world: World, **fields: object) -> Body:
 
 
 @pytest.mark.parametrize(("service", "pinned"), [("compute", NOVA), ("volume", CINDER)])
-def test_pinned_microversion_is_within_what_the_service_offers(world: World, service: str, pinned: str) -> None:
+def test_pinned_microversion_is_within_what_the_service_offers(
+    world: ContractEnvironment, service: str, pinned: str
+) -> None:
     path = {"compute": "/servers", "volume": "/volumes"}[service]
 
     world.cloud.get(service, path, microversion=pinned)
@@ -57,7 +59,7 @@ def test_pinned_microversion_is_within_what_the_service_offers(world: World, ser
         pytest.param("volume", "3.9999", id="volume high"),
     ],
 )
-def test_microversion_out_of_range_is_refused(world: World, service: str, version: str) -> None:
+def test_microversion_out_of_range_is_refused(world: ContractEnvironment, service: str, version: str) -> None:
     path = {"compute": "/servers", "volume": "/volumes"}[service]
 
     refusal = world.refused(lambda: world.cloud.get(service, path, microversion=version))
@@ -65,13 +67,13 @@ def test_microversion_out_of_range_is_refused(world: World, service: str, versio
     assert isinstance(refusal.error, UnsupportedByCloudError)
 
 
-def test_microversion_that_is_none_is_refused(world: World) -> None:
+def test_microversion_that_is_none_is_refused(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.raw("GET", "compute", "/servers", version="compute two"))
 
     assert refusal.status == 400
 
 
-def test_compute_service_tells_its_range(world: World) -> None:
+def test_compute_service_tells_its_range(world: ContractEnvironment) -> None:
     told = world.cloud.get("compute", "/")["version"]
 
     low, high = (tuple(int(part) for part in told[name].split(".")) for name in ("min_version", "version"))
@@ -81,7 +83,7 @@ def test_compute_service_tells_its_range(world: World) -> None:
 # -- flavors and zones -----------------------------------------------------------------------------------------------
 
 
-def test_flavor_is_found_by_name_and_shown_by_id(world: World) -> None:
+def test_flavor_is_found_by_name_and_shown_by_id(world: ContractEnvironment) -> None:
     path = f"/flavors/{flavor.resolve(world.cloud, name='m1.small')}"
 
     found = world.cloud.get("compute", path, microversion=NOVA)["flavor"]
@@ -91,7 +93,7 @@ def test_flavor_is_found_by_name_and_shown_by_id(world: World) -> None:
     assert found["extra_specs"] == {}
 
 
-def test_unknown_flavor_is_not_found(world: World) -> None:
+def test_unknown_flavor_is_not_found(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.cloud.get("compute", "/flavors/no-such-flavor", microversion=NOVA))
 
     assert isinstance(refusal.error, NotFoundError)
@@ -99,7 +101,7 @@ def test_unknown_flavor_is_not_found(world: World) -> None:
         flavor.resolve(world.cloud, name="no-such-flavor")
 
 
-def test_flavors_come_in_pages(world: World) -> None:
+def test_flavors_come_in_pages(world: ContractEnvironment) -> None:
     params = {"limit": 2}
 
     first = world.cloud.get("compute", "/flavors/detail", params=params, microversion=NOVA)
@@ -110,25 +112,25 @@ def test_flavors_come_in_pages(world: World) -> None:
 
 
 @pytest.mark.parametrize("params", [{"limit": "many"}, {"limit": -1}, {"marker": "no-such-flavor"}, {"minRam": "big"}])
-def test_list_of_flavors_with_a_wrong_parameter_is_refused(world: World, params: Body) -> None:
+def test_list_of_flavors_with_a_wrong_parameter_is_refused(world: ContractEnvironment, params: Body) -> None:
     refusal = world.refused(lambda: world.cloud.get("compute", "/flavors/detail", params=params, microversion=NOVA))
 
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_unknown_parameter_of_a_list_of_flavors_makes_no_difference(world: World) -> None:
+def test_unknown_parameter_of_a_list_of_flavors_makes_no_difference(world: ContractEnvironment) -> None:
     found = world.cloud.list_all("compute", "/flavors", "flavors", params={"colour": "red"}, microversion=NOVA)
 
     assert len(found) >= 4
 
 
-def test_availability_zones_that_are_up_are_listed(world: World) -> None:
+def test_availability_zones_that_are_up_are_listed(world: ContractEnvironment) -> None:
     found = {zone["zoneName"] for zone in availability_zone.list_all(world.cloud) if zone["zoneState"]["available"]}
 
     assert {"az1", "az2"} <= found
 
 
-def test_member_may_not_see_the_hosts_of_a_zone(world: World) -> None:
+def test_member_may_not_see_the_hosts_of_a_zone(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.cloud.get("compute", "/os-availability-zone/detail", microversion=NOVA))
 
     assert isinstance(refusal.error, ForbiddenError)
@@ -137,7 +139,7 @@ def test_member_may_not_see_the_hosts_of_a_zone(world: World) -> None:
 # -- key pairs -------------------------------------------------------------------------------------------------------
 
 
-def test_key_pair_belongs_to_the_user(world: World) -> None:
+def test_key_pair_belongs_to_the_user(world: ContractEnvironment) -> None:
     made = new_key(world)
 
     shown = world.cloud.get("compute", f"/os-keypairs/{made['name']}", microversion=NOVA)["keypair"]
@@ -149,7 +151,7 @@ def test_key_pair_belongs_to_the_user(world: World) -> None:
     assert world.is_gone(lambda: world.stranger.get("compute", f"/os-keypairs/{made['name']}", microversion=NOVA))
 
 
-def test_key_pair_that_is_gone_is_not_found(world: World) -> None:
+def test_key_pair_that_is_gone_is_not_found(world: ContractEnvironment) -> None:
     path = f"/os-keypairs/{new_key(world)['name']}"
     world.cloud.delete("compute", path, microversion=NOVA)
 
@@ -160,7 +162,7 @@ def test_key_pair_that_is_gone_is_not_found(world: World) -> None:
     assert isinstance(deleted.error, NotFoundError)
 
 
-def test_second_key_pair_of_a_name_is_a_conflict(world: World) -> None:
+def test_second_key_pair_of_a_name_is_a_conflict(world: ContractEnvironment) -> None:
     made = new_key(world)
 
     refusal = world.refused(lambda: new_key(world, name=made["name"]))
@@ -178,7 +180,7 @@ def test_second_key_pair_of_a_name_is_a_conflict(world: World) -> None:
         pytest.param({"colour": "red"}, id="unknown field"),
     ],
 )
-def test_malformed_key_pair_is_refused(world: World, fields: Body) -> None:
+def test_malformed_key_pair_is_refused(world: ContractEnvironment, fields: Body) -> None:
     refusal = world.refused(lambda: new_key(world, **fields))
 
     assert isinstance(refusal.error, InvalidSpecError)
@@ -187,7 +189,7 @@ def test_malformed_key_pair_is_refused(world: World, fields: Body) -> None:
 # -- server groups ---------------------------------------------------------------------------------------------------
 
 
-def test_server_group_is_found_by_name(world: World) -> None:
+def test_server_group_is_found_by_name(world: ContractEnvironment) -> None:
     made = new_group(world)
 
     found = server_group.resolve(world.cloud, ServerGroupParam(filter=ServerGroupFilter(name=made["name"])))
@@ -197,7 +199,7 @@ def test_server_group_is_found_by_name(world: World) -> None:
     assert made["project_id"] == world.cloud.project_id
 
 
-def test_two_server_groups_of_a_name_are_ambiguous(world: World) -> None:
+def test_two_server_groups_of_a_name_are_ambiguous(world: ContractEnvironment) -> None:
     made = new_group(world)
     new_group(world, name=made["name"])
 
@@ -207,7 +209,7 @@ def test_two_server_groups_of_a_name_are_ambiguous(world: World) -> None:
         server_group.resolve(world.cloud, ServerGroupParam(filter=ServerGroupFilter(name="no-such-group")))
 
 
-def test_server_group_that_is_gone_is_not_found(world: World) -> None:
+def test_server_group_that_is_gone_is_not_found(world: ContractEnvironment) -> None:
     path = f"/os-server-groups/{new_group(world)['id']}"
     world.cloud.delete("compute", path, microversion=NOVA)
 
@@ -227,7 +229,7 @@ def test_server_group_that_is_gone_is_not_found(world: World) -> None:
         pytest.param({"colour": "red"}, id="unknown field"),
     ],
 )
-def test_malformed_server_group_is_refused(world: World, fields: Body) -> None:
+def test_malformed_server_group_is_refused(world: ContractEnvironment, fields: Body) -> None:
     refusal = world.refused(lambda: new_group(world, **fields))
 
     assert isinstance(refusal.error, InvalidSpecError)
@@ -236,14 +238,14 @@ def test_malformed_server_group_is_refused(world: World, fields: Body) -> None:
 # -- quotas ----------------------------------------------------------------------------------------------------------
 
 
-def test_limits_tell_what_is_in_use(world: World) -> None:
+def test_limits_tell_what_is_in_use(world: ContractEnvironment) -> None:
     told = world.cloud.get("compute", "/limits", microversion=NOVA)["limits"]["absolute"]
 
     assert told["maxTotalInstances"] == -1
     assert told["totalInstancesUsed"] >= 0
 
 
-def test_quota_of_the_own_project_is_told(world: World) -> None:
+def test_quota_of_the_own_project_is_told(world: ContractEnvironment) -> None:
     path = f"/os-quota-sets/{world.stranger.project_id}"
 
     told = world.stranger.get("compute", path, microversion=NOVA)["quota_set"]
@@ -251,7 +253,7 @@ def test_quota_of_the_own_project_is_told(world: World) -> None:
     assert (told["instances"], told["server_groups"], told["key_pairs"]) == (0, 0, 0)
 
 
-def test_quota_may_not_be_changed_by_a_member(world: World) -> None:
+def test_quota_may_not_be_changed_by_a_member(world: ContractEnvironment) -> None:
     path = f"/os-quota-sets/{world.cloud.project_id}"
     body = {"quota_set": {"instances": 1}}
 
@@ -263,7 +265,7 @@ def test_quota_may_not_be_changed_by_a_member(world: World) -> None:
 # -- images ----------------------------------------------------------------------------------------------------------
 
 
-def test_image_is_found_by_name_and_by_tags(world: World) -> None:
+def test_image_is_found_by_name_and_by_tags(world: ContractEnvironment) -> None:
     by_name = image.resolve(world.cloud, ImageParam(filter=ImageFilter(name="tiny-image")))
     by_both = image.resolve(world.cloud, ImageParam(filter=ImageFilter(name="tiny-image", tags=["capi"])))
 
@@ -276,7 +278,7 @@ def test_image_is_found_by_name_and_by_tags(world: World) -> None:
         image.resolve(world.cloud, ImageParam(filter=ImageFilter(name="no-such-image")))
 
 
-def test_image_tells_what_servers_need_to_know(world: World) -> None:
+def test_image_tells_what_servers_need_to_know(world: ContractEnvironment) -> None:
     found = world.cloud.get("image", f"/images/{world.image_id}")
 
     assert (found["name"], found["status"], found["visibility"]) == ("tiny-image", "active", "public")
@@ -284,7 +286,7 @@ def test_image_tells_what_servers_need_to_know(world: World) -> None:
     assert (found["os_type"], found["os_distro"], found["tags"]) == ("linux", "ubuntu", ["capi"])
 
 
-def test_images_come_in_pages(world: World) -> None:
+def test_images_come_in_pages(world: ContractEnvironment) -> None:
     params = {"limit": 1, "tag": "capi"}
 
     first = world.cloud.get("image", "/images", params=params)
@@ -294,7 +296,7 @@ def test_images_come_in_pages(world: World) -> None:
     assert len({each["id"] for each in everything}) == len(everything) == 2
 
 
-def test_images_are_found_by_a_property(world: World) -> None:
+def test_images_are_found_by_a_property(world: ContractEnvironment) -> None:
     found = world.cloud.list_all("image", "/images", "images", params={"os_distro": "ubuntu"})
     none = world.cloud.list_all("image", "/images", "images", params={"colour": "red"})
 
@@ -302,7 +304,7 @@ def test_images_are_found_by_a_property(world: World) -> None:
     assert none == []
 
 
-def test_unknown_image_is_not_found(world: World) -> None:
+def test_unknown_image_is_not_found(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.cloud.get("image", f"/images/{UNKNOWN}"))
 
     assert isinstance(refusal.error, NotFoundError)
@@ -321,11 +323,11 @@ def test_unknown_image_is_not_found(world: World) -> None:
         pytest.param({"size_min": "big"}, id="size"),
     ],
 )
-def test_list_of_images_with_a_wrong_parameter_is_answered_alike(world: World, params: Body) -> None:
+def test_list_of_images_with_a_wrong_parameter_is_answered_alike(world: ContractEnvironment, params: Body) -> None:
     world.refused_or_empty(lambda: world.cloud.list_all("image", "/images", "images", params=params))
 
 
-def test_member_may_not_make_a_public_image(world: World) -> None:
+def test_member_may_not_make_a_public_image(world: ContractEnvironment) -> None:
     body = {"name": world.name(), "visibility": "public", "disk_format": "raw", "container_format": "bare"}
 
     refusal = world.refused(lambda: world.cloud.post("image", "/images", json=body))
@@ -333,7 +335,7 @@ def test_member_may_not_make_a_public_image(world: World) -> None:
     assert isinstance(refusal.error, ForbiddenError)
 
 
-def test_image_of_the_own_project_comes_and_goes(world: World) -> None:
+def test_image_of_the_own_project_comes_and_goes(world: ContractEnvironment) -> None:
     body = {"name": world.name(), "disk_format": "raw", "container_format": "bare", "tags": ["a", "b"]}
 
     made = world.cloud.post("image", "/images", json=body)
@@ -343,7 +345,7 @@ def test_image_of_the_own_project_comes_and_goes(world: World) -> None:
     assert world.is_gone(lambda: world.cloud.get("image", f"/images/{made['id']}"))
 
 
-def test_image_of_others_refuses_to_go(world: World) -> None:
+def test_image_of_others_refuses_to_go(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.cloud.delete("image", f"/images/{world.image_id}"))
 
     assert isinstance(refusal.error, ForbiddenError)

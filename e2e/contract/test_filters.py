@@ -12,11 +12,11 @@ from capo.openstack import tags
 from capo.openstack.cloud import Body
 from capo.openstack.kinds import CINDER, KINDS, NOVA
 from e2e.contract import test_floating_ips, test_ports, test_routers
-from e2e.contract.world import UNKNOWN, World
+from e2e.contract.environment import UNKNOWN, ContractEnvironment
 
 NOBODY = "0" * 32
 """An id that no project has."""
-NEW: Mapping[str, Callable[[World], Body]] = {
+NEW: Mapping[str, Callable[[ContractEnvironment], Body]] = {
     "network": lambda world: world.network(),
     "subnet": lambda world: world.subnet(world.network()["id"]),
     "router": test_routers.new_router,
@@ -42,7 +42,7 @@ def comparable(body: Body) -> Body:
     return {name: sorted(value, key=text) if isinstance(value, list) else value for name, value in body.items()}
 
 
-def finds(world: World, kind: str, body: Body, query: Body) -> bool:
+def finds(world: ContractEnvironment, kind: str, body: Body, query: Body) -> bool:
     """Return whether a query finds a resource."""
     described = KINDS[kind]
     found = world.cloud.list_all("network", described.collection, described.key, params=query)
@@ -50,7 +50,7 @@ def finds(world: World, kind: str, body: Body, query: Body) -> bool:
 
 
 @pytest.mark.parametrize("kind", NEW)
-def test_filter_of_every_kind_finds_what_has_the_value_and_nothing_else(world: World, kind: str) -> None:
+def test_filter_of_every_kind_finds_what_has_the_value_and_nothing_else(world: ContractEnvironment, kind: str) -> None:
     red, never = world.name(), world.name()
     made = NEW[kind](world)
     tags.replace(world.cloud, collection(kind), made, [red])
@@ -81,7 +81,7 @@ def test_filter_of_every_kind_finds_what_has_the_value_and_nothing_else(world: W
 
 
 @pytest.mark.parametrize("kind", NEW)
-def test_all_and_any_of_tags_in_one_query_are_too_much_for_neutron(world: World, kind: str) -> None:
+def test_all_and_any_of_tags_in_one_query_are_too_much_for_neutron(world: ContractEnvironment, kind: str) -> None:
     query = {"tags": "red", "tags-any": "blue"}
 
     refusal = world.refused(lambda: world.cloud.get("network", KINDS[kind].collection, params=query))
@@ -91,7 +91,7 @@ def test_all_and_any_of_tags_in_one_query_are_too_much_for_neutron(world: World,
 
 
 @pytest.mark.parametrize("kind", NEW)
-def test_resource_of_every_kind_is_shown_as_it_is_listed(world: World, kind: str) -> None:
+def test_resource_of_every_kind_is_shown_as_it_is_listed(world: ContractEnvironment, kind: str) -> None:
     described = KINDS[kind]
     made = NEW[kind](world)
 
@@ -102,7 +102,7 @@ def test_resource_of_every_kind_is_shown_as_it_is_listed(world: World, kind: str
     assert comparable(listed) == comparable(shown)
 
 
-def test_subnets_are_found_by_what_they_are(world: World) -> None:
+def test_subnets_are_found_by_what_they_are(world: ContractEnvironment) -> None:
     modes = {"ipv6_address_mode": "slaac", "ipv6_ra_mode": "slaac"}
     parent = world.network()["id"]
     fields = {"network_id": parent, "ip_version": 6, "cidr": "fd00:7::/64", **modes}
@@ -125,7 +125,7 @@ def test_subnets_are_found_by_what_they_are(world: World) -> None:
 
 
 @pytest.mark.parametrize("kind", NEW)
-def test_unknown_parameter_of_a_list_of_neutron_is_refused(world: World, kind: str) -> None:
+def test_unknown_parameter_of_a_list_of_neutron_is_refused(world: ContractEnvironment, kind: str) -> None:
     described = KINDS[kind]
 
     refusal = world.refused(lambda: world.cloud.get("network", described.collection, params={"colour": "red"}))
@@ -144,7 +144,7 @@ def test_unknown_parameter_of_a_list_of_neutron_is_refused(world: World, kind: s
     ],
 )
 def test_unknown_parameter_makes_no_difference_to(
-    world: World, service: str, path: str, key: str, microversion: str | None
+    world: ContractEnvironment, service: str, path: str, key: str, microversion: str | None
 ) -> None:
     everything = world.cloud.list_all(service, path, key, microversion=microversion)
 
@@ -164,13 +164,13 @@ def test_unknown_parameter_makes_no_difference_to(
         pytest.param("load-balancer", "/lbaas/healthmonitors", id="health monitors"),
     ],
 )
-def test_unknown_parameter_is_refused(world: World, service: str, path: str) -> None:
+def test_unknown_parameter_is_refused(world: ContractEnvironment, service: str, path: str) -> None:
     refusal = world.refused(lambda: world.cloud.get(service, path, params={"colour": "red"}))
 
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_unknown_parameter_of_a_list_of_server_groups_is_refused_since_2_75(world: World) -> None:
+def test_unknown_parameter_of_a_list_of_server_groups_is_refused_since_2_75(world: ContractEnvironment) -> None:
     params = {"colour": "red"}
 
     world.cloud.get("compute", "/os-server-groups", params=params, microversion=NOVA)

@@ -15,20 +15,20 @@ from capo.openstack import floating_ip, port, router, tags
 from capo.openstack.cloud import Body
 from capo.openstack.floating_ip import WantedFloatingIP
 from capo.openstack.router import WantedRouter
-from e2e.contract.world import POOL, UNKNOWN, World
+from e2e.contract.environment import POOL, UNKNOWN, ContractEnvironment
 
 
-def new(world: World, **wishes: object) -> Body:
+def new(world: ContractEnvironment, **wishes: object) -> Body:
     values = {"stamp": world.stamp("fip"), "network_id": world.external_id, "description": "for the suite", **wishes}
     return floating_ip.create(world.cloud, WantedFloatingIP(**values))  # type: ignore[arg-type]
 
 
-def show(world: World, floating_ip_id: str) -> Body:
+def show(world: ContractEnvironment, floating_ip_id: str) -> Body:
     found: Body = world.cloud.get("network", f"/floatingips/{floating_ip_id}")["floatingip"]
     return found
 
 
-def routed_network(world: World) -> tuple[str, Body]:
+def routed_network(world: ContractEnvironment) -> tuple[str, Body]:
     """Return a network with a router to the external network, and the router."""
     parent = world.network()
     inside = world.subnet(parent["id"], allocation_pools=[POOL])
@@ -37,12 +37,12 @@ def routed_network(world: World) -> tuple[str, Body]:
     return parent["id"], {**made, "subnet_id": inside["id"]}
 
 
-def shared_network(world: World) -> tuple[str, Body]:
+def shared_network(world: ContractEnvironment) -> tuple[str, Body]:
     """Return a network with a router to the external network, and the router; tests share both."""
     return world.shared("routed network", lambda: routed_network(world))
 
 
-def test_new_floating_ip_is_down_and_has_an_address_of_the_pool(world: World) -> None:
+def test_new_floating_ip_is_down_and_has_an_address_of_the_pool(world: ContractEnvironment) -> None:
     stamp = world.stamp("fip-api")
 
     made = new(world, stamp=stamp)
@@ -54,7 +54,7 @@ def test_new_floating_ip_is_down_and_has_an_address_of_the_pool(world: World) ->
     assert (made["floating_network_id"], made["tags"]) == (world.external_id, [])
 
 
-def test_floating_ip_leads_to_a_port_and_moves_to_another(world: World) -> None:
+def test_floating_ip_leads_to_a_port_and_moves_to_another(world: ContractEnvironment) -> None:
     network_id, outside = shared_network(world)
     first, second = (world.port(network_id=network_id) for _ in range(2))
     made = new(world)
@@ -72,7 +72,7 @@ def test_floating_ip_leads_to_a_port_and_moves_to_another(world: World) -> None:
     )
 
 
-def test_floating_ip_is_taken_from_its_port(world: World) -> None:
+def test_floating_ip_is_taken_from_its_port(world: ContractEnvironment) -> None:
     network_id, _ = shared_network(world)
     taken = world.port(network_id=network_id)
     made = new(world, port_id=taken["id"])
@@ -84,7 +84,7 @@ def test_floating_ip_is_taken_from_its_port(world: World) -> None:
     assert world.when(lambda: show(world, made["id"]), status="DOWN")["port_id"] is None
 
 
-def test_floating_ip_leads_to_the_fixed_ip_that_is_named(world: World) -> None:
+def test_floating_ip_leads_to_the_fixed_ip_that_is_named(world: ContractEnvironment) -> None:
     network_id, outside = shared_network(world)
     fixed_ips = [(outside["subnet_id"], "10.6.8.1"), (outside["subnet_id"], "10.6.8.2")]
     taken = world.port(network_id=network_id, fixed_ips=fixed_ips)
@@ -94,7 +94,7 @@ def test_floating_ip_leads_to_the_fixed_ip_that_is_named(world: World) -> None:
     assert made["fixed_ip_address"] == "10.6.8.2"
 
 
-def test_port_with_several_addresses_needs_one_named(world: World) -> None:
+def test_port_with_several_addresses_needs_one_named(world: ContractEnvironment) -> None:
     network_id, outside = shared_network(world)
     fixed_ips = [(outside["subnet_id"], "10.6.8.3"), (outside["subnet_id"], "10.6.8.4")]
     taken = world.port(network_id=network_id, fixed_ips=fixed_ips)
@@ -104,7 +104,7 @@ def test_port_with_several_addresses_needs_one_named(world: World) -> None:
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_floating_ip_of_a_deleted_port_is_free_again(world: World) -> None:
+def test_floating_ip_of_a_deleted_port_is_free_again(world: ContractEnvironment) -> None:
     network_id, _ = shared_network(world)
     taken = world.port(network_id=network_id)
     made = new(world, port_id=taken["id"])
@@ -115,7 +115,7 @@ def test_floating_ip_of_a_deleted_port_is_free_again(world: World) -> None:
     assert freed["port_id"] is freed["fixed_ip_address"] is None
 
 
-def test_second_floating_ip_on_an_address_is_a_conflict(world: World) -> None:
+def test_second_floating_ip_on_an_address_is_a_conflict(world: ContractEnvironment) -> None:
     network_id, _ = shared_network(world)
     taken = world.port(network_id=network_id)
     new(world, port_id=taken["id"])
@@ -125,7 +125,7 @@ def test_second_floating_ip_on_an_address_is_a_conflict(world: World) -> None:
     assert isinstance(refusal.error, ConflictError)
 
 
-def test_port_that_no_router_reaches_is_refused(world: World) -> None:
+def test_port_that_no_router_reaches_is_refused(world: ContractEnvironment) -> None:
     parent = world.network()
     world.subnet(parent["id"])
     lonely = world.port(network_id=parent["id"])
@@ -136,7 +136,7 @@ def test_port_that_no_router_reaches_is_refused(world: World) -> None:
     assert isinstance(refusal.error, ConflictError)
 
 
-def test_router_and_its_interface_stay_while_a_floating_ip_needs_them(world: World) -> None:
+def test_router_and_its_interface_stay_while_a_floating_ip_needs_them(world: ContractEnvironment) -> None:
     network_id, outside = routed_network(world)
     taken = world.port(network_id=network_id)
     made = new(world, port_id=taken["id"])
@@ -150,7 +150,7 @@ def test_router_and_its_interface_stay_while_a_floating_ip_needs_them(world: Wor
     router.remove_interface(world.cloud, outside["id"], outside["subnet_id"])
 
 
-def test_floating_ip_is_found_by_address_description_and_tags(world: World) -> None:
+def test_floating_ip_is_found_by_address_description_and_tags(world: ContractEnvironment) -> None:
     tag = world.name()
     made = tags.replace(world.cloud, "floatingips", new(world), [tag])
 
@@ -165,7 +165,7 @@ def test_floating_ip_is_found_by_address_description_and_tags(world: World) -> N
     assert ids(tags=tag, status="ACTIVE") == []
 
 
-def test_released_floating_ip_is_not_found(world: World) -> None:
+def test_released_floating_ip_is_not_found(world: ContractEnvironment) -> None:
     made = new(world)
     floating_ip.delete(world.cloud, made["id"])
 
@@ -177,7 +177,7 @@ def test_released_floating_ip_is_not_found(world: World) -> None:
     floating_ip.delete(world.cloud, made["id"])
 
 
-def test_member_may_not_choose_the_address(world: World) -> None:
+def test_member_may_not_choose_the_address(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: new(world, address="127.64.200.77"))
 
     assert isinstance(refusal.error, ForbiddenError)
@@ -190,13 +190,15 @@ def test_member_may_not_choose_the_address(world: World) -> None:
         pytest.param({"port_id": UNKNOWN}, NotFoundError, id="port"),
     ],
 )
-def test_floating_ip_on_what_is_not_there_is_refused(world: World, wish: Body, error: type[Exception]) -> None:
+def test_floating_ip_on_what_is_not_there_is_refused(
+    world: ContractEnvironment, wish: Body, error: type[Exception]
+) -> None:
     refusal = world.refused(lambda: new(world, **wish))
 
     assert isinstance(refusal.error, error)
 
 
-def test_network_that_is_not_external_has_no_floating_ips(world: World) -> None:
+def test_network_that_is_not_external_has_no_floating_ips(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: new(world, network_id=world.network_id))
 
     assert isinstance(refusal.error, InvalidSpecError)
@@ -212,7 +214,7 @@ def test_network_that_is_not_external_has_no_floating_ips(world: World) -> None:
         pytest.param({"floating_network_id": None}, id="no network"),
     ],
 )
-def test_malformed_floating_ip_is_refused(world: World, fields: Body) -> None:
+def test_malformed_floating_ip_is_refused(world: ContractEnvironment, fields: Body) -> None:
     body = {"floatingip": {"floating_network_id": world.external_id, **fields}}
 
     refusal = world.refused(lambda: world.cloud.post("network", "/floatingips", json=body))
@@ -220,7 +222,7 @@ def test_malformed_floating_ip_is_refused(world: World, fields: Body) -> None:
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_fixed_ip_without_a_port_is_refused_later_as_well(world: World) -> None:
+def test_fixed_ip_without_a_port_is_refused_later_as_well(world: ContractEnvironment) -> None:
     path = f"/floatingips/{new(world)['id']}"
     body = {"floatingip": {"fixed_ip_address": "10.6.0.9"}}
 
@@ -229,7 +231,7 @@ def test_fixed_ip_without_a_port_is_refused_later_as_well(world: World) -> None:
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_floating_ip_of_another_project_is_not_seen(world: World) -> None:
+def test_floating_ip_of_another_project_is_not_seen(world: ContractEnvironment) -> None:
     made = new(world)
 
     refusal = world.refused(lambda: world.stranger.get("network", f"/floatingips/{made['id']}"))

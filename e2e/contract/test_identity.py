@@ -19,8 +19,8 @@ from capo.errors import (
     NotFoundError,
 )
 from capo.openstack.cloud import Body, Cloud
-from e2e.contract import tenancy
-from e2e.contract.world import UNKNOWN, Refusal, World
+from e2e.contract.environment import UNKNOWN, ContractEnvironment, Refusal
+from environments import tenancy
 
 READS = {
     "compute": "/servers",
@@ -32,11 +32,11 @@ READS = {
 SERVICES = [*READS, "identity"]
 
 
-def cloud_of(world: World, entry: Body, *, region: str | None = None) -> Cloud:
+def cloud_of(world: ContractEnvironment, entry: Body, *, region: str | None = None) -> Cloud:
     return tenancy.cloud_of(world.ground.wire, tenancy.credentials_of(entry, region=region))
 
 
-def new_credential(world: World, **wishes: str) -> Body:
+def new_credential(world: ContractEnvironment, **wishes: str) -> Body:
     path = f"/users/{world.ground.tenant.user_id}/application_credentials"
     wanted = {"name": world.name(), **wishes}
     made: Body = world.cloud.post("identity", path, json={"application_credential": wanted})["application_credential"]
@@ -44,7 +44,7 @@ def new_credential(world: World, **wishes: str) -> Body:
     return made
 
 
-def entry_of(world: World, credential: Body, **changes: str) -> Body:
+def entry_of(world: ContractEnvironment, credential: Body, **changes: str) -> Body:
     auth = {
         "auth_url": world.ground.target.auth_url,
         "application_credential_id": credential["id"],
@@ -53,13 +53,13 @@ def entry_of(world: World, credential: Body, **changes: str) -> Body:
     return {"auth_type": "v3applicationcredential", "auth": {**auth, **changes}}
 
 
-def login(world: World, body: Body) -> Refusal:
+def login(world: ContractEnvironment, body: Body) -> Refusal:
     """Expect a refused login, by a client of its own: a refused client retries only after a while."""
     cloud = cloud_of(world, world.ground.tenant.entry)
     return world.refused(lambda: cloud.post("identity", "/auth/tokens", json=body))
 
 
-def about(world: World, cloud: Cloud, method: str, token: str) -> Body:
+def about(world: ContractEnvironment, cloud: Cloud, method: str, token: str) -> Body:
     """Show or revoke a token, authenticated with another token or with the same one."""
     url = f"{world.ground.target.auth_url}/auth/tokens"
     answer = cloud._session.request(url, method, headers={"X-Subject-Token": token}, authenticated=True)
@@ -70,7 +70,7 @@ def about(world: World, cloud: Cloud, method: str, token: str) -> Body:
 # -- tokens ----------------------------------------------------------------------------------------------------------
 
 
-def test_token_by_password_is_one_of_the_project_and_has_its_roles(world: World) -> None:
+def test_token_by_password_is_one_of_the_project_and_has_its_roles(world: ContractEnvironment) -> None:
     cloud = cloud_of(world, world.ground.tenant.entry)
 
     assert cloud.project_id == world.ground.tenant.project_id
@@ -82,7 +82,7 @@ def test_token_by_password_is_one_of_the_project_and_has_its_roles(world: World)
     assert world.last.headers["X-Subject-Token"].startswith("gAAAAA")
 
 
-def test_token_names_project_and_user_by_id_as_well(world: World) -> None:
+def test_token_names_project_and_user_by_id_as_well(world: ContractEnvironment) -> None:
     tenant = world.ground.tenant
     auth = {"auth_url": world.ground.target.auth_url, "password": tenant.entry["auth"]["password"]}
     entry = {"auth": {**auth, "user_id": tenant.user_id, "project_id": tenant.project_id}}
@@ -90,7 +90,7 @@ def test_token_names_project_and_user_by_id_as_well(world: World) -> None:
     assert cloud_of(world, entry).project_id == tenant.project_id
 
 
-def test_token_by_application_credential_needs_no_project(world: World) -> None:
+def test_token_by_application_credential_needs_no_project(world: ContractEnvironment) -> None:
     credential = new_credential(world)
 
     cloud = cloud_of(world, entry_of(world, credential))
@@ -105,7 +105,7 @@ def test_token_by_application_credential_needs_no_project(world: World) -> None:
     }
 
 
-def test_application_credential_may_be_named_with_its_user(world: World) -> None:
+def test_application_credential_may_be_named_with_its_user(world: ContractEnvironment) -> None:
     credential = new_credential(world)
     entry = entry_of(world, credential)
     del entry["auth"]["application_credential_id"]
@@ -118,7 +118,7 @@ def test_application_credential_may_be_named_with_its_user(world: World) -> None
     assert cloud_of(world, entry).project_id == world.ground.tenant.project_id
 
 
-def test_token_by_token_has_the_same_project(world: World) -> None:
+def test_token_by_token_has_the_same_project(world: ContractEnvironment) -> None:
     cloud = cloud_of(world, world.ground.tenant.entry)
     cloud.authenticate()
     auth = {
@@ -133,7 +133,7 @@ def test_token_by_token_has_the_same_project(world: World) -> None:
     assert sorted(world.last.body["token"]["methods"]) == ["password", "token"]
 
 
-def test_token_tells_of_itself(world: World) -> None:
+def test_token_tells_of_itself(world: ContractEnvironment) -> None:
     cloud = cloud_of(world, world.ground.tenant.entry)
     cloud.authenticate()
     token = world.last.headers["X-Subject-Token"]
@@ -144,7 +144,7 @@ def test_token_tells_of_itself(world: World) -> None:
     assert told["expires_at"] > told["issued_at"]
 
 
-def test_revoked_token_is_renewed_within_the_call(world: World) -> None:
+def test_revoked_token_is_renewed_within_the_call(world: ContractEnvironment) -> None:
     cloud = cloud_of(world, world.ground.tenant.entry)
     cloud.authenticate()
     first = world.last.headers["X-Subject-Token"]
@@ -159,7 +159,7 @@ def test_revoked_token_is_renewed_within_the_call(world: World) -> None:
     assert logins == [401, 201, 200]
 
 
-def test_token_dies_with_the_password_and_the_new_password_opens(world: World) -> None:
+def test_token_dies_with_the_password_and_the_new_password_opens(world: ContractEnvironment) -> None:
     tenant = world.tenant()
     tenant.cloud.authenticate()  # no further: services cache a valid token for five minutes
     path = f"/users/{tenant.user_id}"
@@ -171,7 +171,7 @@ def test_token_dies_with_the_password_and_the_new_password_opens(world: World) -
     assert cloud_of(world, tenant.with_auth(password="another-password")).project_id == tenant.project_id
 
 
-def test_token_dies_with_its_application_credential(world: World) -> None:
+def test_token_dies_with_its_application_credential(world: ContractEnvironment) -> None:
     tenant = world.ground.tenant
     path = f"/users/{tenant.user_id}/application_credentials"
     made = world.cloud.post("identity", path, json={"application_credential": {"name": world.name()}})
@@ -186,7 +186,7 @@ def test_token_dies_with_its_application_credential(world: World) -> None:
     assert isinstance(refusal.error, IdentityError)
 
 
-def test_token_expires_with_its_application_credential(world: World) -> None:
+def test_token_expires_with_its_application_credential(world: ContractEnvironment) -> None:
     ends, credential, token = short_lived(world)
     assert world.last.body["token"]["expires_at"][:19] == credential["expires_at"][:19]
 
@@ -199,7 +199,7 @@ def test_token_expires_with_its_application_credential(world: World) -> None:
     assert all(isinstance(each.error, NotAuthorizedError) for each in refusals)
 
 
-def short_lived(world: World) -> tuple[datetime, Body, str]:
+def short_lived(world: ContractEnvironment) -> tuple[datetime, Body, str]:
     """Return the expiry of an application credential, the credential, and a token of it.
 
     The first one that is still valid when the token is issued: a busy machine may be slow.
@@ -219,13 +219,13 @@ def short_lived(world: World) -> tuple[datetime, Body, str]:
 @pytest.mark.parametrize(
     "expires_at", [pytest.param("2020-01-01T00:00:00.000000Z", id="past"), pytest.param("soon", id="no time")]
 )
-def test_application_credential_with_a_wrong_end_is_refused(world: World, expires_at: str) -> None:
+def test_application_credential_with_a_wrong_end_is_refused(world: ContractEnvironment, expires_at: str) -> None:
     refusal = world.refused(lambda: new_credential(world, expires_at=expires_at))
 
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_project_that_is_gone_opens_no_more(world: World) -> None:
+def test_project_that_is_gone_opens_no_more(world: ContractEnvironment) -> None:
     ground = world.ground
     tenant = tenancy.make(ground.wire, ground.target, ground.admin, world.name())
     world.admin.delete("identity", f"/projects/{tenant.project_id}")
@@ -250,7 +250,7 @@ def test_project_that_is_gone_opens_no_more(world: World) -> None:
         pytest.param({"project_name": "admin"}, id="project of others"),
     ],
 )
-def test_wrong_credentials_are_refused_in_the_same_words(world: World, change: Body) -> None:
+def test_wrong_credentials_are_refused_in_the_same_words(world: ContractEnvironment, change: Body) -> None:
     cloud = cloud_of(world, world.ground.tenant.with_auth(**change))
 
     refusal = world.refused(cloud.authenticate)
@@ -259,7 +259,7 @@ def test_wrong_credentials_are_refused_in_the_same_words(world: World, change: B
     assert isinstance(refusal.error, NotAuthorizedError)
 
 
-def test_wrong_secret_of_an_application_credential_is_refused(world: World) -> None:
+def test_wrong_secret_of_an_application_credential_is_refused(world: ContractEnvironment) -> None:
     entry = entry_of(world, new_credential(world), application_credential_secret="wrong")
 
     refusal = world.refused(cloud_of(world, entry).authenticate)
@@ -268,7 +268,7 @@ def test_wrong_secret_of_an_application_credential_is_refused(world: World) -> N
     assert isinstance(refusal.error, NotAuthorizedError)
 
 
-def test_unknown_application_credential_is_not_found(world: World) -> None:
+def test_unknown_application_credential_is_not_found(world: ContractEnvironment) -> None:
     entry = entry_of(world, new_credential(world), application_credential_id="0" * 32)
 
     refusal = world.refused(cloud_of(world, entry).authenticate)
@@ -277,7 +277,7 @@ def test_unknown_application_credential_is_not_found(world: World) -> None:
     assert isinstance(refusal.error, IdentityError)
 
 
-def test_token_without_a_project_needs_the_password_too(world: World) -> None:
+def test_token_without_a_project_needs_the_password_too(world: ContractEnvironment) -> None:
     tenant = world.ground.tenant
     body = {"methods": ["password"], "password": {"user": {"id": tenant.user_id, "password": "wrong"}}}
 
@@ -296,7 +296,7 @@ def test_token_without_a_project_needs_the_password_too(world: World) -> None:
         pytest.param({"auth": {"identity": {"methods": ["password"]}}}, id="no password"),
     ],
 )
-def test_malformed_login_is_refused(world: World, body: Body) -> None:
+def test_malformed_login_is_refused(world: ContractEnvironment, body: Body) -> None:
     refusal = login(world, body)
 
     assert refusal.status in (400, 401)
@@ -305,7 +305,7 @@ def test_malformed_login_is_refused(world: World, body: Body) -> None:
 # -- catalogue -------------------------------------------------------------------------------------------------------
 
 
-def test_catalogue_has_each_service_with_its_three_interfaces(world: World) -> None:
+def test_catalogue_has_each_service_with_its_three_interfaces(world: ContractEnvironment) -> None:
     cloud = cloud_of(world, world.ground.tenant.entry)
     cloud.authenticate()
 
@@ -321,21 +321,21 @@ def test_catalogue_has_each_service_with_its_three_interfaces(world: World) -> N
 
 
 @pytest.mark.parametrize("interface", ["public", "internal", "admin"])
-def test_each_interface_answers(world: World, interface: str) -> None:
+def test_each_interface_answers(world: ContractEnvironment, interface: str) -> None:
     cloud = cloud_of(world, {**world.ground.tenant.entry, "interface": interface})
 
     for service, path in READS.items():
         assert cloud.get(service, path)
 
 
-def test_region_that_the_catalogue_does_not_have_has_no_end_points(world: World) -> None:
+def test_region_that_the_catalogue_does_not_have_has_no_end_points(world: ContractEnvironment) -> None:
     cloud = cloud_of(world, world.ground.tenant.entry, region="Nowhere")
 
     with pytest.raises(IdentityError, match="in region Nowhere"):
         cloud.get("network", "/networks")
 
 
-def test_end_points_are_those_of_the_region_that_is_named(world: World, elsewhere: str) -> None:
+def test_end_points_are_those_of_the_region_that_is_named(world: ContractEnvironment, elsewhere: str) -> None:
     entry = world.ground.tenant.entry
     here, there = cloud_of(world, entry), cloud_of(world, entry, region=elsewhere)
 
@@ -346,7 +346,7 @@ def test_end_points_are_those_of_the_region_that_is_named(world: World, elsewher
 
 
 @pytest.fixture
-def elsewhere(world: World) -> Iterator[str]:
+def elsewhere(world: ContractEnvironment) -> Iterator[str]:
     """Yield a region that has only the Network service."""
     admin, region = world.ground.admin, uuid.uuid4().hex
     admin.post("identity", "/regions", json={"region": {"id": region}})
@@ -360,19 +360,19 @@ def elsewhere(world: World) -> Iterator[str]:
     admin.delete("identity", f"/regions/{region}")
 
 
-def test_regions_are_listed(world: World) -> None:
+def test_regions_are_listed(world: ContractEnvironment) -> None:
     found = world.cloud.get("identity", "/regions")["regions"]
 
     assert "RegionOne" in [region["id"] for region in found]
 
 
-def test_member_sees_the_own_projects(world: World) -> None:
+def test_member_sees_the_own_projects(world: ContractEnvironment) -> None:
     found = world.cloud.get("identity", "/auth/projects")["projects"]
 
     assert [project["name"] for project in found] == [world.ground.tenant.name]
 
 
-def test_application_credentials_are_listed_without_their_secrets(world: World) -> None:
+def test_application_credentials_are_listed_without_their_secrets(world: ContractEnvironment) -> None:
     made = new_credential(world, description="one of two")
     path = f"/users/{world.ground.tenant.user_id}/application_credentials"
 
@@ -386,13 +386,13 @@ def test_application_credentials_are_listed_without_their_secrets(world: World) 
 
 
 @pytest.mark.parametrize("path", ["/projects", "/users", "/roles", "/domains"])
-def test_member_may_not_list_the_directory(world: World, path: str) -> None:
+def test_member_may_not_list_the_directory(world: ContractEnvironment, path: str) -> None:
     refusal = world.refused(lambda: world.cloud.get("identity", path))
 
     assert isinstance(refusal.error, ForbiddenError)
 
 
-def test_member_may_not_make_a_project(world: World) -> None:
+def test_member_may_not_make_a_project(world: ContractEnvironment) -> None:
     body = {"project": {"name": world.name(), "domain_id": "default"}}
 
     refusal = world.refused(lambda: world.cloud.post("identity", "/projects", json=body))
@@ -400,14 +400,14 @@ def test_member_may_not_make_a_project(world: World) -> None:
     assert isinstance(refusal.error, ForbiddenError)
 
 
-def test_unknown_project_is_not_found_by_an_admin_and_forbidden_to_a_member(world: World) -> None:
+def test_unknown_project_is_not_found_by_an_admin_and_forbidden_to_a_member(world: ContractEnvironment) -> None:
     unknown = "0" * 32
 
     assert isinstance(world.refused(lambda: world.admin.get("identity", f"/projects/{unknown}")).error, NotFoundError)
     assert isinstance(world.refused(lambda: world.cloud.get("identity", f"/projects/{unknown}")).error, ForbiddenError)
 
 
-def test_second_application_credential_of_a_name_is_a_conflict(world: World) -> None:
+def test_second_application_credential_of_a_name_is_a_conflict(world: ContractEnvironment) -> None:
     made = new_credential(world)
 
     refusal = world.refused(lambda: new_credential(world, name=made["name"]))
@@ -415,7 +415,7 @@ def test_second_application_credential_of_a_name_is_a_conflict(world: World) -> 
     assert isinstance(refusal.error, ConflictError)
 
 
-def test_application_credential_with_an_unknown_field_is_malformed(world: World) -> None:
+def test_application_credential_with_an_unknown_field_is_malformed(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: new_credential(world, colour="red"))
 
     assert isinstance(refusal.error, InvalidSpecError)
@@ -425,7 +425,7 @@ def test_application_credential_with_an_unknown_field_is_malformed(world: World)
 
 
 @pytest.mark.parametrize("service", READS)
-def test_bad_token_is_refused_by_each_service(world: World, service: str) -> None:
+def test_bad_token_is_refused_by_each_service(world: ContractEnvironment, service: str) -> None:
     refusal = world.refused(lambda: world.raw("GET", service, READS[service], token="gAAAAABnot-a-token"))
 
     assert refusal.status == 401
@@ -433,21 +433,21 @@ def test_bad_token_is_refused_by_each_service(world: World, service: str) -> Non
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_route_that_no_service_has_is_not_found(world: World, service: str) -> None:
+def test_route_that_no_service_has_is_not_found(world: ContractEnvironment, service: str) -> None:
     refusal = world.refused(lambda: world.cloud.get(service, f"/no-such-thing/{UNKNOWN}"))
 
     assert refusal.status == 404
 
 
 @pytest.mark.parametrize("service", READS)
-def test_each_answer_has_a_request_id(world: World, service: str) -> None:
+def test_each_answer_has_a_request_id(world: ContractEnvironment, service: str) -> None:
     world.cloud.get(service, READS[service])
 
     assert world.last.headers["x-openstack-request-id"].startswith("req-")
 
 
 @pytest.mark.parametrize("service", READS)
-def test_each_answer_has_the_date(world: World, service: str) -> None:
+def test_each_answer_has_the_date(world: ContractEnvironment, service: str) -> None:
     listing = world.cloud.listing(service, READS[service], READS[service].rpartition("/")[2])
 
     assert listing.cloud_s is not None

@@ -6,16 +6,16 @@ from capo.errors import NotFoundError
 from capo.openstack import flavor
 from capo.openstack.cloud import Body
 from capo.openstack.kinds import NOVA
-from e2e.contract.world import UNKNOWN, World
+from e2e.contract.environment import UNKNOWN, ContractEnvironment
 
 
-def actions(world: World, server_id: str) -> list[Body]:
+def actions(world: ContractEnvironment, server_id: str) -> list[Body]:
     """Return the actions of a server, newest first."""
     path = f"/servers/{server_id}/os-instance-actions"
     return world.cloud.list_all("compute", path, "instanceActions", microversion=NOVA)
 
 
-def test_create_is_noted_with_its_request(world: World) -> None:
+def test_create_is_noted_with_its_request(world: ContractEnvironment) -> None:
     made = world.active_server()
     created = world.until(lambda: actions(world, made["id"]), bool)
 
@@ -25,7 +25,7 @@ def test_create_is_noted_with_its_request(world: World) -> None:
     assert (created[0]["instance_uuid"], created[0]["user_id"]) == (made["id"], world.ground.tenant.user_id)
 
 
-def test_newest_action_comes_first(world: World) -> None:
+def test_newest_action_comes_first(world: ContractEnvironment) -> None:
     made = world.active_server()
     world.cloud.post("compute", f"/servers/{made['id']}/action", json={"os-stop": None}, microversion=NOVA)
     world.when(lambda: world.show_server(made["id"]), status="SHUTOFF")
@@ -33,7 +33,7 @@ def test_newest_action_comes_first(world: World) -> None:
     assert [each["action"] for each in actions(world, made["id"])] == ["stop", "create"]
 
 
-def test_create_that_fails_later_is_noted_as_an_error(world: World) -> None:
+def test_create_that_fails_later_is_noted_as_an_error(world: ContractEnvironment) -> None:
     made = world.server(flavor_id=flavor.resolve(world.cloud, name="lab.too-big"))
     path = f"/servers/{made['id']}"
 
@@ -47,7 +47,7 @@ def test_create_that_fails_later_is_noted_as_an_error(world: World) -> None:
     assert (created["action"], created["message"]) == ("create", "Error")
 
 
-def test_actions_of_an_unknown_server_are_not_found(world: World) -> None:
+def test_actions_of_an_unknown_server_are_not_found(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: actions(world, UNKNOWN))
 
     assert isinstance(refusal.error, NotFoundError)

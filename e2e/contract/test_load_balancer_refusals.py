@@ -15,8 +15,8 @@ from capo.errors import (
 )
 from capo.openstack import load_balancer, port
 from capo.openstack.cloud import Body
+from e2e.contract.environment import UNKNOWN, ContractEnvironment
 from e2e.contract.test_load_balancers import LB, member, raw, shared, show
-from e2e.contract.world import UNKNOWN, World
 
 
 @pytest.mark.parametrize(
@@ -33,14 +33,14 @@ from e2e.contract.world import UNKNOWN, World
     ],
 )
 def test_load_balancer_that_refers_to_what_is_not_there_is_refused(
-    world: World, wish: Body, error: type[CapoError]
+    world: ContractEnvironment, wish: Body, error: type[CapoError]
 ) -> None:
     refusal = world.refused(lambda: world.load_balancer(**wish))
 
     assert isinstance(refusal.error, error)
 
 
-def test_vip_address_that_is_taken_is_refused(world: World) -> None:
+def test_vip_address_that_is_taken_is_refused(world: ContractEnvironment) -> None:
     taken = world.port()
 
     refusal = world.refused(lambda: world.load_balancer(vip_address=taken["fixed_ips"][0]["ip_address"]))
@@ -59,20 +59,20 @@ def test_vip_address_that_is_taken_is_refused(world: World) -> None:
         pytest.param({"vip_subnet_id": UNKNOWN, "tags": "a"}, id="tags"),
     ],
 )
-def test_malformed_load_balancer_is_refused(world: World, fields: Body) -> None:
+def test_malformed_load_balancer_is_refused(world: ContractEnvironment, fields: Body) -> None:
     refusal = world.refused(lambda: raw(world, "loadbalancers", "loadbalancer", **fields))
 
     assert refusal.status == 400
 
 
 @pytest.mark.parametrize("data", [pytest.param("{load", id="no JSON"), pytest.param("{}", id="object")])
-def test_body_that_is_no_load_balancer_is_refused(world: World, data: str) -> None:
+def test_body_that_is_no_load_balancer_is_refused(world: ContractEnvironment, data: str) -> None:
     refusal = world.refused(lambda: world.raw("POST", LB, "/lbaas/loadbalancers", data=data))
 
     assert refusal.status in (400, 500)
 
 
-def test_vip_on_a_subnet_of_another_network_or_a_port_in_use_is_refused(world: World) -> None:
+def test_vip_on_a_subnet_of_another_network_or_a_port_in_use_is_refused(world: ContractEnvironment) -> None:
     other, taken = world.network()["id"], world.port(value_specs=[("device_id", "somebody")])["id"]
 
     refusals = [
@@ -83,7 +83,7 @@ def test_vip_on_a_subnet_of_another_network_or_a_port_in_use_is_refused(world: W
     assert [each.status for each in refusals] == [400, 400]
 
 
-def test_wrong_listeners_are_refused(world: World) -> None:
+def test_wrong_listeners_are_refused(world: ContractEnvironment) -> None:
     balancer = shared(world)
     good: Body = {"loadbalancer_id": balancer["id"], "protocol": "TCP", "protocol_port": 443}
     wrong: list[Body] = [
@@ -101,7 +101,7 @@ def test_wrong_listeners_are_refused(world: World) -> None:
         assert refusal.status in (400, 404, 409)
 
 
-def test_wrong_pools_and_monitors_are_refused(world: World) -> None:
+def test_wrong_pools_and_monitors_are_refused(world: ContractEnvironment) -> None:
     balancer = shared(world)
     pool_id, listener_id = balancer["pools"][0]["id"], balancer["listeners"][0]["id"]
     pool: Body = {"loadbalancer_id": balancer["id"], "protocol": "TCP", "lb_algorithm": "ROUND_ROBIN"}
@@ -121,7 +121,7 @@ def test_wrong_pools_and_monitors_are_refused(world: World) -> None:
         assert refusal.status in (400, 404, 409)
 
 
-def test_wrong_changes_of_children_are_refused(world: World) -> None:
+def test_wrong_changes_of_children_are_refused(world: ContractEnvironment) -> None:
     balancer = shared(world)
     pool_id, listener_id = balancer["pools"][0]["id"], balancer["listeners"][0]["id"]
     monitor_id = show(world, "pool", pool_id)["healthmonitor_id"]
@@ -139,7 +139,7 @@ def test_wrong_changes_of_children_are_refused(world: World) -> None:
         assert refusal.status in (400, 404, 409)
 
 
-def test_metadata_service_is_no_member(world: World) -> None:
+def test_metadata_service_is_no_member(world: ContractEnvironment) -> None:
     pool_id = shared(world)["pools"][0]["id"]
 
     refusal = world.refused(lambda: load_balancer.create_member(world.cloud, pool_id, member("169.254.169.254")))
@@ -148,7 +148,7 @@ def test_metadata_service_is_no_member(world: World) -> None:
 
 
 @pytest.mark.parametrize("kind", ["loadbalancer", "listener", "pool", "healthmonitor"])
-def test_what_is_not_there_is_not_found(world: World, kind: str) -> None:
+def test_what_is_not_there_is_not_found(world: ContractEnvironment, kind: str) -> None:
     shown = world.refused(lambda: show(world, kind, UNKNOWN))
     deleted = world.refused(lambda: world.cloud.delete(LB, f"/lbaas/{kind}s/{UNKNOWN}"))
     changed = world.refused(lambda: world.cloud.put(LB, f"/lbaas/{kind}s/{UNKNOWN}", json={kind: {"name": "x"}}))
@@ -156,7 +156,7 @@ def test_what_is_not_there_is_not_found(world: World, kind: str) -> None:
     assert all(isinstance(each.error, NotFoundError) for each in (shown, deleted, changed))
 
 
-def test_members_of_an_unknown_pool_are_not_found(world: World) -> None:
+def test_members_of_an_unknown_pool_are_not_found(world: ContractEnvironment) -> None:
     listed = world.refused(lambda: load_balancer.members(world.cloud, UNKNOWN))
     added = world.refused(lambda: load_balancer.create_member(world.cloud, UNKNOWN, member("10.6.0.10")))
 
@@ -164,7 +164,7 @@ def test_members_of_an_unknown_pool_are_not_found(world: World) -> None:
     assert isinstance(added.error, NotFoundError)
 
 
-def test_load_balancer_of_another_project_is_forbidden(world: World) -> None:
+def test_load_balancer_of_another_project_is_forbidden(world: ContractEnvironment) -> None:
     made = shared(world)
 
     shown = world.refused(lambda: world.stranger.get(LB, f"/lbaas/loadbalancers/{made['id']}"))
@@ -183,7 +183,7 @@ def test_load_balancer_of_another_project_is_forbidden(world: World) -> None:
         pytest.param({"sort": "colour"}, id="sort key"),
     ],
 )
-def test_odd_parameter_of_a_list_is_answered_alike(world: World, params: Body) -> None:
+def test_odd_parameter_of_a_list_is_answered_alike(world: ContractEnvironment, params: Body) -> None:
     query = {"name": "no-such-load-balancer", **params}
 
     world.refused_or_empty(lambda: world.cloud.list_all(LB, "/lbaas/loadbalancers", "loadbalancers", params=query))

@@ -13,18 +13,18 @@ from capo.openstack.cloud import Body
 from capo.openstack.floating_ip import WantedFloatingIP
 from capo.openstack.load_balancer import WantedHealthMonitor, WantedListener, WantedMember
 from capo.openstack.router import WantedRouter
-from e2e.contract.world import UNKNOWN, World
+from e2e.contract.environment import UNKNOWN, ContractEnvironment
 
 LB = "load-balancer"
 
 
-def whole(world: World, *ports: int, **wishes: object) -> Body:
+def whole(world: ContractEnvironment, *ports: int, **wishes: object) -> Body:
     """Create a load balancer with a listener, a pool and a monitor for each port, and wait until it is ACTIVE."""
     listeners = [with_monitor(world, world.wanted_listener(number)) for number in ports]
     return world.active_load_balancer(listeners=listeners, **wishes)
 
 
-def shared(world: World) -> Body:
+def shared(world: ContractEnvironment) -> Body:
     """Return a load balancer like ``whole(world, 6443)``, which tests share: none of them deletes it."""
 
     def make() -> str:
@@ -38,27 +38,27 @@ def shared(world: World) -> Body:
     return world.settled(balancer["id"])
 
 
-def with_monitor(world: World, wanted: WantedListener) -> WantedListener:
+def with_monitor(world: ContractEnvironment, wanted: WantedListener) -> WantedListener:
     monitor = WantedHealthMonitor(world.stamp("monitor"), wanted.name)
     return dataclasses.replace(wanted, pool=dataclasses.replace(wanted.pool, monitor=monitor))
 
 
-def show(world: World, kind: str, resource_id: str) -> Body:
+def show(world: ContractEnvironment, kind: str, resource_id: str) -> Body:
     found: Body = world.cloud.get(LB, f"/lbaas/{kind}s/{resource_id}")[kind]
     return found
 
 
-def raw(world: World, collection: str, key: str, **fields: object) -> Body:
+def raw(world: ContractEnvironment, collection: str, key: str, **fields: object) -> Body:
     """Create a resource with a body that the provider's own module does not send."""
     made: Body = world.cloud.post(LB, f"/lbaas/{collection}", json={key: fields})[key]
     return made
 
 
-def delete(world: World, kind: str, resource_id: str) -> None:
+def delete(world: ContractEnvironment, kind: str, resource_id: str) -> None:
     world.cloud.delete(LB, f"/lbaas/{kind}s/{resource_id}")
 
 
-def add_members(world: World, pool_id: str, *addresses: str) -> None:
+def add_members(world: ContractEnvironment, pool_id: str, *addresses: str) -> None:
     """Add members in one call; others stay."""
     members = [{"address": address, "protocol_port": 6443} for address in addresses]
     path = f"/lbaas/pools/{pool_id}/members"
@@ -73,7 +73,7 @@ def member(address: str, **wishes: object) -> WantedMember:
 # -- created whole ---------------------------------------------------------------------------------------------------
 
 
-def test_load_balancer_is_made_whole_in_one_call(world: World) -> None:
+def test_load_balancer_is_made_whole_in_one_call(world: ContractEnvironment) -> None:
     listener = with_monitor(world, world.wanted_listener(6443, allowed_cidrs=["10.0.0.0/8"], tags=["red"]))
     wanted = world.wanted_load_balancer(listeners=[listener, world.wanted_listener(443)], tags=["red", "blue"])
 
@@ -97,7 +97,7 @@ def test_load_balancer_is_made_whole_in_one_call(world: World) -> None:
     )
 
 
-def test_load_balancer_is_pending_before_it_is_active(world: World) -> None:
+def test_load_balancer_is_pending_before_it_is_active(world: ContractEnvironment) -> None:
     with world.held():
         made = world.load_balancer()
         first = world.show_load_balancer(made["id"])["provisioning_status"]
@@ -107,7 +107,7 @@ def test_load_balancer_is_pending_before_it_is_active(world: World) -> None:
     assert states == ["PENDING_CREATE", "ACTIVE"]
 
 
-def test_children_that_were_made_with_it_are_as_they_were_asked_for(world: World) -> None:
+def test_children_that_were_made_with_it_are_as_they_were_asked_for(world: ContractEnvironment) -> None:
     wanted = with_monitor(world, world.wanted_listener(6443, allowed_cidrs=["10.0.0.0/8"], tags=["red"]))
     made = world.active_load_balancer(listeners=[wanted])
 
@@ -126,7 +126,7 @@ def test_children_that_were_made_with_it_are_as_they_were_asked_for(world: World
     assert {each["provisioning_status"] for each in (listener, pool, monitor)} == {"ACTIVE"}
 
 
-def test_vip_is_a_port_of_the_network(world: World) -> None:
+def test_vip_is_a_port_of_the_network(world: ContractEnvironment) -> None:
     made = world.active_load_balancer(vip_address="10.6.8.5")
 
     vip = world.show_port(made["vip_port_id"])
@@ -137,13 +137,13 @@ def test_vip_is_a_port_of_the_network(world: World) -> None:
     assert vip["project_id"] == world.cloud.project_id
 
 
-def test_octavia_chooses_the_subnet_of_a_network(world: World) -> None:
+def test_octavia_chooses_the_subnet_of_a_network(world: ContractEnvironment) -> None:
     made = world.load_balancer(vip_subnet_id=None)
 
     assert made["vip_subnet_id"] == world.subnet_id
 
 
-def test_flavor_zone_and_provider_are_taken(world: World) -> None:
+def test_flavor_zone_and_provider_are_taken(world: ContractEnvironment) -> None:
     single = load_balancer.flavor_id(world.cloud, "single")
 
     made = world.active_load_balancer(flavor_id=single, availability_zone="az1", provider="amphora")
@@ -154,7 +154,7 @@ def test_flavor_zone_and_provider_are_taken(world: World) -> None:
 # -- children, one by one --------------------------------------------------------------------------------------------
 
 
-def test_children_are_made_one_by_one(world: World) -> None:
+def test_children_are_made_one_by_one(world: ContractEnvironment) -> None:
     balancer_id = world.active_load_balancer()["id"]
     wanted = world.wanted_listener(6443)
 
@@ -169,7 +169,7 @@ def test_children_are_made_one_by_one(world: World) -> None:
     assert [each["id"] for each in balancer["pools"]] == [pool["id"]]
 
 
-def test_pool_and_monitor_are_made_for_a_listener_that_lost_them(world: World) -> None:
+def test_pool_and_monitor_are_made_for_a_listener_that_lost_them(world: ContractEnvironment) -> None:
     balancer = whole(world, 6443)
     listener_id, pool_id = balancer["listeners"][0]["id"], balancer["pools"][0]["id"]
     delete(world, "pool", pool_id)
@@ -188,7 +188,7 @@ def test_pool_and_monitor_are_made_for_a_listener_that_lost_them(world: World) -
     assert show(world, "pool", pool["id"])["healthmonitor_id"] == monitor["id"]
 
 
-def test_listener_goes_and_leaves_its_pool(world: World) -> None:
+def test_listener_goes_and_leaves_its_pool(world: ContractEnvironment) -> None:
     balancer = whole(world, 6443)
     listener_id, pool_id = balancer["listeners"][0]["id"], balancer["pools"][0]["id"]
 
@@ -200,7 +200,7 @@ def test_listener_goes_and_leaves_its_pool(world: World) -> None:
     assert isinstance(world.refused(lambda: show(world, "listener", listener_id)).error, NotFoundError)
 
 
-def test_allowed_cidrs_change_and_can_be_taken_away(world: World) -> None:
+def test_allowed_cidrs_change_and_can_be_taken_away(world: ContractEnvironment) -> None:
     balancer = whole(world, 6443)
     listener = show(world, "listener", balancer["listeners"][0]["id"])
     assert listener["allowed_cidrs"] is None
@@ -216,7 +216,7 @@ def test_allowed_cidrs_change_and_can_be_taken_away(world: World) -> None:
     assert not show(world, "listener", listener["id"])["allowed_cidrs"]
 
 
-def test_health_monitor_changes(world: World) -> None:
+def test_health_monitor_changes(world: ContractEnvironment) -> None:
     balancer = shared(world)
     pool = show(world, "pool", balancer["pools"][0]["id"])
     monitor = show(world, "healthmonitor", pool["healthmonitor_id"])
@@ -231,7 +231,7 @@ def test_health_monitor_changes(world: World) -> None:
     assert load_balancer.health_monitor_difference(wanted, changed) == {}
 
 
-def test_health_monitor_goes_and_its_pool_stays(world: World) -> None:
+def test_health_monitor_goes_and_its_pool_stays(world: ContractEnvironment) -> None:
     balancer = whole(world, 6443)
     pool_id = balancer["pools"][0]["id"]
     monitor_id = show(world, "pool", pool_id)["healthmonitor_id"]
@@ -243,7 +243,7 @@ def test_health_monitor_goes_and_its_pool_stays(world: World) -> None:
     assert isinstance(world.refused(lambda: show(world, "healthmonitor", monitor_id)).error, NotFoundError)
 
 
-def test_children_are_listed(world: World) -> None:
+def test_children_are_listed(world: ContractEnvironment) -> None:
     balancer = whole(world, 6443, 443)
     params = {"project_id": world.cloud.project_id}
 
@@ -257,7 +257,7 @@ def test_children_are_listed(world: World) -> None:
     assert len(names("healthmonitors")) >= 2
 
 
-def test_load_balancer_is_found_by_its_tags(world: World) -> None:
+def test_load_balancer_is_found_by_its_tags(world: ContractEnvironment) -> None:
     red, blue = world.name(), world.name()
     first = world.load_balancer(tags=[red, blue])
     second = world.load_balancer(tags=[red])
@@ -269,7 +269,7 @@ def test_load_balancer_is_found_by_its_tags(world: World) -> None:
     assert ids(**{"tags-any": f"{red},{blue}"}) == {first["id"], second["id"]}
 
 
-def test_status_tree_has_everything_nested(world: World) -> None:
+def test_status_tree_has_everything_nested(world: ContractEnvironment) -> None:
     balancer = shared(world)
     pool_id = balancer["pools"][0]["id"]
     load_balancer.create_member(world.cloud, pool_id, member("10.6.0.10"))
@@ -287,7 +287,7 @@ def test_status_tree_has_everything_nested(world: World) -> None:
 # -- members ---------------------------------------------------------------------------------------------------------
 
 
-def test_members_come_and_go_one_by_one(world: World) -> None:
+def test_members_come_and_go_one_by_one(world: ContractEnvironment) -> None:
     balancer = shared(world)
     pool_id = balancer["pools"][0]["id"]
     stamp = world.stamp("member-6443")
@@ -310,7 +310,7 @@ def test_members_come_and_go_one_by_one(world: World) -> None:
     load_balancer.delete_member(world.cloud, pool_id, made["id"])
 
 
-def test_batch_that_only_adds_leaves_others_alone(world: World) -> None:
+def test_batch_that_only_adds_leaves_others_alone(world: ContractEnvironment) -> None:
     balancer = shared(world)
     pool_id = balancer["pools"][0]["id"]
     add_members(world, pool_id, "10.6.0.10", "10.6.0.11")
@@ -326,7 +326,7 @@ def test_batch_that_only_adds_leaves_others_alone(world: World) -> None:
     assert {address: after[address] for address in before} == before
 
 
-def test_batch_without_the_parameter_replaces_all(world: World) -> None:
+def test_batch_without_the_parameter_replaces_all(world: ContractEnvironment) -> None:
     balancer = shared(world)
     pool_id = balancer["pools"][0]["id"]
     add_members(world, pool_id, "10.6.0.10")
@@ -339,7 +339,7 @@ def test_batch_without_the_parameter_replaces_all(world: World) -> None:
     assert [each["address"] for each in load_balancer.members(world.cloud, pool_id)] == ["10.6.0.11"]
 
 
-def test_second_member_of_an_address_and_port_is_a_conflict(world: World) -> None:
+def test_second_member_of_an_address_and_port_is_a_conflict(world: ContractEnvironment) -> None:
     balancer = shared(world)
     pool_id = balancer["pools"][0]["id"]
     load_balancer.create_member(world.cloud, pool_id, member("10.6.0.10"))
@@ -351,7 +351,7 @@ def test_second_member_of_an_address_and_port_is_a_conflict(world: World) -> Non
     world.settled(balancer["id"])
 
 
-def test_wrong_members_are_refused(world: World) -> None:
+def test_wrong_members_are_refused(world: ContractEnvironment) -> None:
     balancer = shared(world)
     path = f"/lbaas/pools/{balancer['pools'][0]['id']}/members"
     good: Body = {"address": "10.6.0.10", "protocol_port": 6443}
@@ -372,7 +372,7 @@ def test_wrong_members_are_refused(world: World) -> None:
 # -- immutable during changes -----------------------------------------------------------------------------------------
 
 
-def test_pending_load_balancer_refuses_changes_and_deletion(world: World) -> None:
+def test_pending_load_balancer_refuses_changes_and_deletion(world: ContractEnvironment) -> None:
     with world.held():
         made = world.load_balancer(listeners=[world.wanted_listener(6443)])
         listener_id, pool_id = made["listeners"][0]["id"], made["pools"][0]["id"]
@@ -389,7 +389,7 @@ def test_pending_load_balancer_refuses_changes_and_deletion(world: World) -> Non
     world.settled(made["id"])
 
 
-def test_change_of_a_child_makes_the_load_balancer_immutable(world: World) -> None:
+def test_change_of_a_child_makes_the_load_balancer_immutable(world: ContractEnvironment) -> None:
     balancer = shared(world)
     listener_id = balancer["listeners"][0]["id"]
 
@@ -405,7 +405,7 @@ def test_change_of_a_child_makes_the_load_balancer_immutable(world: World) -> No
 # -- delete ----------------------------------------------------------------------------------------------------------
 
 
-def test_load_balancer_with_children_goes_only_with_all_of_them(world: World) -> None:
+def test_load_balancer_with_children_goes_only_with_all_of_them(world: ContractEnvironment) -> None:
     balancer = whole(world, 6443)
     path = f"/lbaas/loadbalancers/{balancer['id']}"
 
@@ -420,7 +420,7 @@ def test_load_balancer_with_children_goes_only_with_all_of_them(world: World) ->
     assert world.is_gone(lambda: world.show_port(balancer["vip_port_id"]))
 
 
-def test_load_balancer_that_is_being_deleted_says_so(world: World) -> None:
+def test_load_balancer_that_is_being_deleted_says_so(world: ContractEnvironment) -> None:
     balancer = world.active_load_balancer()
 
     with world.held():
@@ -432,7 +432,7 @@ def test_load_balancer_that_is_being_deleted_says_so(world: World) -> None:
     assert isinstance(refusal.error, ConflictError)
 
 
-def test_floating_ip_leads_to_the_vip(world: World) -> None:
+def test_floating_ip_leads_to_the_vip(world: ContractEnvironment) -> None:
     parent = world.network()
     inside = world.subnet(parent["id"])
     outside = router.create(
@@ -454,7 +454,7 @@ def test_floating_ip_leads_to_the_vip(world: World) -> None:
 # -- what the cloud offers -------------------------------------------------------------------------------------------
 
 
-def test_providers_flavors_and_zones_are_listed(world: World) -> None:
+def test_providers_flavors_and_zones_are_listed(world: ContractEnvironment) -> None:
     zones = world.cloud.list_all(LB, "/lbaas/availabilityzones", "availability_zones")
 
     assert load_balancer.providers(world.cloud) == ("amphora", "octavia")
@@ -463,13 +463,13 @@ def test_providers_flavors_and_zones_are_listed(world: World) -> None:
     assert {"az1", "az2"} <= {zone["name"] for zone in zones if zone["enabled"]}
 
 
-def test_versions_tell_what_octavia_can_do(world: World) -> None:
+def test_versions_tell_what_octavia_can_do(world: ContractEnvironment) -> None:
     told = world.cloud.get(LB, "/../")["versions"]
 
     assert "v2.5" in [each["id"] for each in told]
 
 
-def test_quota_is_told(world: World) -> None:
+def test_quota_is_told(world: ContractEnvironment) -> None:
     told = world.stranger.get(LB, f"/lbaas/quotas/{world.stranger.project_id}")["quota"]
 
     assert told["load_balancer"] == told["loadbalancer"] == 0

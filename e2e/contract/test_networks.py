@@ -17,12 +17,12 @@ from capo.errors import (
 from capo.openstack import network, port, subnet, tags
 from capo.openstack.cloud import Body
 from capo.openstack.network import WantedNetwork
-from e2e.contract.world import CIDR, UNKNOWN, World
+from e2e.contract.environment import CIDR, UNKNOWN, ContractEnvironment
 
 # -- networks --------------------------------------------------------------------------------------------------------
 
 
-def test_new_network_is_active_and_has_what_was_asked_for(world: World) -> None:
+def test_new_network_is_active_and_has_what_was_asked_for(world: ContractEnvironment) -> None:
     stamp = world.stamp("network")
     wanted = WantedNetwork(stamp, world.name(), has_port_security=False, mtu=1400)
 
@@ -38,7 +38,7 @@ def test_new_network_is_active_and_has_what_was_asked_for(world: World) -> None:
     assert shown == {name: value for name, value in made.items() if name != "is_default"}
 
 
-def test_network_is_found_by_the_exact_description(world: World) -> None:
+def test_network_is_found_by_the_exact_description(world: ContractEnvironment) -> None:
     made = world.network(description="one of a kind")
 
     found = world.cloud.list_all("network", "/networks", "networks", params={"description": made["description"]})
@@ -48,7 +48,7 @@ def test_network_is_found_by_the_exact_description(world: World) -> None:
     assert part == []
 
 
-def test_network_is_found_by_name_and_by_tags(world: World) -> None:
+def test_network_is_found_by_name_and_by_tags(world: ContractEnvironment) -> None:
     made = world.network()
     other = world.network()
     red, blue = world.name(), world.name()
@@ -69,7 +69,7 @@ def test_network_is_found_by_name_and_by_tags(world: World) -> None:
         ids(tags=[red], notTagsAny=[red, blue])
 
 
-def test_external_network_is_the_one_that_is_external(world: World) -> None:
+def test_external_network_is_the_one_that_is_external(world: ContractEnvironment) -> None:
     found = network.external(world.cloud, None)
 
     assert found is not None
@@ -77,20 +77,20 @@ def test_external_network_is_the_one_that_is_external(world: World) -> None:
     assert found["name"] == "public"
 
 
-def test_network_of_another_project_is_not_seen(world: World) -> None:
+def test_network_of_another_project_is_not_seen(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.stranger.get("network", f"/networks/{world.network_id}"))
 
     assert isinstance(refusal.error, NetworkNotFoundError)
 
 
-def test_unknown_network_is_not_found(world: World) -> None:
+def test_unknown_network_is_not_found(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: network.resolve(world.cloud, NetworkParam(id=UNKNOWN)))
 
     assert isinstance(refusal.error, NetworkNotFoundError)
     assert refusal.words == f"NetworkNotFound: Network {UNKNOWN} could not be found."
 
 
-def test_network_with_ports_refuses_to_go_and_goes_without(world: World) -> None:
+def test_network_with_ports_refuses_to_go_and_goes_without(world: ContractEnvironment) -> None:
     made = world.network()
     world.subnet(made["id"])
     taken = world.port(network_id=made["id"])
@@ -105,7 +105,7 @@ def test_network_with_ports_refuses_to_go_and_goes_without(world: World) -> None
     )
 
 
-def test_network_goes_with_its_subnets(world: World) -> None:
+def test_network_goes_with_its_subnets(world: ContractEnvironment) -> None:
     made = world.network()
     inside = world.subnet(made["id"])
 
@@ -114,14 +114,14 @@ def test_network_goes_with_its_subnets(world: World) -> None:
     assert world.is_gone(lambda: world.cloud.get("network", f"/subnets/{inside['id']}"))
 
 
-def test_member_may_not_make_a_network_external_or_shared(world: World) -> None:
+def test_member_may_not_make_a_network_external_or_shared(world: ContractEnvironment) -> None:
     for wish in ({"router:external": True}, {"shared": True}, {"provider:network_type": "vxlan"}):
         body = {"network": {"name": world.name(), **wish}}
         refusal = world.refused(lambda body=body: world.cloud.post("network", "/networks", json=body))  # type: ignore[misc]
         assert isinstance(refusal.error, ForbiddenError)
 
 
-def test_tags_in_the_create_of_a_network_are_refused(world: World) -> None:
+def test_tags_in_the_create_of_a_network_are_refused(world: ContractEnvironment) -> None:
     body = {"network": {"name": world.name(), "tags": ["a"]}}
 
     refusal = world.refused(lambda: world.cloud.post("network", "/networks", json=body))
@@ -144,7 +144,7 @@ def test_tags_in_the_create_of_a_network_are_refused(world: World) -> None:
         pytest.param({"network": "x"}, id="no object"),
     ],
 )
-def test_malformed_network_is_refused(world: World, body: Body) -> None:
+def test_malformed_network_is_refused(world: ContractEnvironment, body: Body) -> None:
     refusal = world.refused(lambda: world.cloud.post("network", "/networks", json=body))
 
     assert isinstance(refusal.error, InvalidSpecError)
@@ -161,19 +161,19 @@ def test_malformed_network_is_refused(world: World, body: Body) -> None:
     ],
 )
 @pytest.mark.parametrize("collection", ["networks", "subnets", "ports", "routers", "security-groups", "floatingips"])
-def test_body_without_the_resource_is_refused(world: World, collection: str, data: str) -> None:
+def test_body_without_the_resource_is_refused(world: ContractEnvironment, collection: str, data: str) -> None:
     refusal = world.refused(lambda: world.raw("POST", "network", f"/{collection}", data=data))
 
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_body_that_is_no_json_is_refused(world: World) -> None:
+def test_body_that_is_no_json_is_refused(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.raw("POST", "network", "/networks", data="{network"))
 
     assert refusal.status == 400
 
 
-def test_unknown_parameter_of_a_list_is_refused(world: World) -> None:
+def test_unknown_parameter_of_a_list_is_refused(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.cloud.get("network", "/networks", params={"colour": "red"}))
 
     assert isinstance(refusal.error, InvalidSpecError)
@@ -190,13 +190,13 @@ def test_unknown_parameter_of_a_list_is_refused(world: World) -> None:
         pytest.param({"admin_state_up": "perhaps"}, id="no boolean"),
     ],
 )
-def test_list_with_a_wrong_parameter_is_refused(world: World, params: Body) -> None:
+def test_list_with_a_wrong_parameter_is_refused(world: ContractEnvironment, params: Body) -> None:
     refusal = world.refused(lambda: world.cloud.get("network", "/networks", params=params))
 
     assert refusal.status in (400, 404)
 
 
-def test_lists_come_in_pages_and_in_order(world: World) -> None:
+def test_lists_come_in_pages_and_in_order(world: ContractEnvironment) -> None:
     tag = world.name()
     made = [world.network() for _ in range(3)]
     for each in made:
@@ -212,7 +212,7 @@ def test_lists_come_in_pages_and_in_order(world: World) -> None:
     assert names == sorted((each["name"] for each in made), reverse=True)
 
 
-def test_fields_of_a_list_can_be_chosen(world: World) -> None:
+def test_fields_of_a_list_can_be_chosen(world: ContractEnvironment) -> None:
     params = {"name": world.ground.network["name"], "fields": ["id", "tags"]}
 
     found = world.cloud.get("network", "/networks", params=params)["networks"]
@@ -223,7 +223,7 @@ def test_fields_of_a_list_can_be_chosen(world: World) -> None:
 # -- subnets ---------------------------------------------------------------------------------------------------------
 
 
-def test_new_subnet_fills_in_gateway_pool_and_dhcp(world: World) -> None:
+def test_new_subnet_fills_in_gateway_pool_and_dhcp(world: ContractEnvironment) -> None:
     parent = world.network()
     stamp = world.stamp("subnet")
 
@@ -239,7 +239,7 @@ def test_new_subnet_fills_in_gateway_pool_and_dhcp(world: World) -> None:
     assert world.cloud.get("network", f"/subnets/{made['id']}")["subnet"] == made
 
 
-def test_subnet_has_the_pools_that_were_asked_for(world: World) -> None:
+def test_subnet_has_the_pools_that_were_asked_for(world: ContractEnvironment) -> None:
     pools = [("10.6.0.10", "10.6.0.20"), ("10.6.1.10", "10.6.1.20")]
 
     made = world.subnet(world.network()["id"], allocation_pools=pools)
@@ -247,20 +247,20 @@ def test_subnet_has_the_pools_that_were_asked_for(world: World) -> None:
     assert sorted(pool["start"] for pool in made["allocation_pools"]) == ["10.6.0.10", "10.6.1.10"]
 
 
-def test_subnet_may_be_of_ipv6(world: World) -> None:
+def test_subnet_may_be_of_ipv6(world: ContractEnvironment) -> None:
     made = world.subnet(world.network()["id"], cidr="fd00:1::/64")
 
     assert (made["ip_version"], made["gateway_ip"]) == (6, "fd00:1::")
     assert made["ipv6_address_mode"] is made["ipv6_ra_mode"] is None
 
 
-def test_host_bits_of_a_cidr_are_cleared(world: World) -> None:
+def test_host_bits_of_a_cidr_are_cleared(world: ContractEnvironment) -> None:
     made = world.subnet(world.network()["id"], cidr="10.6.0.7/20")
 
     assert made["cidr"] == CIDR
 
 
-def test_name_servers_of_a_subnet_change_and_keep_their_order(world: World) -> None:
+def test_name_servers_of_a_subnet_change_and_keep_their_order(world: ContractEnvironment) -> None:
     made = world.subnet(world.network()["id"], dns_nameservers=["192.0.2.53"])
 
     changed = subnet.update(world.cloud, made["id"], {"dns_nameservers": ["192.0.2.55", "192.0.2.54"]})
@@ -269,7 +269,7 @@ def test_name_servers_of_a_subnet_change_and_keep_their_order(world: World) -> N
     assert subnet.update(world.cloud, made["id"], {"dns_nameservers": []})["dns_nameservers"] == []
 
 
-def test_subnet_is_found_by_network_and_cidr(world: World) -> None:
+def test_subnet_is_found_by_network_and_cidr(world: ContractEnvironment) -> None:
     parent = world.network()
     made = world.subnet(parent["id"])
     other = world.subnet(parent["id"], cidr="10.7.0.0/24")
@@ -282,25 +282,25 @@ def test_subnet_is_found_by_network_and_cidr(world: World) -> None:
     assert [each["id"] for each in subnet.of_network(world.cloud, parent["id"])] == sorted([made["id"], other["id"]])
 
 
-def test_unknown_subnet_is_not_found(world: World) -> None:
+def test_unknown_subnet_is_not_found(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: subnet.resolve(world.cloud, SubnetParam(id=UNKNOWN)))
 
     assert isinstance(refusal.error, SubnetNotFoundError)
 
 
-def test_subnet_of_an_unknown_network_is_not_made(world: World) -> None:
+def test_subnet_of_an_unknown_network_is_not_made(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.subnet(UNKNOWN))
 
     assert isinstance(refusal.error, NetworkNotFoundError)
 
 
-def test_subnet_on_a_network_of_others_is_refused(world: World) -> None:
+def test_subnet_on_a_network_of_others_is_refused(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.subnet(world.external_id))
 
     assert isinstance(refusal.error, ForbiddenError)
 
 
-def test_second_subnet_of_the_same_addresses_is_refused(world: World) -> None:
+def test_second_subnet_of_the_same_addresses_is_refused(world: ContractEnvironment) -> None:
     parent = world.network()
     world.subnet(parent["id"])
 
@@ -329,7 +329,7 @@ def test_second_subnet_of_the_same_addresses_is_refused(world: World) -> None:
         pytest.param({"network_id": "x"}, id="no id"),
     ],
 )
-def test_malformed_subnet_is_refused(world: World, wish: Body) -> None:
+def test_malformed_subnet_is_refused(world: ContractEnvironment, wish: Body) -> None:
     parent = world.network()
     body = {"subnet": {"network_id": parent["id"], "ip_version": 4, "cidr": CIDR, **wish}}
 
@@ -339,7 +339,7 @@ def test_malformed_subnet_is_refused(world: World, wish: Body) -> None:
 
 
 @pytest.mark.parametrize("missing", ["network_id", "ip_version", "cidr"])
-def test_subnet_needs_its_fields(world: World, missing: str) -> None:
+def test_subnet_needs_its_fields(world: ContractEnvironment, missing: str) -> None:
     body = {"network_id": world.network()["id"], "ip_version": 4, "cidr": CIDR}
     del body[missing]
 
@@ -348,7 +348,7 @@ def test_subnet_needs_its_fields(world: World, missing: str) -> None:
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_subnet_with_ports_refuses_to_go(world: World) -> None:
+def test_subnet_with_ports_refuses_to_go(world: ContractEnvironment) -> None:
     parent = world.network()
     made = world.subnet(parent["id"])
     world.port(network_id=parent["id"])
@@ -361,7 +361,7 @@ def test_subnet_with_ports_refuses_to_go(world: World) -> None:
 # -- tags, quotas, extensions ----------------------------------------------------------------------------------------
 
 
-def test_tags_are_replaced_whole_and_come_sorted(world: World) -> None:
+def test_tags_are_replaced_whole_and_come_sorted(world: ContractEnvironment) -> None:
     made = world.network()
 
     first = tags.replace(world.cloud, "networks", made, ["b", "a", "b"])
@@ -374,7 +374,7 @@ def test_tags_are_replaced_whole_and_come_sorted(world: World) -> None:
 
 
 @pytest.mark.parametrize("collection", ["networks", "subnets", "routers", "security-groups", "ports"])
-def test_tags_of_what_is_not_there_are_refused(world: World, collection: str) -> None:
+def test_tags_of_what_is_not_there_are_refused(world: ContractEnvironment, collection: str) -> None:
     path = f"/{collection}/{UNKNOWN}/tags"
 
     refusal = world.refused(lambda: world.cloud.put("network", path, json={"tags": ["a"]}))
@@ -391,7 +391,7 @@ def test_tags_of_what_is_not_there_are_refused(world: World, collection: str) ->
         pytest.param({}, id="nothing"),
     ],
 )
-def test_malformed_tags_are_refused(world: World, body: Body) -> None:
+def test_malformed_tags_are_refused(world: ContractEnvironment, body: Body) -> None:
     path = f"/networks/{world.network_id}/tags"
 
     refusal = world.refused(lambda: world.cloud.put("network", path, json=body))
@@ -399,20 +399,20 @@ def test_malformed_tags_are_refused(world: World, body: Body) -> None:
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_extensions_that_the_provider_asks_for_are_there(world: World) -> None:
+def test_extensions_that_the_provider_asks_for_are_there(world: ContractEnvironment) -> None:
     found = {each["alias"] for each in world.cloud.list_all("network", "/extensions", "extensions")}
 
     assert {"trunk", "standard-attr-tag", "port-security", "allowed-address-pairs", "external-net"} <= found
     assert world.cloud.get("network", "/extensions/trunk")["extension"]["alias"] == "trunk"
 
 
-def test_unknown_extension_is_not_found(world: World) -> None:
+def test_unknown_extension_is_not_found(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.cloud.get("network", "/extensions/levitation"))
 
     assert isinstance(refusal.error, UnsupportedByCloudError)
 
 
-def test_quota_is_told_with_what_is_in_use(world: World) -> None:
+def test_quota_is_told_with_what_is_in_use(world: ContractEnvironment) -> None:
     world.network()
 
     told = world.cloud.get("network", f"/quotas/{world.cloud.project_id}")["quota"]
@@ -422,7 +422,7 @@ def test_quota_is_told_with_what_is_in_use(world: World) -> None:
     assert details["network"]["used"] >= 2
 
 
-def test_quota_of_others_is_not_told_and_the_own_cannot_be_changed(world: World) -> None:
+def test_quota_of_others_is_not_told_and_the_own_cannot_be_changed(world: ContractEnvironment) -> None:
     own, other = world.cloud.project_id, world.stranger.project_id
 
     told = world.refused(lambda: world.cloud.get("network", f"/quotas/{other}"))

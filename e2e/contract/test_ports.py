@@ -16,25 +16,25 @@ from capo.errors import (
 from capo.openstack import port, trunk
 from capo.openstack.cloud import Body
 from capo.openstack.trunk import WantedTrunk
-from e2e.contract.world import UNKNOWN, World
+from e2e.contract.environment import UNKNOWN, ContractEnvironment
 
 
-def raw_port(world: World, **fields: object) -> Body:
+def raw_port(world: ContractEnvironment, **fields: object) -> Body:
     """Create a port with a body that the provider's own module does not send."""
     wanted = {"network_id": world.network_id, "name": world.name(), **fields}
     made: Body = world.cloud.post("network", "/ports", json={"port": wanted})["port"]
     return made
 
 
-def listed(world: World, **params: object) -> list[str]:
+def listed(world: ContractEnvironment, **params: object) -> list[str]:
     return sorted(each["id"] for each in world.cloud.list_all("network", "/ports", "ports", params=params))
 
 
-def new_trunk(world: World, port_id: str) -> Body:
+def new_trunk(world: ContractEnvironment, port_id: str) -> Body:
     return trunk.create(world.cloud, WantedTrunk(world.stamp("trunk"), world.name(), "a trunk", port_id))
 
 
-def add_subport(world: World, trunk_id: str, port_id: str, segment: int) -> Body:
+def add_subport(world: ContractEnvironment, trunk_id: str, port_id: str, segment: int) -> Body:
     subport = {"port_id": port_id, "segmentation_type": "vlan", "segmentation_id": segment}
     return world.cloud.put("network", f"/trunks/{trunk_id}/add_subports", json={"sub_ports": [subport]})
 
@@ -42,7 +42,7 @@ def add_subport(world: World, trunk_id: str, port_id: str, segment: int) -> Body
 # -- create ----------------------------------------------------------------------------------------------------------
 
 
-def test_new_port_is_down_and_has_an_address_and_the_default_group(world: World) -> None:
+def test_new_port_is_down_and_has_an_address_and_the_default_group(world: ContractEnvironment) -> None:
     stamp = world.stamp("port-0")
 
     made = world.port(stamp=stamp, description="Created by the suite")
@@ -59,7 +59,7 @@ def test_new_port_is_down_and_has_an_address_and_the_default_group(world: World)
     assert world.show_port(made["id"]) == made
 
 
-def test_single_port_is_answered_as_one(world: World) -> None:
+def test_single_port_is_answered_as_one(world: ContractEnvironment) -> None:
     name = world.name()
 
     made = raw_port(world, name=name)
@@ -68,7 +68,7 @@ def test_single_port_is_answered_as_one(world: World) -> None:
     assert world.show_port(made["id"]) == made
 
 
-def test_ports_are_made_in_bulk_in_the_order_of_the_wishes(world: World) -> None:
+def test_ports_are_made_in_bulk_in_the_order_of_the_wishes(world: ContractEnvironment) -> None:
     wanted = [world.wanted_port(stamp=world.stamp(f"port-{number}")) for number in range(3)]
 
     made = port.create_all(world.cloud, wanted)
@@ -77,7 +77,7 @@ def test_ports_are_made_in_bulk_in_the_order_of_the_wishes(world: World) -> None
     assert len({each["fixed_ips"][0]["ip_address"] for each in made}) == 3
 
 
-def test_of_ports_in_bulk_all_or_none_are_made(world: World) -> None:
+def test_of_ports_in_bulk_all_or_none_are_made(world: ContractEnvironment) -> None:
     good = world.wanted_port()
     bad = world.wanted_port(security_group_ids=[UNKNOWN])
 
@@ -87,7 +87,7 @@ def test_of_ports_in_bulk_all_or_none_are_made(world: World) -> None:
     assert listed(world, name=good.name) == []
 
 
-def test_port_has_all_that_was_asked_for(world: World) -> None:
+def test_port_has_all_that_was_asked_for(world: ContractEnvironment) -> None:
     group = world.security_group()
     made = world.port(
         fixed_ips=[(world.subnet_id, "10.6.8.10"), (world.subnet_id, None)],
@@ -108,13 +108,13 @@ def test_port_has_all_that_was_asked_for(world: World) -> None:
     assert pairs == {("10.6.9.9", "fa:16:3e:00:00:11"), ("10.6.10.0/24", "fa:16:3e:00:00:22")}
 
 
-def test_port_without_port_security_has_no_groups(world: World) -> None:
+def test_port_without_port_security_has_no_groups(world: ContractEnvironment) -> None:
     made = world.port(has_port_security=False)
 
     assert (made["port_security_enabled"], made["security_groups"]) == (False, [])
 
 
-def test_port_on_a_network_without_port_security_has_none(world: World) -> None:
+def test_port_on_a_network_without_port_security_has_none(world: ContractEnvironment) -> None:
     parent = world.network(has_port_security=False)
     world.subnet(parent["id"])
 
@@ -123,7 +123,7 @@ def test_port_on_a_network_without_port_security_has_none(world: World) -> None:
     assert (made["port_security_enabled"], made["security_groups"]) == (False, [])
 
 
-def test_port_on_a_network_without_subnets_has_no_address(world: World) -> None:
+def test_port_on_a_network_without_subnets_has_no_address(world: ContractEnvironment) -> None:
     parent = world.network(has_port_security=False)
 
     made = world.port(network_id=parent["id"])
@@ -131,7 +131,7 @@ def test_port_on_a_network_without_subnets_has_no_address(world: World) -> None:
     assert made["fixed_ips"] == []
 
 
-def test_port_on_two_families_has_an_address_of_each(world: World) -> None:
+def test_port_on_two_families_has_an_address_of_each(world: ContractEnvironment) -> None:
     parent = world.network()
     world.subnet(parent["id"])
     world.subnet(parent["id"], cidr="fd00:6::/64")
@@ -141,13 +141,13 @@ def test_port_on_two_families_has_an_address_of_each(world: World) -> None:
     assert sorted(":" in each["ip_address"] for each in made["fixed_ips"]) == [False, True]
 
 
-def test_port_takes_an_address_of_a_subnet_by_address_alone(world: World) -> None:
+def test_port_takes_an_address_of_a_subnet_by_address_alone(world: ContractEnvironment) -> None:
     made = world.port(fixed_ips=[(None, "10.6.8.77")])
 
     assert made["fixed_ips"] == [{"subnet_id": world.subnet_id, "ip_address": "10.6.8.77"}]
 
 
-def test_value_specs_are_fields_of_the_port(world: World) -> None:
+def test_value_specs_are_fields_of_the_port(world: ContractEnvironment) -> None:
     made = world.port(value_specs=[("device_owner", "suite:thing")])
 
     assert made["device_owner"] == "suite:thing"
@@ -156,17 +156,17 @@ def test_value_specs_are_fields_of_the_port(world: World) -> None:
 # -- refused creates -------------------------------------------------------------------------------------------------
 
 
-def test_binding_details_are_refused_to_a_member(world: World) -> None:
+def test_binding_details_are_refused_to_a_member(world: ContractEnvironment) -> None:
     for wish in ({"has_trusted_vf": True}, {"has_hw_offload": True}, {"host_id": "somewhere"}):
         refusal = world.refused(lambda wish=wish: world.port(**wish))  # type: ignore[misc]
         assert isinstance(refusal.error, ForbiddenError)
 
 
-def test_vnic_type_that_nothing_binds_can_be_asked_for(world: World) -> None:
+def test_vnic_type_that_nothing_binds_can_be_asked_for(world: ContractEnvironment) -> None:
     assert world.port(vnic_type="direct")["binding:vnic_type"] == "direct"
 
 
-def test_address_that_is_taken_is_refused(world: World) -> None:
+def test_address_that_is_taken_is_refused(world: ContractEnvironment) -> None:
     taken = world.port()["fixed_ips"][0]["ip_address"]
 
     refusal = world.refused(lambda: world.port(fixed_ips=[(world.subnet_id, taken)]))
@@ -174,7 +174,7 @@ def test_address_that_is_taken_is_refused(world: World) -> None:
     assert isinstance(refusal.error, ConflictError)
 
 
-def test_mac_address_that_is_taken_is_refused(world: World) -> None:
+def test_mac_address_that_is_taken_is_refused(world: ContractEnvironment) -> None:
     taken = world.port()["mac_address"]
 
     refusal = world.refused(lambda: world.port(mac_address=taken))
@@ -182,7 +182,7 @@ def test_mac_address_that_is_taken_is_refused(world: World) -> None:
     assert isinstance(refusal.error, ConflictError)
 
 
-def test_addresses_run_out(world: World) -> None:
+def test_addresses_run_out(world: ContractEnvironment) -> None:
     parent = world.network()
     world.subnet(parent["id"], cidr="10.9.0.0/29", allocation_pools=[("10.9.0.2", "10.9.0.2")])
     world.port(network_id=parent["id"])
@@ -201,13 +201,15 @@ def test_addresses_run_out(world: World) -> None:
         pytest.param({"fixed_ips": [(None, "10.99.0.1")]}, InvalidSpecError, id="address of no subnet"),
     ],
 )
-def test_port_that_refers_to_what_is_not_there_is_refused(world: World, wish: Body, error: type[Exception]) -> None:
+def test_port_that_refers_to_what_is_not_there_is_refused(
+    world: ContractEnvironment, wish: Body, error: type[Exception]
+) -> None:
     refusal = world.refused(lambda: world.port(**wish))
 
     assert isinstance(refusal.error, error)
 
 
-def test_subnet_of_another_network_is_refused(world: World) -> None:
+def test_subnet_of_another_network_is_refused(world: ContractEnvironment) -> None:
     other = world.subnet(world.network()["id"], cidr="10.8.0.0/24")
 
     refusal = world.refused(lambda: world.port(fixed_ips=[(other["id"], None)]))
@@ -215,13 +217,13 @@ def test_subnet_of_another_network_is_refused(world: World) -> None:
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_address_outside_of_the_subnet_is_refused(world: World) -> None:
+def test_address_outside_of_the_subnet_is_refused(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.port(fixed_ips=[(world.subnet_id, "10.99.0.1")]))
 
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_group_of_another_project_is_refused(world: World) -> None:
+def test_group_of_another_project_is_refused(world: ContractEnvironment) -> None:
     foreign = world.stranger.list_all("network", "/security-groups", "security_groups")[0]["id"]
 
     refusal = world.refused(lambda: world.port(security_group_ids=[foreign]))
@@ -238,7 +240,7 @@ def test_group_of_another_project_is_refused(world: World) -> None:
         ),
     ],
 )
-def test_port_security_is_needed_for(world: World, wish: Body) -> None:
+def test_port_security_is_needed_for(world: ContractEnvironment, wish: Body) -> None:
     refusal = world.refused(lambda: raw_port(world, **wish))
 
     assert refusal.status in (400, 404, 409)
@@ -265,19 +267,19 @@ def test_port_security_is_needed_for(world: World, wish: Body) -> None:
         pytest.param({"description": "x" * 256}, id="long description"),
     ],
 )
-def test_malformed_port_is_refused(world: World, wish: Body) -> None:
+def test_malformed_port_is_refused(world: ContractEnvironment, wish: Body) -> None:
     refusal = world.refused(lambda: raw_port(world, **wish))
 
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_port_needs_a_network(world: World) -> None:
+def test_port_needs_a_network(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.cloud.post("network", "/ports", json={"port": {}}))
 
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_port_on_a_network_of_others_is_refused(world: World) -> None:
+def test_port_on_a_network_of_others_is_refused(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.port(network_id=world.external_id))
 
     assert isinstance(refusal.error, ForbiddenError)
@@ -286,14 +288,14 @@ def test_port_on_a_network_of_others_is_refused(world: World) -> None:
 # -- lists -----------------------------------------------------------------------------------------------------------
 
 
-def test_port_is_found_by_the_exact_description_alone(world: World) -> None:
+def test_port_is_found_by_the_exact_description_alone(world: ContractEnvironment) -> None:
     made = world.port(description="one of a kind")
 
     assert listed(world, description=made["description"]) == [made["id"]]
     assert listed(world, description="one of a kind") == []
 
 
-def test_ports_are_found_by_other_fields(world: World) -> None:
+def test_ports_are_found_by_other_fields(world: ContractEnvironment) -> None:
     made = world.port(fixed_ips=[(world.subnet_id, "10.6.8.33")])
     by_subnet = f"subnet_id={world.subnet_id}"
 
@@ -308,7 +310,7 @@ def test_ports_are_found_by_other_fields(world: World) -> None:
     assert listed(world, device_id=UNKNOWN) == []
 
 
-def test_ports_are_found_by_tags(world: World) -> None:
+def test_ports_are_found_by_tags(world: ContractEnvironment) -> None:
     red, blue = world.name(), world.name()
     made = port.replace_tags(world.cloud, world.port(), [red, blue])
 
@@ -318,19 +320,19 @@ def test_ports_are_found_by_tags(world: World) -> None:
     assert listed(world, tags=f"{red},unknown") == []
 
 
-def test_several_values_of_one_filter_mean_any_of_them(world: World) -> None:
+def test_several_values_of_one_filter_mean_any_of_them(world: ContractEnvironment) -> None:
     first, second = world.port(), world.port()
 
     assert listed(world, id=[first["id"], second["id"]]) == sorted([first["id"], second["id"]])
 
 
-def test_unknown_parameter_of_a_list_of_ports_is_refused(world: World) -> None:
+def test_unknown_parameter_of_a_list_of_ports_is_refused(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.cloud.get("network", "/ports", params={"colour": "red"}))
 
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_port_of_another_project_is_not_seen(world: World) -> None:
+def test_port_of_another_project_is_not_seen(world: ContractEnvironment) -> None:
     made = world.port()
 
     shown = world.refused(lambda: world.stranger.get("network", f"/ports/{made['id']}"))
@@ -343,7 +345,7 @@ def test_port_of_another_project_is_not_seen(world: World) -> None:
 # -- update and delete -----------------------------------------------------------------------------------------------
 
 
-def test_address_pairs_of_a_port_change(world: World) -> None:
+def test_address_pairs_of_a_port_change(world: ContractEnvironment) -> None:
     wanted = world.wanted_port(allowed_address_pairs=[("10.6.9.9", None)])
     made = port.create(world.cloud, world.wanted_port())
 
@@ -367,7 +369,7 @@ def test_address_pairs_of_a_port_change(world: World) -> None:
         pytest.param({"colour": "red"}, id="unknown field"),
     ],
 )
-def test_wrong_change_of_a_port_is_refused(world: World, change: Body) -> None:
+def test_wrong_change_of_a_port_is_refused(world: ContractEnvironment, change: Body) -> None:
     made = world.port()
 
     refusal = world.refused(lambda: port.update(world.cloud, made["id"], change))
@@ -375,7 +377,7 @@ def test_wrong_change_of_a_port_is_refused(world: World, change: Body) -> None:
     assert refusal.status in (400, 403, 404, 409)
 
 
-def test_port_that_is_gone_is_not_found(world: World) -> None:
+def test_port_that_is_gone_is_not_found(world: ContractEnvironment) -> None:
     made = world.port()
     port.delete(world.cloud, made["id"])
 
@@ -390,7 +392,7 @@ def test_port_that_is_gone_is_not_found(world: World) -> None:
 # -- trunks ----------------------------------------------------------------------------------------------------------
 
 
-def test_port_of_a_trunk_tells_of_it(world: World) -> None:
+def test_port_of_a_trunk_tells_of_it(world: ContractEnvironment) -> None:
     parent = world.port()
 
     made = new_trunk(world, parent["id"])
@@ -401,7 +403,7 @@ def test_port_of_a_trunk_tells_of_it(world: World) -> None:
     assert details == {"trunk_id": made["id"], "sub_ports": []}
 
 
-def test_trunk_is_found_by_its_port(world: World) -> None:
+def test_trunk_is_found_by_its_port(world: ContractEnvironment) -> None:
     made = new_trunk(world, world.port()["id"])
 
     found = world.cloud.list_all("network", "/trunks", "trunks", params={"port_id": made["port_id"]})
@@ -410,7 +412,7 @@ def test_trunk_is_found_by_its_port(world: World) -> None:
     assert [each["id"] for each in found] == [each["id"] for each in by_name] == [made["id"]]
 
 
-def test_subports_come_and_go(world: World) -> None:
+def test_subports_come_and_go(world: ContractEnvironment) -> None:
     made = new_trunk(world, world.port()["id"])
     child = world.port()
 
@@ -425,7 +427,7 @@ def test_subports_come_and_go(world: World) -> None:
     assert removed["sub_ports"] == []
 
 
-def test_ports_of_a_trunk_refuse_to_go_until_it_is_gone(world: World) -> None:
+def test_ports_of_a_trunk_refuse_to_go_until_it_is_gone(world: ContractEnvironment) -> None:
     parent, child = world.port(), world.port()
     made = new_trunk(world, parent["id"])
     add_subport(world, made["id"], child["id"], 100)
@@ -439,7 +441,7 @@ def test_ports_of_a_trunk_refuse_to_go_until_it_is_gone(world: World) -> None:
 
 
 @pytest.mark.parametrize("case", ["port in use", "segment in use", "unknown port", "own parent", "no segment"])
-def test_wrong_subport_is_refused(world: World, case: str) -> None:
+def test_wrong_subport_is_refused(world: ContractEnvironment, case: str) -> None:
     parent = world.port()
     made = new_trunk(world, parent["id"])
     child = world.port()
@@ -460,7 +462,7 @@ def test_wrong_subport_is_refused(world: World, case: str) -> None:
     assert refusal.status in (400, 404, 409)
 
 
-def test_second_trunk_on_a_port_is_refused(world: World) -> None:
+def test_second_trunk_on_a_port_is_refused(world: ContractEnvironment) -> None:
     parent = world.port()
     new_trunk(world, parent["id"])
 
@@ -469,13 +471,13 @@ def test_second_trunk_on_a_port_is_refused(world: World) -> None:
     assert isinstance(refusal.error, ConflictError)
 
 
-def test_trunk_on_an_unknown_port_is_refused(world: World) -> None:
+def test_trunk_on_an_unknown_port_is_refused(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: new_trunk(world, UNKNOWN))
 
     assert isinstance(refusal.error, NotFoundError)
 
 
-def test_subport_that_is_not_there_is_not_removed(world: World) -> None:
+def test_subport_that_is_not_there_is_not_removed(world: ContractEnvironment) -> None:
     made = new_trunk(world, world.port()["id"])
     path = f"/trunks/{made['id']}/remove_subports"
 
@@ -484,7 +486,7 @@ def test_subport_that_is_not_there_is_not_removed(world: World) -> None:
     assert isinstance(refusal.error, NotFoundError)
 
 
-def test_unknown_trunk_is_not_found(world: World) -> None:
+def test_unknown_trunk_is_not_found(world: ContractEnvironment) -> None:
     shown = world.refused(lambda: world.cloud.get("network", f"/trunks/{UNKNOWN}"))
     deleted = world.refused(lambda: world.cloud.delete("network", f"/trunks/{UNKNOWN}"))
     subports = world.refused(lambda: world.cloud.get("network", f"/trunks/{UNKNOWN}/get_subports"))
@@ -492,7 +494,7 @@ def test_unknown_trunk_is_not_found(world: World) -> None:
     assert all(isinstance(each.error, NotFoundError) for each in (shown, deleted, subports))
 
 
-def test_trunk_carries_tags(world: World) -> None:
+def test_trunk_carries_tags(world: ContractEnvironment) -> None:
     made = new_trunk(world, world.port()["id"])
 
     world.cloud.put("network", f"/trunks/{made['id']}/tags", json={"tags": ["a", "b"]})

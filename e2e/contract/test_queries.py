@@ -7,7 +7,7 @@ import pytest
 from capo.openstack.cloud import Body
 from capo.openstack.kinds import CINDER, KINDS, NOVA
 from e2e.contract import test_filters, test_load_balancers
-from e2e.contract.world import UNKNOWN, World
+from e2e.contract.environment import UNKNOWN, ContractEnvironment
 
 NETWORK, COMPUTE, VOLUME, IMAGE, LB = "network", "compute", "volume", "image", "load-balancer"
 VERSIONS = {COMPUTE: NOVA, VOLUME: CINDER}
@@ -16,7 +16,7 @@ CORE = ("networks", "subnets", "ports")
 PLUGINS = ("routers", "floatingips", "security-groups", "trunks")
 
 
-def ask(world: World, service: str, path: str, params: Body) -> Body:
+def ask(world: ContractEnvironment, service: str, path: str, params: Body) -> Body:
     return world.cloud.get(service, path, params=params, microversion=VERSIONS.get(service))
 
 
@@ -70,7 +70,9 @@ def key_of(collection: str) -> str:
         pytest.param(LB, "/lbaas/pools", {"sort_key": "colour"}, id="pools, sort key"),
     ],
 )
-def test_list_with_an_odd_parameter_is_refused(world: World, service: str, path: str, params: Body) -> None:
+def test_list_with_an_odd_parameter_is_refused(
+    world: ContractEnvironment, service: str, path: str, params: Body
+) -> None:
     refusal = world.refused(lambda: ask(world, service, path, params))
 
     assert refusal.status in (400, 403, 404)
@@ -85,7 +87,7 @@ def test_list_with_an_odd_parameter_is_refused(world: World, service: str, path:
         pytest.param({"changes-since": "yesterday"}, id="time"),
     ],
 )
-def test_actions_of_a_server_with_an_odd_parameter_are_refused(world: World, params: Body) -> None:
+def test_actions_of_a_server_with_an_odd_parameter_are_refused(world: ContractEnvironment, params: Body) -> None:
     made = world.server()
 
     refusal = world.refused(lambda: ask(world, COMPUTE, f"/servers/{made['id']}/os-instance-actions", params))
@@ -94,7 +96,7 @@ def test_actions_of_a_server_with_an_odd_parameter_are_refused(world: World, par
 
 
 @pytest.mark.parametrize("collection", CORE)
-def test_unknown_parameter_of_one_resource_of_the_core_is_refused(world: World, collection: str) -> None:
+def test_unknown_parameter_of_one_resource_of_the_core_is_refused(world: ContractEnvironment, collection: str) -> None:
     path = {
         "networks": f"/networks/{world.network_id}",
         "subnets": f"/subnets/{world.subnet_id}",
@@ -106,7 +108,7 @@ def test_unknown_parameter_of_one_resource_of_the_core_is_refused(world: World, 
     assert refusal.status == 400
 
 
-def test_unknown_parameter_of_one_resource_of_a_plugin_makes_no_difference(world: World) -> None:
+def test_unknown_parameter_of_one_resource_of_a_plugin_makes_no_difference(world: ContractEnvironment) -> None:
     made = world.security_group()
 
     assert (
@@ -118,7 +120,7 @@ def test_unknown_parameter_of_one_resource_of_a_plugin_makes_no_difference(world
 
 
 @pytest.mark.parametrize("kind", NAMED)
-def test_capitals_and_spaces_at_the_end_of_a_name_make_no_difference(world: World, kind: str) -> None:
+def test_capitals_and_spaces_at_the_end_of_a_name_make_no_difference(world: ContractEnvironment, kind: str) -> None:
     made = test_filters.NEW[kind](world)
 
     for name in (made["name"].upper(), f"{made['name']}  "):
@@ -126,7 +128,7 @@ def test_capitals_and_spaces_at_the_end_of_a_name_make_no_difference(world: Worl
     assert not test_filters.finds(world, kind, made, {"name": f" {made['name']}"})
 
 
-def test_accents_and_capitals_make_no_difference_to_databases(world: World) -> None:
+def test_accents_and_capitals_make_no_difference_to_databases(world: ContractEnvironment) -> None:
     name = world.name()
     made, balancer = world.volume(name=f"{name}-ä"), test_load_balancers.shared(world)
 
@@ -138,7 +140,7 @@ def test_accents_and_capitals_make_no_difference_to_databases(world: World) -> N
     assert ids(IMAGE, "/images", "images", name="Tiny-Image ", tag="CAPI", os_distro="Ubuntu") == [world.image_id]
 
 
-def test_capitals_in_tags_of_servers_make_no_difference_and_those_of_networks_do(world: World) -> None:
+def test_capitals_in_tags_of_servers_make_no_difference_and_those_of_networks_do(world: ContractEnvironment) -> None:
     tag = world.name()
     server, network = world.active_server(tags=[tag]), world.network()
     world.cloud.put(NETWORK, f"/networks/{network['id']}/tags", json={"tags": [tag]})
@@ -149,7 +151,7 @@ def test_capitals_in_tags_of_servers_make_no_difference_and_those_of_networks_do
     assert ([each["id"] for each in servers], networks) == ([server["id"]], [])
 
 
-def test_id_in_capitals_finds_what_has_it(world: World) -> None:
+def test_id_in_capitals_finds_what_has_it(world: ContractEnvironment) -> None:
     port, volume = world.port()["id"], world.volume()["id"]
 
     for service, path, key, found in (
@@ -163,7 +165,9 @@ def test_id_in_capitals_finds_what_has_it(world: World) -> None:
     assert ask(world, IMAGE, f"/images/{world.image_id.upper()}", {})["id"] == world.image_id
 
 
-def test_page_after_a_port_that_is_gone_is_refused_and_after_a_group_it_is_the_first(world: World) -> None:
+def test_page_after_a_port_that_is_gone_is_refused_and_after_a_group_it_is_the_first(
+    world: ContractEnvironment,
+) -> None:
     lost = {"limit": "1", "marker": UNKNOWN}
     world.security_group()
 
@@ -174,7 +178,7 @@ def test_page_after_a_port_that_is_gone_is_refused_and_after_a_group_it_is_the_f
     assert ask(world, NETWORK, "/routers", lost)["routers"] == []
 
 
-def test_rules_of_any_protocol_are_found_by_that_word(world: World) -> None:
+def test_rules_of_any_protocol_are_found_by_that_word(world: ContractEnvironment) -> None:
     made = world.security_group()
     params = {"security_group_id": made["id"], "protocol": "any"}
 
@@ -184,20 +188,20 @@ def test_rules_of_any_protocol_are_found_by_that_word(world: World) -> None:
     assert len(found) == 2
 
 
-def test_one_load_balancer_shows_the_fields_that_are_asked_for(world: World) -> None:
+def test_one_load_balancer_shows_the_fields_that_are_asked_for(world: ContractEnvironment) -> None:
     balancer = test_load_balancers.shared(world)
     path = f"/lbaas/loadbalancers/{balancer['id']}"
 
     assert ask(world, LB, path, {"fields": "id"})["loadbalancer"] == {"id": balancer["id"]}
 
 
-def test_lists_of_octavia_are_sorted_in_either_spelling(world: World) -> None:
+def test_lists_of_octavia_are_sorted_in_either_spelling(world: ContractEnvironment) -> None:
     for params in ({"sort": "name:desc"}, {"sort_key": "name", "sort_dir": "desc"}):
         zones = ask(world, LB, "/lbaas/availabilityzones", params)["availability_zones"]
         assert [zone["name"] for zone in zones] == ["az2", "az1"]
 
 
-def test_zones_of_octavia_come_in_pages_of_which_the_second_cannot_be_had(world: World) -> None:
+def test_zones_of_octavia_come_in_pages_of_which_the_second_cannot_be_had(world: ContractEnvironment) -> None:
     first = ask(world, LB, "/lbaas/availabilityzones", {"limit": 1})
 
     refusal = world.refused(lambda: ask(world, LB, "/lbaas/availabilityzones", {"limit": 1, "marker": UNKNOWN}))
@@ -209,14 +213,14 @@ def test_zones_of_octavia_come_in_pages_of_which_the_second_cannot_be_had(world:
 
 
 @pytest.mark.parametrize("collection", [*CORE, *PLUGINS])
-def test_body_with_nothing_under_its_name_is_refused(world: World, collection: str) -> None:
+def test_body_with_nothing_under_its_name_is_refused(world: ContractEnvironment, collection: str) -> None:
     refusal = world.refused(lambda: world.cloud.post(NETWORK, f"/{collection}", json={key_of(collection): None}))
 
     assert refusal.status == 400
 
 
 @pytest.mark.parametrize("collection", ["networks", "subnets", "ports", "security-groups", "security-group-rules"])
-def test_many_at_once_that_are_no_objects_are_refused(world: World, collection: str) -> None:
+def test_many_at_once_that_are_no_objects_are_refused(world: ContractEnvironment, collection: str) -> None:
     body = {f"{key_of(collection)}s": [1]}
 
     refusal = world.refused(lambda: world.cloud.post(NETWORK, f"/{collection}", json=body))
@@ -225,7 +229,7 @@ def test_many_at_once_that_are_no_objects_are_refused(world: World, collection: 
 
 
 @pytest.mark.parametrize("collection", ["routers", "floatingips", "trunks"])
-def test_many_at_once_are_refused_of(world: World, collection: str) -> None:
+def test_many_at_once_are_refused_of(world: ContractEnvironment, collection: str) -> None:
     body: Body = {f"{key_of(collection)}s": [{}]}
 
     refusal = world.refused(lambda: world.cloud.post(NETWORK, f"/{collection}", json=body))
@@ -234,7 +238,7 @@ def test_many_at_once_are_refused_of(world: World, collection: str) -> None:
 
 
 @pytest.mark.parametrize("kind", test_filters.NEW)
-def test_resource_stays_in_its_project(world: World, kind: str) -> None:
+def test_resource_stays_in_its_project(world: ContractEnvironment, kind: str) -> None:
     described, made = KINDS[kind], test_filters.NEW[kind](world)
     path = described.path(made["id"])
 
@@ -247,7 +251,7 @@ def test_resource_stays_in_its_project(world: World, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", test_filters.NEW)
-def test_more_tags_than_fifty_are_refused(world: World, kind: str) -> None:
+def test_more_tags_than_fifty_are_refused(world: ContractEnvironment, kind: str) -> None:
     described, made = KINDS[kind], test_filters.NEW[kind](world)
     path = f"{described.path(made['id'])}/tags"
     tags = [f"{number:02}" for number in range(51)]
@@ -268,7 +272,7 @@ def test_more_tags_than_fifty_are_refused(world: World, kind: str) -> None:
         pytest.param("/routers/{}", {"router": {"name": "x"}}, 404, id="name of a plugin's"),
     ],
 )
-def test_change_of_what_is_not_there_is_refused(world: World, path: str, body: Body, status: int) -> None:
+def test_change_of_what_is_not_there_is_refused(world: ContractEnvironment, path: str, body: Body, status: int) -> None:
     refusal = world.refused(lambda: world.cloud.put(NETWORK, path.format(UNKNOWN), json=body))
 
     assert refusal.status == status

@@ -10,15 +10,15 @@ from capo.openstack.cloud import Body
 from capo.openstack.kinds import CINDER, NOVA
 from capo.openstack.network import WantedNetwork
 from capo.openstack.subnet import WantedSubnet
-from e2e.contract import tenancy
-from e2e.contract.tenancy import Tenant
+from e2e.contract.environment import CIDR, ContractEnvironment, Refusal
 from e2e.contract.test_compute import KEY
 from e2e.contract.test_load_balancers import LB, with_monitor
-from e2e.contract.world import CIDR, Refusal, World
+from environments import tenancy
+from environments.tenancy import Tenant
 
 
 def over(
-    world: World,
+    world: ContractEnvironment,
     service: str,
     path: str,
     body: Body,
@@ -33,12 +33,12 @@ def over(
     return refusal
 
 
-def new_server(world: World, **fields: object) -> Body:
+def new_server(world: ContractEnvironment, **fields: object) -> Body:
     wanted = {"name": world.name(), "imageRef": world.image_id, "flavorRef": world.flavor_id, "networks": "none"}
     return {"server": {**wanted, **fields}}
 
 
-def network_of(world: World, tenant: Tenant) -> tuple[str, str]:
+def network_of(world: ContractEnvironment, tenant: Tenant) -> tuple[str, str]:
     """Return the ids of a tenant's new network and its subnet."""
     made = network.create(tenant.cloud, WantedNetwork(world.stamp(), world.name()))
     inside = subnet.create(tenant.cloud, WantedSubnet(world.stamp(), world.name(), made["id"], CIDR))
@@ -56,7 +56,7 @@ def network_of(world: World, tenant: Tenant) -> tuple[str, str]:
         pytest.param({"instances": 5, "ram": 511}, "Quota exceeded for ram", id="memory"),
     ],
 )
-def test_more_than_the_quota_allows_of(world: World, limits: dict[str, int], words: str) -> None:
+def test_more_than_the_quota_allows_of(world: ContractEnvironment, limits: dict[str, int], words: str) -> None:
     with world.stranger_may("compute", **limits):
         refusal = over(world, "compute", "/servers", new_server(world), microversion=NOVA)
 
@@ -64,29 +64,29 @@ def test_more_than_the_quota_allows_of(world: World, limits: dict[str, int], wor
     assert words in refusal.words
 
 
-def test_more_servers_at_once_than_the_quota_allows_are_refused(world: World) -> None:
+def test_more_servers_at_once_than_the_quota_allows_are_refused(world: ContractEnvironment) -> None:
     with world.stranger_may("compute", instances=1):
         over(world, "compute", "/servers", new_server(world, min_count=2, max_count=2), microversion=NOVA)
 
 
-def test_more_metadata_than_the_quota_allows_is_refused(world: World) -> None:
+def test_more_metadata_than_the_quota_allows_is_refused(world: ContractEnvironment) -> None:
     metadata = {f"key-{number}": "value" for number in range(129)}
 
     with world.stranger_may("compute", instances=1):
         over(world, "compute", "/servers", new_server(world, metadata=metadata), microversion=NOVA)
 
 
-def test_more_key_pairs_than_the_quota_allows_are_refused(world: World) -> None:
+def test_more_key_pairs_than_the_quota_allows_are_refused(world: ContractEnvironment) -> None:
     over(world, "compute", "/os-keypairs", {"keypair": {"name": world.name(), "public_key": KEY}}, microversion=NOVA)
 
 
-def test_more_server_groups_than_the_quota_allows_are_refused(world: World) -> None:
+def test_more_server_groups_than_the_quota_allows_are_refused(world: ContractEnvironment) -> None:
     body = {"server_group": {"name": world.name(), "policy": "affinity"}}
 
     over(world, "compute", "/os-server-groups", body, microversion=NOVA)
 
 
-def test_more_members_of_a_server_group_than_the_quota_allows_are_refused(world: World) -> None:
+def test_more_members_of_a_server_group_than_the_quota_allows_are_refused(world: ContractEnvironment) -> None:
     body = {"server_group": {"name": world.name(), "policy": "soft-affinity"}}
 
     with world.stranger_may("compute", server_groups=1, instances=5, server_group_members=0):
@@ -113,7 +113,7 @@ def test_more_members_of_a_server_group_than_the_quota_allows_are_refused(world:
         pytest.param("security-groups", {"security_groups": [{"name": "a"}, {"name": "b"}]}, id="security groups"),
     ],
 )
-def test_more_than_the_quota_allows_is_refused(world: World, collection: str, body: Body) -> None:
+def test_more_than_the_quota_allows_is_refused(world: ContractEnvironment, collection: str, body: Body) -> None:
     world.stranger.list_all("network", "/security-groups", "security_groups")  # creates the default group
 
     refusal = over(world, "network", f"/{collection}", _placed(body, world.external_id))
@@ -133,7 +133,7 @@ def _placed(value: Body, external_id: str) -> Body:
     }
 
 
-def test_more_rules_than_the_quota_allows_are_refused(world: World) -> None:
+def test_more_rules_than_the_quota_allows_are_refused(world: ContractEnvironment) -> None:
     groups = world.stranger.list_all("network", "/security-groups", "security_groups")
     rule = {"security_group_id": groups[0]["id"], "direction": "ingress", "protocol": "tcp"}
     other = {**rule, "protocol": "udp"}
@@ -142,7 +142,7 @@ def test_more_rules_than_the_quota_allows_are_refused(world: World) -> None:
     over(world, "network", "/security-group-rules", {"security_group_rules": [rule, other]})
 
 
-def test_more_subnets_and_trunks_than_the_quota_allows_are_refused(world: World) -> None:
+def test_more_subnets_and_trunks_than_the_quota_allows_are_refused(world: ContractEnvironment) -> None:
     with world.stranger_may("network", network=1, port=1):
         made = network.create(world.stranger, WantedNetwork(world.stamp(), world.name()))
         parent = port.create(world.stranger, world.wanted_port(network_id=made["id"]))
@@ -166,7 +166,9 @@ def test_more_subnets_and_trunks_than_the_quota_allows_are_refused(world: World)
         pytest.param({"volumes": 5, "per_volume_gigabytes": 1}, {"size": 2}, id="size of one"),
     ],
 )
-def test_more_volume_than_the_quota_allows_is_refused(world: World, limits: dict[str, int], fields: Body) -> None:
+def test_more_volume_than_the_quota_allows_is_refused(
+    world: ContractEnvironment, limits: dict[str, int], fields: Body
+) -> None:
     with world.stranger_may("volume", **limits):
         refusal = over(world, "volume", "/volumes", {"volume": {"name": world.name(), **fields}}, microversion=CINDER)
 
@@ -176,13 +178,15 @@ def test_more_volume_than_the_quota_allows_is_refused(world: World, limits: dict
 # -- Octavia ---------------------------------------------------------------------------------------------------------
 
 
-def test_more_load_balancers_than_the_quota_allows_are_refused(world: World) -> None:
+def test_more_load_balancers_than_the_quota_allows_are_refused(world: ContractEnvironment) -> None:
     refusal = over(world, LB, "/lbaas/loadbalancers", {"loadbalancer": {"vip_network_id": world.external_id}})
 
     assert refusal.status == 403
 
 
-def test_whole_load_balancer_with_too_many_children_is_refused_and_leaves_a_port_behind(world: World) -> None:
+def test_whole_load_balancer_with_too_many_children_is_refused_and_leaves_a_port_behind(
+    world: ContractEnvironment,
+) -> None:
     tenant = world.tenant()
     network_id, subnet_id = network_of(world, tenant)
     wanted = world.wanted_load_balancer(
@@ -204,7 +208,7 @@ def test_whole_load_balancer_with_too_many_children_is_refused_and_leaves_a_port
         port.delete(tenant.cloud, each["id"])
 
 
-def test_more_children_one_by_one_than_the_quota_allows_are_refused(world: World) -> None:
+def test_more_children_one_by_one_than_the_quota_allows_are_refused(world: ContractEnvironment) -> None:
     tenant = world.tenant()
     network_id, subnet_id = network_of(world, tenant)
     wanted = world.wanted_load_balancer(

@@ -16,23 +16,23 @@ from capo.errors import (
 from capo.openstack import network, port, router, subnet
 from capo.openstack.cloud import Body
 from capo.openstack.router import WantedRouter
-from e2e.contract.world import UNKNOWN, World
+from e2e.contract.environment import UNKNOWN, ContractEnvironment
 
 
-def interfaces(world: World, router_id: str) -> list[Body]:
+def interfaces(world: ContractEnvironment, router_id: str) -> list[Body]:
     return world.cloud.list_all("network", "/ports", "ports", params={"device_id": router_id})
 
 
-def external_subnet(world: World) -> str:
+def external_subnet(world: ContractEnvironment) -> str:
     return str(world.ground.external["subnets"][0])
 
 
-def new_router(world: World, **wishes: object) -> Body:
+def new_router(world: ContractEnvironment, **wishes: object) -> Body:
     values = {"stamp": world.stamp(), "name": world.name(), "description": "a router", **wishes}
     return router.create(world.cloud, WantedRouter(**values))  # type: ignore[arg-type]
 
 
-def test_new_router_has_a_gateway_with_an_address(world: World) -> None:
+def test_new_router_has_a_gateway_with_an_address(world: ContractEnvironment) -> None:
     stamp = world.stamp("router")
 
     made = new_router(world, stamp=stamp, external_network_id=world.external_id)
@@ -46,7 +46,7 @@ def test_new_router_has_a_gateway_with_an_address(world: World) -> None:
     assert router.addresses(made)[0].startswith("127.64.")
 
 
-def test_router_without_a_gateway_gets_one_by_an_update(world: World) -> None:
+def test_router_without_a_gateway_gets_one_by_an_update(world: ContractEnvironment) -> None:
     made = new_router(world)
     assert made["external_gateway_info"] is None
 
@@ -57,7 +57,7 @@ def test_router_without_a_gateway_gets_one_by_an_update(world: World) -> None:
     assert router.difference(wanted, changed) == {}
 
 
-def test_gateway_address_of_a_router_may_not_be_chosen_by_a_member(world: World) -> None:
+def test_gateway_address_of_a_router_may_not_be_chosen_by_a_member(world: ContractEnvironment) -> None:
     made = new_router(world)
     wanted = WantedRouter(
         world.stamp(),
@@ -71,7 +71,7 @@ def test_gateway_address_of_a_router_may_not_be_chosen_by_a_member(world: World)
     assert isinstance(refusal.error, ForbiddenError)
 
 
-def test_interface_is_a_port_with_the_gateways_address(world: World) -> None:
+def test_interface_is_a_port_with_the_gateways_address(world: ContractEnvironment) -> None:
     parent = world.network()
     inside = world.subnet(parent["id"])
     made = new_router(world, external_network_id=world.external_id)
@@ -85,7 +85,7 @@ def test_interface_is_a_port_with_the_gateways_address(world: World) -> None:
     assert found[0]["fixed_ips"] == [{"subnet_id": inside["id"], "ip_address": "10.6.0.1"}]
 
 
-def test_second_interface_on_a_subnet_is_refused_and_means_that_it_is_there(world: World) -> None:
+def test_second_interface_on_a_subnet_is_refused_and_means_that_it_is_there(world: ContractEnvironment) -> None:
     inside = world.subnet(world.network()["id"])
     made = new_router(world)
     router.add_interface(world.cloud, made["id"], inside["id"])
@@ -97,7 +97,7 @@ def test_second_interface_on_a_subnet_is_refused_and_means_that_it_is_there(worl
     assert router.add_interface(world.cloud, made["id"], inside["id"]) == {}
 
 
-def test_interfaces_with_the_same_addresses_are_refused(world: World) -> None:
+def test_interfaces_with_the_same_addresses_are_refused(world: ContractEnvironment) -> None:
     first, second = (world.subnet(world.network()["id"]) for _ in range(2))
     made = new_router(world)
     router.add_interface(world.cloud, made["id"], first["id"])
@@ -107,7 +107,7 @@ def test_interfaces_with_the_same_addresses_are_refused(world: World) -> None:
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_router_and_subnet_with_an_interface_refuse_to_go_until_it_is_removed(world: World) -> None:
+def test_router_and_subnet_with_an_interface_refuse_to_go_until_it_is_removed(world: ContractEnvironment) -> None:
     parent = world.network()
     inside = world.subnet(parent["id"])
     made = new_router(world)
@@ -128,7 +128,7 @@ def test_router_and_subnet_with_an_interface_refuse_to_go_until_it_is_removed(wo
     network.delete(world.cloud, parent["id"])
 
 
-def test_interface_that_is_not_there_is_not_found(world: World) -> None:
+def test_interface_that_is_not_there_is_not_found(world: ContractEnvironment) -> None:
     inside = world.subnet(world.network()["id"])
     made = new_router(world)
     path = f"/routers/{made['id']}/remove_router_interface"
@@ -148,7 +148,7 @@ def test_interface_that_is_not_there_is_not_found(world: World) -> None:
         pytest.param({"subnet_id": UNKNOWN, "port_id": UNKNOWN}, id="both"),
     ],
 )
-def test_wrong_interface_is_refused(world: World, body: Body) -> None:
+def test_wrong_interface_is_refused(world: ContractEnvironment, body: Body) -> None:
     made = new_router(world)
     path = f"/routers/{made['id']}/add_router_interface"
 
@@ -157,13 +157,13 @@ def test_wrong_interface_is_refused(world: World, body: Body) -> None:
     assert refusal.status in (400, 404)
 
 
-def test_interface_of_an_unknown_router_is_not_found(world: World) -> None:
+def test_interface_of_an_unknown_router_is_not_found(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: router.add_interface(world.cloud, UNKNOWN, world.subnet_id))
 
     assert isinstance(refusal.error, RouterNotFoundError)
 
 
-def test_router_on_an_unknown_or_internal_network_is_refused(world: World) -> None:
+def test_router_on_an_unknown_or_internal_network_is_refused(world: ContractEnvironment) -> None:
     unknown = world.refused(lambda: new_router(world, external_network_id=UNKNOWN))
     internal = world.refused(lambda: new_router(world, external_network_id=world.network_id))
 
@@ -178,7 +178,7 @@ def test_router_on_an_unknown_or_internal_network_is_refused(world: World) -> No
         pytest.param({"network_id": UNKNOWN, "colour": "red"}, id="unknown field"),
     ],
 )
-def test_malformed_gateway_is_refused(world: World, gateway: Body) -> None:
+def test_malformed_gateway_is_refused(world: ContractEnvironment, gateway: Body) -> None:
     made = new_router(world)
 
     refusal = world.refused(lambda: router.update(world.cloud, made["id"], {"external_gateway_info": gateway}))
@@ -186,7 +186,7 @@ def test_malformed_gateway_is_refused(world: World, gateway: Body) -> None:
     assert refusal.status == 400
 
 
-def test_gateway_of_a_router_can_be_taken_away(world: World) -> None:
+def test_gateway_of_a_router_can_be_taken_away(world: ContractEnvironment) -> None:
     made = new_router(world, external_network_id=world.external_id)
 
     changed = router.update(world.cloud, made["id"], {"external_gateway_info": {}})
@@ -194,7 +194,7 @@ def test_gateway_of_a_router_can_be_taken_away(world: World) -> None:
     assert changed["external_gateway_info"] is None
 
 
-def test_router_is_found_by_name_and_unknown_ones_are_not(world: World) -> None:
+def test_router_is_found_by_name_and_unknown_ones_are_not(world: ContractEnvironment) -> None:
     made = new_router(world)
 
     assert router.resolve(world.cloud, RouterParam(filter=RouterFilter(name=made["name"])))["id"] == made["id"]

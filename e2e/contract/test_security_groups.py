@@ -14,21 +14,21 @@ from capo.errors import (
 from capo.openstack import port, security_group
 from capo.openstack.cloud import Body
 from capo.openstack.security_group import Rule, WantedSecurityGroup
-from e2e.contract.world import UNKNOWN, World
+from e2e.contract.environment import UNKNOWN, ContractEnvironment
 
 SSH = Rule("ingress", protocol="tcp", port_range_min=22, port_range_max=22, description="SSH")
 
 
-def show(world: World, group_id: str) -> Body:
+def show(world: ContractEnvironment, group_id: str) -> Body:
     found: Body = world.cloud.get("network", f"/security-groups/{group_id}")["security_group"]
     return found
 
 
-def groups(world: World, **params: str) -> list[Body]:
+def groups(world: ContractEnvironment, **params: str) -> list[Body]:
     return world.cloud.list_all("network", "/security-groups", "security_groups", params=params)
 
 
-def raw_rule(world: World, group_id: str, **fields: object) -> Body:
+def raw_rule(world: ContractEnvironment, group_id: str, **fields: object) -> Body:
     """Create a rule with a body that the provider's own module does not send."""
     wanted = {"security_group_id": group_id, "direction": "ingress", **fields}
     path = "/security-group-rules"
@@ -39,7 +39,7 @@ def raw_rule(world: World, group_id: str, **fields: object) -> Body:
 # -- groups ----------------------------------------------------------------------------------------------------------
 
 
-def test_new_group_has_two_egress_rules(world: World) -> None:
+def test_new_group_has_two_egress_rules(world: ContractEnvironment) -> None:
     stamp = world.stamp("group-worker")
 
     made = world.security_group(stamp=stamp)
@@ -53,7 +53,7 @@ def test_new_group_has_two_egress_rules(world: World) -> None:
     assert {rule["id"] for rule in show(world, made["id"])["security_group_rules"]} == {rule["id"] for rule in rules}
 
 
-def test_groups_are_made_in_one_call_in_the_order_of_the_wishes(world: World) -> None:
+def test_groups_are_made_in_one_call_in_the_order_of_the_wishes(world: ContractEnvironment) -> None:
     wanted = [WantedSecurityGroup(world.stamp(f"group-{role}"), world.name()) for role in ("bastion", "worker")]
 
     made = security_group.create_all(world.cloud, wanted)
@@ -63,7 +63,7 @@ def test_groups_are_made_in_one_call_in_the_order_of_the_wishes(world: World) ->
     assert {each["id"] for each in made} <= {each["id"] for each in groups(world)}
 
 
-def test_of_groups_in_one_call_all_or_none_are_made(world: World) -> None:
+def test_of_groups_in_one_call_all_or_none_are_made(world: ContractEnvironment) -> None:
     wanted = [WantedSecurityGroup(world.stamp(), world.name()), WantedSecurityGroup(world.stamp(), "default")]
 
     refusal = world.refused(lambda: security_group.create_all(world.cloud, wanted))
@@ -72,14 +72,14 @@ def test_of_groups_in_one_call_all_or_none_are_made(world: World) -> None:
     assert groups(world, name=wanted[0].name) == []
 
 
-def test_two_groups_may_have_one_name(world: World) -> None:
+def test_two_groups_may_have_one_name(world: ContractEnvironment) -> None:
     first = world.security_group()
     second = world.security_group(name=first["name"])
 
     assert {each["id"] for each in groups(world, name=first["name"])} == {first["id"], second["id"]}
 
 
-def test_each_project_has_a_default_group_that_is_not_to_be_made(world: World) -> None:
+def test_each_project_has_a_default_group_that_is_not_to_be_made(world: ContractEnvironment) -> None:
     found = groups(world, name="default")
 
     assert len(found) == 1
@@ -90,7 +90,7 @@ def test_each_project_has_a_default_group_that_is_not_to_be_made(world: World) -
     assert isinstance(refusal.error, ConflictError)
 
 
-def test_default_group_refuses_to_go(world: World) -> None:
+def test_default_group_refuses_to_go(world: ContractEnvironment) -> None:
     used, unused = (
         each.list_all("network", "/security-groups", "security_groups", params={"name": "default"})[0]
         for each in (world.cloud, world.stranger)
@@ -105,7 +105,7 @@ def test_default_group_refuses_to_go(world: World) -> None:
     assert all(isinstance(each.error, ConflictError) for each in refusals)
 
 
-def test_groups_are_found_by_name_description_and_tags(world: World) -> None:
+def test_groups_are_found_by_name_description_and_tags(world: ContractEnvironment) -> None:
     tag = world.name()
     made = security_group.replace_tags(world.cloud, world.security_group(description="one of a kind"), [tag])
 
@@ -117,7 +117,7 @@ def test_groups_are_found_by_name_description_and_tags(world: World) -> None:
         assert security_group.resolve(world.cloud, [SecurityGroupParam(filter=found)]) == [made["id"]]
 
 
-def test_group_that_a_port_uses_refuses_to_go(world: World) -> None:
+def test_group_that_a_port_uses_refuses_to_go(world: ContractEnvironment) -> None:
     made = world.security_group()
     user = world.port(security_group_ids=[made["id"]])
 
@@ -129,7 +129,7 @@ def test_group_that_a_port_uses_refuses_to_go(world: World) -> None:
     assert world.is_gone(lambda: show(world, made["id"]))
 
 
-def test_group_that_a_rule_of_another_names_goes_with_that_rule(world: World) -> None:
+def test_group_that_a_rule_of_another_names_goes_with_that_rule(world: ContractEnvironment) -> None:
     named, other = world.security_group(), world.security_group()
     security_group.create_rules(world.cloud, other["id"], [Rule("ingress", remote_group_id=named["id"])])
 
@@ -138,7 +138,7 @@ def test_group_that_a_rule_of_another_names_goes_with_that_rule(world: World) ->
     assert len(show(world, other["id"])["security_group_rules"]) == 2
 
 
-def test_unknown_group_is_not_found(world: World) -> None:
+def test_unknown_group_is_not_found(world: ContractEnvironment) -> None:
     shown = world.refused(lambda: show(world, UNKNOWN))
     deleted = world.refused(lambda: world.cloud.delete("network", f"/security-groups/{UNKNOWN}"))
 
@@ -146,7 +146,7 @@ def test_unknown_group_is_not_found(world: World) -> None:
     assert isinstance(deleted.error, SecurityGroupNotFoundError)
 
 
-def test_group_of_another_project_is_not_seen(world: World) -> None:
+def test_group_of_another_project_is_not_seen(world: ContractEnvironment) -> None:
     made = world.security_group()
 
     refusal = world.refused(lambda: world.stranger.get("network", f"/security-groups/{made['id']}"))
@@ -163,7 +163,7 @@ def test_group_of_another_project_is_not_seen(world: World) -> None:
         pytest.param({}, id="nothing"),
     ],
 )
-def test_malformed_group_is_refused(world: World, body: Body) -> None:
+def test_malformed_group_is_refused(world: ContractEnvironment, body: Body) -> None:
     refusal = world.refused(lambda: world.cloud.post("network", "/security-groups", json=body))
 
     assert isinstance(refusal.error, InvalidSpecError)
@@ -172,7 +172,7 @@ def test_malformed_group_is_refused(world: World, body: Body) -> None:
 # -- rules -----------------------------------------------------------------------------------------------------------
 
 
-def test_rules_are_made_in_one_call_and_stored_as_they_were_sent(world: World) -> None:
+def test_rules_are_made_in_one_call_and_stored_as_they_were_sent(world: ContractEnvironment) -> None:
     made = world.security_group()
     wishes = [
         SSH,
@@ -197,7 +197,7 @@ def test_rules_are_made_in_one_call_and_stored_as_they_were_sent(world: World) -
     assert {rule["ethertype"] for rule in rules} == {"IPv4", "IPv6"}
 
 
-def test_rules_that_are_as_wanted_need_no_change(world: World) -> None:
+def test_rules_that_are_as_wanted_need_no_change(world: ContractEnvironment) -> None:
     made = world.security_group()
     egress = [Rule("egress"), Rule("egress", ethertype="IPv6")]
     wishes = [
@@ -216,7 +216,7 @@ def test_rules_that_are_as_wanted_need_no_change(world: World) -> None:
     assert len(stored) == len(wishes)
 
 
-def test_surplus_rules_go_and_missing_ones_come(world: World) -> None:
+def test_surplus_rules_go_and_missing_ones_come(world: ContractEnvironment) -> None:
     made = world.security_group()
     first = security_group.update_rules(world.cloud, made, [SSH])
 
@@ -242,7 +242,7 @@ def test_surplus_rules_go_and_missing_ones_come(world: World) -> None:
         ),
     ],
 )
-def test_rule_that_is_there_already_is_a_conflict(world: World, spelling: Body) -> None:
+def test_rule_that_is_there_already_is_a_conflict(world: ContractEnvironment, spelling: Body) -> None:
     made = world.security_group()
     security_group.create_rules(world.cloud, made["id"], [SSH])
 
@@ -251,7 +251,7 @@ def test_rule_that_is_there_already_is_a_conflict(world: World, spelling: Body) 
     assert isinstance(refusal.error, ConflictError)
 
 
-def test_rule_twice_in_one_call_is_a_conflict(world: World) -> None:
+def test_rule_twice_in_one_call_is_a_conflict(world: ContractEnvironment) -> None:
     made = world.security_group()
 
     refusal = world.refused(lambda: security_group.create_rules(world.cloud, made["id"], [SSH, SSH]))
@@ -260,7 +260,7 @@ def test_rule_twice_in_one_call_is_a_conflict(world: World) -> None:
     assert len(show(world, made["id"])["security_group_rules"]) == 2
 
 
-def test_of_rules_in_one_call_all_or_none_are_made(world: World) -> None:
+def test_of_rules_in_one_call_all_or_none_are_made(world: ContractEnvironment) -> None:
     made = world.security_group()
     security_group.create_rules(world.cloud, made["id"], [SSH])
     wishes = [Rule("ingress", protocol="icmp"), SSH]
@@ -271,7 +271,7 @@ def test_of_rules_in_one_call_all_or_none_are_made(world: World) -> None:
     assert len(show(world, made["id"])["security_group_rules"]) == 3
 
 
-def test_rules_of_two_groups_in_one_call_are_refused(world: World) -> None:
+def test_rules_of_two_groups_in_one_call_are_refused(world: ContractEnvironment) -> None:
     groups = [world.security_group(), world.security_group()]
     rules = [security_group.rule_request(each["id"], SSH) for each in groups]
 
@@ -302,7 +302,7 @@ def test_rules_of_two_groups_in_one_call_are_refused(world: World) -> None:
         pytest.param({"colour": "red"}, id="unknown field"),
     ],
 )
-def test_malformed_rule_is_refused(world: World, fields: Body) -> None:
+def test_malformed_rule_is_refused(world: ContractEnvironment, fields: Body) -> None:
     made = world.security_group()
 
     refusal = world.refused(lambda: raw_rule(world, made["id"], **fields))
@@ -310,7 +310,7 @@ def test_malformed_rule_is_refused(world: World, fields: Body) -> None:
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_rule_that_names_unknown_groups_is_refused(world: World) -> None:
+def test_rule_that_names_unknown_groups_is_refused(world: ContractEnvironment) -> None:
     made = world.security_group()
 
     remote = world.refused(lambda: raw_rule(world, made["id"], remote_group_id=UNKNOWN))
@@ -320,7 +320,7 @@ def test_rule_that_names_unknown_groups_is_refused(world: World) -> None:
     assert isinstance(own.error, SecurityGroupNotFoundError)
 
 
-def test_rule_that_is_gone_is_not_found(world: World) -> None:
+def test_rule_that_is_gone_is_not_found(world: ContractEnvironment) -> None:
     made = world.security_group()
     rule = security_group.create_rules(world.cloud, made["id"], [SSH])[0]
     security_group.delete_rule(world.cloud, rule["id"])
@@ -335,7 +335,7 @@ def test_rule_that_is_gone_is_not_found(world: World) -> None:
     assert len(show(world, made["id"])["security_group_rules"]) == 2
 
 
-def test_rule_is_shown_as_it_is_in_its_group(world: World) -> None:
+def test_rule_is_shown_as_it_is_in_its_group(world: ContractEnvironment) -> None:
     made = world.security_group()
     rule = security_group.create_rules(world.cloud, made["id"], [SSH])[0]
 
@@ -347,7 +347,7 @@ def test_rule_is_shown_as_it_is_in_its_group(world: World) -> None:
     assert set(inside) - set(shown) == {"standard_attr_id", "tags"}
 
 
-def test_rules_are_listed_by_group(world: World) -> None:
+def test_rules_are_listed_by_group(world: ContractEnvironment) -> None:
     made = world.security_group()
     params = {"security_group_id": made["id"], "direction": "egress"}
 

@@ -15,25 +15,25 @@ from capo.openstack import flavor, server
 from capo.openstack.cloud import Body
 from capo.openstack.kinds import NOVA
 from capo.openstack.server import BlockDevice
+from e2e.contract.environment import ContractEnvironment
 from e2e.contract.test_compute import new_key
-from e2e.contract.world import World
 
 
-def listed(world: World, **params: object) -> list[Body]:
+def listed(world: ContractEnvironment, **params: object) -> list[Body]:
     return world.cloud.list_all("compute", "/servers/detail", "servers", params=params, microversion=NOVA)
 
 
-def ids(world: World, **params: object) -> set[str]:
+def ids(world: ContractEnvironment, **params: object) -> set[str]:
     return {each["id"] for each in listed(world, **params)}
 
 
-def a_moment_ago(world: World, server_id: str) -> str:
+def a_moment_ago(world: ContractEnvironment, server_id: str) -> str:
     """Return a time shortly before the last change of a server, by the cloud's clock."""
     updated = datetime.fromisoformat(world.show_server(server_id)["updated"])
     return (updated - timedelta(seconds=5)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def test_list_shows_servers_as_they_are(world: World) -> None:
+def test_list_shows_servers_as_they_are(world: ContractEnvironment) -> None:
     root = world.available_volume(image_id=world.image_id)
     too_big = flavor.resolve(world.cloud, name="lab.too-big")
     made = [
@@ -56,7 +56,7 @@ def test_list_shows_servers_as_they_are(world: World) -> None:
     assert world.until(shown_otherwise, lambda seen: not seen) == []
 
 
-def test_server_that_is_being_built_is_listed(world: World) -> None:
+def test_server_that_is_being_built_is_listed(world: ContractEnvironment) -> None:
     with world.held():
         made = world.server()
         found = listed(world, name=f"^{made['name']}$")
@@ -66,7 +66,7 @@ def test_server_that_is_being_built_is_listed(world: World) -> None:
     assert found[0]["OS-SRV-USG:launched_at"] is None
 
 
-def test_list_without_details_has_id_name_and_links(world: World) -> None:
+def test_list_without_details_has_id_name_and_links(world: ContractEnvironment) -> None:
     made = world.active_server()
 
     found = world.cloud.list_all("compute", "/servers", "servers", params={"name": made["name"]}, microversion=NOVA)
@@ -74,7 +74,7 @@ def test_list_without_details_has_id_name_and_links(world: World) -> None:
     assert [set(each) for each in found] == [{"id", "name", "links"}]
 
 
-def test_name_is_a_regular_expression(world: World) -> None:
+def test_name_is_a_regular_expression(world: ContractEnvironment) -> None:
     made = world.active_server()
     name = made["name"]
 
@@ -83,7 +83,7 @@ def test_name_is_a_regular_expression(world: World) -> None:
     assert ids(world, name=f"^{name}-other$") == set()
 
 
-def test_servers_are_found_by_tags(world: World) -> None:
+def test_servers_are_found_by_tags(world: ContractEnvironment) -> None:
     red, blue = world.name(), world.name()
     first = world.active_server(tags=[red, blue])
     second = world.active_server(tags=[red])
@@ -93,14 +93,14 @@ def test_servers_are_found_by_tags(world: World) -> None:
     assert ids(world, **{"tags": red, "not-tags": blue}) == {second["id"]}
 
 
-def test_server_is_found_by_its_stamp(world: World) -> None:
+def test_server_is_found_by_its_stamp(world: ContractEnvironment) -> None:
     stamp = world.stamp("server")
     made = world.active_server(stamp=stamp)
 
     assert ids(world, tags=str(stamp)) == {made["id"]}
 
 
-def test_changes_since_tell_of_deleted_servers_which_have_no_tags(world: World) -> None:
+def test_changes_since_tell_of_deleted_servers_which_have_no_tags(world: ContractEnvironment) -> None:
     stamp = world.stamp("server")
     made = world.active_server(stamp=stamp)
     since = a_moment_ago(world, made["id"])
@@ -115,7 +115,7 @@ def test_changes_since_tell_of_deleted_servers_which_have_no_tags(world: World) 
     assert made["id"] not in ids(world, **{"changes-since": since, "tags": str(stamp)})
 
 
-def test_changes_since_leave_out_what_did_not_change(world: World) -> None:
+def test_changes_since_leave_out_what_did_not_change(world: ContractEnvironment) -> None:
     made = world.active_server()
     later = datetime.now(UTC) + timedelta(hours=1)
 
@@ -123,7 +123,7 @@ def test_changes_since_leave_out_what_did_not_change(world: World) -> None:
     assert ids(world, **{"changes-since": later.strftime("%Y-%m-%dT%H:%M:%SZ")}) == set()
 
 
-def test_lists_come_in_pages_newest_first(world: World) -> None:
+def test_lists_come_in_pages_newest_first(world: ContractEnvironment) -> None:
     tag = world.name()
     made = [world.active_server(tags=[tag])["id"] for _ in range(3)]
     params = {"tags": tag, "limit": 2}
@@ -136,7 +136,7 @@ def test_lists_come_in_pages_newest_first(world: World) -> None:
     assert [each["id"] for each in listed(world, tags=tag)] == list(reversed(made))
 
 
-def test_servers_are_found_by_status(world: World) -> None:
+def test_servers_are_found_by_status(world: ContractEnvironment) -> None:
     made = world.active_server()
 
     assert ids(world, status="ACTIVE", name=made["name"]) == {made["id"]}
@@ -156,7 +156,7 @@ def test_servers_are_found_by_status(world: World) -> None:
         pytest.param({"name": "("}, id="regular expression"),
     ],
 )
-def test_list_with_a_wrong_parameter_is_refused(world: World, params: Body) -> None:
+def test_list_with_a_wrong_parameter_is_refused(world: ContractEnvironment, params: Body) -> None:
     refusal = world.refused(lambda: listed(world, **params))
 
     assert isinstance(refusal.error, InvalidSpecError)
@@ -166,13 +166,13 @@ def test_list_with_a_wrong_parameter_is_refused(world: World, params: Body) -> N
     "params",
     [pytest.param({"all_tenants": 1}, id="everyone's"), pytest.param({"status": "DELETED"}, id="deleted ones")],
 )
-def test_list_of_what_is_for_admins_is_refused(world: World, params: Body) -> None:
+def test_list_of_what_is_for_admins_is_refused(world: ContractEnvironment, params: Body) -> None:
     refusal = world.refused(lambda: listed(world, **params))
 
     assert isinstance(refusal.error, ForbiddenError)
 
 
-def test_unknown_parameter_makes_no_difference_before_2_75_and_is_refused_since(world: World) -> None:
+def test_unknown_parameter_makes_no_difference_before_2_75_and_is_refused_since(world: ContractEnvironment) -> None:
     made = world.active_server()
     params = {"colour": "red", "name": made["name"]}
 
@@ -181,7 +181,7 @@ def test_unknown_parameter_makes_no_difference_before_2_75_and_is_refused_since(
     assert isinstance(refusal.error, InvalidSpecError)
 
 
-def test_servers_of_another_project_are_not_seen(world: World) -> None:
+def test_servers_of_another_project_are_not_seen(world: ContractEnvironment) -> None:
     world.active_server()
 
     assert world.stranger.list_all("compute", "/servers/detail", "servers", microversion=NOVA) == []

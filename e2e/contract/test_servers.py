@@ -24,13 +24,13 @@ from capo.openstack.cloud import Body
 from capo.openstack.kinds import NOVA
 from capo.openstack.server import BlockDevice
 from capo.openstack.trunk import WantedTrunk
+from e2e.contract.environment import UNKNOWN, ContractEnvironment
 from e2e.contract.test_compute import new_group, new_key
-from e2e.contract.world import UNKNOWN, World
 
 USER_DATA = base64.b64encode(b"#cloud-config\n" + b"#" * 20000).decode()
 
 
-def raw_server(world: World, **fields: object) -> Body:
+def raw_server(world: ContractEnvironment, **fields: object) -> Body:
     """Create a server with a body that the provider's own module does not send."""
     wanted = {
         "name": world.name(),
@@ -48,7 +48,7 @@ def raw_server(world: World, **fields: object) -> Body:
 # -- create ----------------------------------------------------------------------------------------------------------
 
 
-def test_server_is_in_build_before_it_is_active(world: World) -> None:
+def test_server_is_in_build_before_it_is_active(world: ContractEnvironment) -> None:
     with world.held():
         made = world.server()
         first = world.show_server(made["id"])["status"]
@@ -58,7 +58,7 @@ def test_server_is_in_build_before_it_is_active(world: World) -> None:
     assert states == ["BUILD", "ACTIVE"]
 
 
-def test_answer_to_a_create_has_little_more_than_the_id(world: World) -> None:
+def test_answer_to_a_create_has_little_more_than_the_id(world: ContractEnvironment) -> None:
     wanted = world.wanted_server()
 
     made = server.create(world.cloud, wanted)
@@ -69,7 +69,7 @@ def test_answer_to_a_create_has_little_more_than_the_id(world: World) -> None:
     assert world.last.headers["Location"].endswith(f"/servers/{made['id']}")
 
 
-def test_server_has_all_that_was_asked_for(world: World) -> None:
+def test_server_has_all_that_was_asked_for(world: ContractEnvironment) -> None:
     key, group = new_key(world), new_group(world)
     stamp = world.stamp("server")
     wanted = world.wanted_server(
@@ -101,7 +101,7 @@ def test_server_has_all_that_was_asked_for(world: World) -> None:
     assert world.cloud.get("compute", path, microversion=NOVA)["server_group"]["members"] == [made["id"]]
 
 
-def test_scheduler_hints_are_taken(world: World) -> None:
+def test_scheduler_hints_are_taken(world: ContractEnvironment) -> None:
     first = world.active_server()
 
     made = world.active_server(scheduler_hints={"different_host": [first["id"]], "rack": "seven"})
@@ -109,7 +109,7 @@ def test_scheduler_hints_are_taken(world: World) -> None:
     assert made["status"] == "ACTIVE"
 
 
-def test_server_that_is_deleted_while_it_is_built_goes(world: World) -> None:
+def test_server_that_is_deleted_while_it_is_built_goes(world: ContractEnvironment) -> None:
     taken = world.port()
     with world.held():
         made = world.server(port_ids=[taken["id"]])
@@ -121,7 +121,7 @@ def test_server_that_is_deleted_while_it_is_built_goes(world: World) -> None:
     world.when(lambda: world.show_port(taken["id"]), device_id="")
 
 
-def test_addresses_of_a_server_are_those_of_its_ports_by_network(world: World) -> None:
+def test_addresses_of_a_server_are_those_of_its_ports_by_network(world: ContractEnvironment) -> None:
     first, second = (world.port() for _ in range(2))
 
     shown = world.active_server(port_ids=[first["id"], second["id"]])
@@ -132,7 +132,7 @@ def test_addresses_of_a_server_are_those_of_its_ports_by_network(world: World) -
     assert [each["OS-EXT-IPS-MAC:mac_addr"] for each in addresses] == [first["mac_address"], second["mac_address"]]
 
 
-def test_port_of_a_server_is_active_and_names_it(world: World) -> None:
+def test_port_of_a_server_is_active_and_names_it(world: ContractEnvironment) -> None:
     taken = world.port()
 
     made = world.active_server(port_ids=[taken["id"]], availability_zone="az1")
@@ -143,7 +143,7 @@ def test_port_of_a_server_is_active_and_names_it(world: World) -> None:
     assert [each["id"] for each in found] == [taken["id"]]
 
 
-def test_server_on_a_network_makes_its_own_port_which_goes_with_it(world: World) -> None:
+def test_server_on_a_network_makes_its_own_port_which_goes_with_it(world: ContractEnvironment) -> None:
     made = raw_server(world, networks=[{"uuid": world.network_id}])
     world.when(lambda: world.show_server(made["id"]), status="ACTIVE")
 
@@ -155,7 +155,7 @@ def test_server_on_a_network_makes_its_own_port_which_goes_with_it(world: World)
     world.gone(lambda: world.show_port(owned[0]["id"]))
 
 
-def test_interfaces_of_a_server_are_its_ports(world: World) -> None:
+def test_interfaces_of_a_server_are_its_ports(world: ContractEnvironment) -> None:
     taken = world.port()
     made = world.active_server(port_ids=[taken["id"]])
 
@@ -165,7 +165,7 @@ def test_interfaces_of_a_server_are_its_ports(world: World) -> None:
     assert found["interfaceAttachments"][0]["net_id"] == world.network_id
 
 
-def test_server_on_a_trunk_has_the_parent_port(world: World) -> None:
+def test_server_on_a_trunk_has_the_parent_port(world: ContractEnvironment) -> None:
     parent = world.port()
     made_trunk = trunk.create(world.cloud, WantedTrunk(world.stamp("trunk"), world.name(), "", parent["id"]))
 
@@ -181,7 +181,7 @@ def test_server_on_a_trunk_has_the_parent_port(world: World) -> None:
 # -- block devices ---------------------------------------------------------------------------------------------------
 
 
-def test_server_boots_from_a_volume_that_goes_with_it(world: World) -> None:
+def test_server_boots_from_a_volume_that_goes_with_it(world: ContractEnvironment) -> None:
     root = world.available_volume(image_id=world.image_id)
     extra = world.available_volume()
     devices = (
@@ -202,7 +202,7 @@ def test_server_boots_from_a_volume_that_goes_with_it(world: World) -> None:
         world.gone(lambda each=each: world.show_volume(each["id"]))  # type: ignore[misc]
 
 
-def test_server_with_a_blank_local_disk_is_made(world: World) -> None:
+def test_server_with_a_blank_local_disk_is_made(world: ContractEnvironment) -> None:
     tight = flavor.resolve(world.cloud, name="m1.small")
     devices = (BlockDevice.image(world.image_id), BlockDevice.blank(1, tag="scratch"))
 
@@ -211,7 +211,7 @@ def test_server_with_a_blank_local_disk_is_made(world: World) -> None:
     assert isinstance(refusal.error, InvalidSpecError)  # the flavors have no ephemeral disk
 
 
-def test_volume_that_a_server_has_is_refused_to_another(world: World) -> None:
+def test_volume_that_a_server_has_is_refused_to_another(world: ContractEnvironment) -> None:
     root = world.available_volume(image_id=world.image_id)
     devices = (BlockDevice.volume(root["id"], boot_index=0),)
     world.active_server(image_id="", block_devices=devices)
@@ -221,7 +221,7 @@ def test_volume_that_a_server_has_is_refused_to_another(world: World) -> None:
     assert isinstance(refusal.error, ConflictError)
 
 
-def test_volume_that_is_not_bootable_is_refused_as_root(world: World) -> None:
+def test_volume_that_is_not_bootable_is_refused_as_root(world: ContractEnvironment) -> None:
     blank = world.available_volume()
 
     refusal = world.refused(
@@ -235,7 +235,7 @@ def test_volume_that_is_not_bootable_is_refused_as_root(world: World) -> None:
 # -- delete ----------------------------------------------------------------------------------------------------------
 
 
-def test_delete_is_taken_at_once_and_done_later(world: World) -> None:
+def test_delete_is_taken_at_once_and_done_later(world: ContractEnvironment) -> None:
     taken = world.port()
     made = world.active_server(port_ids=[taken["id"]])
 
@@ -250,7 +250,7 @@ def test_delete_is_taken_at_once_and_done_later(world: World) -> None:
     server.delete(world.cloud, made["id"])
 
 
-def test_port_that_was_made_before_its_server_outlives_it(world: World) -> None:
+def test_port_that_was_made_before_its_server_outlives_it(world: ContractEnvironment) -> None:
     taken = world.port()
     made = world.active_server(port_ids=[taken["id"]])
 
@@ -263,7 +263,7 @@ def test_port_that_was_made_before_its_server_outlives_it(world: World) -> None:
     port.delete(world.cloud, taken["id"])
 
 
-def test_port_of_a_server_refuses_to_go(world: World) -> None:
+def test_port_of_a_server_refuses_to_go(world: ContractEnvironment) -> None:
     taken = world.port()
     world.active_server(port_ids=[taken["id"]])
 
@@ -272,7 +272,7 @@ def test_port_of_a_server_refuses_to_go(world: World) -> None:
     assert refusal.status == 403
 
 
-def test_port_of_a_server_is_refused_to_another(world: World) -> None:
+def test_port_of_a_server_is_refused_to_another(world: ContractEnvironment) -> None:
     taken = world.port()
     world.active_server(port_ids=[taken["id"]])
 
@@ -281,7 +281,7 @@ def test_port_of_a_server_is_refused_to_another(world: World) -> None:
     assert isinstance(refusal.error, ConflictError)
 
 
-def test_address_pairs_of_a_port_change_while_a_server_has_it(world: World) -> None:
+def test_address_pairs_of_a_port_change_while_a_server_has_it(world: ContractEnvironment) -> None:
     taken = world.port()
     world.active_server(port_ids=[taken["id"]])
 
@@ -293,7 +293,7 @@ def test_address_pairs_of_a_port_change_while_a_server_has_it(world: World) -> N
 # -- ERROR -----------------------------------------------------------------------------------------------------------
 
 
-def test_server_that_fits_nowhere_is_in_error_with_a_fault(world: World) -> None:
+def test_server_that_fits_nowhere_is_in_error_with_a_fault(world: ContractEnvironment) -> None:
     taken = world.port()
     too_big = flavor.resolve(world.cloud, name="lab.too-big")
     with world.held():
@@ -316,7 +316,7 @@ def test_server_that_fits_nowhere_is_in_error_with_a_fault(world: World) -> None
     world.gone(lambda: world.show_server(made["id"]))
 
 
-def test_server_that_a_group_cannot_place_is_in_error(world: World) -> None:
+def test_server_that_a_group_cannot_place_is_in_error(world: ContractEnvironment) -> None:
     group = new_group(world, policy="anti-affinity")
     for _ in ("az1", "az2"):  # a host each
         world.active_server(server_group_id=group["id"])
@@ -348,13 +348,15 @@ def test_server_that_a_group_cannot_place_is_in_error(world: World) -> None:
         pytest.param({"availability_zone": "az1:compute-az1"}, ForbiddenError, id="host"),
     ],
 )
-def test_server_that_refers_to_what_is_not_there_is_refused(world: World, wish: Body, error: type[CapoError]) -> None:
+def test_server_that_refers_to_what_is_not_there_is_refused(
+    world: ContractEnvironment, wish: Body, error: type[CapoError]
+) -> None:
     refusal = world.refused(lambda: world.server(**wish))
 
     assert isinstance(refusal.error, error)
 
 
-def test_volume_that_is_not_there_is_refused(world: World) -> None:
+def test_volume_that_is_not_there_is_refused(world: ContractEnvironment) -> None:
     devices = (BlockDevice.volume(UNKNOWN, boot_index=0),)
 
     refusal = world.refused(lambda: world.server(image_id="", block_devices=devices))
@@ -362,7 +364,7 @@ def test_volume_that_is_not_there_is_refused(world: World) -> None:
     assert refusal.status == 400
 
 
-def test_image_that_needs_more_disk_than_the_flavor_has_is_refused(world: World) -> None:
+def test_image_that_needs_more_disk_than_the_flavor_has_is_refused(world: ContractEnvironment) -> None:
     with_data = world.image_id
     devices = (dataclasses.replace(BlockDevice.image(with_data), boot_index=1),)
 
@@ -395,7 +397,7 @@ def test_image_that_needs_more_disk_than_the_flavor_has_is_refused(world: World)
         pytest.param({"block_device_mapping_v2": [{"source_type": "air"}]}, id="block device"),
     ],
 )
-def test_malformed_server_is_refused(world: World, fields: Body) -> None:
+def test_malformed_server_is_refused(world: ContractEnvironment, fields: Body) -> None:
     refusal = world.refused(lambda: raw_server(world, **fields))
 
     assert refusal.status in (400, 403)
@@ -404,19 +406,19 @@ def test_malformed_server_is_refused(world: World, fields: Body) -> None:
 @pytest.mark.parametrize(
     "data", [pytest.param("{server", id="no JSON"), pytest.param("", id="nothing"), pytest.param("{}", id="object")]
 )
-def test_body_that_is_no_server_is_refused(world: World, data: str) -> None:
+def test_body_that_is_no_server_is_refused(world: ContractEnvironment, data: str) -> None:
     refusal = world.refused(lambda: world.raw("POST", "compute", "/servers", data=data))
 
     assert refusal.status == 400
 
 
-def test_server_on_an_unknown_network_is_refused(world: World) -> None:
+def test_server_on_an_unknown_network_is_refused(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: raw_server(world, networks=[{"uuid": UNKNOWN}]))
 
     assert isinstance(refusal.error, NetworkNotFoundError)
 
 
-def test_tags_in_the_create_need_the_microversion(world: World) -> None:
+def test_tags_in_the_create_need_the_microversion(world: ContractEnvironment) -> None:
     body = server.request(world.wanted_server())
 
     refusal = world.refused(lambda: world.cloud.post("compute", "/servers", json=body, microversion="2.51"))
@@ -427,7 +429,7 @@ def test_tags_in_the_create_need_the_microversion(world: World) -> None:
 # -- actions ---------------------------------------------------------------------------------------------------------
 
 
-def test_server_is_stopped_and_started(world: World) -> None:
+def test_server_is_stopped_and_started(world: ContractEnvironment) -> None:
     made = world.active_server()
     path = f"/servers/{made['id']}/action"
 
@@ -441,7 +443,7 @@ def test_server_is_stopped_and_started(world: World) -> None:
     assert isinstance(again.error, ConflictError)
 
 
-def test_volume_is_attached_and_detached(world: World) -> None:
+def test_volume_is_attached_and_detached(world: ContractEnvironment) -> None:
     made, extra = world.active_server(), world.available_volume()
     path = f"/servers/{made['id']}/os-volume_attachments"
 
@@ -455,7 +457,7 @@ def test_volume_is_attached_and_detached(world: World) -> None:
     world.when(lambda: world.show_volume(extra["id"]), status="available")
 
 
-def test_port_is_attached_and_detached(world: World) -> None:
+def test_port_is_attached_and_detached(world: ContractEnvironment) -> None:
     made, extra = world.active_server(), world.port()
     path = f"/servers/{made['id']}/os-interface"
 
@@ -468,7 +470,7 @@ def test_port_is_attached_and_detached(world: World) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_unknown_server_is_not_found(world: World, method: str) -> None:
+def test_unknown_server_is_not_found(world: ContractEnvironment, method: str) -> None:
     call = world.cloud.get if method == "GET" else world.cloud.delete
 
     refusal = world.refused(lambda: call("compute", f"/servers/{UNKNOWN}", microversion=NOVA))

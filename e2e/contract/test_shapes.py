@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from e2e.contract import recordings, shapes, wire
+from e2e.contract import recordings, shapes
 from e2e.contract.shapes import Shape
+from environments import wire
 
 
 def written(*values: Any) -> Any:

@@ -20,10 +20,10 @@ from capo.openstack import volume
 from capo.openstack.cloud import Body
 from capo.openstack.kinds import CINDER
 from capo.openstack.server import BlockDevice
-from e2e.contract.world import UNKNOWN, World
+from e2e.contract.environment import UNKNOWN, ContractEnvironment
 
 
-def raw_volume(world: World, **fields: object) -> Body:
+def raw_volume(world: ContractEnvironment, **fields: object) -> Body:
     """Create a volume with a body that the provider's own module does not send."""
     body = {"volume": {"size": 1, "name": world.name(), **fields}}
     made: Body = world.cloud.post("volume", "/volumes", json=body, microversion=CINDER)["volume"]
@@ -31,7 +31,7 @@ def raw_volume(world: World, **fields: object) -> Body:
     return made
 
 
-def listed(world: World, **params: object) -> list[str]:
+def listed(world: ContractEnvironment, **params: object) -> list[str]:
     found = world.cloud.list_all("volume", "/volumes/detail", "volumes", params=params, microversion=CINDER)
     return [each["id"] for each in found]
 
@@ -39,7 +39,7 @@ def listed(world: World, **params: object) -> list[str]:
 # -- create ----------------------------------------------------------------------------------------------------------
 
 
-def test_new_volume_is_being_made_before_it_is_available(world: World) -> None:
+def test_new_volume_is_being_made_before_it_is_available(world: ContractEnvironment) -> None:
     with world.held():
         made = world.volume()
         first = world.show_volume(made["id"])["status"]
@@ -49,7 +49,7 @@ def test_new_volume_is_being_made_before_it_is_available(world: World) -> None:
     assert (made["status"], states) == ("creating", ["creating", "available"])
 
 
-def test_volume_has_what_was_asked_for_and_the_stamp(world: World) -> None:
+def test_volume_has_what_was_asked_for_and_the_stamp(world: ContractEnvironment) -> None:
     stamp = world.stamp("volume-etcd")
 
     made = world.available_volume(
@@ -67,7 +67,7 @@ def test_volume_has_what_was_asked_for_and_the_stamp(world: World) -> None:
     )
 
 
-def test_volume_from_an_image_is_bootable_and_tells_of_it(world: World) -> None:
+def test_volume_from_an_image_is_bootable_and_tells_of_it(world: ContractEnvironment) -> None:
     made = world.available_volume(image_id=world.image_id)
 
     assert made["bootable"] == "true"
@@ -75,14 +75,14 @@ def test_volume_from_an_image_is_bootable_and_tells_of_it(world: World) -> None:
     assert (told["image_id"], told["image_name"], told["min_disk"]) == (world.image_id, "tiny-image", "1")
 
 
-def test_volume_without_a_type_has_the_default(world: World) -> None:
+def test_volume_without_a_type_has_the_default(world: ContractEnvironment) -> None:
     assert world.available_volume()["volume_type"] == "__DEFAULT__"
 
 
 # -- lists -----------------------------------------------------------------------------------------------------------
 
 
-def test_volumes_are_found_by_name_and_metadata(world: World) -> None:
+def test_volumes_are_found_by_name_and_metadata(world: ContractEnvironment) -> None:
     stamp = world.stamp()
     made = world.volume(stamp=stamp)
     by_stamp = str({names.VOLUME_STAMP_KEY: str(stamp)})
@@ -92,14 +92,14 @@ def test_volumes_are_found_by_name_and_metadata(world: World) -> None:
     assert listed(world, name="no-such-volume") == []
 
 
-def test_volumes_are_found_by_status(world: World) -> None:
+def test_volumes_are_found_by_status(world: ContractEnvironment) -> None:
     made = world.available_volume()
 
     assert listed(world, name=made["name"], status="available") == [made["id"]]
     assert listed(world, name=made["name"], status="error") == []
 
 
-def test_volumes_come_in_pages(world: World) -> None:
+def test_volumes_come_in_pages(world: ContractEnvironment) -> None:
     # By name: the marker of the next page is the last volume of a page, which could be deleted in between.
     params = {"name": world.name(), "limit": 2}
     made = [world.volume(name=params["name"])["id"] for _ in range(3)]
@@ -122,19 +122,19 @@ def test_volumes_come_in_pages(world: World) -> None:
         pytest.param({"offset": "x"}, id="offset"),
     ],
 )
-def test_list_with_a_wrong_parameter_is_refused(world: World, params: Body) -> None:
+def test_list_with_a_wrong_parameter_is_refused(world: ContractEnvironment, params: Body) -> None:
     refusal = world.refused(lambda: listed(world, **params))
 
     assert refusal.status in (400, 404)
 
 
-def test_what_cinder_does_not_know_makes_no_difference(world: World) -> None:
+def test_what_cinder_does_not_know_makes_no_difference(world: ContractEnvironment) -> None:
     made = raw_volume(world, colour="red")
 
     assert listed(world, name=made["name"], colour="red") == [made["id"]]
 
 
-def test_volumes_of_another_project_are_not_seen(world: World) -> None:
+def test_volumes_of_another_project_are_not_seen(world: ContractEnvironment) -> None:
     made = world.volume()
 
     refusal = world.refused(lambda: world.stranger.get("volume", f"/volumes/{made['id']}", microversion=CINDER))
@@ -146,7 +146,7 @@ def test_volumes_of_another_project_are_not_seen(world: World) -> None:
 # -- delete ----------------------------------------------------------------------------------------------------------
 
 
-def test_deleted_volume_goes_and_is_not_found_any_more(world: World) -> None:
+def test_deleted_volume_goes_and_is_not_found_any_more(world: ContractEnvironment) -> None:
     made = world.available_volume()
 
     volume.delete(world.cloud, made["id"])
@@ -160,7 +160,7 @@ def test_deleted_volume_goes_and_is_not_found_any_more(world: World) -> None:
     volume.delete(world.cloud, made["id"])
 
 
-def test_volume_that_a_server_has_refuses_to_go(world: World) -> None:
+def test_volume_that_a_server_has_refuses_to_go(world: ContractEnvironment) -> None:
     root = world.available_volume(image_id=world.image_id)
     world.active_server(image_id="", block_devices=(BlockDevice.volume(root["id"], boot_index=0),))
 
@@ -172,12 +172,12 @@ def test_volume_that_a_server_has_refuses_to_go(world: World) -> None:
 # -- reservations ----------------------------------------------------------------------------------------------------
 
 
-def attachments(world: World, volume_id: str) -> list[Body]:
+def attachments(world: ContractEnvironment, volume_id: str) -> list[Body]:
     params = {"volume_id": volume_id}
     return world.cloud.list_all("volume", "/attachments", "attachments", params=params, microversion=CINDER)
 
 
-def test_volume_that_nova_reserved_for_a_server_before_it_refused_it_is_released(world: World) -> None:
+def test_volume_that_nova_reserved_for_a_server_before_it_refused_it_is_released(world: ContractEnvironment) -> None:
     root = world.available_volume(image_id=world.image_id)
     devices = (BlockDevice.volume(root["id"], boot_index=0), BlockDevice.blank(1, tag="scratch"))
     world.refused(lambda: world.server(image_id="", block_devices=devices))
@@ -191,7 +191,7 @@ def test_volume_that_nova_reserved_for_a_server_before_it_refused_it_is_released
     assert attachments(world, root["id"]) == []
 
 
-def test_volume_stays_available_when_nova_refuses_a_server_for_something_else(world: World) -> None:
+def test_volume_stays_available_when_nova_refuses_a_server_for_something_else(world: ContractEnvironment) -> None:
     root, blank = world.available_volume(image_id=world.image_id), world.available_volume()
     first, second = BlockDevice.volume(root["id"], boot_index=0), BlockDevice.volume(blank["id"], boot_index=-1)
     for wishes in (
@@ -206,7 +206,7 @@ def test_volume_stays_available_when_nova_refuses_a_server_for_something_else(wo
         assert [world.show_volume(each["id"])["status"] for each in (root, blank)] == ["available", "available"]
 
 
-def test_first_volume_stays_reserved_when_the_second_is_in_use(world: World) -> None:
+def test_first_volume_stays_reserved_when_the_second_is_in_use(world: ContractEnvironment) -> None:
     root, taken = world.available_volume(image_id=world.image_id), world.available_volume(image_id=world.image_id)
     world.active_server(image_id="", block_devices=(BlockDevice.volume(taken["id"], boot_index=0),))
     devices = (BlockDevice.volume(root["id"], boot_index=0), BlockDevice.volume(taken["id"], boot_index=-1))
@@ -219,7 +219,7 @@ def test_first_volume_stays_reserved_when_the_second_is_in_use(world: World) -> 
     assert world.show_volume(root["id"])["status"] == "available"
 
 
-def test_attachment_of_a_server_is_not_taken_away_from_it(world: World) -> None:
+def test_attachment_of_a_server_is_not_taken_away_from_it(world: ContractEnvironment) -> None:
     root = world.available_volume(image_id=world.image_id)
     made = world.active_server(image_id="", block_devices=(BlockDevice.volume(root["id"], boot_index=0),))
     (attachment,) = attachments(world, root["id"])
@@ -235,16 +235,16 @@ def test_attachment_of_a_server_is_not_taken_away_from_it(world: World) -> None:
     assert world.show_volume(root["id"])["status"] == "in-use"
 
 
-def delete_attachment(world: World, attachment_id: str) -> Body:
+def delete_attachment(world: ContractEnvironment, attachment_id: str) -> Body:
     return world.cloud.delete("volume", f"/attachments/{attachment_id}", microversion=CINDER)
 
 
-def show_attachment(world: World, attachment_id: str) -> Body:
+def show_attachment(world: ContractEnvironment, attachment_id: str) -> Body:
     found: Body = world.cloud.get("volume", f"/attachments/{attachment_id}", microversion=CINDER)["attachment"]
     return found
 
 
-def test_unknown_attachment_is_not_found(world: World) -> None:
+def test_unknown_attachment_is_not_found(world: ContractEnvironment) -> None:
     deleted = world.refused(lambda: delete_attachment(world, UNKNOWN))
     shown = world.refused(lambda: show_attachment(world, UNKNOWN))
 
@@ -253,7 +253,7 @@ def test_unknown_attachment_is_not_found(world: World) -> None:
     assert attachments(world, UNKNOWN) == []
 
 
-def test_attachments_need_the_microversion(world: World) -> None:
+def test_attachments_need_the_microversion(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.cloud.get("volume", "/attachments", microversion="3.26"))
 
     assert isinstance(refusal.error, UnsupportedByCloudError)
@@ -272,7 +272,9 @@ def test_attachments_need_the_microversion(world: World) -> None:
         pytest.param({"description": "x" * 256}, InvalidSpecError, id="long description"),
     ],
 )
-def test_volume_that_refers_to_what_is_not_there_is_refused(world: World, wish: Body, error: type[CapoError]) -> None:
+def test_volume_that_refers_to_what_is_not_there_is_refused(
+    world: ContractEnvironment, wish: Body, error: type[CapoError]
+) -> None:
     refusal = world.refused(lambda: world.volume(**wish))
 
     assert isinstance(refusal.error, error)
@@ -294,7 +296,7 @@ def test_volume_that_refers_to_what_is_not_there_is_refused(world: World, wish: 
         pytest.param({"snapshot_id": UNKNOWN}, id="snapshot"),
     ],
 )
-def test_malformed_volume_is_refused(world: World, fields: Body) -> None:
+def test_malformed_volume_is_refused(world: ContractEnvironment, fields: Body) -> None:
     refusal = world.refused(lambda: raw_volume(world, **fields))
 
     assert refusal.status in (400, 404)
@@ -310,7 +312,7 @@ def test_malformed_volume_is_refused(world: World, fields: Body) -> None:
         pytest.param('{"volume": {"size": 1}, "colour": "red"}', id="something else"),
     ],
 )
-def test_body_that_is_no_volume_is_refused(world: World, data: str) -> None:
+def test_body_that_is_no_volume_is_refused(world: ContractEnvironment, data: str) -> None:
     refusal = world.refused(lambda: world.raw("POST", "volume", "/volumes", data=data))
 
     assert refusal.status in (400, 500)
@@ -319,7 +321,7 @@ def test_body_that_is_no_volume_is_refused(world: World, data: str) -> None:
 # -- types, zones, quotas --------------------------------------------------------------------------------------------
 
 
-def test_types_and_zones_are_listed(world: World) -> None:
+def test_types_and_zones_are_listed(world: ContractEnvironment) -> None:
     types = world.cloud.list_all("volume", "/types", "volume_types", microversion=CINDER)
     zones = world.cloud.get("volume", "/os-availability-zone", microversion=CINDER)["availabilityZoneInfo"]
 
@@ -327,13 +329,13 @@ def test_types_and_zones_are_listed(world: World) -> None:
     assert {"az1", "az2"} <= {each["zoneName"] for each in zones}
 
 
-def test_unknown_type_is_not_found(world: World) -> None:
+def test_unknown_type_is_not_found(world: ContractEnvironment) -> None:
     refusal = world.refused(lambda: world.cloud.get("volume", f"/types/{UNKNOWN}", microversion=CINDER))
 
     assert isinstance(refusal.error, NotFoundError)
 
 
-def test_quota_tells_what_is_in_use(world: World) -> None:
+def test_quota_tells_what_is_in_use(world: ContractEnvironment) -> None:
     world.volume(size_gib=2)
     path = f"/os-quota-sets/{world.cloud.project_id}"
 
@@ -344,7 +346,7 @@ def test_quota_tells_what_is_in_use(world: World) -> None:
     assert told["gigabytes"]["in_use"] >= 2
 
 
-def test_quota_of_others_is_not_told_and_the_own_cannot_be_changed(world: World) -> None:
+def test_quota_of_others_is_not_told_and_the_own_cannot_be_changed(world: ContractEnvironment) -> None:
     own, other = (f"/os-quota-sets/{each.project_id}" for each in (world.cloud, world.stranger))
     body = {"quota_set": {"volumes": 1}}
 

@@ -10,21 +10,20 @@ import pytest
 from capo.local.rig import Rig
 from e2e import sampling
 from e2e.crash.fault_matrix import FaultMatrix, summary
-from e2e.crash.ground import Ground
-from e2e.crash.ground import ground as ground_of
+from e2e.crash.session import CrashSession, crash_session
 
 CAMPAIGN: Final = pytest.StashKey[FaultMatrix]()
 
 
 @pytest.fixture(scope="package")
-def ground(api_server: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+def ground(api_server: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrashSession]:
     """Yield the environment that all runs share."""
-    with ground_of(api_server, tmp_path_factory.mktemp("crash")) as made:
+    with crash_session(api_server, tmp_path_factory.mktemp("crash")) as made:
         yield made
 
 
 @pytest.fixture(scope="package")
-def campaign(request: pytest.FixtureRequest, ground: Ground) -> FaultMatrix:
+def campaign(request: pytest.FixtureRequest, ground: CrashSession) -> FaultMatrix:
     """Return the completed runs of all selected tests."""
     made = FaultMatrix(ground, sampling.limit_s(), sampling.seed())
     calls = [getattr(item, "callspec", None) for item in request.session.items]

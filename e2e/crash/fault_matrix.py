@@ -15,11 +15,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from e2e.crash.ground import Ground
+from e2e.crash.environment import CrashEnvironment, Signature, crash_environment
 from e2e.crash.scenarios import Scenario
+from e2e.crash.session import CrashSession
 from e2e.crash.staleness import STALE_WAYS
-from e2e.crash.world import Signature, World, world
-from e2e.kube_proxy import KUBERNETES_WAYS, How, Strike
+from environments.kube_proxy import KUBERNETES_WAYS, How, Strike
 
 AT_ONCE: Final = int(os.environ.get("CRASH_AT_ONCE", "6"))
 LATE_S: Final = 1.2
@@ -85,7 +85,7 @@ class Outcome:
     seconds: float
 
 
-def play(made: World, scenario: Scenario, point: Point | None) -> tuple[Undisturbed, bool]:
+def play(made: CrashEnvironment, scenario: Scenario, point: Point | None) -> tuple[Undisturbed, bool]:
     """Play a scenario with one failure; return its effects and whether the failure was injected.
 
     Raises:
@@ -107,7 +107,7 @@ def play(made: World, scenario: Scenario, point: Point | None) -> tuple[Undistur
     return Undisturbed(found, writes, made.proxy.writes if made.proxy else 0), has_struck()
 
 
-def _begun(made: World, point: Point) -> Callable[[], bool]:
+def _begun(made: CrashEnvironment, point: Point) -> Callable[[], bool]:
     """Inject a failure; return a function that returns whether it happened."""
     if point.way in STALE_WAYS:
         STALE_WAYS[point.way](made)
@@ -116,7 +116,7 @@ def _begun(made: World, point: Point) -> Callable[[], bool]:
     return lambda: bool(order.struck)
 
 
-def _ordered(made: World, point: Point) -> Any:
+def _ordered(made: CrashEnvironment, point: Point) -> Any:
     if point.way in KUBE_WAYS:
         assert made.proxy is not None
         made.has_other_writer = True
@@ -136,7 +136,7 @@ class FaultMatrix:
         seed: chooses which runs come first.
     """
 
-    ground: Ground
+    ground: CrashSession
     limit_s: float = 0.0
     seed: str = ""
     undisturbed: dict[str, Undisturbed] = field(default_factory=dict)
@@ -174,7 +174,7 @@ class FaultMatrix:
         return len(ours), sum(outcome.struck for outcome in ours)
 
     def _undisturbed(self, scenario: Scenario) -> Undisturbed:
-        with world(self.ground, with_proxy=True) as made:
+        with crash_environment(self.ground, with_proxy=True) as made:
             found, _ = play(made, scenario, None)
         nameless = {kind for kind, role in found.made if not role} - UNSTAMPED
         assert not nameless, f"{scenario}: these carry no stamp: {nameless}"
@@ -184,7 +184,7 @@ class FaultMatrix:
         began_s = time.monotonic()
         fault, struck = "", False
         try:
-            with world(self.ground, with_proxy=point.way not in CLOUD_WAYS) as made:
+            with crash_environment(self.ground, with_proxy=point.way not in CLOUD_WAYS) as made:
                 found, struck = play(made, scenario, point)
             expected = self.undisturbed[scenario.name].made
             if found.made != expected:

@@ -10,9 +10,9 @@ import yaml
 
 from capo import names
 from capo.simulator.testing import Client
-from e2e.core_manager_stub import IPAM, Pool
-from e2e.crash.ground import KEY_PAIR
-from e2e.crash.world import World
+from e2e.crash.environment import CrashEnvironment
+from e2e.crash.session import KEY_PAIR
+from environments.core_manager_stub import IPAM, Pool
 
 Object = dict[str, Any]
 
@@ -36,11 +36,11 @@ class Scenario:
     """
 
     name: str
-    prepare: Callable[[World], None]
-    act: Callable[[World], None]
-    is_made: Callable[[World], bool]
-    delete: Callable[[World], None]
-    is_gone: Callable[[World], bool]
+    prepare: Callable[[CrashEnvironment], None]
+    act: Callable[[CrashEnvironment], None]
+    is_made: Callable[[CrashEnvironment], bool]
+    delete: Callable[[CrashEnvironment], None]
+    is_gone: Callable[[CrashEnvironment], bool]
 
     def __str__(self) -> str:
         return self.name
@@ -49,7 +49,7 @@ class Scenario:
 # -- a server written by hand ---------------------------------------------------------------------------------------
 
 
-def prepare_server(world: World) -> None:
+def prepare_server(world: CrashEnvironment) -> None:
     """Create a network that addresses of a pool reach, as users do, and start a manager."""
     client = Client(world.ground.simulator, auth=yaml.safe_load(world.tenant.clouds)["clouds"]["sim"]["auth"])
     with client.session:
@@ -70,7 +70,7 @@ def user_network(client: Client) -> str:
     return str(made["floating_ip_address"])
 
 
-def apply_server(world: World) -> None:
+def apply_server(world: CrashEnvironment) -> None:
     """Apply a server with two ports, a trunk, a root volume, a data volume and an address from a pool."""
     (network,) = world.inventory()["network/networks"]
     spec = {
@@ -90,19 +90,19 @@ def apply_server(world: World) -> None:
     world.apply({**made, "metadata": {"name": NAME}})
 
 
-def has_server(world: World) -> bool:
+def has_server(world: CrashEnvironment) -> bool:
     """Return whether the server is ready."""
     status = world.status("openstackservers", NAME)
     is_reached = is_true(status, "FloatingAddressFromPoolReady") and any(_leads_to(world))
     return bool(status.get("ready")) and is_reached and is_settled(status)
 
 
-def _leads_to(world: World) -> list[str | None]:
+def _leads_to(world: CrashEnvironment) -> list[str | None]:
     """Return the ports that the project's floating IPs lead to."""
     return [body.get("port_id") for body in world.inventory()["network/floatingips"].values()]
 
 
-def is_server_gone(world: World) -> bool:
+def is_server_gone(world: CrashEnvironment) -> bool:
     """Return whether server and claim are deleted, and the user's floating IP has no port."""
     claims = f"/apis/{IPAM}/namespaces/{world.namespace}/ipaddressclaims"
     is_left = world.find("openstackservers", NAME) or world.api.get(claims)["items"]
@@ -159,14 +159,14 @@ def control_plane_machine() -> tuple[Object, Object, Object]:
     )
 
 
-def apply_control_plane(world: World) -> None:
+def apply_control_plane(world: CrashEnvironment) -> None:
     """Apply a cluster with load balancer and security groups, and its first machine."""
     balanced = {"managedLoadBalancer": {"enabled": True}}
     groups = {"allowAllInClusterTraffic": True}
     world.apply(*cluster(apiServer=balanced, managedSecurityGroups=groups), *control_plane_machine())
 
 
-def has_control_plane(world: World) -> bool:
+def has_control_plane(world: CrashEnvironment) -> bool:
     """Return whether the machine is provisioned and a member of the API's load balancer."""
     status, infra = world.status("openstackmachines", NAME), world.status("openstackclusters", NAME)
     server = world.status("openstackservers", NAME)
@@ -179,18 +179,18 @@ def is_true(status: Object, type_: str) -> bool:
     return any(c["type"] == type_ and c["status"] == "True" for c in status.get("conditions") or ())
 
 
-def delete_control_plane(world: World) -> None:
+def delete_control_plane(world: CrashEnvironment) -> None:
     """Delete the Cluster as ``clusterctl`` users do; its machines are deleted first."""
     world.delete("machines", NAME)
     world.delete("clusters", NAME)
 
 
-def is_cluster_gone(world: World) -> bool:
+def is_cluster_gone(world: CrashEnvironment) -> bool:
     """Return whether nothing of the cluster is left in Kubernetes."""
     return not world.ours() and world.find("clusters", NAME) is None
 
 
-def prepare_bastion(world: World) -> None:
+def prepare_bastion(world: CrashEnvironment) -> None:
     """Create a cluster with a bastion and wait until the bastion is ready."""
     world.start()
     world.apply(*cluster(bastion={"enabled": True, "spec": SERVER}))
@@ -200,13 +200,13 @@ def prepare_bastion(world: World) -> None:
     world.patch("openstackclusters", NAME, {"metadata": {"annotations": {"first": server["metadata"]["uid"]}}})
 
 
-def edit_bastion(world: World) -> None:
+def edit_bastion(world: CrashEnvironment) -> None:
     """Change the bastion's flavor."""
     spec = {"bastion": {"spec": {"flavor": {"filter": {"name": "m1.small"}}}}}
     world.patch("openstackclusters", NAME, {"spec": spec})
 
 
-def has_bastion(world: World) -> bool:
+def has_bastion(world: CrashEnvironment) -> bool:
     """Return whether the bastion exists with its address."""
     infra, server = world.status("openstackclusters", NAME), world.status("openstackservers", BASTION)
     shown = infra.get("bastion") or {}
@@ -214,7 +214,7 @@ def has_bastion(world: World) -> bool:
     return is_up and bool(server.get("ready")) and shown.get("id") == server.get("instanceID") and is_settled(infra)
 
 
-def has_new_bastion(world: World) -> bool:
+def has_new_bastion(world: CrashEnvironment) -> bool:
     """Return whether the bastion is ready and its server differs from the former one."""
     server, infra = world.find("openstackservers", BASTION), world.find("openstackclusters", NAME)
     if server is None or infra is None:
@@ -223,7 +223,7 @@ def has_new_bastion(world: World) -> bool:
     return bool(server["metadata"]["uid"] != first) and server["spec"]["flavor"] == "m1.small" and has_bastion(world)
 
 
-def delete_cluster(world: World) -> None:
+def delete_cluster(world: CrashEnvironment) -> None:
     world.delete("clusters", NAME)
 
 
@@ -237,7 +237,12 @@ SCENARIOS: Final = (
         is_server_gone,
     ),
     Scenario(
-        "control-plane", World.start, apply_control_plane, has_control_plane, delete_control_plane, is_cluster_gone
+        "control-plane",
+        CrashEnvironment.start,
+        apply_control_plane,
+        has_control_plane,
+        delete_control_plane,
+        is_cluster_gone,
     ),
     Scenario("bastion-edit", prepare_bastion, edit_bastion, has_new_bastion, delete_cluster, is_cluster_gone),
 )

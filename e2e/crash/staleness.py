@@ -9,30 +9,30 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from e2e.crash.world import World
-from e2e.kube_proxy import KubeProxy
+from e2e.crash.environment import CrashEnvironment
+from environments.kube_proxy import KubeProxy
 
 HELD_BACK_S: Final = 10.0
 PERIOD_S: Final = 2.0
 
 
-def held_back(world: World) -> None:
+def held_back(world: CrashEnvironment) -> None:
     """Delay every event."""
     proxy_of(world).hold_s = HELD_BACK_S
 
 
-def replayed(world: World) -> None:
+def replayed(world: CrashEnvironment) -> None:
     """Follow every event with all earlier states of the object, as a lagging watch cache does."""
     proxy_of(world).has_echoes = True
 
 
-def expired(world: World) -> None:
+def expired(world: CrashEnvironment) -> None:
     """End the watches with 410 repeatedly."""
     proxy = proxy_of(world)
     world.meddle = every(PERIOD_S, lambda _: proxy.expire_watches())
 
 
-def unobserved(world: World) -> None:
+def unobserved(world: CrashEnvironment) -> None:
     """Drop all watch events half of the time, and end the watches with 410 after each gap."""
     proxy = proxy_of(world)
 
@@ -44,7 +44,7 @@ def unobserved(world: World) -> None:
     world.meddle = every(PERIOD_S, turn)
 
 
-def away(world: World) -> None:
+def away(world: CrashEnvironment) -> None:
     """Make the API server unavailable for two seconds out of ten."""
     proxy = proxy_of(world)
 
@@ -56,7 +56,7 @@ def away(world: World) -> None:
     world.meddle = every(PERIOD_S, turn)
 
 
-def proxy_of(world: World) -> KubeProxy:
+def proxy_of(world: CrashEnvironment) -> KubeProxy:
     """Return the proxy of a world that has one."""
     assert world.proxy is not None
     return world.proxy
@@ -75,7 +75,7 @@ def every(seconds: float, work: Callable[[int], None]) -> Callable[[], None]:
     return meddle
 
 
-STALE_WAYS: Final[Mapping[str, Callable[[World], None]]] = {
+STALE_WAYS: Final[Mapping[str, Callable[[CrashEnvironment], None]]] = {
     "watch-held-back": held_back,
     "watch-replays-old-states": replayed,
     "watch-expires": expired,

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from capo.local.testing import running_rig
-from e2e.crash.ground import Ground
-from e2e.crash.ground import ground as ground_of
+from e2e.crash.environment import CrashEnvironment, crash_environment
 from e2e.crash.scenarios import SCENARIOS, Scenario
-from e2e.crash.world import World, world
+from e2e.crash.session import CrashSession, crash_session
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(900)]
 
@@ -19,16 +18,16 @@ API_SERVER = "kube-apiserver"
 
 
 @pytest.fixture(scope="module")
-def own_ground(rigs_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+def own_ground(rigs_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrashSession]:
     """Yield an environment with an API server of its own."""
     with (
         running_rig(rigs_folder, "restart", "api") as made,
-        ground_of(made, tmp_path_factory.mktemp("restart")) as found,
+        crash_session(made, tmp_path_factory.mktemp("restart")) as found,
     ):
         yield found
 
 
-def restart(made: World, writes: int) -> None:
+def restart(made: CrashEnvironment, writes: int) -> None:
     """Kill the API server after so many more writes to OpenStack, and start it again."""
     made.until("it is under way", lambda: len(made.writes()) >= writes)
     made.ground.rig.stop(API_SERVER, gently=False)
@@ -37,14 +36,14 @@ def restart(made: World, writes: int) -> None:
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 def test_an_api_server_that_dies_and_comes_back_changes_nothing_in_the_end(
-    own_ground: Ground, scenario: Scenario
+    own_ground: CrashSession, scenario: Scenario
 ) -> None:
-    with world(own_ground) as undisturbed:
+    with crash_environment(own_ground) as undisturbed:
         scenario.prepare(undisturbed)
         scenario.act(undisturbed)
         undisturbed.until("all is made", lambda: scenario.is_made(undisturbed))
         expected = undisturbed.signature()
-    with world(own_ground) as made:
+    with crash_environment(own_ground) as made:
         scenario.prepare(made)
         scenario.act(made)
         restart(made, len(made.writes()) + 1)

@@ -13,11 +13,11 @@ from typing import Final
 import pytest
 
 from capo import components
-from e2e.crash.ground import Ground
+from e2e.crash.environment import CrashEnvironment, Signature, crash_environment
 from e2e.crash.scenarios import SCENARIOS, Scenario
-from e2e.crash.world import Signature, World, world
-from e2e.kube_proxy import KubeProxy
-from e2e.manager import ManagerProcess, wait_until
+from e2e.crash.session import CrashSession
+from environments.kube_proxy import KubeProxy
+from environments.manager_process import ManagerProcess, wait_until
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(600)]
 
@@ -42,7 +42,7 @@ SLOW: Final = {"method": "POST"}
 
 
 @contextlib.contextmanager
-def rival(made: World) -> Iterator[tuple[ManagerProcess, KubeProxy]]:
+def rival(made: CrashEnvironment) -> Iterator[tuple[ManagerProcess, KubeProxy]]:
     """Yield a second manager like the first, not started yet."""
     with KubeProxy(made.ground.gateway) as proxy:
         kubeconfig = proxy.kubeconfig(made.ground.kubeconfig, made.ground.folder / f"{made.namespace}-rival")
@@ -65,15 +65,15 @@ def leads(manager: ManagerProcess) -> Callable[[], bool]:
     return logged(manager, "Lease acquired")
 
 
-def held(made: World) -> bool:
+def held(made: CrashEnvironment) -> bool:
     """Return whether a request of the project is held without an answer."""
     calls = made.ground.simulator.call(lambda: list(made.ground.simulator.cloud.counter.calls))
     return any(c.fault and not c.duration_ms for c in calls if c.project_id == made.tenant.project_id)
 
 
 @pytest.mark.parametrize("hold", HOLDS)
-def test_a_leader_that_hung_ends_before_its_next_write(ground: Ground, hold: str) -> None:
-    with world(ground, *ELECTION, with_proxy=True) as made, rival(made) as (second, _):
+def test_a_leader_that_hung_ends_before_its_next_write(ground: CrashSession, hold: str) -> None:
+    with crash_environment(ground, *ELECTION, with_proxy=True) as made, rival(made) as (second, _):
         made.manager.environment = second.environment = IN_POD
         first, proxy = made.manager, made.proxy
         assert proxy is not None
@@ -100,7 +100,7 @@ def test_a_leader_that_hung_ends_before_its_next_write(ground: Ground, hold: str
         assert not made.signature()
 
 
-def carried_out(made: World, scenario: Scenario) -> Signature:
+def carried_out(made: CrashEnvironment, scenario: Scenario) -> Signature:
     """Run a scenario to its end; return the created resources after the deletion left nothing."""
     scenario.act(made)
     made.until("all is made", lambda: scenario.is_made(made))
@@ -112,12 +112,12 @@ def carried_out(made: World, scenario: Scenario) -> Signature:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-def test_two_managers_without_election_make_what_one_makes(ground: Ground, scenario: Scenario) -> None:
-    with world(ground) as alone:
+def test_two_managers_without_election_make_what_one_makes(ground: CrashSession, scenario: Scenario) -> None:
+    with crash_environment(ground) as alone:
         scenario.prepare(alone)
         expected = carried_out(alone, scenario)
 
-    with world(ground, with_proxy=True) as made, rival(made) as (second, _):
+    with crash_environment(ground, with_proxy=True) as made, rival(made) as (second, _):
         scenario.prepare(made)
         second.start()
         for manager in (made.manager, second):

@@ -10,9 +10,9 @@ import pytest
 from capo.local.rig import Rig
 from e2e import sampling
 from e2e.faults import stories as telling
+from e2e.faults.environment import WATCH_FILTER
 from e2e.faults.stories import Stories
-from e2e.faults.world import WATCH_FILTER
-from e2e.manager import ManagerProcess, shipped
+from environments.manager_process import ManagerProcess, shipped
 
 
 @pytest.fixture(scope="package")

@@ -9,10 +9,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Final
 
 from capo.local.rig import Rig
-from e2e.faults.world import World, world
-from e2e.manager import ManagerProcess
+from e2e.faults.environment import FaultEnvironment, fault_environment
+from environments.manager_process import ManagerProcess
 
-Story = Callable[[World], None]
+Story = Callable[[FaultEnvironment], None]
 _STORY: Final = "story"
 
 
@@ -49,7 +49,7 @@ def begin(pool: ThreadPoolExecutor, wanted: Iterable[Story], rig: Rig, manager: 
 
     def tell(story: Story) -> None:
         began_s = time.monotonic()
-        with world(rig, manager) as made:
+        with fault_environment(rig, manager) as made:
             story(made)
         print(f"{story.__name__}: {time.monotonic() - began_s:.0f} s")
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 import pytest
 
 from e2e.faults import objects
+from e2e.faults.environment import FaultEnvironment
 from e2e.faults.stories import told_at_once
-from e2e.faults.world import World
 
 pytestmark = pytest.mark.integration
 
@@ -16,14 +16,14 @@ CLUSTER: Final = ("clusters", objects.CLUSTER)
 MENDED_S: Final = 300.0
 
 
-def a_cluster(world: World, **spec: Any) -> None:
+def a_cluster(world: FaultEnvironment, **spec: Any) -> None:
     """Apply a Cluster."""
     world.count_anew()
     world.apply(world.secret(), *objects.cluster(**spec))
 
 
 @told_at_once
-def test_an_unknown_network_is_named_until_the_cloud_has_it(world: World) -> None:
+def test_an_unknown_network_is_named_until_the_cloud_has_it(world: FaultEnvironment) -> None:
     inside = {"enableFloatingIP": False, "fixedIP": "10.9.0.10"}
     wanted = {"filter": {"name": "new-network"}}
     a_cluster(world, network=wanted, apiServer=inside, enableExternalNetwork=False)
@@ -35,14 +35,14 @@ def test_an_unknown_network_is_named_until_the_cloud_has_it(world: World) -> Non
 
 
 @told_at_once
-def test_a_network_of_an_unknown_id_is_told_in_neutrons_words(world: World) -> None:
+def test_a_network_of_an_unknown_id_is_told_in_neutrons_words(world: FaultEnvironment) -> None:
     missing = "00000000-0000-4000-8000-000000000000"
     a_cluster(world, network={"id": missing})
     world.told(*CLUSTER, "NetworkNotFound", f"Network {missing} could not be found", "(request req-")
     world.gone(*CLUSTER)
 
 
-def second_external_network(world: World) -> str:
+def second_external_network(world: FaultEnvironment) -> str:
     """Create a second external network, as the cloud's admin would, and return its id."""
     with world.client("sim-admin") as admin:
         made = admin.make("/network/v2.0/networks", "network", name="second", **{"router:external": True})
@@ -51,7 +51,7 @@ def second_external_network(world: World) -> str:
 
 
 @told_at_once
-def test_two_external_networks_are_named_until_there_is_one(world: World) -> None:
+def test_two_external_networks_are_named_until_there_is_one(world: FaultEnvironment) -> None:
     second = second_external_network(world)
     a_cluster(world)
     world.told(*CLUSTER, "AmbiguousMatch", "2 networks match", second, "Name the one in spec.externalNetwork")
@@ -63,7 +63,7 @@ def test_two_external_networks_are_named_until_there_is_one(world: World) -> Non
 
 
 @told_at_once
-def test_two_external_networks_are_no_trouble_once_the_spec_names_one(world: World) -> None:
+def test_two_external_networks_are_no_trouble_once_the_spec_names_one(world: FaultEnvironment) -> None:
     second = second_external_network(world)
     a_cluster(world)
     world.told(*CLUSTER, "AmbiguousMatch", second)
@@ -75,7 +75,7 @@ def test_two_external_networks_are_no_trouble_once_the_spec_names_one(world: Wor
 
 
 @told_at_once
-def test_a_missing_quota_for_routers_is_told_in_neutrons_words_until_it_is_raised(world: World) -> None:
+def test_a_missing_quota_for_routers_is_told_in_neutrons_words_until_it_is_raised(world: FaultEnvironment) -> None:
     limit_routers(world, 0)
     a_cluster(world)
     words = ("QuotaExceeded", "Quota exceeded for resources: ['router']", "(request req-", "Raise the project's quota")
@@ -88,14 +88,14 @@ def test_a_missing_quota_for_routers_is_told_in_neutrons_words_until_it_is_raise
 
 
 @told_at_once
-def test_a_cluster_without_a_router_is_deleted_as_if_nothing_were_wrong(world: World) -> None:
+def test_a_cluster_without_a_router_is_deleted_as_if_nothing_were_wrong(world: FaultEnvironment) -> None:
     limit_routers(world, 0)
     a_cluster(world)
     world.told(*CLUSTER, "QuotaExceeded")
     world.gone(*CLUSTER)
 
 
-def limit_routers(world: World, limit: int) -> None:
+def limit_routers(world: FaultEnvironment, limit: int) -> None:
     """Set the project's quota of routers."""
     with world.client() as client:
         project_id = client.project_id

@@ -8,8 +8,8 @@ import pytest
 
 from capo.simulator.keystone.service import change_password
 from e2e.faults import objects
+from e2e.faults.environment import FaultEnvironment
 from e2e.faults.stories import told_at_once
-from e2e.faults.world import World
 
 pytestmark = pytest.mark.integration
 
@@ -20,7 +20,7 @@ NOTICED_S: Final = 30.0
 AUTHENTICATED: Final = "OpenStackAuthenticationSucceeded"
 
 
-def noticed(world: World) -> None:
+def noticed(world: FaultEnvironment) -> None:
     """Wait until the credentials are accepted in time, and the cluster becomes ready."""
 
     def is_accepted() -> bool:
@@ -32,7 +32,7 @@ def noticed(world: World) -> None:
 
 
 @told_at_once
-def test_wrong_credentials_are_told_in_keystones_words_until_the_secret_is_mended(world: World) -> None:
+def test_wrong_credentials_are_told_in_keystones_words_until_the_secret_is_mended(world: FaultEnvironment) -> None:
     world.count_anew()
     world.apply(world.secret(password="wrong"), *objects.cluster())
     words = ("NotAuthorized", "requires authentication", "(request req-", f"Secret {world.namespace}/cloud")
@@ -45,7 +45,7 @@ def test_wrong_credentials_are_told_in_keystones_words_until_the_secret_is_mende
 
 
 @told_at_once
-def test_an_unknown_cloud_name_is_told_with_those_that_the_secret_has(world: World) -> None:
+def test_an_unknown_cloud_name_is_told_with_those_that_the_secret_has(world: FaultEnvironment) -> None:
     unknown = {"name": "cloud", "cloudName": "elsewhere"}
     world.count_anew()
     world.apply(world.secret(), *objects.cluster(identityRef=unknown))
@@ -59,7 +59,7 @@ def test_an_unknown_cloud_name_is_told_with_those_that_the_secret_has(world: Wor
 
 
 @told_at_once
-def test_a_missing_secret_is_named_until_it_is_there(world: World) -> None:
+def test_a_missing_secret_is_named_until_it_is_there(world: FaultEnvironment) -> None:
     world.count_anew()
     world.apply(*objects.cluster())
     world.told(*CLUSTER, "IdentityNotUsable", f"Secret {world.namespace}/cloud does not exist")
@@ -70,14 +70,14 @@ def test_a_missing_secret_is_named_until_it_is_there(world: World) -> None:
 
 
 @told_at_once
-def test_a_cluster_that_never_had_credentials_is_deleted_at_once(world: World) -> None:
+def test_a_cluster_that_never_had_credentials_is_deleted_at_once(world: FaultEnvironment) -> None:
     world.apply(*objects.cluster())
     world.told(*CLUSTER, "IdentityNotUsable")
     world.gone(*CLUSTER)
 
 
 @told_at_once
-def test_wrong_credentials_of_a_machine_are_told_on_the_machine(world: World) -> None:
+def test_wrong_credentials_of_a_machine_are_told_on_the_machine(world: FaultEnvironment) -> None:
     # Without a version in it, the URL costs a discovery, too.
     unversioned = f"{world.simulator.url}/identity"
     own = world.secret("own", password="wrong", auth_url=unversioned)
@@ -94,7 +94,9 @@ def test_wrong_credentials_of_a_machine_are_told_on_the_machine(world: World) ->
 
 
 @told_at_once
-def test_a_password_that_is_changed_while_a_server_is_built_is_told_until_the_secret_follows(world: World) -> None:
+def test_a_password_that_is_changed_while_a_server_is_built_is_told_until_the_secret_follows(
+    world: FaultEnvironment,
+) -> None:
     world.apply(world.secret(), *objects.cluster_on(world.network()))
     world.ready(*CLUSTER)
     world.simulator.cloud.timings.server_build_s = float("inf")
@@ -113,7 +115,7 @@ def test_a_password_that_is_changed_while_a_server_is_built_is_told_until_the_se
 
 
 @told_at_once
-def test_a_deletion_without_credentials_says_so_and_goes_on_once_the_secret_is_mended(world: World) -> None:
+def test_a_deletion_without_credentials_says_so_and_goes_on_once_the_secret_is_mended(world: FaultEnvironment) -> None:
     world.apply(world.secret(), *objects.cluster())
     world.ready(*CLUSTER)
     world.simulator.call(lambda: change_password(world.simulator.cloud, {"user": "capi", "password": "changed"}))

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from e2e.faults.test_foreign import made
-from e2e.faults.virtual import SCENES, Scene, Theatre, delete_all
+from environments.provider import SCENES, ProviderEnvironment, Scene, delete_all
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 
@@ -24,7 +24,7 @@ AFTER_S: Final = 15.0
 
 def creates(scene: Scene) -> tuple[list[int], dict[str, int]]:
     """Return which writes create resources, and the created resources."""
-    with Theatre() as stage:
+    with ProviderEnvironment() as stage:
         scene.place(stage)
         stage.cloud.counter.reset()
         assert made(scene, stage), stage.messages()
@@ -34,7 +34,7 @@ def creates(scene: Scene) -> tuple[list[int], dict[str, int]]:
 
 def wrong(scene: Scene, expected: dict[str, int], write: int, effect: dict[str, Any], *, waits_s: float) -> list[str]:
     """Create a write take effect twice; return the differences after a while, and after the deletion."""
-    with Theatre() as stage:
+    with ProviderEnvironment() as stage:
         scene.place(stage)
         stage.cloud.counter.reset()
         stage.fault(match={"write": write}, effect=effect)

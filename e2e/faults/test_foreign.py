@@ -10,7 +10,7 @@ import pytest
 
 from capo import names
 from capo.openstack.kinds import KINDS
-from e2e.faults.virtual import OURS, SCENES, Scene, Theatre, delete_all
+from environments.provider import OURS, SCENES, ProviderEnvironment, Scene, delete_all
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
 
@@ -20,7 +20,7 @@ OLDEST: Final = max(kind.age_factor for kind in KINDS.values())
 TOUCH: Final = {"metadata": {"annotations": {"touched": "yes"}}}
 
 
-def made(scene: Scene, stage: Theatre) -> bool:
+def made(scene: Scene, stage: ProviderEnvironment) -> bool:
     """Play until everything is created; return whether it was."""
     return stage.play(for_s=MADE_S, until=lambda: scene.is_made(stage) and stage.is_settled())
 
@@ -34,7 +34,7 @@ def without_stamps(value: Any) -> Any:
     return value.partition(" [capo:")[0] if isinstance(value, str) else value
 
 
-def forget_owners(stage: Theatre) -> None:
+def forget_owners(stage: ProviderEnvironment) -> None:
     """Remove all stamps in the cloud."""
 
     def change() -> None:
@@ -46,7 +46,7 @@ def forget_owners(stage: Theatre) -> None:
     stage.simulator.call(change)
 
 
-def resync(stage: Theatre) -> None:
+def resync(stage: ProviderEnvironment) -> None:
     """Resync everything, as happens every ten minutes."""
     stage.clock.advance(OLDEST * stage.settings.sync_period_s)
     for obj in stage.ours():
@@ -70,7 +70,7 @@ def untouched(before: dict[str, dict[str, Any]], after: dict[str, dict[str, Any]
 @pytest.mark.parametrize("is_stamped", [True, False], ids=["of another management cluster", "of nobody"])
 @pytest.mark.parametrize("scene", SCENES, ids=str)
 def test_resources_of_the_same_names_stay_untouched(scene: Scene, is_stamped: bool) -> None:
-    with Theatre() as stage:
+    with ProviderEnvironment() as stage:
         scene.place(stage)
         assert made(scene, stage), stage.messages()
         expected = stage.counts()

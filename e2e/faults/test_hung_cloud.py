@@ -10,8 +10,8 @@ import pytest
 from capo.local.demo.objects import condition
 from capo.simulator.simulator import Simulator
 from e2e.faults import objects
+from e2e.faults.environment import FaultEnvironment
 from e2e.faults.stories import told_at_once
-from e2e.faults.world import World
 
 pytestmark = pytest.mark.integration
 
@@ -27,7 +27,7 @@ A server of another cloud must be ready before that; on an idle machine it takes
 
 
 @told_at_once
-def test_a_hung_cloud_does_not_slow_the_others(world: World) -> None:
+def test_a_hung_cloud_does_not_slow_the_others(world: FaultEnvironment) -> None:
     network_id = world.network()
     world.apply(*(world.secret(f"cloud-{number}") for number in range(IDENTITIES)))
     for service in ("compute", "network"):
@@ -35,7 +35,7 @@ def test_a_hung_cloud_does_not_slow_the_others(world: World) -> None:
     names = [f"victim-{number}" for number in range(VICTIMS)]
     identities = [f"cloud-{number % IDENTITIES}" for number in range(VICTIMS)]
     with Simulator.start() as healthy:
-        other = World(world.api, world.namespace, healthy, world.manager, {})
+        other = FaultEnvironment(world.api, world.namespace, healthy, world.manager, {})
         other.apply(other.secret("healthy"))
         server = objects.server("other", other.network(), identity="healthy")
         world.apply(*(objects.server(n, network_id, identity=i) for n, i in zip(names, identities, strict=True)))
@@ -55,12 +55,12 @@ def test_a_hung_cloud_does_not_slow_the_others(world: World) -> None:
     world.until("they are gone", lambda: not world.list("openstackservers"), limit_s=240)
 
 
-def ready(world: World) -> set[str]:
+def ready(world: FaultEnvironment) -> set[str]:
     """Return the names of the OpenStackServers that are ready."""
     listed = world.list("openstackservers")
     return {obj["metadata"]["name"] for obj in listed if condition(obj, "Ready").get("status") == "True"}
 
 
-def hanging(world: World) -> int:
+def hanging(world: FaultEnvironment) -> int:
     """Return the number of requests that are held without an answer."""
     return sum(1 for call in world.asked() if call["fault"] and call["status"] == 0)

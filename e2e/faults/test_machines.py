@@ -8,8 +8,8 @@ import pytest
 
 from capo.simulator.nova.servers import break_server, fail_builds
 from e2e.faults import objects
+from e2e.faults.environment import FaultEnvironment
 from e2e.faults.stories import told_at_once
-from e2e.faults.world import World
 
 pytestmark = pytest.mark.integration
 
@@ -21,7 +21,7 @@ SLOW_S: Final = 60.0
 """Additional time for slow machines."""
 
 
-def in_cluster(world: World, **machine: Any) -> None:
+def in_cluster(world: FaultEnvironment, **machine: Any) -> None:
     """Apply a Machine in a cluster that is ready for it."""
     world.apply(world.secret(), *objects.cluster_on(world.network()))
     world.ready(*CLUSTER)
@@ -30,7 +30,7 @@ def in_cluster(world: World, **machine: Any) -> None:
 
 
 @told_at_once
-def test_an_unknown_image_is_named_until_the_cloud_has_it(world: World) -> None:
+def test_an_unknown_image_is_named_until_the_cloud_has_it(world: FaultEnvironment) -> None:
     in_cluster(world, image={"filter": {"name": "new-image"}})
     world.told(*MACHINE, "ImageNotFound", "no image matches name new-image", "Upload the image")
     world.quiet_minute()
@@ -41,7 +41,7 @@ def test_an_unknown_image_is_named_until_the_cloud_has_it(world: World) -> None:
 
 
 @told_at_once
-def test_an_unknown_flavor_is_named_until_the_cloud_has_it(world: World) -> None:
+def test_an_unknown_flavor_is_named_until_the_cloud_has_it(world: FaultEnvironment) -> None:
     in_cluster(world, flavor={"filter": {"name": "new-flavor"}})
     world.told(*MACHINE, "FlavorNotFound", "no flavor is named new-flavor", "Create the flavor")
     world.quiet_minute()
@@ -52,7 +52,7 @@ def test_an_unknown_flavor_is_named_until_the_cloud_has_it(world: World) -> None
 
 
 @told_at_once
-def test_an_unknown_network_of_a_port_is_named_until_the_cloud_has_it(world: World) -> None:
+def test_an_unknown_network_of_a_port_is_named_until_the_cloud_has_it(world: FaultEnvironment) -> None:
     in_cluster(world, ports=[{"network": {"filter": {"name": "new-network"}}}])
     world.told(*MACHINE, "NetworkNotFound", "no network matches name new-network", "Create the network")
     world.quiet_minute()
@@ -63,7 +63,7 @@ def test_an_unknown_network_of_a_port_is_named_until_the_cloud_has_it(world: Wor
 
 
 @told_at_once
-def test_a_machine_that_cannot_be_made_is_deleted_as_if_nothing_were_wrong(world: World) -> None:
+def test_a_machine_that_cannot_be_made_is_deleted_as_if_nothing_were_wrong(world: FaultEnvironment) -> None:
     in_cluster(world, image={"filter": {"name": "new-image"}})
     world.told(*MACHINE, "ImageNotFound")
     world.gone(*MACHINE)
@@ -71,7 +71,9 @@ def test_a_machine_that_cannot_be_made_is_deleted_as_if_nothing_were_wrong(world
 
 
 @told_at_once
-def test_a_server_that_could_not_be_built_is_shown_with_novas_fault_and_recovers_with_it(world: World) -> None:
+def test_a_server_that_could_not_be_built_is_shown_with_novas_fault_and_recovers_with_it(
+    world: FaultEnvironment,
+) -> None:
     fault = "Build of instance aborted: Volume 0815 did not finish being created even after we waited 187 seconds."
     world.simulator.call(lambda: fail_builds(world.simulator.cloud, {"message": fault}))
     in_cluster(world)
@@ -88,7 +90,7 @@ def test_a_server_that_could_not_be_built_is_shown_with_novas_fault_and_recovers
 
 
 @told_at_once
-def test_a_server_that_no_host_can_take_is_deleted_with_its_machine(world: World) -> None:
+def test_a_server_that_no_host_can_take_is_deleted_with_its_machine(world: FaultEnvironment) -> None:
     in_cluster(world, flavor={"filter": {"name": "lab.too-big"}})
     world.told(*MACHINE, "NoValidHost", "No valid host was found", "Free capacity")
     world.gone(*MACHINE)
@@ -96,7 +98,7 @@ def test_a_server_that_no_host_can_take_is_deleted_with_its_machine(world: World
 
 
 @told_at_once
-def test_a_server_that_breaks_later_is_shown_within_a_minute(world: World) -> None:
+def test_a_server_that_breaks_later_is_shown_within_a_minute(world: FaultEnvironment) -> None:
     in_cluster(world)
     world.ready(*MACHINE)
     (server_id,) = world.left()["compute/servers"]

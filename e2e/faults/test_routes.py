@@ -15,7 +15,7 @@ from typing import Any, Final
 import pytest
 
 from e2e import sampling
-from e2e.faults.virtual import NAME, PATIENCE_S, SCENES, Scene, Theatre, delete_all
+from environments.provider import NAME, PATIENCE_S, SCENES, ProviderEnvironment, Scene, delete_all
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
 
@@ -63,29 +63,29 @@ FAULTS: Final = (
 )
 
 
-def routes_of(stage: Theatre) -> list[Route]:
+def routes_of(stage: ProviderEnvironment) -> list[Route]:
     """Return the called routes."""
     return sorted({(c["service"], c["method"], c["route"]) for c in stage.cloud.counter.log()})
 
 
-def made(scene: Scene, stage: Theatre) -> bool:
+def made(scene: Scene, stage: ProviderEnvironment) -> bool:
     """Play until everything is created; return whether it was."""
     return stage.play(for_s=MENDED_S, until=lambda: scene.is_made(stage) and stage.is_settled())
 
 
-def gone(stage: Theatre) -> bool:
+def gone(stage: ProviderEnvironment) -> bool:
     """Play until everything is deleted; return whether it was."""
     return stage.play(for_s=MENDED_S, until=lambda: not stage.ours())
 
 
-def fails(stage: Theatre, route: Route, fault: Fault) -> None:
+def fails(stage: ProviderEnvironment, route: Route, fault: Fault) -> None:
     """Inject a fault into a route from now on."""
     service, method, template = route
     stage.cloud.counter.reset()
     stage.fault(match={"service": service, "method": method, "route": template}, effect=dict(fault.effect))
 
 
-def troubles(scene: Scene, stage: Theatre, fault: Fault) -> Iterator[str]:
+def troubles(scene: Scene, stage: ProviderEnvironment, fault: Fault) -> Iterator[str]:
     """Play for the duration of the fault; yield what is wrong in it."""
     began = stage.cloud.now()
     stage.play(for_s=fault.lasts_s)
@@ -114,7 +114,7 @@ def is_progress(call: Mapping[str, Any]) -> bool:
     return bool(call["write_number"]) and 200 <= call["status"] < 300
 
 
-def is_over(scene: Scene, stage: Theatre) -> bool:
+def is_over(scene: Scene, stage: ProviderEnvironment) -> bool:
     """Return whether everything was created although a route fails."""
     ours = stage.ours()
     is_going = any(obj["metadata"].get("deletionTimestamp") for obj in ours)
@@ -123,7 +123,7 @@ def is_over(scene: Scene, stage: Theatre) -> bool:
 
 def told(scene: Scene, route: Route, fault: Fault, expected: Mapping[str, int]) -> Iterator[str]:
     """Yield what is wrong when a route fails during the creation of a scene."""
-    with Theatre(fault.patience_s) as stage:
+    with ProviderEnvironment(fault.patience_s) as stage:
         scene.place(stage)
         fails(stage, route, fault)
         yield from troubles(scene, stage, fault)
@@ -141,7 +141,7 @@ def told(scene: Scene, route: Route, fault: Fault, expected: Mapping[str, int]) 
 
 def told_of_deletion(scene: Scene, route: Route, fault: Fault) -> Iterator[str]:
     """Yield what is wrong when a route fails during the deletion of a scene."""
-    with Theatre(fault.patience_s) as stage:
+    with ProviderEnvironment(fault.patience_s) as stage:
         scene.place(stage)
         assert made(scene, stage), stage.messages()
         delete_all(stage)
@@ -156,7 +156,7 @@ def told_of_deletion(scene: Scene, route: Route, fault: Fault) -> Iterator[str]:
 
 def undisturbed(scene: Scene) -> tuple[list[Route], list[Route], Mapping[str, int]]:
     """Return the routes of creation and deletion, and the created resources."""
-    with Theatre() as stage:
+    with ProviderEnvironment() as stage:
         scene.place(stage)
         stage.cloud.counter.reset()
         assert made(scene, stage), stage.messages()

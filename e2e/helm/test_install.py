@@ -15,7 +15,7 @@ from capo.json_types import Json
 from capo.local import clusterctl, installed
 from capo.local.helm import RELEASE, Helm, HelmError
 from capo.local.rig import Rig
-from e2e.manager import wait_until
+from environments.manager_process import wait_until
 
 pytestmark = pytest.mark.integration
 

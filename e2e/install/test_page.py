@@ -24,7 +24,7 @@ from capo.version import VERSION
 from e2e.install import page
 from e2e.install.page import Section
 from e2e.install.terminal import CommandError, Terminal
-from e2e.manager import wait_until
+from environments.manager_process import wait_until
 
 pytestmark = pytest.mark.integration
 

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from capo.local.rig import Rig
-from e2e.machines import world as worlds
+from e2e.machines.environment import MachinesEnvironment, machines_environment
 from e2e.machines.objects import WATCH_FILTER
-from e2e.machines.world import World
-from e2e.manager import ManagerProcess, shipped
+from environments.manager_process import ManagerProcess, shipped
 
 
 @pytest.fixture(scope="package")
@@ -22,6 +21,6 @@ def manager(rig: Rig, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mana
 
 
 @pytest.fixture
-def world(rig: Rig, manager: ManagerProcess) -> Iterator[World]:
-    with worlds.world(rig, manager) as made:
+def world(rig: Rig, manager: ManagerProcess) -> Iterator[MachinesEnvironment]:
+    with machines_environment(rig, manager) as made:
         yield made

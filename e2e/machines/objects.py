@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import yaml
 
-from e2e.worlds import opaque
+from environments.api_server import opaque
 
 Object = dict[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pytest
 
 from e2e.machines import objects
-from e2e.machines.world import World
+from e2e.machines.environment import MachinesEnvironment
 
 pytestmark = pytest.mark.integration
 
@@ -24,19 +24,19 @@ END_S: Final = 240.0
 NAME: Final = f"{objects.CLUSTER}-bastion"
 
 
-def edit(world: World, bastion: dict[str, Any] | None) -> None:
+def edit(world: MachinesEnvironment, bastion: dict[str, Any] | None) -> None:
     world.patch("openstackclusters", objects.CLUSTER, {"spec": {"bastion": bastion}})
 
 
-def bastion_ready(world: World) -> dict[str, Any]:
+def bastion_ready(world: MachinesEnvironment) -> dict[str, Any]:
     return world.condition("openstackclusters", objects.CLUSTER, "BastionReady")
 
 
-def is_ready(world: World) -> bool:
+def is_ready(world: MachinesEnvironment) -> bool:
     return bool(world.condition("openstackclusters", objects.CLUSTER, "Ready").get("status") == "True")
 
 
-def is_up_with(world: World, flavor: str) -> bool:
+def is_up_with(world: MachinesEnvironment, flavor: str) -> bool:
     """Return whether exactly the wanted bastion exists, with an address, and no resource of a former one."""
     servers = list(world.cloud("compute/servers").values())
     ports = [p for p in world.cloud("network/ports").values() if p["name"].startswith(NAME)]
@@ -49,7 +49,7 @@ def is_up_with(world: World, flavor: str) -> bool:
     )
 
 
-def is_gone(world: World) -> bool:
+def is_gone(world: MachinesEnvironment) -> bool:
     """Return whether no resource of a bastion is left."""
     kinds = ("compute/servers", "volume/volumes", "network/floatingips")
     ports = [p for p in world.cloud("network/ports").values() if p["name"].startswith(NAME)]
@@ -58,7 +58,9 @@ def is_gone(world: World) -> bool:
 
 
 @pytest.mark.parametrize("pause_s", [0.0, 0.7], ids=["without a pause", "while it is built and deleted"])
-def test_a_bastion_that_is_toggled_ten_times_in_a_row_ends_as_the_spec_says(world: World, pause_s: float) -> None:
+def test_a_bastion_that_is_toggled_ten_times_in_a_row_ends_as_the_spec_says(
+    world: MachinesEnvironment, pause_s: float
+) -> None:
     world.apply(*objects.bare_cluster(world.simulator.clouds_yaml.read_bytes()))
     world.until("the cluster is ready", lambda: is_ready(world))
 

@@ -11,7 +11,7 @@ import pytest
 from capo.simulator.nova.servers import break_server
 from capo.simulator.nova.state import touch
 from e2e.machines import objects
-from e2e.machines.world import World
+from e2e.machines.environment import MachinesEnvironment
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 
@@ -23,29 +23,29 @@ REPLACED_S: Final = 500.0
 CONTROL_PLANES, WORKERS = 3, 4
 
 
-def vanish(world: World, server_id: str) -> None:
+def vanish(world: MachinesEnvironment, server_id: str) -> None:
     with world.client() as client:
         client.ask("DELETE", f"{COMPUTE}/{server_id}")
 
 
-def stop(world: World, server_id: str) -> None:
+def stop(world: MachinesEnvironment, server_id: str) -> None:
     with world.client() as client:
         client.ask("POST", f"{COMPUTE}/{server_id}/action", {"os-stop": None})
 
 
-def fail(world: World, server_id: str) -> None:
+def fail(world: MachinesEnvironment, server_id: str) -> None:
     order = {"id": server_id, "message": "The hypervisor caught fire."}
     world.simulator.call(lambda: break_server(world.simulator.cloud, order))
 
 
-def rebuild(world: World, server_id: str) -> None:
+def rebuild(world: MachinesEnvironment, server_id: str) -> None:
     """Change a server to the state after a rebuild from another image."""
     cloud = world.simulator.cloud
     other = str(uuid.uuid4())
     world.simulator.call(lambda: touch(cloud, cloud.table("compute", "servers")[server_id], image_id=other))
 
 
-BLOWS: Final[tuple[tuple[Callable[[World, str], None], str], ...]] = (
+BLOWS: Final[tuple[tuple[Callable[[MachinesEnvironment, str], None], str], ...]] = (
     (vanish, "replace the Machine"),
     (stop, "SHUTOFF"),
     (fail, "The hypervisor caught fire"),
@@ -53,7 +53,7 @@ BLOWS: Final[tuple[tuple[Callable[[World, str], None], str], ...]] = (
 )
 
 
-def come_up(world: World) -> None:
+def come_up(world: MachinesEnvironment) -> None:
     """Create the cluster of the default template with a load balancer, and wait until all machines are Running."""
     with world.client() as client:
         networks = client.ask("GET", "/network/v2.0/networks?router:external=true")["networks"]
@@ -63,7 +63,7 @@ def come_up(world: World) -> None:
     world.until("all machines run", lambda: are_running(world), limit_s=UP_S)
 
 
-def are_running(world: World) -> bool:
+def are_running(world: MachinesEnvironment) -> bool:
     machines = world.machines().values()
     return len(machines) == CONTROL_PLANES + WORKERS and all(
         m.get("status", {}).get("phase") == "Running" for m in machines
@@ -82,7 +82,7 @@ def infrastructure_id(machine: dict[str, Any]) -> str:
     return str(machine["spec"]["infrastructureRef"]["name"])
 
 
-def notice(world: World, machine: dict[str, Any], word: str) -> None:
+def notice(world: MachinesEnvironment, machine: dict[str, Any], word: str) -> None:
     """Wait until Machine and OpenStackMachine report the server's state and its cause."""
     name, ours = machine["metadata"]["name"], infrastructure_id(machine)
 
@@ -103,7 +103,9 @@ def notice(world: World, machine: dict[str, Any], word: str) -> None:
         raise AssertionError(f"{error}\nshown: {shown}\nown: {own}\nits server: {server}") from error
 
 
-def test_what_a_server_suffered_is_shown_within_a_minute_and_its_machine_is_replaced_c_25(world: World) -> None:
+def test_what_a_server_suffered_is_shown_within_a_minute_and_its_machine_is_replaced_c_25(
+    world: MachinesEnvironment,
+) -> None:
     come_up(world)
     workers = [m for m in world.machines().values() if not is_control_plane(m)]
     for machine, (blow, _) in zip(workers, BLOWS, strict=True):
@@ -133,7 +135,7 @@ def test_what_a_server_suffered_is_shown_within_a_minute_and_its_machine_is_repl
     world.until("the members are those of today", lambda: are_running(world) and are_the_members(world))
 
 
-def are_the_servers(world: World) -> bool:
+def are_the_servers(world: MachinesEnvironment) -> bool:
     """Return whether the machines are Running, and the cloud has exactly their servers."""
     return (
         are_running(world)
@@ -141,16 +143,16 @@ def are_the_servers(world: World) -> bool:
     )
 
 
-def are_the_members(world: World) -> bool:
+def are_the_members(world: MachinesEnvironment) -> bool:
     """Return whether the load balancer has exactly the present control plane machines as members."""
     return member_addresses(world) == control_plane_addresses(world)
 
 
-def member_addresses(world: World) -> list[str]:
+def member_addresses(world: MachinesEnvironment) -> list[str]:
     return sorted(member["address"] for member in world.cloud("load-balancer/members").values())
 
 
-def control_plane_addresses(world: World) -> list[str]:
+def control_plane_addresses(world: MachinesEnvironment) -> list[str]:
     machines = [m for m in world.machines().values() if is_control_plane(m)]
     told = [address for m in machines for address in m.get("status", {}).get("addresses", ())]
     return sorted(address["address"] for address in told if address["type"] == "InternalIP")

@@ -14,7 +14,7 @@ from capo.local.rig import Rig
 from capo.local.testing import core_definitions, running_rig
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
-from e2e.manager import ON_LOOPBACK, ManagerProcess, running, wait_until
+from environments.manager_process import ON_LOOPBACK, ManagerProcess, running, wait_until
 
 pytestmark = pytest.mark.integration
 

@@ -25,9 +25,9 @@ from capo.kube.kinds import (
     Kind,
 )
 from controllers.openstackfloatingippool.controller import FloatingIPPoolController
-from controllers.tests.stage import NAMESPACE
-from e2e.faults.virtual import NAME, Object, Theatre
 from e2e.misoperation import bases, rows, structure
+from environments.in_memory import NAMESPACE
+from environments.provider import NAME, Object, ProviderEnvironment
 
 KINDS: Final = {kind.kind: kind for kind in OURS}
 SCHEMAS: Final = {version.kind: version.root["properties"]["spec"] for version in rows.STORED}
@@ -36,7 +36,7 @@ RESYNC_S: Final = 90.0
 """Seconds before the end of a wait at which every object is reconciled once more, as in a resync."""
 
 
-class Environment(Theatre):
+class RunningObjectEnvironment(ProviderEnvironment):
     """A manager with all controllers, and the running object of a kind.
 
     Args:
@@ -109,7 +109,7 @@ class Environment(Theatre):
         self.cloud.counter.reset()
 
 
-def place(environment: Environment, kind: Kind, spec: Json, **metadata: Any) -> Object:
+def place(environment: RunningObjectEnvironment, kind: Kind, spec: Json, **metadata: Any) -> Object:
     """Place an object of ours with the defaults that the API server fills in."""
     whole = structure.defaulted(SCHEMAS[kind.kind], spec)
     return environment.put(kind, {"metadata": {"name": NAME, **metadata}, "spec": whole})
@@ -121,7 +121,7 @@ def _owned_by(owner: Object) -> list[Object]:
     return [{"apiVersion": api_version, "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}]
 
 
-def place_cluster(environment: Environment, spec: Json = bases.CLUSTER) -> None:
+def place_cluster(environment: RunningObjectEnvironment, spec: Json = bases.CLUSTER) -> None:
     """Place a Cluster of Cluster API and its OpenStackCluster."""
     ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": NAME}
     cluster = environment.put(CLUSTER, {"metadata": {"name": NAME}, "spec": {"infrastructureRef": ref}})
@@ -129,7 +129,7 @@ def place_cluster(environment: Environment, spec: Json = bases.CLUSTER) -> None:
     place(environment, OPENSTACK_CLUSTER, spec, labels=labels, ownerReferences=_owned_by(cluster))
 
 
-def place_control_plane(environment: Environment) -> None:
+def place_control_plane(environment: RunningObjectEnvironment) -> None:
     """Place a cluster with its first control plane machine."""
     place_cluster(environment)
     labels = {names.CLUSTER_NAME_LABEL: NAME, names.CONTROL_PLANE_LABEL: ""}
@@ -140,18 +140,18 @@ def place_control_plane(environment: Environment) -> None:
     place(environment, OPENSTACK_MACHINE, bases.MACHINE, labels=labels, ownerReferences=_owned_by(machine))
 
 
-def place_server(environment: Environment) -> None:
+def place_server(environment: RunningObjectEnvironment) -> None:
     """Place a standalone OpenStackServer."""
     place(environment, OPENSTACK_SERVER, bases.OPENSTACK_SERVER)
 
 
-def place_pool(environment: Environment) -> None:
+def place_pool(environment: RunningObjectEnvironment) -> None:
     """Place a pool, and start the controller, which serves no pools."""
     environment.controllers.append(Reconciler(FloatingIPPoolController(), environment.deps))
     place(environment, OPENSTACK_FLOATING_IP_POOL, bases.POOL)
 
 
-def place_identity(environment: Environment) -> None:
+def place_identity(environment: RunningObjectEnvironment) -> None:
     """Place an OpenStackClusterIdentity, and a cluster that uses it."""
     environment.put(kinds.NAMESPACE, {"metadata": {"name": NAMESPACE, "labels": {"team": "one"}}})
     data = {"clouds.yaml": base64.b64encode(environment.simulator.clouds_yaml.read_bytes()).decode()}
@@ -162,7 +162,7 @@ def place_identity(environment: Environment) -> None:
     place_cluster(environment, {"identityRef": identity, "managedSubnets": [{"cidr": bases.CIDR}]})
 
 
-PLACE: Final[dict[str, Callable[[Environment], None]]] = {
+PLACE: Final[dict[str, Callable[[RunningObjectEnvironment], None]]] = {
     "OpenStackCluster": place_control_plane,
     "OpenStackMachine": place_control_plane,
     "OpenStackServer": place_server,

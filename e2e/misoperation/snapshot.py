@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from capo import names
 from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_SERVER
-from e2e.faults.virtual import NAME, Object
-from e2e.misoperation.environment import Environment
+from e2e.misoperation.environment import RunningObjectEnvironment
+from environments.provider import NAME, Object
 
 BASTION: Final = f"{NAME}-bastion"
 BASTION_ROLES: Final = ("fip-bastion", "group-bastion")
@@ -67,7 +67,7 @@ class Snapshot:
         return [*(f"- {fact}" for fact in sorted(less)), *(f"+ {fact}" for fact in sorted(more))]
 
 
-def take(environment: Environment) -> Snapshot:
+def take(environment: RunningObjectEnvironment) -> Snapshot:
     """Return the present state."""
     inventory = environment.inventory()
     items = [(kind, id_, item) for kind, found in inventory.items() for id_, item in found.items()]
@@ -89,14 +89,14 @@ def _has_identity(kind: str, item: Object) -> bool:
     return kind != RULES and item.get("device_owner") != OF_ADDRESS
 
 
-def _address(environment: Environment) -> str:
+def _address(environment: RunningObjectEnvironment) -> str:
     if not environment.exists(OPENSTACK_CLUSTER, NAME):
         return ""
     status = environment.get(OPENSTACK_CLUSTER, NAME).get("status") or {}
     return str((status.get("bastion") or {}).get("floatingIP") or "")
 
 
-def _stamps(environment: Environment) -> tuple[str, ...]:
+def _stamps(environment: RunningObjectEnvironment) -> tuple[str, ...]:
     """Return the texts that mark the bastion's resources."""
     marks = [f":{role}" for role in BASTION_ROLES]
     if environment.exists(OPENSTACK_SERVER, BASTION):

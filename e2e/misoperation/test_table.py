@@ -18,11 +18,11 @@ import pytest
 
 from capo.webhooks.tests.table import places
 from e2e import sampling
-from e2e.faults.virtual import Object
 from e2e.misoperation import bases, expected, rows, trial
-from e2e.misoperation.environment import PLACE, Environment
+from e2e.misoperation.environment import PLACE, RunningObjectEnvironment
 from e2e.misoperation.rows import Row
 from e2e.misoperation.trial import REFUSED, SAME, Result
+from environments.provider import Object
 
 SEED: Final = sampling.seed()
 MODE: Final = os.environ.get("MISOPERATION", "")
@@ -78,7 +78,7 @@ class Environments:
     """The running objects: one of each kind, replaced after a row that leaves it changed."""
 
     def __init__(self) -> None:
-        self._running: dict[str, Environment] = {}
+        self._running: dict[str, RunningObjectEnvironment] = {}
         self.results: dict[str, dict[str, str]] = collections.defaultdict(dict)
 
     def run(self, row: Row) -> Result:
@@ -93,7 +93,7 @@ class Environments:
 
     def _on_running_object(self, row: Row) -> Result:
         if row.kind not in self._running:
-            self._running[row.kind] = Environment(row.kind)
+            self._running[row.kind] = RunningObjectEnvironment(row.kind)
         try:
             result = trial.run(row, self._running[row.kind])
         except Exception:

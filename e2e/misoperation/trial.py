@@ -13,12 +13,12 @@ from api.v1beta2 import OpenStackClusterSpec, OpenStackMachineSpec
 from api.validation import difference
 from capo.json_types import Json
 from capo.webhooks.tests.table import places
-from e2e.faults.virtual import Object
 from e2e.misoperation import admission, snapshot, values
 from e2e.misoperation.admission import Verdict
-from e2e.misoperation.environment import Environment
+from e2e.misoperation.environment import RunningObjectEnvironment
 from e2e.misoperation.rows import EMPTY, WRONG, Row
 from e2e.misoperation.snapshot import Snapshot
+from environments.provider import Object
 
 WRONG_S: Final = 210.0
 """Duration of an edit: the longest backoff, and the resync."""
@@ -127,7 +127,7 @@ def _spellings(word: str) -> set[str]:
     return {re.escape(word), "_".join(parts), " ".join(parts)}
 
 
-def run(row: Row, environment: Environment) -> Result:
+def run(row: Row, environment: RunningObjectEnvironment) -> Result:
     """Edit the running object, revert the edit, and return the outcome."""
     before, old = snapshot.take(environment), environment.object()
     verdict, known = review(row, old)
@@ -158,7 +158,9 @@ def _is_warned(row: Row, verdict: Verdict) -> bool:
     return any(_is_about(row, *warning.split(": ", 1)) for warning in verdict.warnings)
 
 
-def _outcome(row: Row, verdict: Verdict, environment: Environment, before: Snapshot, during: Snapshot) -> Result:
+def _outcome(
+    row: Row, verdict: Verdict, environment: RunningObjectEnvironment, before: Snapshot, during: Snapshot
+) -> Result:
     """Return the outcome of an admitted edit; a condition takes precedence over the cloud."""
     shown = _shown(environment)
     if any(names_it(row, text) for _, text in shown):
@@ -181,7 +183,7 @@ def _has_value(row: Row, changes: list[str]) -> bool:
     return not is_telling or any(value in change for change in changes if change.startswith("+"))
 
 
-def _shown(environment: Environment) -> list[tuple[str, str]]:
+def _shown(environment: RunningObjectEnvironment) -> list[tuple[str, str]]:
     """Return the conditions that are not True, with reason and message."""
     return [
         (c["type"], f"{c['reason']}: {c.get('message', '')}")
@@ -190,12 +192,12 @@ def _shown(environment: Environment) -> list[tuple[str, str]]:
     ]
 
 
-def _notes(environment: Environment) -> list[tuple[str, str]]:
+def _notes(environment: RunningObjectEnvironment) -> list[tuple[str, str]]:
     """Return the messages of conditions that are True."""
     return [(c["type"], c.get("message", "")) for c in _conditions(environment) if c["status"] == "True"]
 
 
-def _conditions(environment: Environment) -> list[Object]:
+def _conditions(environment: RunningObjectEnvironment) -> list[Object]:
     objects = [obj for obj in environment.kube.objects.values() if obj["apiVersion"].startswith("infrastructure")]
     return [c for obj in objects for c in (obj.get("status") or {}).get("conditions") or ()]
 
@@ -208,7 +210,7 @@ def _harm(row: Row, before: Snapshot, during: Snapshot) -> Iterator[str]:
         yield "the bastion was replaced"
 
 
-def _taken_back(row: Row, environment: Environment, old: Object, pause_s: float) -> Iterator[str]:
+def _taken_back(row: Row, environment: RunningObjectEnvironment, old: Object, pause_s: float) -> Iterator[str]:
     """Revert the edit, and let time pass; yield why it cannot be reverted."""
     now = environment.object()
     verdict = admission.update(row.version, now, now | {"spec": old["spec"]})
@@ -220,7 +222,7 @@ def _taken_back(row: Row, environment: Environment, old: Object, pause_s: float)
         yield f"does not recover: {'; '.join(environment.messages()) or 'something is under way'}"
 
 
-def _traces(before: Snapshot, after: Snapshot, environment: Environment) -> Iterator[str]:
+def _traces(before: Snapshot, after: Snapshot, environment: RunningObjectEnvironment) -> Iterator[str]:
     """Yield the differences to the state before."""
     for sign, found in (("lost", before.lost(after)), ("left behind", before.gained(after))):
         yield from (f"{sign}: {what}" for what in found)

@@ -20,8 +20,8 @@ from capo.local.modules import CLUSTER_API
 from capo.local.rig import Rig
 from e2e.install import page
 from e2e.install.terminal import Terminal
-from e2e.manager import wait_until
 from e2e.operator.registry import serving
+from environments.manager_process import wait_until
 
 pytestmark = pytest.mark.operator
 

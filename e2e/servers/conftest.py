@@ -9,10 +9,9 @@ import pytest
 from capo.crdgen import files
 from capo.local.rig import Rig
 from capo.local.testing import core_definitions
-from e2e import worlds
-from e2e.contract.targets import LAB, SIMULATOR
-from e2e.servers import ground as grounds
-from e2e.servers.ground import Ground
+from e2e.servers.environment import USER_DATA, ServersEnvironment, servers_environment
+from environments.api_server import opaque
+from environments.targets import LAB, SIMULATOR
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -26,12 +25,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def ground(
     request: pytest.FixtureRequest, api_server: Rig, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Ground]:
+) -> Iterator[ServersEnvironment]:
     """A project, a namespace and a manager of our own."""
     api_server.install_crds(files.load(), strip_conversion=True)
     ipam = [each for name, each in core_definitions().items() if name.endswith(".ipam.cluster.x-k8s.io")]
     api_server.install_crds(ipam, strip_conversion=True)
     kubeconfig = api_server.install_provider_account()
-    with grounds.prepared(api_server, kubeconfig, request.param, tmp_path_factory.mktemp("servers")) as made:
-        made.apply(worlds.opaque("user-data", {"value": grounds.USER_DATA}))
+    with servers_environment(api_server, kubeconfig, request.param, tmp_path_factory.mktemp("servers")) as made:
+        made.apply(opaque("user-data", {"value": USER_DATA}))
         yield made

@@ -13,7 +13,7 @@ import pytest
 
 from capo import names
 from capo.openstack.kinds import NOVA
-from e2e.servers.ground import API, Ground
+from e2e.servers.environment import API, ServersEnvironment
 
 pytestmark = pytest.mark.integration
 
@@ -31,32 +31,32 @@ STATES: Final = {
 """The reported state of each server, and the allowed reasons."""
 
 
-def status(ground: Ground, name: str) -> dict[str, Any]:
+def status(ground: ServersEnvironment, name: str) -> dict[str, Any]:
     found: dict[str, Any] = (ground.server(name) or {})["status"]
     return found
 
 
-def reason(ground: Ground, name: str) -> str:
+def reason(ground: ServersEnvironment, name: str) -> str:
     return str(ground.condition(name, "InstanceReady").get("reason"))
 
 
-def message(ground: Ground, name: str) -> str:
+def message(ground: ServersEnvironment, name: str) -> str:
     return str(ground.condition(name, "InstanceReady").get("message"))
 
 
-def is_told(ground: Ground, name: str) -> bool:
+def is_told(ground: ServersEnvironment, name: str) -> bool:
     """Return whether a server is reported in its new state, and not as ready."""
     shown, (state, reasons) = status(ground, name), STATES[name]
     return shown["instanceState"] == state and not shown["ready"] and reason(ground, name) in reasons
 
 
-def act(ground: Ground, name: str, **body: Any) -> None:
+def act(ground: ServersEnvironment, name: str, **body: Any) -> None:
     """Send an action to the Nova server, as an administrator."""
     path = f"/servers/{status(ground, name)['instanceID']}/action"
     ground.admin.post("compute", path, json=body, microversion=NOVA)
 
 
-def noticed(ground: Ground, looks: Mapping[str, Callable[[], Any]]) -> None:
+def noticed(ground: ServersEnvironment, looks: Mapping[str, Callable[[], Any]]) -> None:
     """Wait until all changes are noticed, which must be within a minute."""
     began_s = time.monotonic()
     for what, look in looks.items():
@@ -64,14 +64,14 @@ def noticed(ground: Ground, looks: Mapping[str, Callable[[], Any]]) -> None:
     assert time.monotonic() - began_s <= NOTICED_S + BUSY_S
 
 
-def ready(ground: Ground, *wanted: str) -> None:
+def ready(ground: ServersEnvironment, *wanted: str) -> None:
     """Create servers and wait until they are ready."""
     ground.apply(*map(ground.server_object, wanted))
     for name in wanted:
         ground.ready(name)
 
 
-def test_servers_that_are_stopped_broken_or_deleted_are_not_ready_within_a_minute(ground: Ground) -> None:
+def test_servers_that_are_stopped_broken_or_deleted_are_not_ready_within_a_minute(ground: ServersEnvironment) -> None:
     ready(ground, *STATES)
     act(ground, "outside-stopped", **{"os-stop": None})
     act(ground, "outside-broken", **{"os-resetState": {"state": "error"}})
@@ -91,7 +91,7 @@ def test_servers_that_are_stopped_broken_or_deleted_are_not_ready_within_a_minut
 
 
 @pytest.mark.lab
-def test_server_that_an_operator_rebuilt_is_not_ready_any_more(ground: Ground) -> None:
+def test_server_that_an_operator_rebuilt_is_not_ready_any_more(ground: ServersEnvironment) -> None:
     ready(ground, "outside-rebuilt")
     other = ground.cloud.get("image", "/images", params={"name": OTHER_IMAGE})["images"][0]["id"]
 
@@ -105,7 +105,7 @@ def test_server_that_an_operator_rebuilt_is_not_ready_any_more(ground: Ground) -
 
 
 @pytest.mark.lab
-def test_server_that_an_operator_rebuilt_from_its_own_image_is_not_ready_any_more(ground: Ground) -> None:
+def test_server_that_an_operator_rebuilt_from_its_own_image_is_not_ready_any_more(ground: ServersEnvironment) -> None:
     ready(ground, "outside-wiped")
     asked_s = time.monotonic()
     ground.until("another second begins", lambda: time.monotonic() - asked_s > CLOCK_S)
@@ -119,7 +119,7 @@ def test_server_that_an_operator_rebuilt_from_its_own_image_is_not_ready_any_mor
     ground.delete(API, "openstackservers", "outside-wiped")
 
 
-def test_server_that_fits_nowhere_says_so_with_the_request(ground: Ground) -> None:
+def test_server_that_fits_nowhere_says_so_with_the_request(ground: ServersEnvironment) -> None:
     ground.apply(ground.server_object("too-big", flavor="lab.too-big"))
 
     ground.until("it is told", lambda: "NoValidHost" in message(ground, "too-big"))
@@ -131,7 +131,7 @@ def test_server_that_fits_nowhere_says_so_with_the_request(ground: Ground) -> No
     ground.delete(API, "openstackservers", "too-big")
 
 
-def test_owner_id_that_was_lost_comes_back(ground: Ground) -> None:
+def test_owner_id_that_was_lost_comes_back(ground: ServersEnvironment) -> None:
     ready(ground, "forgetful")
 
     def annotation() -> str | None:

@@ -10,7 +10,7 @@ import re
 import pytest
 
 from e2e.servers.cases import CASES, Case, Seen
-from e2e.servers.ground import API, Ground
+from e2e.servers.environment import API, ServersEnvironment
 
 pytestmark = pytest.mark.integration
 
@@ -20,7 +20,7 @@ def name_of(wanted: Case) -> str:
 
 
 @pytest.fixture(scope="session")
-def applied(ground: Ground, request: pytest.FixtureRequest) -> Ground:
+def applied(ground: ServersEnvironment, request: pytest.FixtureRequest) -> ServersEnvironment:
     """Return the ground with the servers of all selected cases."""
     items = [item for item in request.session.items if isinstance(item, pytest.Function)]
     params = [item.callspec.params.get("wanted") for item in items if hasattr(item, "callspec")]
@@ -30,7 +30,7 @@ def applied(ground: Ground, request: pytest.FixtureRequest) -> Ground:
 
 
 @pytest.mark.parametrize("wanted", CASES.values(), ids=lambda c: c.id)
-def test_what_is_asked_for_is_what_there_is(applied: Ground, wanted: Case) -> None:
+def test_what_is_asked_for_is_what_there_is(applied: ServersEnvironment, wanted: Case) -> None:
     name = name_of(wanted)
     obj = applied.ready(name)
     server = applied.show("server", obj["status"]["instanceID"])
@@ -42,7 +42,7 @@ def test_what_is_asked_for_is_what_there_is(applied: Ground, wanted: Case) -> No
         assert not applied.condition(name, type_).get("message"), "W-34: nothing of it counts as changed by somebody"
 
 
-def test_nothing_is_left_of_servers_that_are_deleted(ground: Ground) -> None:
+def test_nothing_is_left_of_servers_that_are_deleted(ground: ServersEnvironment) -> None:
     mine = [item["metadata"]["name"] for item in ground.listed()]
     for name in mine:
         ground.delete(API, "openstackservers", name)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from e2e.servers.ground import API, IPAM, ORC, Ground
+from e2e.servers.environment import API, IPAM, ORC, ServersEnvironment
 
 pytestmark = pytest.mark.integration
 
@@ -40,24 +40,26 @@ ORC_CRD: Final[dict[str, Any]] = {
 
 
 @pytest.fixture
-def without_orc(ground: Ground) -> Iterator[None]:
+def without_orc(ground: ServersEnvironment) -> Iterator[None]:
     ground.rig.api.delete(f"{CRDS}/{ORC_NAME}")
     yield
     ground.rig.api.delete(f"{CRDS}/{ORC_NAME}")
 
 
-def words(ground: Ground, name: str, type_: str = "Ready") -> str:
+def words(ground: ServersEnvironment, name: str, type_: str = "Ready") -> str:
     return str(ground.condition(name, type_).get("message", ""))
 
 
-def remove(ground: Ground, name: str) -> None:
+def remove(ground: ServersEnvironment, name: str) -> None:
     """Delete a server and wait until it is gone."""
     ground.delete(API, "openstackservers", name)
     ground.until(f"{name} is gone", lambda: ground.server(name) is None)
 
 
 @pytest.mark.usefixtures("without_orc")
-def test_image_of_orc_is_waited_for_before_orc_is_installed_and_until_it_is_available(ground: Ground) -> None:
+def test_image_of_orc_is_waited_for_before_orc_is_installed_and_until_it_is_available(
+    ground: ServersEnvironment,
+) -> None:
     ground.apply(ground.server_object("of-orc", image={"imageRef": {"name": "node"}}))
     ground.until("the absence of ORC is told", lambda: "is not served" in words(ground, "of-orc"))
 
@@ -76,7 +78,7 @@ def test_image_of_orc_is_waited_for_before_orc_is_installed_and_until_it_is_avai
     remove(ground, "of-orc")
 
 
-def test_address_of_a_pool_leads_to_the_server_and_is_given_back(ground: Ground) -> None:
+def test_address_of_a_pool_leads_to_the_server_and_is_given_back(ground: ServersEnvironment) -> None:
     pool = {"apiGroup": "ipam.example.org", "kind": "AnyPool", "name": "outer"}
     name, claim_name = "with-address", "with-address-floating-ip-address"
     subnet = [{"subnet": {"id": ground.subnets[0]["id"]}}]
@@ -107,7 +109,7 @@ def test_address_of_a_pool_leads_to_the_server_and_is_given_back(ground: Ground)
     ground.delete(IPAM, "ipaddresses", claim_name)
 
 
-def test_example_of_the_docs_makes_a_server_without_a_cluster(ground: Ground) -> None:
+def test_example_of_the_docs_makes_a_server_without_a_cluster(ground: ServersEnvironment) -> None:
     (text,) = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     secret, user_data, wanted = yaml.safe_load_all(text)
     entry = next(iter(yaml.safe_load(secret["stringData"]["clouds.yaml"])["clouds"]))

@@ -14,9 +14,9 @@ from capo.json_types import Json
 from e2e.simulation.plan import ADVERSARY_S, Draw, Operation, Shape
 
 if TYPE_CHECKING:
-    from e2e.simulation.story import Story
+    from e2e.simulation.plan_run import PlanRun
 
-Act = Callable[["Story", Json], None]
+Act = Callable[["PlanRun", Json], None]
 
 SERVICES: Final = ("compute", "network", "volume", "load-balancer", "identity", "*")
 WINDOW_SHARE_S: Final = 15.0
@@ -104,7 +104,7 @@ def _disturbed(name: str, kind: str, *, writes: str = "", seconds: tuple[float, 
         }
 
     @feature(name, _drawn(name, values))
-    def act(story: Story, wanted: Json) -> None:
+    def act(story: PlanRun, wanted: Json) -> None:
         story.disturb(kind, only=writes, **wanted)
 
 
@@ -128,12 +128,12 @@ _disturbed("create-again", "again", writes="POST", seconds=(0.1, WINDOW_SHARE_S)
 
 
 @feature("octavia-away", _drawn("octavia-away", lambda source, _: {"for_s": round(_span(source), 1)}))
-def _octavia_away(story: Story, wanted: Json) -> None:
+def _octavia_away(story: PlanRun, wanted: Json) -> None:
     story.disturb("refused", service="load-balancer", rate=1.0, left=10_000, seconds=0.0, **wanted)
 
 
 @feature("cell-down", _drawn("cell-down", lambda source, _: {"for_s": round(_span(source), 1)}))
-def _cell_down(story: Story, wanted: Json) -> None:
+def _cell_down(story: PlanRun, wanted: Json) -> None:
     story.cell(is_down=True)
     story.take_back(wanted["for_s"], lambda: story.cell(is_down=False))
 
@@ -143,7 +143,7 @@ def _namesake_values(source: random.Random, _shape: Shape) -> Json:
 
 
 @feature("namesake", _drawn("namesake", _namesake_values))
-def _namesake(story: Story, wanted: Json) -> None:
+def _namesake(story: PlanRun, wanted: Json) -> None:
     story.make_namesake(**wanted)
 
 
@@ -153,12 +153,12 @@ def _balanced(values: Callable[[random.Random], Json]) -> Callable[[random.Rando
 
 
 @feature("user-balancer", _drawn("user-balancer", _balanced(lambda _source: {})))
-def _user_balancer(story: Story, _wanted: Json) -> None:
+def _user_balancer(story: PlanRun, _wanted: Json) -> None:
     story.make_balancer()
 
 
 @feature("quota", _drawn("quota", _balanced(lambda source: {"for_s": round(_span(source), 1)})))
-def _quota(story: Story, wanted: Json) -> None:
+def _quota(story: PlanRun, wanted: Json) -> None:
     story.refuse_balancers(wanted["for_s"])
 
 
@@ -169,7 +169,7 @@ def _dns_values(source: random.Random, shape: Shape) -> Json | None:
 
 
 @feature("dns-away", _drawn("dns-away", _dns_values))
-def _dns_away(story: Story, wanted: Json) -> None:
+def _dns_away(story: PlanRun, wanted: Json) -> None:
     story.break_dns(**wanted)
 
 
@@ -177,7 +177,7 @@ def _dns_away(story: Story, wanted: Json) -> None:
 
 
 @feature("kill", _drawn("kill", lambda source, _: {"down_s": source.choice((0.0, source.uniform(0, 40)))}))
-def _kill(story: Story, wanted: Json) -> None:
+def _kill(story: PlanRun, wanted: Json) -> None:
     story.kill(wanted["down_s"])
 
 
@@ -186,22 +186,22 @@ def _crash_loop_values(source: random.Random, _shape: Shape) -> Json:
 
 
 @feature("crash-loop", _drawn("crash-loop", _crash_loop_values))
-def _crash_loop(story: Story, wanted: Json) -> None:
+def _crash_loop(story: PlanRun, wanted: Json) -> None:
     story.crash_loop(wanted["every_s"], wanted["times"])
 
 
 @feature("freeze", _drawn("freeze", lambda source, _: {"for_s": round(source.uniform(1, WINDOW_SHARE_S), 1)}))
-def _freeze(story: Story, wanted: Json) -> None:
+def _freeze(story: PlanRun, wanted: Json) -> None:
     story.manager.freeze(wanted["for_s"])
 
 
 @feature("second-manager", _drawn("second-manager", lambda source, _: {"for_s": round(_span(source), 1)}))
-def _second_manager(story: Story, wanted: Json) -> None:
+def _second_manager(story: PlanRun, wanted: Json) -> None:
     story.second_manager(wanted["for_s"], is_standby=False)
 
 
 @feature("standby", _drawn("standby", lambda source, _: {"for_s": round(_span(source), 1)}))
-def _standby(story: Story, wanted: Json) -> None:
+def _standby(story: PlanRun, wanted: Json) -> None:
     story.second_manager(wanted["for_s"], is_standby=True)
 
 
@@ -211,7 +211,7 @@ def _step(sign: int) -> Callable[[random.Random, Shape], Json]:
 
 @feature("clock-forward", _drawn("clock-forward", _step(1)))
 @feature("clock-back", _drawn("clock-back", _step(-1)))
-def _step_clock(story: Story, wanted: Json) -> None:
+def _step_clock(story: PlanRun, wanted: Json) -> None:
     story.manager.step_clock(wanted["by_s"])
 
 
@@ -222,7 +222,7 @@ def _line(name: str, values: Callable[[random.Random], Json]) -> None:
     """Register a feature that changes the connection to the API server for a while."""
 
     @feature(name, _drawn(name, lambda source, _: {**values(source), "for_s": round(_span(source), 1)}))
-    def act(story: Story, wanted: Json) -> None:
+    def act(story: PlanRun, wanted: Json) -> None:
         story.change_line(**wanted)
 
 
@@ -254,7 +254,7 @@ def _edit_values(source: random.Random, shape: Shape) -> Json | None:
 
 
 @feature("edit", _drawn("edit", _edit_values))
-def _edit(story: Story, wanted: Json) -> None:
+def _edit(story: PlanRun, wanted: Json) -> None:
     story.edit(wanted["spec"], wanted["back_s"])
 
 
@@ -265,17 +265,17 @@ def _edit_in_pass(source: random.Random, shape: Shape) -> Operation | None:
 
 
 @feature("edit-in-pass", _edit_in_pass)
-def _edit_in(story: Story, wanted: Json) -> None:
+def _edit_in(story: PlanRun, wanted: Json) -> None:
     story.edit(wanted["spec"], wanted["back_s"])
 
 
 @feature("recreate", _drawn("recreate", lambda _source, _shape: {}))
-def _recreate(story: Story, _wanted: Json) -> None:
+def _recreate(story: PlanRun, _wanted: Json) -> None:
     story.recreate()
 
 
 @feature("delete-early", _drawn("delete-early", lambda _source, _shape: {}))
-def _delete_early(story: Story, _wanted: Json) -> None:
+def _delete_early(story: PlanRun, _wanted: Json) -> None:
     story.delete_all()
 
 
@@ -286,7 +286,7 @@ def _moved(source: random.Random, shape: Shape) -> Json | None:
 
 
 @feature("move", _drawn("move", _moved))
-def _move(story: Story, wanted: Json) -> None:
+def _move(story: PlanRun, wanted: Json) -> None:
     story.move(is_deleted=wanted["is_deleted"], back_s=wanted["back_s"])
 
 
@@ -298,7 +298,7 @@ def _secret(kind: str) -> None:
         return {"for_s": round(source.choice((_span(source), source.uniform(620, 900))), 1)}
 
     @feature(name, _drawn(name, values))
-    def act(story: Story, wanted: Json) -> None:
+    def act(story: PlanRun, wanted: Json) -> None:
         story.swap_secret(kind, wanted["for_s"])
 
 
@@ -307,37 +307,37 @@ for _kind in ("user", "project", "region", "host"):
 
 
 @feature("tenant-annotation", _drawn("tenant-annotation", lambda source, _: {"copies_owner": source.random() < 0.4}))
-def _tenant(story: Story, wanted: Json) -> None:
+def _tenant(story: PlanRun, wanted: Json) -> None:
     story.place_evil(copies_owner=wanted["copies_owner"])
 
 
 @feature("tenant-texts", _drawn("tenant-texts", lambda source, _: {"number": source.randrange(4)}))
-def _tenant_texts(story: Story, wanted: Json) -> None:
+def _tenant_texts(story: PlanRun, wanted: Json) -> None:
     story.place_hostile_texts(wanted["number"])
 
 
 @feature("restore-status", _drawn("restore-status", lambda source, _: {"after_s": round(_span(source), 1)}))
-def _restore_status(story: Story, wanted: Json) -> None:
+def _restore_status(story: PlanRun, wanted: Json) -> None:
     story.restore_statuses(wanted["after_s"], is_early=False)
 
 
 @feature("restore-early", _drawn("restore-early", lambda source, _: {"after_s": round(_span(source), 1)}))
-def _restore_early(story: Story, wanted: Json) -> None:
+def _restore_early(story: PlanRun, wanted: Json) -> None:
     story.restore_statuses(wanted["after_s"], is_early=True)
 
 
 @feature("restore-etcd", _drawn("restore-etcd", lambda source, _: {"after_s": round(_span(source), 1)}))
-def _restore_etcd(story: Story, wanted: Json) -> None:
+def _restore_etcd(story: PlanRun, wanted: Json) -> None:
     story.restore_etcd(wanted["after_s"], is_live=False)
 
 
 @feature("restore-etcd-live", _drawn("restore-etcd-live", lambda source, _: {"after_s": round(_span(source), 1)}))
-def _restore_etcd_live(story: Story, wanted: Json) -> None:
+def _restore_etcd_live(story: PlanRun, wanted: Json) -> None:
     story.restore_etcd(wanted["after_s"], is_live=True)
 
 
 @feature("tenant-status", _drawn("tenant-status", lambda _source, _shape: {}))
-def _tenant_status(story: Story, _wanted: Json) -> None:
+def _tenant_status(story: PlanRun, _wanted: Json) -> None:
     story.claim_by_status()
 
 
@@ -348,11 +348,11 @@ def _takeover(source: random.Random, shape: Shape) -> Json | None:
 
 
 @feature("takeover", _drawn("takeover", _takeover))
-def _take_over(story: Story, wanted: Json) -> None:
+def _take_over(story: PlanRun, wanted: Json) -> None:
     story.take_over(wanted["namesake"], is_deleted=wanted["is_deleted"])
 
 
-def act(story: Story, operation: Operation) -> None:
+def act(story: PlanRun, operation: Operation) -> None:
     """Execute an operation."""
     FEATURES[operation.feature].act(story, operation.values)
 

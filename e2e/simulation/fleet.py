@@ -24,10 +24,10 @@ _MACHINE: Final = re.compile(r"/(m\d+)(/|$)")
 
 def deletion(machines: int, latency_s: float, seed: str) -> dict[str, Any]:
     """Create machines on a fast cloud, delete them on a slow one; return requests by route and writes by machine."""
-    from e2e.simulation import judge, story
+    from e2e.simulation import judge, plan_run
 
-    story.MAX_REQUESTS = story.MAX_WRITES = 1_000_000  # type: ignore[misc] # no adversary acts: nothing loops for it
-    played = story.Story(Plan(seed, Shape(cluster={}, machines=machines), Tuning(switch_rate=0.0)))
+    plan_run.MAX_REQUESTS = plan_run.MAX_WRITES = 1_000_000  # type: ignore[misc] # no adversary acts: nothing loops for it
+    played = plan_run.PlanRun(Plan(seed, Shape(cluster={}, machines=machines), Tuning(switch_rate=0.0)))
     played._set_up()
     assert played.simulation.run(READY_S, lambda: judge.fault(played) is None), judge.fault(played)
     requests: Counter[str] = Counter()

@@ -12,7 +12,7 @@ from e2e.simulation.objects import NAMESPACE, Object
 from e2e.simulation.truth import Lineage
 
 if TYPE_CHECKING:
-    from e2e.simulation.story import Story
+    from e2e.simulation.plan_run import PlanRun
 
 _READY_KINDS = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER)
 
@@ -23,7 +23,7 @@ def is_ready(endpoint: Endpoint, key: Key) -> bool:
     return obj is not None and _unready(obj) is None
 
 
-def fault(story: Story) -> str | None:
+def fault(story: PlanRun) -> str | None:
     """Return the first violation, None if there is none."""
     if story.is_moving or story.applying:
         return "users are still at it"
@@ -35,7 +35,7 @@ def fault(story: Story) -> str | None:
     return None
 
 
-def _judged(story: Story) -> Iterator[tuple[Lineage, Object]]:
+def _judged(story: PlanRun) -> Iterator[tuple[Lineage, Object]]:
     for lineage in story.truth.living():
         if lineage.key.kind in _READY_KINDS and not lineage.is_evil and not lineage.is_lost:
             obj = lineage.endpoint.server.get(*lineage.key)
@@ -56,7 +56,7 @@ def _unready(obj: Object) -> str | None:
     return None
 
 
-def _not_in_force(story: Story, lineage: Lineage, obj: Object) -> str | None:
+def _not_in_force(story: PlanRun, lineage: Lineage, obj: Object) -> str | None:
     if lineage.key.kind != OPENSTACK_CLUSTER:
         return None
     spec, status = obj["spec"], obj["status"]
@@ -67,14 +67,14 @@ def _not_in_force(story: Story, lineage: Lineage, obj: Object) -> str | None:
     return _endpoint(story, spec) or _bastion(story, lineage, spec) or _load_balancer(story, lineage, spec)
 
 
-def _endpoint(story: Story, spec: Object) -> str | None:
+def _endpoint(story: PlanRun, spec: Object) -> str | None:
     given = (story.plan.shape.cluster or {}).get("controlPlaneEndpoint", {})
     found = spec.get("controlPlaneEndpoint") or {}
     is_kept = found.items() >= given.items() and found.keys() == {"host", "port"}
     return None if is_kept else f"the endpoint is {found}, given was {given}"
 
 
-def _bastion(story: Story, lineage: Lineage, spec: Object) -> str | None:
+def _bastion(story: PlanRun, lineage: Lineage, spec: Object) -> str | None:
     bastion = spec.get("bastion") or {}
     wants = bool(bastion) and bastion.get("enabled", True) is not False
     child = lineage.endpoint.server.get(OPENSTACK_SERVER, NAMESPACE, f"{lineage.key.name}-bastion")
@@ -89,7 +89,7 @@ def _bastion(story: Story, lineage: Lineage, spec: Object) -> str | None:
     return None if server is not None else "the bastion's server is not there"
 
 
-def _load_balancer(story: Story, lineage: Lineage, spec: Object) -> str | None:
+def _load_balancer(story: PlanRun, lineage: Lineage, spec: Object) -> str | None:
     balancer = (spec.get("apiServer") or {}).get("managedLoadBalancer")
     if not balancer:
         return None
@@ -108,7 +108,7 @@ def _is_control_plane(obj: Object) -> bool:
     return "cluster.x-k8s.io/control-plane" in obj["metadata"].get("labels", {})
 
 
-def _members(story: Story, lineage: Lineage, own: set[str]) -> str | None:
+def _members(story: PlanRun, lineage: Lineage, own: set[str]) -> str | None:
     """Every control plane machine has its member, and there are no others."""
     wanted = {
         address["address"]
@@ -125,7 +125,7 @@ def _family(obj: Object) -> str:
     return str((obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL, ""))
 
 
-def status_fault(story: Story) -> str | None:
+def status_fault(story: PlanRun) -> str | None:
     """Return the first status that differs from the clouds, None when they agree."""
     for lineage, obj in _judged(story):
         status = obj.get("status") or {}
@@ -145,24 +145,24 @@ def status_fault(story: Story) -> str | None:
     return None
 
 
-def _server(story: Story, status: Any) -> str | None:
+def _server(story: PlanRun, status: Any) -> str | None:
     server = story.simulation.cloud.table("compute", "servers").get(status.get("instanceID") or "")
     if server is None:
         return "its server is not in the cloud"
     return None if status.get("instanceState") == server["status"] else f"shown as {status.get('instanceState')}"
 
 
-def left_objects(story: Story) -> str:
+def left_objects(story: PlanRun) -> str:
     """Return the objects that are not deleted yet, and why; empty if there are none."""
     return "; ".join(f"{name}: {why[:200]}" for name, why in _left(story))
 
 
-def blockers(story: Story) -> str:
+def blockers(story: PlanRun) -> str:
     """Return the messages of the objects that are not deleted yet."""
     return " ".join(why for _, why in _left(story))
 
 
-def _left(story: Story) -> Iterator[tuple[str, str]]:
+def _left(story: PlanRun) -> Iterator[tuple[str, str]]:
     """Yield the name of each existing object, and the message of its condition Ready."""
     for endpoint in story.endpoints():
         for kind in (CLUSTER, MACHINE, *OURS):

@@ -31,7 +31,7 @@ from e2e.simulation.refusals import Refusal
 from e2e.simulation.user import CloudUser
 
 if TYPE_CHECKING:
-    from e2e.simulation.story import Story
+    from e2e.simulation.plan_run import PlanRun
 
 SECOND_REGION: Final = "second.example"
 OTHER_HOST: Final = "other.example"
@@ -50,7 +50,7 @@ _NAMESAKES: Final = (
 )
 
 
-def patch_if_there(story: Story, key: Key, body: Object) -> None:
+def patch_if_there(story: PlanRun, key: Key, body: Object) -> None:
     """Patch an object in its present management cluster, if it exists and is not being deleted."""
     server = story.place.server
     obj = server.get(*key)
@@ -58,7 +58,7 @@ def patch_if_there(story: Story, key: Key, body: Object) -> None:
         server.patch(*key, body)
 
 
-def mark_edited(story: Story, key: Key) -> None:
+def mark_edited(story: PlanRun, key: Key) -> None:
     """Record that a user edited an object: its resources may be deleted because of that."""
     if lineage := story.truth.of(story.place, key):
         lineage.is_edited = True
@@ -78,7 +78,7 @@ def reverse(old: Any, patch: Any) -> Any:
 # -- deletion ---------------------------------------------------------------------------------------------------------
 
 
-def delete_all(story: Story) -> None:
+def delete_all(story: PlanRun) -> None:
     """Delete everything that users applied."""
     for endpoint in story.endpoints():
         for kind in (CLUSTER, OPENSTACK_SERVER):
@@ -87,7 +87,7 @@ def delete_all(story: Story) -> None:
                     endpoint.server.delete(kind, NAMESPACE, obj["metadata"]["name"])
 
 
-def recreate(story: Story, machines: list[str]) -> None:
+def recreate(story: PlanRun, machines: list[str]) -> None:
     """Delete the server or the machines, and apply them again when they are deleted."""
     server = story.place.server
     wanted: list[tuple[Key, Callable[[], None]]] = []
@@ -101,7 +101,7 @@ def recreate(story: Story, machines: list[str]) -> None:
             _when_gone(story, key, apply)
 
 
-def _when_gone(story: Story, key: Key, apply: Callable[[], None]) -> None:
+def _when_gone(story: PlanRun, key: Key, apply: Callable[[], None]) -> None:
     def look() -> None:
         left = [k for k in (key, Key(OPENSTACK_MACHINE, NAMESPACE, key.name)) if story.place.server.get(*k)]
         if left and not story.is_deleting:
@@ -118,7 +118,7 @@ def _when_gone(story: Story, key: Key, apply: Callable[[], None]) -> None:
 # -- moves ------------------------------------------------------------------------------------------------------------
 
 
-def move(story: Story, source: Endpoint, target: Endpoint, *, is_deleted: bool = False) -> None:
+def move(story: PlanRun, source: Endpoint, target: Endpoint, *, is_deleted: bool = False) -> None:
     """Move the cluster "c" with all its objects. Source: clusterctl's object mover."""
     cluster = source.server.get(CLUSTER, NAMESPACE, "c")
     if cluster is None or cluster["metadata"].get("deletionTimestamp") or story.is_moving:
@@ -131,7 +131,7 @@ def move(story: Story, source: Endpoint, target: Endpoint, *, is_deleted: bool =
     story.scheduler.after(pause_s, lambda: _carry_over(story, source, target, is_deleted=is_deleted))
 
 
-def _carry_over(story: Story, source: Endpoint, target: Endpoint, *, is_deleted: bool) -> None:
+def _carry_over(story: PlanRun, source: Endpoint, target: Endpoint, *, is_deleted: bool) -> None:
     moved = list(_graph(source))
     uids: dict[str, str] = {}
     for kind, obj in moved:
@@ -184,7 +184,7 @@ def _forget(source: Endpoint, kind: Kind, name: str) -> None:
 # -- restores ---------------------------------------------------------------------------------------------------------
 
 
-def restore_statuses(story: Story, noted: list[tuple[Kind, Object]], *, is_the_go_providers: bool) -> None:
+def restore_statuses(story: PlanRun, noted: list[tuple[Kind, Object]], *, is_the_go_providers: bool) -> None:
     """Write old statuses back to the same objects."""
     server = story.home.server
     for kind, old in noted:
@@ -194,7 +194,7 @@ def restore_statuses(story: Story, noted: list[tuple[Kind, Object]], *, is_the_g
             server.put(kind, {**present, "status": copy.deepcopy(status)}, subresource="status")
 
 
-def restore_etcd(story: Story, state: Any, *, is_live: bool) -> None:
+def restore_etcd(story: PlanRun, state: Any, *, is_live: bool) -> None:
     """Restore an older state of etcd; the manager is stopped for it unless ``is_live``."""
     if not is_live:
         story.manager.kill()
@@ -215,7 +215,7 @@ def restore_etcd(story: Story, state: Any, *, is_live: bool) -> None:
 # -- credentials ------------------------------------------------------------------------------------------------------
 
 
-def swap_secret(story: Story, kind: str) -> None:
+def swap_secret(story: PlanRun, kind: str) -> None:
     """Put other credentials into the Secret: a wrong user, another project, another region, another cloud."""
     simulation = story.simulation
     entry = copy.deepcopy(simulation.clouds_yaml()["sim"])
@@ -233,17 +233,17 @@ def swap_secret(story: Story, kind: str) -> None:
     _put_secret(story, {"sim": entry})
 
 
-def put_secret_back(story: Story) -> None:
+def put_secret_back(story: PlanRun) -> None:
     """Restore the right credentials."""
     if story.place.server.get(SECRET, NAMESPACE, "cloud"):
         _put_secret(story, story.simulation.clouds_yaml())
 
 
-def _put_secret(story: Story, clouds: Object) -> None:
+def _put_secret(story: PlanRun, clouds: Object) -> None:
     story.place.server.patch(SECRET, NAMESPACE, "cloud", {"data": objects.secret("cloud", clouds)["data"]})
 
 
-def _other_project(story: Story) -> Object:
+def _other_project(story: PlanRun) -> Object:
     """Return the credentials of a user in a project of its own."""
     admin = _admin(story)
     path = "/identity/v3"
@@ -261,17 +261,17 @@ def _other_project(story: Story) -> Object:
     return {"username": "other", "password": "pw", "project_name": "other"}
 
 
-def _admin(story: Story) -> CloudUser:
+def _admin(story: PlanRun) -> CloudUser:
     return CloudUser(story.simulation, "cloud.example", "sim-admin")
 
 
-def limit_listeners(story: Story, limit: int) -> None:
+def limit_listeners(story: PlanRun, limit: int) -> None:
     """Set the project's quota of listeners; -1 means none."""
     path = f"/load-balancer/v2.0/lbaas/quotas/{story.user.project_id}"
     _admin(story).ask("PUT", path, {"quota": {"listener": limit}})
 
 
-def _have_second_region(story: Story) -> None:
+def _have_second_region(story: PlanRun) -> None:
     """Add a region to the catalogue whose services accept the same tokens and have no resources."""
     simulation = story.simulation
     if SECOND_REGION in simulation.network.sites:
@@ -294,7 +294,7 @@ def _have_second_region(story: Story) -> None:
             }
 
 
-def accept_locations(story: Story) -> int:
+def accept_locations(story: PlanRun) -> int:
     """Annotate objects as their conditions say, where nothing is left that proves the location; return how many."""
     accepted = 0
     for endpoint in story.endpoints():
@@ -313,7 +313,7 @@ def accept_locations(story: Story) -> int:
 # -- namesakes and claims ---------------------------------------------------------------------------------------------
 
 
-def make_namesake(story: Story, number: int, *, has_stamp: bool) -> None:
+def make_namesake(story: PlanRun, number: int, *, has_stamp: bool) -> None:
     """Create a volume, a port, a network or a group with the name of one of ours.
 
     Args:
@@ -334,7 +334,7 @@ def make_namesake(story: Story, number: int, *, has_stamp: bool) -> None:
     user.make(path.format(project_id=user.project_id), kind, **values)
 
 
-def place_evil(story: Story, *, copies_owner: bool) -> None:
+def place_evil(story: PlanRun, *, copies_owner: bool) -> None:
     """Apply an OpenStackServer whose annotations claim the server, or the owner id, of another one."""
     server = story.home.server
     victim = next((o for o in server.list(OPENSTACK_SERVER) if (o.get("status") or {}).get("instanceID")), None)
@@ -357,7 +357,7 @@ def place_evil(story: Story, *, copies_owner: bool) -> None:
 HOSTILE: Final = ('"password":"' + "\\" * 100, "eyJ-" * 60, "<style " * 36, '\\"token\\":\\"' * 18)
 
 
-def place_hostile_texts(story: Story, number: int) -> None:
+def place_hostile_texts(story: PlanRun, number: int) -> None:
     """Apply an OpenStackServer whose credentials and filters have texts that took very long to search."""
     server, text = story.home.server, HOSTILE[number]
     if server.get(OPENSTACK_SERVER, NAMESPACE, "evil"):
@@ -372,12 +372,12 @@ def place_hostile_texts(story: Story, number: int) -> None:
     story.scheduler.after(story.random.uniform(30.0, 120.0), lambda: _delete_if_there(story, "evil"))
 
 
-def _delete_if_there(story: Story, name: str) -> None:
+def _delete_if_there(story: PlanRun, name: str) -> None:
     if story.home.server.get(OPENSTACK_SERVER, NAMESPACE, name):
         story.home.server.delete(OPENSTACK_SERVER, NAMESPACE, name)
 
 
-def claim_by_status(story: Story) -> None:
+def claim_by_status(story: PlanRun) -> None:
     """Apply an OpenStackServer and write records of another one's resources into its status."""
     server = story.home.server
     victim = next((o for o in server.list(OPENSTACK_SERVER) if (o.get("status") or {}).get("instanceID")), None)
@@ -394,13 +394,13 @@ def claim_by_status(story: Story) -> None:
 # -- takeover ---------------------------------------------------------------------------------------------------------
 
 
-def take_over(story: Story, namesake: str, *, is_deleted: bool) -> None:
+def take_over(story: PlanRun, namesake: str, *, is_deleted: bool) -> None:
     """Stop the manager, change everything to the Go provider's state and restart the manager, if possible."""
     if _may_take_over(story):
         _take_over_when_landed(story, namesake, is_deleted=is_deleted)
 
 
-def _may_take_over(story: Story) -> bool:
+def _may_take_over(story: PlanRun) -> bool:
     ours = [obj for kind, obj in story.ours() if kind in MOVED]
     if not ours or any(obj["metadata"].get("deletionTimestamp") for obj in ours):
         return False
@@ -408,7 +408,7 @@ def _may_take_over(story: Story) -> bool:
     return not story.truth.has_duplicates()
 
 
-def _take_over_when_landed(story: Story, namesake: str, *, is_deleted: bool) -> None:
+def _take_over_when_landed(story: PlanRun, namesake: str, *, is_deleted: bool) -> None:
     """Hand over once no create of ours is in flight: a late one has a stamp, which the Go provider never sets."""
     if story.is_calm:
         return
@@ -423,7 +423,7 @@ def _take_over_when_landed(story: Story, namesake: str, *, is_deleted: bool) -> 
     story.scheduler.after(1.0, lambda: None if story.manager.is_running else story.manager.start())
 
 
-def _hand_to_the_go_provider(story: Story, namesake: str, *, is_deleted: bool) -> None:
+def _hand_to_the_go_provider(story: PlanRun, namesake: str, *, is_deleted: bool) -> None:
     """Remove our additions from objects and cloud, as the Go provider leaves them."""
     server = story.home.server
     story.takeovers += 1
@@ -444,7 +444,7 @@ def as_the_go_provider_has_it(status: Object | None) -> Object:
     return {name: value for name, value in (status or {}).items() if name not in _OURS_ALONE}
 
 
-def _unstamp(story: Story) -> None:
+def _unstamp(story: PlanRun) -> None:
     for (service, _), table in story.simulation.cloud._tables.items():
         if service == "identity":
             continue

@@ -88,7 +88,7 @@ def prepare() -> None:
 
     primitives.install()
     from capo.openstack import transport
-    from e2e.simulation import replica, story  # noqa: F401
+    from e2e.simulation import plan_run, replica  # noqa: F401
 
     context = transport._system_context()
     transport._system_context = lambda: context  # it takes longer than a hundred requests
@@ -119,11 +119,11 @@ class _Faults(logging.Handler):
 
 def play(plan: Plan, *, is_verbose: bool = False) -> Outcome:
     """Play a plan in this process; a process plays one."""
+    from e2e.simulation.plan_run import PlanRun
     from e2e.simulation.scheduler import HotLoopError
-    from e2e.simulation.story import Story
 
     began_s = time.process_time()
-    story = Story(plan)
+    story = PlanRun(plan)
     if is_verbose:
         story.scheduler.keep_lines()
     try:

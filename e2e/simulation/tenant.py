@@ -24,10 +24,10 @@ HANGING_S: Final = 30.0
 
 def creation(servers: int, seed: str) -> float:
     """Return the time until a cluster with a machine is ready, in simulated seconds."""
-    from e2e.simulation import judge, story
+    from e2e.simulation import judge, plan_run
 
-    story.MAX_REQUESTS = story.MAX_WRITES = 1_000_000  # type: ignore[misc]
-    played = story.Story(Plan(seed, Shape(cluster={}, machines=1), Tuning(switch_rate=0.0)))
+    plan_run.MAX_REQUESTS = plan_run.MAX_WRITES = 1_000_000  # type: ignore[misc]
+    played = plan_run.PlanRun(Plan(seed, Shape(cluster={}, machines=1), Tuning(switch_rate=0.0)))
     apply_cluster, played.apply = played.apply, lambda: None  # type: ignore[method-assign]
     played._set_up()
     place_tenant(played, servers)

@@ -20,11 +20,11 @@ from capo.openstack.kinds import KINDS, NOVA, ResourceKind
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Inventory, inventory, without_default_groups
 from controllers.tests import stamps
-from e2e.contract import sweep, targets, tenancy
-from e2e.contract.wire import Wire
-from e2e.crash.ground import KEY_PAIR, PUBLIC_KEY
-from e2e.manager import wait_until
+from e2e.crash.session import KEY_PAIR, PUBLIC_KEY
 from e2e.takeover import go_provider
+from environments import sweep, targets, tenancy
+from environments.manager_process import wait_until
+from environments.wire import Wire
 
 
 class CloudUnderTest(Protocol):

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.contract.targets import LAB, SIMULATOR
 from e2e.takeover.cloud import CloudUnderTest, running
-from e2e.takeover.world import COSTS
+from e2e.takeover.environment import COSTS
+from environments.targets import LAB, SIMULATOR
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

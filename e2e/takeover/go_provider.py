@@ -18,7 +18,7 @@ from capo.local.rig import Rig
 from capo.local.testing import in_etcd
 from capo.simulator.simulator import Simulator
 from controllers.tests import stamps
-from e2e.manager import wait_until
+from environments.manager_process import wait_until
 
 VERSION: Final = "v0.15.0"
 OLD: Final = "v1beta1"

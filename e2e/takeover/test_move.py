@@ -12,15 +12,23 @@ from pathlib import Path
 import pytest
 
 from e2e.takeover.cloud import CloudUnderTest
-from e2e.takeover.world import CLUSTER, NAMESPACE, RECORDED, SECOND_NAMESPACE, World, is_known, world
+from e2e.takeover.environment import (
+    CLUSTER,
+    NAMESPACE,
+    RECORDED,
+    SECOND_NAMESPACE,
+    TakeoverEnvironment,
+    is_known,
+    takeover_environment,
+)
 
 pytestmark = pytest.mark.integration
 
 
 @pytest.fixture(scope="module")
-def source(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[World]:
+def source(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[TakeoverEnvironment]:
     """Yield a management cluster with a ready cluster."""
-    with world(rigs_folder, "move-source", cloud) as made:
+    with takeover_environment(rigs_folder, "move-source", cloud) as made:
         made.install()
         if cloud.has_second_cluster:
             made.make_second_cluster()
@@ -29,15 +37,15 @@ def source(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[World]:
 
 
 @pytest.fixture(scope="module")
-def ids(source: World) -> dict[str, set[str]]:
+def ids(source: TakeoverEnvironment) -> dict[str, set[str]]:
     """Return the ids of the cloud's resources before the move."""
     return source.ids()
 
 
 @pytest.fixture(scope="module")
-def target(source: World, ids: dict[str, set[str]], rigs_folder: Path) -> Iterator[World]:
+def target(source: TakeoverEnvironment, ids: dict[str, set[str]], rigs_folder: Path) -> Iterator[TakeoverEnvironment]:
     """Yield another management cluster, with the moved cluster."""
-    with world(rigs_folder, "move-target", source.cloud) as made:
+    with takeover_environment(rigs_folder, "move-target", source.cloud) as made:
         made.before = source.before
         made.install()
         assert ids
@@ -47,14 +55,14 @@ def target(source: World, ids: dict[str, set[str]], rigs_folder: Path) -> Iterat
 
 
 @pytest.fixture(scope="module")
-def returned(source: World, target: World) -> World:
+def returned(source: TakeoverEnvironment, target: TakeoverEnvironment) -> TakeoverEnvironment:
     """Return the source after the cluster was moved back."""
     with target.counted("move back"):
         move(target, source)
     return source
 
 
-def move(origin: World, destination: World) -> None:
+def move(origin: TakeoverEnvironment, destination: TakeoverEnvironment) -> None:
     """Move the cluster, and wait until all its objects are recorded in the destination."""
     origin.clusterctl("move", f"--namespace={NAMESPACE}", f"--to-kubeconfig={destination.rig.kubeconfig}")
     # capo-workload dropped this workload cluster when the origin's machines vanished.
@@ -65,30 +73,32 @@ def move(origin: World, destination: World) -> None:
 
 
 def test_the_source_forgets_the_cluster_and_the_cloud_keeps_it(
-    source: World, target: World, ids: dict[str, set[str]]
+    source: TakeoverEnvironment, target: TakeoverEnvironment, ids: dict[str, set[str]]
 ) -> None:
     assert source.reconciled() == {}
     assert target.ids() == ids
 
 
-def test_the_target_knows_everything_and_builds_or_changes_nothing(target: World, ids: dict[str, set[str]]) -> None:
+def test_the_target_knows_everything_and_builds_or_changes_nothing(
+    target: TakeoverEnvironment, ids: dict[str, set[str]]
+) -> None:
     assert target.writes() == []
     assert target.ids() == ids
     assert target.changed_strangers() == []
 
 
-def test_what_the_target_knows_is_recorded_by_its_id(target: World, ids: dict[str, set[str]]) -> None:
+def test_what_the_target_knows_is_recorded_by_its_id(target: TakeoverEnvironment, ids: dict[str, set[str]]) -> None:
     assert set().union(*(ids[kind] for kind in RECORDED)) <= target.recorded()
 
 
-def test_describe_shows_the_cluster_available(target: World) -> None:
+def test_describe_shows_the_cluster_available(target: TakeoverEnvironment) -> None:
     text = target.clusterctl("describe", "cluster", CLUSTER, f"--namespace={NAMESPACE}", "--echo")
 
     assert f"OpenStackCluster {NAMESPACE}/{CLUSTER}" in text
 
 
 def test_moved_back_everything_is_known_again_and_nothing_is_built_or_changed(
-    returned: World, target: World, ids: dict[str, set[str]]
+    returned: TakeoverEnvironment, target: TakeoverEnvironment, ids: dict[str, set[str]]
 ) -> None:
     assert target.reconciled() == {}
     assert returned.writes() == []
@@ -97,7 +107,7 @@ def test_moved_back_everything_is_known_again_and_nothing_is_built_or_changed(
     assert set().union(*(ids[kind] for kind in RECORDED)) <= returned.recorded()
 
 
-def test_deletion_leaves_nothing_of_the_first_cluster_and_all_of_the_second(returned: World) -> None:
+def test_deletion_leaves_nothing_of_the_first_cluster_and_all_of_the_second(returned: TakeoverEnvironment) -> None:
     with returned.counted("deletion after the moves"):
         returned.objects.delete("clusters", CLUSTER)
         returned.until("everything is gone", returned.is_gone)

@@ -18,7 +18,7 @@ from capo.simulator.testing import Inventory
 from capo.version import VERSION
 from e2e.takeover import go_provider
 from e2e.takeover.cloud import CloudUnderTest
-from e2e.takeover.world import CLUSTER, NAMESPACE, RECORDED, World, is_known, world
+from e2e.takeover.environment import CLUSTER, NAMESPACE, RECORDED, TakeoverEnvironment, is_known, takeover_environment
 
 pytestmark = pytest.mark.integration
 
@@ -31,9 +31,9 @@ OLD_KINDS = ("openstackmachines", "openstackmachinetemplates")
 
 
 @pytest.fixture(scope="module")
-def place(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[World]:
+def place(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[TakeoverEnvironment]:
     """Yield a management cluster whose cluster was created by the Go provider, which has just ended."""
-    with world(rigs_folder, "takeover", cloud) as made:
+    with takeover_environment(rigs_folder, "takeover", cloud) as made:
         made.install(go_provider.VERSION)
         if cloud.has_second_cluster:
             made.make_second_cluster()
@@ -42,7 +42,7 @@ def place(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[World]:
         yield made
 
 
-def hand_to_the_go_provider(place: World) -> None:
+def hand_to_the_go_provider(place: TakeoverEnvironment) -> None:
     """Change kinds, objects and cloud to the state that it leaves."""
     rig = place.rig
     rig.stop(installed.MANAGER)
@@ -65,13 +65,13 @@ def hand_to_the_go_provider(place: World) -> None:
 
 
 @pytest.fixture(scope="module")
-def ids(place: World) -> dict[str, set[str]]:
+def ids(place: TakeoverEnvironment) -> dict[str, set[str]]:
     """Return the ids of the Go provider's resources."""
     return place.ids()
 
 
 @pytest.fixture(scope="module")
-def taken(place: World, ids: dict[str, set[str]]) -> World:
+def taken(place: TakeoverEnvironment, ids: dict[str, set[str]]) -> TakeoverEnvironment:
     """Return the management cluster after clusterctl upgraded it to this provider and all objects are recorded."""
     assert ids
     with place.counted("takeover"):
@@ -86,7 +86,7 @@ def described(made: Inventory, kind: str) -> dict[str, str]:
     return {body.get("name") or body["id"]: body.get("description") or "" for body in made[kind].values()}
 
 
-def test_nothing_of_ours_is_left_in_the_cloud_or_in_kubernetes(place: World) -> None:
+def test_nothing_of_ours_is_left_in_the_cloud_or_in_kubernetes(place: TakeoverEnvironment) -> None:
     cloud = json.dumps([place.made(), place.strangers()], default=str)
     objects = json.dumps([{**o, "metadata": {**o["metadata"], "managedFields": []}} for o in place.ours().values()])
 
@@ -95,7 +95,7 @@ def test_nothing_of_ours_is_left_in_the_cloud_or_in_kubernetes(place: World) -> 
     assert '"records"' not in objects
 
 
-def test_what_is_in_the_cloud_is_named_as_the_go_provider_names_it(place: World) -> None:
+def test_what_is_in_the_cloud_is_named_as_the_go_provider_names_it(place: TakeoverEnvironment) -> None:
     made = place.made()
     machine = {path.split("/")[-1] for path in place.ours() if "/openstackmachines/" in path}
     worker = next(name for name in machine if "-md-0-" in name)
@@ -123,7 +123,7 @@ def test_what_is_in_the_cloud_is_named_as_the_go_provider_names_it(place: World)
     assert {described(made, "network/ports")[name] for name in names} == {by_cluster}
 
 
-def test_objects_are_stored_in_both_versions(place: World) -> None:
+def test_objects_are_stored_in_both_versions(place: TakeoverEnvironment) -> None:
     versions = {}
     for path in place.ours():
         _, _, group, _, _, _, plural, name = path.split("/")
@@ -137,7 +137,9 @@ def test_objects_are_stored_in_both_versions(place: World) -> None:
     }
 
 
-def test_everything_is_known_and_nothing_is_built_or_changed(taken: World, ids: dict[str, set[str]]) -> None:
+def test_everything_is_known_and_nothing_is_built_or_changed(
+    taken: TakeoverEnvironment, ids: dict[str, set[str]]
+) -> None:
     assert taken.writes() == []
     assert taken.ids() == ids
     taken.until_running(workers=1)
@@ -146,11 +148,11 @@ def test_everything_is_known_and_nothing_is_built_or_changed(taken: World, ids: 
     assert taken.changed_strangers() == []
 
 
-def test_what_is_known_is_recorded_by_its_id(taken: World, ids: dict[str, set[str]]) -> None:
+def test_what_is_known_is_recorded_by_its_id(taken: TakeoverEnvironment, ids: dict[str, set[str]]) -> None:
     assert set().union(*(ids[kind] for kind in RECORDED)) <= taken.recorded()
 
 
-def test_objects_move_to_the_stored_version(taken: World) -> None:
+def test_objects_move_to_the_stored_version(taken: TakeoverEnvironment) -> None:
     definitions = taken.rig.api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
     machine = next(path for path in taken.ours() if "/openstackmachines/" in path)
 
@@ -165,7 +167,9 @@ def test_objects_move_to_the_stored_version(taken: World) -> None:
     assert kept["apiVersion"].endswith("/v1beta2")
 
 
-def test_a_machine_that_is_added_is_made_beside_the_others(taken: World, ids: dict[str, set[str]]) -> None:
+def test_a_machine_that_is_added_is_made_beside_the_others(
+    taken: TakeoverEnvironment, ids: dict[str, set[str]]
+) -> None:
     taken.objects.patch("machinedeployments", f"{CLUSTER}-md-0", {"spec": {"replicas": 2}})
     taken.until_running(workers=2)
 
@@ -175,7 +179,7 @@ def test_a_machine_that_is_added_is_made_beside_the_others(taken: World, ids: di
 
 
 def test_an_edit_of_the_bastion_replaces_the_server_that_the_go_provider_made(
-    taken: World, ids: dict[str, set[str]]
+    taken: TakeoverEnvironment, ids: dict[str, set[str]]
 ) -> None:
     old = taken.objects.get("openstackclusters", CLUSTER)["status"]["bastion"]
     patch = {"spec": {"bastion": {"spec": {"sshKeyName": None}}}}
@@ -189,7 +193,7 @@ def test_an_edit_of_the_bastion_replaces_the_server_that_the_go_provider_made(
     assert old["id"] in ids["compute/servers"] - taken.ids()["compute/servers"]
 
 
-def test_deletion_leaves_nothing(taken: World) -> None:
+def test_deletion_leaves_nothing(taken: TakeoverEnvironment) -> None:
     with taken.counted("deletion after the takeover"):
         taken.objects.delete("clusters", CLUSTER)
         taken.until("everything is gone", taken.is_gone)
@@ -197,7 +201,7 @@ def test_deletion_leaves_nothing(taken: World) -> None:
     assert taken.changed_strangers() == []
 
 
-def test_the_inventory_says_which_version_is_installed(taken: World) -> None:
+def test_the_inventory_says_which_version_is_installed(taken: TakeoverEnvironment) -> None:
     path = "/apis/clusterctl.cluster.x-k8s.io/v1alpha3/namespaces/capo-system/providers/infrastructure-openstack"
 
     assert taken.rig.api.get(path)["version"] == f"v{VERSION}"

@@ -9,11 +9,11 @@ import pytest
 
 from capo.local.rig import Rig
 from e2e import sampling
-from e2e.crash.ground import ground as ground_of
-from e2e.crash.manager_launcher import ManagerLauncher
+from e2e.crash.session import crash_session
 from e2e.upgrade import installation
 from e2e.upgrade.installation import Installation, Version
 from e2e.upgrade.matrix import ROLLING_UPDATES, Matrix, Setting
+from environments.manager_launcher import ManagerLauncher
 
 MATRIX: Final = pytest.StashKey[Matrix]()
 
@@ -31,7 +31,7 @@ def setting(
     """Yield the environment that all runs share."""
     folder = tmp_path_factory.mktemp("upgrade")
     with (
-        ground_of(api_server, folder) as ground,
+        crash_session(api_server, folder) as ground,
         ManagerLauncher(folder / "released.log", installations["released"].python) as released,
     ):
         yield Setting(ground, installations, {"present": ground.launcher, "released": released})

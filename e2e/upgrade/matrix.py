@@ -19,12 +19,12 @@ from typing import Any, Final
 from capo.local import manifests
 from e2e.crash.fault_matrix import CLOUD_WAYS, KUBE_WAYS, summary
 from e2e.crash.fault_matrix import Point as CrashPoint
-from e2e.crash.ground import Ground
-from e2e.crash.manager_launcher import ManagerLauncher
 from e2e.crash.scenarios import Scenario
-from e2e.kube_proxy import Strike
+from e2e.crash.session import CrashSession
+from e2e.upgrade.environment import Facts, UpgradeEnvironment, differences, upgrade_environment
 from e2e.upgrade.installation import Installation, Version
-from e2e.upgrade.world import Facts, UpgradeWorld, differences, world
+from environments.kube_proxy import Strike
+from environments.manager_launcher import ManagerLauncher
 
 AT_ONCE: Final = 6
 HELD_S: Final = 1.0
@@ -107,7 +107,7 @@ class Setting:
         nurseries: start managers of either.
     """
 
-    ground: Ground
+    ground: CrashSession
     installations: Mapping[Version, Installation]
     nurseries: Mapping[Version, ManagerLauncher]
     _applied: dict[str, Any] = field(default_factory=dict)
@@ -169,7 +169,7 @@ class Run:
         """Play all legs; yield at each handover."""
         chance = random.Random(str(self.point))
         first, *between = self.legs[:-1] or self.legs
-        with world(self.setting.ground, self.setting.nurseries) as made:
+        with upgrade_environment(self.setting.ground, self.setting.nurseries) as made:
             made.use(first.version, *self._flags)
             self.scenario.prepare(made)
             if len(self.legs) > 1:
@@ -180,7 +180,7 @@ class Run:
                 yield
             self._finish(made)
 
-    def _interrupted(self, made: UpgradeWorld, leg: Leg, way: str, write: int) -> bool:
+    def _interrupted(self, made: UpgradeEnvironment, leg: Leg, way: str, write: int) -> bool:
         """End the manager at a write, or when the situation is complete; return whether the write was reached."""
         self._require_running(made, leg)
         order = ordered(made, way, write)
@@ -198,13 +198,13 @@ class Run:
             made.held = next((call for call in made.calls() if call.fault == order.id), None)
         return bool(order.struck)
 
-    def _require_running(self, made: UpgradeWorld, leg: Leg) -> None:
+    def _require_running(self, made: UpgradeEnvironment, leg: Leg) -> None:
         """Start a manager of the leg's version, unless the preparation has left one that runs."""
         if not made.manager.is_alive():
             made.use(leg.version, *self._flags)
             made.start_and_land(lambda: self.scenario.is_made(made))
 
-    def _finish(self, made: UpgradeWorld) -> None:
+    def _finish(self, made: UpgradeEnvironment) -> None:
         """Play the last leg to its end and compare the result."""
         self._require_running(made, self.legs[-1])
         assert made.proxy is not None
@@ -218,7 +218,7 @@ class Run:
 
 
 def completed(
-    made: UpgradeWorld, scenario: Scenario, installed: Installation, expected: Undisturbed | None = None
+    made: UpgradeEnvironment, scenario: Scenario, installed: Installation, expected: Undisturbed | None = None
 ) -> Facts:
     """Wait until a situation is complete and idle; return the result.
 
@@ -245,7 +245,7 @@ def completed(
     return facts
 
 
-def ordered(made: UpgradeWorld, way: str, write: int) -> Any:
+def ordered(made: UpgradeEnvironment, way: str, write: int) -> Any:
     """Order the end of the manager at a write; return an object whose ``struck`` says whether the write was reached."""
     pid = made.manager.pid
     if way in KUBE_WAYS:

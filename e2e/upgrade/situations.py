@@ -8,10 +8,10 @@ import yaml
 
 from capo.simulator.testing import Client
 from e2e.crash import scenarios
+from e2e.crash.environment import CrashEnvironment
 from e2e.crash.scenarios import NAME, Scenario
-from e2e.crash.world import World
 from e2e.takeover import go_provider
-from e2e.takeover.world import is_known
+from e2e.takeover.environment import is_known
 
 Object = dict[str, Any]
 
@@ -22,7 +22,7 @@ SPEC: Final = {
 }
 
 
-def furnish(world: World) -> None:
+def furnish(world: CrashEnvironment) -> None:
     """Create the user's own resources in the project, which must stay."""
     client = Client(world.ground.simulator, auth=yaml.safe_load(world.tenant.clouds)["clouds"]["sim"]["auth"])
     with client.session:
@@ -33,43 +33,43 @@ def furnish(world: World) -> None:
     world.before = world.inventory()
 
 
-def prepare_project(world: World) -> None:
+def prepare_project(world: CrashEnvironment) -> None:
     """Furnish the project and start the manager."""
     furnish(world)
     world.start()
 
 
-def apply_cluster(world: World) -> None:
+def apply_cluster(world: CrashEnvironment) -> None:
     """Apply a cluster with load balancer, security groups, bastion and a control plane machine."""
     world.apply(*scenarios.cluster(**SPEC), *scenarios.control_plane_machine())
 
 
-def has_cluster(world: World) -> bool:
+def has_cluster(world: CrashEnvironment) -> bool:
     """Return whether cluster, machine and bastion are ready."""
     return scenarios.has_control_plane(world) and scenarios.has_bastion(world)
 
 
-def prepare_cluster(world: World) -> None:
+def prepare_cluster(world: CrashEnvironment) -> None:
     """Create the cluster and wait until it is ready."""
     prepare_project(world)
     apply_cluster(world)
     world.until("the cluster is ready", lambda: has_cluster(world))
 
 
-def prepare_bastion(world: World) -> None:
+def prepare_bastion(world: CrashEnvironment) -> None:
     """Create a cluster with a bastion and wait until both are ready."""
     furnish(world)
     scenarios.prepare_bastion(world)
 
 
-def prepare_server_to_delete(world: World) -> None:
+def prepare_server_to_delete(world: CrashEnvironment) -> None:
     """Create a server and wait until it is ready."""
     scenarios.prepare_server(world)
     scenarios.apply_server(world)
     world.until("the server is ready", lambda: scenarios.has_server(world))
 
 
-def prepare_takeover(world: World) -> None:
+def prepare_takeover(world: CrashEnvironment) -> None:
     """Create the cluster, then remove everything from objects and cloud that the Go provider does not write."""
     prepare_cluster(world)
     world.manager.kill()
@@ -79,7 +79,7 @@ def prepare_takeover(world: World) -> None:
             _strip(world, definition["spec"]["names"]["plural"], version)
 
 
-def _strip(world: World, plural: str, version: Object) -> None:
+def _strip(world: CrashEnvironment, plural: str, version: Object) -> None:
     """Remove fields that the Go provider does not have from the objects of a kind."""
     schema = version["schema"]["openAPIV3Schema"]
 
@@ -94,13 +94,13 @@ def _strip(world: World, plural: str, version: Object) -> None:
             world.api.change(f"{path}/status", change)
 
 
-def is_taken_over(world: World) -> bool:
+def is_taken_over(world: CrashEnvironment) -> bool:
     """Return whether the cluster is ready and every object has an owner id."""
     owned = all(is_known(obj) for _, obj in world.ours())
     return owned and has_cluster(world)
 
 
-def nothing(_: World) -> None:
+def nothing(_: CrashEnvironment) -> None:
     """Do nothing."""
 
 

@@ -14,11 +14,11 @@ import pytest
 from capo.local import clusterctl as ctl
 from capo.local import installed
 from capo.local.testing import in_etcd
-from e2e.contract import targets
 from e2e.takeover.cloud import SimulatedCloud, running
-from e2e.takeover.world import CLUSTER, NAMESPACE, World, is_known, world
+from e2e.takeover.environment import CLUSTER, NAMESPACE, TakeoverEnvironment, is_known, takeover_environment
+from e2e.upgrade.environment import duplicates
 from e2e.upgrade.installation import Installation, Version
-from e2e.upgrade.world import duplicates
+from environments import targets
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 
@@ -28,10 +28,10 @@ NEXT: Final = "1.0.99"
 
 
 @pytest.fixture(scope="module")
-def place(rigs_folder: Path, installations: dict[Version, Installation]) -> Iterator[World]:
+def place(rigs_folder: Path, installations: dict[Version, Installation]) -> Iterator[TakeoverEnvironment]:
     """Yield a management cluster with the released version."""
     released = installations["released"]
-    with running(targets.SIMULATOR) as cloud, world(rigs_folder, "upgrade", cloud) as made:
+    with running(targets.SIMULATOR) as cloud, takeover_environment(rigs_folder, "upgrade", cloud) as made:
         made.clusterctl.prepare()
         made.clusterctl.prepare(version=NEXT)
         released.lay_out_release(made.clusterctl.repository)
@@ -41,7 +41,7 @@ def place(rigs_folder: Path, installations: dict[Version, Installation]) -> Iter
         yield made
 
 
-def deletions(place: World) -> list[str]:
+def deletions(place: TakeoverEnvironment) -> list[str]:
     """Return the requests since the last reset that deleted a resource in the cloud."""
     assert isinstance(place.cloud, SimulatedCloud)
     simulator = place.cloud.simulator
@@ -49,7 +49,7 @@ def deletions(place: World) -> list[str]:
     return [f"{call.method} {call.path}" for call in calls if call.deleted]
 
 
-def require_one_stored_version(place: World) -> None:
+def require_one_stored_version(place: TakeoverEnvironment) -> None:
     """Require that all objects of a kind are stored in the one version that its definition names."""
     for crd in ctl.definitions(place.rig):
         storage = next(version["name"] for version in crd["spec"]["versions"] if version["storage"])
@@ -59,7 +59,9 @@ def require_one_stored_version(place: World) -> None:
         assert in_etcd(place.rig, f"{group}/{plural}", NAMESPACE, name)["apiVersion"] == f"{group}/{version}"
 
 
-def test_upgrade_while_a_cluster_is_created(place: World, installations: dict[Version, Installation]) -> None:
+def test_upgrade_while_a_cluster_is_created(
+    place: TakeoverEnvironment, installations: dict[Version, Installation]
+) -> None:
     place.apply_cluster()
     place.until("the load balancer is being created", lambda: "load-balancer/loadbalancers" in place.made())
     begun = place.ids()
@@ -76,7 +78,9 @@ def test_upgrade_while_a_cluster_is_created(place: World, installations: dict[Ve
     require_one_stored_version(place)
 
 
-def test_downgrade_while_a_bastion_is_replaced(place: World, installations: dict[Version, Installation]) -> None:
+def test_downgrade_while_a_bastion_is_replaced(
+    place: TakeoverEnvironment, installations: dict[Version, Installation]
+) -> None:
     released, ids = installations["released"], place.ids()
     old = place.objects.get("openstackclusters", CLUSTER)["status"]["bastion"]
     place.objects.patch("openstackclusters", CLUSTER, {"spec": {"bastion": {"spec": {"sshKeyName": None}}}})
@@ -100,7 +104,9 @@ def test_downgrade_while_a_bastion_is_replaced(place: World, installations: dict
     require_one_stored_version(place)
 
 
-def test_upgrade_while_the_cluster_is_deleted(place: World, installations: dict[Version, Installation]) -> None:
+def test_upgrade_while_the_cluster_is_deleted(
+    place: TakeoverEnvironment, installations: dict[Version, Installation]
+) -> None:
     servers = place.ids()["compute/servers"]
     place.objects.delete("clusters", CLUSTER)
     place.until("a server is deleted", lambda: servers - place.ids().get("compute/servers", set()))

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from e2e.upgrade import installation
+from e2e.upgrade.environment import upgrade_environment
 from e2e.upgrade.installation import RELEASED_COMMIT, REPOSITORY, Installation, Version
 from e2e.upgrade.matrix import VERSIONS, Setting
-from e2e.upgrade.world import world
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash]
 
@@ -34,7 +34,7 @@ def test_the_source_of_the_released_version_is_that_of_its_commit(installations:
 def test_a_manager_and_its_children_run_their_own_installation(setting: Setting, version: Version) -> None:
     wanted = setting.installations[version]
     certificates = setting.ground.rig.webhook_cert_dir
-    with world(setting.ground, setting.nurseries) as made:
+    with upgrade_environment(setting.ground, setting.nurseries) as made:
         made.use(version, f"--webhook-cert-dir={certificates}")
         made.start()
         made.until("it serves webhooks", lambda: children(made.manager.pid))

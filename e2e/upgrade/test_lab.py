@@ -10,11 +10,11 @@ import pytest
 from e2e import sampling
 from e2e.crash import scenarios
 from e2e.crash.scenarios import Scenario
+from e2e.upgrade.environment import duplicates
 from e2e.upgrade.installation import Version
-from e2e.upgrade.lab import LabWorld, lab_world
 from e2e.upgrade.matrix import KILLED_AT_KUBERNETES, VERSIONS, Setting, ordered
+from e2e.upgrade.real_cloud import RealCloudEnvironment, real_cloud_environment
 from e2e.upgrade.situations import SITUATIONS
-from e2e.upgrade.world import duplicates
 
 pytestmark = [pytest.mark.integration, pytest.mark.lab, pytest.mark.timeout(1800)]
 
@@ -27,7 +27,7 @@ WRITES: Final = {"creation": (5, 25), "bastion": (2, 8), "deletion": (2, 8)}
 def test_versions_take_turns_with_one_cluster(setting: Setting, first: Version) -> None:
     (second,) = set(VERSIONS) - {first}
     chance = random.Random(f"{sampling.seed()} {first}")
-    with lab_world(setting.ground, setting.nurseries) as made:
+    with real_cloud_environment(setting.ground, setting.nurseries) as made:
         made.use(first)
         hand_over(made, second, BY_NAME["creation"], chance)
         made.require_idle(second)
@@ -49,7 +49,7 @@ def test_versions_take_turns_with_one_cluster(setting: Setting, first: Version) 
         assert made.inventory() == made.before
 
 
-def hand_over(made: LabWorld, version: Version, situation: Scenario, chance: random.Random) -> None:
+def hand_over(made: RealCloudEnvironment, version: Version, situation: Scenario, chance: random.Random) -> None:
     """Start the manager, kill it during an operation and let one of another version complete it."""
     write, way = chance.randint(*WRITES[situation.name]), chance.choice(KILLED_AT_KUBERNETES)
     made.start()
@@ -62,7 +62,7 @@ def hand_over(made: LabWorld, version: Version, situation: Scenario, chance: ran
     made.until(f"{situation} is complete", lambda: situation.is_made(made))
 
 
-def require_good(made: LabWorld) -> None:
+def require_good(made: RealCloudEnvironment) -> None:
     """Require that every condition is good and of the present generation, and that no resource exists twice."""
     wrong = [
         (path, condition)
@@ -75,13 +75,13 @@ def require_good(made: LabWorld) -> None:
     assert duplicates(made.inventory()) == []
 
 
-def note_first_bastion(made: LabWorld) -> None:
+def note_first_bastion(made: RealCloudEnvironment) -> None:
     """Record the bastion's present OpenStackServer."""
     uid = made.get("openstackservers", scenarios.BASTION)["metadata"]["uid"]
     made.patch("openstackclusters", scenarios.NAME, {"metadata": {"annotations": {"first": uid}}})
 
 
-def require_other_bastion(made: LabWorld, before: dict[str, dict[str, Any]]) -> None:
+def require_other_bastion(made: RealCloudEnvironment, before: dict[str, dict[str, Any]]) -> None:
     """Require that the bastion's server and port were replaced once and everything else stayed."""
     now = made.inventory()
     gone = {kind: set(before[kind]) - set(now[kind]) for kind in before}

@@ -12,10 +12,10 @@ from capo.engine import lease
 from capo.local.rig import Rig
 from e2e import sampling
 from e2e.crash.scenarios import Scenario
-from e2e.manager import ManagerProcess
+from e2e.upgrade.environment import UpgradeEnvironment, upgrade_environment
 from e2e.upgrade.matrix import ROLLING_UPDATES, ROUTES, STOPPED, Matrix, completed, ordered
 from e2e.upgrade.situations import SITUATIONS, TAKEOVER
-from e2e.upgrade.world import UpgradeWorld, world
+from environments.manager_process import ManagerProcess
 
 pytestmark = [pytest.mark.integration, pytest.mark.crash, pytest.mark.timeout(4 * 3600)]
 
@@ -39,7 +39,7 @@ def test_a_standby_of_the_other_version_completes_what_the_leader_began(
     expected = matrix.reference(case, second.version)
     write = random.Random(f"{sampling.seed()} {route} {case}").randint(1, matrix.reference(case, first.version).writes)
     matrix.setting.install(first.definitions)
-    with world(matrix.setting.ground, matrix.setting.nurseries) as made:
+    with upgrade_environment(matrix.setting.ground, matrix.setting.nurseries) as made:
         made.api.delete(LEASE)  # a killed manager may hold it
         made.use(first.version, *ELECTION)
         made.manager.environment = IN_POD
@@ -52,7 +52,7 @@ def test_a_standby_of_the_other_version_completes_what_the_leader_began(
         completed(made, case, matrix.setting.installations[second.version], expected)
 
 
-def hand_over(made: UpgradeWorld, standby: ManagerProcess, write: int, case: Scenario) -> None:
+def hand_over(made: UpgradeEnvironment, standby: ManagerProcess, write: int, case: Scenario) -> None:
     """Stop the leader during a write while another manager stands by, and wait until that one leads."""
     leader = holder(made.ground.rig)
     standby.start()

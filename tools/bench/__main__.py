@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from capo.local.rig import Rig
-from tools.bench import site
+from tools.bench import environment
 from tools.bench.floor import Latencies
 from tools.bench.measure import Phase, quickest
 from tools.bench.player import VOLUMES
 from tools.bench.report import COLUMNS, Run, row
-from tools.bench.story import SLOTS, Clouds, Fleet, Story
+from tools.bench.size_run import SLOTS, Clouds, FleetRun, SizeRun
 
 DOCS: Final = Path("docs/benchmarks")
 SIZES: Final = (1, 10, 100)
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--logs", type=Path, help="folder that gets the logs of all processes")
     wanted = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no process is left running
-    with site.api_server(wanted.logs) as rig:
+    with environment.api_server(wanted.logs) as rig:
         name, phases = _measured(rig, wanted)
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     latencies = Latencies() if name == "latest" else AT_ONCE
@@ -68,9 +68,9 @@ def _sizes(rig: Rig, wanted: Any) -> list[tuple[str, Phase]]:
     """Measure every size as often as requested; the idle time is measured in the last round."""
     rounds: list[list[tuple[str, Phase]]] = []
     for number in range(wanted.rounds):
-        stories = [("", Story(rig, f"bench-{number}-{count}", count)) for count in wanted.machines]
+        stories = [("", SizeRun(rig, f"bench-{number}-{count}", count)) for count in wanted.machines]
         if wanted.volumes:
-            stories.append((WITH_VOLUMES, Story(rig, f"bench-{number}-volumes", wanted.volumes, shape=VOLUMES)))
+            stories.append((WITH_VOLUMES, SizeRun(rig, f"bench-{number}-volumes", wanted.volumes, shape=VOLUMES)))
         is_last = number + 1 == wanted.rounds
         rounds.append(_told(stories, idle_s=wanted.idle if is_last else 0.0))
     return quickest(rounds)
@@ -86,11 +86,11 @@ def _measured(rig: Rig, wanted: Any) -> tuple[str, list[tuple[str, Phase]]]:
 
 def _fleet(rig: Rig, wanted: Any) -> list[tuple[str, Phase]]:
     clusters, machines = wanted.fleet
-    fleet = Fleet(rig, "bench-fleet", machines, latencies=AT_ONCE, clusters=clusters)
+    fleet = FleetRun(rig, "bench-fleet", machines, latencies=AT_ONCE, clusters=clusters)
     return _told([(f"{clusters} clusters", fleet)], idle_s=wanted.idle)
 
 
-def _told(stories: Sequence[tuple[str, Story]], *, idle_s: float) -> list[tuple[str, Phase]]:
+def _told(stories: Sequence[tuple[str, SizeRun]], *, idle_s: float) -> list[tuple[str, Phase]]:
     """Run stories to their ends: one after the other, with a common idle time, each with its own manager and cloud."""
     say(" | ".join(COLUMNS))
     with ExitStack() as ends:
@@ -108,7 +108,7 @@ def _told(stories: Sequence[tuple[str, Story]], *, idle_s: float) -> list[tuple[
     return [(shape, phase) for shape, story in stories for phase in story.phases]
 
 
-def _say_what_is_new(shape: str, story: Story, part: Callable[[], None]) -> None:
+def _say_what_is_new(shape: str, story: SizeRun, part: Callable[[], None]) -> None:
     known = len(story.phases)
     part()
     for phase in story.phases[known:]:

@@ -20,7 +20,7 @@ import requests
 
 from capo.local import ports
 from capo.local.rig import Rig
-from tools.bench import site
+from tools.bench import environment
 from tools.bench.measure import resident_mib
 
 LIMIT_S: Final = 60.0
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     starts: dict[str, list[Start]] = {name: [] for name in installations}
     for python in installations.values():
         _compile(python)
-    with site.api_server() as rig:
+    with environment.api_server() as rig:
         for number in range(wanted.rounds):
             for name, python in installations.items():
                 starts[name].append(measured(rig, f"{name}-{number}", python))

@@ -21,7 +21,7 @@ import jsonpatch
 from capo.kube import config
 from capo.kube.client import Kube
 from capo.kube.kinds import NAMESPACE, OPENSTACK_SERVER
-from tools.bench import site
+from tools.bench import environment
 
 Object = dict[str, Any]
 
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--writes", type=int, default=300, help="writes of each kind")
     wanted = parser.parse_args(arguments)
-    with site.api_server() as rig:
+    with environment.api_server() as rig:
         kube = Kube(config.from_kubeconfig(str(rig.kubeconfig)))
         kube.apply(NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}})
         pid = rig.processes.pid("kube-apiserver")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from capo.engine.tests.toy import World
+from capo.engine.tests.toy import ToyEnvironment
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> ToyEnvironment:
+    return ToyEnvironment()

@@ -33,7 +33,7 @@ class Sight:
         self.looked_for_twins.append(kind)
 
 
-class World:
+class CreateEnvironment:
     """One object's ledger as the API server has it, and a protocol that uses it."""
 
     def __init__(self, stored: dict[str, Any] | None = None) -> None:
@@ -76,7 +76,7 @@ def refuse(error: Exception) -> Create:
     return Create("port", ("port-0",), call)
 
 
-def lose_the_answer(world: World) -> None:
+def lose_the_answer(world: CreateEnvironment) -> None:
     protocol = world.protocol()
     with pytest.raises(AmbiguousAnswerError):
         protocol.carry_out(refuse(AmbiguousAnswerError("cut")))
@@ -84,7 +84,7 @@ def lose_the_answer(world: World) -> None:
 
 
 def test_the_intent_is_stored_before_the_call_and_the_id_is_recorded_after_it() -> None:
-    world = World()
+    world = CreateEnvironment()
     protocol = world.protocol()
     seen: list[list[str]] = []
 
@@ -102,7 +102,7 @@ def test_the_intent_is_stored_before_the_call_and_the_id_is_recorded_after_it() 
 
 
 def test_a_refusal_leaves_no_intent() -> None:
-    protocol = World().protocol()
+    protocol = CreateEnvironment().protocol()
 
     with pytest.raises(ForbiddenError):
         protocol.carry_out(refuse(ForbiddenError("policy")))
@@ -111,7 +111,7 @@ def test_a_refusal_leaves_no_intent() -> None:
 
 
 def test_an_answer_that_never_came_leaves_the_intent_and_demands_a_look() -> None:
-    world = World()
+    world = CreateEnvironment()
     protocol = world.protocol()
 
     with pytest.raises(AmbiguousAnswerError):
@@ -122,7 +122,7 @@ def test_an_answer_that_never_came_leaves_the_intent_and_demands_a_look() -> Non
 
 
 def test_the_window_begins_when_the_answer_is_lost_and_not_when_the_call_began() -> None:
-    world = World()
+    world = CreateEnvironment()
     protocol = world.protocol()
 
     def call() -> Mapping[str, Mapping[str, Any]]:
@@ -140,7 +140,7 @@ def test_the_window_begins_when_the_answer_is_lost_and_not_when_the_call_began()
 
 
 def test_a_bug_in_the_call_leaves_the_intent() -> None:
-    protocol = World().protocol()
+    protocol = CreateEnvironment().protocol()
 
     with pytest.raises(ZeroDivisionError):
         protocol.carry_out(refuse(ZeroDivisionError()))
@@ -149,7 +149,7 @@ def test_a_bug_in_the_call_leaves_the_intent() -> None:
 
 
 def test_within_the_window_nothing_is_made_again() -> None:
-    world = World()
+    world = CreateEnvironment()
     lose_the_answer(world)
     world.clock.advance(WINDOW_S - 1)
 
@@ -160,7 +160,7 @@ def test_within_the_window_nothing_is_made_again() -> None:
 
 
 def test_a_pass_that_began_within_the_window_does_not_create_after_its_end() -> None:
-    world = World()
+    world = CreateEnvironment()
     lose_the_answer(world)
     world.clock.advance(WINDOW_S - 1)
     protocol = world.protocol()
@@ -170,7 +170,7 @@ def test_a_pass_that_began_within_the_window_does_not_create_after_its_end() -> 
 
 
 def test_after_the_window_it_is_made_with_a_new_intent() -> None:
-    world = World()
+    world = CreateEnvironment()
     lose_the_answer(world)
     world.clock.advance(WINDOW_S + 1)
     protocol = world.protocol()
@@ -182,7 +182,7 @@ def test_after_the_window_it_is_made_with_a_new_intent() -> None:
 
 
 def test_an_intent_that_could_not_be_stored_makes_nothing() -> None:
-    world = World()
+    world = CreateEnvironment()
 
     def fail() -> None:
         raise ConnectionError
@@ -197,7 +197,7 @@ def test_an_intent_that_could_not_be_stored_makes_nothing() -> None:
 
 
 def test_creates_and_refusals_are_reported_for_events() -> None:
-    world = World()
+    world = CreateEnvironment()
     protocol = world.protocol()
     protocol.carry_out(Create("port", ("port-0",), lambda: {"port-0": {"id": "a"}}))
     with pytest.raises(ForbiddenError):
@@ -218,7 +218,7 @@ def test_the_finalizer_stays_while_an_unanswered_create_may_take_effect() -> Non
 
 
 def test_an_intent_that_could_not_be_stored_leaves_the_one_before_with_what_was_waited_for() -> None:
-    world = World()
+    world = CreateEnvironment()
     lose_the_answer(world)
     world.clock.advance(WINDOW_S + 1)
     protocol = world.protocol()

@@ -9,13 +9,13 @@ import pytest
 
 from capo import names
 from capo.engine.steps import Plan, Step, Wait, nothing
-from capo.engine.tests.toy import KEY, World
+from capo.engine.tests.toy import KEY, ToyEnvironment
 from capo.errors import AmbiguousAnswerError, QuotaExceededError
 from capo.kube.kinds import Key
 
 
 @pytest.mark.parametrize("dies_at", ["patch", "patch/status"])
-def test_a_manager_that_dies_at_any_write_makes_nothing_twice(world: World, dies_at: str) -> None:
+def test_a_manager_that_dies_at_any_write_makes_nothing_twice(world: ToyEnvironment, dies_at: str) -> None:
     class Killed(BaseException):
         """Not an Exception, so that no code catches it."""
 
@@ -43,7 +43,7 @@ def test_a_manager_that_dies_at_any_write_makes_nothing_twice(world: World, dies
         assert world.obj["status"]["resources"]["records"][0]["id"] in world.cloud.things
 
 
-def test_a_create_whose_answer_was_lost_is_found_by_its_stamp(world: World) -> None:
+def test_a_create_whose_answer_was_lost_is_found_by_its_stamp(world: ToyEnvironment) -> None:
     world.cloud.is_lost = True
     world.reconcile()
     world.cloud.is_lost = False
@@ -56,7 +56,7 @@ def test_a_create_whose_answer_was_lost_is_found_by_its_stamp(world: World) -> N
     assert world.obj["status"]["resources"]["pending"] == []
 
 
-def test_a_create_that_never_took_effect_is_repeated_after_the_window_alone(world: World) -> None:
+def test_a_create_that_never_took_effect_is_repeated_after_the_window_alone(world: ToyEnvironment) -> None:
     world.cloud.fault = AmbiguousAnswerError("cut")
     world.reconcile()
     world.cloud.fault = None
@@ -71,7 +71,7 @@ def test_a_create_that_never_took_effect_is_repeated_after_the_window_alone(worl
     assert len(world.cloud.things) == 1
 
 
-def test_a_record_survives_conflicts_with_other_writers(world: World) -> None:
+def test_a_record_survives_conflicts_with_other_writers(world: ToyEnvironment) -> None:
     def meddle(verb: str, key: Key, _body: Mapping[str, Any]) -> None:
         if verb == "patch/status":
             world.kube.before_write = None
@@ -86,7 +86,7 @@ def test_a_record_survives_conflicts_with_other_writers(world: World) -> None:
     assert world.obj["metadata"]["labels"] == {"by": "somebody"}
 
 
-def test_deletion_takes_everything_away_and_the_finalizer_last(world: World) -> None:
+def test_deletion_takes_everything_away_and_the_finalizer_last(world: ToyEnvironment) -> None:
     world.reconcile()
     world.delete()
 
@@ -96,7 +96,7 @@ def test_deletion_takes_everything_away_and_the_finalizer_last(world: World) -> 
     assert world.kube.get(*KEY) is None
 
 
-def test_the_finalizer_stays_while_a_lost_create_may_take_effect(world: World) -> None:
+def test_the_finalizer_stays_while_a_lost_create_may_take_effect(world: ToyEnvironment) -> None:
     world.cloud.fault = AmbiguousAnswerError("cut")
     world.reconcile()
     world.delete()
@@ -113,7 +113,7 @@ def test_the_finalizer_stays_while_a_lost_create_may_take_effect(world: World) -
     assert world.kube.get(*KEY) is None
 
 
-def test_a_window_that_is_over_asks_for_no_pass_while_a_deletion_is_held_up(world: World) -> None:
+def test_a_window_that_is_over_asks_for_no_pass_while_a_deletion_is_held_up(world: ToyEnvironment) -> None:
     world.cloud.fault = AmbiguousAnswerError("cut")
     world.reconcile()
     world.delete()
@@ -126,7 +126,7 @@ def test_a_window_that_is_over_asks_for_no_pass_while_a_deletion_is_held_up(worl
     assert result.requeue_after_s is None
 
 
-def test_a_failing_create_is_tried_at_most_six_times_a_minute_whatever_wakes_the_object(world: World) -> None:
+def test_a_failing_create_is_tried_at_most_six_times_a_minute_whatever_wakes_the_object(world: ToyEnvironment) -> None:
     world.cloud.fault = QuotaExceededError("Quota exceeded for instances", status=403)
 
     for _ in range(60):

@@ -6,11 +6,11 @@ import pytest
 
 from capo import names
 from capo.engine.steps import Done, Outcome, Plan, Step, Wait
-from capo.engine.tests.toy import FINALIZER, KEY, KIND, ToyScope, World, remove
+from capo.engine.tests.toy import FINALIZER, KEY, KIND, ToyEnvironment, ToyScope, remove
 from capo.errors import QuotaExceededError
 
 
-def test_finalizer_and_owner_id_come_in_one_patch_before_anything_is_made(world: World) -> None:
+def test_finalizer_and_owner_id_come_in_one_patch_before_anything_is_made(world: ToyEnvironment) -> None:
     world.cloud.fault = QuotaExceededError("none left")
 
     world.reconcile()
@@ -25,7 +25,7 @@ def test_finalizer_and_owner_id_come_in_one_patch_before_anything_is_made(world:
 
 
 @pytest.mark.parametrize("lost", [["annotations"], ["annotations", "finalizers"]])
-def test_a_lost_owner_id_is_restored_from_what_is_recorded(world: World, lost: list[str]) -> None:
+def test_a_lost_owner_id_is_restored_from_what_is_recorded(world: ToyEnvironment, lost: list[str]) -> None:
     world.reconcile()
     before = world.obj["metadata"]["annotations"][names.OWNER_ID_ANNOTATION]
     world.kube.edit(*KEY, {"metadata": dict.fromkeys(lost)})
@@ -37,7 +37,7 @@ def test_a_lost_owner_id_is_restored_from_what_is_recorded(world: World, lost: l
     assert len(world.cloud.things) == 1
 
 
-def test_a_lost_owner_id_is_made_anew_when_nothing_recorded_is_left(world: World) -> None:
+def test_a_lost_owner_id_is_made_anew_when_nothing_recorded_is_left(world: ToyEnvironment) -> None:
     world.reconcile()
     world.cloud.things.clear()
     world.kube.edit(*KEY, {"metadata": {"annotations": None}})
@@ -49,7 +49,7 @@ def test_a_lost_owner_id_is_made_anew_when_nothing_recorded_is_left(world: World
     assert len(world.cloud.things) == 1
 
 
-def test_a_copied_owner_id_touches_nothing(world: World) -> None:
+def test_a_copied_owner_id_touches_nothing(world: ToyEnvironment) -> None:
     copied = names.new_owner_id(KIND.kind, "default", "another")
     world.kube.edit(*KEY, {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: copied}}})
 
@@ -59,7 +59,7 @@ def test_a_copied_owner_id_touches_nothing(world: World) -> None:
     assert world.condition("Ready")["reason"] == "OwnerIdCopied"
 
 
-def test_an_object_that_is_deleted_for_a_move_is_left_alone(world: World) -> None:
+def test_an_object_that_is_deleted_for_a_move_is_left_alone(world: ToyEnvironment) -> None:
     world.reconcile()
     world.kube.edit(*KEY, {"metadata": {"annotations": {names.DELETE_FOR_MOVE_ANNOTATION: ""}}})
     world.delete()
@@ -71,7 +71,7 @@ def test_an_object_that_is_deleted_for_a_move_is_left_alone(world: World) -> Non
     assert len(world.cloud.things) == 1
 
 
-def test_an_object_that_was_taken_over_stays_so_until_everything_of_it_is_recorded(world: World) -> None:
+def test_an_object_that_was_taken_over_stays_so_until_everything_of_it_is_recorded(world: ToyEnvironment) -> None:
     world.kube.edit(*KEY, {"metadata": {"finalizers": [FINALIZER]}})
     seen: list[bool] = []
 

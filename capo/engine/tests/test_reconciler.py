@@ -11,14 +11,14 @@ from capo.engine.conditions import Condition
 from capo.engine.context import Report, Skip
 from capo.engine.reconciler import Reconciler
 from capo.engine.steps import Done, Outcome, Plan, Results, Step, Wait
-from capo.engine.tests.toy import KEY, ToyController, ToyScope, World, ensure, remove
+from capo.engine.tests.toy import KEY, ToyController, ToyEnvironment, ToyScope, ensure, remove
 from capo.errors import IdentityError, InvalidSpecError, NotAuthorizedError, NotYetObserved, QuotaExceededError
 from capo.kube.errors import Denied, Invalid, KubeError
 from capo.kube.kinds import Key
 from capo.shares import CloudKey
 
 
-def test_a_resource_is_made_recorded_and_shown_in_four_writes(world: World) -> None:
+def test_a_resource_is_made_recorded_and_shown_in_four_writes(world: ToyEnvironment) -> None:
     world.reconcile()
 
     assert len(world.cloud.things) == 1
@@ -31,7 +31,7 @@ def test_a_resource_is_made_recorded_and_shown_in_four_writes(world: World) -> N
     assert [verb for verb, *_ in world.kube.writes] == ["patch", "patch/status", "patch", "patch/status"]
 
 
-def test_a_second_pass_over_a_settled_object_writes_nothing(world: World) -> None:
+def test_a_second_pass_over_a_settled_object_writes_nothing(world: ToyEnvironment) -> None:
     world.reconcile()
     world.kube.writes.clear()
 
@@ -40,7 +40,7 @@ def test_a_second_pass_over_a_settled_object_writes_nothing(world: World) -> Non
     assert world.kube.writes == []
 
 
-def test_a_pass_that_made_nothing_and_still_looks_writes_nothing_more_than_the_stamp(world: World) -> None:
+def test_a_pass_that_made_nothing_and_still_looks_writes_nothing_more_than_the_stamp(world: ToyEnvironment) -> None:
     def pinning(scope: ToyScope) -> Outcome:
         scope.context.pinned["resolved"] = {"flavor": "m1"}
         return Done()
@@ -62,7 +62,7 @@ def test_a_pass_that_made_nothing_and_still_looks_writes_nothing_more_than_the_s
     assert world.condition("Ready")["status"] == "True"
 
 
-def test_what_a_pass_made_and_what_fails_in_it_is_written_while_another_step_looks(world: World) -> None:
+def test_what_a_pass_made_and_what_fails_in_it_is_written_while_another_step_looks(world: ToyEnvironment) -> None:
     def looking(_: ToyScope) -> Outcome:
         raise NotYetObserved("other")
 
@@ -79,7 +79,7 @@ def test_what_a_pass_made_and_what_fails_in_it_is_written_while_another_step_loo
     assert world.condition("ThingReady")["reason"] == "QuotaExceeded"
 
 
-def test_the_spec_is_written_before_the_status_that_speaks_of_it(world: World) -> None:
+def test_the_spec_is_written_before_the_status_that_speaks_of_it(world: ToyEnvironment) -> None:
     world.reconcile()
 
     verbs = [verb for verb, *_ in world.kube.writes]
@@ -95,7 +95,7 @@ def test_the_spec_is_written_before_the_status_that_speaks_of_it(world: World) -
         pytest.param(KubeError("failed calling webhook", status=500), id="a webhook that is down"),
     ],
 )
-def test_a_spec_that_the_api_server_refuses_is_told_and_tried_again(world: World, error: KubeError) -> None:
+def test_a_spec_that_the_api_server_refuses_is_told_and_tried_again(world: ToyEnvironment, error: KubeError) -> None:
     is_refused = True
 
     def refuse(_verb: str, _key: Key, body: Mapping[str, Any]) -> None:
@@ -120,7 +120,7 @@ def test_a_spec_that_the_api_server_refuses_is_told_and_tried_again(world: World
 
 
 @pytest.mark.parametrize("status", [None, 401, 404, 410, 429, 503])
-def test_a_spec_that_is_not_refused_but_not_written_ends_the_pass(world: World, status: int | None) -> None:
+def test_a_spec_that_is_not_refused_but_not_written_ends_the_pass(world: ToyEnvironment, status: int | None) -> None:
     def fail(_verb: str, _key: Key, body: Mapping[str, Any]) -> None:
         if "spec" in body:
             raise KubeError("not now", status=status)
@@ -132,7 +132,7 @@ def test_a_spec_that_is_not_refused_but_not_written_ends_the_pass(world: World, 
     assert "WriteRefused" not in str(world.obj["status"])
 
 
-def test_a_spec_that_somebody_edits_during_a_pass_is_left_to_the_next_one(world: World) -> None:
+def test_a_spec_that_somebody_edits_during_a_pass_is_left_to_the_next_one(world: ToyEnvironment) -> None:
     def edit(_verb: str, _key: Key, body: Mapping[str, Any]) -> None:
         if "spec" in body and "size" not in (world.obj.get("spec") or {}):
             world.kube.edit(*KEY, {"spec": {"size": 7}})
@@ -145,7 +145,7 @@ def test_a_spec_that_somebody_edits_during_a_pass_is_left_to_the_next_one(world:
     assert world.obj["status"].get("ready") is not True
 
 
-def test_a_status_that_the_api_server_refuses_is_told_in_a_condition(world: World) -> None:
+def test_a_status_that_the_api_server_refuses_is_told_in_a_condition(world: ToyEnvironment) -> None:
     def refuse(_verb: str, _key: Key, body: Mapping[str, Any]) -> None:
         if "resources" in body.get("status", {}):
             raise Invalid("status.resources: unknown field", status=422)
@@ -159,7 +159,7 @@ def test_a_status_that_the_api_server_refuses_is_told_in_a_condition(world: Worl
     assert world.cloud.calls == 0
 
 
-def test_what_was_ready_stays_so_when_a_write_is_refused(world: World) -> None:
+def test_what_was_ready_stays_so_when_a_write_is_refused(world: ToyEnvironment) -> None:
     world.reconcile()
     world.cloud.things.clear()
 
@@ -174,7 +174,7 @@ def test_what_was_ready_stays_so_when_a_write_is_refused(world: World) -> None:
     assert "WriteRefused" in world.events.seen
 
 
-def test_an_object_whose_credentials_never_worked_carries_no_finalizer(world: World) -> None:
+def test_an_object_whose_credentials_never_worked_carries_no_finalizer(world: ToyEnvironment) -> None:
     world.controller.credentials.fault = IdentityError("Secret default/x does not exist")
 
     result = world.reconcile()
@@ -186,7 +186,7 @@ def test_an_object_whose_credentials_never_worked_carries_no_finalizer(world: Wo
     assert world.controller.credentials.forgotten == 1
 
 
-def test_credentials_that_are_refused_later_are_read_anew(world: World) -> None:
+def test_credentials_that_are_refused_later_are_read_anew(world: ToyEnvironment) -> None:
     world.cloud.fault = NotAuthorizedError("The request you have made requires authentication.", status=401)
 
     result = world.reconcile()
@@ -198,7 +198,7 @@ def test_credentials_that_are_refused_later_are_read_anew(world: World) -> None:
     assert result.requeue_after_s == pytest.approx(10, rel=0.11)
 
 
-def test_a_stopped_object_shows_why_and_does_nothing_else(world: World) -> None:
+def test_a_stopped_object_shows_why_and_does_nothing_else(world: ToyEnvironment) -> None:
     world.controller.stop = Skip([Condition("Paused", "True", "Paused", "the annotation is set")])
 
     world.reconcile()
@@ -208,7 +208,7 @@ def test_a_stopped_object_shows_why_and_does_nothing_else(world: World) -> None:
     assert not world.obj["metadata"].get("finalizers")
 
 
-def test_a_stop_without_conditions_writes_nothing_at_all(world: World) -> None:
+def test_a_stop_without_conditions_writes_nothing_at_all(world: ToyEnvironment) -> None:
     world.controller.stop = Skip()
 
     world.reconcile()
@@ -216,7 +216,7 @@ def test_a_stop_without_conditions_writes_nothing_at_all(world: World) -> None:
     assert world.kube.writes == []
 
 
-def test_a_failing_object_recovers_when_the_cause_is_mended(world: World) -> None:
+def test_a_failing_object_recovers_when_the_cause_is_mended(world: ToyEnvironment) -> None:
     world.cloud.fault = QuotaExceededError("Quota exceeded for instances", status=403)
     world.reconcile()
     world.cloud.fault = None
@@ -227,7 +227,7 @@ def test_a_failing_object_recovers_when_the_cause_is_mended(world: World) -> Non
     assert world.condition("Ready")["status"] == "True"
 
 
-def test_an_edit_of_the_spec_ends_the_rest_of_a_terminal_failure(world: World) -> None:
+def test_an_edit_of_the_spec_ends_the_rest_of_a_terminal_failure(world: ToyEnvironment) -> None:
     world.cloud.fault = InvalidSpecError("bad flavor")
     world.reconcile()
     world.reconcile()
@@ -240,7 +240,7 @@ def test_an_edit_of_the_spec_ends_the_rest_of_a_terminal_failure(world: World) -
     assert len(world.cloud.things) == 1
 
 
-def test_events_tell_of_creates_and_failures_once(world: World) -> None:
+def test_events_tell_of_creates_and_failures_once(world: ToyEnvironment) -> None:
     world.cloud.fault = QuotaExceededError("Quota exceeded", status=403)
     for _ in range(5):
         world.reconcile()
@@ -248,7 +248,7 @@ def test_events_tell_of_creates_and_failures_once(world: World) -> None:
     assert world.events.seen == ["FailedCreateThing", "QuotaExceeded"]
 
 
-def test_an_object_that_vanished_during_a_pass_ends_it_quietly(world: World) -> None:
+def test_an_object_that_vanished_during_a_pass_ends_it_quietly(world: ToyEnvironment) -> None:
     def vanish(_verb: str, key: Key, _body: Mapping[str, Any]) -> None:
         world.kube.objects.pop(key, None)
 
@@ -257,7 +257,7 @@ def test_an_object_that_vanished_during_a_pass_ends_it_quietly(world: World) -> 
     assert world.reconcile().error is None
 
 
-def test_waits_ask_for_the_earliest_look(world: World) -> None:
+def test_waits_ask_for_the_earliest_look(world: ToyEnvironment) -> None:
     world.controller.plan = Plan(
         (
             Step("A", lambda _: Wait("X", "x", after_s=30), remove),
@@ -274,7 +274,7 @@ def test_waits_ask_for_the_earliest_look(world: World) -> None:
     assert world.reconcile().requeue_after_s == 5
 
 
-def test_a_deletion_that_only_looks_writes_nothing(world: World) -> None:
+def test_a_deletion_that_only_looks_writes_nothing(world: ToyEnvironment) -> None:
     world.reconcile()
     world.kube.writes.clear()
 
@@ -294,8 +294,8 @@ def test_a_deletion_that_only_looks_writes_nothing(world: World) -> None:
 JANITOR = "example.org/janitor"
 
 
-def with_janitor() -> World:
-    world = World()
+def with_janitor() -> ToyEnvironment:
+    world = ToyEnvironment()
     world.kube.edit(*KEY, {"metadata": {"finalizers": [JANITOR]}})
     world.reconcile()
     assert world.obj["status"]["resources"]["records"]
@@ -317,7 +317,7 @@ def test_the_last_status_of_an_object_that_finalizers_of_others_keep_says_that_n
 
 
 def test_an_object_that_nobody_else_keeps_goes_in_one_write() -> None:
-    world = World()
+    world = ToyEnvironment()
     world.reconcile()
     world.delete()
     world.kube.writes.clear()
@@ -343,7 +343,7 @@ def test_a_last_status_that_cannot_be_stored_keeps_no_object() -> None:
 
 
 def test_a_controller_without_credentials_is_reconciled_and_uses_no_clouds_budget() -> None:
-    world = World()
+    world = ToyEnvironment()
     world.controller.credentials = None  # type: ignore[assignment]
     world.manager = Reconciler(world.controller, world.manager.deps)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from capo import names
-from capo.engine.tests.toy import KEY, World
+from capo.engine.tests.toy import KEY, ToyEnvironment
 from capo.errors import AmbiguousAnswerError
 from capo.kube.kinds import Key
 
@@ -19,7 +19,7 @@ class Killed(BaseException):
     """Not an Exception, so that no code catches it."""
 
 
-def die_over_the_create(world: World) -> float:
+def die_over_the_create(world: ToyEnvironment) -> float:
     """Kill the process after the create is sent, before an answer; return when."""
 
     def die(verb: str, _key: Key, body: Mapping[str, Any]) -> None:
@@ -34,7 +34,7 @@ def die_over_the_create(world: World) -> float:
     return world.clock.now()
 
 
-def live(world: World, life_s: float, until: Callable[[], bool]) -> None:
+def live(world: ToyEnvironment, life_s: float, until: Callable[[], bool]) -> None:
     """Restart a process and run its reconciles until its lifetime is over or the condition holds."""
     ends_s = world.clock.now() + life_s
     world.start()
@@ -46,7 +46,7 @@ def live(world: World, life_s: float, until: Callable[[], bool]) -> None:
         world.clock.now_s = ends_s if after_s is None else min(ends_s, world.clock.now() + after_s)
 
 
-def time_of(world: World, until: Callable[[], bool], *, life_s: float) -> float:
+def time_of(world: ToyEnvironment, until: Callable[[], bool], *, life_s: float) -> float:
     for _ in range(100):
         live(world, life_s, until)
         if until():
@@ -57,7 +57,7 @@ def time_of(world: World, until: Callable[[], bool], *, life_s: float) -> float:
 @pytest.mark.parametrize("set_by_s", [-3600.0, 0.0, 3600.0], ids=["clock behind", "right", "ahead"])
 @pytest.mark.parametrize("life_s", [15.0, 20.0, 45.0, 600.0])
 def test_a_manager_that_is_restarted_over_and_over_gets_past_an_intent_and_makes_one(
-    world: World, life_s: float, set_by_s: float
+    world: ToyEnvironment, life_s: float, set_by_s: float
 ) -> None:
     sent_s = die_over_the_create(world)
     world.clock.set_by_s = set_by_s
@@ -69,7 +69,7 @@ def test_a_manager_that_is_restarted_over_and_over_gets_past_an_intent_and_makes
     assert world.cloud.calls == 2
 
 
-def test_what_takes_effect_at_the_windows_end_is_adopted_by_whichever_process_there_is(world: World) -> None:
+def test_what_takes_effect_at_the_windows_end_is_adopted_by_whichever_process_there_is(world: ToyEnvironment) -> None:
     sent_s = die_over_the_create(world)
     owner = world.obj["metadata"]["annotations"][names.OWNER_ID_ANNOTATION].partition(".")[0]
 
@@ -83,7 +83,7 @@ def test_what_takes_effect_at_the_windows_end_is_adopted_by_whichever_process_th
     assert world.obj["status"]["resources"]["records"][0]["id"] == "late"
 
 
-def test_each_create_that_is_sent_again_is_waited_for_in_full(world: World) -> None:
+def test_each_create_that_is_sent_again_is_waited_for_in_full(world: ToyEnvironment) -> None:
     sent_s = [die_over_the_create(world)]
     world.cloud.fault = AmbiguousAnswerError("cut")
 
@@ -95,7 +95,7 @@ def test_each_create_that_is_sent_again_is_waited_for_in_full(world: World) -> N
     assert sent_s[2] - sent_s[1] >= 60.0
 
 
-def test_a_deletion_gets_past_an_intent_as_well_and_not_before_its_window_is_over(world: World) -> None:
+def test_a_deletion_gets_past_an_intent_as_well_and_not_before_its_window_is_over(world: ToyEnvironment) -> None:
     sent_s = die_over_the_create(world)
     world.delete()
 
@@ -104,7 +104,7 @@ def test_a_deletion_gets_past_an_intent_as_well_and_not_before_its_window_is_ove
     assert 60.0 <= gone_s - sent_s <= 150.0
 
 
-def test_an_intent_is_noted_with_six_writes_at_most(world: World) -> None:
+def test_an_intent_is_noted_with_six_writes_at_most(world: ToyEnvironment) -> None:
     world.cloud.fault = AmbiguousAnswerError("cut")
     world.reconcile()
     world.kube.writes.clear()

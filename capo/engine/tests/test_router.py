@@ -21,7 +21,7 @@ def owner_machine(obj: Mapping[str, Any], _store: Store) -> Iterable[tuple[str, 
     return [("default", owner["name"]) for owner in obj["metadata"].get("ownerReferences") or ()]
 
 
-class World:
+class RouterEnvironment:
     """A store, two controllers (servers, machines woken by their servers) and a router between them."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, accepts: Callable[[Any], bool]) -> None:
@@ -45,12 +45,12 @@ class World:
 
 
 def in_world(
-    scenario: Callable[[World], object], *, accepts: Callable[[Any], bool] = lambda _obj: True
-) -> tuple[World, list[str]]:
+    scenario: Callable[[RouterEnvironment], object], *, accepts: Callable[[Any], bool] = lambda _obj: True
+) -> tuple[RouterEnvironment, list[str]]:
     """Run the scenario, let the loop deliver, return the ready keys."""
 
-    async def body() -> tuple[World, list[str]]:
-        world = World(asyncio.get_running_loop(), accepts)
+    async def body() -> tuple[RouterEnvironment, list[str]]:
+        world = RouterEnvironment(asyncio.get_running_loop(), accepts)
         scenario(world)
         await asyncio.sleep(0)
         return world, world.ready()
@@ -63,7 +63,7 @@ def owned_by(name: str) -> list[dict[str, str]]:
 
 
 def test_a_change_wakes_the_object_and_those_that_its_kind_is_routed_to() -> None:
-    def scenario(world: World) -> None:
+    def scenario(world: RouterEnvironment) -> None:
         world.store.apply(OPENSTACK_MACHINE, "ADDED", an_object("m"))
         world.store.apply(OPENSTACK_SERVER, "ADDED", an_object("s", ownerReferences=owned_by("m")))
 
@@ -73,12 +73,12 @@ def test_a_change_wakes_the_object_and_those_that_its_kind_is_routed_to() -> Non
 
 
 def test_the_answer_to_a_status_write_wakes_others_but_not_the_writer() -> None:
-    def scenario(world: World) -> None:
+    def scenario(world: RouterEnvironment) -> None:
         world.store.apply(OPENSTACK_MACHINE, "ADDED", an_object("m"))
         world.store.apply(OPENSTACK_SERVER, "ADDED", an_object("s", uid="u", version=1, ownerReferences=owned_by("m")))
 
     async def body() -> list[str]:
-        world = World(asyncio.get_running_loop(), lambda _obj: True)
+        world = RouterEnvironment(asyncio.get_running_loop(), lambda _obj: True)
         scenario(world)
         await asyncio.sleep(0)
         world.ready()
@@ -94,7 +94,7 @@ def test_the_answer_to_a_status_write_wakes_others_but_not_the_writer() -> None:
 
 def test_an_echo_that_comes_before_the_answer_wakes_nobody_twice() -> None:
     async def body() -> list[str]:
-        world = World(asyncio.get_running_loop(), lambda _obj: True)
+        world = RouterEnvironment(asyncio.get_running_loop(), lambda _obj: True)
         world.store.apply(OPENSTACK_SERVER, "ADDED", an_object("s", uid="u", version=1))
         await asyncio.sleep(0)
         assert world.servers.take() is not None
@@ -110,7 +110,7 @@ def test_an_echo_that_comes_before_the_answer_wakes_nobody_twice() -> None:
 
 
 def test_a_child_made_by_a_pass_wakes_its_own_controller_but_not_the_maker() -> None:
-    def scenario(world: World) -> None:
+    def scenario(world: RouterEnvironment) -> None:
         world.store.apply(OPENSTACK_MACHINE, None, {**an_object("m"), "status": READY})
         child = an_object("s", ownerReferences=owned_by("m"))
         world.store.apply_own(OPENSTACK_SERVER, child, by=key("m", kind=OPENSTACK_MACHINE))
@@ -129,7 +129,7 @@ def test_an_object_that_is_not_known_is_not_woken_by_a_route() -> None:
 
 
 def test_settled_objects_that_were_listed_are_spread_and_others_come_at_once() -> None:
-    def scenario(world: World) -> None:
+    def scenario(world: RouterEnvironment) -> None:
         world.store.apply(OPENSTACK_SERVER, None, {**an_object("settled"), "status": READY})
         world.store.apply(OPENSTACK_SERVER, None, an_object("new"))
 
@@ -142,7 +142,7 @@ def test_settled_objects_that_were_listed_are_spread_and_others_come_at_once() -
 
 def test_a_deletion_wakes_the_object_and_its_owner() -> None:
     async def body() -> list[str]:
-        world = World(asyncio.get_running_loop(), lambda _obj: True)
+        world = RouterEnvironment(asyncio.get_running_loop(), lambda _obj: True)
         world.store.apply(OPENSTACK_MACHINE, "ADDED", an_object("m"))
         world.store.apply(OPENSTACK_SERVER, "ADDED", an_object("s", uid="u", ownerReferences=owned_by("m")))
         await asyncio.sleep(0)
@@ -157,7 +157,7 @@ def test_a_deletion_wakes_the_object_and_its_owner() -> None:
 
 
 def test_the_observer_wakes_known_objects_alone() -> None:
-    def scenario(world: World) -> None:
+    def scenario(world: RouterEnvironment) -> None:
         world.store.apply(OPENSTACK_SERVER, None, {**an_object("s"), "status": READY})
         world.router.wake(key("s"))
         world.router.wake(key("unknown"))
@@ -169,12 +169,12 @@ def test_the_observer_wakes_known_objects_alone() -> None:
 
 
 def test_a_resync_wakes_everything_within_its_spread() -> None:
-    def scenario(world: World) -> None:
+    def scenario(world: RouterEnvironment) -> None:
         for name in ("a", "b", "c"):
             world.store.apply(OPENSTACK_SERVER, None, {**an_object(name), "status": READY})
 
     async def body() -> list[str]:
-        world = World(asyncio.get_running_loop(), lambda _obj: True)
+        world = RouterEnvironment(asyncio.get_running_loop(), lambda _obj: True)
         scenario(world)
         await asyncio.sleep(0)
         world.clock.advance(60)
@@ -188,7 +188,7 @@ def test_a_resync_wakes_everything_within_its_spread() -> None:
 
 
 def test_objects_that_are_not_our_business_are_left_alone() -> None:
-    def scenario(world: World) -> None:
+    def scenario(world: RouterEnvironment) -> None:
         world.store.apply(OPENSTACK_SERVER, "ADDED", an_object("mine", labels={"cluster.x-k8s.io/watch-filter": "x"}))
         world.store.apply(OPENSTACK_SERVER, "ADDED", an_object("foreign"))
         world.router.wake(key("foreign"))

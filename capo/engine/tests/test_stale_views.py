@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from capo.engine.tests.toy import KEY, KIND, World
+from capo.engine.tests.toy import KEY, KIND, ToyEnvironment
 from capo.errors import QuotaExceededError
 from capo.kube.errors import Conflict
 from capo.kube.kinds import Key
 
 
 @pytest.mark.parametrize("fault", [None, QuotaExceededError("none left")], ids=["made", "nothing made"])
-def test_an_owner_id_that_a_stale_view_hides_is_never_replaced(world: World, fault: Exception | None) -> None:
+def test_an_owner_id_that_a_stale_view_hides_is_never_replaced(world: ToyEnvironment, fault: Exception | None) -> None:
     stale = world.obj
     world.cloud.fault = fault
     world.reconcile()
@@ -31,7 +31,7 @@ def test_an_owner_id_that_a_stale_view_hides_is_never_replaced(world: World, fau
     assert len(world.cloud.things) == 1
 
 
-def test_of_two_managers_in_the_middle_of_a_create_one_makes_it(world: World) -> None:
+def test_of_two_managers_in_the_middle_of_a_create_one_makes_it(world: ToyEnvironment) -> None:
     first = world.manager
     first.deps.store.apply(KIND, "ADDED", world.obj)
     world.start()
@@ -49,7 +49,7 @@ def test_of_two_managers_in_the_middle_of_a_create_one_makes_it(world: World) ->
     assert [record["id"] for record in world.obj["status"]["resources"]["records"]] == ["id-1"]
 
 
-def test_an_edit_during_a_pass_is_not_reported_as_observed_and_gets_a_pass_of_its_own(world: World) -> None:
+def test_an_edit_during_a_pass_is_not_reported_as_observed_and_gets_a_pass_of_its_own(world: ToyEnvironment) -> None:
     world.reconcile()
     edits = [{"spec": {"note": "second"}}]
 

@@ -28,7 +28,7 @@ class NoEvents:
         """Drop the event."""
 
 
-class World:
+class WriterEnvironment:
     """An object, and as many managers as ask for a writer."""
 
     def __init__(self) -> None:
@@ -52,8 +52,8 @@ class World:
 
 
 @pytest.fixture
-def world() -> World:
-    return World()
+def world() -> WriterEnvironment:
+    return WriterEnvironment()
 
 
 def intent(role: str, now_s: float = 1000.0) -> Ledger:
@@ -62,7 +62,7 @@ def intent(role: str, now_s: float = 1000.0) -> Ledger:
     return ledger
 
 
-def test_of_two_managers_that_intend_the_same_create_one_may_go_on(world: World) -> None:
+def test_of_two_managers_that_intend_the_same_create_one_may_go_on(world: WriterEnvironment) -> None:
     first, second = world.writer(), world.writer()
 
     first.ledger(intent("port-0"), {})
@@ -75,7 +75,7 @@ def test_of_two_managers_that_intend_the_same_create_one_may_go_on(world: World)
     assert Ledger.read(known["status"]) == world.ledger
 
 
-def test_a_finalizer_stays_while_another_manager_is_about_to_make_something(world: World) -> None:
+def test_a_finalizer_stays_while_another_manager_is_about_to_make_something(world: WriterEnvironment) -> None:
     first, second = world.writer(), world.writer()
     second.ledger(intent("port-0"), {})
 
@@ -85,7 +85,7 @@ def test_a_finalizer_stays_while_another_manager_is_about_to_make_something(worl
     assert world.obj["metadata"]["finalizers"] == [FINALIZER]
 
 
-def test_a_record_is_stored_whatever_others_write_beside_it(world: World) -> None:
+def test_a_record_is_stored_whatever_others_write_beside_it(world: WriterEnvironment) -> None:
     writer, ledger = world.writer(), intent("port-0")
     writer.ledger(ledger, {})
     world.kube.edit(*KEY, {"metadata": {"labels": {"somebody": "else"}}, "status": {"ready": False}})
@@ -97,7 +97,7 @@ def test_a_record_is_stored_whatever_others_write_beside_it(world: World) -> Non
     assert world.obj["metadata"]["labels"] == {"somebody": "else"}
 
 
-def test_an_object_that_a_read_shows_older_than_it_was_is_told_of(world: World) -> None:
+def test_an_object_that_a_read_shows_older_than_it_was_is_told_of(world: WriterEnvironment) -> None:
     writer, suspicions = world.writer(), []
     writer.deps.store.on_suspicion = lambda: suspicions.append("suspicion")
     version = int(writer.obj["metadata"]["resourceVersion"])
@@ -109,7 +109,7 @@ def test_an_object_that_a_read_shows_older_than_it_was_is_told_of(world: World) 
     assert world.obj["status"] == {"ready": True}
 
 
-def test_a_status_that_is_overwritten_time_and_again_is_held_back(world: World) -> None:
+def test_a_status_that_is_overwritten_time_and_again_is_held_back(world: WriterEnvironment) -> None:
     contention = Contention(clock=lambda: 1000.0)
 
     def report() -> float | None:

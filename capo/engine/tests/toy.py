@@ -136,7 +136,7 @@ class Events:
         self.seen.append(reason)
 
 
-class World:
+class ToyEnvironment:
     """The API server, the cloud, and a manager that can be restarted."""
 
     def __init__(self) -> None:

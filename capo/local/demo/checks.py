@@ -6,12 +6,12 @@ import base64
 from collections.abc import Mapping
 
 from capo.json_types import Json
-from capo.local.demo.objects import Objects, World, is_control_plane, is_leaving, server_id
+from capo.local.demo.objects import Objects, ObjectSnapshot, is_control_plane, is_leaving, server_id
 from capo.local.demo.openstack import OpenStack
 from capo.local.demo.watch import DemoError
 
 
-def pool_members(cloud: OpenStack, world: World, cluster: str) -> list[str]:
+def pool_members(cloud: OpenStack, world: ObjectSnapshot, cluster: str) -> list[str]:
     """Check that each API pool's members are exactly the control planes' fixed IPs; return a line for each pool.
 
     Raises:
@@ -45,7 +45,7 @@ def fixed_ip(cloud: OpenStack, server: str, network_id: str) -> str:
     return str(addresses[0])
 
 
-def user_data(admin: OpenStack, objects: Objects, world: World) -> str:
+def user_data(admin: OpenStack, objects: Objects, world: ObjectSnapshot) -> str:
     """Check that each server got exactly the bootstrap data of its Machine; return a line for the output.
 
     Args:

@@ -27,7 +27,7 @@ LIVING: Final = ("clusters", "machines", "openstackclusters", "openstackmachines
 
 
 @dataclass(frozen=True)
-class World:
+class ObjectSnapshot:
     """Objects by plural, all read at about the same time."""
 
     by_plural: Mapping[str, list[Json]]
@@ -48,10 +48,10 @@ class Objects:
     api: Api
     namespace: str
 
-    def look(self) -> World:
+    def look(self) -> ObjectSnapshot:
         """Return all objects that the demo follows."""
         plurals = (*LIVING, "kubeadmcontrolplanes", "machinedeployments")
-        return World({plural: self.list(plural) for plural in plurals})
+        return ObjectSnapshot({plural: self.list(plural) for plural in plurals})
 
     def list(self, plural: str) -> list[Json]:
         """Return the objects of a kind."""

@@ -17,7 +17,7 @@ from capo.local.demo.clouds import Site
 from capo.local.demo.console import Screen
 from capo.local.demo.counting import Meter
 from capo.local.demo.inventory import Inventory, Item
-from capo.local.demo.objects import LIVING, Objects, World, is_control_plane
+from capo.local.demo.objects import LIVING, Objects, ObjectSnapshot, is_control_plane
 from capo.local.demo.watch import DemoError, Watch
 
 
@@ -93,10 +93,10 @@ class Story:
             machines=(plan.control_planes, plan.workers),
         )
 
-    def _until_running(self, workers: int, *, bastion: bool = False) -> World:
+    def _until_running(self, workers: int, *, bastion: bool = False) -> ObjectSnapshot:
         plan = self._plan
 
-        def missing(world: World) -> str:
+        def missing(world: ObjectSnapshot) -> str:
             lack = watch.lacks_machines(world, control_planes=plan.control_planes, workers=workers)
             return lack or (watch.lacks_bastion(world, plan.cluster) if bastion else "")
 
@@ -115,7 +115,7 @@ class Story:
         for line in self._clusterctl("describe", "cluster", plan.cluster, f"--namespace={plan.namespace}").splitlines():
             self._screen.say(line, source="clusterctl")
 
-    def _check(self, world: World) -> None:
+    def _check(self, world: ObjectSnapshot) -> None:
         for line in checks.pool_members(self._site.member, world, self._plan.cluster):
             self._screen.say(line, source="check")
         if self._site.admin is None:
@@ -165,7 +165,7 @@ class Story:
         with self._meter.phase("control plane replaced"):
             self._objects.delete("machines", name)
 
-            def missing(world: World) -> str:
+            def missing(world: ObjectSnapshot) -> str:
                 if world.one("machines", name):
                     return f"{name} is still there"
                 return watch.lacks_machines(world, control_planes=self._plan.control_planes, workers=self._plan.workers)
@@ -205,7 +205,7 @@ def delete_cluster(plan: Plan, objects: Objects, watch_: Watch) -> None:
     objects.delete("secrets", f"{plan.cluster}-cloud-config")
 
 
-def _left(world: World) -> str:
+def _left(world: ObjectSnapshot) -> str:
     counts = {plural: len(world.all(plural)) for plural in LIVING}
     return ", ".join(f"{count} {plural}" for plural, count in counts.items() if count)
 
@@ -234,7 +234,7 @@ def with_bastion(manifests: list[Json], variables: Mapping[str, str]) -> list[Js
     ]
 
 
-def owners_of(world: World) -> dict[str, str]:
+def owners_of(world: ObjectSnapshot) -> dict[str, str]:
     """Return the object behind each owner id."""
     found: dict[str, str] = {}
     for plural in ("openstackclusters", "openstackmachines", "openstackservers"):

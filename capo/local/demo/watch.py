@@ -11,10 +11,10 @@ from rich.table import Table
 
 from capo.json_types import Json
 from capo.local.demo.console import Screen, make_table
-from capo.local.demo.objects import Objects, World, condition, is_leaving, provider_id
+from capo.local.demo.objects import Objects, ObjectSnapshot, condition, is_leaving, provider_id
 from capo.local.errors import RigError
 
-Missing = Callable[[World], str]
+Missing = Callable[[ObjectSnapshot], str]
 """Returns what is still missing, empty if nothing is."""
 
 EVERY_S: Final = 1.0
@@ -42,7 +42,7 @@ class Watch:
         self._events = {event["metadata"]["uid"]: _count(event) for event in self._objects.list("events")}
         self._states = _states(self._objects.look())
 
-    def until(self, what: str, missing: Missing, *, limit_s: float) -> World:
+    def until(self, what: str, missing: Missing, *, limit_s: float) -> ObjectSnapshot:
         """Return when nothing is missing any more.
 
         Raises:
@@ -60,7 +60,7 @@ class Watch:
                 self._screen.show(machines_table(world, f"{what}: {lack}"))
                 time.sleep(EVERY_S)
 
-    def _look(self) -> World:
+    def _look(self) -> ObjectSnapshot:
         self._check()
         try:
             world = self._objects.look()
@@ -80,7 +80,7 @@ class Watch:
                 self._screen.say(text, source="cloud" if event["type"] == "Normal" else "WARNING")
             self._events[uid] = count
 
-    def _tell_states(self, world: World) -> None:
+    def _tell_states(self, world: ObjectSnapshot) -> None:
         states = _states(world)
         for key, state in states.items():
             if state and self._states.get(key) != state:
@@ -97,7 +97,7 @@ def _count(event: Json) -> int:
     return int((event.get("series") or {}).get("count", 1))
 
 
-def _states(world: World) -> dict[tuple[str, str], str]:
+def _states(world: ObjectSnapshot) -> dict[tuple[str, str], str]:
     return {
         (plural, str(obj["metadata"]["name"])): state_of(plural, obj) for plural in _NAMES for obj in world.all(plural)
     }
@@ -117,12 +117,12 @@ def state_of(plural: str, obj: Json) -> str:
     return str(status.get("phase") or "")
 
 
-def machines_table(world: World, title: str) -> Table:
+def machines_table(world: ObjectSnapshot, title: str) -> Table:
     """Return the Machines with their provider IDs and Nodes."""
     return make_table(title, ("Machine", "Phase", "Provider ID", "Node"), machine_rows(world))
 
 
-def machine_rows(world: World) -> list[tuple[str, str, str, str]]:
+def machine_rows(world: ObjectSnapshot) -> list[tuple[str, str, str, str]]:
     """Return a row for each Machine: name, phase, provider ID, Node."""
     return [
         (
@@ -135,7 +135,7 @@ def machine_rows(world: World) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def why(world: World) -> str:
+def why(world: ObjectSnapshot) -> str:
     """Return the conditions that keep objects from being ready, one per line."""
     lines = [
         f"  {_singular(plural)} {obj['metadata']['name']}: {ready.get('reason', '')}: {ready.get('message', '')}"
@@ -150,7 +150,7 @@ def _singular(plural: str) -> str:
     return plural.removesuffix("s")
 
 
-def lacks_machines(world: World, *, control_planes: int, workers: int) -> str:
+def lacks_machines(world: ObjectSnapshot, *, control_planes: int, workers: int) -> str:
     """Return what keeps exactly so many Machines from being Running, empty if they are."""
     machines = world.all("machines")
     running = [m for m in machines if (m.get("status") or {}).get("phase") == "Running" and not is_leaving(m)]
@@ -160,7 +160,7 @@ def lacks_machines(world: World, *, control_planes: int, workers: int) -> str:
     return f"{len(running)} of {wanted} Machines Running, {len(machines) - len(running)} on their way"
 
 
-def lacks_bastion(world: World, cluster: str, *, other_than: str = "") -> str:
+def lacks_bastion(world: ObjectSnapshot, cluster: str, *, other_than: str = "") -> str:
     """Return what keeps the bastion from being reachable, empty if it is.
 
     Args:

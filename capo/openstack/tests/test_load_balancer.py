@@ -11,12 +11,12 @@ from capo.openstack import (
     load_balancer,
 )
 from capo.openstack.cloud import Body
-from capo.openstack.tests.stage import World, roles, running, stamp, world
+from capo.openstack.tests.environment import CloudEnvironment, roles, running, stamp, world
 
 __all__ = ["running", "world"]
 
 
-def balancer(world: World) -> Body:
+def balancer(world: CloudEnvironment) -> Body:
     net, sub = world.network()
     wanted = [
         load_balancer.WantedListener(
@@ -37,7 +37,7 @@ def balancer(world: World) -> Body:
     )
 
 
-def test_a_load_balancer_comes_and_goes_whole(world: World) -> None:
+def test_a_load_balancer_comes_and_goes_whole(world: CloudEnvironment) -> None:
     before = world.requests()
     body = balancer(world)
 
@@ -54,7 +54,7 @@ def test_a_load_balancer_comes_and_goes_whole(world: World) -> None:
     assert world.found("pool") == []
 
 
-def test_a_busy_load_balancer_is_a_conflict(world: World) -> None:
+def test_a_busy_load_balancer_is_a_conflict(world: CloudEnvironment) -> None:
     body = balancer(world)
     pool_id = next(child["id"] for kind, child in load_balancer.children(body) if kind == "pool")
 
@@ -62,7 +62,7 @@ def test_a_busy_load_balancer_is_a_conflict(world: World) -> None:
         load_balancer.create_member(world.cloud, pool_id, load_balancer.WantedMember("m", "10.6.0.9", 6443))
 
 
-def test_children_are_changed_one_after_the_other(world: World) -> None:
+def test_children_are_changed_one_after_the_other(world: CloudEnvironment) -> None:
     children = dict(load_balancer.children(balancer(world)))
     pool_id, listener_id = children["pool"]["id"], children["listener"]["id"]
     cloud, member = world.cloud, load_balancer.WantedMember("m", "10.6.0.9", 6443, stamp=stamp("member-6443"))
@@ -83,7 +83,7 @@ def test_children_are_changed_one_after_the_other(world: World) -> None:
     assert load_balancer.update_health_monitor(cloud, monitor_id, {"delay": 11})["delay"] == 11
 
 
-def test_a_port_is_added_to_a_load_balancer_step_by_step(world: World) -> None:
+def test_a_port_is_added_to_a_load_balancer_step_by_step(world: CloudEnvironment) -> None:
     body = balancer(world)
     world.let_pass()
     monitor = load_balancer.WantedHealthMonitor(stamp("monitor-1"), "m")
@@ -102,7 +102,7 @@ def test_a_port_is_added_to_a_load_balancer_step_by_step(world: World) -> None:
     assert "monitor-1" in roles(world.found("health_monitor"), "health_monitor")
 
 
-def test_what_a_load_balancer_is_made_with_is_looked_up(world: World) -> None:
+def test_what_a_load_balancer_is_made_with_is_looked_up(world: CloudEnvironment) -> None:
     assert "amphora" in load_balancer.providers(world.cloud)
     assert load_balancer.flavor_id(world.cloud, "single")
     assert load_balancer.flavor_id(world.cloud, "none of that name") is None

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from capo.openstack import port
-from capo.openstack.tests.stage import stamp
+from capo.openstack.tests.environment import stamp
 
 LIMIT_S = 60.0
 

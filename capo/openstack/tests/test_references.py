@@ -31,7 +31,7 @@ from capo.openstack import (
     subnet,
     tags,
 )
-from capo.openstack.tests.stage import World, running, stamp, world
+from capo.openstack.tests.environment import CloudEnvironment, running, stamp, world
 
 __all__ = ["running", "world"]
 
@@ -39,7 +39,7 @@ __all__ = ["running", "world"]
 NOWHERE = "11111111-1111-1111-1111-111111111111"
 
 
-def test_references_are_resolved_by_id_and_by_filter(world: World) -> None:
+def test_references_are_resolved_by_id_and_by_filter(world: CloudEnvironment) -> None:
     net, sub = world.network()
     group = security_group.create(world.cloud, security_group.WantedSecurityGroup(stamp("group-x"), "g"))
     gate = router.create(world.cloud, router.WantedRouter(stamp("router"), "r"))
@@ -58,7 +58,7 @@ def test_references_are_resolved_by_id_and_by_filter(world: World) -> None:
     assert (network.external(world.cloud, NetworkParam(id=world.external_id)) or {})["id"] == world.external_id
 
 
-def test_a_hundred_machines_cost_one_look_up(world: World) -> None:
+def test_a_hundred_machines_cost_one_look_up(world: CloudEnvironment) -> None:
     wanted = ImageParam.model_validate({"filter": {"name": "tiny-image"}})
     image.resolve(world.cloud, wanted)
     flavor.resolve(world.cloud, name="m1.tiny")
@@ -90,14 +90,14 @@ NAMED = {"filter": {"name": "none of that name"}}
         (lambda c: c.get("network", f"/ports/{NOWHERE}"), NotFoundError),
     ],
 )
-def test_what_matches_nothing_is_named(world: World, look: Any, kind: type[Exception]) -> None:
+def test_what_matches_nothing_is_named(world: CloudEnvironment, look: Any, kind: type[Exception]) -> None:
     with pytest.raises(kind) as caught:
         look(world.cloud)
 
     assert type(caught.value) is kind
 
 
-def test_a_filter_that_matches_two_is_not_chosen_from(world: World) -> None:
+def test_a_filter_that_matches_two_is_not_chosen_from(world: CloudEnvironment) -> None:
     for _ in range(2):
         network.create(world.cloud, network.WantedNetwork(stamp("network"), "twin"))
 
@@ -105,7 +105,7 @@ def test_a_filter_that_matches_two_is_not_chosen_from(world: World) -> None:
         network.resolve(world.cloud, NetworkParam.model_validate({"filter": {"name": "twin"}}))
 
 
-def test_the_one_that_is_left_of_two_is_taken_at_once(world: World) -> None:
+def test_the_one_that_is_left_of_two_is_taken_at_once(world: CloudEnvironment) -> None:
     twins = [network.create(world.cloud, network.WantedNetwork(stamp("network"), "twins")) for _ in range(2)]
     wanted = NetworkParam.model_validate({"filter": {"name": "twins"}})
     with pytest.raises(AmbiguousMatchError):
@@ -116,7 +116,7 @@ def test_the_one_that_is_left_of_two_is_taken_at_once(world: World) -> None:
     assert network.resolve(world.cloud, wanted)["id"] == twins[1]["id"]
 
 
-def test_an_unknown_flavor_costs_one_list_at_each_try(world: World) -> None:
+def test_an_unknown_flavor_costs_one_list_at_each_try(world: CloudEnvironment) -> None:
     before = world.requests()
 
     for _ in range(3):
@@ -126,14 +126,14 @@ def test_an_unknown_flavor_costs_one_list_at_each_try(world: World) -> None:
     assert world.requests() - before == 3
 
 
-def test_a_subnet_of_another_network_does_not_match(world: World) -> None:
+def test_a_subnet_of_another_network_does_not_match(world: CloudEnvironment) -> None:
     _, sub = world.network()
 
     with pytest.raises(SubnetNotFoundError, match="not one of network"):
         subnet.resolve(world.cloud, SubnetParam(id=sub["id"]), network_id=NOWHERE)
 
 
-def test_ids_of_images_flavors_and_groups_are_not_looked_up(world: World) -> None:
+def test_ids_of_images_flavors_and_groups_are_not_looked_up(world: CloudEnvironment) -> None:
     before = world.requests()
 
     assert image.resolve(world.cloud, ImageParam(id=NOWHERE)) == NOWHERE
@@ -142,7 +142,7 @@ def test_ids_of_images_flavors_and_groups_are_not_looked_up(world: World) -> Non
     assert world.requests() == before
 
 
-def test_server_groups_are_resolved_by_name(world: World) -> None:
+def test_server_groups_are_resolved_by_name(world: CloudEnvironment) -> None:
     body = {"server_group": {"name": "sg", "policy": "anti-affinity"}}
     made = world.cloud.post("compute", "/os-server-groups", json=body, microversion=kinds.NOVA)["server_group"]
 
@@ -152,11 +152,11 @@ def test_server_groups_are_resolved_by_name(world: World) -> None:
     world.cloud.delete("compute", f"/os-server-groups/{made['id']}", microversion=kinds.NOVA)
 
 
-def test_zones_are_told(world: World) -> None:
+def test_zones_are_told(world: CloudEnvironment) -> None:
     assert [zone["zoneName"] for zone in availability_zone.list_all(world.cloud)] == ["az1", "az2"]
 
 
-def test_all_and_any_of_tags_are_looked_for_together(world: World) -> None:
+def test_all_and_any_of_tags_are_looked_for_together(world: CloudEnvironment) -> None:
     nets = [network.create(world.cloud, network.WantedNetwork(stamp("network"), f"n{i}")) for i in range(3)]
     for net, names in zip(nets, (["red"], ["red", "blue"], ["blue"]), strict=True):
         tags.replace(world.cloud, "networks", net, names)

@@ -24,12 +24,12 @@ from capo.openstack import (
 )
 from capo.openstack.security_group import Rule
 from capo.openstack.server import BlockDevice
-from capo.openstack.tests.stage import World, roles, running, stamp, world
+from capo.openstack.tests.environment import CloudEnvironment, roles, running, stamp, world
 
 __all__ = ["running", "world"]
 
 
-def test_networks_and_subnets(world: World) -> None:
+def test_networks_and_subnets(world: CloudEnvironment) -> None:
     net, sub = world.network()
 
     changes = {"dns_nameservers": ["192.0.2.1"]}
@@ -43,14 +43,14 @@ def test_networks_and_subnets(world: World) -> None:
     assert world.found("network") == []
 
 
-def test_a_network_with_ports_is_in_use(world: World) -> None:
+def test_a_network_with_ports_is_in_use(world: CloudEnvironment) -> None:
     (made,) = world.ports()
 
     with pytest.raises(ConflictError, match="in use"):
         network.delete(world.cloud, made["network_id"])
 
 
-def test_routers(world: World) -> None:
+def test_routers(world: CloudEnvironment) -> None:
     _, sub = world.network()
     wanted = router.WantedRouter(stamp("router"), "r", external_network_id=world.external_id)
 
@@ -69,7 +69,7 @@ def test_routers(world: World) -> None:
     assert world.found("router") == []
 
 
-def test_a_lost_gateway_is_given_back(world: World) -> None:
+def test_a_lost_gateway_is_given_back(world: CloudEnvironment) -> None:
     wanted = router.WantedRouter(stamp("router"), "r", external_network_id=world.external_id)
     made = router.create(world.cloud, wanted)
     lost = router.update(world.cloud, made["id"], {"external_gateway_info": {}})
@@ -79,7 +79,7 @@ def test_a_lost_gateway_is_given_back(world: World) -> None:
     assert router.difference(wanted, mended) == {}
 
 
-def test_security_groups_come_to_the_rules_that_are_wanted(world: World) -> None:
+def test_security_groups_come_to_the_rules_that_are_wanted(world: CloudEnvironment) -> None:
     group = security_group.create(world.cloud, security_group.WantedSecurityGroup(stamp("group-x"), "g"))
     first = [Rule("egress", "IPv4"), Rule("ingress", protocol="TCP", port_range_min=22, port_range_max=22)]
     second = [Rule("ingress", "IPv6", protocol="icmp"), Rule("ingress", remote_group_id=group["id"])]
@@ -97,7 +97,7 @@ def test_security_groups_come_to_the_rules_that_are_wanted(world: World) -> None
         security_group.delete(world.cloud, group["id"])
 
 
-def test_groups_are_made_in_one_call_in_order(world: World) -> None:
+def test_groups_are_made_in_one_call_in_order(world: CloudEnvironment) -> None:
     wanted = [security_group.WantedSecurityGroup(stamp(f"group-{name}"), name) for name in ("b", "a", "c")]
 
     made = security_group.create_all(world.cloud, wanted)
@@ -105,7 +105,7 @@ def test_groups_are_made_in_one_call_in_order(world: World) -> None:
     assert [body["name"] for body in made] == ["b", "a", "c"]
 
 
-def test_ports_are_made_in_one_call_in_order(world: World) -> None:
+def test_ports_are_made_in_one_call_in_order(world: CloudEnvironment) -> None:
     before = world.requests()
 
     made = world.ports(3)
@@ -122,7 +122,7 @@ def test_ports_are_made_in_one_call_in_order(world: World) -> None:
     assert len(world.found("port")) == 2
 
 
-def test_a_trunk_loses_its_subports_and_their_ports_stay(world: World) -> None:
+def test_a_trunk_loses_its_subports_and_their_ports_stay(world: CloudEnvironment) -> None:
     parent, child = world.ports(2)
     made = trunk.create(world.cloud, trunk.WantedTrunk(stamp("trunk-0"), "t", "", parent["id"]))
     subport = {"port_id": child["id"], "segmentation_type": "vlan", "segmentation_id": 7}
@@ -135,7 +135,7 @@ def test_a_trunk_loses_its_subports_and_their_ports_stay(world: World) -> None:
     assert len(world.found("port")) == 2
 
 
-def test_floating_ips(world: World) -> None:
+def test_floating_ips(world: CloudEnvironment) -> None:
     made = world.ports()[0]
     _, sub = made, world.found("subnet")[0]
     gate = router.create(world.cloud, router.WantedRouter(stamp("router"), "r", external_network_id=world.external_id))
@@ -152,7 +152,7 @@ def test_floating_ips(world: World) -> None:
         floating_ip.delete(world.cloud, body["id"])
 
 
-def test_a_floating_ip_of_an_unconnected_network_may_be_had_later(world: World) -> None:
+def test_a_floating_ip_of_an_unconnected_network_may_be_had_later(world: CloudEnvironment) -> None:
     (made,) = world.ports()
 
     with pytest.raises(ConflictError):
@@ -161,7 +161,7 @@ def test_a_floating_ip_of_an_unconnected_network_may_be_had_later(world: World) 
         )
 
 
-def test_servers_on_volumes(world: World) -> None:
+def test_servers_on_volumes(world: CloudEnvironment) -> None:
     (made,) = world.ports()
     image_id = image.resolve(world.cloud, ImageParam.model_validate({"filter": {"name": "tiny-image"}}))
     disk = volume.create(world.cloud, volume.WantedVolume(stamp("volume-root"), "v", 3, image_id=image_id))
@@ -192,7 +192,7 @@ def test_servers_on_volumes(world: World) -> None:
     assert world.found("server") == []
 
 
-def test_an_unused_volume_is_deleted(world: World) -> None:
+def test_an_unused_volume_is_deleted(world: CloudEnvironment) -> None:
     made = volume.create(world.cloud, volume.WantedVolume(stamp("volume-1"), "v", 1))
     world.let_pass()
 

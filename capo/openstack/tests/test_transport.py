@@ -57,7 +57,7 @@ def certificate(
 
 
 @dataclass(frozen=True)
-class Site:
+class TlsServer:
     url: str
     bundle: str
     other_bundle: str
@@ -80,7 +80,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsServer]:
     authority, other, own = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
     pem = serialization.Encoding.PEM
     file: Path = tmp_path_factory.mktemp("tls") / "server.pem"
@@ -96,7 +96,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     bundle, other_bundle = (
         certificate("authority", key, "authority", key).public_bytes(pem).decode() for key in (authority, other)
     )
-    yield Site(f"https://127.0.0.1:{server.server_address[1]}/", bundle, other_bundle, seen, context)
+    yield TlsServer(f"https://127.0.0.1:{server.server_address[1]}/", bundle, other_bundle, seen, context)
     server.shutdown()
     server.server_close()
     thread.join()
@@ -111,13 +111,13 @@ def sessions() -> HttpSessions:
     return HttpSessions(Limits())
 
 
-def test_a_server_of_the_bundles_authority_is_trusted(site: Site, sessions: HttpSessions) -> None:
+def test_a_server_of_the_bundles_authority_is_trusted(site: TlsServer, sessions: HttpSessions) -> None:
     with sessions.of(credentials(site.bundle)) as session:
         assert session.get(site.url).status_code == 200
 
 
 @pytest.mark.parametrize("which", ["another authority", "the system"])
-def test_no_other_authority_is_trusted(site: Site, sessions: HttpSessions, which: str) -> None:
+def test_no_other_authority_is_trusted(site: TlsServer, sessions: HttpSessions, which: str) -> None:
     bundle = site.other_bundle if which == "another authority" else None
 
     with sessions.of(credentials(bundle)) as session, pytest.raises(requests.exceptions.SSLError):
@@ -125,13 +125,13 @@ def test_no_other_authority_is_trusted(site: Site, sessions: HttpSessions, which
 
 
 def test_verification_that_is_switched_off_trusts_everybody_without_a_warning(
-    site: Site, sessions: HttpSessions
+    site: TlsServer, sessions: HttpSessions
 ) -> None:
     with sessions.of(credentials(verify="false")) as session:
         assert session.get(site.url).status_code == 200
 
 
-def test_a_file_of_the_operator_replaces_the_systems_authorities(site: Site, tmp_path: Path) -> None:
+def test_a_file_of_the_operator_replaces_the_systems_authorities(site: TlsServer, tmp_path: Path) -> None:
     file = tmp_path / "ca.pem"
     file.write_text(site.bundle)
 
@@ -139,7 +139,7 @@ def test_a_file_of_the_operator_replaces_the_systems_authorities(site: Site, tmp
         assert session.get(site.url).status_code == 200
 
 
-def test_sessions_are_shared_by_those_who_trust_the_same(site: Site, sessions: HttpSessions) -> None:
+def test_sessions_are_shared_by_those_who_trust_the_same(site: TlsServer, sessions: HttpSessions) -> None:
     first = sessions.of(credentials(site.bundle))
 
     assert sessions.of(Credentials('{"verify": true, "other": 1}', site.bundle, "R")) is first
@@ -147,7 +147,7 @@ def test_sessions_are_shared_by_those_who_trust_the_same(site: Site, sessions: H
     assert sessions.of(credentials(site.bundle, verify="false")) is not first
 
 
-def test_cookies_are_not_kept(site: Site, sessions: HttpSessions) -> None:
+def test_cookies_are_not_kept(site: TlsServer, sessions: HttpSessions) -> None:
     with sessions.of(credentials(site.bundle)) as session:
         session.get(site.url)
         session.get(site.url)
@@ -155,7 +155,9 @@ def test_cookies_are_not_kept(site: Site, sessions: HttpSessions) -> None:
     assert set(site.cookies) == {None}
 
 
-def test_the_environment_is_not_consulted(site: Site, sessions: HttpSessions, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_is_not_consulted(
+    site: TlsServer, sessions: HttpSessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/nonexistent")
 
@@ -201,7 +203,7 @@ def test_writes_may_take_longer_than_reads() -> None:
 class Breaking:
     """A TLS peer that receives requests and closes the connection without an answer."""
 
-    def __init__(self, site: Site, how: str) -> None:
+    def __init__(self, site: TlsServer, how: str) -> None:
         self.received: list[bytes] = []
         self._how, self._context = how, site.context
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -228,7 +230,7 @@ class Breaking:
 
 @pytest.mark.parametrize("how", ["fatal alert", "plain text", "reset", "close"])
 def test_tls_that_breaks_after_a_write_was_received_leaves_open_whether_it_took_effect(
-    site: Site, sessions: HttpSessions, how: str
+    site: TlsServer, sessions: HttpSessions, how: str
 ) -> None:
     peer = Breaking(site, how)
 
@@ -241,7 +243,7 @@ def test_tls_that_breaks_after_a_write_was_received_leaves_open_whether_it_took_
     assert type(found) is AmbiguousAnswerError
 
 
-def test_a_write_to_a_peer_that_is_not_trusted_was_not_sent(site: Site, sessions: HttpSessions) -> None:
+def test_a_write_to_a_peer_that_is_not_trusted_was_not_sent(site: TlsServer, sessions: HttpSessions) -> None:
     with sessions.of(credentials(site.other_bundle)) as session, pytest.raises(sdk.ClientException) as raised:
         Session(session=session).request(site.url, "POST", json={}, authenticated=False)
 
@@ -255,7 +257,7 @@ class Proxy:
 
 
 @pytest.fixture
-def proxy(site: Site) -> Iterator[Proxy]:
+def proxy(site: TlsServer) -> Iterator[Proxy]:
     """Yield a counting proxy that forwards every request to the site."""
     tunnels: list[str] = []
     _, _, port = site.url.rstrip("/").rpartition(":")
@@ -309,7 +311,7 @@ def behind(proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> HttpSessions:
     return HttpSessions(Limits(denied=(ipaddress.ip_network("169.254.0.0/16"),)), uses_proxies=True)
 
 
-def test_calls_go_by_the_proxy_of_the_environment(behind: HttpSessions, proxy: Proxy, site: Site) -> None:
+def test_calls_go_by_the_proxy_of_the_environment(behind: HttpSessions, proxy: Proxy, site: TlsServer) -> None:
     with behind.of(credentials(verify="false")) as session:
         assert session.get("https://keystone.example:5000/v3").status_code == 200
         assert session.get("http://keystone.example:5000/v3").status_code == 200
@@ -318,7 +320,7 @@ def test_calls_go_by_the_proxy_of_the_environment(behind: HttpSessions, proxy: P
 
 
 def test_behind_a_proxy_the_service_is_trusted_by_its_bundle_alone(
-    behind: HttpSessions, proxy: Proxy, site: Site
+    behind: HttpSessions, proxy: Proxy, site: TlsServer
 ) -> None:
     with behind.of(credentials()) as session, pytest.raises(requests.exceptions.SSLError):
         session.get("https://10.1.1.1:5000/v3")
@@ -340,7 +342,7 @@ def test_what_no_proxy_names_is_reached_without(
     assert proxy.tunnels == []
 
 
-def test_this_machine_is_reached_without_a_proxy(behind: HttpSessions, proxy: Proxy, site: Site) -> None:
+def test_this_machine_is_reached_without_a_proxy(behind: HttpSessions, proxy: Proxy, site: TlsServer) -> None:
     with behind.of(credentials(site.bundle)) as session:
         assert session.get(site.url).status_code == 200
 

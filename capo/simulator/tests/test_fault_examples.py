@@ -11,14 +11,14 @@ import pytest
 import requests
 
 from capo.simulator.testing import Client
+from capo.simulator.tests.environment import CINDER, LATEST, NEUTRON, NOVA, OCTAVIA, SimulatorEnvironment, stage
 from capo.simulator.tests.examples import order
-from capo.simulator.tests.stage import CINDER, LATEST, NEUTRON, NOVA, OCTAVIA, Stage, stage
 
 __all__ = ["stage"]
 CREATE = {"volume": {"size": 1, "name": "v"}}
 
 
-def status_of(stage: Stage, balancer_id: str) -> str:
+def status_of(stage: SimulatorEnvironment, balancer_id: str) -> str:
     found = stage.member.ask("GET", f"{OCTAVIA}/loadbalancers/{balancer_id}")["loadbalancer"]
     return str(found["provisioning_status"])
 
@@ -27,11 +27,11 @@ def volumes(client: Client) -> list[str]:
     return [volume["name"] for volume in client.ask("GET", f"{CINDER}/volumes")["volumes"]]
 
 
-def server_names(stage: Stage) -> list[str]:
+def server_names(stage: SimulatorEnvironment) -> list[str]:
     return [server["name"] for server in stage.nova("GET", "/servers")["servers"]]
 
 
-def meanwhile(stage: Stage, method: str, path: str, json: Any) -> Future[requests.Response]:
+def meanwhile(stage: SimulatorEnvironment, method: str, path: str, json: Any) -> Future[requests.Response]:
     """Send a request that a fault holds, and return when it is held."""
     pool = ThreadPoolExecutor(1)
     asked = pool.submit(stage.member.request, method, path, json)
@@ -41,7 +41,7 @@ def meanwhile(stage: Stage, method: str, path: str, json: Any) -> Future[request
     return asked
 
 
-def test_third_port_is_refused_in_neutrons_words(stage: Stage) -> None:
+def test_third_port_is_refused_in_neutrons_words(stage: SimulatorEnvironment) -> None:
     network, _ = stage.network()
     order(stage.member, "The n-th call fails")
 
@@ -52,7 +52,7 @@ def test_third_port_is_refused_in_neutrons_words(stage: Stage) -> None:
     assert (fault["type"], fault["message"]) == ("OverQuota", "Quota exceeded for resources: ['port'].")
 
 
-def test_one_port_refuses_to_go_three_times(stage: Stage) -> None:
+def test_one_port_refuses_to_go_three_times(stage: SimulatorEnvironment) -> None:
     network, _ = stage.network()
     stubborn, other = stage.port(network), stage.port(network)
     order(stage.member, "The n-th call fails", 2, PORT_ID=stubborn)
@@ -62,7 +62,7 @@ def test_one_port_refuses_to_go_three_times(stage: Stage) -> None:
     assert [answer.status_code for answer in answers] == [204, 500, 500, 500, 204]
 
 
-def test_too_many_requests_have_a_body_and_a_time_to_wait(stage: Stage) -> None:
+def test_too_many_requests_have_a_body_and_a_time_to_wait(stage: SimulatorEnvironment) -> None:
     order(stage.member, "The n-th call fails", 3)
 
     answer = stage.member.request("GET", f"{NEUTRON}/ports")
@@ -70,7 +70,7 @@ def test_too_many_requests_have_a_body_and_a_time_to_wait(stage: Stage) -> None:
     assert (answer.status_code, answer.json(), answer.headers["Retry-After"]) == (429, {"message": "slow down"}, "5")
 
 
-def test_hanging_call_has_no_answer_and_no_effect(stage: Stage) -> None:
+def test_hanging_call_has_no_answer_and_no_effect(stage: SimulatorEnvironment) -> None:
     order(stage.member, "A call hangs")
     asked = meanwhile(stage, "POST", f"{CINDER}/{stage.member.project_id}/volumes", CREATE)
 
@@ -88,7 +88,7 @@ def test_hanging_call_has_no_answer_and_no_effect(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("number", "made"), [pytest.param(1, [], id="before the effect"), pytest.param(2, ["s"], id="after the effect")]
 )
-def test_connection_is_cut(stage: Stage, number: int, made: list[str]) -> None:
+def test_connection_is_cut(stage: SimulatorEnvironment, number: int, made: list[str]) -> None:
     body = stage.body()
     order(stage.member, "The connection is cut", number)
 
@@ -98,7 +98,7 @@ def test_connection_is_cut(stage: Stage, number: int, made: list[str]) -> None:
     assert server_names(stage) == made
 
 
-def test_late_call_takes_effect_when_its_client_is_gone(stage: Stage) -> None:
+def test_late_call_takes_effect_when_its_client_is_gone(stage: SimulatorEnvironment) -> None:
     _, subnet = stage.network()
     order(stage.member, "A call lands late")
     with pytest.raises(requests.ConnectionError):
@@ -113,7 +113,7 @@ def test_late_call_takes_effect_when_its_client_is_gone(stage: Stage) -> None:
     assert (before, [balancer["name"] for balancer in after]) == ([], ["lb"])
 
 
-def test_client_dies_at_the_seventh_write(stage: Stage) -> None:
+def test_client_dies_at_the_seventh_write(stage: SimulatorEnvironment) -> None:
     stage.member.request("POST", "/_simulator/reset")
     victim = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
     order(stage.member, "The client dies", **{"4711": victim.pid})
@@ -129,7 +129,7 @@ def test_client_dies_at_the_seventh_write(stage: Stage) -> None:
     assert "n6" in names
 
 
-def test_slow_answers_come_when_their_time_is_over(stage: Stage) -> None:
+def test_slow_answers_come_when_their_time_is_over(stage: SimulatorEnvironment) -> None:
     order(stage.member, "Answers come slowly")
     asked = meanwhile(stage, "POST", f"{CINDER}/{stage.member.project_id}/volumes", CREATE)
 
@@ -139,7 +139,7 @@ def test_slow_answers_come_when_their_time_is_over(stage: Stage) -> None:
     assert asked.result(timeout=60).status_code == 202
 
 
-def test_service_is_down_for_half_a_minute(stage: Stage) -> None:
+def test_service_is_down_for_half_a_minute(stage: SimulatorEnvironment) -> None:
     order(stage.member, "A service is down for a while")
 
     down = stage.member.request("GET", f"{NOVA}/servers")
@@ -150,7 +150,7 @@ def test_service_is_down_for_half_a_minute(stage: Stage) -> None:
     assert [answer.status_code for answer in (down, other, up)] == [503, 200, 200]
 
 
-def test_next_two_servers_that_fit_end_in_error(stage: Stage) -> None:
+def test_next_two_servers_that_fit_end_in_error(stage: SimulatorEnvironment) -> None:
     order(stage.member, "A server ends in ERROR")
 
     made = [stage.built(name=name) for name in ("worker-1", "bastion", "worker-2", "worker-3")]
@@ -160,7 +160,7 @@ def test_next_two_servers_that_fit_end_in_error(stage: Stage) -> None:
     assert (shown[0]["fault"]["code"], shown[0]["fault"]["message"]) == (500, "No valid host was found. ")
 
 
-def test_server_that_is_there_goes_into_error(stage: Stage) -> None:
+def test_server_that_is_there_goes_into_error(stage: SimulatorEnvironment) -> None:
     made = stage.built()
 
     order(stage.member, "A server ends in ERROR", 2, SERVER_ID=made)
@@ -169,7 +169,7 @@ def test_server_that_is_there_goes_into_error(stage: Stage) -> None:
     assert (shown["status"], shown["fault"]["message"], shown["fault"]["code"]) == ("ERROR", "Host is gone", 500)
 
 
-def test_servers_of_a_cell_that_is_down_are_left_out_or_unknown(stage: Stage) -> None:
+def test_servers_of_a_cell_that_is_down_are_left_out_or_unknown(stage: SimulatorEnvironment) -> None:
     made = stage.built()
     old = {"OpenStack-API-Version": "compute 2.68"}
 
@@ -182,7 +182,7 @@ def test_servers_of_a_cell_that_is_down_are_left_out_or_unknown(stage: Stage) ->
     assert stage.server_of(made)["status"] == "ACTIVE"
 
 
-def test_port_of_a_server_stays_down(stage: Stage) -> None:
+def test_port_of_a_server_stays_down(stage: SimulatorEnvironment) -> None:
     port = stage.port(stage.network()[0])
     order(stage.member, "A port never becomes ACTIVE")
 
@@ -194,7 +194,7 @@ def test_port_of_a_server_stays_down(stage: Stage) -> None:
     assert stage.port_of(port)["status"] == "ACTIVE"
 
 
-def test_load_balancer_stays_pending_until_it_is_released(stage: Stage) -> None:
+def test_load_balancer_stays_pending_until_it_is_released(stage: SimulatorEnvironment) -> None:
     _, subnet = stage.network()
     order(stage.member, "Octavia stays PENDING")
     made = stage.member.make(f"{OCTAVIA}/loadbalancers", "loadbalancer", name="lb", vip_subnet_id=subnet)["id"]
@@ -218,7 +218,7 @@ def test_load_balancer_stays_pending_until_it_is_released(stage: Stage) -> None:
     assert refused.status_code == 409
 
 
-def test_next_change_of_a_load_balancer_ends_in_error(stage: Stage) -> None:
+def test_next_change_of_a_load_balancer_ends_in_error(stage: SimulatorEnvironment) -> None:
     _, subnet = stage.network()
     order(stage.member, "A change of a load balancer fails")
 
@@ -231,7 +231,7 @@ def test_next_change_of_a_load_balancer_ends_in_error(stage: Stage) -> None:
     assert [status_of(stage, each) for each in made] == ["ACTIVE", "ERROR", "ACTIVE"]
 
 
-def test_quota_is_met(stage: Stage) -> None:
+def test_quota_is_met(stage: SimulatorEnvironment) -> None:
     network, _ = stage.network()
     order(stage.member, "A quota is met", PROJECT_ID=stage.member.project_id)
     path, body = f"{NEUTRON}/ports", {"port": {"network_id": network}}
@@ -242,7 +242,7 @@ def test_quota_is_met(stage: Stage) -> None:
     assert answers[3].json()["NeutronError"]["type"] == "OverQuota"
 
 
-def test_policy_forbids(stage: Stage) -> None:
+def test_policy_forbids(stage: SimulatorEnvironment) -> None:
     order(stage.member, "A policy forbids")
 
     status, body = stage.refused("POST", f"{NEUTRON}/floatingips", {"floatingip": {}})
@@ -251,7 +251,7 @@ def test_policy_forbids(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("number", [pytest.param(1, id="password"), pytest.param(2, id="token")])
-def test_credentials_end(stage: Stage, number: int) -> None:
+def test_credentials_end(stage: SimulatorEnvironment, number: int) -> None:
     order(stage.member, "Credentials end", number)
 
     assert stage.member.request("GET", f"{NEUTRON}/networks").status_code == 401

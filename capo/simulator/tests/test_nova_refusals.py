@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from capo.simulator.testing import Client
-from capo.simulator.tests.stage import NOBODY, NOVA, Stage, stage
+from capo.simulator.tests.environment import NOBODY, NOVA, SimulatorEnvironment, stage
 
 __all__ = ["stage"]
 FIELD = "Invalid input for field/attribute"
@@ -42,13 +42,13 @@ FIELD = "Invalid input for field/attribute"
         ),
     ],
 )
-def test_a_bad_server_is_refused(stage: Stage, values: dict[str, Any], message: str) -> None:
+def test_a_bad_server_is_refused(stage: SimulatorEnvironment, values: dict[str, Any], message: str) -> None:
     status, body = stage.refused("POST", f"{NOVA}/servers", stage.body(**values))
 
     assert (status, body) == (400, {"badRequest": {"code": 400, "message": message}})
 
 
-def test_tags_at_creation_need_their_microversion(stage: Stage) -> None:
+def test_tags_at_creation_need_their_microversion(stage: SimulatorEnvironment) -> None:
     old = {"OpenStack-API-Version": "compute 2.51"}
 
     status, body = stage.refused("POST", f"{NOVA}/servers", stage.body(tags=["a"]), headers=old)
@@ -68,7 +68,9 @@ def test_tags_at_creation_need_their_microversion(stage: Stage) -> None:
         ),
     ],
 )
-def test_a_microversion_that_is_not_offered_is_refused(stage: Stage, version: str, status: int, message: str) -> None:
+def test_a_microversion_that_is_not_offered_is_refused(
+    stage: SimulatorEnvironment, version: str, status: int, message: str
+) -> None:
     found, body = stage.refused("GET", f"{NOVA}/servers", headers={"OpenStack-API-Version": f"compute {version}"})
 
     assert (found, next(iter(body.values()))["message"]) == (status, message)
@@ -87,7 +89,7 @@ def test_a_microversion_that_is_not_offered_is_refused(stage: Stage, version: st
         ),
     ],
 )
-def test_a_server_over_quota_is_forbidden(stage: Stage, quota: dict[str, int], message: str) -> None:
+def test_a_server_over_quota_is_forbidden(stage: SimulatorEnvironment, quota: dict[str, int], message: str) -> None:
     stage.admin.ask("PUT", f"{NOVA}/os-quota-sets/{stage.member.project_id}", {"quota_set": quota})
 
     status, body = stage.refused("POST", f"{NOVA}/servers", stage.body())
@@ -95,7 +97,7 @@ def test_a_server_over_quota_is_forbidden(stage: Stage, quota: dict[str, int], m
     assert (status, body["forbidden"]["message"]) == (403, message)
 
 
-def test_a_port_in_use_is_a_conflict(stage: Stage) -> None:
+def test_a_port_in_use_is_a_conflict(stage: SimulatorEnvironment) -> None:
     port = stage.port(stage.network()[0])
     stage.built(networks=[{"port": port}])
 
@@ -104,7 +106,7 @@ def test_a_port_in_use_is_a_conflict(stage: Stage) -> None:
     assert (status, body["conflictingRequest"]["message"]) == (409, f"Port {port} is still in use.")
 
 
-def test_lists_are_strict_from_2_75(stage: Stage) -> None:
+def test_lists_are_strict_from_2_75(stage: SimulatorEnvironment) -> None:
     stage.built()
     lenient = {"OpenStack-API-Version": "compute 2.60"}
 
@@ -113,7 +115,7 @@ def test_lists_are_strict_from_2_75(stage: Stage) -> None:
     assert (status, body["badRequest"]["message"]) == (400, "'foo' does not match any of the regexes: '^_'")
 
 
-def test_a_path_that_nova_does_not_know_is_a_page_of_html(stage: Stage) -> None:
+def test_a_path_that_nova_does_not_know_is_a_page_of_html(stage: SimulatorEnvironment) -> None:
     answer = stage.member.request("GET", f"{NOVA}/nothing")
 
     assert (answer.status_code, answer.headers["Content-Type"]) == (404, "text/html; charset=UTF-8")
@@ -127,7 +129,7 @@ def test_a_path_that_nova_does_not_know_is_a_page_of_html(stage: Stage) -> None:
         pytest.param("PUT", "/os-quota-sets/{project}", "os_compute_api:os-quota-sets:update", id="quota"),
     ],
 )
-def test_what_only_an_admin_may_do_is_forbidden(stage: Stage, method: str, path: str, rule: str) -> None:
+def test_what_only_an_admin_may_do_is_forbidden(stage: SimulatorEnvironment, method: str, path: str, rule: str) -> None:
     member: Client = stage.member
 
     status, body = stage.refused(method, NOVA + path.format(project=member.project_id), {})

@@ -14,7 +14,7 @@ from capo.webhooks import configuration
 from capo.webhooks.server import Options
 from capo.webhooks.supervisor import Webhooks
 from capo.webhooks.tests.clients import Client, until
-from capo.webhooks.tests.serving import Served, serving
+from capo.webhooks.tests.serving import WebhookServer, serving
 
 SERVER: Json = {
     "identityRef": {"type": "Secret", "name": "credentials", "cloudName": "openstack"},
@@ -26,7 +26,7 @@ SERVER: Json = {
 
 
 @pytest.fixture(scope="session")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebhookServer]:
     with serving(tmp_path_factory.mktemp("webhooks")) as running:
         yield running
 

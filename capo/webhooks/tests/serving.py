@@ -18,7 +18,7 @@ from capo.webhooks import server
 
 
 @dataclass(frozen=True)
-class Served:
+class WebhookServer:
     """A running server."""
 
     url: str
@@ -33,7 +33,7 @@ class Served:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, **options: Any) -> Iterator[Served]:
+def serving(folder: Path, **options: Any) -> Iterator[WebhookServer]:
     """Serve with a new certificate."""
     pki.create(folder)
     listener = listening.listener("127.0.0.1", 0)
@@ -49,7 +49,7 @@ def serving(folder: Path, **options: Any) -> Iterator[Served]:
     thread = threading.Thread(target=lambda: loop.run_until_complete(work()), daemon=True)
     thread.start()
     try:
-        yield Served(f"https://127.0.0.1:{listener.getsockname()[1]}", folder)
+        yield WebhookServer(f"https://127.0.0.1:{listener.getsockname()[1]}", folder)
     finally:
         loop.call_soon_threadsafe(stopped.set)
         thread.join()

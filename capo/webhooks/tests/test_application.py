@@ -14,7 +14,7 @@ from capo.json_types import Json
 from capo.local import pki
 from capo.webhooks import application, bodies, server
 from capo.webhooks.tests.clients import until
-from capo.webhooks.tests.serving import Served, serving
+from capo.webhooks.tests.serving import WebhookServer, serving
 
 GROUP = "infrastructure.cluster.x-k8s.io"
 PATHS = [
@@ -40,7 +40,7 @@ def conversion_review(objects: object, wanted: str = f"{GROUP}/v1beta1") -> Json
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_the_paths_of_the_go_provider_are_served(served: Served, path: str) -> None:
+def test_the_paths_of_the_go_provider_are_served(served: WebhookServer, path: str) -> None:
     answer = served.post(path, admission_review())
 
     assert answer.status_code == 200
@@ -53,7 +53,7 @@ def test_the_paths_of_the_go_provider_are_served(served: Served, path: str) -> N
 
 
 @pytest.mark.parametrize("path", ["/", "/mutate-infrastructure-cluster-x-k8s-io-v1beta2-openstackcluster", "/healthz"])
-def test_everything_else_is_not_found(served: Served, path: str) -> None:
+def test_everything_else_is_not_found(served: WebhookServer, path: str) -> None:
     assert served.post(path, admission_review()).status_code == 404
 
 
@@ -69,7 +69,7 @@ def test_everything_else_is_not_found(served: Served, path: str) -> None:
         pytest.param(b'{"kind": "Pod"}', "the body is no ", id="other kind"),
     ],
 )
-def test_what_is_no_review_is_a_bad_request(served: Served, path: str, body: bytes, message: str) -> None:
+def test_what_is_no_review_is_a_bad_request(served: WebhookServer, path: str, body: bytes, message: str) -> None:
     answer = served.post(path, body)
 
     assert answer.status_code == 400
@@ -85,20 +85,20 @@ def test_what_is_no_review_is_a_bad_request(served: Served, path: str, body: byt
         (admission_review(uid=3), "request.uid is missing"),
     ],
 )
-def test_a_review_that_cannot_be_answered_is_a_bad_request(served: Served, review: Json, message: str) -> None:
+def test_a_review_that_cannot_be_answered_is_a_bad_request(served: WebhookServer, review: Json, message: str) -> None:
     answer = served.post(PATHS[0], review)
 
     assert answer.status_code == 400
     assert message in answer.json()["message"]
 
 
-def test_a_review_is_answered_in_its_own_version(served: Served) -> None:
+def test_a_review_is_answered_in_its_own_version(served: WebhookServer) -> None:
     answer = served.post(PATHS[0], admission_review() | {"apiVersion": "admission.k8s.io/v1beta1"})
 
     assert answer.json()["apiVersion"] == "admission.k8s.io/v1beta1"
 
 
-def test_a_long_list_is_converted_in_order(served: Served) -> None:
+def test_a_long_list_is_converted_in_order(served: WebhookServer) -> None:
     machines = [
         {
             "apiVersion": f"{GROUP}/v1beta2",
@@ -158,7 +158,7 @@ for _ in range(600):
         pytest.param([machine(apiVersion=f"{GROUP}/v1beta1", spec={"tags": NESTED})], "nested too deeply", id="deep"),
     ],
 )
-def test_what_cannot_be_converted_is_named(served: Served, objects: object, message: str) -> None:
+def test_what_cannot_be_converted_is_named(served: WebhookServer, objects: object, message: str) -> None:
     wanted = f"{GROUP}/v1beta2" if "nested" in message else f"{GROUP}/v1beta1"
 
     answer = served.post(application.CONVERT, conversion_review(objects, wanted))
@@ -171,13 +171,13 @@ def test_what_cannot_be_converted_is_named(served: Served, objects: object, mess
     assert "convertedObjects" not in response
 
 
-def test_a_version_that_nobody_serves_is_named(served: Served) -> None:
+def test_a_version_that_nobody_serves_is_named(served: WebhookServer) -> None:
     answer = served.post(application.CONVERT, conversion_review([machine()], f"{GROUP}/v1beta9")).json()
 
     assert f"to {GROUP}/v1beta9" in answer["response"]["result"]["message"]
 
 
-def handshake(served: Served, context: ssl.SSLContext) -> tuple[str, bytes]:
+def handshake(served: WebhookServer, context: ssl.SSLContext) -> tuple[str, bytes]:
     host, port = served.url.removeprefix("https://").split(":")
     with socket.create_connection((host, int(port)), 120) as raw, context.wrap_socket(raw, server_hostname=host) as tls:
         cipher, certificate = tls.cipher(), tls.getpeercert(binary_form=True)
@@ -186,7 +186,7 @@ def handshake(served: Served, context: ssl.SSLContext) -> tuple[str, bytes]:
         return cipher[0], certificate
 
 
-def trusting(served: Served) -> ssl.SSLContext:
+def trusting(served: WebhookServer) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(served.folder / "ca.crt"))
 
 

@@ -16,7 +16,7 @@ from api.conversion.tests import test_random_objects as builder
 from capo.crdgen.tests import go_provider
 from capo.json_types import Json
 from capo.webhooks.application import CONVERT
-from capo.webhooks.tests.serving import Served
+from capo.webhooks.tests.serving import WebhookServer
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ AMOUNT = int(os.environ.get("CONVERSION_OBJECTS", "500"))
 PAGE = 250
 
 
-def converted(served: Served, objects: list[Json], wanted: str) -> list[Json]:
+def converted(served: WebhookServer, objects: list[Json], wanted: str) -> list[Json]:
     request = {"uid": "one", "desiredAPIVersion": wanted, "objects": objects}
     review = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
     response = served.post(CONVERT, review).json()["response"]
@@ -35,7 +35,7 @@ def converted(served: Served, objects: list[Json], wanted: str) -> list[Json]:
 
 @builder.KINDS
 @builder.VERSIONS
-def test_objects_go_there_and_back_through_the_server(served: Served, kind: str, version: str) -> None:
+def test_objects_go_there_and_back_through_the_server(served: WebhookServer, kind: str, version: str) -> None:
     left = builder.left_of(version)
     randoms = (Random(f"{kind}/{version}/{number}") for number in range(AMOUNT))
     while page := [builder.made(kind, version, random) for random in islice(randoms, PAGE)]:

@@ -8,12 +8,12 @@ import pytest
 
 from capo.openstack import lookup_threads
 from controllers.openstackcluster import dns
-from controllers.openstackcluster.tests.world import World
+from controllers.openstackcluster.tests.environment import ClusterEnvironment
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    made = World()
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[ClusterEnvironment]:
+    made = ClusterEnvironment()
     monkeypatch.setattr(dns, "lookup", lambda _host: made.dns)
     monkeypatch.setattr(lookup_threads, "in_thread", lambda work: work())
     with made:

@@ -8,25 +8,25 @@ import pytest
 
 from capo import names
 from capo.kube.kinds import OPENSTACK_CLUSTER, SECRET
+from controllers.openstackcluster.tests.environment import MANAGED, ClusterEnvironment
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from controllers.openstackcluster.tests.world import MANAGED, World
 
 AWAY: dict[str, Any] = {"status": 404, "body": "default backend - 404"}
 
 
-def annotate(world: World, value: str) -> None:
+def annotate(world: ClusterEnvironment, value: str) -> None:
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"annotations": {names.ABANDON_ANNOTATION: value}}})
 
 
-def owner(world: World) -> str:
+def owner(world: ClusterEnvironment) -> str:
     return str(world.osc()["metadata"]["annotations"][names.OWNER_ID_ANNOTATION].partition(".")[0])
 
 
-def events(world: World, reason: str) -> list[str]:
+def events(world: ClusterEnvironment, reason: str) -> list[str]:
     return [message for _, told, message in world.events.seen if told == reason]
 
 
-def test_a_deletion_that_fails_for_long_names_the_way_out_and_what_it_leaves(world: World) -> None:
+def test_a_deletion_that_fails_for_long_names_the_way_out_and_what_it_leaves(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     network = world.record("network")
     world.fault(match={"service": "network"}, effect=AWAY)
@@ -46,7 +46,7 @@ def test_a_deletion_that_fails_for_long_names_the_way_out_and_what_it_leaves(wor
     assert network in world.inventory()["networks"]
 
 
-def test_it_works_without_credentials_too(world: World) -> None:
+def test_it_works_without_credentials_too(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     world.kube.objects.pop(next(key for key in world.kube.objects if key.kind == SECRET))
     world.start()
@@ -61,7 +61,7 @@ def test_it_works_without_credentials_too(world: World) -> None:
 
 
 @pytest.mark.parametrize("value", ["true", "", "aaaaaaaaaaaaa"])
-def test_a_value_that_is_not_the_owner_id_abandons_nothing(world: World, value: str) -> None:
+def test_a_value_that_is_not_the_owner_id_abandons_nothing(world: ClusterEnvironment, value: str) -> None:
     world.up(**MANAGED)
     annotate(world, value)
     world.remove()
@@ -71,7 +71,7 @@ def test_a_value_that_is_not_the_owner_id_abandons_nothing(world: World, value: 
     assert world.made() == {}
 
 
-def test_an_object_that_is_not_deleted_ignores_it(world: World) -> None:
+def test_an_object_that_is_not_deleted_ignores_it(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     annotate(world, owner(world))
     world.settle(for_s=60)

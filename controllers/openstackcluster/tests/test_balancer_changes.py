@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from controllers.openstackcluster.tests.world import BALANCER_PATH, MANAGED, World
+from controllers.openstackcluster.tests.environment import BALANCER_PATH, MANAGED, ClusterEnvironment
 
 MORE: dict[str, Any] = {"managedLoadBalancer": {"enabled": True, "additionalPorts": [9345]}}
 RESYNC_S = 600.0
 
 
-def readiness(world: World) -> list[str]:
+def readiness(world: ClusterEnvironment) -> list[str]:
     """Collect every later status of ``Ready``."""
     seen: list[str] = []
 
@@ -23,11 +23,11 @@ def readiness(world: World) -> list[str]:
     return seen
 
 
-def ports_open_to(world: World) -> set[tuple[str, ...]]:
+def ports_open_to(world: ClusterEnvironment) -> set[tuple[str, ...]]:
     return {tuple(listener["allowed_cidrs"] or ()) for listener in world.made()["listeners"].values()}
 
 
-def test_the_cluster_stays_ready_while_allowed_cidrs_are_changed(world: World) -> None:
+def test_the_cluster_stays_ready_while_allowed_cidrs_are_changed(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, apiServer=MORE)
     seen = readiness(world)
 
@@ -41,7 +41,7 @@ def test_the_cluster_stays_ready_while_allowed_cidrs_are_changed(world: World) -
     assert world.message("LoadBalancerReady") == ""
 
 
-def test_allowed_cidrs_are_shown_when_every_port_has_them(world: World) -> None:
+def test_allowed_cidrs_are_shown_when_every_port_has_them(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, apiServer=MORE)
 
     world.change(apiServer={"managedLoadBalancer": {"allowedCIDRs": ["192.0.2.0/24"]}})
@@ -59,7 +59,7 @@ def test_allowed_cidrs_are_shown_when_every_port_has_them(world: World) -> None:
     ],
 )
 def test_what_others_change_is_put_right_at_the_next_resync_w_63_w_84(
-    world: World, kind: str, drift: dict[str, Any]
+    world: ClusterEnvironment, kind: str, drift: dict[str, Any]
 ) -> None:
     world.up(**MANAGED, apiServer=MORE)
     before = {id_: dict(body) for id_, body in world.made()[kind].items()}
@@ -76,7 +76,7 @@ def test_what_others_change_is_put_right_at_the_next_resync_w_63_w_84(
     assert world.is_ready()
 
 
-def test_a_monitor_that_somebody_deleted_is_made_again_at_the_next_resync(world: World) -> None:
+def test_a_monitor_that_somebody_deleted_is_made_again_at_the_next_resync(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, apiServer=MORE)
     monitor = next(iter(world.made()["healthmonitors"]))
     world.member.ask("DELETE", f"{BALANCER_PATH}/healthmonitors/{monitor}")
@@ -88,7 +88,7 @@ def test_a_monitor_that_somebody_deleted_is_made_again_at_the_next_resync(world:
     assert len(world.made()["healthmonitors"]) == 2
 
 
-def test_children_are_listed_once_per_resync_however_often_the_cluster_is_woken(world: World) -> None:
+def test_children_are_listed_once_per_resync_however_often_the_cluster_is_woken(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, apiServer=MORE)
     world.settle(for_s=RESYNC_S)
     world.cloud.counter.reset()
@@ -101,7 +101,7 @@ def test_children_are_listed_once_per_resync_however_often_the_cluster_is_woken(
     assert len(set(listed)) == len(listed) == 3
 
 
-def test_allowed_cidrs_that_are_taken_back_before_they_are_in_force_do_not_stay(world: World) -> None:
+def test_allowed_cidrs_that_are_taken_back_before_they_are_in_force_do_not_stay(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, apiServer=MORE)
     world.change(apiServer={"managedLoadBalancer": {"allowedCIDRs": ["192.0.2.0/24"]}})
     world.settle(for_s=30, until=lambda: ports_open_to(world) != {()})

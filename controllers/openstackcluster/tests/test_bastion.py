@@ -11,23 +11,31 @@ from capo import names
 from capo.kube.kinds import OPENSTACK_SERVER, SECRET, Key
 from controllers.openstackcluster import bastion_hash
 from controllers.openstackcluster.tests import given
-from controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, FULL, GROUPS, MANAGED, SERVER, World
+from controllers.openstackcluster.tests.environment import (
+    BASTION,
+    BASTION_NAME,
+    FULL,
+    GROUPS,
+    MANAGED,
+    SERVER,
+    ClusterEnvironment,
+)
 
 WITH: dict[str, Any] = {**MANAGED, **GROUPS, **BASTION}
 LARGER = {"flavor": {"filter": {"name": "m1.medium"}}}
 
 
-def server(world: World) -> dict[str, Any]:
+def server(world: ClusterEnvironment) -> dict[str, Any]:
     return world.one("servers")
 
 
-def own_address(world: World) -> str:
+def own_address(world: ClusterEnvironment) -> str:
     fip = world.record("fip-bastion")
     assert fip
     return str(world.made()["floatingips"][fip]["floating_ip_address"])
 
 
-def test_a_bastion_is_added_to_a_cluster_that_has_none(world: World) -> None:
+def test_a_bastion_is_added_to_a_cluster_that_has_none(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **GROUPS)
 
     world.change(**BASTION)
@@ -41,14 +49,14 @@ def test_a_bastion_is_added_to_a_cluster_that_has_none(world: World) -> None:
     assert ("ingress", "tcp", 22, None) in world.rules("bastion")
 
 
-def test_the_bastion_is_in_the_bastion_group(world: World) -> None:
+def test_the_bastion_is_in_the_bastion_group(world: ClusterEnvironment) -> None:
     world.up(**WITH)
 
     group = world.one("security_groups", name="k8s-cluster-default-kube-secgroup-bastion")["id"]
     assert world.one("ports", name=f"{BASTION_NAME}-0")["security_groups"] == [group]
 
 
-def test_an_edited_bastion_is_replaced_and_keeps_its_address(world: World) -> None:
+def test_an_edited_bastion_is_replaced_and_keeps_its_address(world: ClusterEnvironment) -> None:
     world.up(**WITH)
     old, address = server(world), own_address(world)
 
@@ -63,7 +71,7 @@ def test_an_edited_bastion_is_replaced_and_keeps_its_address(world: World) -> No
     assert world.counts()["floatingips"] == 2
 
 
-def test_the_condition_tells_what_is_replaced_why_and_how_far_it_is(world: World) -> None:
+def test_the_condition_tells_what_is_replaced_why_and_how_far_it_is(world: ClusterEnvironment) -> None:
     world.up(**WITH)
     told: list[str] = []
 
@@ -83,7 +91,7 @@ def test_the_condition_tells_what_is_replaced_why_and_how_far_it_is(world: World
     assert world.shown("BastionReady") == ("True", "Ready")
 
 
-def test_an_edit_takes_few_requests(world: World) -> None:
+def test_an_edit_takes_few_requests(world: ClusterEnvironment) -> None:
     world.up(**WITH)
     world.cloud.counter.reset()
 
@@ -96,7 +104,7 @@ def test_an_edit_takes_few_requests(world: World) -> None:
     assert len(world.requests()) <= 20, world.requests()
 
 
-def test_a_bastion_that_is_edited_while_it_is_built_leaves_nothing_behind(world: World) -> None:
+def test_a_bastion_that_is_edited_while_it_is_built_leaves_nothing_behind(world: ClusterEnvironment) -> None:
     world.place(**WITH)
     world.settle(for_s=60, until=lambda: "servers" in world.made())
     assert server(world)["status"] == "BUILD"
@@ -109,7 +117,7 @@ def test_a_bastion_that_is_edited_while_it_is_built_leaves_nothing_behind(world:
     assert len([p for p in world.made()["ports"].values() if p["name"].startswith(BASTION_NAME)]) == 1
 
 
-def test_an_edit_that_changes_no_server_replaces_nothing_w_60(world: World) -> None:
+def test_an_edit_that_changes_no_server_replaces_nothing_w_60(world: ClusterEnvironment) -> None:
     world.up(**WITH)
     old = server(world)
 
@@ -120,7 +128,9 @@ def test_an_edit_that_changes_no_server_replaces_nothing_w_60(world: World) -> N
     assert server(world)["id"] == old["id"]
 
 
-def test_replaced_credentials_reach_the_bastion_and_the_old_ones_are_not_needed_any_more_w_12(world: World) -> None:
+def test_replaced_credentials_reach_the_bastion_and_the_old_ones_are_not_needed_any_more_w_12(
+    world: ClusterEnvironment,
+) -> None:
     world.up(**WITH)
     world.put_secret("second")
     world.change(identityRef={"name": "second"})
@@ -136,7 +146,7 @@ def test_replaced_credentials_reach_the_bastion_and_the_old_ones_are_not_needed_
 
 
 @pytest.mark.parametrize("how", ["disabled", "removed"])
-def test_a_bastion_that_is_not_wanted_any_more_goes_with_address_and_group(world: World, how: str) -> None:
+def test_a_bastion_that_is_not_wanted_any_more_goes_with_address_and_group(world: ClusterEnvironment, how: str) -> None:
     world.up(**WITH)
 
     world.change(bastion={"enabled": False} if how == "disabled" else None)
@@ -153,7 +163,7 @@ def test_a_bastion_that_is_not_wanted_any_more_goes_with_address_and_group(world
     assert world.is_ready()
 
 
-def test_a_group_of_a_former_bastion_that_is_in_use_disturbs_nothing_w_58(world: World) -> None:
+def test_a_group_of_a_former_bastion_that_is_in_use_disturbs_nothing_w_58(world: ClusterEnvironment) -> None:
     world.up(**WITH)
     group = world.one("security_groups", name="k8s-cluster-default-kube-secgroup-bastion")["id"]
     network = world.one("networks")["id"]
@@ -172,7 +182,7 @@ def test_a_group_of_a_former_bastion_that_is_in_use_disturbs_nothing_w_58(world:
     assert world.counts()["security_groups"] == 2
 
 
-def test_a_bastion_comes_back_when_it_is_enabled_again(world: World) -> None:
+def test_a_bastion_comes_back_when_it_is_enabled_again(world: ClusterEnvironment) -> None:
     world.up(**WITH)
     world.change(bastion={"enabled": False})
     world.settle(for_s=120)
@@ -184,7 +194,7 @@ def test_a_bastion_comes_back_when_it_is_enabled_again(world: World) -> None:
     assert world.counts()["servers"] == 1
 
 
-def test_a_floating_ip_of_the_user_is_used_and_kept_w_60(world: World) -> None:
+def test_a_floating_ip_of_the_user_is_used_and_kept_w_60(world: ClusterEnvironment) -> None:
     mine = given.floating_ip(world)
     bastion = {**BASTION["bastion"], "floatingIP": mine["floating_ip_address"]}
     world.up(**MANAGED, **GROUPS, bastion=bastion)
@@ -198,7 +208,7 @@ def test_a_floating_ip_of_the_user_is_used_and_kept_w_60(world: World) -> None:
     assert mine["id"] in world.inventory()["floatingips"]
 
 
-def wearing_an_unnamed_one(world: World) -> dict[str, Any]:
+def wearing_an_unnamed_one(world: ClusterEnvironment) -> dict[str, Any]:
     """Create a bastion with a floating IP of the user that the spec no longer names; return the floating IP."""
     mine = given.floating_ip(world)
     world.up(**MANAGED, **GROUPS, bastion={**BASTION["bastion"], "floatingIP": mine["floating_ip_address"]})
@@ -208,7 +218,7 @@ def wearing_an_unnamed_one(world: World) -> dict[str, Any]:
     return mine
 
 
-def test_a_floating_ip_of_the_user_that_nothing_names_outlives_a_replacement(world: World) -> None:
+def test_a_floating_ip_of_the_user_that_nothing_names_outlives_a_replacement(world: ClusterEnvironment) -> None:
     mine, old = wearing_an_unnamed_one(world), server(world)
 
     world.change(bastion={"spec": LARGER})
@@ -225,7 +235,9 @@ def test_a_floating_ip_of_the_user_that_nothing_names_outlives_a_replacement(wor
 
 
 @pytest.mark.parametrize("how", ["used elsewhere", "deleted"])
-def test_a_floating_ip_that_is_not_free_any_more_makes_room_for_one_of_ours(world: World, how: str) -> None:
+def test_a_floating_ip_that_is_not_free_any_more_makes_room_for_one_of_ours(
+    world: ClusterEnvironment, how: str
+) -> None:
     mine = wearing_an_unnamed_one(world)
     path = f"/network/v2.0/floatingips/{mine['id']}"
     port = world.member.make("/network/v2.0/ports", "port", network_id=world.one("networks")["id"])
@@ -243,7 +255,7 @@ def test_a_floating_ip_that_is_not_free_any_more_makes_room_for_one_of_ours(worl
         assert world.inventory()["floatingips"][mine["id"]]["port_id"] == port["id"]
 
 
-def test_a_floating_ip_that_its_user_took_off_a_bastion_is_not_put_on_again(world: World) -> None:
+def test_a_floating_ip_that_its_user_took_off_a_bastion_is_not_put_on_again(world: ClusterEnvironment) -> None:
     mine = wearing_an_unnamed_one(world)
 
     world.member.ask("PUT", f"/network/v2.0/floatingips/{mine['id']}", {"floatingip": {"port_id": None}})
@@ -253,7 +265,7 @@ def test_a_floating_ip_that_its_user_took_off_a_bastion_is_not_put_on_again(worl
     assert world.inventory()["floatingips"][mine["id"]]["port_id"] is None
 
 
-def test_a_floating_ip_that_is_named_later_takes_the_place_of_ours_w_60(world: World) -> None:
+def test_a_floating_ip_that_is_named_later_takes_the_place_of_ours_w_60(world: ClusterEnvironment) -> None:
     mine = given.floating_ip(world)
     world.up(**WITH)
     old = server(world)
@@ -268,7 +280,7 @@ def test_a_floating_ip_that_is_named_later_takes_the_place_of_ours_w_60(world: W
 
 
 @pytest.mark.parametrize("is_taken", [True, False], ids=["leads elsewhere", "does not exist"])
-def test_an_address_that_cannot_be_had_takes_nothing_away_w_71(world: World, is_taken: bool) -> None:
+def test_an_address_that_cannot_be_had_takes_nothing_away_w_71(world: ClusterEnvironment, is_taken: bool) -> None:
     mine = given.floating_ip(world)
     world.up(**WITH)
     ours = own_address(world)
@@ -292,7 +304,9 @@ def test_an_address_that_cannot_be_had_takes_nothing_away_w_71(world: World, is_
     assert world.status()["bastion"]["floatingIP"] == ours
 
 
-def test_a_floating_ip_that_is_named_instead_of_another_one_of_the_user_is_moved_over(world: World) -> None:
+def test_a_floating_ip_that_is_named_instead_of_another_one_of_the_user_is_moved_over(
+    world: ClusterEnvironment,
+) -> None:
     first, second = given.floating_ip(world), given.floating_ip(world)
     bastion = {**BASTION["bastion"], "floatingIP": first["floating_ip_address"]}
     world.up(**MANAGED, **GROUPS, bastion=bastion)
@@ -305,7 +319,7 @@ def test_a_floating_ip_that_is_named_instead_of_another_one_of_the_user_is_moved
     assert kept[second["id"]]["port_id"] == world.one("ports", name=f"{BASTION_NAME}-0")["id"]
 
 
-def test_a_bastion_that_is_enabled_again_while_it_goes_keeps_its_address(world: World) -> None:
+def test_a_bastion_that_is_enabled_again_while_it_goes_keeps_its_address(world: ClusterEnvironment) -> None:
     world.up(**WITH)
     address = own_address(world)
 
@@ -317,7 +331,7 @@ def test_a_bastion_that_is_enabled_again_while_it_goes_keeps_its_address(world: 
     assert world.status()["bastion"]["floatingIP"] == address
 
 
-def test_a_bastion_whose_server_was_deleted_is_built_anew_w_60(world: World) -> None:
+def test_a_bastion_whose_server_was_deleted_is_built_anew_w_60(world: ClusterEnvironment) -> None:
     world.up(**WITH)
     old, address = server(world), own_address(world)
     world.member.ask("DELETE", f"/compute/v2.1/servers/{old['id']}")
@@ -329,7 +343,7 @@ def test_a_bastion_whose_server_was_deleted_is_built_anew_w_60(world: World) -> 
     assert world.shown("BastionReady") == ("True", "Ready")
 
 
-def test_a_bastion_that_fails_says_why_and_the_cluster_is_ready_w_60_w_82(world: World) -> None:
+def test_a_bastion_that_fails_says_why_and_the_cluster_is_ready_w_60_w_82(world: ClusterEnvironment) -> None:
     bastion = copy.deepcopy(BASTION)
     bastion["bastion"]["spec"]["serverMetadata"] = [{"key": "lab-spawn", "value": "fail"}]
     world.up(**MANAGED, **GROUPS, **bastion)
@@ -339,7 +353,7 @@ def test_a_bastion_that_fails_says_why_and_the_cluster_is_ready_w_60_w_82(world:
     assert world.is_provisioned()
 
 
-def test_a_bastion_with_an_unknown_flavor_says_so_and_recovers_with_the_spec(world: World) -> None:
+def test_a_bastion_with_an_unknown_flavor_says_so_and_recovers_with_the_spec(world: ClusterEnvironment) -> None:
     bastion = {"enabled": True, "spec": {**SERVER, "flavor": {"filter": {"name": "nonesuch"}}}}
     world.up(**MANAGED, bastion=bastion)
     assert "nonesuch" in world.message("BastionReady")
@@ -351,7 +365,7 @@ def test_a_bastion_with_an_unknown_flavor_says_so_and_recovers_with_the_spec(wor
     assert world.shown("BastionReady") == ("True", "Ready")
 
 
-def test_a_server_of_that_name_that_is_somebody_elses_is_left_alone(world: World) -> None:
+def test_a_server_of_that_name_that_is_somebody_elses_is_left_alone(world: ClusterEnvironment) -> None:
     other = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "another"}
     spec = {
         "identityRef": {"name": "cloud", "cloudName": "sim"},
@@ -374,7 +388,7 @@ def test_a_server_of_that_name_that_is_somebody_elses_is_left_alone(world: World
 
 
 @pytest.mark.parametrize("old_hash", [None, "1-0123456789abcdef"], ids=["made by the Go provider", "before an upgrade"])
-def test_a_bastion_without_our_hash_is_marked_and_kept(world: World, old_hash: str | None) -> None:
+def test_a_bastion_without_our_hash_is_marked_and_kept(world: ClusterEnvironment, old_hash: str | None) -> None:
     world.up(**WITH)
     old = server(world)
     annotations = {names.BASTION_HASH_ANNOTATION: old_hash}

@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 
 from controllers.openstackcluster.tests import given
-from controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, GROUPS, MANAGED, SERVER, World
+from controllers.openstackcluster.tests.environment import (
+    BASTION,
+    BASTION_NAME,
+    GROUPS,
+    MANAGED,
+    SERVER,
+    ClusterEnvironment,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -24,10 +31,10 @@ END_S = 900.0
 FLAVORS = ("m1.small", "m1.medium")
 
 
-class Site:
+class BastionEnvironment:
     """A cluster with two floating IPs of the user, and the bastion that its spec asks for."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: ClusterEnvironment) -> None:
         self.world = world
         self.theirs = [given.floating_ip(world)["floating_ip_address"] for _ in range(2)]
         self.most = 0
@@ -44,7 +51,7 @@ class Site:
         self.world.settle(for_s=for_s, until=self.has_one_at_most)
 
 
-def edits(rng: random.Random, site: Site) -> list[tuple[str, Callable[[], None]]]:
+def edits(rng: random.Random, site: BastionEnvironment) -> list[tuple[str, Callable[[], None]]]:
     """Return the possible edits of a bastion, each with its name."""
     spec = {**SERVER, "flavor": {"filter": {"name": rng.choice(FLAVORS)}}}
     volume = rng.choice([None, {"sizeGiB": 1}])
@@ -64,14 +71,14 @@ def edits(rng: random.Random, site: Site) -> list[tuple[str, Callable[[], None]]
     ]
 
 
-def delete_server(site: Site) -> None:
+def delete_server(site: BastionEnvironment) -> None:
     """Delete the bastion's server externally, if there is one."""
     for server in site.world.inventory().get("servers", {}).values():
         if server["name"] == BASTION_NAME:
             site.world.member.request("DELETE", f"/compute/v2.1/servers/{server['id']}")
 
 
-def assert_as_wanted(site: Site) -> None:
+def assert_as_wanted(site: BastionEnvironment) -> None:
     """Assert that the cloud matches the spec: the bastion or none, and no other resource."""
     world, bastion = site.world, site.world.osc()["spec"].get("bastion")
     made, ours = world.made(), list(world.made()["floatingips"].values())
@@ -105,10 +112,10 @@ def assert_as_wanted(site: Site) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_ten_edits_in_quick_succession_end_as_the_spec_says(world: World, seed: int) -> None:
+def test_ten_edits_in_quick_succession_end_as_the_spec_says(world: ClusterEnvironment, seed: int) -> None:
     rng = random.Random(seed)
     history = ""
-    site = Site(world)
+    site = BastionEnvironment(world)
     world.up(**(WITH if rng.random() < 0.5 else {**MANAGED, **GROUPS}))
 
     for _ in range(EDITS):
@@ -149,9 +156,11 @@ EFFECTS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_ten_edits_while_the_cloud_fails_now_and_then_end_as_the_spec_says(world: World, seed: int) -> None:
+def test_ten_edits_while_the_cloud_fails_now_and_then_end_as_the_spec_says(
+    world: ClusterEnvironment, seed: int
+) -> None:
     rng = random.Random(seed)
-    site = Site(world)
+    site = BastionEnvironment(world)
     world.up(**WITH)
 
     for _ in range(EDITS):
@@ -171,9 +180,9 @@ def test_ten_edits_while_the_cloud_fails_now_and_then_end_as_the_spec_says(world
 @pytest.mark.parametrize("pause_s", [0.0, 3.0])
 @pytest.mark.parametrize("how", [{"enabled": False}, None], ids=["disabled", "removed"])
 def test_a_bastion_that_is_toggled_ten_times_is_there_once_and_gone_once(
-    world: World, how: dict[str, Any] | None, pause_s: float
+    world: ClusterEnvironment, how: dict[str, Any] | None, pause_s: float
 ) -> None:
-    site = Site(world)
+    site = BastionEnvironment(world)
     world.up(**WITH)
 
     for _ in range(EDITS):

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from capo.kube.kinds import OPENSTACK_CLUSTER
+from controllers.openstackcluster.tests.environment import BASTION, BASTION_NAME, GROUPS, MANAGED, ClusterEnvironment
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, GROUPS, MANAGED, World
 
 OTHER_ID = "3f1c2b1a-4b6e-4f8e-9d53-0a5a3a3f1c2b"
 GROUP = {"filter": {"name": "own-group"}}
@@ -37,7 +37,7 @@ EDITS: list[Any] = [
 ]
 
 
-def furnish(world: World) -> None:
+def furnish(world: ClusterEnvironment) -> None:
     """Create the resources that the edits refer to."""
     world.member.make("/network/v2.0/security-groups", "security_group", name="own-group")
     world.member.ask("POST", "/compute/v2.1/os-keypairs", {"keypair": {"name": "other"}})
@@ -53,7 +53,9 @@ def furnish(world: World) -> None:
 
 
 @pytest.mark.parametrize(("field", "edit"), EDITS)
-def test_an_edited_field_is_in_effect_and_nothing_else_is_left(world: World, field: str, edit: dict[str, Any]) -> None:
+def test_an_edited_field_is_in_effect_and_nothing_else_is_left(
+    world: ClusterEnvironment, field: str, edit: dict[str, Any]
+) -> None:
     furnish(world)
     world.up(**MANAGED, **GROUPS, **BASTION)
     old, address = world.one("servers")["id"], world.status()["bastion"]["floatingIP"]
@@ -83,7 +85,7 @@ def test_an_edited_field_is_in_effect_and_nothing_else_is_left(world: World, fie
     "is_of_last_release", [False, True], ids=["in the status", "in a message, by the last release"]
 )
 def test_the_cause_of_a_replacement_survives_a_restart_and_goes_with_its_end(
-    world: World, is_of_last_release: bool
+    world: ClusterEnvironment, is_of_last_release: bool
 ) -> None:
     world.up(**MANAGED, **GROUPS, **BASTION)
     world.change(bastion={"spec": {"flavor": {"filter": {"name": "m1.medium"}}}})
@@ -104,7 +106,9 @@ def test_the_cause_of_a_replacement_survives_a_restart_and_goes_with_its_end(
     assert "bastionReplacement" not in world.status()
 
 
-def test_a_replacement_that_the_last_release_completed_is_not_shown_after_the_next_upgrade(world: World) -> None:
+def test_a_replacement_that_the_last_release_completed_is_not_shown_after_the_next_upgrade(
+    world: ClusterEnvironment,
+) -> None:
     world.up(**MANAGED, **GROUPS, **BASTION)
     left = {"cause": "SpecChanged", "changedFields": ["spec.bastion.spec.flavor"]}
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"bastionReplacement": left}})

@@ -9,14 +9,21 @@ import pytest
 from capo import names
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
 from controllers.openstackcluster.tests import given
-from controllers.openstackcluster.tests.world import BASTION, BASTION_NAME, GROUPS, MANAGED, SERVER, World
+from controllers.openstackcluster.tests.environment import (
+    BASTION,
+    BASTION_NAME,
+    GROUPS,
+    MANAGED,
+    SERVER,
+    ClusterEnvironment,
+)
 
 CLAIM = names.floating_ip_claim(BASTION_NAME)
 POOL = {"apiGroup": names.GROUP, "kind": "OpenStackFloatingIPPool", "name": "pool"}
 OF_POOL: dict[str, Any] = {"spec": {**SERVER, "floatingIPPoolRef": POOL}}
 
 
-def serve(world: World, address: str) -> None:
+def serve(world: ClusterEnvironment, address: str) -> None:
     """Fulfil the bastion's claim, once it exists."""
     world.settle(for_s=120, until=lambda: world.exists(IP_ADDRESS_CLAIM, CLAIM))
     spec = {"claimRef": {"name": CLAIM}, "poolRef": POOL, "address": address, "prefix": 32}
@@ -26,19 +33,19 @@ def serve(world: World, address: str) -> None:
 
 
 @pytest.fixture
-def pooled(world: World) -> dict[str, Any]:
+def pooled(world: ClusterEnvironment) -> dict[str, Any]:
     """A floating IP of the pool."""
     return given.floating_ip(world)
 
 
-def test_what_a_bastion_waits_for_is_told_by_the_cluster(world: World) -> None:
+def test_what_a_bastion_waits_for_is_told_by_the_cluster(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **GROUPS, bastion={"enabled": True, **OF_POOL})
 
     assert world.shown("BastionReady") == ("False", "WaitingForIPAMProvider")
     assert "OpenStackFloatingIPPool pool has not allocated an address yet" in world.message("BastionReady")
 
 
-def test_what_a_bastion_waits_for_is_told_while_it_is_replaced(world: World) -> None:
+def test_what_a_bastion_waits_for_is_told_while_it_is_replaced(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **GROUPS, **BASTION)
 
     world.change(bastion={"spec": {"image": {"filter": None, "imageRef": {"name": "soon"}}}})
@@ -49,7 +56,7 @@ def test_what_a_bastion_waits_for_is_told_while_it_is_replaced(world: World) -> 
 
 
 def test_the_address_of_a_pool_takes_the_place_of_ours_and_stays_when_the_bastion_goes_w_60(
-    world: World, pooled: dict[str, Any]
+    world: ClusterEnvironment, pooled: dict[str, Any]
 ) -> None:
     world.up(**MANAGED, **GROUPS, **BASTION)
     assert world.counts()["floatingips"] == 2
@@ -69,7 +76,9 @@ def test_the_address_of_a_pool_takes_the_place_of_ours_and_stays_when_the_bastio
     assert pooled["id"] in world.inventory()["floatingips"]
 
 
-def test_the_address_of_a_pool_is_not_kept_by_a_bastion_that_claims_none(world: World, pooled: dict[str, Any]) -> None:
+def test_the_address_of_a_pool_is_not_kept_by_a_bastion_that_claims_none(
+    world: ClusterEnvironment, pooled: dict[str, Any]
+) -> None:
     world.up(**MANAGED, **GROUPS, bastion={"enabled": True, **OF_POOL})
     serve(world, pooled["floating_ip_address"])
 
@@ -80,7 +89,9 @@ def test_the_address_of_a_pool_is_not_kept_by_a_bastion_that_claims_none(world: 
     assert world.status()["bastion"]["floatingIP"] != pooled["floating_ip_address"]
 
 
-def test_two_wishes_for_an_address_are_refused_and_nothing_is_moved(world: World, pooled: dict[str, Any]) -> None:
+def test_two_wishes_for_an_address_are_refused_and_nothing_is_moved(
+    world: ClusterEnvironment, pooled: dict[str, Any]
+) -> None:
     world.up(**MANAGED, **GROUPS, bastion={"enabled": True, **OF_POOL})
     serve(world, pooled["floating_ip_address"])
 

@@ -7,13 +7,20 @@ from typing import Any
 import pytest
 
 from capo.kube.kinds import OPENSTACK_CLUSTER
+from controllers.openstackcluster.tests.environment import (
+    BALANCER,
+    BALANCER_PATH,
+    FULL,
+    GROUPS,
+    MANAGED,
+    ClusterEnvironment,
+)
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from controllers.openstackcluster.tests.world import BALANCER, BALANCER_PATH, FULL, GROUPS, MANAGED, World
 
 NETWORK_PATH = "/network/v2.0"
 
 
-def test_name_servers_follow_the_spec(world: World) -> None:
+def test_name_servers_follow_the_spec(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
 
     world.change(managedSubnets=[{"cidr": "10.6.0.0/24", "dnsNameservers": ["192.0.2.54", "192.0.2.53"]}])
@@ -23,7 +30,7 @@ def test_name_servers_follow_the_spec(world: World) -> None:
     assert world.is_ready()
 
 
-def test_rules_follow_the_spec_and_new_ones_come_before_old_ones_go_w_65(world: World) -> None:
+def test_rules_follow_the_spec_and_new_ones_come_before_old_ones_go_w_65(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, managedSecurityGroups={"allowAllInClusterTraffic": True})
     world.cloud.counter.reset()
 
@@ -38,7 +45,7 @@ def test_rules_follow_the_spec_and_new_ones_come_before_old_ones_go_w_65(world: 
     assert writes[0].startswith("POST")
 
 
-def test_groups_are_added_when_they_are_asked_for(world: World) -> None:
+def test_groups_are_added_when_they_are_asked_for(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
 
     world.change(managedSecurityGroups={"allowAllInClusterTraffic": True})
@@ -61,7 +68,9 @@ def test_groups_are_added_when_they_are_asked_for(world: World) -> None:
         pytest.param({"protocol": "4", "remoteManagedGroups": ["controlplane", "worker"]}, id="managed groups"),
     ],
 )
-def test_a_rule_in_any_spelling_is_made_once_and_left_alone_w_62(world: World, rule: dict[str, Any]) -> None:
+def test_a_rule_in_any_spelling_is_made_once_and_left_alone_w_62(
+    world: ClusterEnvironment, rule: dict[str, Any]
+) -> None:
     spelled = {"etherType": "IPv4", "name": "own", "direction": "ingress", **rule}
     world.up(**MANAGED, managedSecurityGroups={"clusterNodesSecurityGroupRules": [spelled]})
     assert world.is_ready(), world.message("SecurityGroupsReady")
@@ -74,7 +83,7 @@ def test_a_rule_in_any_spelling_is_made_once_and_left_alone_w_62(world: World, r
     assert not [r for r in world.requests() if not r.startswith("GET")]
 
 
-def test_a_rule_for_the_bastion_waits_while_there_is_none_and_says_so(world: World) -> None:
+def test_a_rule_for_the_bastion_waits_while_there_is_none_and_says_so(world: ClusterEnvironment) -> None:
     rule = {"name": "b", "direction": "ingress", "protocol": "tcp", "remoteManagedGroups": ["bastion"]}
     world.up(**MANAGED, managedSecurityGroups={"clusterNodesSecurityGroupRules": [rule]})
 
@@ -82,14 +91,14 @@ def test_a_rule_for_the_bastion_waits_while_there_is_none_and_says_so(world: Wor
     assert "waits for the bastion group" in world.message("SecurityGroupsReady")
 
 
-def test_the_api_port_is_opened_in_the_control_plane_group(world: World) -> None:
+def test_the_api_port_is_opened_in_the_control_plane_group(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **GROUPS, apiServer={"port": 8443, "managedLoadBalancer": {"additionalPorts": [9443]}})
 
     ports = {port for _, protocol, port, _ in world.rules("controlplane") if protocol == "tcp"}
     assert ports == {8443, 9443}
 
 
-def test_allowed_cidrs_follow_the_spec(world: World) -> None:
+def test_allowed_cidrs_follow_the_spec(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
 
     world.change(apiServer={"managedLoadBalancer": {"enabled": True, "allowedCIDRs": ["192.0.2.0/24"]}})
@@ -103,7 +112,7 @@ def test_allowed_cidrs_follow_the_spec(world: World) -> None:
     assert world.is_ready()
 
 
-def test_allowed_cidrs_that_cannot_be_enforced_change_nothing_and_are_told(world: World) -> None:
+def test_allowed_cidrs_that_cannot_be_enforced_change_nothing_and_are_told(world: ClusterEnvironment) -> None:
     server = {"managedLoadBalancer": {"enabled": True, "allowedCIDRs": ["192.0.2.0/24"]}}
     world.up(**MANAGED, apiServer=server)
     before = world.one("listeners")["allowed_cidrs"]
@@ -116,7 +125,7 @@ def test_allowed_cidrs_that_cannot_be_enforced_change_nothing_and_are_told(world
     assert "IPv4" in world.message("LoadBalancerReady")
 
 
-def test_the_monitor_follows_the_spec(world: World) -> None:
+def test_the_monitor_follows_the_spec(world: ClusterEnvironment) -> None:
     ports = {"additionalPorts": [9443], "enabled": True}
     world.up(**MANAGED, apiServer={"managedLoadBalancer": ports})
 
@@ -128,7 +137,7 @@ def test_the_monitor_follows_the_spec(world: World) -> None:
     assert world.is_ready()
 
 
-def test_zones_follow_the_spec_after_the_first_pass_c_8_w_67(world: World) -> None:
+def test_zones_follow_the_spec_after_the_first_pass_c_8_w_67(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
 
     world.change(controlPlaneAvailabilityZones=["az2"])
@@ -140,7 +149,7 @@ def test_zones_follow_the_spec_after_the_first_pass_c_8_w_67(world: World) -> No
     ]
 
 
-def test_an_auto_created_floating_ip_that_the_user_claims_outlives_the_cluster(world: World) -> None:
+def test_an_auto_created_floating_ip_that_the_user_claims_outlives_the_cluster(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
     address = world.one("floatingips")["floating_ip_address"]
 
@@ -156,11 +165,11 @@ def test_an_auto_created_floating_ip_that_the_user_claims_outlives_the_cluster(w
 # -- deleted externally ------------------------------------------------------------------------------------------------
 
 
-def vanish(world: World, service: str, kind: str, id_: str) -> None:
+def vanish(world: ClusterEnvironment, service: str, kind: str, id_: str) -> None:
     world.simulator.call(lambda: world.cloud.table(service, kind).pop(id_))
 
 
-def test_a_rule_that_was_removed_comes_back(world: World) -> None:
+def test_a_rule_that_was_removed_comes_back(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **GROUPS)
     before = world.rules("worker")
     rule = next(r for r in world.made()["security_group_rules"].values() if r["direction"] == "ingress")
@@ -173,7 +182,7 @@ def test_a_rule_that_was_removed_comes_back(world: World) -> None:
     assert world.rules("worker") == before
 
 
-def test_a_router_interface_that_was_removed_comes_back_w_84(world: World) -> None:
+def test_a_router_interface_that_was_removed_comes_back_w_84(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     router, subnet = world.one("routers"), world.one("subnets")
     path = f"{NETWORK_PATH}/routers/{router['id']}/remove_router_interface"
@@ -187,7 +196,7 @@ def test_a_router_interface_that_was_removed_comes_back_w_84(world: World) -> No
     assert [p["device_owner"] for p in ports if p["device_id"] == router["id"]].count("network:router_interface") == 1
 
 
-def test_a_gateway_that_was_removed_comes_back_w_84(world: World) -> None:
+def test_a_gateway_that_was_removed_comes_back_w_84(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     router = world.one("routers")
     world.member.ask("DELETE", f"{NETWORK_PATH}/floatingips/{world.one('floatingips')['id']}")
@@ -201,7 +210,7 @@ def test_a_gateway_that_was_removed_comes_back_w_84(world: World) -> None:
     assert world.one("routers")["external_gateway_info"]
 
 
-def test_a_load_balancer_that_was_deleted_is_made_again_with_its_addresses(world: World) -> None:
+def test_a_load_balancer_that_was_deleted_is_made_again_with_its_addresses(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
     old = world.one("loadbalancers")
     endpoint = world.osc()["spec"]["controlPlaneEndpoint"]
@@ -220,7 +229,7 @@ def test_a_load_balancer_that_was_deleted_is_made_again_with_its_addresses(world
     assert world.is_ready()
 
 
-def test_a_listener_that_was_deleted_is_made_again_w_63(world: World) -> None:
+def test_a_listener_that_was_deleted_is_made_again_w_63(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
     (pool,), (listener,) = world.made()["pools"], world.made()["listeners"]
     world.member.ask("DELETE", f"{BALANCER_PATH}/listeners/{listener}")
@@ -236,7 +245,7 @@ def test_a_listener_that_was_deleted_is_made_again_w_63(world: World) -> None:
     assert world.is_ready()
 
 
-def test_a_pool_that_lost_its_listener_is_connected_again_w_63(world: World) -> None:
+def test_a_pool_that_lost_its_listener_is_connected_again_w_63(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
     (listener,) = world.made()["listeners"]
     world.member.ask("DELETE", f"{BALANCER_PATH}/listeners/{listener}")
@@ -249,7 +258,7 @@ def test_a_pool_that_lost_its_listener_is_connected_again_w_63(world: World) -> 
     assert world.is_ready()
 
 
-def test_a_floating_ip_that_was_taken_off_is_put_back(world: World) -> None:
+def test_a_floating_ip_that_was_taken_off_is_put_back(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
     floating_ip = world.one("floatingips")
     path = f"{NETWORK_PATH}/floatingips/{floating_ip['id']}"
@@ -262,7 +271,7 @@ def test_a_floating_ip_that_was_taken_off_is_put_back(world: World) -> None:
     assert world.one("floatingips")["port_id"] == world.one("loadbalancers")["vip_port_id"]
 
 
-def test_provisioned_stays_true_when_the_infrastructure_breaks_c_5(world: World) -> None:
+def test_provisioned_stays_true_when_the_infrastructure_breaks_c_5(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
     world.set_state("loadbalancers", world.one("loadbalancers")["id"], provisioning_status="ERROR")
 
@@ -297,7 +306,7 @@ def test_provisioned_stays_true_when_the_infrastructure_breaks_c_5(world: World)
     ],
 )
 def test_what_is_wrong_ends_in_a_condition_with_few_requests(
-    world: World, spec: dict[str, Any], condition: str, reason: str
+    world: ClusterEnvironment, spec: dict[str, Any], condition: str, reason: str
 ) -> None:
     world.up(**spec, for_s=10)
     world.cloud.counter.reset()
@@ -310,7 +319,7 @@ def test_what_is_wrong_ends_in_a_condition_with_few_requests(
     assert len(world.requests()) <= 60
 
 
-def test_a_corrected_spec_is_taken_at_once(world: World) -> None:
+def test_a_corrected_spec_is_taken_at_once(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, externalNetwork={"filter": {"name": "nonesuch"}}, for_s=600)
 
     world.change(externalNetwork={"filter": {"name": "public"}})
@@ -319,7 +328,7 @@ def test_a_corrected_spec_is_taken_at_once(world: World) -> None:
     assert world.is_ready()
 
 
-def test_two_external_networks_are_an_error_that_names_them(world: World) -> None:
+def test_two_external_networks_are_an_error_that_names_them(world: ClusterEnvironment) -> None:
     admin = world.admin()
     second = admin.make(f"{NETWORK_PATH}/networks", "network", name="second", **{"router:external": True})
 
@@ -330,7 +339,7 @@ def test_two_external_networks_are_an_error_that_names_them(world: World) -> Non
     assert second["id"] in world.message("NetworkReady")
 
 
-def test_zones_that_cannot_be_read_hold_up_the_first_machine_and_nothing_later(world: World) -> None:
+def test_zones_that_cannot_be_read_hold_up_the_first_machine_and_nothing_later(world: ClusterEnvironment) -> None:
     world.fault(match={"service": "compute", "path": "*/os-availability-zone"}, effect={"status": 503})
     world.up(**MANAGED, for_s=30)
     assert world.shown("FailureDomainsReady")[0] == "False"
@@ -350,7 +359,7 @@ def test_zones_that_cannot_be_read_hold_up_the_first_machine_and_nothing_later(w
     assert len(world.status()["failureDomains"]) == 2
 
 
-def test_tags_that_cannot_be_put_lose_nothing_w_55_w_75(world: World) -> None:
+def test_tags_that_cannot_be_put_lose_nothing_w_55_w_75(world: ClusterEnvironment) -> None:
     world.fault(match={"method": "PUT", "path": "/v2.0/floatingips/*/tags"}, effect={"status": 500})
     world.up(**MANAGED, **BALANCER, tags=["blue"], for_s=300)
     assert world.counts()["floatingips"] == 1
@@ -363,7 +372,7 @@ def test_tags_that_cannot_be_put_lose_nothing_w_55_w_75(world: World) -> None:
     assert world.is_ready()
 
 
-def test_an_owner_reference_is_awaited_without_a_trace(world: World) -> None:
+def test_an_owner_reference_is_awaited_without_a_trace(world: ClusterEnvironment) -> None:
     world.put_secret()
     spec = {"identityRef": {"name": "cloud", "cloudName": "sim"}, **FULL}
     version = world.put(OPENSTACK_CLUSTER, {"metadata": {"name": CLUSTER_NAME}, "spec": spec})["metadata"]

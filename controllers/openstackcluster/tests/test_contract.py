@@ -10,8 +10,15 @@ import pytest
 from capo import names
 from capo.crdgen import files
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_SERVER, Kind
+from controllers.openstackcluster.tests.environment import (
+    BALANCER,
+    BASTION,
+    BASTION_NAME,
+    GROUPS,
+    MANAGED,
+    ClusterEnvironment,
+)
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from controllers.openstackcluster.tests.world import BALANCER, BASTION, BASTION_NAME, GROUPS, MANAGED, World
 
 MANAGED_BY: dict[str, Any] = {"metadata": {"annotations": {names.MANAGED_BY_ANNOTATION: "terraform"}}}
 NOBODY: dict[str, Any] = {"metadata": {"annotations": {names.MANAGED_BY_ANNOTATION: None}}}
@@ -37,7 +44,7 @@ def test_the_schema_of_the_endpoint_is_that_of_the_contract_c_1() -> None:
     }
 
 
-def test_the_endpoint_is_there_whenever_provisioned_is_c_3(world: World) -> None:
+def test_the_endpoint_is_there_whenever_provisioned_is_c_3(world: ClusterEnvironment) -> None:
     seen: list[bool] = []
 
     def look() -> None:
@@ -52,7 +59,7 @@ def test_the_endpoint_is_there_whenever_provisioned_is_c_3(world: World) -> None
     assert all(seen)
 
 
-def test_ready_is_told_from_the_first_pass_to_the_last_c_9_c_33(world: World) -> None:
+def test_ready_is_told_from_the_first_pass_to_the_last_c_9_c_33(world: ClusterEnvironment) -> None:
     told: list[tuple[str, bool]] = []
 
     def look() -> None:
@@ -70,7 +77,7 @@ def test_ready_is_told_from_the_first_pass_to_the_last_c_9_c_33(world: World) ->
     assert ("True", False) not in told
 
 
-def test_external_management_that_comes_later_stops_us_and_its_end_starts_us_c_11(world: World) -> None:
+def test_external_management_that_comes_later_stops_us_and_its_end_starts_us_c_11(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, MANAGED_BY)
     world.settle(for_s=5)
@@ -88,7 +95,7 @@ def test_external_management_that_comes_later_stops_us_and_its_end_starts_us_c_1
     assert world.is_ready()
 
 
-def test_an_externally_managed_cluster_is_not_even_deleted_c_10(world: World) -> None:
+def test_an_externally_managed_cluster_is_not_even_deleted_c_10(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, MANAGED_BY)
     world.settle(for_s=5)
@@ -113,7 +120,7 @@ PAUSES = [
 
 @pytest.mark.parametrize(("kind", "pausing"), PAUSES)
 def test_pausing_stops_an_edit_of_the_bastion_until_it_is_taken_back_c_38_c_43(
-    world: World, kind: Kind, pausing: Callable[[bool], dict[str, Any]]
+    world: ClusterEnvironment, kind: Kind, pausing: Callable[[bool], dict[str, Any]]
 ) -> None:
     world.up(**MANAGED, **GROUPS, **BASTION)
     world.edit(kind, CLUSTER_NAME, pausing(True))
@@ -128,7 +135,7 @@ def test_pausing_stops_an_edit_of_the_bastion_until_it_is_taken_back_c_38_c_43(
     assert not world.has_bastion()
 
 
-def test_nobody_is_made_controller_of_what_cluster_api_owns_c_44_c_47(world: World) -> None:
+def test_nobody_is_made_controller_of_what_cluster_api_owns_c_44_c_47(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **GROUPS, **BASTION)
 
     (owner,) = world.osc()["metadata"]["ownerReferences"]
@@ -138,7 +145,7 @@ def test_nobody_is_made_controller_of_what_cluster_api_owns_c_44_c_47(world: Wor
     assert (of_bastion["kind"], of_bastion["controller"]) == ("OpenStackCluster", True)
 
 
-def test_a_reference_that_was_taken_away_comes_back_c_46(world: World) -> None:
+def test_a_reference_that_was_taken_away_comes_back_c_46(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **GROUPS, **BASTION)
     server = world.one("servers")["id"]
     world.edit(OPENSTACK_SERVER, BASTION_NAME, {"metadata": {"ownerReferences": None}})
@@ -151,7 +158,7 @@ def test_a_reference_that_was_taken_away_comes_back_c_46(world: World) -> None:
     assert world.one("servers")["id"] == server
 
 
-def test_spec_is_written_in_one_field_alone_c_60(world: World) -> None:
+def test_spec_is_written_in_one_field_alone_c_60(world: ClusterEnvironment) -> None:
     wanted = {**MANAGED, **GROUPS, **BASTION}
     world.up(**wanted)
 

@@ -8,9 +8,9 @@ import pytest
 
 from capo.engine.conditions import timestamp
 from capo.kube.kinds import OPENSTACK_CLUSTER
+from controllers.openstackcluster.tests.environment import COUNTS_OF_FULL, FULL, MANAGED, ClusterEnvironment
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from controllers.openstackcluster.tests.world import COUNTS_OF_FULL, FULL, MANAGED, World
-from controllers.tests.stage import killed_at_write, killed_when
+from environments.in_memory import killed_at_write, killed_when
 
 pytestmark = pytest.mark.slow
 
@@ -18,7 +18,7 @@ KUBERNETES_WRITES = 22
 CLOUD_WRITES = 15
 
 
-def whole_then_gone(world: World) -> None:
+def whole_then_gone(world: ClusterEnvironment) -> None:
     """Assert that the cluster becomes ready with each resource once, and that its deletion leaves nothing."""
     world.settle(for_s=600)
     assert world.is_ready(), world.message("Ready")
@@ -27,14 +27,14 @@ def whole_then_gone(world: World) -> None:
     gone(world)
 
 
-def gone(world: World) -> None:
+def gone(world: ClusterEnvironment) -> None:
     world.remove()
     world.settle(for_s=600)
     assert world.is_gone(), world.message("Ready")
     assert world.made() == {}
 
 
-def test_the_numbers_below_cover_every_write(world: World) -> None:
+def test_the_numbers_below_cover_every_write(world: ClusterEnvironment) -> None:
     world.up(**FULL)
 
     assert len(world.kube.writes) <= KUBERNETES_WRITES
@@ -42,7 +42,9 @@ def test_the_numbers_below_cover_every_write(world: World) -> None:
 
 
 @pytest.mark.parametrize("number", range(1, KUBERNETES_WRITES + 1))
-def test_a_manager_that_dies_before_a_write_to_kubernetes_is_taken_over_w_51(world: World, number: int) -> None:
+def test_a_manager_that_dies_before_a_write_to_kubernetes_is_taken_over_w_51(
+    world: ClusterEnvironment, number: int
+) -> None:
     world.place(**FULL)
     with killed_at_write(world, number):
         world.settle(for_s=60)
@@ -53,7 +55,7 @@ def test_a_manager_that_dies_before_a_write_to_kubernetes_is_taken_over_w_51(wor
 
 
 @pytest.mark.parametrize("number", range(1, 7))
-def test_a_manager_that_dies_while_it_deletes_is_taken_over(world: World, number: int) -> None:
+def test_a_manager_that_dies_while_it_deletes_is_taken_over(world: ClusterEnvironment, number: int) -> None:
     world.up(**FULL)
     world.remove()
     with killed_at_write(world, number):
@@ -66,7 +68,7 @@ def test_a_manager_that_dies_while_it_deletes_is_taken_over(world: World, number
     assert world.made() == {}
 
 
-def test_a_manager_that_dies_after_it_connected_a_given_router_disconnects_it(world: World) -> None:
+def test_a_manager_that_dies_after_it_connected_a_given_router_disconnects_it(world: ClusterEnvironment) -> None:
     external = next(n["id"] for n in world.inventory()["networks"].values() if n["router:external"])
     router = world.member.make(
         "/network/v2.0/routers", "router", name="theirs", external_gateway_info={"network_id": external}
@@ -82,7 +84,7 @@ def test_a_manager_that_dies_after_it_connected_a_given_router_disconnects_it(wo
     assert world.inventory()["routers"].keys() == {router["id"]}
 
 
-def ports(world: World) -> list[dict[str, Any]]:
+def ports(world: ClusterEnvironment) -> list[dict[str, Any]]:
     return list(world.made().get("ports", {}).values())
 
 
@@ -96,7 +98,9 @@ def ports(world: World) -> list[dict[str, Any]]:
         pytest.param({"status": 409, "kind": "OverQuota", "message": "Quota exceeded"}, id="refused"),
     ],
 )
-def test_a_write_that_goes_wrong_once_is_made_good(world: World, number: int, effect: dict[str, Any]) -> None:
+def test_a_write_that_goes_wrong_once_is_made_good(
+    world: ClusterEnvironment, number: int, effect: dict[str, Any]
+) -> None:
     world.place(**FULL)
     world.cloud.counter.reset()
     world.fault(match={"write": number}, effect=effect)
@@ -105,7 +109,9 @@ def test_a_write_that_goes_wrong_once_is_made_good(world: World, number: int, ef
 
 
 @pytest.mark.parametrize("number", [4, 6, 8, 12])
-def test_a_manager_that_dies_after_an_answer_was_lost_makes_nothing_twice(world: World, number: int) -> None:
+def test_a_manager_that_dies_after_an_answer_was_lost_makes_nothing_twice(
+    world: ClusterEnvironment, number: int
+) -> None:
     world.place(**FULL)
     world.cloud.counter.reset()
     world.fault(match={"write": number}, effect={"cut": "after"})
@@ -118,7 +124,7 @@ def test_a_manager_that_dies_after_an_answer_was_lost_makes_nothing_twice(world:
 
 
 @pytest.mark.parametrize("number", range(1, 16))
-def test_a_read_that_goes_wrong_once_holds_up_for_a_moment_only(world: World, number: int) -> None:
+def test_a_read_that_goes_wrong_once_holds_up_for_a_moment_only(world: ClusterEnvironment, number: int) -> None:
     world.place(**FULL)
     world.cloud.counter.reset()
     world.fault(match={"method": "GET", "nth": number}, effect={"status": 503})
@@ -127,7 +133,7 @@ def test_a_read_that_goes_wrong_once_holds_up_for_a_moment_only(world: World, nu
 
 
 @pytest.mark.parametrize("number", range(1, 14))
-def test_a_delete_that_goes_wrong_once_is_made_good(world: World, number: int) -> None:
+def test_a_delete_that_goes_wrong_once_is_made_good(world: ClusterEnvironment, number: int) -> None:
     world.up(**FULL)
     world.cloud.counter.reset()
     world.fault(match={"writes_only": True, "nth": number}, effect={"status": 500})
@@ -136,7 +142,9 @@ def test_a_delete_that_goes_wrong_once_is_made_good(world: World, number: int) -
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["created", "never created"])
-def test_an_intent_of_the_endpoints_floating_ip_does_not_outlive_the_endpoint(world: World, is_there: bool) -> None:
+def test_an_intent_of_the_endpoints_floating_ip_does_not_outlive_the_endpoint(
+    world: ClusterEnvironment, is_there: bool
+) -> None:
     world.up(**MANAGED)
     address_id = world.record("fip-api")
     resources = world.status()["resources"]

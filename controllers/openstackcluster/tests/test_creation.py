@@ -6,8 +6,7 @@ from capo import names
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_SERVER
 from controllers.openstackcluster.dns import Answer
 from controllers.openstackcluster.tests import given
-from controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from controllers.openstackcluster.tests.world import (
+from controllers.openstackcluster.tests.environment import (
     BALANCER,
     BALANCER_PATH,
     BASTION_NAME,
@@ -15,11 +14,12 @@ from controllers.openstackcluster.tests.world import (
     FULL,
     GROUPS,
     MANAGED,
-    World,
+    ClusterEnvironment,
 )
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
 
 
-def test_a_minimal_cluster_has_network_router_and_a_floating_ip_for_its_endpoint(world: World) -> None:
+def test_a_minimal_cluster_has_network_router_and_a_floating_ip_for_its_endpoint(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
 
     assert world.is_ready()
@@ -29,7 +29,7 @@ def test_a_minimal_cluster_has_network_router_and_a_floating_ip_for_its_endpoint
     assert world.osc()["spec"]["controlPlaneEndpoint"] == {"host": address, "port": 6443}
 
 
-def test_events_name_the_address_of_each_floating_ip_as_the_go_provider_does(world: World) -> None:
+def test_events_name_the_address_of_each_floating_ip_as_the_go_provider_does(world: ClusterEnvironment) -> None:
     world.up(**FULL)
 
     made = world.made()["floatingips"].values()
@@ -38,7 +38,7 @@ def test_events_name_the_address_of_each_floating_ip_as_the_go_provider_does(wor
     assert len(told) == 2  # of the endpoint and of the bastion
 
 
-def test_a_full_cluster_has_everything_that_its_spec_asks_for(world: World) -> None:
+def test_a_full_cluster_has_everything_that_its_spec_asks_for(world: ClusterEnvironment) -> None:
     world.up(**FULL)
 
     assert world.is_ready()
@@ -46,7 +46,7 @@ def test_a_full_cluster_has_everything_that_its_spec_asks_for(world: World) -> N
     assert world.counts() == COUNTS_OF_FULL
 
 
-def test_the_floating_ip_of_the_load_balancer_is_the_endpoint(world: World) -> None:
+def test_the_floating_ip_of_the_load_balancer_is_the_endpoint(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
 
     balancer = world.one("loadbalancers")
@@ -58,7 +58,7 @@ def test_the_floating_ip_of_the_load_balancer_is_the_endpoint(world: World) -> N
     assert shown["internalIP"] == balancer["vip_address"]
 
 
-def test_names_and_descriptions_are_those_of_the_go_provider_with_our_stamp(world: World) -> None:
+def test_names_and_descriptions_are_those_of_the_go_provider_with_our_stamp(world: ClusterEnvironment) -> None:
     world.up(**FULL)
 
     owner = world.osc()["metadata"]["annotations"][names.OWNER_ID_ANNOTATION].partition(".")[0]
@@ -74,7 +74,7 @@ def test_names_and_descriptions_are_those_of_the_go_provider_with_our_stamp(worl
     assert world.one("listeners")["name"] == world.one("pools")["name"] == f"{name}-kubeapi-6443"
 
 
-def test_pools_are_recorded_for_the_machines(world: World) -> None:
+def test_pools_are_recorded_for_the_machines(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, apiServer={"managedLoadBalancer": {"additionalPorts": [9443]}})
 
     by_name = {pool["name"]: id_ for id_, pool in world.made()["pools"].items()}
@@ -82,7 +82,7 @@ def test_pools_are_recorded_for_the_machines(world: World) -> None:
     assert world.record("pool-9443") == by_name["k8s-clusterapi-cluster-default-kube-kubeapi-9443"]
 
 
-def test_status_has_what_machines_and_people_look_for(world: World) -> None:
+def test_status_has_what_machines_and_people_look_for(world: ClusterEnvironment) -> None:
     world.up(**FULL)
 
     status = world.status()
@@ -95,7 +95,7 @@ def test_status_has_what_machines_and_people_look_for(world: World) -> None:
     assert status["bastion"]["floatingIP"] in {f["floating_ip_address"] for f in world.made()["floatingips"].values()}
 
 
-def test_it_takes_few_requests_and_few_writes(world: World) -> None:
+def test_it_takes_few_requests_and_few_writes(world: ClusterEnvironment) -> None:
     world.up(**FULL)
 
     of_cluster = [write for write in world.kube.writes if write[1] == "OpenStackCluster"]
@@ -104,7 +104,7 @@ def test_it_takes_few_requests_and_few_writes(world: World) -> None:
     assert len(of_cluster) <= 12, of_cluster
 
 
-def test_a_settled_cluster_writes_nothing_and_asks_little(world: World) -> None:
+def test_a_settled_cluster_writes_nothing_and_asks_little(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER, **GROUPS, for_s=1200)
     world.cloud.counter.reset()
     world.kube.writes.clear()
@@ -116,7 +116,7 @@ def test_a_settled_cluster_writes_nothing_and_asks_little(world: World) -> None:
     assert len(world.requests()) <= 7, world.requests()
 
 
-def test_user_tags_are_put_on_everything_that_takes_them(world: World) -> None:
+def test_user_tags_are_put_on_everything_that_takes_them(world: ClusterEnvironment) -> None:
     world.up(**FULL, tags=["blue"])
 
     made = world.made()
@@ -127,7 +127,7 @@ def test_user_tags_are_put_on_everything_that_takes_them(world: World) -> None:
     assert world.is_ready()
 
 
-def test_options_of_network_and_subnet_reach_neutron(world: World) -> None:
+def test_options_of_network_and_subnet_reach_neutron(world: ClusterEnvironment) -> None:
     pools = [{"start": "10.7.0.10", "end": "10.7.0.90"}]
     world.up(
         managedSubnets=[{"cidr": "10.7.0.0/24", "allocationPools": pools}],
@@ -139,7 +139,7 @@ def test_options_of_network_and_subnet_reach_neutron(world: World) -> None:
     assert world.one("subnets")["allocation_pools"] == pools
 
 
-def test_router_gets_the_addresses_that_it_is_told_to_have(world: World) -> None:
+def test_router_gets_the_addresses_that_it_is_told_to_have(world: ClusterEnvironment) -> None:
     external = world.external()
     (subnet_id,) = (i for i, s in world.inventory()["subnets"].items() if s["network_id"] == external["id"])
     subnet = {"id": subnet_id}
@@ -152,7 +152,7 @@ def test_router_gets_the_addresses_that_it_is_told_to_have(world: World) -> None
     assert sum("PUT /v2.0/routers" in r and "interface" not in r for r in world.requests()) == 1
 
 
-def test_gateway_addresses_that_the_policy_refuses_are_told(world: World) -> None:
+def test_gateway_addresses_that_the_policy_refuses_are_told(world: ClusterEnvironment) -> None:
     external = world.external()
     (subnet_id,) = (i for i, s in world.inventory()["subnets"].items() if s["network_id"] == external["id"])
     router = {"externalIPs": [{"fixedIP": "127.64.9.9", "subnet": {"id": subnet_id}}]}
@@ -163,7 +163,7 @@ def test_gateway_addresses_that_the_policy_refuses_are_told(world: World) -> Non
     assert "Forbidden" in world.message("RouterReady")
 
 
-def test_without_external_network_the_vip_is_the_endpoint(world: World) -> None:
+def test_without_external_network_the_vip_is_the_endpoint(world: ClusterEnvironment) -> None:
     server = {"managedLoadBalancer": {"enabled": True}, "enableFloatingIP": False}
     world.up(**MANAGED, enableExternalNetwork=False, apiServer=server)
 
@@ -175,7 +175,7 @@ def test_without_external_network_the_vip_is_the_endpoint(world: World) -> None:
     assert "externalNetwork" not in world.status()
 
 
-def test_a_fixed_ip_is_the_vip(world: World) -> None:
+def test_a_fixed_ip_is_the_vip(world: ClusterEnvironment) -> None:
     server = {"managedLoadBalancer": {}, "enableFloatingIP": False, "fixedIP": "10.6.0.77"}
     world.up(**MANAGED, apiServer=server)
 
@@ -183,7 +183,7 @@ def test_a_fixed_ip_is_the_vip(world: World) -> None:
     assert world.osc()["spec"]["controlPlaneEndpoint"] == {"host": "10.6.0.77", "port": 6443}
 
 
-def test_an_endpoint_that_the_user_gives_is_kept_and_nothing_is_asked(world: World) -> None:
+def test_an_endpoint_that_the_user_gives_is_kept_and_nothing_is_asked(world: ClusterEnvironment) -> None:
     given = {"host": "api.example.org", "port": 443}
     world.up(**MANAGED, controlPlaneEndpoint=given)
 
@@ -192,7 +192,7 @@ def test_an_endpoint_that_the_user_gives_is_kept_and_nothing_is_asked(world: Wor
     assert "floatingips" not in world.made()
 
 
-def test_a_host_name_stays_the_endpoint_of_a_load_balancer_w_59(world: World) -> None:
+def test_a_host_name_stays_the_endpoint_of_a_load_balancer_w_59(world: ClusterEnvironment) -> None:
     given = {"host": "api.example.org", "port": 8443}
     world.up(**MANAGED, **BALANCER, controlPlaneEndpoint=given)
 
@@ -202,7 +202,7 @@ def test_a_host_name_stays_the_endpoint_of_a_load_balancer_w_59(world: World) ->
     assert world.one("floatingips")["port_id"] == world.one("loadbalancers")["vip_port_id"]
 
 
-def test_the_floating_ip_that_dns_knows_is_taken_if_it_is_free(world: World) -> None:
+def test_the_floating_ip_that_dns_knows_is_taken_if_it_is_free(world: ClusterEnvironment) -> None:
     free = given.floating_ip(world)
     world.dns = Answer(("2001:db8::7", free["floating_ip_address"]))
     world.up(**MANAGED, **BALANCER, controlPlaneEndpoint={"host": "api.example.org", "port": 6443})
@@ -213,7 +213,7 @@ def test_the_floating_ip_that_dns_knows_is_taken_if_it_is_free(world: World) -> 
     assert world.status()["apiServerManagedLoadBalancer"]["ip"] == free["floating_ip_address"]
 
 
-def test_a_floating_ip_of_the_user_is_used_and_survives_the_cluster(world: World) -> None:
+def test_a_floating_ip_of_the_user_is_used_and_survives_the_cluster(world: ClusterEnvironment) -> None:
     mine = given.floating_ip(world)
     world.up(**MANAGED, apiServer={"managedLoadBalancer": {}, "floatingIP": mine["floating_ip_address"]})
     assert world.is_ready()
@@ -227,7 +227,7 @@ def test_a_floating_ip_of_the_user_is_used_and_survives_the_cluster(world: World
     assert world.inventory()["floatingips"][mine["id"]]["port_id"] is None
 
 
-def test_a_floating_ip_of_the_user_that_leads_elsewhere_is_not_taken_w_71(world: World) -> None:
+def test_a_floating_ip_of_the_user_that_leads_elsewhere_is_not_taken_w_71(world: ClusterEnvironment) -> None:
     mine = given.floating_ip(world)
     world.place(**MANAGED, apiServer={"managedLoadBalancer": {}, "floatingIP": mine["floating_ip_address"]})
     world.settle(for_s=60, until=lambda: "loadbalancers" in world.made())
@@ -248,7 +248,7 @@ def test_a_floating_ip_of_the_user_that_leads_elsewhere_is_not_taken_w_71(world:
     assert world.is_ready()
 
 
-def test_nothing_that_tells_the_endpoint_waits_for_the_cluster_to_tell_it_c_2(world: World) -> None:
+def test_nothing_that_tells_the_endpoint_waits_for_the_cluster_to_tell_it_c_2(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, apiServer={"enableFloatingIP": False})
     assert world.shown("APIEndpointReady") == ("False", "WaitingForControlPlaneEndpoint")
     assert not world.is_provisioned()
@@ -261,7 +261,7 @@ def test_nothing_that_tells_the_endpoint_waits_for_the_cluster_to_tell_it_c_2(wo
     assert world.osc()["spec"]["controlPlaneEndpoint"] == {"host": "hosted.example.org", "port": 443}
 
 
-def test_an_existing_network_is_used_and_left_alone(world: World) -> None:
+def test_an_existing_network_is_used_and_left_alone(world: ClusterEnvironment) -> None:
     network = world.network()
     world.up(network={"id": network["id"]}, apiServer={"enableFloatingIP": False, "fixedIP": "10.9.0.9"})
 
@@ -278,7 +278,7 @@ def test_an_existing_network_is_used_and_left_alone(world: World) -> None:
     assert network["id"] in world.inventory()["networks"]
 
 
-def test_existing_network_and_subnets_are_found_by_filter(world: World) -> None:
+def test_existing_network_and_subnets_are_found_by_filter(world: ClusterEnvironment) -> None:
     network = world.network()
     world.up(
         network={"filter": {"name": "own"}},
@@ -290,7 +290,9 @@ def test_existing_network_and_subnets_are_found_by_filter(world: World) -> None:
     assert world.status()["network"]["id"] == network["id"]
 
 
-def test_a_router_that_the_spec_names_is_connected_and_disconnected_but_never_deleted(world: World) -> None:
+def test_a_router_that_the_spec_names_is_connected_and_disconnected_but_never_deleted(
+    world: ClusterEnvironment,
+) -> None:
     mine = given.router(world)
     world.up(**MANAGED, router={"id": mine["id"]})
     assert world.is_ready()
@@ -305,7 +307,7 @@ def test_a_router_that_the_spec_names_is_connected_and_disconnected_but_never_de
     assert mine["id"] in world.inventory()["routers"]
 
 
-def test_the_load_balancer_may_stand_in_another_network(world: World) -> None:
+def test_the_load_balancer_may_stand_in_another_network(world: ClusterEnvironment) -> None:
     other = world.network()
     server = {
         "managedLoadBalancer": {"network": {"id": other["id"]}, "subnets": [{"filter": {"cidr": "10.9.0.0/24"}}]},
@@ -319,7 +321,7 @@ def test_the_load_balancer_may_stand_in_another_network(world: World) -> None:
     assert (shown["id"], shown["subnets"][0]["cidr"]) == (other["id"], "10.9.0.0/24")
 
 
-def test_allowed_cidrs_hold_from_the_first_moment_and_learn_of_the_bastion_w_72(world: World) -> None:
+def test_allowed_cidrs_hold_from_the_first_moment_and_learn_of_the_bastion_w_72(world: ClusterEnvironment) -> None:
     server = {"managedLoadBalancer": {"allowedCIDRs": ["192.0.2.7"]}}
     world.up(**MANAGED, **GROUPS, bastion=FULL["bastion"], apiServer=server)
 
@@ -332,14 +334,14 @@ def test_allowed_cidrs_hold_from_the_first_moment_and_learn_of_the_bastion_w_72(
     assert world.is_ready()
 
 
-def test_an_unknown_provider_and_flavor_are_replaced_by_the_default_with_an_event(world: World) -> None:
+def test_an_unknown_provider_and_flavor_are_replaced_by_the_default_with_an_event(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, apiServer={"managedLoadBalancer": {"provider": "nonesuch", "flavor": "nonesuch"}})
 
     assert world.is_ready()
     assert {"OctaviaProviderNotFound", "OctaviaFlavorNotFound"} <= set(world.events.reasons())
 
 
-def test_the_bastion_carries_label_owner_and_watch_filter_c_58_c_45_w_88(world: World) -> None:
+def test_the_bastion_carries_label_owner_and_watch_filter_c_58_c_45_w_88(world: ClusterEnvironment) -> None:
     world.place(**FULL)
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"labels": {names.WATCH_FILTER_LABEL: "blue"}}})
 
@@ -350,7 +352,7 @@ def test_the_bastion_carries_label_owner_and_watch_filter_c_58_c_45_w_88(world: 
     assert metadata["ownerReferences"][0]["uid"] == world.osc()["metadata"]["uid"]
 
 
-def test_a_load_balancer_that_fails_is_told_and_one_that_recovers_is_taken_w_63(world: World) -> None:
+def test_a_load_balancer_that_fails_is_told_and_one_that_recovers_is_taken_w_63(world: ClusterEnvironment) -> None:
     world.place(**MANAGED, **BALANCER)
     world.settle(for_s=60, until=lambda: "loadbalancers" in world.made())
     balancer = world.one("loadbalancers")
@@ -368,7 +370,7 @@ def test_a_load_balancer_that_fails_is_told_and_one_that_recovers_is_taken_w_63(
     assert world.is_ready()
 
 
-def test_the_list_of_the_load_balancers_is_asked_and_not_each_child(world: World) -> None:
+def test_the_list_of_the_load_balancers_is_asked_and_not_each_child(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
 
     reads = [r for r in world.requests() if r.startswith("GET /v2.0/lbaas")]

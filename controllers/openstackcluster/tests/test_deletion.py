@@ -9,13 +9,13 @@ import pytest
 from capo import names
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, Key
 from controllers.openstackcluster.tests import given
+from controllers.openstackcluster.tests.environment import BALANCER, BASTION, FULL, GROUPS, MANAGED, ClusterEnvironment
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from controllers.openstackcluster.tests.world import BALANCER, BASTION, FULL, GROUPS, MANAGED, World
 
 NETWORK_PATH = "/network/v2.0"
 
 
-def test_deletion_leaves_nothing_behind(world: World) -> None:
+def test_deletion_leaves_nothing_behind(world: ClusterEnvironment) -> None:
     world.up(**FULL, tags=["blue"])
 
     world.remove()
@@ -26,7 +26,7 @@ def test_deletion_leaves_nothing_behind(world: World) -> None:
     assert not world.has_bastion()
 
 
-def test_deletion_takes_few_requests(world: World) -> None:
+def test_deletion_takes_few_requests(world: ClusterEnvironment) -> None:
     world.up(**FULL)
     world.cloud.counter.reset()
 
@@ -38,7 +38,7 @@ def test_deletion_takes_few_requests(world: World) -> None:
 
 
 @pytest.mark.parametrize("kind", ["networks", "routers", "loadbalancers", "security_groups", "servers"])
-def test_deletion_while_it_comes_up_leaves_nothing_behind(world: World, kind: str) -> None:
+def test_deletion_while_it_comes_up_leaves_nothing_behind(world: ClusterEnvironment, kind: str) -> None:
     world.place(**FULL)
     world.settle(for_s=60, until=lambda: kind in world.made())
 
@@ -49,7 +49,7 @@ def test_deletion_while_it_comes_up_leaves_nothing_behind(world: World, kind: st
     assert world.made() == {}
 
 
-def test_deletion_after_a_restart_finds_everything_again(world: World) -> None:
+def test_deletion_after_a_restart_finds_everything_again(world: ClusterEnvironment) -> None:
     world.up(**FULL)
     world.start()
 
@@ -60,7 +60,7 @@ def test_deletion_after_a_restart_finds_everything_again(world: World) -> None:
     assert world.made() == {}
 
 
-def test_deletion_finds_by_stamp_what_no_status_records_w_76(world: World) -> None:
+def test_deletion_finds_by_stamp_what_no_status_records_w_76(world: ClusterEnvironment) -> None:
     world.up(**FULL)
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": None})
     world.start()
@@ -72,7 +72,7 @@ def test_deletion_finds_by_stamp_what_no_status_records_w_76(world: World) -> No
     assert world.made() == {}
 
 
-def test_deletion_does_not_ask_the_spec_what_there_is(world: World) -> None:
+def test_deletion_does_not_ask_the_spec_what_there_is(world: ClusterEnvironment) -> None:
     world.up(**FULL)
     spec = {"managedSubnets": None, "apiServer": None, "managedSecurityGroups": None, "bastion": None}
     world.edit(
@@ -85,7 +85,7 @@ def test_deletion_does_not_ask_the_spec_what_there_is(world: World) -> None:
     assert world.made() == {}
 
 
-def test_machines_go_first_and_the_wait_counts_them_c_50(world: World) -> None:
+def test_machines_go_first_and_the_wait_counts_them_c_50(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     labels = {names.CLUSTER_NAME_LABEL: CLUSTER_NAME}
     for name in ("m1", "m2"):
@@ -110,13 +110,13 @@ def test_machines_go_first_and_the_wait_counts_them_c_50(world: World) -> None:
     assert world.made() == {}
 
 
-def blocked(world: World) -> str:
+def blocked(world: ClusterEnvironment) -> str:
     world.settle(for_s=60)
     assert not world.is_gone()
     return world.message("Ready")
 
 
-def test_a_port_of_somebody_else_is_named_and_waited_for_c_13_w_73(world: World) -> None:
+def test_a_port_of_somebody_else_is_named_and_waited_for_c_13_w_73(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     network = world.one("networks")
     port = world.member.make(f"{NETWORK_PATH}/ports", "port", network_id=network["id"], name="theirs")
@@ -132,7 +132,7 @@ def test_a_port_of_somebody_else_is_named_and_waited_for_c_13_w_73(world: World)
     assert world.made() == {}
 
 
-def test_a_network_that_stays_blocked_is_tried_every_two_minutes_with_two_requests(world: World) -> None:
+def test_a_network_that_stays_blocked_is_tried_every_two_minutes_with_two_requests(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     network = world.one("networks")
     world.member.make(f"{NETWORK_PATH}/ports", "port", network_id=network["id"], name="theirs")
@@ -148,7 +148,7 @@ def test_a_network_that_stays_blocked_is_tried_every_two_minutes_with_two_reques
     assert "'theirs'" in world.message("Ready")
 
 
-def test_a_floating_ip_of_a_workload_is_named_and_waited_for(world: World) -> None:
+def test_a_floating_ip_of_a_workload_is_named_and_waited_for(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     network = world.one("networks")
     port = world.member.make(f"{NETWORK_PATH}/ports", "port", network_id=network["id"])
@@ -164,7 +164,7 @@ def test_a_floating_ip_of_a_workload_is_named_and_waited_for(world: World) -> No
     assert world.is_gone()
 
 
-def test_a_router_that_somebody_connected_is_not_disconnected_w_76(world: World) -> None:
+def test_a_router_that_somebody_connected_is_not_disconnected_w_76(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     subnet = world.one("subnets")
     theirs = world.member.make(f"{NETWORK_PATH}/routers", "router", name="theirs")
@@ -178,7 +178,7 @@ def test_a_router_that_somebody_connected_is_not_disconnected_w_76(world: World)
     assert world.inventory()["ports"][port["id"]]["device_id"] == theirs["id"]
 
 
-def test_a_group_in_use_is_named_with_its_port(world: World) -> None:
+def test_a_group_in_use_is_named_with_its_port(world: ClusterEnvironment) -> None:
     other = world.network()
     world.up(**MANAGED, **GROUPS)
     group = world.one("security_groups", name="k8s-cluster-default-kube-secgroup-worker")
@@ -195,7 +195,7 @@ def test_a_group_in_use_is_named_with_its_port(world: World) -> None:
     assert world.is_gone()
 
 
-def test_all_groups_in_use_are_named_and_the_others_are_deleted(world: World) -> None:
+def test_all_groups_in_use_are_named_and_the_others_are_deleted(world: ClusterEnvironment) -> None:
     other = world.network()
     world.up(**MANAGED, **GROUPS, **BASTION)
     name = "k8s-cluster-default-kube-secgroup-{}".format
@@ -217,7 +217,7 @@ def test_all_groups_in_use_are_named_and_the_others_are_deleted(world: World) ->
     assert world.made() == {}
 
 
-def test_a_group_that_cannot_be_deleted_holds_up_no_other_whatever_the_reason(world: World) -> None:
+def test_a_group_that_cannot_be_deleted_holds_up_no_other_whatever_the_reason(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **GROUPS)
     match = {"service": "network", "method": "DELETE", "path": "/v2.0/security-groups/*", "nth": 1}
     world.fault(match=match, effect={"status": 403, "message": "rule:delete_security_group is disallowed by policy"})
@@ -232,7 +232,7 @@ def test_a_group_that_cannot_be_deleted_holds_up_no_other_whatever_the_reason(wo
     assert world.made() == {}
 
 
-def test_what_is_gone_already_holds_up_nothing_c_51(world: World) -> None:
+def test_what_is_gone_already_holds_up_nothing_c_51(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER, **GROUPS)
     balancer = world.one("loadbalancers")["id"]
     world.member.ask("DELETE", f"/load-balancer/v2/lbaas/loadbalancers/{balancer}?cascade=true")
@@ -248,7 +248,7 @@ def test_what_is_gone_already_holds_up_nothing_c_51(world: World) -> None:
     assert world.made() == {}
 
 
-def test_a_busy_load_balancer_is_waited_for(world: World) -> None:
+def test_a_busy_load_balancer_is_waited_for(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
     balancer = world.one("loadbalancers")["id"]
     world.set_state("loadbalancers", balancer, provisioning_status="PENDING_UPDATE")
@@ -263,7 +263,9 @@ def test_a_busy_load_balancer_is_waited_for(world: World) -> None:
     assert world.made() == {}
 
 
-def test_a_load_balancer_whose_deletion_was_not_answered_is_looked_at_before_it_is_deleted_again(world: World) -> None:
+def test_a_load_balancer_whose_deletion_was_not_answered_is_looked_at_before_it_is_deleted_again(
+    world: ClusterEnvironment,
+) -> None:
     world.up(**MANAGED, **BALANCER)
     world.fault(match={"service": "load-balancer", "method": "DELETE", "nth": 1}, effect={"cut": "after"})
     world.cloud.counter.reset()
@@ -277,7 +279,7 @@ def test_a_load_balancer_whose_deletion_was_not_answered_is_looked_at_before_it_
 
 @pytest.mark.parametrize("has_routers", [False, True], ids=["without routers", "whose proxy lost its way"])
 def test_a_cloud_without_routers_holds_up_no_deletion_as_a_list_that_was_not_found_does(
-    world: World, has_routers: bool
+    world: ClusterEnvironment, has_routers: bool
 ) -> None:
     for kind in ("floatingips", "routers"):
         unknown = {"status": 404, "message": "The resource could not be found."}
@@ -296,7 +298,7 @@ def test_a_cloud_without_routers_holds_up_no_deletion_as_a_list_that_was_not_fou
     assert world.is_gone() is not has_routers
 
 
-def test_a_cluster_that_is_gone_does_not_hold_up_the_deletion_c_49(world: World) -> None:
+def test_a_cluster_that_is_gone_does_not_hold_up_the_deletion_c_49(world: ClusterEnvironment) -> None:
     world.up(**FULL)
     world.delete(CLUSTER, CLUSTER_NAME)
 
@@ -311,7 +313,7 @@ def test_a_cluster_that_is_gone_does_not_hold_up_the_deletion_c_49(world: World)
 
 
 @pytest.mark.parametrize("by", ["Cluster", "annotation"])
-def test_a_paused_cluster_is_left_alone_also_when_it_is_deleted_c_39(world: World, by: str) -> None:
+def test_a_paused_cluster_is_left_alone_also_when_it_is_deleted_c_39(world: ClusterEnvironment, by: str) -> None:
     world.up(**MANAGED)
     annotated = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}}
     resumed: dict[str, Any] = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}}
@@ -337,7 +339,7 @@ def test_a_paused_cluster_is_left_alone_also_when_it_is_deleted_c_39(world: Worl
     assert world.made() == {}
 
 
-def test_a_paused_cluster_says_so_and_says_when_it_goes_on_c_41_c_43(world: World) -> None:
+def test_a_paused_cluster_says_so_and_says_when_it_goes_on_c_41_c_43(world: ClusterEnvironment) -> None:
     world.place(owner={"paused": True}, **MANAGED)
     world.settle(for_s=30)
     assert world.shown("Paused") == ("True", "Paused")
@@ -350,7 +352,7 @@ def test_a_paused_cluster_says_so_and_says_when_it_goes_on_c_41_c_43(world: Worl
     assert world.is_ready()
 
 
-def test_a_pause_that_is_over_is_told_although_the_cluster_is_missing_c_41(world: World) -> None:
+def test_a_pause_that_is_over_is_told_although_the_cluster_is_missing_c_41(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     paused = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}}
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, paused)
@@ -365,7 +367,7 @@ def test_a_pause_that_is_over_is_told_although_the_cluster_is_missing_c_41(world
     assert world.shown("Paused")[0] == "False"
 
 
-def test_externally_managed_infrastructure_is_not_touched_in_any_way_c_10_c_42(world: World) -> None:
+def test_externally_managed_infrastructure_is_not_touched_in_any_way_c_10_c_42(world: ClusterEnvironment) -> None:
     world.place(**FULL)
     managed = {"metadata": {"annotations": {names.MANAGED_BY_ANNOTATION: ""}}}
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, managed)
@@ -377,7 +379,9 @@ def test_externally_managed_infrastructure_is_not_touched_in_any_way_c_10_c_42(w
     assert world.requests() == []
 
 
-def test_credentials_that_are_refused_are_told_and_mended_within_fifteen_seconds_c_52_w_80(world: World) -> None:
+def test_credentials_that_are_refused_are_told_and_mended_within_fifteen_seconds_c_52_w_80(
+    world: ClusterEnvironment,
+) -> None:
     good = world.simulator.clouds_yaml.read_bytes()
     world.put_secret(text=good.replace(b"capi-password", b"wrong"))
     world.up(**MANAGED, for_s=60)
@@ -390,7 +394,9 @@ def test_credentials_that_are_refused_are_told_and_mended_within_fifteen_seconds
     assert world.is_ready()
 
 
-def test_what_is_left_of_a_cluster_that_finalizers_of_others_keep_names_nothing_that_is_gone(world: World) -> None:
+def test_what_is_left_of_a_cluster_that_finalizers_of_others_keep_names_nothing_that_is_gone(
+    world: ClusterEnvironment,
+) -> None:
     world.up(**FULL)
     finalizers = [*world.osc()["metadata"]["finalizers"], "example.org/janitor"]
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"finalizers": finalizers}})

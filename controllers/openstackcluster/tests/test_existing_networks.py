@@ -7,23 +7,23 @@ from typing import Any
 import pytest
 
 from controllers.openstackcluster.tests import given
+from controllers.openstackcluster.tests.environment import GROUPS, MANAGED, ClusterEnvironment
 from controllers.openstackcluster.tests.test_regressions import place
-from controllers.openstackcluster.tests.world import GROUPS, MANAGED, World
 
 SERVER: dict[str, Any] = {"enableFloatingIP": False, "fixedIP": "10.9.0.9"}
 BALANCED: dict[str, Any] = {"managedLoadBalancer": {"allowedCIDRs": ["192.0.2.0/24"]}}
 
 
-def subnet(world: World, network_id: str, cidr: str) -> dict[str, Any]:
+def subnet(world: ClusterEnvironment, network_id: str, cidr: str) -> dict[str, Any]:
     values = {"network_id": network_id, "cidr": cidr, "ip_version": 4}
     return dict(world.member.make(f"{given.NETWORK_PATH}/subnets", "subnet", **values))
 
 
-def cidrs(world: World) -> list[str]:
+def cidrs(world: ClusterEnvironment) -> list[str]:
     return [each["cidr"] for each in world.status()["network"]["subnets"]]
 
 
-def give_away(world: World, network: dict[str, Any]) -> None:
+def give_away(world: ClusterEnvironment, network: dict[str, Any]) -> None:
     """Transfer a network to another project, which shares it."""
 
     def change() -> None:
@@ -36,7 +36,7 @@ def give_away(world: World, network: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("is_shared", [False, True], ids=["own", "another project's"])
-def test_a_new_subnet_of_an_existing_network_is_seen_and_comes_last(world: World, is_shared: bool) -> None:
+def test_a_new_subnet_of_an_existing_network_is_seen_and_comes_last(world: ClusterEnvironment, is_shared: bool) -> None:
     network = world.network()
     world.up(network={"id": network["id"]}, apiServer=SERVER, **GROUPS)
     for number in range(3):
@@ -52,7 +52,7 @@ def test_a_new_subnet_of_an_existing_network_is_seen_and_comes_last(world: World
     assert "10.10.0.0/24" in {prefix for *_, prefix in world.rules("worker")}
 
 
-def test_a_new_subnet_is_not_used_where_the_spec_names_the_subnets(world: World) -> None:
+def test_a_new_subnet_is_not_used_where_the_spec_names_the_subnets(world: ClusterEnvironment) -> None:
     network = world.network()
     (mine,) = (s for s in world.inventory()["subnets"].values() if s["network_id"] == network["id"])
     world.up(network={"id": network["id"]}, subnets=[{"id": mine["id"]}], apiServer=SERVER)
@@ -65,7 +65,7 @@ def test_a_new_subnet_is_not_used_where_the_spec_names_the_subnets(world: World)
 
 
 @pytest.mark.parametrize("is_shared", [False, True], ids=["own", "another project's"])
-def test_an_existing_network_that_was_deleted_is_reported(world: World, is_shared: bool) -> None:
+def test_an_existing_network_that_was_deleted_is_reported(world: ClusterEnvironment, is_shared: bool) -> None:
     network = world.network()
     world.up(network={"id": network["id"]}, apiServer=SERVER)
     shown = world.status()["network"]
@@ -83,7 +83,7 @@ def test_an_existing_network_that_was_deleted_is_reported(world: World, is_share
     assert world.is_provisioned()
 
 
-def test_a_named_subnet_that_was_deleted_is_reported(world: World) -> None:
+def test_a_named_subnet_that_was_deleted_is_reported(world: ClusterEnvironment) -> None:
     network = world.network()
     more = subnet(world, network["id"], "10.10.0.0/24")
     (first, second) = sorted(
@@ -97,7 +97,7 @@ def test_a_named_subnet_that_was_deleted_is_reported(world: World) -> None:
     assert world.shown("NetworkReady")[0] == "False"
 
 
-def routed(world: World, **wish: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+def routed(world: ClusterEnvironment, **wish: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Create a cluster in a network of the user behind a router of the user."""
     network, mine = world.network(), given.router(world)
     (subnet_id,) = (i for i, s in world.inventory()["subnets"].items() if s["network_id"] == network["id"])
@@ -107,7 +107,7 @@ def routed(world: World, **wish: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     return network, mine
 
 
-def test_a_new_address_of_the_gateway_is_allowed_to_connect(world: World) -> None:
+def test_a_new_address_of_the_gateway_is_allowed_to_connect(world: ClusterEnvironment) -> None:
     _, mine = routed(world)
     assert world.is_ready(), world.message("Ready")
 
@@ -125,7 +125,7 @@ def test_a_new_address_of_the_gateway_is_allowed_to_connect(world: World) -> Non
     assert "127.64.9.99/32" in world.one("listeners")["allowed_cidrs"]
 
 
-def test_a_router_that_a_filter_found_is_known_by_its_id(world: World) -> None:
+def test_a_router_that_a_filter_found_is_known_by_its_id(world: ClusterEnvironment) -> None:
     _, mine = routed(world, by_filter=True)
     given.rename(world, "router", mine["id"], "renamed")
 
@@ -137,7 +137,7 @@ def test_a_router_that_a_filter_found_is_known_by_its_id(world: World) -> None:
     assert (world.status()["router"]["id"], world.status()["router"]["name"]) == (mine["id"], "renamed")
 
 
-def test_what_exists_is_looked_at_once_per_resync_and_costs_a_list_of_each_kind(world: World) -> None:
+def test_what_exists_is_looked_at_once_per_resync_and_costs_a_list_of_each_kind(world: ClusterEnvironment) -> None:
     routed(world)
     given.after_resyncs(world, 2)
     world.cloud.counter.reset()
@@ -154,7 +154,7 @@ def test_what_exists_is_looked_at_once_per_resync_and_costs_a_list_of_each_kind(
         assert asked.count(f"GET /v2.0/{kind}") <= most, asked
 
 
-def test_two_clusters_share_the_lists(world: World) -> None:
+def test_two_clusters_share_the_lists(world: ClusterEnvironment) -> None:
     networks = [world.network("10.9.0.0/24"), world.network("10.19.0.0/24")]
     for name, network in zip(("one", "two"), networks, strict=True):
         place(world, namespace=name, name=name, cluster_name=name, network={"id": network["id"]}, apiServer=SERVER)
@@ -167,7 +167,7 @@ def test_two_clusters_share_the_lists(world: World) -> None:
     assert world.requests() == ["GET /v2.0/networks"]
 
 
-def test_an_outage_of_neutron_is_over_when_it_is_over(world: World) -> None:
+def test_an_outage_of_neutron_is_over_when_it_is_over(world: ClusterEnvironment) -> None:
     network = world.network()
     world.up(network={"id": network["id"]}, apiServer=SERVER)
     world.fault(match={"service": "network"}, effect={"status": 503})
@@ -181,7 +181,7 @@ def test_an_outage_of_neutron_is_over_when_it_is_over(world: World) -> None:
     assert world.status()["network"] == shown
 
 
-def test_a_managed_network_costs_nothing_more(world: World) -> None:
+def test_a_managed_network_costs_nothing_more(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, apiServer=SERVER)
     given.after_resyncs(world, 2)
     world.cloud.counter.reset()

@@ -8,9 +8,9 @@ import pytest
 
 from capo.kube.kinds import OPENSTACK_CLUSTER
 from controllers.openstackcluster.tests import given
+from controllers.openstackcluster.tests.environment import BALANCER, GROUPS, MANAGED, ClusterEnvironment
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
 from controllers.openstackcluster.tests.test_takeover import made_by_the_go_provider
-from controllers.openstackcluster.tests.world import BALANCER, GROUPS, MANAGED, World
 
 LEFT_OUT = ("network", "externalNetwork", "router", "apiServerManagedLoadBalancer", "failureDomains", "initialization")
 INTERNAL: dict[str, Any] = {**MANAGED, "apiServer": {"managedLoadBalancer": {}, "enableFloatingIP": False}}
@@ -18,7 +18,9 @@ EXTERNAL_NETWORKS = "GET /v2.0/networks"
 
 
 @pytest.mark.parametrize("is_adopted", [True, False], ids=["after a first run", "after a restart in the middle"])
-def test_a_cluster_whose_status_was_cut_short_keeps_its_router_and_goes_whole(world: World, is_adopted: bool) -> None:
+def test_a_cluster_whose_status_was_cut_short_keeps_its_router_and_goes_whole(
+    world: ClusterEnvironment, is_adopted: bool
+) -> None:
     # The Go provider writes conditions first; a status that breaks the schema is refused as a whole (W-54).
     made_by_the_go_provider(world, INTERNAL)
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": dict.fromkeys(LEFT_OUT)})
@@ -44,7 +46,7 @@ def test_a_cluster_whose_status_was_cut_short_keeps_its_router_and_goes_whole(wo
 
 @pytest.mark.parametrize("spec", [{**MANAGED, **BALANCER}, {**MANAGED, **GROUPS}], ids=["load balancer", "none"])
 def test_an_external_network_that_appears_later_is_seen_and_the_endpoint_stays(
-    world: World, spec: dict[str, Any]
+    world: ClusterEnvironment, spec: dict[str, Any]
 ) -> None:
     world.show_external(is_visible=False)
     world.up(**{**spec, "apiServer": {**spec.get("apiServer", {}), "enableFloatingIP": False, "fixedIP": "10.6.0.9"}})
@@ -66,7 +68,7 @@ def test_an_external_network_that_appears_later_is_seen_and_the_endpoint_stays(
 
 
 def test_a_cluster_with_its_endpoint_at_the_vip_gets_no_floating_ip_when_an_external_network_appears(
-    world: World,
+    world: ClusterEnvironment,
 ) -> None:
     world.show_external(is_visible=False)
     world.up(**MANAGED, **BALANCER)
@@ -84,7 +86,9 @@ def test_a_cluster_with_its_endpoint_at_the_vip_gets_no_floating_ip_when_an_exte
     assert "floatingips" not in world.made()
 
 
-def test_several_external_networks_that_appear_later_do_not_disturb_a_cluster_that_has_none(world: World) -> None:
+def test_several_external_networks_that_appear_later_do_not_disturb_a_cluster_that_has_none(
+    world: ClusterEnvironment,
+) -> None:
     world.show_external(is_visible=False)
     world.up(**INTERNAL)
     world.show_external(is_visible=True)
@@ -95,7 +99,7 @@ def test_several_external_networks_that_appear_later_do_not_disturb_a_cluster_th
     assert world.is_ready(), world.message("Ready")
 
 
-def test_that_there_is_no_external_network_costs_one_request_per_resync(world: World) -> None:
+def test_that_there_is_no_external_network_costs_one_request_per_resync(world: ClusterEnvironment) -> None:
     world.show_external(is_visible=False)
     world.up(**INTERNAL)
     given.after_resyncs(world)
@@ -111,7 +115,7 @@ def test_that_there_is_no_external_network_costs_one_request_per_resync(world: W
     assert asked <= 4 + 2, "four looks, and the list of the project's own each half an hour"
 
 
-def test_an_external_network_that_is_switched_off_is_never_asked_for(world: World) -> None:
+def test_an_external_network_that_is_switched_off_is_never_asked_for(world: ClusterEnvironment) -> None:
     world.up(**INTERNAL, enableExternalNetwork=False)
     world.cloud.counter.reset()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controllers.openstackcluster.tests.world import FULL, World
+from controllers.openstackcluster.tests.environment import FULL, ClusterEnvironment
 
 HTML = {"Content-Type": "text/html"}
 PAGES: dict[str, dict[str, Any]] = {
@@ -21,7 +21,7 @@ PAGES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("page", [pytest.param(effect, id=name) for name, effect in PAGES.items()])
 @pytest.mark.parametrize("service", ["network", "load-balancer", "compute"])
 def test_a_cluster_that_is_deleted_meanwhile_leaves_nothing_behind(
-    world: World, service: str, page: dict[str, Any]
+    world: ClusterEnvironment, service: str, page: dict[str, Any]
 ) -> None:
     world.up(**FULL, for_s=120)
     assert world.is_ready()
@@ -38,7 +38,7 @@ def test_a_cluster_that_is_deleted_meanwhile_leaves_nothing_behind(
 
 
 @pytest.mark.parametrize("page", [pytest.param(effect, id=name) for name, effect in PAGES.items()])
-def test_a_cluster_that_is_ready_stays_as_it_is(world: World, page: dict[str, Any]) -> None:
+def test_a_cluster_that_is_ready_stays_as_it_is(world: ClusterEnvironment, page: dict[str, Any]) -> None:
     world.up(**FULL, for_s=120)
     before = world.inventory()
 
@@ -53,7 +53,9 @@ def test_a_cluster_that_is_ready_stays_as_it_is(world: World, page: dict[str, An
     assert world.is_ready()
 
 
-def test_an_edited_description_of_the_floating_ip_neither_stops_a_cluster_nor_leaves_it_behind(world: World) -> None:
+def test_an_edited_description_of_the_floating_ip_neither_stops_a_cluster_nor_leaves_it_behind(
+    world: ClusterEnvironment,
+) -> None:
     world.up(**FULL, for_s=120)
     address_id = world.record("fip-api")
     table = world.cloud.table("network", "floatingips")
@@ -69,7 +71,9 @@ def test_an_edited_description_of_the_floating_ip_neither_stops_a_cluster_nor_le
     assert world.made() == {}
 
 
-def test_groups_whose_deletion_is_answered_by_404_while_lists_show_them_are_not_left_behind(world: World) -> None:
+def test_groups_whose_deletion_is_answered_by_404_while_lists_show_them_are_not_left_behind(
+    world: ClusterEnvironment,
+) -> None:
     world.up(**FULL, for_s=120)
     missing = {"NeutronError": {"type": "SecurityGroupNotFound", "message": "gone", "detail": ""}}
     for method in ("GET", "DELETE"):

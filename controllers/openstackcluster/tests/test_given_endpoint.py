@@ -11,16 +11,16 @@ from api.validation import faults_of_update
 from capo.kube.errors import Denied, Invalid, KubeError
 from capo.kube.kinds import OPENSTACK_CLUSTER, Key
 from controllers.openstackcluster.dns import Answer
+from controllers.openstackcluster.tests.environment import BALANCER, MANAGED, ClusterEnvironment
 from controllers.openstackcluster.tests.given import floating_ip
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from controllers.openstackcluster.tests.world import BALANCER, MANAGED, World
 
 NAME = {"host": "api.example.org", "port": 6443}
 VIP_ONLY = {"managedLoadBalancer": {}, "enableFloatingIP": False}
 NO_ANSWER = Answer(trouble="Temporary failure in name resolution")
 
 
-def live_without_dns(world: World) -> None:
+def live_without_dns(world: ClusterEnvironment) -> None:
     """Restart the manager, and resync later, while DNS does not answer."""
     world.dns = NO_ANSWER
     world.start()
@@ -29,7 +29,7 @@ def live_without_dns(world: World) -> None:
     world.settle(for_s=60)
 
 
-def endpoint(world: World) -> Any:
+def endpoint(world: ClusterEnvironment) -> Any:
     return world.osc()["spec"].get("controlPlaneEndpoint")
 
 
@@ -37,7 +37,7 @@ def endpoint(world: World) -> Any:
 
 
 @pytest.mark.parametrize("way", ["default", "enabled", "named", "without load balancer", "named without load balancer"])
-def test_an_endpoint_with_a_floating_ip_waits_for_an_external_network(world: World, way: str) -> None:
+def test_an_endpoint_with_a_floating_ip_waits_for_an_external_network(world: ClusterEnvironment, way: str) -> None:
     mine = floating_ip(world)["floating_ip_address"]
     servers: dict[str, dict[str, Any]] = {
         "default": {"managedLoadBalancer": {}},
@@ -63,7 +63,7 @@ def test_an_endpoint_with_a_floating_ip_waits_for_an_external_network(world: Wor
     assert world.status()["externalNetwork"]["id"] == world.external()["id"]
 
 
-def test_the_wait_for_an_external_network_costs_one_request_a_minute(world: World) -> None:
+def test_the_wait_for_an_external_network_costs_one_request_a_minute(world: ClusterEnvironment) -> None:
     world.show_external(is_visible=False)
     world.up(**MANAGED, **BALANCER, for_s=1500)
     world.cloud.counter.reset()
@@ -75,7 +75,7 @@ def test_the_wait_for_an_external_network_costs_one_request_a_minute(world: Worl
     assert len(world.requests()) <= 12, world.requests()
 
 
-def test_the_user_may_do_without_the_floating_ip_that_is_waited_for(world: World) -> None:
+def test_the_user_may_do_without_the_floating_ip_that_is_waited_for(world: ClusterEnvironment) -> None:
     world.show_external(is_visible=False)
     world.up(**MANAGED, **BALANCER)
     old = world.osc()
@@ -91,7 +91,7 @@ def test_the_user_may_do_without_the_floating_ip_that_is_waited_for(world: World
 
 
 @pytest.mark.parametrize("host", ["10.6.0.50", "api.example.org"])
-def test_no_floating_ip_is_wanted_for_an_endpoint_that_is_the_vip(world: World, host: str) -> None:
+def test_no_floating_ip_is_wanted_for_an_endpoint_that_is_the_vip(world: ClusterEnvironment, host: str) -> None:
     world.dns = Answer(("10.6.0.50",))
     world.up(**MANAGED, **BALANCER, controlPlaneEndpoint={"host": host, "port": 6443})
 
@@ -105,7 +105,7 @@ def test_no_floating_ip_is_wanted_for_an_endpoint_that_is_the_vip(world: World, 
 
 
 def test_a_cluster_whose_vip_became_the_endpoint_gets_no_floating_ip_when_an_external_network_appears(
-    world: World,
+    world: ClusterEnvironment,
 ) -> None:
     world.show_external(is_visible=False)
     world.up(**MANAGED, apiServer=VIP_ONLY)
@@ -122,7 +122,9 @@ def test_a_cluster_whose_vip_became_the_endpoint_gets_no_floating_ip_when_an_ext
 
 
 @pytest.mark.parametrize("what", ["several", "an outage"])
-def test_a_cluster_that_lives_without_external_network_goes_on_whatever_is_seen_later(world: World, what: str) -> None:
+def test_a_cluster_that_lives_without_external_network_goes_on_whatever_is_seen_later(
+    world: ClusterEnvironment, what: str
+) -> None:
     network = world.network()
     world.show_external(is_visible=False)
     server = {"enableFloatingIP": False, "fixedIP": "10.9.0.9"}
@@ -144,7 +146,9 @@ def test_a_cluster_that_lives_without_external_network_goes_on_whatever_is_seen_
     assert "externalNetwork" not in world.status()
 
 
-def test_a_floating_ip_that_is_there_serves_when_the_external_network_is_not_seen_any_more(world: World) -> None:
+def test_a_floating_ip_that_is_there_serves_when_the_external_network_is_not_seen_any_more(
+    world: ClusterEnvironment,
+) -> None:
     world.up(**MANAGED, **BALANCER)
     before = endpoint(world), world.status()["apiServerManagedLoadBalancer"]["ip"]
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"externalNetwork": None}})
@@ -160,7 +164,7 @@ def test_a_floating_ip_that_is_there_serves_when_the_external_network_is_not_see
 # -- names ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_floating_ip_is_chosen_when_dns_answers(world: World) -> None:
+def test_a_floating_ip_is_chosen_when_dns_answers(world: ClusterEnvironment) -> None:
     mine = floating_ip(world)
     world.dns = NO_ANSWER
     world.up(**MANAGED, **BALANCER, controlPlaneEndpoint=NAME, for_s=600)
@@ -175,7 +179,7 @@ def test_a_floating_ip_is_chosen_when_dns_answers(world: World) -> None:
     assert world.inventory()["floatingips"][mine["id"]]["port_id"] == world.one("loadbalancers")["vip_port_id"]
 
 
-def test_dns_that_fails_while_the_load_balancer_is_built_is_waited_for(world: World) -> None:
+def test_dns_that_fails_while_the_load_balancer_is_built_is_waited_for(world: ClusterEnvironment) -> None:
     mine = floating_ip(world)
     world.dns = Answer((mine["floating_ip_address"],))
     world.cloud.timings.lb_create_s = 300.0
@@ -193,7 +197,7 @@ def test_dns_that_fails_while_the_load_balancer_is_built_is_waited_for(world: Wo
     assert "floatingips" not in world.made()
 
 
-def test_the_vip_is_chosen_when_dns_answers(world: World) -> None:
+def test_the_vip_is_chosen_when_dns_answers(world: ClusterEnvironment) -> None:
     world.dns = NO_ANSWER
     world.up(**MANAGED, apiServer=VIP_ONLY, controlPlaneEndpoint=NAME, for_s=600)
     assert "loadbalancers" not in world.made()
@@ -206,7 +210,7 @@ def test_the_vip_is_chosen_when_dns_answers(world: World) -> None:
 
 
 @pytest.mark.parametrize("server", [{"managedLoadBalancer": {}}, VIP_ONLY], ids=["floating IP", "VIP"])
-def test_a_cluster_that_lives_needs_no_dns(world: World, server: dict[str, Any]) -> None:
+def test_a_cluster_that_lives_needs_no_dns(world: ClusterEnvironment, server: dict[str, Any]) -> None:
     world.dns = Answer(("10.6.0.50",)) if server is VIP_ONLY else Answer()
     world.up(**MANAGED, apiServer=server, controlPlaneEndpoint=NAME)
     assert world.is_ready()
@@ -218,7 +222,7 @@ def test_a_cluster_that_lives_needs_no_dns(world: World, server: dict[str, Any])
     assert world.counts() == before
 
 
-def test_a_named_floating_ip_needs_no_dns(world: World) -> None:
+def test_a_named_floating_ip_needs_no_dns(world: ClusterEnvironment) -> None:
     mine = floating_ip(world)
     world.dns = NO_ANSWER
     server = {"managedLoadBalancer": {}, "floatingIP": mine["floating_ip_address"]}
@@ -251,7 +255,7 @@ def test_a_named_floating_ip_needs_no_dns(world: World) -> None:
     ],
 )
 def test_what_is_given_is_kept_and_the_rest_is_filled_in(
-    world: World, given: dict[str, Any], server: dict[str, Any], expected: dict[str, Any]
+    world: ClusterEnvironment, given: dict[str, Any], server: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     world.place(**MANAGED, **server, controlPlaneEndpoint=given)
     old = world.osc()
@@ -266,7 +270,7 @@ def test_what_is_given_is_kept_and_the_rest_is_filled_in(
     assert faults_of_update("OpenStackCluster", old, world.osc(), is_dry_run=False) == []
 
 
-def test_the_host_that_is_given_chooses_the_floating_ip(world: World) -> None:
+def test_the_host_that_is_given_chooses_the_floating_ip(world: ClusterEnvironment) -> None:
     mine = floating_ip(world)
 
     world.up(**MANAGED, **BALANCER, controlPlaneEndpoint={"host": mine["floating_ip_address"]})
@@ -276,7 +280,7 @@ def test_the_host_that_is_given_chooses_the_floating_ip(world: World) -> None:
     assert "floatingips" not in world.made()
 
 
-def test_the_load_balancer_serves_the_endpoint_of_the_cluster(world: World) -> None:
+def test_the_load_balancer_serves_the_endpoint_of_the_cluster(world: ClusterEnvironment) -> None:
     given = {"host": "api.example.org", "port": 443}
 
     world.place(owner={"controlPlaneEndpoint": given}, **MANAGED, **BALANCER, managedSecurityGroups={})
@@ -288,7 +292,7 @@ def test_the_load_balancer_serves_the_endpoint_of_the_cluster(world: World) -> N
     assert ("ingress", "tcp", 443, None) in world.rules("controlplane")
 
 
-def test_an_endpoint_that_a_user_writes_during_a_pass_is_kept(world: World) -> None:
+def test_an_endpoint_that_a_user_writes_during_a_pass_is_kept(world: ClusterEnvironment) -> None:
     given = {"host": "api.example.org", "port": 443}
     world.place(**MANAGED)
 
@@ -314,7 +318,9 @@ def test_an_endpoint_that_a_user_writes_during_a_pass_is_kept(world: World) -> N
         pytest.param(KubeError("failed calling webhook: connection refused", status=500), id="no webhook"),
     ],
 )
-def test_an_endpoint_that_the_api_server_refuses_is_told_and_tried_again(world: World, error: KubeError) -> None:
+def test_an_endpoint_that_the_api_server_refuses_is_told_and_tried_again(
+    world: ClusterEnvironment, error: KubeError
+) -> None:
     refused = 0
 
     def refuse(_verb: str, _key: Key, body: Mapping[str, Any]) -> None:
@@ -340,7 +346,7 @@ def test_an_endpoint_that_the_api_server_refuses_is_told_and_tried_again(world: 
 
 
 @pytest.mark.parametrize("part", ["metadata", "status"])
-def test_a_pass_that_cannot_write_says_so(world: World, part: str) -> None:
+def test_a_pass_that_cannot_write_says_so(world: ClusterEnvironment, part: str) -> None:
     field = {"metadata": "finalizers", "status": "resources"}[part]
 
     def refuse(_verb: str, _key: Key, body: Mapping[str, Any]) -> None:

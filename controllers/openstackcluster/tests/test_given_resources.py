@@ -8,13 +8,13 @@ import pytest
 
 from controllers.openstackcluster.dns import Answer
 from controllers.openstackcluster.tests import given
+from controllers.openstackcluster.tests.environment import BALANCER, BASTION, FULL, GROUPS, MANAGED, ClusterEnvironment
 from controllers.openstackcluster.tests.test_regressions import place
-from controllers.openstackcluster.tests.world import BALANCER, BASTION, FULL, GROUPS, MANAGED, World
 
 FLOATING_IPS = "GET /v2.0/floatingips"
 
 
-def attached(world: World, floating_ip: dict[str, Any]) -> str | None:
+def attached(world: ClusterEnvironment, floating_ip: dict[str, Any]) -> str | None:
     found: str | None = world.inventory()["floatingips"][floating_ip["id"]]["port_id"]
     return found
 
@@ -22,7 +22,7 @@ def attached(world: World, floating_ip: dict[str, Any]) -> str | None:
 # -- floating IPs created a moment ago ---------------------------------------------------------------------------------
 
 
-def test_a_bastion_gets_a_floating_ip_that_was_created_a_moment_before_it_was_named(world: World) -> None:
+def test_a_bastion_gets_a_floating_ip_that_was_created_a_moment_before_it_was_named(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **GROUPS, **BASTION, for_s=100)
     mine = given.floating_ip(world)
 
@@ -34,7 +34,7 @@ def test_a_bastion_gets_a_floating_ip_that_was_created_a_moment_before_it_was_na
 
 
 @pytest.mark.parametrize("how", ["named", "endpoint"])
-def test_a_cluster_takes_a_floating_ip_that_is_newer_than_the_list_of_them(world: World, how: str) -> None:
+def test_a_cluster_takes_a_floating_ip_that_is_newer_than_the_list_of_them(world: ClusterEnvironment, how: str) -> None:
     world.before = world.inventory()
     place(world, namespace="a", name="one", cluster_name="one", **MANAGED)
     world.settle(for_s=60)
@@ -51,7 +51,9 @@ def test_a_cluster_takes_a_floating_ip_that_is_newer_than_the_list_of_them(world
     assert [body["floating_ip_address"] for body in world.made()["floatingips"].values()].count(mine) == 1
 
 
-def test_a_floating_ip_that_a_dns_name_leads_to_is_taken_if_it_was_created_a_moment_ago(world: World) -> None:
+def test_a_floating_ip_that_a_dns_name_leads_to_is_taken_if_it_was_created_a_moment_ago(
+    world: ClusterEnvironment,
+) -> None:
     world.before = world.inventory()
     place(world, namespace="a", name="one", cluster_name="one", **MANAGED)
     world.settle(for_s=60)
@@ -67,7 +69,7 @@ def test_a_floating_ip_that_a_dns_name_leads_to_is_taken_if_it_was_created_a_mom
     assert len(world.made()["floatingips"]) == 2
 
 
-def test_a_floating_ip_that_is_known_is_not_looked_up_again(world: World) -> None:
+def test_a_floating_ip_that_is_known_is_not_looked_up_again(world: ClusterEnvironment) -> None:
     mine = given.floating_ip(world)
     world.up(**MANAGED, apiServer={"managedLoadBalancer": {}, "floatingIP": mine["floating_ip_address"]})
     world.cloud.counter.reset()
@@ -84,7 +86,7 @@ def test_a_floating_ip_that_is_known_is_not_looked_up_again(world: World) -> Non
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["at once", "after a restart"])
 @pytest.mark.parametrize("may_detach", [True, False], ids=["allowed", "refused"])
 def test_a_floating_ip_of_the_user_is_detached_and_the_user_is_asked_for_nothing(
-    world: World, may_detach: bool, is_restarted: bool
+    world: ClusterEnvironment, may_detach: bool, is_restarted: bool
 ) -> None:
     world.cloud.timings.lb_delete_s = 30.0
     mine = given.floating_ip(world)
@@ -112,7 +114,9 @@ def test_a_floating_ip_of_the_user_is_detached_and_the_user_is_asked_for_nothing
     assert attached(world, mine) is None
 
 
-def test_a_floating_ip_that_somebody_put_at_the_load_balancer_is_waited_for_and_not_written(world: World) -> None:
+def test_a_floating_ip_that_somebody_put_at_the_load_balancer_is_waited_for_and_not_written(
+    world: ClusterEnvironment,
+) -> None:
     world.cloud.timings.lb_delete_s = 30.0
     world.up(**MANAGED, apiServer={"managedLoadBalancer": {}, "enableFloatingIP": False})
     theirs = given.floating_ip(world, port_id=world.one("loadbalancers")["vip_port_id"])
@@ -129,7 +133,9 @@ def test_a_floating_ip_that_somebody_put_at_the_load_balancer_is_waited_for_and_
     assert not [request for request in world.requests() if request.startswith("PUT /v2.0/floatingips")]
 
 
-def test_a_floating_ip_that_leads_nowhere_is_left_alone_when_a_load_balancer_has_no_port(world: World) -> None:
+def test_a_floating_ip_that_leads_nowhere_is_left_alone_when_a_load_balancer_has_no_port(
+    world: ClusterEnvironment,
+) -> None:
     given.floating_ip(world)
     world.up(**MANAGED, **BALANCER)
     world.set_state("loadbalancers", world.one("loadbalancers")["id"], vip_port_id=None)
@@ -142,7 +148,7 @@ def test_a_floating_ip_that_leads_nowhere_is_left_alone_when_a_load_balancer_has
     assert not [request for request in world.requests() if request.startswith("PUT /v2.0/floatingips")]
 
 
-def test_a_floating_ip_of_a_server_of_others_keeps_it_and_is_named(world: World) -> None:
+def test_a_floating_ip_of_a_server_of_others_keeps_it_and_is_named(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     values = {"network_id": world.one("networks")["id"], "name": "theirs"}
     port = world.member.make(f"{given.NETWORK_PATH}/ports", "port", **values)
@@ -161,7 +167,9 @@ def test_a_floating_ip_of_a_server_of_others_keeps_it_and_is_named(world: World)
 
 
 @pytest.mark.parametrize("is_noticed", [False, True], ids=["at once", "after a resync"])
-def test_a_given_router_that_was_connected_anew_does_not_block_the_deletion(world: World, is_noticed: bool) -> None:
+def test_a_given_router_that_was_connected_anew_does_not_block_the_deletion(
+    world: ClusterEnvironment, is_noticed: bool
+) -> None:
     mine = given.router(world)
     world.up(**MANAGED, router={"id": mine["id"]})
     subnet_id = world.one("subnets")["id"]
@@ -181,7 +189,7 @@ def test_a_given_router_that_was_connected_anew_does_not_block_the_deletion(worl
 @pytest.mark.parametrize("is_deleted", [False, True], ids=["goes on", "deletion"])
 @pytest.mark.parametrize("has_restarted", [False, True], ids=["the same process", "the next process"])
 def test_a_router_that_a_filter_found_and_that_was_renamed_blocks_nothing(
-    world: World, has_restarted: bool, is_deleted: bool
+    world: ClusterEnvironment, has_restarted: bool, is_deleted: bool
 ) -> None:
     mine = given.router(world)
     world.up(**MANAGED, router={"filter": {"name": "mine"}})
@@ -204,7 +212,7 @@ def test_a_router_that_a_filter_found_and_that_was_renamed_blocks_nothing(
     assert mine["id"] in world.inventory()["routers"]
 
 
-def test_another_router_of_the_user_is_not_disconnected_and_is_named(world: World) -> None:
+def test_another_router_of_the_user_is_not_disconnected_and_is_named(world: ClusterEnvironment) -> None:
     mine = given.router(world)
     world.up(**MANAGED, router={"id": mine["id"]})
     other = given.router(world, "vpn")
@@ -220,7 +228,7 @@ def test_another_router_of_the_user_is_not_disconnected_and_is_named(world: Worl
     assert other["id"] in world.message("NetworkReady")
 
 
-def test_a_deletion_with_a_given_router_takes_few_requests(world: World) -> None:
+def test_a_deletion_with_a_given_router_takes_few_requests(world: ClusterEnvironment) -> None:
     mine = given.router(world)
     world.up(**FULL, router={"id": mine["id"]})
     world.cloud.counter.reset()

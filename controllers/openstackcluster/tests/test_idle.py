@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from controllers.openstackcluster.tests import given
-from controllers.openstackcluster.tests.world import BALANCER, BASTION, FULL, GROUPS, World
+from controllers.openstackcluster.tests.environment import BALANCER, BASTION, FULL, GROUPS, ClusterEnvironment
 
 WINDOW_S = 600.0
 BUDGET = 18
 
 
-def given_network(world: World) -> dict[str, Any]:
+def given_network(world: ClusterEnvironment) -> dict[str, Any]:
     """Return the spec of a cluster with everything except a network and a router of its own."""
     network, router = world.network(), given.router(world)
     (subnet_id,) = (i for i, s in world.inventory()["subnets"].items() if s["network_id"] == network["id"])
@@ -24,7 +24,7 @@ def given_network(world: World) -> dict[str, Any]:
 
 @pytest.mark.parametrize("has_own_network", [True, False], ids=["own network", "existing network"])
 def test_a_full_cluster_at_rest_takes_at_most_eighteen_requests_in_ten_minutes_w_79(
-    world: World, has_own_network: bool
+    world: ClusterEnvironment, has_own_network: bool
 ) -> None:
     world.up(**(FULL if has_own_network else given_network(world)))
     world.settle(for_s=WINDOW_S)

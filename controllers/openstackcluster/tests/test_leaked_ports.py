@@ -9,14 +9,14 @@ import pytest
 from capo.kube.kinds import OPENSTACK_SERVER
 from controllers.openstackcluster import leaked_ports
 from controllers.openstackcluster.tests import given
+from controllers.openstackcluster.tests.environment import GROUPS, MANAGED, ClusterEnvironment
 from controllers.openstackcluster.tests.test_takeover import made_by_the_go_provider
-from controllers.openstackcluster.tests.world import GROUPS, MANAGED, World
 
 OF_CLUSTER = "Created by cluster-api-provider-openstack cluster kube"
 STAMP = "[capo:aaaaaaaaaaaaa:port-0]"
 
 
-def leave(world: World, name: str, **values: Any) -> dict[str, Any]:
+def leave(world: ClusterEnvironment, name: str, **values: Any) -> dict[str, Any]:
     """Create a port without a server in the cluster's network."""
     values = {"network_id": world.one("networks")["id"], "name": name, **values}
     return dict(world.member.make(f"{given.NETWORK_PATH}/ports", "port", **values))
@@ -24,7 +24,9 @@ def leave(world: World, name: str, **values: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("is_adopted", [True, False], ids=["after a first run", "at once"])
 @pytest.mark.parametrize("name", ["kube-md-0-abcde-0", "kube-bastion-0", "default-kube-bastion-0"])
-def test_a_port_that_the_go_provider_leaked_goes_with_its_network(world: World, name: str, is_adopted: bool) -> None:
+def test_a_port_that_the_go_provider_leaked_goes_with_its_network(
+    world: ClusterEnvironment, name: str, is_adopted: bool
+) -> None:
     made_by_the_go_provider(world, {**MANAGED, **GROUPS})
     leave(world, name)
     leave(world, "kube-md-0-abcde-1", description=OF_CLUSTER)
@@ -53,7 +55,7 @@ def test_a_port_that_the_go_provider_leaked_goes_with_its_network(world: World, 
         pytest.param("", {}, id="no name"),
     ],
 )
-def test_a_port_of_others_stays_and_is_named(world: World, name: str, values: dict[str, Any]) -> None:
+def test_a_port_of_others_stays_and_is_named(world: ClusterEnvironment, name: str, values: dict[str, Any]) -> None:
     made_by_the_go_provider(world, {**MANAGED, **GROUPS})
     world.settle(for_s=120)
     theirs = leave(world, name, **values)
@@ -65,7 +67,7 @@ def test_a_port_of_others_stays_and_is_named(world: World, name: str, values: di
     assert theirs["id"] in world.message("NetworkReady")
 
 
-def test_a_port_that_a_floating_ip_leads_to_stays(world: World) -> None:
+def test_a_port_that_a_floating_ip_leads_to_stays(world: ClusterEnvironment) -> None:
     made_by_the_go_provider(world, {**MANAGED, **GROUPS})
     world.settle(for_s=120)
     theirs = leave(world, "kube-md-0-abcde-0")
@@ -77,7 +79,7 @@ def test_a_port_that_a_floating_ip_leads_to_stays(world: World) -> None:
     assert theirs["id"] in world.inventory()["ports"]
 
 
-def test_a_port_whose_server_is_being_created_stays(world: World) -> None:
+def test_a_port_whose_server_is_being_created_stays(world: ClusterEnvironment) -> None:
     made_by_the_go_provider(world, {**MANAGED, **GROUPS})
     world.settle(for_s=120)
     theirs = leave(world, "kube-extra-0")
@@ -92,7 +94,7 @@ def test_a_port_whose_server_is_being_created_stays(world: World) -> None:
     assert theirs["id"] in world.inventory()["ports"]
 
 
-def test_a_cluster_that_the_go_provider_never_had_takes_no_port_by_its_name(world: World) -> None:
+def test_a_cluster_that_the_go_provider_never_had_takes_no_port_by_its_name(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **GROUPS)
     theirs = leave(world, "kube-md-0-abcde-0")
 
@@ -103,7 +105,7 @@ def test_a_cluster_that_the_go_provider_never_had_takes_no_port_by_its_name(worl
     assert theirs["id"] in world.message("NetworkReady")
 
 
-def test_ports_in_a_network_that_stays_are_left_alone(world: World) -> None:
+def test_ports_in_a_network_that_stays_are_left_alone(world: ClusterEnvironment) -> None:
     network = world.network()
     made_by_the_go_provider(world, {"network": {"id": network["id"]}, "apiServer": {"fixedIP": "10.9.0.9"}, **GROUPS})
     world.settle(for_s=120)

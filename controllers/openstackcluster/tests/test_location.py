@@ -7,14 +7,23 @@ import contextlib
 import pytest
 
 from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_SERVER
-from controllers.openstackcluster.tests.world import BASTION_NAME, COUNTS_OF_FULL, FULL, GROUPS, MANAGED, World
+from controllers.openstackcluster.tests.environment import (
+    BASTION_NAME,
+    COUNTS_OF_FULL,
+    FULL,
+    GROUPS,
+    MANAGED,
+    ClusterEnvironment,
+)
 from controllers.tests import elsewhere, stamps
 
 
 @pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize("deletes", [False, True])
 @pytest.mark.parametrize("kind", ["project", "region", "cloud"])
-def test_credentials_that_lead_elsewhere_are_refused(world: World, kind: str, deletes: bool, restarts: bool) -> None:
+def test_credentials_that_lead_elsewhere_are_refused(
+    world: ClusterEnvironment, kind: str, deletes: bool, restarts: bool
+) -> None:
     world.up(for_s=120, **FULL)
     assert world.counts() == COUNTS_OF_FULL
     stored = world.status()["resources"]
@@ -40,7 +49,7 @@ def test_credentials_that_lead_elsewhere_are_refused(world: World, kind: str, de
         assert world.counts() == ({} if deletes else COUNTS_OF_FULL)
 
 
-def test_a_host_that_was_renamed_costs_a_write_for_each_object_and_nothing_more(world: World) -> None:
+def test_a_host_that_was_renamed_costs_a_write_for_each_object_and_nothing_more(world: ClusterEnvironment) -> None:
     world.up(for_s=120, **FULL)
     world.start()
     world.cloud.counter.reset()
@@ -60,7 +69,7 @@ def test_a_host_that_was_renamed_costs_a_write_for_each_object_and_nothing_more(
         assert world.get(kind, name)["status"]["resources"]["location"]["authHost"].startswith("localhost:")
 
 
-def test_what_another_version_recorded_gets_its_location_in_a_write(world: World) -> None:
+def test_what_another_version_recorded_gets_its_location_in_a_write(world: ClusterEnvironment) -> None:
     world.up(for_s=120, **FULL)
     world.start()
     world.cloud.counter.reset()
@@ -79,7 +88,7 @@ def test_what_another_version_recorded_gets_its_location_in_a_write(world: World
     assert len(world.kube.writes) == 1, world.kube.writes
 
 
-def test_credentials_may_be_corrected_before_anything_is_created(world: World) -> None:
+def test_credentials_may_be_corrected_before_anything_is_created(world: ClusterEnvironment) -> None:
     world.fault(match={"method": "POST", "service": "network"}, effect={"status": 403, "message": "Quota exceeded"})
     elsewhere.put_credentials(world, elsewhere.other_project(world))
     world.place(**GROUPS, managedSubnets=[{"cidr": "10.6.0.0/24"}])
@@ -97,7 +106,7 @@ def test_credentials_may_be_corrected_before_anything_is_created(world: World) -
 
 @pytest.mark.parametrize("deletes", [False, True])
 def test_what_the_status_of_the_go_provider_names_does_not_count_as_vanished_elsewhere(
-    world: World, deletes: bool
+    world: ClusterEnvironment, deletes: bool
 ) -> None:
     world.up(for_s=120, **MANAGED, **GROUPS)
     counts = world.counts()

@@ -7,8 +7,15 @@ from typing import Any
 import pytest
 
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_SERVER
+from controllers.openstackcluster.tests.environment import (
+    BALANCER,
+    BASTION,
+    BASTION_NAME,
+    GROUPS,
+    MANAGED,
+    ClusterEnvironment,
+)
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from controllers.openstackcluster.tests.world import BALANCER, BASTION, BASTION_NAME, GROUPS, MANAGED, World
 
 OPEN: dict[str, Any] = {"apiServer": {"managedLoadBalancer": {"allowedCIDRs": ["192.0.2.0/24"]}}}
 SPECS = [
@@ -18,7 +25,7 @@ SPECS = [
 ]
 
 
-def move(world: World) -> None:
+def move(world: ClusterEnvironment) -> None:
     """Remove the status of Cluster, OpenStackCluster and bastion, and give them new uids and matching owners."""
     owner = {**world.osc()["metadata"]["ownerReferences"][0], "uid": "moved-cluster"}
     world.edit(CLUSTER, CLUSTER_NAME, {"metadata": {"uid": "moved-cluster"}, "status": None})
@@ -31,18 +38,20 @@ def move(world: World) -> None:
     world.cloud.counter.reset()
 
 
-def shown(world: World) -> dict[str, Any]:
+def shown(world: ClusterEnvironment) -> dict[str, Any]:
     """Return the status without timestamps."""
     status = world.status()
     return {name: status[name] for name in status.keys() - {"conditions", "resources"}}
 
 
-def ids(world: World) -> dict[str, set[str]]:
+def ids(world: ClusterEnvironment) -> dict[str, set[str]]:
     return {kind: set(items) for kind, items in world.made().items()}
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_nothing_is_rebuilt_or_changed_and_the_status_is_as_it_was(world: World, spec: dict[str, Any]) -> None:
+def test_nothing_is_rebuilt_or_changed_and_the_status_is_as_it_was(
+    world: ClusterEnvironment, spec: dict[str, Any]
+) -> None:
     world.up(**spec, for_s=300)
     before, status = ids(world), shown(world)
     records = {r["role"]: r["id"] for r in world.status()["resources"]["records"]}
@@ -61,7 +70,9 @@ def test_nothing_is_rebuilt_or_changed_and_the_status_is_as_it_was(world: World,
 
 
 @pytest.mark.parametrize("spec", SPECS)
-def test_a_moved_cluster_that_is_deleted_at_once_leaves_nothing_behind(world: World, spec: dict[str, Any]) -> None:
+def test_a_moved_cluster_that_is_deleted_at_once_leaves_nothing_behind(
+    world: ClusterEnvironment, spec: dict[str, Any]
+) -> None:
     world.up(**spec, for_s=300)
     move(world)
 

@@ -11,7 +11,7 @@ import pytest
 from capo import names
 from capo.engine.tests.fake_kube import FakeKube
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER
-from controllers.openstackcluster.tests.world import BALANCER, FULL, World
+from controllers.openstackcluster.tests.environment import BALANCER, FULL, ClusterEnvironment
 
 TWO = "two"
 SPEC: dict[str, Any] = {
@@ -23,7 +23,7 @@ SPEC: dict[str, Any] = {
 
 
 @contextmanager
-def source(world: World) -> Iterator[None]:
+def source(world: ClusterEnvironment) -> Iterator[None]:
     """Run another management cluster, with its own API server and manager, on the same cloud."""
     target = (world.kube, world.store, world.controllers, world.clouds, world.deps, world._due, world._kinds)
     world.kube = FakeKube()
@@ -33,7 +33,7 @@ def source(world: World) -> Iterator[None]:
     world.kube, world.store, world.controllers, world.clouds, world.deps, world._due, world._kinds = target
 
 
-def put(world: World, uid: str, spec: Mapping[str, Any], **metadata: Any) -> None:
+def put(world: ClusterEnvironment, uid: str, spec: Mapping[str, Any], **metadata: Any) -> None:
     """Create the cluster's objects; the Cluster gets a new uid in each place, as in a move."""
     owner = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": TWO, "uid": uid, "controller": True}
     reference = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": TWO}
@@ -44,7 +44,7 @@ def put(world: World, uid: str, spec: Mapping[str, Any], **metadata: Any) -> Non
 
 
 @pytest.fixture
-def moved(world: World) -> dict[str, str]:
+def moved(world: ClusterEnvironment) -> dict[str, str]:
     """Ids by role of a cluster that was created elsewhere and moved to where another one exists."""
     world.up(**FULL, for_s=120)
     world.resync()
@@ -59,7 +59,9 @@ def moved(world: World) -> dict[str, str]:
     return {record["role"]: record["id"] for record in made["status"]["resources"]["records"]}
 
 
-def test_a_cluster_that_is_moved_in_is_found_again_and_nothing_is_written(world: World, moved: dict[str, str]) -> None:
+def test_a_cluster_that_is_moved_in_is_found_again_and_nothing_is_written(
+    world: ClusterEnvironment, moved: dict[str, str]
+) -> None:
     world.settle(for_s=180)
     world.resync()
     world.settle(for_s=60)
@@ -71,7 +73,7 @@ def test_a_cluster_that_is_moved_in_is_found_again_and_nothing_is_written(world:
 
 
 def test_a_cluster_that_is_moved_in_and_deleted_at_once_leaves_nothing_behind(
-    world: World, moved: dict[str, str]
+    world: ClusterEnvironment, moved: dict[str, str]
 ) -> None:
     world.delete(OPENSTACK_CLUSTER, TWO)
     world.settle(for_s=300)
@@ -81,7 +83,7 @@ def test_a_cluster_that_is_moved_in_and_deleted_at_once_leaves_nothing_behind(
     assert not left & set(moved.values())
 
 
-def test_what_was_created_elsewhere_is_found_after_a_move_there_and_back(world: World) -> None:
+def test_what_was_created_elsewhere_is_found_after_a_move_there_and_back(world: ClusterEnvironment) -> None:
     world.up(**{name: value for name, value in FULL.items() if name != "managedSecurityGroups"}, for_s=120)
     here = world.osc()
     owner = here["metadata"]["annotations"][names.OWNER_ID_ANNOTATION].partition(".")[0]
@@ -109,7 +111,7 @@ def test_what_was_created_elsewhere_is_found_after_a_move_there_and_back(world: 
     assert {id_ for id_, body in groups.items() if body["name"] in wanted} == made
 
 
-def test_a_second_network_with_our_stamp_is_reported_with_both_ids_and_stays(world: World) -> None:
+def test_a_second_network_with_our_stamp_is_reported_with_both_ids_and_stays(world: ClusterEnvironment) -> None:
     world.up(**FULL, for_s=120)
     owner = world.osc()["metadata"]["annotations"][names.OWNER_ID_ANNOTATION].partition(".")[0]
     kept = world.record("network")

@@ -8,26 +8,33 @@ from typing import Any
 import pytest
 
 from controllers.openstackcluster.tests import test_creation, test_deletion, test_takeover
+from controllers.openstackcluster.tests.environment import (
+    BALANCER,
+    COUNTS_OF_FULL,
+    FULL,
+    GROUPS,
+    MANAGED,
+    ClusterEnvironment,
+)
 from controllers.openstackcluster.tests.test_regressions import place
 from controllers.openstackcluster.tests.test_vip_ports import OCTAVIA, limit_listeners, own_network
-from controllers.openstackcluster.tests.world import BALANCER, COUNTS_OF_FULL, FULL, GROUPS, MANAGED, World
-from controllers.tests.stage import killed_at_write
+from environments.in_memory import killed_at_write
 
 RESYNC_S = 600.0
 MORE: dict[str, Any] = {"apiServer": {"managedLoadBalancer": {"enabled": True, "additionalPorts": [9345]}}}
 CIDRS: dict[str, Any] = {"apiServer": {"managedLoadBalancer": {"allowedCIDRs": ["192.0.2.0/24"]}}}
 
 
-def vip_ports(world: World) -> list[dict[str, Any]]:
+def vip_ports(world: ClusterEnvironment) -> list[dict[str, Any]]:
     return [p for p in world.inventory().get("ports", {}).values() if p["name"].startswith("ovn-lb-vip-")]
 
 
-def posts(world: World, what: str) -> int:
+def posts(world: ClusterEnvironment, what: str) -> int:
     return sum(r.startswith("POST") and r.endswith(f"/lbaas/{what}") for r in world.requests())
 
 
 @pytest.mark.parametrize("release", ["2026.2", "2023.1", "2021.1"])
-def test_a_cluster_that_names_no_provider_comes_up_on_ovn(world: World, release: str) -> None:
+def test_a_cluster_that_names_no_provider_comes_up_on_ovn(world: ClusterEnvironment, release: str) -> None:
     world.use_ovn(release=release)
 
     world.up(**{**FULL, **MORE}, for_s=120)
@@ -40,7 +47,7 @@ def test_a_cluster_that_names_no_provider_comes_up_on_ovn(world: World, release:
     assert world.record("pool-6443") in world.made()["pools"]
 
 
-def test_a_second_cluster_in_the_same_cloud_is_not_refused(world: World) -> None:
+def test_a_second_cluster_in_the_same_cloud_is_not_refused(world: ClusterEnvironment) -> None:
     world.use_ovn()
     world.up(**MANAGED, **BALANCER)
     world.cloud.counter.reset()
@@ -52,7 +59,7 @@ def test_a_second_cluster_in_the_same_cloud_is_not_refused(world: World) -> None
     assert posts(world, "loadbalancers") == 1
 
 
-def test_the_default_provider_decides_also_where_ovn_is_one_of_several(world: World) -> None:
+def test_the_default_provider_decides_also_where_ovn_is_one_of_several(world: ClusterEnvironment) -> None:
     world.use_ovn(default="amphora")
 
     world.up(**MANAGED, **BALANCER)
@@ -63,7 +70,7 @@ def test_the_default_provider_decides_also_where_ovn_is_one_of_several(world: Wo
 
 
 @pytest.mark.parametrize("provider", ["amphora", "ovn"])
-def test_the_provider_of_the_spec_wins_and_takes_one_call(world: World, provider: str) -> None:
+def test_the_provider_of_the_spec_wins_and_takes_one_call(world: ClusterEnvironment, provider: str) -> None:
     world.use_ovn(default="ovn" if provider == "amphora" else "amphora")
 
     world.up(**MANAGED, apiServer={"managedLoadBalancer": {"provider": provider}})
@@ -74,7 +81,7 @@ def test_the_provider_of_the_spec_wins_and_takes_one_call(world: World, provider
     assert (posts(world, "loadbalancers"), posts(world, "listeners")) == (1, 0)
 
 
-def test_the_vip_port_of_a_refused_create_goes_after_a_minute(world: World) -> None:
+def test_the_vip_port_of_a_refused_create_goes_after_a_minute(world: ClusterEnvironment) -> None:
     world.use_ovn()
     world.up(**MANAGED, **BALANCER, for_s=40)
     assert len(vip_ports(world)) == 2
@@ -86,7 +93,7 @@ def test_the_vip_port_of_a_refused_create_goes_after_a_minute(world: World) -> N
     assert world.is_ready()
 
 
-def test_a_refused_create_does_not_keep_the_address_of_the_vip(world: World) -> None:
+def test_a_refused_create_does_not_keep_the_address_of_the_vip(world: ClusterEnvironment) -> None:
     world.use_ovn()
     server = {"managedLoadBalancer": {}, "enableFloatingIP": False, "fixedIP": "10.6.0.50"}
 
@@ -97,7 +104,7 @@ def test_a_refused_create_does_not_keep_the_address_of_the_vip(world: World) -> 
 
 
 @pytest.mark.parametrize("kind", ["loadbalancers", "listeners", "pools", "healthmonitors"])
-def test_a_restart_after_each_create_continues_in_the_same_way(world: World, kind: str) -> None:
+def test_a_restart_after_each_create_continues_in_the_same_way(world: ClusterEnvironment, kind: str) -> None:
     world.use_ovn()
     world.place(**MANAGED, **MORE)
     world.settle(for_s=60, until=lambda: bool(world.made().get(kind)))
@@ -113,7 +120,7 @@ def test_a_restart_after_each_create_continues_in_the_same_way(world: World, kin
 
 @pytest.mark.parametrize("release", ["2026.2", "2025.1"])
 @pytest.mark.parametrize("after_s", [5.0, 300.0])
-def test_a_cluster_on_ovn_leaves_nothing_behind(world: World, after_s: float, release: str) -> None:
+def test_a_cluster_on_ovn_leaves_nothing_behind(world: ClusterEnvironment, after_s: float, release: str) -> None:
     world.use_ovn(release=release)
     world.up(**MANAGED, **BALANCER, **GROUPS, for_s=after_s)
 
@@ -124,7 +131,7 @@ def test_a_cluster_on_ovn_leaves_nothing_behind(world: World, after_s: float, re
     assert world.made() == {}
 
 
-def test_a_load_balancer_in_a_zone_that_ovn_does_not_have_is_refused_in_its_words(world: World) -> None:
+def test_a_load_balancer_in_a_zone_that_ovn_does_not_have_is_refused_in_its_words(world: ClusterEnvironment) -> None:
     world.use_ovn()
 
     world.up(**MANAGED, apiServer={"managedLoadBalancer": {"availabilityZone": "az1"}}, for_s=300)
@@ -134,7 +141,7 @@ def test_a_load_balancer_in_a_zone_that_ovn_does_not_have_is_refused_in_its_word
     assert vip_ports(world) == []
 
 
-def test_an_ovn_without_health_monitors_is_asked_once_for_each_pool(world: World) -> None:
+def test_an_ovn_without_health_monitors_is_asked_once_for_each_pool(world: ClusterEnvironment) -> None:
     world.use_ovn(release="2021.1")
     world.up(**MANAGED, **MORE)
 
@@ -148,7 +155,7 @@ def test_an_ovn_without_health_monitors_is_asked_once_for_each_pool(world: World
     assert world.events.reasons().count("SkippedCreateMonitor") == 2
 
 
-def test_numbers_of_a_monitor_are_kept_on_ovn(world: World) -> None:
+def test_numbers_of_a_monitor_are_kept_on_ovn(world: ClusterEnvironment) -> None:
     world.use_ovn()
     world.up(**MANAGED, **BALANCER)
 
@@ -162,7 +169,7 @@ def test_numbers_of_a_monitor_are_kept_on_ovn(world: World) -> None:
 OCTAVIAS_GROUP = 1
 
 
-def whole_then_gone(world: World) -> None:
+def whole_then_gone(world: ClusterEnvironment) -> None:
     world.settle(for_s=600)
     assert world.is_ready(), world.message("Ready")
     counts = {**COUNTS_OF_FULL, "security_groups": COUNTS_OF_FULL["security_groups"] - OCTAVIAS_GROUP}
@@ -174,7 +181,7 @@ def whole_then_gone(world: World) -> None:
 
 
 @pytest.mark.parametrize("number", range(6, 27, 2))
-def test_a_manager_that_dies_before_a_write_to_kubernetes_is_taken_over(world: World, number: int) -> None:
+def test_a_manager_that_dies_before_a_write_to_kubernetes_is_taken_over(world: ClusterEnvironment, number: int) -> None:
     world.use_ovn()
     world.place(**FULL)
     with killed_at_write(world, number):
@@ -196,7 +203,7 @@ def test_a_manager_that_dies_before_a_write_to_kubernetes_is_taken_over(world: W
 )
 @pytest.mark.parametrize("number", range(1, 6), ids=["whole", "bare", "listener", "pool", "monitor"])
 def test_a_write_to_octavia_that_goes_wrong_once_is_made_good(
-    world: World, number: int, effect: dict[str, Any]
+    world: ClusterEnvironment, number: int, effect: dict[str, Any]
 ) -> None:
     world.use_ovn()
     world.place(**FULL)
@@ -218,7 +225,9 @@ def test_a_write_to_octavia_that_goes_wrong_once_is_made_good(
         pytest.param(test_takeover.test_a_restart_in_the_middle_of_it_makes_nothing_twice, id="takeover, restart"),
     ],
 )
-def test_what_holds_with_amphora_holds_with_ovn(world: World, story: Callable[[World], None]) -> None:
+def test_what_holds_with_amphora_holds_with_ovn(
+    world: ClusterEnvironment, story: Callable[[ClusterEnvironment], None]
+) -> None:
     world.use_ovn()
 
     story(world)
@@ -227,7 +236,7 @@ def test_what_holds_with_amphora_holds_with_ovn(world: World, story: Callable[[W
 # -- allowed CIDRs --------------------------------------------------------------------------------------------------
 
 
-def test_a_new_load_balancer_that_cannot_enforce_allowed_cidrs_opens_no_port(world: World) -> None:
+def test_a_new_load_balancer_that_cannot_enforce_allowed_cidrs_opens_no_port(world: ClusterEnvironment) -> None:
     world.use_ovn()
 
     world.up(**MANAGED, **CIDRS, for_s=120)
@@ -240,7 +249,7 @@ def test_a_new_load_balancer_that_cannot_enforce_allowed_cidrs_opens_no_port(wor
     assert world.is_ready()
 
 
-def test_nothing_is_made_on_ovn_that_the_spec_names_with_allowed_cidrs(world: World) -> None:
+def test_nothing_is_made_on_ovn_that_the_spec_names_with_allowed_cidrs(world: ClusterEnvironment) -> None:
     world.use_ovn()
 
     world.up(**MANAGED, apiServer={"managedLoadBalancer": {"provider": "ovn", "allowedCIDRs": ["192.0.2.0/24"]}})
@@ -249,14 +258,14 @@ def test_nothing_is_made_on_ovn_that_the_spec_names_with_allowed_cidrs(world: Wo
     assert "allowedCIDRs" in world.message("LoadBalancerReady")
 
 
-def taken_over_with_cidrs(world: World) -> None:
+def taken_over_with_cidrs(world: ClusterEnvironment) -> None:
     """Create a cluster of the Go provider, which ignores allowed CIDRs on OVN."""
     world.use_ovn()
     test_takeover.made_by_the_go_provider(world, {**MANAGED, **GROUPS, **BALANCER})
     world.change(**CIDRS)
 
 
-def test_a_takeover_with_allowed_cidrs_that_ovn_cannot_enforce_ends_and_then_says_so(world: World) -> None:
+def test_a_takeover_with_allowed_cidrs_that_ovn_cannot_enforce_ends_and_then_says_so(world: ClusterEnvironment) -> None:
     taken_over_with_cidrs(world)
     before = world.counts()
 
@@ -274,7 +283,7 @@ def test_a_takeover_with_allowed_cidrs_that_ovn_cannot_enforce_ends_and_then_say
     assert "allowedCIDRs" not in world.status()["apiServerManagedLoadBalancer"]
 
 
-def test_the_report_costs_nothing_while_nothing_changes_and_ends_with_the_wish(world: World) -> None:
+def test_the_report_costs_nothing_while_nothing_changes_and_ends_with_the_wish(world: ClusterEnvironment) -> None:
     taken_over_with_cidrs(world)
     world.settle(for_s=300)
     world.cloud.counter.reset()
@@ -292,7 +301,7 @@ def test_the_report_costs_nothing_while_nothing_changes_and_ends_with_the_wish(w
     assert world.message("LoadBalancerReady") == ""
 
 
-def test_a_pool_that_is_missing_after_a_takeover_is_made_before_the_report(world: World) -> None:
+def test_a_pool_that_is_missing_after_a_takeover_is_made_before_the_report(world: ClusterEnvironment) -> None:
     taken_over_with_cidrs(world)
     world.member.ask("DELETE", f"{OCTAVIA}/pools/{world.one('pools')['id']}")
     world.clock.advance(5)
@@ -307,7 +316,7 @@ def test_a_pool_that_is_missing_after_a_takeover_is_made_before_the_report(world
 
 
 @pytest.mark.parametrize("release", ["2026.2", "2025.1"], ids=["marked", "known by name"])
-def test_refused_attempts_do_not_pile_up_vip_ports_of_ovn(world: World, release: str) -> None:
+def test_refused_attempts_do_not_pile_up_vip_ports_of_ovn(world: ClusterEnvironment, release: str) -> None:
     world.use_ovn(release=release)
     limit_listeners(world, 0)
 
@@ -323,7 +332,7 @@ def test_refused_attempts_do_not_pile_up_vip_ports_of_ovn(world: World, release:
 
 @pytest.mark.parametrize("release", ["2026.2", "2025.1"], ids=["marked", "known by name"])
 @pytest.mark.parametrize("is_managed", [True, False], ids=["managed network", "network that stays"])
-def test_vip_ports_that_ovn_left_go_with_the_cluster(world: World, is_managed: bool, release: str) -> None:
+def test_vip_ports_that_ovn_left_go_with_the_cluster(world: ClusterEnvironment, is_managed: bool, release: str) -> None:
     world.use_ovn(release=release)
     limit_listeners(world, 0)
     server = {"apiServer": {"managedLoadBalancer": {"provider": "ovn"}}}
@@ -352,7 +361,7 @@ UUID = "0b3ddd3d-33bd-4b8e-9a3c-0f8a0e5b3c11"
         pytest.param({"name": f"ovn-lb-vip-{UUID}", "device_id": "something"}, id="of another device"),
     ],
 )
-def test_ports_that_only_look_like_those_of_ovn_stay(world: World, values: dict[str, Any]) -> None:
+def test_ports_that_only_look_like_those_of_ovn_stay(world: ClusterEnvironment, values: dict[str, Any]) -> None:
     world.use_ovn(release="2025.1")
     network = own_network(world)
     limit_listeners(world, 0)
@@ -368,7 +377,7 @@ def test_ports_that_only_look_like_those_of_ovn_stay(world: World, values: dict[
 
 
 @pytest.mark.parametrize("release", ["2026.2", "2025.1"], ids=["marked", "known by name"])
-def test_the_vip_port_of_another_owners_living_load_balancer_stays(world: World, release: str) -> None:
+def test_the_vip_port_of_another_owners_living_load_balancer_stays(world: ClusterEnvironment, release: str) -> None:
     world.use_ovn(release=release)
     network = own_network(world)
     limit_listeners(world, 0)
@@ -385,7 +394,9 @@ def test_the_vip_port_of_another_owners_living_load_balancer_stays(world: World,
 
 
 @pytest.mark.parametrize("is_alive", [True, False], ids=["another load balancer of OVN", "none"])
-def test_a_port_for_health_checks_that_ovn_left_goes_with_the_network(world: World, is_alive: bool) -> None:
+def test_a_port_for_health_checks_that_ovn_left_goes_with_the_network(
+    world: ClusterEnvironment, is_alive: bool
+) -> None:
     world.use_ovn()
     elsewhere = world.network()
     world.up(**MANAGED, **BALANCER)

@@ -12,8 +12,7 @@ import pytest
 from capo import names
 from capo.engine.conditions import timestamp
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, SECRET, Key
-from controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from controllers.openstackcluster.tests.world import (
+from controllers.openstackcluster.tests.environment import (
     BALANCER,
     BALANCER_PATH,
     BASTION_NAME,
@@ -22,18 +21,19 @@ from controllers.openstackcluster.tests.world import (
     GROUPS,
     MANAGED,
     SERVER,
-    World,
+    ClusterEnvironment,
 )
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
 
 NETWORK_PATH = "/network/v2.0"
 WHOLE: dict[str, Any] = {**MANAGED, **BALANCER, **GROUPS}
 
 
-def asked(world: World, *beginnings: str) -> list[str]:
+def asked(world: ClusterEnvironment, *beginnings: str) -> list[str]:
     return [request for request in world.requests() if request.startswith(beginnings)]
 
 
-def removed(world: World, for_s: float = 300) -> bool:
+def removed(world: ClusterEnvironment, for_s: float = 300) -> bool:
     world.remove()
     world.settle(for_s=for_s)
     return world.is_gone()
@@ -43,7 +43,9 @@ def removed(world: World, for_s: float = 300) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["networks", "subnets", "routers", "loadbalancers", "security_groups", "floatingips"])
-def test_what_was_made_when_the_manager_died_is_known_to_the_next_one_w_51_w_56(world: World, kind: str) -> None:
+def test_what_was_made_when_the_manager_died_is_known_to_the_next_one_w_51_w_56(
+    world: ClusterEnvironment, kind: str
+) -> None:
     class Killed(BaseException):
         """Derived from BaseException, so that no handler catches it."""
 
@@ -69,7 +71,7 @@ def test_what_was_made_when_the_manager_died_is_known_to_the_next_one_w_51_w_56(
     assert world.made() == {}
 
 
-def test_namesakes_of_others_are_neither_adopted_nor_deleted_w_53(world: World) -> None:
+def test_namesakes_of_others_are_neither_adopted_nor_deleted_w_53(world: ClusterEnvironment) -> None:
     name = names.network("default-kube")
     network = world.member.make(f"{NETWORK_PATH}/networks", "network", name=name)
     values = {"network_id": network["id"], "cidr": "10.6.0.0/24", "ip_version": 4, "name": name}
@@ -89,7 +91,7 @@ def test_namesakes_of_others_are_neither_adopted_nor_deleted_w_53(world: World) 
         assert theirs[kind].keys() == world.inventory()[kind].keys()
 
 
-def test_what_somebody_renames_stays_the_clusters_w_53(world: World) -> None:
+def test_what_somebody_renames_stays_the_clusters_w_53(world: ClusterEnvironment) -> None:
     world.up(**WHOLE)
     before = world.made()
     for kind, key in (("networks", "network"), ("subnets", "subnet"), ("routers", "router")):
@@ -109,7 +111,7 @@ def test_what_somebody_renames_stays_the_clusters_w_53(world: World) -> None:
     assert world.made() == {}
 
 
-def test_two_clusters_whose_names_come_to_the_same_are_two_w_53(world: World) -> None:
+def test_two_clusters_whose_names_come_to_the_same_are_two_w_53(world: ClusterEnvironment) -> None:
     world.before = world.inventory()
     both = (("a-b", "c"), ("a", "b-c"))
     for namespace, name in both:
@@ -126,7 +128,7 @@ def test_two_clusters_whose_names_come_to_the_same_are_two_w_53(world: World) ->
     assert world.one("networks")["id"] == left["status"]["network"]["id"]
 
 
-def place(world: World, *, namespace: str, name: str, cluster_name: str, **spec: Any) -> None:
+def place(world: ClusterEnvironment, *, namespace: str, name: str, cluster_name: str, **spec: Any) -> None:
     """Create a Cluster and its OpenStackCluster under different names."""
     data = world.get(SECRET, "cloud")["data"]
     world.put(SECRET, {"metadata": {"name": "cloud", "namespace": namespace}, "data": data})
@@ -151,7 +153,9 @@ def place(world: World, *, namespace: str, name: str, cluster_name: str, **spec:
     world.put(OPENSTACK_CLUSTER, {"metadata": metadata, "spec": wanted})
 
 
-def test_a_cluster_out_of_a_class_whose_infrastructure_has_another_name_goes_whole_w_68(world: World) -> None:
+def test_a_cluster_out_of_a_class_whose_infrastructure_has_another_name_goes_whole_w_68(
+    world: ClusterEnvironment,
+) -> None:
     world.before = world.inventory()
     place(world, namespace="default", name="kube-x7k2p", cluster_name="kube", **FULL)
     world.settle(for_s=120)
@@ -167,7 +171,9 @@ def test_a_cluster_out_of_a_class_whose_infrastructure_has_another_name_goes_who
 # -- steps wait only for what they need --------------------------------------------------------------------------------
 
 
-def test_a_load_balancer_that_takes_long_holds_up_neither_worker_nor_router_and_groups_w_57_w_85(world: World) -> None:
+def test_a_load_balancer_that_takes_long_holds_up_neither_worker_nor_router_and_groups_w_57_w_85(
+    world: ClusterEnvironment,
+) -> None:
     world.cloud.timings.lb_create_s = 600.0
     world.up(**WHOLE, for_s=20)
 
@@ -179,7 +185,7 @@ def test_a_load_balancer_that_takes_long_holds_up_neither_worker_nor_router_and_
     assert world.is_ready()
 
 
-def test_the_end_of_the_bastion_is_waited_for_at_an_even_pace_w_79_w_90(world: World) -> None:
+def test_the_end_of_the_bastion_is_waited_for_at_an_even_pace_w_79_w_90(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **GROUPS, bastion=FULL["bastion"])
     world.cloud.timings.server_delete_s = 300.0
     world.cloud.counter.reset()
@@ -192,7 +198,7 @@ def test_the_end_of_the_bastion_is_waited_for_at_an_even_pace_w_79_w_90(world: W
 # -- addresses --------------------------------------------------------------------------------------------------------
 
 
-def test_an_address_of_the_bastions_own_is_kept_on_the_network_of_the_cluster_w_61(world: World) -> None:
+def test_an_address_of_the_bastions_own_is_kept_on_the_network_of_the_cluster_w_61(world: ClusterEnvironment) -> None:
     spec = {**SERVER, "ports": [{"fixedIPs": [{"ipAddress": "10.6.0.66"}]}]}
 
     world.up(**MANAGED, **GROUPS, bastion={"enabled": True, "spec": spec})
@@ -202,7 +208,7 @@ def test_an_address_of_the_bastions_own_is_kept_on_the_network_of_the_cluster_w_
     assert port["network_id"] == world.status()["network"]["id"]
 
 
-def test_a_router_with_addresses_of_its_own_is_written_once_w_64(world: World) -> None:
+def test_a_router_with_addresses_of_its_own_is_written_once_w_64(world: ClusterEnvironment) -> None:
     external = world.external()
     (subnet_id,) = (i for i, s in world.inventory()["subnets"].items() if s["network_id"] == external["id"])
     router = {"externalIPs": [{"fixedIP": "127.64.9.9", "subnet": {"id": subnet_id}}]}
@@ -222,7 +228,7 @@ def test_a_router_with_addresses_of_its_own_is_written_once_w_64(world: World) -
 
 
 @pytest.mark.parametrize("primary", ["10.8.0", "10.9.0"])
-def test_the_vip_stands_in_the_primary_subnet_w_66(world: World, primary: str) -> None:
+def test_the_vip_stands_in_the_primary_subnet_w_66(world: ClusterEnvironment, primary: str) -> None:
     network = world.network("10.8.0.0/24")
     values = {"network_id": network["id"], "cidr": "10.9.0.0/24", "ip_version": 4}
     world.member.make(f"{NETWORK_PATH}/subnets", "subnet", **values)
@@ -238,7 +244,7 @@ def test_the_vip_stands_in_the_primary_subnet_w_66(world: World, primary: str) -
     assert world.osc()["spec"]["controlPlaneEndpoint"]["host"].startswith(f"{primary}.")
 
 
-def test_a_floating_ip_that_goes_with_the_cluster_is_deleted_in_one_call_w_74(world: World) -> None:
+def test_a_floating_ip_that_goes_with_the_cluster_is_deleted_in_one_call_w_74(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
     path = f"/v2.0/floatingips/{world.one('floatingips')['id']}"
     world.cloud.counter.reset()
@@ -251,7 +257,7 @@ def test_a_floating_ip_that_goes_with_the_cluster_is_deleted_in_one_call_w_74(wo
 # -- errors are reported -----------------------------------------------------------------------------------------------
 
 
-def test_a_subnet_that_cannot_be_read_is_told_in_the_clouds_words_w_77(world: World) -> None:
+def test_a_subnet_that_cannot_be_read_is_told_in_the_clouds_words_w_77(world: ClusterEnvironment) -> None:
     network = world.network()
     (subnet_id,) = (i for i, s in world.inventory()["subnets"].items() if s["network_id"] == network["id"])
     trouble = {"status": 500, "message": "the database is on fire"}
@@ -267,7 +273,7 @@ def test_a_subnet_that_cannot_be_read_is_told_in_the_clouds_words_w_77(world: Wo
     assert world.is_ready()
 
 
-def test_what_is_known_of_the_network_stays_while_neutron_does_not_answer_w_83(world: World) -> None:
+def test_what_is_known_of_the_network_stays_while_neutron_does_not_answer_w_83(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     known = world.status()["network"]
     assert known["subnets"]
@@ -280,7 +286,7 @@ def test_what_is_known_of_the_network_stays_while_neutron_does_not_answer_w_83(w
     assert world.status()["network"] == known
 
 
-def test_an_external_network_that_is_none_is_told_w_86(world: World) -> None:
+def test_an_external_network_that_is_none_is_told_w_86(world: ClusterEnvironment) -> None:
     network = world.network()
 
     world.up(**MANAGED, externalNetwork={"id": network["id"]})
@@ -290,7 +296,7 @@ def test_an_external_network_that_is_none_is_told_w_86(world: World) -> None:
     assert not asked(world, "POST /v2.0/routers")
 
 
-def test_that_all_subnets_of_a_network_are_used_is_told_until_some_are_named_w_86(world: World) -> None:
+def test_that_all_subnets_of_a_network_are_used_is_told_until_some_are_named_w_86(world: ClusterEnvironment) -> None:
     network = world.network()
     values = {"network_id": network["id"], "cidr": "10.10.0.0/24", "ip_version": 4, "name": "unrelated"}
     world.member.make(f"{NETWORK_PATH}/subnets", "subnet", **values)
@@ -310,12 +316,12 @@ def test_that_all_subnets_of_a_network_are_used_is_told_until_some_are_named_w_8
     assert [each["cidr"] for each in world.status()["network"]["subnets"]] == ["10.9.0.0/24"]
 
 
-def test_nobody_asks_for_providers_and_flavors_that_the_spec_does_not_name_w_87(world: World) -> None:
+def test_nobody_asks_for_providers_and_flavors_that_the_spec_does_not_name_w_87(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
     assert not [request for request in world.requests() if "lbaas/providers" in request or "lbaas/flavor" in request]
 
 
-def test_pause_denial_progress_and_deletion_are_told_in_conditions_and_events_w_89(world: World) -> None:
+def test_pause_denial_progress_and_deletion_are_told_in_conditions_and_events_w_89(world: ClusterEnvironment) -> None:
     good = world.simulator.clouds_yaml.read_bytes()
     world.put_secret(text=good.replace(b"capi-password", b"wrong"))
     world.place(owner={"paused": True}, **WHOLE)

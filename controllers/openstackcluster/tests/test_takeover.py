@@ -8,15 +8,22 @@ import pytest
 
 from capo import names
 from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_SERVER
+from controllers.openstackcluster.tests.environment import (
+    BALANCER,
+    BASTION,
+    BASTION_NAME,
+    GROUPS,
+    MANAGED,
+    ClusterEnvironment,
+)
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from controllers.openstackcluster.tests.world import BALANCER, BASTION, BASTION_NAME, GROUPS, MANAGED, World
 from controllers.tests import stamps
 
 SPEC: dict[str, Any] = {**MANAGED, **BALANCER, **GROUPS}
 WITHOUT_BALANCER: dict[str, Any] = {**MANAGED, **GROUPS}
 
 
-def made_by_the_go_provider(world: World, spec: dict[str, Any] = SPEC) -> None:
+def made_by_the_go_provider(world: ClusterEnvironment, spec: dict[str, Any] = SPEC) -> None:
     """Create a cluster as the Go provider leaves it: its names and descriptions, no stamps or annotations of ours."""
     world.up(**spec)
     world.simulator.call(lambda: stamps.remove_all(world.cloud))
@@ -26,7 +33,7 @@ def made_by_the_go_provider(world: World, spec: dict[str, Any] = SPEC) -> None:
     world.cloud.counter.reset()
 
 
-def made_with_bastion(world: World) -> None:
+def made_with_bastion(world: ClusterEnvironment) -> None:
     """Create a cluster with a bastion as the Go provider leaves it: without hash, owner id and records."""
     made_by_the_go_provider(world, {**SPEC, **BASTION})
     gone = {names.OWNER_ID_ANNOTATION: None, names.BASTION_HASH_ANNOTATION: None}
@@ -37,7 +44,7 @@ def made_with_bastion(world: World) -> None:
     world.edit(OPENSTACK_SERVER, BASTION_NAME, {"metadata": metadata, "status": resources})
 
 
-def test_the_first_run_adopts_everything_and_changes_nothing(world: World) -> None:
+def test_the_first_run_adopts_everything_and_changes_nothing(world: ClusterEnvironment) -> None:
     made_by_the_go_provider(world)
     before = world.counts()
 
@@ -50,7 +57,7 @@ def test_the_first_run_adopts_everything_and_changes_nothing(world: World) -> No
     assert world.record("fip-api") in world.made()["floatingips"]
 
 
-def test_of_two_groups_of_one_name_the_one_is_adopted_that_the_status_names(world: World) -> None:
+def test_of_two_groups_of_one_name_the_one_is_adopted_that_the_status_names(world: ClusterEnvironment) -> None:
     made_by_the_go_provider(world)
     named_id = world.status()["controlPlaneSecurityGroup"]["id"]
     name = world.made()["security_groups"][named_id]["name"]
@@ -64,7 +71,7 @@ def test_of_two_groups_of_one_name_the_one_is_adopted_that_the_status_names(worl
     assert world.writes() == []
 
 
-def test_a_restart_in_the_middle_of_it_makes_nothing_twice(world: World) -> None:
+def test_a_restart_in_the_middle_of_it_makes_nothing_twice(world: ClusterEnvironment) -> None:
     made_by_the_go_provider(world)
     before = world.counts()
     world.settle(for_s=120, until=lambda: names.OWNER_ID_ANNOTATION in world.osc()["metadata"].get("annotations", {}))
@@ -85,7 +92,7 @@ BALANCED: dict[str, Any] = {**WITHOUT_BALANCER, "apiServer": {"port": 443, "mana
     "spec", [OUTSIDE, OTHER_PORT, BALANCED], ids=["endpoint from outside", "other port", "load balancer"]
 )
 def test_the_port_that_the_go_provider_opens_stays_open_whatever_the_endpoint_is(
-    world: World, spec: dict[str, Any]
+    world: ClusterEnvironment, spec: dict[str, Any]
 ) -> None:
     made_by_the_go_provider(world, spec)
     open_api_port_as_the_go_provider_does(world)
@@ -101,7 +108,7 @@ def test_the_port_that_the_go_provider_opens_stays_open_whatever_the_endpoint_is
     assert not [write for write in world.writes() if write.startswith("DELETE")]
 
 
-def open_api_port_as_the_go_provider_does(world: World) -> None:
+def open_api_port_as_the_go_provider_does(world: ClusterEnvironment) -> None:
     """Open only port 6443 for the API: the Go provider opens it whatever the endpoint's port."""
     (group,) = (g for g in world.made()["security_groups"].values() if g["name"].endswith("-controlplane"))
     for rule_id in api_rules(world):
@@ -112,14 +119,14 @@ def open_api_port_as_the_go_provider_does(world: World) -> None:
     world.cloud.counter.reset()
 
 
-def api_rules(world: World) -> dict[str, dict[str, Any]]:
+def api_rules(world: ClusterEnvironment) -> dict[str, dict[str, Any]]:
     rules = world.made()["security_group_rules"]
     return {id_: rule for id_, rule in rules.items() if rule["description"] == "Kubernetes API"}
 
 
 @pytest.mark.parametrize("spec", [SPEC, WITHOUT_BALANCER], ids=["load balancer", "floating IP alone"])
 @pytest.mark.parametrize("is_adopted", [True, False], ids=["after a first run", "at once"])
-def test_what_it_made_goes_with_the_cluster(world: World, is_adopted: bool, spec: dict[str, Any]) -> None:
+def test_what_it_made_goes_with_the_cluster(world: ClusterEnvironment, is_adopted: bool, spec: dict[str, Any]) -> None:
     made_by_the_go_provider(world, spec)
     if is_adopted:
         world.settle(for_s=120)
@@ -134,7 +141,9 @@ def test_what_it_made_goes_with_the_cluster(world: World, is_adopted: bool, spec
 NAMED = ("network", "router", "apiServerManagedLoadBalancer", "controlPlaneSecurityGroup")
 
 
-def test_what_has_the_names_of_a_cluster_waits_for_a_decision_when_its_status_was_lost(world: World) -> None:
+def test_what_has_the_names_of_a_cluster_waits_for_a_decision_when_its_status_was_lost(
+    world: ClusterEnvironment,
+) -> None:
     made_by_the_go_provider(world)
     before = world.counts()
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": dict.fromkeys(NAMED)})
@@ -155,7 +164,9 @@ def test_what_has_the_names_of_a_cluster_waits_for_a_decision_when_its_status_wa
 
 
 @pytest.mark.parametrize("is_adopted", [True, False], ids=["after a first run", "at once"])
-def test_a_network_of_the_same_name_that_the_status_does_not_name_stays(world: World, is_adopted: bool) -> None:
+def test_a_network_of_the_same_name_that_the_status_does_not_name_stays(
+    world: ClusterEnvironment, is_adopted: bool
+) -> None:
     made_by_the_go_provider(world)
     if is_adopted:
         world.settle(for_s=120)
@@ -170,7 +181,7 @@ def test_a_network_of_the_same_name_that_the_status_does_not_name_stays(world: W
     assert set(world.made()["networks"]) == {other}
 
 
-def test_a_group_with_the_name_of_a_cluster_that_manages_none_holds_up_no_deletion(world: World) -> None:
+def test_a_group_with_the_name_of_a_cluster_that_manages_none_holds_up_no_deletion(world: ClusterEnvironment) -> None:
     made_by_the_go_provider(world, {**MANAGED, **BALANCER})
     name = names.security_group(f"default-{CLUSTER_NAME}", "worker")
     strangers = world.member.make("/network/v2.0/security-groups", "security_group", name=name)["id"]
@@ -182,7 +193,7 @@ def test_a_group_with_the_name_of_a_cluster_that_manages_none_holds_up_no_deleti
     assert set(world.made()["security_groups"]) == {strangers}
 
 
-def test_groups_that_were_managed_once_and_are_in_the_status_go_with_the_cluster(world: World) -> None:
+def test_groups_that_were_managed_once_and_are_in_the_status_go_with_the_cluster(world: ClusterEnvironment) -> None:
     made_by_the_go_provider(world)
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": {"managedSecurityGroups": None}})
 
@@ -193,7 +204,7 @@ def test_groups_that_were_managed_once_and_are_in_the_status_go_with_the_cluster
     assert world.made() == {}
 
 
-def test_a_cluster_whose_bastion_is_stopped_is_taken_over_all_the_same(world: World) -> None:
+def test_a_cluster_whose_bastion_is_stopped_is_taken_over_all_the_same(world: ClusterEnvironment) -> None:
     made_with_bastion(world)
     server_id = world.one("servers")["id"]
     world.member.ask("POST", f"/compute/v2.1/servers/{server_id}/action", {"os-stop": None})
@@ -207,7 +218,7 @@ def test_a_cluster_whose_bastion_is_stopped_is_taken_over_all_the_same(world: Wo
     assert world.record("fip-bastion") in world.made()["floatingips"]
 
 
-def test_a_resource_of_that_name_with_another_owners_stamp_is_refused_w_53(world: World) -> None:
+def test_a_resource_of_that_name_with_another_owners_stamp_is_refused_w_53(world: ClusterEnvironment) -> None:
     made_by_the_go_provider(world)
     network = world.one("networks")
     stamped = f"[{names.Stamp('a' * 13, 'network')}]"
@@ -218,7 +229,7 @@ def test_a_resource_of_that_name_with_another_owners_stamp_is_refused_w_53(world
     assert "ForeignResource" in world.message("NetworkReady")
 
 
-def test_its_bastion_is_adopted_with_its_address_and_not_rebuilt(world: World) -> None:
+def test_its_bastion_is_adopted_with_its_address_and_not_rebuilt(world: ClusterEnvironment) -> None:
     made_with_bastion(world)
     before, shown = world.made(), world.status()["bastion"]
 
@@ -237,7 +248,7 @@ def test_its_bastion_is_adopted_with_its_address_and_not_rebuilt(world: World) -
 
 @pytest.mark.parametrize("is_adopted", [True, False], ids=["after a first run", "at once"])
 @pytest.mark.parametrize("how", ["edit", "disable", "delete"])
-def test_its_bastion_is_replaced_or_goes_like_our_own(world: World, how: str, is_adopted: bool) -> None:
+def test_its_bastion_is_replaced_or_goes_like_our_own(world: ClusterEnvironment, how: str, is_adopted: bool) -> None:
     made_with_bastion(world)
     old, address = world.one("servers")["id"], world.status()["bastion"]["floatingIP"]
     world.settle(for_s=300 if is_adopted else 0)
@@ -262,7 +273,7 @@ def test_its_bastion_is_replaced_or_goes_like_our_own(world: World, how: str, is
         assert "BastionKept" in world.events.reasons()
 
 
-def test_a_cluster_that_was_moved_without_its_status_is_known_and_nothing_is_changed(world: World) -> None:
+def test_a_cluster_that_was_moved_without_its_status_is_known_and_nothing_is_changed(world: ClusterEnvironment) -> None:
     world.up(**SPEC)
     before, records = world.counts(), world.status()["resources"]["records"]
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": None})
@@ -277,7 +288,9 @@ def test_a_cluster_that_was_moved_without_its_status_is_known_and_nothing_is_cha
     assert {r["role"]: r["id"] for r in world.status()["resources"]["records"]} == {r["role"]: r["id"] for r in records}
 
 
-def test_a_cluster_that_was_taken_over_and_is_moved_later_is_adopted_again_and_nothing_is_changed(world: World) -> None:
+def test_a_cluster_that_was_taken_over_and_is_moved_later_is_adopted_again_and_nothing_is_changed(
+    world: ClusterEnvironment,
+) -> None:
     made_by_the_go_provider(world)
     world.settle(for_s=120)
     before, records = world.counts(), world.status()["resources"]["records"]

@@ -9,26 +9,26 @@ import pytest
 
 from capo.engine import conditions
 from capo.kube.kinds import OPENSTACK_CLUSTER
+from controllers.openstackcluster.tests.environment import BALANCER, MANAGED, ClusterEnvironment
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
-from controllers.openstackcluster.tests.world import BALANCER, MANAGED, World
 
 OCTAVIA = "/load-balancer/v2.0/lbaas"
 
 
-def limit_listeners(world: World, limit: int) -> None:
+def limit_listeners(world: ClusterEnvironment, limit: int) -> None:
     """Set the project's quota of listeners."""
     world.admin().ask("PUT", f"{OCTAVIA}/quotas/{world.member.project_id}", {"quota": {"listener": limit}})
 
 
-def vip_ports(world: World) -> list[dict[str, Any]]:
+def vip_ports(world: ClusterEnvironment) -> list[dict[str, Any]]:
     return [p for p in world.inventory().get("ports", {}).values() if p["device_id"].startswith("lb-")]
 
 
-def own_network(world: World) -> dict[str, Any]:
+def own_network(world: ClusterEnvironment) -> dict[str, Any]:
     return {"network": {"id": world.network()["id"]}, "enableExternalNetwork": False}
 
 
-def test_refused_attempts_do_not_pile_up_vip_ports(world: World) -> None:
+def test_refused_attempts_do_not_pile_up_vip_ports(world: ClusterEnvironment) -> None:
     limit_listeners(world, 0)
 
     world.up(**MANAGED, **BALANCER, for_s=1800)
@@ -37,7 +37,9 @@ def test_refused_attempts_do_not_pile_up_vip_ports(world: World) -> None:
     assert len(vip_ports(world)) <= 2
 
 
-def test_the_load_balancer_is_made_once_the_quota_is_raised_and_no_other_vip_port_is_left(world: World) -> None:
+def test_the_load_balancer_is_made_once_the_quota_is_raised_and_no_other_vip_port_is_left(
+    world: ClusterEnvironment,
+) -> None:
     limit_listeners(world, 0)
     world.up(**MANAGED, **BALANCER, for_s=1800)
 
@@ -51,7 +53,7 @@ def test_the_load_balancer_is_made_once_the_quota_is_raised_and_no_other_vip_por
 @pytest.mark.parametrize("after_s", [10.0, 1800.0], ids=["at once", "after many attempts"])
 @pytest.mark.parametrize("is_managed", [True, False], ids=["managed network", "network that stays"])
 def test_a_cluster_whose_load_balancer_was_refused_leaves_nothing_behind(
-    world: World, is_managed: bool, after_s: float
+    world: ClusterEnvironment, is_managed: bool, after_s: float
 ) -> None:
     limit_listeners(world, 0)
     world.up(**(MANAGED if is_managed else own_network(world)), **BALANCER, for_s=after_s)
@@ -68,7 +70,7 @@ def test_a_cluster_whose_load_balancer_was_refused_leaves_nothing_behind(
 @pytest.mark.parametrize("by_filter", [False, True], ids=["by id", "by filter"])
 @pytest.mark.parametrize("spec", [MANAGED, {}], ids=["managed network", "existing network"])
 def test_a_refused_load_balancer_in_another_network_leaves_no_vip_port(
-    world: World, spec: dict[str, Any], by_filter: bool
+    world: ClusterEnvironment, spec: dict[str, Any], by_filter: bool
 ) -> None:
     other = world.member.make("/network/v2.0/networks", "network", name="vips")
     world.member.make("/network/v2.0/subnets", "subnet", network_id=other["id"], cidr="10.19.0.0/24", ip_version=4)
@@ -86,7 +88,7 @@ def test_a_refused_load_balancer_in_another_network_leaves_no_vip_port(
 
 
 @pytest.mark.parametrize("is_alive", [True, False], ids=["with its load balancer", "older than the cluster"])
-def test_vip_ports_of_others_are_left_alone(world: World, is_alive: bool) -> None:
+def test_vip_ports_of_others_are_left_alone(world: ClusterEnvironment, is_alive: bool) -> None:
     network = own_network(world)
     if is_alive:
         values = {"vip_network_id": network["network"]["id"], "name": "theirs"}
@@ -109,7 +111,7 @@ def test_vip_ports_of_others_are_left_alone(world: World, is_alive: bool) -> Non
 PAGE = {"status": 404, "body": "<html><body>default backend - 404</body></html>"}
 
 
-def test_a_proxy_that_answers_404_for_octavia_costs_no_other_owner_a_vip_port(world: World) -> None:
+def test_a_proxy_that_answers_404_for_octavia_costs_no_other_owner_a_vip_port(world: ClusterEnvironment) -> None:
     network = own_network(world)
     limit_listeners(world, 0)
     world.up(**network, **BALANCER, for_s=30)
@@ -128,7 +130,7 @@ def test_a_proxy_that_answers_404_for_octavia_costs_no_other_owner_a_vip_port(wo
 
 
 @pytest.mark.parametrize("by_s", [-3600.0, 3600.0], ids=["behind", "ahead"])
-def test_a_vip_port_is_young_by_the_clock_of_the_cloud(world: World, by_s: float) -> None:
+def test_a_vip_port_is_young_by_the_clock_of_the_cloud(world: ClusterEnvironment, by_s: float) -> None:
     world.cloud._started_wall += datetime.timedelta(seconds=by_s)
     limit_listeners(world, 0)
     world.place(**MANAGED, **BALANCER)

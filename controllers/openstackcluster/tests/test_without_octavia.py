@@ -8,9 +8,9 @@ import pytest
 
 from capo.kube.kinds import OPENSTACK_CLUSTER
 from capo.simulator.keystone import service as keystone
+from controllers.openstackcluster.tests.environment import BALANCER, GROUPS, MANAGED, ClusterEnvironment
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
 from controllers.openstackcluster.tests.test_takeover import made_by_the_go_provider
-from controllers.openstackcluster.tests.world import BALANCER, GROUPS, MANAGED, World
 
 REFUSALS = [
     pytest.param({"status": 403, "message": "Policy does not allow this request to be performed."}, id="403"),
@@ -20,11 +20,11 @@ REFUSALS = [
 WITHOUT_BALANCER: dict[str, Any] = {**MANAGED, **GROUPS}
 
 
-def octavia_answers(world: World, effect: dict[str, Any]) -> None:
+def octavia_answers(world: ClusterEnvironment, effect: dict[str, Any]) -> None:
     world.fault(match={"service": "load-balancer"}, effect=effect)
 
 
-def of_octavia(world: World) -> list[str]:
+def of_octavia(world: ClusterEnvironment) -> list[str]:
     return [request for request in world.requests() if "/lbaas/" in request]
 
 
@@ -35,13 +35,15 @@ def without_octavia(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def is_deleted(world: World) -> bool:
+def is_deleted(world: ClusterEnvironment) -> bool:
     world.remove()
     world.settle(for_s=900)
     return world.is_gone()
 
 
-def test_a_cloud_without_octavia_does_not_hold_up_a_deletion(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cloud_without_octavia_does_not_hold_up_a_deletion(
+    world: ClusterEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     without_octavia(monkeypatch)
     world.up(**MANAGED, **GROUPS)
     assert world.is_ready()
@@ -55,7 +57,9 @@ def test_a_cloud_without_octavia_does_not_hold_up_a_deletion(world: World, monke
 
 
 @pytest.mark.parametrize("effect", REFUSALS)
-def test_a_cluster_without_load_balancer_is_deleted_after_a_restart(world: World, effect: dict[str, Any]) -> None:
+def test_a_cluster_without_load_balancer_is_deleted_after_a_restart(
+    world: ClusterEnvironment, effect: dict[str, Any]
+) -> None:
     octavia_answers(world, effect)
     world.up(**WITHOUT_BALANCER)
     world.start()
@@ -66,7 +70,9 @@ def test_a_cluster_without_load_balancer_is_deleted_after_a_restart(world: World
 
 
 @pytest.mark.parametrize("effect", REFUSALS)
-def test_a_cluster_that_made_nothing_is_deleted_after_a_restart(world: World, effect: dict[str, Any]) -> None:
+def test_a_cluster_that_made_nothing_is_deleted_after_a_restart(
+    world: ClusterEnvironment, effect: dict[str, Any]
+) -> None:
     octavia_answers(world, effect)
     network = world.network()
     world.up(network={"id": network["id"]}, apiServer={"enableFloatingIP": False, "fixedIP": "10.9.0.9"})
@@ -77,7 +83,9 @@ def test_a_cluster_that_made_nothing_is_deleted_after_a_restart(world: World, ef
 
 
 @pytest.mark.parametrize("effect", REFUSALS)
-def test_a_cluster_whose_network_never_came_is_deleted_after_a_restart(world: World, effect: dict[str, Any]) -> None:
+def test_a_cluster_whose_network_never_came_is_deleted_after_a_restart(
+    world: ClusterEnvironment, effect: dict[str, Any]
+) -> None:
     octavia_answers(world, effect)
     world.up(network={"filter": {"name": "nowhere"}})
     world.start()
@@ -86,7 +94,7 @@ def test_a_cluster_whose_network_never_came_is_deleted_after_a_restart(world: Wo
 
 
 @pytest.mark.parametrize("effect", REFUSALS)
-def test_a_recorded_load_balancer_waits_for_octavia(world: World, effect: dict[str, Any]) -> None:
+def test_a_recorded_load_balancer_waits_for_octavia(world: ClusterEnvironment, effect: dict[str, Any]) -> None:
     world.up(**MANAGED, **BALANCER)
     octavia_answers(world, effect)
     world.start()
@@ -99,7 +107,7 @@ def test_a_recorded_load_balancer_waits_for_octavia(world: World, effect: dict[s
     assert world.made() == {}
 
 
-def test_a_load_balancer_that_only_the_spec_names_is_looked_for(world: World) -> None:
+def test_a_load_balancer_that_only_the_spec_names_is_looked_for(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
     octavia_answers(world, {"status": 403})
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"resources": None, "apiServerManagedLoadBalancer": None}})
@@ -109,7 +117,7 @@ def test_a_load_balancer_that_only_the_spec_names_is_looked_for(world: World) ->
     assert len(world.made()["loadbalancers"]) == 1
 
 
-def test_a_load_balancer_that_only_the_status_names_is_looked_for(world: World) -> None:
+def test_a_load_balancer_that_only_the_status_names_is_looked_for(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
     octavia_answers(world, {"status": 403})
     world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": {"apiServer": None}, "status": {"resources": None}})
@@ -118,7 +126,7 @@ def test_a_load_balancer_that_only_the_status_names_is_looked_for(world: World) 
     assert not is_deleted(world)
 
 
-def test_a_create_that_was_not_answered_is_looked_for(world: World) -> None:
+def test_a_create_that_was_not_answered_is_looked_for(world: ClusterEnvironment) -> None:
     pending = [{"kind": "load_balancer", "role": "lb-api", "since": "2026-01-01T00:00:00Z"}]
     world.up(**WITHOUT_BALANCER)
     octavia_answers(world, {"status": 403})
@@ -130,7 +138,7 @@ def test_a_create_that_was_not_answered_is_looked_for(world: World) -> None:
 
 @pytest.mark.parametrize("is_restarted", [False, True], ids=["one process", "restarted"])
 def test_a_cluster_that_came_without_its_history_is_only_deleted_with_proof(
-    world: World, *, is_restarted: bool
+    world: ClusterEnvironment, *, is_restarted: bool
 ) -> None:
     world.up(**MANAGED, **BALANCER)
     octavia_answers(world, {"status": 403})
@@ -150,7 +158,7 @@ def test_a_cluster_that_came_without_its_history_is_only_deleted_with_proof(
     assert world.made() == {}
 
 
-def test_a_cluster_that_is_being_taken_over_is_only_deleted_with_proof(world: World) -> None:
+def test_a_cluster_that_is_being_taken_over_is_only_deleted_with_proof(world: ClusterEnvironment) -> None:
     made_by_the_go_provider(world, WITHOUT_BALANCER)
     octavia_answers(world, {"status": 403})
 
@@ -161,7 +169,7 @@ def test_a_cluster_that_is_being_taken_over_is_only_deleted_with_proof(world: Wo
     assert world.is_gone()
 
 
-def test_a_cluster_that_was_taken_over_without_load_balancer_is_deleted(world: World) -> None:
+def test_a_cluster_that_was_taken_over_without_load_balancer_is_deleted(world: ClusterEnvironment) -> None:
     made_by_the_go_provider(world, WITHOUT_BALANCER)
     octavia_answers(world, {"status": 403})
     world.settle(for_s=300)
@@ -172,7 +180,7 @@ def test_a_cluster_that_was_taken_over_without_load_balancer_is_deleted(world: W
 
 
 def test_a_recorded_load_balancer_waits_for_octavia_to_come_back_to_the_catalogue(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: ClusterEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.up(**MANAGED, **BALANCER)
     with monkeypatch.context() as patched:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from controllers.openstackmachine.controller import MachineController
-from controllers.openstackmachine.tests.site import Site
+from controllers.openstackmachine.tests.control_plane_environment import ControlPlaneEnvironment
 from controllers.openstackserver.controller import ServerController
-from controllers.tests.stage import Stage
+from environments.in_memory import InMemoryEnvironment
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
-    with Stage(MachineController, ServerController) as stage:
-        yield Site(stage)
+def site() -> Iterator[ControlPlaneEnvironment]:
+    with InMemoryEnvironment(MachineController, ServerController) as stage:
+        yield ControlPlaneEnvironment(stage)

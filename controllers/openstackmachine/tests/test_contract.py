@@ -11,15 +11,15 @@ from api.v1beta2 import OpenStackMachineSpec
 from capo import names
 from capo.engine.tests.fake_kube import merge_patch
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key, Kind
-from controllers.openstackmachine.tests.site import Site
-from controllers.openstackmachine.tests.world import World
+from controllers.openstackmachine.tests.control_plane_environment import ControlPlaneEnvironment
+from controllers.openstackmachine.tests.environment import MachineEnvironment
 
 
 def test_there_is_no_failure_domain_in_the_spec_that_would_override_cluster_apis_c_20() -> None:
     assert "failureDomain" not in OpenStackMachineSpec.model_json_schema(by_alias=True)["properties"]
 
 
-def test_ready_is_told_from_the_first_pass_to_the_last_c_21_c_33(site: Site) -> None:
+def test_ready_is_told_from_the_first_pass_to_the_last_c_21_c_33(site: ControlPlaneEnvironment) -> None:
     told: list[tuple[str, bool]] = []
 
     def look() -> None:
@@ -39,7 +39,7 @@ def test_ready_is_told_from_the_first_pass_to_the_last_c_21_c_33(site: Site) -> 
     assert ("True", False) not in told
 
 
-def test_bootstrap_data_reaches_nova_unchanged_c_22(site: Site) -> None:
+def test_bootstrap_data_reaches_nova_unchanged_c_22(site: ControlPlaneEnvironment) -> None:
     site.add("one")
     site.stage.settle(for_s=120)
 
@@ -48,7 +48,9 @@ def test_bootstrap_data_reaches_nova_unchanged_c_22(site: Site) -> None:
 
 
 @pytest.mark.parametrize("wanted", ["az2", None], ids=["Cluster API's choice", "Nova's choice"])
-def test_the_failure_domain_is_the_zone_of_the_server_c_18_c_19_w_35(site: Site, wanted: str | None) -> None:
+def test_the_failure_domain_is_the_zone_of_the_server_c_18_c_19_w_35(
+    site: ControlPlaneEnvironment, wanted: str | None
+) -> None:
     site.add("one")
     site.stage.edit(MACHINE, "one", {"spec": {"failureDomain": wanted}})
     site.stage.settle(for_s=120)
@@ -58,7 +60,7 @@ def test_the_failure_domain_is_the_zone_of_the_server_c_18_c_19_w_35(site: Site,
     assert site.stage.get(OPENSTACK_MACHINE, "one")["status"]["failureDomain"] == server["availability_zone"]
 
 
-def test_an_existing_server_is_found_again_after_a_crash_c_24(site: Site) -> None:
+def test_an_existing_server_is_found_again_after_a_crash_c_24(site: ControlPlaneEnvironment) -> None:
     site.add("one")
     site.stage.settle(for_s=120, until=lambda: site.all("servers"))
     site.stage.edit(OPENSTACK_SERVER, "one", {"status": None})
@@ -72,7 +74,7 @@ def test_an_existing_server_is_found_again_after_a_crash_c_24(site: Site) -> Non
 
 
 def test_a_machine_need_not_have_the_name_of_its_machine_c_27() -> None:
-    world = World()
+    world = MachineEnvironment()
     old = world.kube.objects.pop(Key(MACHINE, "default", "worker"))
     world.kube.put(MACHINE, merge_patch(old, {"metadata": {"name": "by-hand"}}))
     owner = [{**world.obj()["metadata"]["ownerReferences"][0], "name": "by-hand"}]
@@ -83,7 +85,7 @@ def test_a_machine_need_not_have_the_name_of_its_machine_c_27() -> None:
     assert world.server()["spec"]["userDataRef"] == {"name": "worker-boot"}
 
 
-def test_machines_of_an_externally_managed_cluster_are_made_c_12(site: Site) -> None:
+def test_machines_of_an_externally_managed_cluster_are_made_c_12(site: ControlPlaneEnvironment) -> None:
     managed = {"metadata": {"annotations": {names.MANAGED_BY_ANNOTATION: ""}}}
     site.stage.edit(OPENSTACK_CLUSTER, "infra", managed)
     site.add("one")
@@ -95,7 +97,7 @@ def test_machines_of_an_externally_managed_cluster_are_made_c_12(site: Site) -> 
 
 @pytest.mark.parametrize("is_deleted", [False, True], ids=["lives", "is deleted"])
 def test_a_paused_cluster_stops_machine_and_server_until_it_goes_on_c_38_c_39_c_40(
-    site: Site, is_deleted: bool
+    site: ControlPlaneEnvironment, is_deleted: bool
 ) -> None:
     site.add("one")
     site.stage.settle(for_s=120)
@@ -117,7 +119,9 @@ def test_a_paused_cluster_stops_machine_and_server_until_it_goes_on_c_38_c_39_c_
 
 
 @pytest.mark.parametrize("kind", [MACHINE, CLUSTER])
-def test_a_pause_that_is_over_is_told_although_an_owner_is_missing_c_41(site: Site, kind: Kind) -> None:
+def test_a_pause_that_is_over_is_told_although_an_owner_is_missing_c_41(
+    site: ControlPlaneEnvironment, kind: Kind
+) -> None:
     site.add("one")
     site.stage.settle(for_s=120)
     site.stage.edit(OPENSTACK_MACHINE, "one", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}})
@@ -131,7 +135,7 @@ def test_a_pause_that_is_over_is_told_although_an_owner_is_missing_c_41(site: Si
     assert site.stage.condition(OPENSTACK_MACHINE, "one", "Paused")["status"] == "False"
 
 
-def test_owners_form_a_chain_to_the_machine_c_44_c_45_c_47(site: Site) -> None:
+def test_owners_form_a_chain_to_the_machine_c_44_c_45_c_47(site: ControlPlaneEnvironment) -> None:
     site.add("one")
     site.stage.settle(for_s=120)
 
@@ -144,7 +148,7 @@ def test_owners_form_a_chain_to_the_machine_c_44_c_45_c_47(site: Site) -> None:
     assert server["labels"][names.CLUSTER_NAME_LABEL] == "demo"
 
 
-def test_spec_is_written_in_one_field_alone_c_60(site: Site) -> None:
+def test_spec_is_written_in_one_field_alone_c_60(site: ControlPlaneEnvironment) -> None:
     site.add("one")
     before: dict[str, Any] = site.stage.get(OPENSTACK_MACHINE, "one")["spec"]
 

@@ -11,12 +11,12 @@ from capo.errors import InvalidSpecError
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_MACHINE, OPENSTACK_SERVER
 from capo.names import Stamp
 from controllers.openstackmachine import members, ports
-from controllers.openstackmachine.tests.site import LBAAS, Site
+from controllers.openstackmachine.tests.control_plane_environment import LBAAS, ControlPlaneEnvironment
 
 CREATE_MEMBER = {"service": "load-balancer", "method": "POST", "route": "*/members", "nth": 1}
 
 
-def test_members_are_exactly_the_control_plane_machines(site: Site) -> None:
+def test_members_are_exactly_the_control_plane_machines(site: ControlPlaneEnvironment) -> None:
     site.balance(9345)
     site.add("one")
     site.add("two")
@@ -32,7 +32,9 @@ def test_members_are_exactly_the_control_plane_machines(site: Site) -> None:
     }
 
 
-def test_member_is_at_the_address_on_the_network_of_the_cluster_whatever_networks_are_called_w_47(site: Site) -> None:
+def test_member_is_at_the_address_on_the_network_of_the_cluster_whatever_networks_are_called_w_47(
+    site: ControlPlaneEnvironment,
+) -> None:
     namesake = site.stage.network("10.8.0.0/24")
     assert namesake["name"] == site.network["name"]
     site.balance()
@@ -46,7 +48,9 @@ def test_member_is_at_the_address_on_the_network_of_the_cluster_whatever_network
     assert site.addresses() == [port["fixed_ips"][0]["ip_address"]]
 
 
-def test_a_machine_without_a_port_on_the_network_of_the_cluster_is_told_and_asks_no_pool_w_47(site: Site) -> None:
+def test_a_machine_without_a_port_on_the_network_of_the_cluster_is_told_and_asks_no_pool_w_47(
+    site: ControlPlaneEnvironment,
+) -> None:
     other = site.stage.network("10.8.0.0/24")
     site.balance()
     site.add("one")
@@ -59,7 +63,7 @@ def test_a_machine_without_a_port_on_the_network_of_the_cluster_is_told_and_asks
     assert not [r for r in site.stage.requests() if "/members" in r]
 
 
-def test_member_costs_two_requests_and_none_afterwards(site: Site) -> None:
+def test_member_costs_two_requests_and_none_afterwards(site: ControlPlaneEnvironment) -> None:
     site.balance()
     site.add("one")
     site.stage.settle(for_s=120)
@@ -73,7 +77,7 @@ def test_member_costs_two_requests_and_none_afterwards(site: Site) -> None:
     assert [r for r in site.stage.requests() if "lbaas" in r and not r.endswith("/loadbalancers")] == before
 
 
-def test_member_leaves_before_the_server_goes(site: Site) -> None:
+def test_member_leaves_before_the_server_goes(site: ControlPlaneEnvironment) -> None:
     site.balance()
     site.add("one")
     site.stage.settle(for_s=120)
@@ -88,7 +92,7 @@ def test_member_leaves_before_the_server_goes(site: Site) -> None:
     assert not site.stage.exists(OPENSTACK_MACHINE, "one")
 
 
-def test_member_is_left_to_the_load_balancer_when_the_cluster_goes(site: Site) -> None:
+def test_member_is_left_to_the_load_balancer_when_the_cluster_goes(site: ControlPlaneEnvironment) -> None:
     site.balance()
     site.add("one")
     site.stage.settle(for_s=120)
@@ -101,7 +105,7 @@ def test_member_is_left_to_the_load_balancer_when_the_cluster_goes(site: Site) -
     assert len(site.all("members")) == 1
 
 
-def test_member_whose_record_was_lost_is_found_again(site: Site) -> None:
+def test_member_whose_record_was_lost_is_found_again(site: ControlPlaneEnvironment) -> None:
     site.balance()
     site.add("one")
     site.stage.settle(for_s=120)
@@ -115,7 +119,7 @@ def test_member_whose_record_was_lost_is_found_again(site: Site) -> None:
     assert record["role"] == "member-6443"
 
 
-def test_member_that_somebody_deleted_is_made_again(site: Site) -> None:
+def test_member_that_somebody_deleted_is_made_again(site: ControlPlaneEnvironment) -> None:
     site.balance()
     site.add("one")
     site.stage.settle(for_s=120)
@@ -130,7 +134,7 @@ def test_member_that_somebody_deleted_is_made_again(site: Site) -> None:
     assert site.addresses() == [site.address_of("one")]
 
 
-def test_busy_load_balancer_is_tried_again(site: Site) -> None:
+def test_busy_load_balancer_is_tried_again(site: ControlPlaneEnvironment) -> None:
     site.balance()
     site.stage.fault(match=CREATE_MEMBER, effect={"status": 409, "message": "Load Balancer x is immutable"})
     site.add("one")
@@ -140,7 +144,7 @@ def test_busy_load_balancer_is_tried_again(site: Site) -> None:
     assert site.addresses() == [site.address_of("one")]
 
 
-def test_lost_answer_makes_no_second_member(site: Site) -> None:
+def test_lost_answer_makes_no_second_member(site: ControlPlaneEnvironment) -> None:
     site.balance()
     site.stage.fault(match=CREATE_MEMBER, effect={"cut": "after"})
     site.add("one")
@@ -151,7 +155,7 @@ def test_lost_answer_makes_no_second_member(site: Site) -> None:
     assert site.ingress("one") == ("True", "Ready")
 
 
-def test_a_member_that_comes_after_its_machine_was_deleted_does_not_stay(site: Site) -> None:
+def test_a_member_that_comes_after_its_machine_was_deleted_does_not_stay(site: ControlPlaneEnvironment) -> None:
     site.balance()
     site.stage.fault(match=CREATE_MEMBER, effect={"late": 20})
     site.add("cp-0")
@@ -164,7 +168,7 @@ def test_a_member_that_comes_after_its_machine_was_deleted_does_not_stay(site: S
     assert site.addresses() == []
 
 
-def test_pool_that_is_not_there_is_waited_for(site: Site) -> None:
+def test_pool_that_is_not_there_is_waited_for(site: ControlPlaneEnvironment) -> None:
     site.balance()
     site.record()
     site.add("one")
@@ -175,7 +179,7 @@ def test_pool_that_is_not_there_is_waited_for(site: Site) -> None:
     assert site.stage.get(OPENSTACK_MACHINE, "one")["status"]["initialization"] == {"provisioned": True}
 
 
-def test_deletion_goes_on_when_the_load_balancer_is_gone(site: Site) -> None:
+def test_deletion_goes_on_when_the_load_balancer_is_gone(site: ControlPlaneEnvironment) -> None:
     site.balance()
     site.add("one")
     site.stage.settle(for_s=120)

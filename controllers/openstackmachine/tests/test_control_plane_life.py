@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_MACHINE
-from controllers.openstackmachine.tests.site import Site
+from controllers.openstackmachine.tests.control_plane_environment import ControlPlaneEnvironment
 
 ACTS = 10
 PAUSES_S = (0.0, 0.5, 2.0, 10.0, 70.0)
@@ -21,7 +21,7 @@ EFFECTS = [{"cut": "after"}, {"cut": "before"}, {"status": 503, "message": "down
 class Life:
     """The machines that should exist."""
 
-    def __init__(self, site: Site, rng: random.Random) -> None:
+    def __init__(self, site: ControlPlaneEnvironment, rng: random.Random) -> None:
         self.site, self.rng = site, rng
         self.names: list[str] = []
         self.count = 0
@@ -55,7 +55,7 @@ class Life:
         return [self.add, self.add, self.delete, self.delete, self.stop, self.start, self.restart]
 
 
-def live(site: Site, seed: int, faults: list[tuple[str, str]]) -> Life:
+def live(site: ControlPlaneEnvironment, seed: int, faults: list[tuple[str, str]]) -> Life:
     """Run ten random actions, some while the cloud fails once; then wait until nothing is due."""
     rng = random.Random(seed)
     life = Life(site, rng)
@@ -83,7 +83,7 @@ def live(site: Site, seed: int, faults: list[tuple[str, str]]) -> Life:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_the_pools_have_exactly_the_machines_that_there_are_w_28(site: Site, seed: int) -> None:
+def test_the_pools_have_exactly_the_machines_that_there_are_w_28(site: ControlPlaneEnvironment, seed: int) -> None:
     site.balance(9345)
 
     life = live(site, seed, LOAD_BALANCER)
@@ -94,7 +94,9 @@ def test_the_pools_have_exactly_the_machines_that_there_are_w_28(site: Site, see
 
 @pytest.mark.parametrize("is_ours", [True, False], ids=["ours", "the user's"])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_floating_ip_is_on_a_machine_that_there_is_w_09(site: Site, seed: int, is_ours: bool) -> None:
+def test_the_floating_ip_is_on_a_machine_that_there_is_w_09(
+    site: ControlPlaneEnvironment, seed: int, is_ours: bool
+) -> None:
     site.float()
     (address,) = site.all("floatingips")
     if not is_ours:

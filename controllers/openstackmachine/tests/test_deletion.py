@@ -7,37 +7,37 @@ from collections.abc import Callable
 import pytest
 
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
-from controllers.openstackmachine.tests.site import Site
+from controllers.openstackmachine.tests.control_plane_environment import ControlPlaneEnvironment
 
 
-def gone(kind: Kind, name: str) -> Callable[[Site], None]:
+def gone(kind: Kind, name: str) -> Callable[[ControlPlaneEnvironment], None]:
     """Return an action that removes an object at once."""
     return lambda site: site.vanish(kind, name)
 
 
-def cluster_half_made(site: Site) -> None:
+def cluster_half_made(site: ControlPlaneEnvironment) -> None:
     site.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": {"network": None, "initialization": None, "conditions": []}})
 
 
-def cluster_not_ready(site: Site) -> None:
+def cluster_not_ready(site: ControlPlaneEnvironment) -> None:
     not_ready = {"type": "Ready", "status": "False", "reason": "OpenStackError", "message": "", "observedGeneration": 1}
     site.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": {"conditions": [not_ready]}})
 
 
-def credentials_replaced(site: Site) -> None:
+def credentials_replaced(site: ControlPlaneEnvironment) -> None:
     """Point the cluster to another Secret, and delete the former one."""
     site.stage.put_secret("renewed")
     site.stage.edit(OPENSTACK_CLUSTER, "infra", {"spec": {"identityRef": {"name": "renewed"}}})
     site.vanish(SECRET, "cloud")
 
 
-def image_and_flavor_gone(site: Site) -> None:
+def image_and_flavor_gone(site: ControlPlaneEnvironment) -> None:
     for service, kind in (("image", "images"), ("compute", "flavors")):
         site.stage.simulator.call(site.stage.cloud.table(service, kind).clear)
     site.stage.start()
 
 
-def cloud_cleared_by_hand(site: Site) -> None:
+def cloud_cleared_by_hand(site: ControlPlaneEnvironment) -> None:
     """Delete server, port and network as an admin."""
     member = site.stage.member
     for server in site.all("servers"):
@@ -66,7 +66,10 @@ BLOWS = [
 @pytest.mark.parametrize("has_balancer", [False, True], ids=["floating IP", "load balancer"])
 @pytest.mark.parametrize("blow", BLOWS)
 def test_a_machine_goes_whatever_happened_around_it(
-    site: Site, blow: Callable[[Site], None], has_balancer: bool, is_building: bool
+    site: ControlPlaneEnvironment,
+    blow: Callable[[ControlPlaneEnvironment], None],
+    has_balancer: bool,
+    is_building: bool,
 ) -> None:
     if has_balancer:
         site.balance()
@@ -84,7 +87,9 @@ def test_a_machine_goes_whatever_happened_around_it(
     assert not [p for p in site.all("ports") if p["name"].startswith("one")]
 
 
-def test_replaced_credentials_reach_the_servers_of_a_cluster_and_make_nothing_anew_w_12(site: Site) -> None:
+def test_replaced_credentials_reach_the_servers_of_a_cluster_and_make_nothing_anew_w_12(
+    site: ControlPlaneEnvironment,
+) -> None:
     site.add("one")
     site.stage.settle(for_s=120)
     (server,) = site.all("servers")
@@ -98,7 +103,7 @@ def test_replaced_credentials_reach_the_servers_of_a_cluster_and_make_nothing_an
     assert site.stage.condition(OPENSTACK_MACHINE, "one", "Ready")["status"] == "True"
 
 
-def test_what_is_in_the_way_of_a_deletion_is_named_and_its_end_is_noticed(site: Site) -> None:
+def test_what_is_in_the_way_of_a_deletion_is_named_and_its_end_is_noticed(site: ControlPlaneEnvironment) -> None:
     site.add("one")
     site.stage.settle(for_s=120)
     (port,) = (p for p in site.all("ports") if p["name"] == "one-0")
@@ -116,7 +121,7 @@ def test_what_is_in_the_way_of_a_deletion_is_named_and_its_end_is_noticed(site: 
     assert not site.stage.exists(OPENSTACK_MACHINE, "one")
 
 
-def test_credentials_that_are_gone_are_named_and_awaited_w_19_c_52(site: Site) -> None:
+def test_credentials_that_are_gone_are_named_and_awaited_w_19_c_52(site: ControlPlaneEnvironment) -> None:
     site.add("one")
     site.stage.settle(for_s=120)
     site.vanish(SECRET, "cloud")
@@ -134,7 +139,7 @@ def test_credentials_that_are_gone_are_named_and_awaited_w_19_c_52(site: Site) -
     assert not site.stage.exists(OPENSTACK_MACHINE, "one")
 
 
-def test_a_pass_that_the_watch_outruns_does_not_delete_its_server_again(site: Site) -> None:
+def test_a_pass_that_the_watch_outruns_does_not_delete_its_server_again(site: ControlPlaneEnvironment) -> None:
     site.add("one")
     site.stage.settle(for_s=120)
     site.stage.kube.writes.clear()

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_MACHINE
-from controllers.openstackmachine.tests.site import Site
+from controllers.openstackmachine.tests.control_plane_environment import ControlPlaneEnvironment
 
 
-def port_of(site: Site, name: str) -> str:
+def port_of(site: ControlPlaneEnvironment, name: str) -> str:
     return next(str(p["id"]) for p in site.all("ports") if p["name"] == f"{name}-0")
 
 
-def endpoint(site: Site, **api_server: Any) -> dict[str, Any]:
+def endpoint(site: ControlPlaneEnvironment, **api_server: Any) -> dict[str, Any]:
     """Create a floating IP that the OpenStackCluster did not record: the user's, or its own before a move."""
     site.float()
     site.record()
@@ -26,20 +26,20 @@ def endpoint(site: Site, **api_server: Any) -> dict[str, Any]:
     return address
 
 
-def holder(site: Site) -> str | None:
+def holder(site: ControlPlaneEnvironment) -> str | None:
     """Return the port of the only floating IP."""
     (address,) = site.all("floatingips")
     return address["port_id"] or None
 
 
-def add(site: Site, *names: str) -> None:
+def add(site: ControlPlaneEnvironment, *names: str) -> None:
     """Create control plane machines one after the other, and wait until they are ready."""
     for name in names:
         site.add(name)
         site.stage.settle(for_s=120)
 
 
-def test_floating_ip_sits_on_one_living_machine_and_survives_it_w_09(site: Site) -> None:
+def test_floating_ip_sits_on_one_living_machine_and_survives_it_w_09(site: ControlPlaneEnvironment) -> None:
     site.float()
     add(site, "one", "two")
     assert holder(site) == port_of(site, "one")
@@ -52,7 +52,7 @@ def test_floating_ip_sits_on_one_living_machine_and_survives_it_w_09(site: Site)
     assert not site.stage.exists(OPENSTACK_MACHINE, "one")
 
 
-def test_it_moves_before_the_server_under_it_goes_w_09(site: Site) -> None:
+def test_it_moves_before_the_server_under_it_goes_w_09(site: ControlPlaneEnvironment) -> None:
     site.float()
     add(site, "one", "two")
     site.delete("one")
@@ -62,7 +62,9 @@ def test_it_moves_before_the_server_under_it_goes_w_09(site: Site) -> None:
     assert len(site.all("servers")) == 2
 
 
-def test_it_stays_without_a_place_when_the_last_machine_goes_and_the_next_one_takes_it_w_09(site: Site) -> None:
+def test_it_stays_without_a_place_when_the_last_machine_goes_and_the_next_one_takes_it_w_09(
+    site: ControlPlaneEnvironment,
+) -> None:
     site.float()
     add(site, "one")
     site.delete("one")
@@ -75,7 +77,7 @@ def test_it_stays_without_a_place_when_the_last_machine_goes_and_the_next_one_ta
 
 
 @pytest.mark.parametrize("action", ["stopped", "deleted"])
-def test_it_leaves_a_machine_whose_server_died_w_09(site: Site, action: str) -> None:
+def test_it_leaves_a_machine_whose_server_died_w_09(site: ControlPlaneEnvironment, action: str) -> None:
     site.float()
     add(site, "one", "two")
     (server,) = (s for s in site.all("servers") if s["name"] == "one")
@@ -91,7 +93,9 @@ def test_it_leaves_a_machine_whose_server_died_w_09(site: Site, action: str) -> 
 
 
 @pytest.mark.parametrize("api_server", [{}, {"floatingIP": "it"}], ids=["by the endpoint", "named in the spec"])
-def test_the_users_floating_ip_is_attached_and_kept_w_09(site: Site, api_server: dict[str, Any]) -> None:
+def test_the_users_floating_ip_is_attached_and_kept_w_09(
+    site: ControlPlaneEnvironment, api_server: dict[str, Any]
+) -> None:
     endpoint(site, **api_server)
 
     add(site, "one", "two")
@@ -102,7 +106,7 @@ def test_the_users_floating_ip_is_attached_and_kept_w_09(site: Site, api_server:
     assert holder(site) == port_of(site, "two")
 
 
-def test_the_users_floating_ip_is_not_taken_from_somebody_else_w_71(site: Site) -> None:
+def test_the_users_floating_ip_is_not_taken_from_somebody_else_w_71(site: ControlPlaneEnvironment) -> None:
     address = endpoint(site)
     theirs = site.stage.member.make("/network/v2.0/ports", "port", network_id=site.network["id"])
     body = {"floatingip": {"port_id": theirs["id"]}}
@@ -115,13 +119,13 @@ def test_the_users_floating_ip_is_not_taken_from_somebody_else_w_71(site: Site) 
     assert theirs["id"] in site.stage.condition(OPENSTACK_MACHINE, "one", "APIServerIngressReady")["message"]
 
 
-def test_an_endpoint_that_is_no_floating_ip_is_left_to_whoever_gave_it(site: Site) -> None:
+def test_an_endpoint_that_is_no_floating_ip_is_left_to_whoever_gave_it(site: ControlPlaneEnvironment) -> None:
     add(site, "one")
 
     assert site.ingress("one") == ("True", "Ready")
 
 
-def test_a_floating_ip_that_cannot_be_moved_does_not_hold_up_a_deletion(site: Site) -> None:
+def test_a_floating_ip_that_cannot_be_moved_does_not_hold_up_a_deletion(site: ControlPlaneEnvironment) -> None:
     site.float()
     add(site, "one", "two")
     refusal = {"status": 403, "message": "Policy doesn't allow update_floatingip to be performed."}

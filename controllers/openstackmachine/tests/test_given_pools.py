@@ -8,13 +8,13 @@ import pytest
 
 from capo import names
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_MACHINE
-from controllers.openstackmachine.tests.site import LBAAS, Site
+from controllers.openstackmachine.tests.control_plane_environment import LBAAS, ControlPlaneEnvironment
 
 POOL = names.load_balancer_child("default-demo", 6443)
 FOREIGN = str(names.Stamp("abcdefghijklm", "pool-6443"))
 
 
-def balancer(site: Site, *, pool: str = POOL, tags: tuple[str, ...] = ()) -> dict[str, Any]:
+def balancer(site: ControlPlaneEnvironment, *, pool: str = POOL, tags: tuple[str, ...] = ()) -> dict[str, Any]:
     """Create a load balancer as an external controller does, with the Go provider's names."""
     default = {"protocol": "TCP", "lb_algorithm": "ROUND_ROBIN", "name": pool, "tags": list(tags)}
     listeners = [{"protocol": "TCP", "protocol_port": 6443, "default_pool": default}]
@@ -26,13 +26,13 @@ def balancer(site: Site, *, pool: str = POOL, tags: tuple[str, ...] = ()) -> dic
     return made
 
 
-def delete_balancer(site: Site, made: dict[str, Any]) -> None:
+def delete_balancer(site: ControlPlaneEnvironment, made: dict[str, Any]) -> None:
     """Delete a load balancer with all its pools."""
     site.stage.member.ask("DELETE", f"{LBAAS}/loadbalancers/{made['id']}?cascade=true")
     site.stage.clock.advance(60)
 
 
-def given_to_others(site: Site, *, balancer_id: str | None = None) -> None:
+def given_to_others(site: ControlPlaneEnvironment, *, balancer_id: str | None = None) -> None:
     """Make the OpenStackCluster externally managed, with a managed load balancer in its spec."""
     known = {"id": balancer_id, "name": "given"} if balancer_id else None
     site.stage.edit(
@@ -46,20 +46,20 @@ def given_to_others(site: Site, *, balancer_id: str | None = None) -> None:
     )
 
 
-def come_up(site: Site, *machines: str, for_s: float = 300.0) -> None:
+def come_up(site: ControlPlaneEnvironment, *machines: str, for_s: float = 300.0) -> None:
     for name in machines:
         site.add(name)
     site.stage.settle(for_s=for_s)
 
 
-def pool_of(site: Site, balancer_id: str) -> dict[str, Any]:
+def pool_of(site: ControlPlaneEnvironment, balancer_id: str) -> dict[str, Any]:
     listed = site.stage.member.ask("GET", f"{LBAAS}/pools")["pools"]
     (found,) = (pool for pool in listed if balancer_id in {each["id"] for each in pool["loadbalancers"]})
     return dict(found)
 
 
 @pytest.mark.parametrize("has_status", [True, False], ids=["load balancer in the status", "names alone"])
-def test_machines_join_the_pools_by_name_and_leave_them(site: Site, has_status: bool) -> None:
+def test_machines_join_the_pools_by_name_and_leave_them(site: ControlPlaneEnvironment, has_status: bool) -> None:
     made = balancer(site)
     given_to_others(site, balancer_id=made["id"] if has_status else None)
 
@@ -75,7 +75,7 @@ def test_machines_join_the_pools_by_name_and_leave_them(site: Site, has_status: 
     assert site.addresses() == [site.address_of("two")]
 
 
-def test_pools_that_come_later_are_waited_for_with_their_names(site: Site) -> None:
+def test_pools_that_come_later_are_waited_for_with_their_names(site: ControlPlaneEnvironment) -> None:
     given_to_others(site)
     come_up(site, "one")
     assert site.ingress("one") == ("False", "WaitingForClusterInfrastructure")
@@ -87,7 +87,7 @@ def test_pools_that_come_later_are_waited_for_with_their_names(site: Site) -> No
     assert site.ingress("one") == ("True", "Ready")
 
 
-def test_waiting_lists_the_pools_twice_a_minute_for_all_machines_together(site: Site) -> None:
+def test_waiting_lists_the_pools_twice_a_minute_for_all_machines_together(site: ControlPlaneEnvironment) -> None:
     given_to_others(site)
     come_up(site, "one", "two")
     site.stage.cloud.counter.reset()
@@ -97,7 +97,7 @@ def test_waiting_lists_the_pools_twice_a_minute_for_all_machines_together(site: 
     assert len([request for request in site.stage.requests() if request.endswith("/lbaas/pools")]) <= 21
 
 
-def test_members_of_others_stay_in_a_pool_of_others(site: Site) -> None:
+def test_members_of_others_stay_in_a_pool_of_others(site: ControlPlaneEnvironment) -> None:
     made = balancer(site)
     given_to_others(site)
     pool = pool_of(site, made["id"])
@@ -114,7 +114,7 @@ def test_members_of_others_stay_in_a_pool_of_others(site: Site) -> None:
     assert not [request for request in site.stage.requests() if request.startswith("PUT") and "/lbaas/" in request]
 
 
-def test_of_two_pools_of_the_name_none_is_guessed(site: Site) -> None:
+def test_of_two_pools_of_the_name_none_is_guessed(site: ControlPlaneEnvironment) -> None:
     balancer(site)
     made = balancer(site)
     given_to_others(site)
@@ -130,7 +130,9 @@ def test_of_two_pools_of_the_name_none_is_guessed(site: Site) -> None:
     assert len(pool_of(site, made["id"])["members"]) == 1
 
 
-def test_a_pool_with_the_stamp_of_another_cluster_is_joined_only_if_the_status_names_it(site: Site) -> None:
+def test_a_pool_with_the_stamp_of_another_cluster_is_joined_only_if_the_status_names_it(
+    site: ControlPlaneEnvironment,
+) -> None:
     made = balancer(site, tags=(FOREIGN,))
     given_to_others(site)
     come_up(site, "one")
@@ -143,7 +145,7 @@ def test_a_pool_with_the_stamp_of_another_cluster_is_joined_only_if_the_status_n
     assert site.ingress("one") == ("True", "Ready")
 
 
-def test_a_pool_that_was_replaced_is_joined_again(site: Site) -> None:
+def test_a_pool_that_was_replaced_is_joined_again(site: ControlPlaneEnvironment) -> None:
     made = balancer(site)
     given_to_others(site)
     come_up(site, "one")
@@ -158,7 +160,7 @@ def test_a_pool_that_was_replaced_is_joined_again(site: Site) -> None:
     assert site.addresses() == [site.address_of("one")]
 
 
-def test_a_member_is_found_in_a_pool_that_was_renamed(site: Site) -> None:
+def test_a_member_is_found_in_a_pool_that_was_renamed(site: ControlPlaneEnvironment) -> None:
     made = balancer(site)
     given_to_others(site)
     come_up(site, "one")
@@ -173,7 +175,7 @@ def test_a_member_is_found_in_a_pool_that_was_renamed(site: Site) -> None:
     assert site.addresses() == []
 
 
-def test_machines_leave_the_pools_of_others_also_when_the_cluster_goes(site: Site) -> None:
+def test_machines_leave_the_pools_of_others_also_when_the_cluster_goes(site: ControlPlaneEnvironment) -> None:
     balancer(site)
     given_to_others(site)
     come_up(site, "one")
@@ -187,7 +189,7 @@ def test_machines_leave_the_pools_of_others_also_when_the_cluster_goes(site: Sit
     assert site.addresses() == []
 
 
-def test_a_machine_goes_when_the_load_balancer_of_others_is_gone(site: Site) -> None:
+def test_a_machine_goes_when_the_load_balancer_of_others_is_gone(site: ControlPlaneEnvironment) -> None:
     made = balancer(site)
     given_to_others(site)
     come_up(site, "one")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from capo.kube.kinds import OPENSTACK_MACHINE, OPENSTACK_SERVER
-from controllers.openstackmachine.tests.site import Site
+from controllers.openstackmachine.tests.control_plane_environment import ControlPlaneEnvironment
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,9 @@ from controllers.openstackmachine.tests.site import Site
         pytest.param({"rootVolume": {"sizeGiB": 1}}, id="root volume"),
     ],
 )
-def test_an_edit_of_a_machine_changes_nothing_of_its_server_c_26(site: Site, edit: dict[str, Any]) -> None:
+def test_an_edit_of_a_machine_changes_nothing_of_its_server_c_26(
+    site: ControlPlaneEnvironment, edit: dict[str, Any]
+) -> None:
     site.add("one")
     site.stage.settle(for_s=120)
     before = site.stage.get(OPENSTACK_SERVER, "one")["spec"]

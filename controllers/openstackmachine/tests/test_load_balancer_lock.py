@@ -8,32 +8,32 @@ import pytest
 
 from capo.kube.kinds import OPENSTACK_MACHINE
 from controllers.openstackmachine import members
-from controllers.openstackmachine.tests.site import LBAAS, Site
+from controllers.openstackmachine.tests.control_plane_environment import LBAAS, ControlPlaneEnvironment
 
 NAMES = ("one", "two", "three")
 
 
-def come_up(site: Site) -> None:
+def come_up(site: ControlPlaneEnvironment) -> None:
     for name in NAMES:
         site.add(name)
     site.stage.settle(for_s=300)
     assert len(site.addresses()) == len(NAMES)
 
 
-def writes(site: Site) -> list[str]:
+def writes(site: ControlPlaneEnvironment) -> list[str]:
     """Return method and last part of the path of every change of members."""
     found = [r for r in site.stage.requests() if "/members" in r and not r.startswith("GET")]
     return [r.partition(" ")[0] for r in found]
 
 
-def set_state(site: Site, state: str) -> None:
+def set_state(site: ControlPlaneEnvironment, state: str) -> None:
     """Set the load balancer's state, as Octavia itself would."""
     (balancer,) = site.all("loadbalancers")
     table = site.stage.cloud.table("load-balancer", "loadbalancers")
     site.stage.simulator.call(lambda: table[balancer["id"]].update(provisioning_status=state))
 
 
-def test_machines_that_are_ready_at_once_join_all_pools_without_a_conflict_w_28(site: Site) -> None:
+def test_machines_that_are_ready_at_once_join_all_pools_without_a_conflict_w_28(site: ControlPlaneEnvironment) -> None:
     site.balance(9345)
 
     come_up(site)
@@ -44,7 +44,7 @@ def test_machines_that_are_ready_at_once_join_all_pools_without_a_conflict_w_28(
     assert not [r for r in site.stage.events.reasons() if r.startswith("FailedCreate")]
 
 
-def test_machines_that_are_missing_in_a_pool_join_in_one_change(site: Site) -> None:
+def test_machines_that_are_missing_in_a_pool_join_in_one_change(site: ControlPlaneEnvironment) -> None:
     site.balance()
     come_up(site)
     (pool,) = site.all("pools")
@@ -65,7 +65,7 @@ def test_machines_that_are_missing_in_a_pool_join_in_one_change(site: Site) -> N
         assert record["id"] in {m["id"] for m in site.all("members") if m["address"] == site.address_of(name)}
 
 
-def test_members_of_others_stay_when_machines_join_together(site: Site) -> None:
+def test_members_of_others_stay_when_machines_join_together(site: ControlPlaneEnvironment) -> None:
     site.balance()
     (pool,) = site.all("pools")
     theirs = {"address": "10.9.0.200", "protocol_port": 6443, "name": "theirs"}
@@ -81,7 +81,7 @@ def test_members_of_others_stay_when_machines_join_together(site: Site) -> None:
     assert {m["name"] for m in site.all("members") if m["address"] == "10.9.0.200"} == {"theirs"}
 
 
-def test_a_load_balancer_in_error_is_named_and_asked_rarely_w_28(site: Site) -> None:
+def test_a_load_balancer_in_error_is_named_and_asked_rarely_w_28(site: ControlPlaneEnvironment) -> None:
     site.balance()
     come_up(site)
     set_state(site, "ERROR")
@@ -101,7 +101,7 @@ def test_a_load_balancer_in_error_is_named_and_asked_rarely_w_28(site: Site) -> 
     assert len(site.addresses()) == len(NAMES) - 1
 
 
-def test_a_busy_load_balancer_is_waited_for_without_asking_its_pools_w_28(site: Site) -> None:
+def test_a_busy_load_balancer_is_waited_for_without_asking_its_pools_w_28(site: ControlPlaneEnvironment) -> None:
     site.balance()
     come_up(site)
     set_state(site, "PENDING_UPDATE")
@@ -119,7 +119,7 @@ def test_a_busy_load_balancer_is_waited_for_without_asking_its_pools_w_28(site: 
     assert not site.stage.exists(OPENSTACK_MACHINE, "one")
 
 
-def test_a_ready_machine_stays_ready_when_octavia_cannot_be_asked(site: Site) -> None:
+def test_a_ready_machine_stays_ready_when_octavia_cannot_be_asked(site: ControlPlaneEnvironment) -> None:
     site.balance()
     come_up(site)
     site.stage.start()
@@ -135,7 +135,7 @@ def test_a_ready_machine_stays_ready_when_octavia_cannot_be_asked(site: Site) ->
     assert site.ingress("one") == ("True", "Ready")
 
 
-def test_a_machine_that_never_joined_is_not_ready(site: Site) -> None:
+def test_a_machine_that_never_joined_is_not_ready(site: ControlPlaneEnvironment) -> None:
     site.balance()
     site.stage.fault(match={"service": "load-balancer"}, effect={"status": 503, "message": "down"})
     site.add("one")
@@ -145,7 +145,9 @@ def test_a_machine_that_never_joined_is_not_ready(site: Site) -> None:
     assert site.stage.condition(OPENSTACK_MACHINE, "one", "Ready")["status"] == "False"
 
 
-def test_the_member_of_a_machine_that_is_no_more_leaves_with_the_next_one_that_joins(site: Site) -> None:
+def test_the_member_of_a_machine_that_is_no_more_leaves_with_the_next_one_that_joins(
+    site: ControlPlaneEnvironment,
+) -> None:
     site.balance()
     come_up(site)
     lost = site.address_of("one")

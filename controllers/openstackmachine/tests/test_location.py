@@ -9,14 +9,14 @@ import pytest
 from capo import names
 from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER
 from capo.ledger import Ledger
-from controllers.openstackmachine.tests.site import Site
+from controllers.openstackmachine.tests.control_plane_environment import ControlPlaneEnvironment
 from controllers.tests import elsewhere
 
 
 @pytest.mark.parametrize("knows_cluster", [False, True], ids=["own record", "the cluster's record"])
 @pytest.mark.parametrize("kind", ["project", "region", "cloud"])
 def test_a_machine_stays_in_its_pool_while_credentials_lead_elsewhere(
-    site: Site, kind: str, knows_cluster: bool
+    site: ControlPlaneEnvironment, kind: str, knows_cluster: bool
 ) -> None:
     stage = site.stage
     site.balance()
@@ -46,7 +46,7 @@ def test_a_machine_stays_in_its_pool_while_credentials_lead_elsewhere(
         assert site.addresses() == []
 
 
-def test_a_host_that_was_renamed_passes_once_a_pool_is_read_there(site: Site) -> None:
+def test_a_host_that_was_renamed_passes_once_a_pool_is_read_there(site: ControlPlaneEnvironment) -> None:
     site.balance()
     site.add("one")
     site.stage.settle(for_s=120)
@@ -61,7 +61,7 @@ def test_a_host_that_was_renamed_passes_once_a_pool_is_read_there(site: Site) ->
     assert site.ingress("one") == ("True", "Ready")
 
 
-def test_a_location_that_the_admin_accepts_lets_a_machine_go(site: Site) -> None:
+def test_a_location_that_the_admin_accepts_lets_a_machine_go(site: ControlPlaneEnvironment) -> None:
     site.balance()
     site.add("one")
     site.stage.settle(for_s=120)

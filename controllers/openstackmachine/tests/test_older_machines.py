@@ -10,32 +10,32 @@ import pytest
 from capo import names
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Key
 from controllers.openstackmachine.controller import MachineController
-from controllers.openstackmachine.tests import world
+from controllers.openstackmachine.tests import environment
 from controllers.openstackserver.controller import ServerController
 from controllers.tests import stamps
-from controllers.tests.stage import NAMESPACE, Stage
+from environments.in_memory import NAMESPACE, InMemoryEnvironment
 
 NAME = "worker"
 SERVER_KEY = Key(OPENSTACK_SERVER, NAMESPACE, NAME)
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
+def stage() -> Iterator[InMemoryEnvironment]:
     """Yield a stage with a worker as an old version left it."""
-    with Stage(MachineController, ServerController) as made:
+    with InMemoryEnvironment(MachineController, ServerController) as made:
         made.put_secret()
         network = made.network()
         made.before = made.inventory()  # type: ignore[attr-defined]
-        infra: dict[str, Any] = world.openstack_cluster()
+        infra: dict[str, Any] = environment.openstack_cluster()
         infra["spec"] |= {"identityRef": {"name": "cloud", "cloudName": "sim"}}
         infra["spec"].pop("managedSecurityGroups")
         infra["status"]["network"] = {"id": network["id"], "name": "own"}
-        machine = world.openstack_machine(NAME, world.LABELS)
+        machine = environment.openstack_machine(NAME, environment.LABELS)
         machine["spec"] |= {"image": {"filter": {"name": "tiny-image"}}, "sshKeyName": "lab"}
         made.put(SECRET, {"metadata": {"name": f"{NAME}-boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
-        made.put(CLUSTER, world.cluster())
+        made.put(CLUSTER, environment.cluster())
         made.put(OPENSTACK_CLUSTER, infra)
-        made.put(MACHINE, world.machine(NAME, world.LABELS))
+        made.put(MACHINE, environment.machine(NAME, environment.LABELS))
         made.put(OPENSTACK_MACHINE, machine)
         made.settle(for_s=60)
         assert made.condition(OPENSTACK_MACHINE, NAME, "Ready")["status"] == "True"
@@ -43,7 +43,7 @@ def stage() -> Iterator[Stage]:
         yield made
 
 
-def age(stage: Stage) -> None:
+def age(stage: InMemoryEnvironment) -> None:
     """Rewrite machine and cloud as an old version left them."""
     stage.simulator.call(lambda: unstamp(stage))
     del stage.kube.objects[SERVER_KEY]
@@ -52,18 +52,18 @@ def age(stage: Stage) -> None:
     stage.cloud.counter.reset()
 
 
-def unstamp(stage: Stage) -> None:
+def unstamp(stage: InMemoryEnvironment) -> None:
     for body in stage.cloud.table("network", "ports").values():
         stamps.remove(body)
     for body in stage.cloud.table("compute", "servers").values():
         stamps.remove(body)
 
 
-def server_ids(stage: Stage) -> set[str]:
+def server_ids(stage: InMemoryEnvironment) -> set[str]:
     return set(stage.inventory().get("servers", {}))
 
 
-def test_an_openstackserver_is_made_for_the_server_that_is_there(stage: Stage) -> None:
+def test_an_openstackserver_is_made_for_the_server_that_is_there(stage: InMemoryEnvironment) -> None:
     before = server_ids(stage)
 
     stage.settle(for_s=120)
@@ -78,7 +78,9 @@ def test_an_openstackserver_is_made_for_the_server_that_is_there(stage: Stage) -
 
 
 @pytest.mark.parametrize("type_", ["Ready", "InstanceReady"])
-def test_a_machine_that_was_ready_stays_so_while_its_server_is_looked_up(stage: Stage, type_: str) -> None:
+def test_a_machine_that_was_ready_stays_so_while_its_server_is_looked_up(
+    stage: InMemoryEnvironment, type_: str
+) -> None:
     addresses = stage.get(OPENSTACK_MACHINE, NAME)["status"]["addresses"]
     seen: list[str] = []
 
@@ -98,7 +100,7 @@ def test_a_machine_that_was_ready_stays_so_while_its_server_is_looked_up(stage: 
     assert names.TAKEN_OVER_ANNOTATION not in stage.get(OPENSTACK_MACHINE, NAME)["metadata"]["annotations"]
 
 
-def test_a_server_that_is_gone_is_not_made_again(stage: Stage) -> None:
+def test_a_server_that_is_gone_is_not_made_again(stage: InMemoryEnvironment) -> None:
     (server_id,) = server_ids(stage)
     stage.member.ask("DELETE", f"/compute/v2.1/servers/{server_id}")
     stage.settle(for_s=10)
@@ -111,7 +113,7 @@ def test_a_server_that_is_gone_is_not_made_again(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("is_known", [True, False], ids=["after a first run", "at once"])
-def test_the_server_goes_with_the_machine(stage: Stage, is_known: bool) -> None:
+def test_the_server_goes_with_the_machine(stage: InMemoryEnvironment, is_known: bool) -> None:
     if is_known:
         stage.settle(for_s=120)
 
@@ -125,7 +127,7 @@ def test_the_server_goes_with_the_machine(stage: Stage, is_known: bool) -> None:
     assert set(stage.inventory().get("ports", {})) == set(before.get("ports", {}))
 
 
-def test_a_machine_whose_server_is_gone_goes_at_once(stage: Stage) -> None:
+def test_a_machine_whose_server_is_gone_goes_at_once(stage: InMemoryEnvironment) -> None:
     (server_id,) = server_ids(stage)
     stage.member.ask("DELETE", f"/compute/v2.1/servers/{server_id}")
     stage.clock.now_s += 30

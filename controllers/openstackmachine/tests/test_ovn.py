@@ -7,36 +7,36 @@ from typing import Any
 import pytest
 
 from capo.kube.kinds import OPENSTACK_MACHINE
-from controllers.openstackmachine.tests.site import LBAAS, Site
+from controllers.openstackmachine.tests.control_plane_environment import LBAAS, ControlPlaneEnvironment
 
 MONITOR = {"name": "m", "type": "TCP", "delay": 10, "timeout": 5, "max_retries": 5}
 NEUTRON = "/network/v2.0"
 
 
-def subnets(site: Site) -> list[dict[str, Any]]:
+def subnets(site: ControlPlaneEnvironment) -> list[dict[str, Any]]:
     return [each for each in site.all("subnets") if each["network_id"] == site.network["id"]]
 
 
-def balance(site: Site, *more_ports: int, release: str = "2026.2") -> None:
+def balance(site: ControlPlaneEnvironment, *more_ports: int, release: str = "2026.2") -> None:
     """Create an OVN load balancer whose pools have health monitors."""
     site.stage.use_ovn(release=release)
     monitor = {"healthmonitor": MONITOR} if release >= "2021.2" else {}
     site.balance(*more_ports, lb_algorithm="SOURCE_IP_PORT", **monitor)
 
 
-def second_subnet(site: Site) -> str:
+def second_subnet(site: ControlPlaneEnvironment) -> str:
     values = {"network_id": site.network["id"], "ip_version": 4, "cidr": "10.7.0.0/24"}
     return str(site.stage.member.make(f"{NEUTRON}/subnets", "subnet", **values)["id"])
 
 
-def place_in(site: Site, machine: str, subnet_id: str) -> None:
+def place_in(site: ControlPlaneEnvironment, machine: str, subnet_id: str) -> None:
     fixed = {"network": {"id": site.network["id"]}, "fixedIPs": [{"subnet": {"id": subnet_id}}]}
     site.stage.edit(OPENSTACK_MACHINE, machine, {"spec": {"ports": [fixed]}})
 
 
 @pytest.mark.parametrize("release", ["2026.2", "2021.1"])
 @pytest.mark.parametrize("together", [True, False], ids=["together", "one after the other"])
-def test_machines_in_any_subnet_join_and_leave(site: Site, release: str, together: bool) -> None:
+def test_machines_in_any_subnet_join_and_leave(site: ControlPlaneEnvironment, release: str, together: bool) -> None:
     (first,) = subnets(site)
     balance(site, 9345, release=release)
     other = second_subnet(site)
@@ -62,7 +62,7 @@ def test_machines_in_any_subnet_join_and_leave(site: Site, release: str, togethe
     assert [p["name"] for p in site.all("ports") if p["name"].startswith("ovn-lb-hm-")] == []
 
 
-def test_a_member_that_somebody_made_without_subnet_stays_beside_new_ones(site: Site) -> None:
+def test_a_member_that_somebody_made_without_subnet_stays_beside_new_ones(site: ControlPlaneEnvironment) -> None:
     balance(site)
     pool = site.all("pools")[0]["id"]
     theirs = {"address": "10.9.0.200", "protocol_port": 6443}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE
 from controllers.openstackmachine import routes
-from controllers.openstackmachine.tests.world import NAMESPACE, World
+from controllers.openstackmachine.tests.environment import NAMESPACE, MachineEnvironment
 
 WORKER, FIRST, SECOND = ((NAMESPACE, name) for name in ("worker", "first", "second"))
 
 
-def settled() -> World:
+def settled() -> MachineEnvironment:
     """Return a world with two provisioned control plane machines and a worker."""
-    world = World()
+    world = MachineEnvironment()
     for name in ("first", "second"):
         world.add_machine(name, is_control_plane=True)
     for name in ("worker", "first", "second"):
@@ -60,7 +60,7 @@ def test_openstack_cluster_wakes_the_control_plane() -> None:
 
 
 def test_server_wakes_its_machine_and_a_bastion_wakes_none() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.run()
     server = world.server()
 

@@ -9,7 +9,7 @@ import pytest
 
 from capo import names
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER
-from controllers.openstackmachine.tests.site import Site
+from controllers.openstackmachine.tests.control_plane_environment import ControlPlaneEnvironment
 from controllers.tests import stamps
 
 NAMES = ("one", "two")
@@ -17,7 +17,7 @@ KINDS = (OPENSTACK_MACHINE, OPENSTACK_SERVER)
 WATCHED = ("servers", "ports", "volumes", "members", "floatingips")
 
 
-def come_up(site: Site, *, has_balancer: bool) -> None:
+def come_up(site: ControlPlaneEnvironment, *, has_balancer: bool) -> None:
     """Create two control plane machines with a load balancer or a floating IP."""
     if has_balancer:
         site.balance()
@@ -29,7 +29,7 @@ def come_up(site: Site, *, has_balancer: bool) -> None:
     assert all(site.ingress(name) == ("True", "Ready") for name in NAMES)
 
 
-def move(site: Site) -> None:
+def move(site: ControlPlaneEnvironment) -> None:
     """Rewrite objects as ``clusterctl move`` does: without status, with other uids."""
     for kind in KINDS:
         for name in NAMES:
@@ -40,7 +40,7 @@ def move(site: Site) -> None:
         site.stage.edit(OPENSTACK_SERVER, name, {"metadata": {"ownerReferences": moved}})
 
 
-def hand_back(site: Site) -> None:
+def hand_back(site: ControlPlaneEnvironment) -> None:
     """Rewrite machines as the Go provider leaves them: with its status, without our annotations, records and stamps."""
     annotations = {names.OWNER_ID_ANNOTATION: None}
     for kind in KINDS:
@@ -56,25 +56,27 @@ def hand_back(site: Site) -> None:
     site.stage.simulator.call(lambda: stamps.remove_all(site.stage.cloud, but="floatingips"))  # that is the cluster's
 
 
-def stamp_members(site: Site) -> None:
+def stamp_members(site: ControlPlaneEnvironment) -> None:
     """Replace the stamps of all members by one whose owner is no machine, as after owner ids were lost."""
     for body in site.stage.cloud.table("load-balancer", "members").values():
         body["tags"] = [*body["tags"], f"capo:{'z' * 13}:member-6443"]
 
 
-def clear(site: Site) -> None:
+def clear(site: ControlPlaneEnvironment) -> None:
     """Delete image and flavor, which a running server does not need."""
     for service, kind in (("image", "images"), ("compute", "flavors")):
         site.stage.simulator.call(site.stage.cloud.table(service, kind).clear)
 
 
-def ids(site: Site) -> dict[str, list[str]]:
+def ids(site: ControlPlaneEnvironment) -> dict[str, list[str]]:
     return {kind: sorted(body["id"] for body in site.all(kind)) for kind in WATCHED}
 
 
 @pytest.mark.parametrize("has_balancer", [True, False], ids=["load balancer", "floating IP"])
 @pytest.mark.parametrize("blow", [move, hand_back], ids=["moved", "made by the Go provider"])
-def test_nothing_is_rebuilt_and_all_is_as_it_was(site: Site, blow: Callable[[Site], None], has_balancer: bool) -> None:
+def test_nothing_is_rebuilt_and_all_is_as_it_was(
+    site: ControlPlaneEnvironment, blow: Callable[[ControlPlaneEnvironment], None], has_balancer: bool
+) -> None:
     come_up(site, has_balancer=has_balancer)
     before = ids(site)
     provider_ids = [site.stage.get(OPENSTACK_MACHINE, name)["spec"]["providerID"] for name in NAMES]
@@ -95,7 +97,9 @@ def test_nothing_is_rebuilt_and_all_is_as_it_was(site: Site, blow: Callable[[Sit
         assert site.ingress(name) == ("True", "Ready")
 
 
-def test_members_with_a_stamp_of_nobody_stay_at_living_machines_and_leave_with_them(site: Site) -> None:
+def test_members_with_a_stamp_of_nobody_stay_at_living_machines_and_leave_with_them(
+    site: ControlPlaneEnvironment,
+) -> None:
     come_up(site, has_balancer=True)
     before = ids(site)
     hand_back(site)
@@ -114,7 +118,9 @@ def test_members_with_a_stamp_of_nobody_stay_at_living_machines_and_leave_with_t
 
 
 @pytest.mark.parametrize("blow", [move, hand_back], ids=["moved", "made by the Go provider"])
-def test_a_running_server_needs_neither_image_nor_flavor_any_more(site: Site, blow: Callable[[Site], None]) -> None:
+def test_a_running_server_needs_neither_image_nor_flavor_any_more(
+    site: ControlPlaneEnvironment, blow: Callable[[ControlPlaneEnvironment], None]
+) -> None:
     come_up(site, has_balancer=True)
     before = ids(site)
     blow(site)
@@ -131,7 +137,7 @@ def test_a_running_server_needs_neither_image_nor_flavor_any_more(site: Site, bl
 @pytest.mark.parametrize("is_adopted", [True, False], ids=["after a first run", "at once"])
 @pytest.mark.parametrize("blow", [move, hand_back], ids=["moved", "made by the Go provider"])
 def test_a_machine_that_was_taken_over_goes_with_all_it_has(
-    site: Site, blow: Callable[[Site], None], is_adopted: bool
+    site: ControlPlaneEnvironment, blow: Callable[[ControlPlaneEnvironment], None], is_adopted: bool
 ) -> None:
     come_up(site, has_balancer=True)
     blow(site)
@@ -148,7 +154,7 @@ def test_a_machine_that_was_taken_over_goes_with_all_it_has(
     assert site.addresses() == [site.address_of("two")]
 
 
-def leave_cluster(site: Site, *, has_status: bool) -> dict[str, Any]:
+def leave_cluster(site: ControlPlaneEnvironment, *, has_status: bool) -> dict[str, Any]:
     """Rewrite the OpenStackCluster and its load balancer as the Go provider leaves them; return the former records.
 
     Args:
@@ -168,7 +174,7 @@ def leave_cluster(site: Site, *, has_status: bool) -> dict[str, Any]:
     return recorded
 
 
-def test_a_machine_that_is_deleted_before_the_pools_are_recorded_leaves_them(site: Site) -> None:
+def test_a_machine_that_is_deleted_before_the_pools_are_recorded_leaves_them(site: ControlPlaneEnvironment) -> None:
     come_up(site, has_balancer=True)
     hand_back(site)
     leave_cluster(site, has_status=True)
@@ -183,7 +189,7 @@ def test_a_machine_that_is_deleted_before_the_pools_are_recorded_leaves_them(sit
 
 @pytest.mark.parametrize("blow", [move, hand_back], ids=["moved", "made by the Go provider"])
 def test_a_machine_waits_for_the_record_of_the_pools_when_nothing_names_the_load_balancer(
-    site: Site, blow: Callable[[Site], None]
+    site: ControlPlaneEnvironment, blow: Callable[[ControlPlaneEnvironment], None]
 ) -> None:
     come_up(site, has_balancer=True)
     blow(site)
@@ -202,7 +208,7 @@ def test_a_machine_waits_for_the_record_of_the_pools_when_nothing_names_the_load
     assert site.addresses() == [site.address_of("two")]
 
 
-def test_a_record_that_never_comes_is_not_waited_for_without_end(site: Site) -> None:
+def test_a_record_that_never_comes_is_not_waited_for_without_end(site: ControlPlaneEnvironment) -> None:
     come_up(site, has_balancer=True)
     hand_back(site)
     leave_cluster(site, has_status=False)
@@ -216,30 +222,30 @@ def test_a_record_that_never_comes_is_not_waited_for_without_end(site: Site) -> 
     assert names.member("default-demo", 6443, "one") in text
 
 
-def cluster_is_gone(site: Site) -> None:
+def cluster_is_gone(site: ControlPlaneEnvironment) -> None:
     site.vanish(OPENSTACK_CLUSTER, "infra")
 
 
-def cluster_is_managed_by_others(site: Site) -> None:
+def cluster_is_managed_by_others(site: ControlPlaneEnvironment) -> None:
     site.stage.edit(OPENSTACK_CLUSTER, "infra", {"metadata": {"annotations": {names.MANAGED_BY_ANNOTATION: ""}}})
 
 
-def cluster_has_no_balancer(site: Site) -> None:
+def cluster_has_no_balancer(site: ControlPlaneEnvironment) -> None:
     site.stage.edit(OPENSTACK_CLUSTER, "infra", {"spec": {"apiServer": {"managedLoadBalancer": {"enabled": False}}}})
 
 
-def cluster_is_deleted(site: Site) -> None:
+def cluster_is_deleted(site: ControlPlaneEnvironment) -> None:
     for kind, name in ((CLUSTER, "demo"), (OPENSTACK_CLUSTER, "infra")):
         site.stage.edit(kind, name, {"metadata": {"finalizers": ["test"]}})
         site.stage.delete(kind, name)
 
 
-def infrastructure_alone_is_deleted(site: Site) -> None:
+def infrastructure_alone_is_deleted(site: ControlPlaneEnvironment) -> None:
     site.stage.edit(OPENSTACK_CLUSTER, "infra", {"metadata": {"finalizers": ["test"]}})
     site.stage.delete(OPENSTACK_CLUSTER, "infra")
 
 
-def cluster_has_looked(site: Site) -> None:
+def cluster_has_looked(site: ControlPlaneEnvironment) -> None:
     """Give the OpenStackCluster an owner id and the condition of a load balancer that cannot be created again."""
     shown = {"type": "LoadBalancerReady", "status": "False", "reason": "QuotaExceeded"}
     annotations = {names.OWNER_ID_ANNOTATION: "x"}
@@ -260,7 +266,9 @@ def cluster_has_looked(site: Site) -> None:
     ],
     ids=lambda blow: blow.__name__,
 )
-def test_nothing_is_waited_for_that_never_comes(site: Site, blow: Callable[[Site], None]) -> None:
+def test_nothing_is_waited_for_that_never_comes(
+    site: ControlPlaneEnvironment, blow: Callable[[ControlPlaneEnvironment], None]
+) -> None:
     come_up(site, has_balancer=True)
     hand_back(site)
     leave_cluster(site, has_status=False)
@@ -273,7 +281,7 @@ def test_nothing_is_waited_for_that_never_comes(site: Site, blow: Callable[[Site
     assert not site.stage.exists(OPENSTACK_MACHINE, "one")
 
 
-def test_a_machine_that_never_had_a_server_waits_for_no_record(site: Site) -> None:
+def test_a_machine_that_never_had_a_server_waits_for_no_record(site: ControlPlaneEnvironment) -> None:
     site.balance()
     leave_cluster(site, has_status=False)
     site.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": {"initialization": None}})
@@ -286,12 +294,12 @@ def test_a_machine_that_never_had_a_server_waits_for_no_record(site: Site) -> No
     assert not site.stage.exists(OPENSTACK_MACHINE, "one")
 
 
-def machine_addresses(site: Site, name: str) -> Any:
+def machine_addresses(site: ControlPlaneEnvironment, name: str) -> Any:
     return site.stage.get(OPENSTACK_MACHINE, name)["status"]["addresses"]
 
 
 @pytest.mark.parametrize("has_credentials", [True, False], ids=["credentials", "refused credentials"])
-def test_addresses_stay_until_the_server_reports_its_own(site: Site, has_credentials: bool) -> None:
+def test_addresses_stay_until_the_server_reports_its_own(site: ControlPlaneEnvironment, has_credentials: bool) -> None:
     come_up(site, has_balancer=True)
     before = machine_addresses(site, "one")
     hand_back(site)

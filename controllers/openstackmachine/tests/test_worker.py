@@ -9,14 +9,14 @@ import pytest
 from capo import names
 from capo.kube.errors import Invalid
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key
-from controllers.openstackmachine.tests.world import NAMESPACE, World
+from controllers.openstackmachine.tests.environment import NAMESPACE, MachineEnvironment
 
 READY, INSTANCE = "Ready", "InstanceReady"
 FINALIZER = names.finalizer("OpenStackMachine")
 
 
 def test_server_is_made_once_in_one_write_with_all_that_belongs_to_it() -> None:
-    world = World()
+    world = MachineEnvironment()
 
     world.run()
     world.run()
@@ -43,7 +43,7 @@ def test_server_is_made_once_in_one_write_with_all_that_belongs_to_it() -> None:
 
 
 def test_watch_filter_label_is_passed_on_w_07() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.edit(OPENSTACK_MACHINE, "worker", {"metadata": {"labels": {names.WATCH_FILTER_LABEL: "x"}}})
 
     world.run()
@@ -77,7 +77,7 @@ def test_watch_filter_label_is_passed_on_w_07() -> None:
     ],
 )
 def test_prerequisites_are_waited_for_c_23(kind: Any, name: str, patch: Any, reason: str) -> None:
-    world = World()
+    world = MachineEnvironment()
     world.edit(kind, name, patch)
 
     world.run()
@@ -95,7 +95,7 @@ def test_prerequisites_are_waited_for_c_23(kind: Any, name: str, patch: Any, rea
     ],
 )
 def test_nothing_is_written_before_the_owners_are_known(missing: Key) -> None:
-    world = World()
+    world = MachineEnvironment()
     del world.kube.objects[missing]
 
     world.run()
@@ -104,7 +104,7 @@ def test_nothing_is_written_before_the_owners_are_known(missing: Key) -> None:
 
 
 def test_active_server_gives_provider_id_addresses_and_provisioned_w_38() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.run()
     world.become_active()
 
@@ -121,7 +121,7 @@ def test_active_server_gives_provider_id_addresses_and_provisioned_w_38() -> Non
 
 
 def test_provider_id_is_written_before_provisioned_c_15() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.run()
     world.become_active()
     seen: list[tuple[str, bool]] = []
@@ -133,7 +133,7 @@ def test_provider_id_is_written_before_provisioned_c_15() -> None:
 
 
 def test_region_in_the_provider_id_is_that_of_the_machine_alone_c_14() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.edit(OPENSTACK_CLUSTER, "infra", {"spec": {"identityRef": {"region": "of-cluster"}}})
     world.edit(OPENSTACK_MACHINE, "worker", {"spec": {"identityRef": {"name": "s", "cloudName": "c", "region": "own"}}})
     world.run()
@@ -146,7 +146,7 @@ def test_region_in_the_provider_id_is_that_of_the_machine_alone_c_14() -> None:
 
 
 def test_nothing_is_written_when_nothing_changed_c_61() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.run()
     world.become_active()
     world.run()
@@ -214,7 +214,7 @@ NOVA = {"type": "InstanceReady", "status": "False", "reason": "NoValidHost", "me
     ],
 )
 def test_state_of_the_server_is_passed_on(status: Any, condition: tuple[str, str], message: str) -> None:
-    world = World()
+    world = MachineEnvironment()
     world.run()
     world.edit(OPENSTACK_SERVER, "worker", {"status": status})
 
@@ -226,7 +226,7 @@ def test_state_of_the_server_is_passed_on(status: Any, condition: tuple[str, str
 
 
 def test_provisioned_and_addresses_stay_when_the_server_stops_c_16() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.run()
     world.become_active()
     world.run()
@@ -247,8 +247,8 @@ NO_ADDRESS = {
 }
 
 
-def with_pool() -> World:
-    world = World()
+def with_pool() -> MachineEnvironment:
+    world = MachineEnvironment()
     world.edit(OPENSTACK_MACHINE, "worker", {"spec": {"floatingIPPoolRef": POOL}})
     world.run()
     return world
@@ -290,7 +290,7 @@ def test_a_machine_that_loses_its_claimed_address_stays_ready_and_tells(was_read
 
 
 def test_a_machine_whose_server_somebody_rebuilt_is_not_ready_and_stays_provisioned() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.run()
     world.become_active()
     world.run()
@@ -305,7 +305,7 @@ def test_a_machine_whose_server_somebody_rebuilt_is_not_ready_and_stays_provisio
 
 
 def test_what_others_made_of_a_server_is_told_on_its_machine() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.run()
     rebuilt = {"type": "InstanceReady", "status": "True", "reason": "Ready", "message": "resized to flavor m1.large"}
     world.become_active(conditions=[rebuilt])
@@ -317,7 +317,7 @@ def test_what_others_made_of_a_server_is_told_on_its_machine() -> None:
 
 
 def test_server_that_is_gone_is_never_made_again_c_25() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.run()
     world.become_active()
     world.run()
@@ -330,7 +330,7 @@ def test_server_that_is_gone_is_never_made_again_c_25() -> None:
 
 
 def test_namesake_of_another_owner_is_not_touched_w_14() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.kube.put(OPENSTACK_SERVER, {"metadata": {"name": "worker", "namespace": NAMESPACE}, "spec": {"a": 1}})
 
     world.run()
@@ -342,7 +342,7 @@ def test_namesake_of_another_owner_is_not_touched_w_14() -> None:
     assert world.get(OPENSTACK_MACHINE, "worker") is None
 
 
-def lose_owner(world: World) -> None:
+def lose_owner(world: MachineEnvironment) -> None:
     world.run()
     world.become_active()
     world.run()
@@ -350,7 +350,7 @@ def lose_owner(world: World) -> None:
 
 
 def test_owner_reference_that_was_lost_comes_back_c_46() -> None:
-    world = World()
+    world = MachineEnvironment()
     lose_owner(world)
 
     world.run()
@@ -360,7 +360,7 @@ def test_owner_reference_that_was_lost_comes_back_c_46() -> None:
 
 
 def test_server_without_owner_reference_is_not_left_behind() -> None:
-    world = World()
+    world = MachineEnvironment()
     lose_owner(world)
     world.delete()
 
@@ -371,7 +371,7 @@ def test_server_without_owner_reference_is_not_left_behind() -> None:
 
 
 def test_server_that_another_process_made_is_found_and_keeps_its_owner_id_c_24() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.run()
     owner = world.server()["metadata"]["annotations"]
     world.store.apply(OPENSTACK_SERVER, "DELETED", world.server())
@@ -383,7 +383,7 @@ def test_server_that_another_process_made_is_found_and_keeps_its_owner_id_c_24()
 
 
 def test_refusal_by_the_api_server_is_shown_w_23() -> None:
-    world = World()
+    world = MachineEnvironment()
 
     def refuse(verb: str, key: Key, body: Any) -> None:
         if key.kind == OPENSTACK_SERVER:
@@ -398,7 +398,7 @@ def test_refusal_by_the_api_server_is_shown_w_23() -> None:
 
 
 def test_refused_credentials_of_the_server_are_shown() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.run()
     refused = {
         "type": "OpenStackAuthenticationSucceeded",
@@ -423,7 +423,7 @@ def test_refused_credentials_of_the_server_are_shown() -> None:
     ],
 )
 def test_paused_object_shows_that_and_nothing_else_happens_c_39(kind: Any, name: str, patch: Any) -> None:
-    world = World()
+    world = MachineEnvironment()
     world.edit(kind, name, patch)
 
     world.run()
@@ -440,7 +440,7 @@ def test_paused_object_shows_that_and_nothing_else_happens_c_39(kind: Any, name:
 def test_a_machine_uses_the_budget_of_its_cloud_whichever_object_says_that_it_is_of_the_control_plane(
     labelled: Any,
 ) -> None:
-    world = World()
+    world = MachineEnvironment()
     world.edit(labelled, "worker", {"metadata": {"labels": {names.CONTROL_PLANE_LABEL: ""}}})
     world.sync()
 
@@ -450,7 +450,7 @@ def test_a_machine_uses_the_budget_of_its_cloud_whichever_object_says_that_it_is
 
 
 def test_a_worker_uses_the_budget_of_no_cloud() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.sync()
 
     assert world.reconciler.cloud_key(Key(OPENSTACK_MACHINE, NAMESPACE, "worker")) == ("", "")

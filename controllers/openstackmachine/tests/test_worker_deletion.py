@@ -6,14 +6,14 @@ import pytest
 
 from capo import names
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key
-from controllers.openstackmachine.tests.world import NAMESPACE, World
+from controllers.openstackmachine.tests.environment import NAMESPACE, MachineEnvironment
 
 READY = "Ready"
 FINALIZER = names.finalizer("OpenStackMachine")
 
 
 def test_deletion_waits_until_the_server_is_gone_c_34() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.run()
     world.delete()
 
@@ -27,7 +27,7 @@ def test_deletion_waits_until_the_server_is_gone_c_34() -> None:
 
 
 def test_server_is_asked_to_go_only_once() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.run()
     world.delete()
 
@@ -53,7 +53,7 @@ def test_server_is_asked_to_go_only_once() -> None:
     ],
 )
 def test_deletion_needs_none_of_the_owners_w_15_w_17(missing: list[Key]) -> None:
-    world = World()
+    world = MachineEnvironment()
     world.run()
     for key in missing:
         del world.kube.objects[key]
@@ -67,7 +67,7 @@ def test_deletion_needs_none_of_the_owners_w_15_w_17(missing: list[Key]) -> None
 
 
 def test_deletion_of_one_that_never_had_a_server_is_done_at_once() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.edit(MACHINE, "worker", {"spec": {"bootstrap": {"dataSecretName": None}}})
     world.run()
     world.delete()
@@ -78,7 +78,7 @@ def test_deletion_of_one_that_never_had_a_server_is_done_at_once() -> None:
 
 
 def test_deletion_finds_a_server_that_the_store_does_not_know() -> None:
-    world = World()
+    world = MachineEnvironment()
     world.run()
     world.delete()
     world.sync()

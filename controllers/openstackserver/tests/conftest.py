@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 from controllers.openstackserver.controller import ServerController
-from controllers.tests.stage import Stage
+from environments.in_memory import InMemoryEnvironment
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
-    with Stage(ServerController) as made:
+def stage() -> Iterator[InMemoryEnvironment]:
+    with InMemoryEnvironment(ServerController) as made:
         made.put_secret()
         yield made

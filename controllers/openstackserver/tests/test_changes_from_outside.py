@@ -9,31 +9,31 @@ import pytest
 
 from capo.kube.errors import KubeError
 from capo.simulator.nova.state import touch
-from controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
-from controllers.tests.stage import Stage
+from controllers.openstackserver.tests.environment import KIND, made, place, port, server, shown, status
+from environments.in_memory import InMemoryEnvironment
 
 NOTICED_S = 61.0
 OTHER_IMAGE = "11111111-1111-4111-8111-111111111111"
 
 
 @pytest.fixture(autouse=True)
-def _settled(stage: Stage) -> None:
+def _settled(stage: InMemoryEnvironment) -> None:
     place(stage)
     stage.settle(for_s=90)
     assert status(stage)["ready"] is True
 
 
-def change(stage: Stage, **fields: Any) -> None:
+def change(stage: InMemoryEnvironment, **fields: Any) -> None:
     """Change the server as an operator's command would."""
     server_id = server(stage)["id"]
     stage.simulator.call(lambda: touch(stage.cloud, stage.cloud.table("compute", "servers")[server_id], **fields))
 
 
-def action(stage: Stage, **body: Any) -> None:
+def action(stage: InMemoryEnvironment, **body: Any) -> None:
     stage.member.ask("POST", f"/compute/v2.1/servers/{server(stage)['id']}/action", body)
 
 
-def test_a_stopped_server_is_not_ready_within_a_minute_and_is_again_once_it_runs(stage: Stage) -> None:
+def test_a_stopped_server_is_not_ready_within_a_minute_and_is_again_once_it_runs(stage: InMemoryEnvironment) -> None:
     action(stage, **{"os-stop": None})
     stage.settle(for_s=NOTICED_S)
     assert (status(stage)["ready"], status(stage)["instanceState"]) == (False, "SHUTOFF")
@@ -49,7 +49,7 @@ def test_a_stopped_server_is_not_ready_within_a_minute_and_is_again_once_it_runs
     "state",
     ["REBUILD", "MIGRATING", "RESIZE", "VERIFY_RESIZE", "PAUSED", "SUSPENDED", "RESCUE", "SHELVED", "SOFT_DELETED"],
 )
-def test_a_server_in_another_state_is_not_ready_within_a_minute(stage: Stage, state: str) -> None:
+def test_a_server_in_another_state_is_not_ready_within_a_minute(stage: InMemoryEnvironment, state: str) -> None:
     change(stage, status=state)
 
     stage.settle(for_s=NOTICED_S)
@@ -60,7 +60,7 @@ def test_a_server_in_another_state_is_not_ready_within_a_minute(stage: Stage, st
 
 
 @pytest.mark.parametrize("state", ["SHUTOFF", "PAUSED", "SHELVED_OFFLOADED", "ERROR"])
-def test_a_server_that_stays_in_another_state_costs_one_list_a_minute(stage: Stage, state: str) -> None:
+def test_a_server_that_stays_in_another_state_costs_one_list_a_minute(stage: InMemoryEnvironment, state: str) -> None:
     change(stage, status=state)
     stage.settle(for_s=NOTICED_S)
     stage.cloud.counter.reset()
@@ -71,7 +71,7 @@ def test_a_server_that_stays_in_another_state_costs_one_list_a_minute(stage: Sta
 
 
 @pytest.mark.parametrize("vanishes", [pytest.param(True, id="without a trace"), pytest.param(False, id="as Nova does")])
-def test_a_server_that_vanished_is_not_ready_in_one_write_w_03(stage: Stage, vanishes: bool) -> None:
+def test_a_server_that_vanished_is_not_ready_in_one_write_w_03(stage: InMemoryEnvironment, vanishes: bool) -> None:
     server_id = server(stage)["id"]
     if vanishes:
         stage.simulator.call(lambda: stage.cloud.table("compute", "servers").pop(server_id))
@@ -90,7 +90,7 @@ def test_a_server_that_vanished_is_not_ready_in_one_write_w_03(stage: Stage, van
     assert "servers" not in made(stage)
 
 
-def test_an_error_is_told_within_a_minute_with_reason_text_and_code_w_18(stage: Stage) -> None:
+def test_an_error_is_told_within_a_minute_with_reason_text_and_code_w_18(stage: InMemoryEnvironment) -> None:
     order = {"id": server(stage)["id"], "message": "The hypervisor is on fire."}
     stage.member.ask("POST", "/_simulator/tweaks/compute/break_server", order)
 
@@ -105,7 +105,7 @@ def test_an_error_is_told_within_a_minute_with_reason_text_and_code_w_18(stage: 
     assert re.search(r"\(request req-[0-9a-f-]{36}\)", message)
 
 
-def test_a_server_that_was_resized_is_told_of_within_a_minute_and_stays_ready(stage: Stage) -> None:
+def test_a_server_that_was_resized_is_told_of_within_a_minute_and_stays_ready(stage: InMemoryEnvironment) -> None:
     change(stage, flavor=next(f for f in flavors(stage) if f["name"] == "m1.medium"))
 
     stage.settle(for_s=NOTICED_S)
@@ -114,7 +114,9 @@ def test_a_server_that_was_resized_is_told_of_within_a_minute_and_stays_ready(st
     assert status(stage)["ready"] is True
 
 
-def test_a_server_that_was_rebuilt_is_not_ready_within_a_minute_and_is_again_with_its_image(stage: Stage) -> None:
+def test_a_server_that_was_rebuilt_is_not_ready_within_a_minute_and_is_again_with_its_image(
+    stage: InMemoryEnvironment,
+) -> None:
     image_id = server(stage)["image_id"]
     change(stage, image_id=OTHER_IMAGE)
     stage.settle(for_s=NOTICED_S)
@@ -137,7 +139,7 @@ def test_a_server_that_was_rebuilt_is_not_ready_within_a_minute_and_is_again_wit
 
 
 @pytest.mark.parametrize("shown_as", [None, "upper case"], ids=["no image, as from a volume", "the same in upper case"])
-def test_a_server_that_shows_no_other_image_was_not_rebuilt(stage: Stage, shown_as: str | None) -> None:
+def test_a_server_that_shows_no_other_image_was_not_rebuilt(stage: InMemoryEnvironment, shown_as: str | None) -> None:
     change(stage, image_id=server(stage)["image_id"].upper() if shown_as else None)
 
     stage.settle(for_s=NOTICED_S)
@@ -146,7 +148,9 @@ def test_a_server_that_shows_no_other_image_was_not_rebuilt(stage: Stage, shown_
     assert status(stage)["ready"] is True
 
 
-def test_a_server_that_is_found_after_a_move_was_made_from_its_image_whatever_has_the_name_now(stage: Stage) -> None:
+def test_a_server_that_is_found_after_a_move_was_made_from_its_image_whatever_has_the_name_now(
+    stage: InMemoryEnvironment,
+) -> None:
     image_id = server(stage)["image_id"]
     rename(stage, "image", "images", "tiny-image")
     stage.edit(KIND, "s", {"status": None})
@@ -171,7 +175,7 @@ def test_a_server_that_is_found_after_a_move_was_made_from_its_image_whatever_ha
     ],
 )
 def test_a_server_that_was_touched_between_two_looks_stays_ready_and_tells_when(
-    stage: Stage, field: str, event: str, words: str
+    stage: InMemoryEnvironment, field: str, event: str, words: str
 ) -> None:
     stage.kube.writes.clear()
     for value in ("2030-01-01T00:00:00.000000", "2030-01-01T00:10:00.000000"):
@@ -197,7 +201,7 @@ LATER = "2030-01-01T00:00:00.000000"
 ACTIONS = "/v2.1/servers/{server_id}/os-instance-actions"
 
 
-def relaunch(stage: Stage, action: str, *, message: str | None = None) -> None:
+def relaunch(stage: InMemoryEnvironment, action: str, *, message: str | None = None) -> None:
     """Relaunch the server by an operator's action, with the fields that Nova shows afterwards."""
     row = stage.cloud.table("compute", "servers")[server(stage)["id"]]
     noted = {"action": action, "message": message, "start_time": LATER, "updated_at": LATER, "request_id": "req-1"}
@@ -205,7 +209,9 @@ def relaunch(stage: Stage, action: str, *, message: str | None = None) -> None:
     change(stage, launched_at=LATER)
 
 
-def test_a_server_that_was_rebuilt_from_its_own_image_is_not_ready_within_a_minute_nor_later(stage: Stage) -> None:
+def test_a_server_that_was_rebuilt_from_its_own_image_is_not_ready_within_a_minute_nor_later(
+    stage: InMemoryEnvironment,
+) -> None:
     relaunch(stage, "rebuild")
     stage.cloud.counter.reset()
     stage.settle(for_s=NOTICED_S)
@@ -240,7 +246,7 @@ BEFORE_THE_DOWNGRADE = [{"type": each, "time": "2030-01-01T00:01:00Z"} for each 
 @pytest.mark.parametrize("fields", [[], BEFORE_THE_DOWNGRADE], ids=["first upgrade", "upgrade after a downgrade"])
 @pytest.mark.parametrize("type_", BY_THE_LAST_RELEASE)
 def test_what_the_last_release_recorded_in_a_message_is_recorded_as_data(
-    stage: Stage, type_: str, fields: list[dict[str, str]]
+    stage: InMemoryEnvironment, type_: str, fields: list[dict[str, str]]
 ) -> None:
     text, now = BY_THE_LAST_RELEASE[type_], status(stage)
     shown_then = [{**c, "message": text} if c["type"] == "InstanceReady" else c for c in now["conditions"]]
@@ -254,7 +260,7 @@ def test_what_the_last_release_recorded_in_a_message_is_recorded_as_data(
     assert status(stage)["ready"] is (type_ != "Rebuilt")
 
 
-def test_a_change_of_another_server_says_nothing_of_this_one(stage: Stage) -> None:
+def test_a_change_of_another_server_says_nothing_of_this_one(stage: InMemoryEnvironment) -> None:
     changes = [{"type": "Rebuilt", "time": "2030-01-01T00:05:00Z"}]
     stage.edit(KIND, "s", {"status": {"externalChanges": changes, "instanceID": OTHER_IMAGE}})
 
@@ -272,7 +278,9 @@ def test_a_change_of_another_server_says_nothing_of_this_one(stage: Stage) -> No
         pytest.param("rebuild", "Error", id="a rebuild that failed"),
     ],
 )
-def test_a_server_that_kept_its_disk_stays_ready_and_tells(stage: Stage, action: str, message: str | None) -> None:
+def test_a_server_that_kept_its_disk_stays_ready_and_tells(
+    stage: InMemoryEnvironment, action: str, message: str | None
+) -> None:
     relaunch(stage, action, message=message)
 
     stage.settle(for_s=NOTICED_S)
@@ -281,7 +289,7 @@ def test_a_server_that_kept_its_disk_stays_ready_and_tells(stage: Stage, action:
     assert stage.condition(KIND, "s", "InstanceReady")["message"].startswith("relaunched")
 
 
-def test_what_launched_a_server_anew_is_asked_again_when_nova_did_not_say(stage: Stage) -> None:
+def test_what_launched_a_server_anew_is_asked_again_when_nova_did_not_say(stage: InMemoryEnvironment) -> None:
     relaunch(stage, "rebuild")
     stage.fault(match={"method": "GET", "route": ACTIONS}, effect={"status": 503})
     stage.settle(for_s=NOTICED_S)
@@ -295,7 +303,7 @@ def test_what_launched_a_server_anew_is_asked_again_when_nova_did_not_say(stage:
     assert status(stage)["ready"] is False
 
 
-def test_what_a_pass_noticed_is_told_although_it_could_not_write_it(stage: Stage) -> None:
+def test_what_a_pass_noticed_is_told_although_it_could_not_write_it(stage: InMemoryEnvironment) -> None:
     refusals = [KubeError("no answer from the API server")]
 
     def refuse(verb: str, *_: object) -> None:
@@ -313,7 +321,7 @@ def test_what_a_pass_noticed_is_told_although_it_could_not_write_it(stage: Stage
     assert stage.events.reasons().count("ServerRelaunched") == 1
 
 
-def test_a_move_is_seen_without_a_request_more(stage: Stage) -> None:
+def test_a_move_is_seen_without_a_request_more(stage: InMemoryEnvironment) -> None:
     stage.cloud.counter.reset()
     stage.settle(for_s=600)
     still = len(stage.requests())
@@ -326,11 +334,11 @@ def test_a_move_is_seen_without_a_request_more(stage: Stage) -> None:
     assert "ServerMoved" in stage.events.reasons()
 
 
-def flavors(stage: Stage) -> list[dict[str, Any]]:
+def flavors(stage: InMemoryEnvironment) -> list[dict[str, Any]]:
     return stage.simulator.call(lambda: list(stage.cloud.table("compute", "flavors").values()))
 
 
-def test_a_cell_that_is_down_makes_nothing_vanish(stage: Stage) -> None:
+def test_a_cell_that_is_down_makes_nothing_vanish(stage: InMemoryEnvironment) -> None:
     before = status(stage)["addresses"]
     stage.member.ask("POST", "/_simulator/tweaks/compute/cell", {"down": True})
 
@@ -346,7 +354,7 @@ def test_a_cell_that_is_down_makes_nothing_vanish(stage: Stage) -> None:
     assert status(stage)["addresses"] == before
 
 
-def test_a_manager_that_starts_while_a_cell_is_down_makes_nothing_anew(stage: Stage) -> None:
+def test_a_manager_that_starts_while_a_cell_is_down_makes_nothing_anew(stage: InMemoryEnvironment) -> None:
     stage.member.ask("POST", "/_simulator/tweaks/compute/cell", {"down": True})
 
     stage.start()
@@ -356,7 +364,7 @@ def test_a_manager_that_starts_while_a_cell_is_down_makes_nothing_anew(stage: St
     assert made(stage) == {"servers": 1, "ports": 1}
 
 
-def rename(stage: Stage, service: str, kind: str, name: str) -> None:
+def rename(stage: InMemoryEnvironment, service: str, kind: str, name: str) -> None:
     """Rename the resource that the spec names, and create another one with that name."""
 
     def swap() -> None:
@@ -378,7 +386,7 @@ def rename(stage: Stage, service: str, kind: str, name: str) -> None:
     ],
 )
 def test_another_result_of_a_filter_changes_nothing_on_a_server_that_runs(
-    stage: Stage, service: str, kind: str, name: str
+    stage: InMemoryEnvironment, service: str, kind: str, name: str
 ) -> None:
     before, resources = status(stage)["resolved"], status(stage)["resources"]
     rename(stage, service, kind, name)
@@ -396,7 +404,7 @@ def test_another_result_of_a_filter_changes_nothing_on_a_server_that_runs(
     assert not [asked for asked in stage.requests() if not asked.startswith("GET") and "tokens" not in asked]
 
 
-def test_everything_resolved_is_pinned(stage: Stage) -> None:
+def test_everything_resolved_is_pinned(stage: InMemoryEnvironment) -> None:
     resolved = status(stage)["resolved"]
 
     assert resolved["imageID"] == server(stage)["image_id"]

@@ -8,7 +8,7 @@ import pytest
 
 from capo import names
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
-from controllers.openstackserver.tests.world import (
+from controllers.openstackserver.tests.environment import (
     CLAIM,
     KIND,
     POOL,
@@ -20,17 +20,17 @@ from controllers.openstackserver.tests.world import (
     shown,
     status,
 )
-from controllers.tests.stage import Stage
+from environments.in_memory import InMemoryEnvironment
 
 ADDRESS = "FloatingAddressFromPoolReady"
 
 
 @pytest.fixture
-def pool(stage: Stage) -> Pool:
+def pool(stage: InMemoryEnvironment) -> Pool:
     return Pool(stage)
 
 
-def wait_for_the_claim(stage: Stage, pool: Pool, **spec: Any) -> None:
+def wait_for_the_claim(stage: InMemoryEnvironment, pool: Pool, **spec: Any) -> None:
     """Create a server on a network that the pool's addresses reach, and wait until it has a claim."""
     network = place(stage, **{"floatingIPPoolRef": POOL, **spec})
     pool.connect(network["id"])
@@ -38,7 +38,7 @@ def wait_for_the_claim(stage: Stage, pool: Pool, **spec: Any) -> None:
     stage.settle(for_s=5)
 
 
-def test_the_claim_is_made_as_the_go_provider_makes_it(stage: Stage, pool: Pool) -> None:
+def test_the_claim_is_made_as_the_go_provider_makes_it(stage: InMemoryEnvironment, pool: Pool) -> None:
     """W-07: the claim has the label that separates managers."""
     labels = {names.CLUSTER_NAME_LABEL: "c", names.WATCH_FILTER_LABEL: "mine"}
     place(stage, metadata={"labels": labels}, floatingIPPoolRef=POOL)
@@ -53,7 +53,9 @@ def test_the_claim_is_made_as_the_go_provider_makes_it(stage: Stage, pool: Pool)
     assert claim["spec"] == {"poolRef": POOL}
 
 
-def test_nothing_is_made_in_the_cloud_before_the_pool_allocates_an_address(stage: Stage, pool: Pool) -> None:
+def test_nothing_is_made_in_the_cloud_before_the_pool_allocates_an_address(
+    stage: InMemoryEnvironment, pool: Pool
+) -> None:
     wait_for_the_claim(stage, pool, rootVolume={"sizeGiB": 1})
 
     stage.settle(for_s=300)
@@ -64,7 +66,7 @@ def test_nothing_is_made_in_the_cloud_before_the_pool_allocates_an_address(stage
     assert not status(stage).get("ready")
 
 
-def test_the_address_leads_to_the_server_and_is_among_its_addresses(stage: Stage, pool: Pool) -> None:
+def test_the_address_leads_to_the_server_and_is_among_its_addresses(stage: InMemoryEnvironment, pool: Pool) -> None:
     wait_for_the_claim(stage, pool)
 
     floating_ip = pool.serve()
@@ -78,7 +80,9 @@ def test_the_address_leads_to_the_server_and_is_among_its_addresses(stage: Stage
     assert "SuccessfulAssociateFloatingIP" in stage.events.reasons()
 
 
-def test_it_costs_one_write_to_kubernetes_more_than_a_server_without_address(stage: Stage, pool: Pool) -> None:
+def test_it_costs_one_write_to_kubernetes_more_than_a_server_without_address(
+    stage: InMemoryEnvironment, pool: Pool
+) -> None:
     wait_for_the_claim(stage, pool)
     waiting = len(stage.kube.writes)
 
@@ -90,7 +94,9 @@ def test_it_costs_one_write_to_kubernetes_more_than_a_server_without_address(sta
     assert len(stage.kube.writes) <= 8, stage.kube.writes
 
 
-def test_of_several_ports_the_address_leads_to_the_one_that_its_network_reaches(stage: Stage, pool: Pool) -> None:
+def test_of_several_ports_the_address_leads_to_the_one_that_its_network_reaches(
+    stage: InMemoryEnvironment, pool: Pool
+) -> None:
     apart = stage.network("10.8.0.0/24")
     network = place(stage, floatingIPPoolRef=POOL)
     pool.connect(network["id"])
@@ -105,7 +111,7 @@ def test_of_several_ports_the_address_leads_to_the_one_that_its_network_reaches(
     assert leads_to["name"] == "s-reached"
 
 
-def test_a_port_with_two_addresses_is_reached_by_its_first(stage: Stage, pool: Pool) -> None:
+def test_a_port_with_two_addresses_is_reached_by_its_first(stage: InMemoryEnvironment, pool: Pool) -> None:
     network = place(stage, floatingIPPoolRef=POOL)
     pool.connect(network["id"])
     port = {"network": {"id": network["id"]}, "fixedIPs": [{"ipAddress": "10.9.0.7"}, {"ipAddress": "10.9.0.8"}]}
@@ -119,7 +125,7 @@ def test_a_port_with_two_addresses_is_reached_by_its_first(stage: Stage, pool: P
 
 
 def test_an_address_that_reaches_no_port_is_told_and_leads_there_once_there_is_a_router(
-    stage: Stage, pool: Pool
+    stage: InMemoryEnvironment, pool: Pool
 ) -> None:
     network = place(stage, floatingIPPoolRef=POOL)
     stage.settle(for_s=5)
@@ -137,7 +143,7 @@ def test_an_address_that_reaches_no_port_is_told_and_leads_there_once_there_is_a
     assert status(stage)["ready"] is True
 
 
-def test_an_address_that_leads_elsewhere_is_not_taken_from_there_w_13(stage: Stage, pool: Pool) -> None:
+def test_an_address_that_leads_elsewhere_is_not_taken_from_there_w_13(stage: InMemoryEnvironment, pool: Pool) -> None:
     wait_for_the_claim(stage, pool)
     floating_ip = pool.floating_ip()
     subnet = pool._first("subnets", "cidr=10.9.0.0/24")
@@ -152,7 +158,7 @@ def test_an_address_that_leads_elsewhere_is_not_taken_from_there_w_13(stage: Sta
     assert "ForeignResource" in stage.condition(KIND, "s", ADDRESS)["message"]
 
 
-def test_an_address_that_the_project_does_not_have_is_told(stage: Stage, pool: Pool) -> None:
+def test_an_address_that_the_project_does_not_have_is_told(stage: InMemoryEnvironment, pool: Pool) -> None:
     wait_for_the_claim(stage, pool)
 
     pool.answer("203.0.113.9")
@@ -163,7 +169,7 @@ def test_an_address_that_the_project_does_not_have_is_told(stage: Stage, pool: P
 
 
 def test_an_address_that_was_taken_away_from_a_running_server_comes_back_at_the_next_resync(
-    stage: Stage, pool: Pool
+    stage: InMemoryEnvironment, pool: Pool
 ) -> None:
     wait_for_the_claim(stage, pool)
     floating_ip = pool.serve()
@@ -178,7 +184,9 @@ def test_an_address_that_was_taken_away_from_a_running_server_comes_back_at_the_
     assert pool.show(floating_ip)["port_id"] == port(stage)["id"]
 
 
-def test_deletion_gives_the_address_back_once_nothing_of_the_server_is_left(stage: Stage, pool: Pool) -> None:
+def test_deletion_gives_the_address_back_once_nothing_of_the_server_is_left(
+    stage: InMemoryEnvironment, pool: Pool
+) -> None:
     wait_for_the_claim(stage, pool)
     floating_ip = pool.serve()
     stage.settle(for_s=30)
@@ -199,7 +207,7 @@ def test_deletion_gives_the_address_back_once_nothing_of_the_server_is_left(stag
     assert made(stage) == {"floatingips": 1, "ports": 1}  # the pool's, with the port of its external address
 
 
-def test_deletion_while_the_pool_has_not_answered_leaves_nothing_behind(stage: Stage, pool: Pool) -> None:
+def test_deletion_while_the_pool_has_not_answered_leaves_nothing_behind(stage: InMemoryEnvironment, pool: Pool) -> None:
     wait_for_the_claim(stage, pool)
 
     stage.delete(KIND, "s")
@@ -209,7 +217,7 @@ def test_deletion_while_the_pool_has_not_answered_leaves_nothing_behind(stage: S
     assert not stage.exists(IP_ADDRESS_CLAIM, CLAIM)
 
 
-def test_finalizers_of_others_on_the_claim_stay(stage: Stage, pool: Pool) -> None:
+def test_finalizers_of_others_on_the_claim_stay(stage: InMemoryEnvironment, pool: Pool) -> None:
     wait_for_the_claim(stage, pool)
     mine = stage.get(IP_ADDRESS_CLAIM, CLAIM)["metadata"]["finalizers"]
     stage.edit(IP_ADDRESS_CLAIM, CLAIM, {"metadata": {"finalizers": [*mine, "ipam.example.org/release"]}})
@@ -223,7 +231,7 @@ def test_finalizers_of_others_on_the_claim_stay(stage: Stage, pool: Pool) -> Non
     assert claim["deletionTimestamp"]
 
 
-def test_a_claim_that_was_made_for_something_else_is_not_used_and_not_deleted_w_14(stage: Stage) -> None:
+def test_a_claim_that_was_made_for_something_else_is_not_used_and_not_deleted_w_14(stage: InMemoryEnvironment) -> None:
     stage.put(IP_ADDRESS_CLAIM, {"metadata": {"name": CLAIM}, "spec": {"poolRef": POOL}})
     place(stage, floatingIPPoolRef=POOL)
 
@@ -237,7 +245,7 @@ def test_a_claim_that_was_made_for_something_else_is_not_used_and_not_deleted_w_
     assert stage.exists(IP_ADDRESS_CLAIM, CLAIM)
 
 
-def test_a_pool_without_api_group_is_ours_w_22(stage: Stage) -> None:
+def test_a_pool_without_api_group_is_ours_w_22(stage: InMemoryEnvironment) -> None:
     place(stage, floatingIPPoolRef={"kind": "OpenStackFloatingIPPool", "name": "pool"})
 
     stage.settle(for_s=5)
@@ -245,7 +253,7 @@ def test_a_pool_without_api_group_is_ours_w_22(stage: Stage) -> None:
     assert stage.get(IP_ADDRESS_CLAIM, CLAIM)["spec"]["poolRef"] == POOL
 
 
-def test_a_pool_of_an_unknown_kind_without_api_group_is_refused_in_words_w_22(stage: Stage) -> None:
+def test_a_pool_of_an_unknown_kind_without_api_group_is_refused_in_words_w_22(stage: InMemoryEnvironment) -> None:
     place(stage, floatingIPPoolRef={"kind": "InClusterIPPool", "name": "pool"})
 
     stage.settle(for_s=60)
@@ -254,7 +262,9 @@ def test_a_pool_of_an_unknown_kind_without_api_group_is_refused_in_words_w_22(st
     assert "apiGroup" in stage.condition(KIND, "s", ADDRESS)["message"]
 
 
-def test_without_the_kinds_of_ipam_the_server_waits_and_goes_on_when_they_come(stage: Stage, pool: Pool) -> None:
+def test_without_the_kinds_of_ipam_the_server_waits_and_goes_on_when_they_come(
+    stage: InMemoryEnvironment, pool: Pool
+) -> None:
     stage.kube.unserved.add(IP_ADDRESS_CLAIM)
     stage.unwatched |= {IP_ADDRESS_CLAIM, IP_ADDRESS}
     wait_for_the_claim(stage, pool)
@@ -268,7 +278,9 @@ def test_without_the_kinds_of_ipam_the_server_waits_and_goes_on_when_they_come(s
     assert status(stage)["ready"] is True
 
 
-def test_a_pool_that_lost_its_claim_does_not_hide_that_the_server_vanished(stage: Stage, pool: Pool) -> None:
+def test_a_pool_that_lost_its_claim_does_not_hide_that_the_server_vanished(
+    stage: InMemoryEnvironment, pool: Pool
+) -> None:
     wait_for_the_claim(stage, pool)
     pool.serve()
     stage.settle(for_s=30)

@@ -6,19 +6,19 @@ import datetime
 
 import pytest
 
-from controllers.openstackserver.tests.world import KIND, place, status
-from controllers.tests.stage import Stage
+from controllers.openstackserver.tests.environment import KIND, place, status
+from environments.in_memory import InMemoryEnvironment
 
 HOUR_S = 3600.0
 
 
-def set_cloud(stage: Stage, by_s: float) -> None:
+def set_cloud(stage: InMemoryEnvironment, by_s: float) -> None:
     """Set the clocks of all services of the cloud."""
     stage.cloud._started_wall += datetime.timedelta(seconds=by_s)
 
 
 @pytest.mark.parametrize("by_s", [-HOUR_S, HOUR_S], ids=["behind", "ahead"])
-def test_a_server_is_given_its_time_to_build_by_the_clock_of_nova(stage: Stage, by_s: float) -> None:
+def test_a_server_is_given_its_time_to_build_by_the_clock_of_nova(stage: InMemoryEnvironment, by_s: float) -> None:
     set_cloud(stage, by_s)
     place(stage, serverMetadata=[{"key": "lab-spawn-seconds", "value": "400"}])
 
@@ -33,7 +33,7 @@ def test_a_server_is_given_its_time_to_build_by_the_clock_of_nova(stage: Stage, 
 
 @pytest.mark.parametrize("by_s", [-HOUR_S, HOUR_S], ids=["set back", "set forward"])
 def test_a_clock_that_is_set_while_a_server_is_built_changes_nothing_but_what_people_read(
-    stage: Stage, by_s: float
+    stage: InMemoryEnvironment, by_s: float
 ) -> None:
     place(stage, serverMetadata=[{"key": "lab-spawn-seconds", "value": "100"}])
     stage.settle(for_s=30)
@@ -49,7 +49,7 @@ def test_a_clock_that_is_set_while_a_server_is_built_changes_nothing_but_what_pe
 
 
 @pytest.mark.parametrize("by_s", [-24 * HOUR_S, 24 * HOUR_S], ids=["behind", "ahead"])
-def test_a_token_is_used_for_its_lifetime_whatever_the_clocks_show(stage: Stage, by_s: float) -> None:
+def test_a_token_is_used_for_its_lifetime_whatever_the_clocks_show(stage: InMemoryEnvironment, by_s: float) -> None:
     set_cloud(stage, by_s)
     place(stage)
 

@@ -8,8 +8,8 @@ import pytest
 
 from capo import names
 from capo.engine.conditions import timestamp
-from controllers.openstackserver.tests.world import KIND, connect_to_our_trunk, made, place, shown, status
-from controllers.tests.stage import Stage
+from controllers.openstackserver.tests.environment import KIND, connect_to_our_trunk, made, place, shown, status
+from environments.in_memory import InMemoryEnvironment
 
 TWO_VOLUMES: Final[dict[str, Any]] = {
     "rootVolume": {"sizeGiB": 1},
@@ -17,7 +17,7 @@ TWO_VOLUMES: Final[dict[str, Any]] = {
 }
 
 
-def place_as_a_machine_does(stage: Stage, **spec: Any) -> None:
+def place_as_a_machine_does(stage: InMemoryEnvironment, **spec: Any) -> None:
     """Create a server as the machine controller does: with finalizer and owner id from the start."""
     owner_id = names.new_owner_id(KIND.kind, "default", "s")
     metadata = {
@@ -28,7 +28,7 @@ def place_as_a_machine_does(stage: Stage, **spec: Any) -> None:
     stage.deps.minted.add(stage.get(KIND, "s"))
 
 
-def test_the_first_server_of_a_process_costs_four_writes(stage: Stage) -> None:
+def test_the_first_server_of_a_process_costs_four_writes(stage: InMemoryEnvironment) -> None:
     place_as_a_machine_does(stage)
 
     stage.settle(for_s=30)
@@ -37,7 +37,7 @@ def test_the_first_server_of_a_process_costs_four_writes(stage: Stage) -> None:
     assert len(stage.kube.writes) == 4, stage.kube.writes
 
 
-def test_two_volumes_cost_two_writes_more(stage: Stage) -> None:
+def test_two_volumes_cost_two_writes_more(stage: InMemoryEnvironment) -> None:
     place_as_a_machine_does(stage, **TWO_VOLUMES)
 
     stage.settle(for_s=60)
@@ -47,7 +47,7 @@ def test_two_volumes_cost_two_writes_more(stage: Stage) -> None:
     assert len(stage.kube.writes) <= 6, stage.kube.writes
 
 
-def test_a_volume_whose_sibling_was_refused_is_kept_and_not_made_again(stage: Stage) -> None:
+def test_a_volume_whose_sibling_was_refused_is_kept_and_not_made_again(stage: InMemoryEnvironment) -> None:
     route = {"service": "volume", "method": "POST", "route": "/v3/{project_id}/volumes", "nth": 2}
     stage.fault(match=route, effect={"status": 413, "message": "VolumeSizeExceedsAvailableQuota"})
     place_as_a_machine_does(stage, **TWO_VOLUMES)
@@ -60,7 +60,9 @@ def test_a_volume_whose_sibling_was_refused_is_kept_and_not_made_again(stage: St
     assert len(posts) == 3
 
 
-def test_a_server_that_cannot_be_made_costs_six_requests_a_minute_whatever_its_volumes(stage: Stage) -> None:
+def test_a_server_that_cannot_be_made_costs_six_requests_a_minute_whatever_its_volumes(
+    stage: InMemoryEnvironment,
+) -> None:
     route = {"service": "compute", "method": "POST", "route": "/v2.1/servers"}
     stage.fault(match=route, effect={"status": 503})
     place(stage, **TWO_VOLUMES)
@@ -76,7 +78,7 @@ def test_a_server_that_cannot_be_made_costs_six_requests_a_minute_whatever_its_v
     assert made(stage) == {"servers": 1, "ports": 1, "volumes": 2}
 
 
-def test_a_deletion_of_twenty_seconds_costs_one_write_and_a_longer_one_is_told_of(stage: Stage) -> None:
+def test_a_deletion_of_twenty_seconds_costs_one_write_and_a_longer_one_is_told_of(stage: InMemoryEnvironment) -> None:
     place(stage)
     stage.settle(for_s=30)
     stage.cloud.timings.server_delete_s = 60.0
@@ -94,7 +96,7 @@ def test_a_deletion_of_twenty_seconds_costs_one_write_and_a_longer_one_is_told_o
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 409, 503])
-def test_a_trunk_that_cannot_be_deleted_costs_six_requests_a_minute(stage: Stage, status: int) -> None:
+def test_a_trunk_that_cannot_be_deleted_costs_six_requests_a_minute(stage: InMemoryEnvironment, status: int) -> None:
     network = place(stage, trunk=True)
     stage.settle(for_s=30)
     connect_to_our_trunk(stage, network)

@@ -10,25 +10,25 @@ import pytest
 from capo.simulator.cinder import state as cinder_state
 from capo.simulator.nova import build
 from capo.simulator.nova.state import touch
-from controllers.openstackserver.tests.world import KIND, made, place, server, shown
-from controllers.tests.stage import Stage
+from controllers.openstackserver.tests.environment import KIND, made, place, server, shown
+from environments.in_memory import InMemoryEnvironment
 
 FAULT = "Unable to detach volume: cinder is down"
 DISK = {"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}
 Row = dict[str, Any]
 
 
-def ready(stage: Stage, message: str = "message") -> str:
+def ready(stage: InMemoryEnvironment, message: str = "message") -> str:
     return str(stage.condition(KIND, "s", "Ready")[message])
 
 
-def asked(stage: Stage, method: str) -> int:
+def asked(stage: InMemoryEnvironment, method: str) -> int:
     return sum(request.startswith(method) for request in stage.requests())
 
 
 @pytest.mark.parametrize("task", [None, "deleting"])
 def test_a_server_that_nova_gives_up_to_delete_tells_the_fault(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, task: str | None
+    stage: InMemoryEnvironment, monkeypatch: pytest.MonkeyPatch, task: str | None
 ) -> None:
     """Nova leaves such a server in ERROR, in most releases with its task still ``deleting``."""
 
@@ -56,7 +56,7 @@ def test_a_server_that_nova_gives_up_to_delete_tells_the_fault(
     assert made(stage) == {}
 
 
-def test_a_server_that_nova_gave_up_to_delete_before_a_restart_is_asked_for_again(stage: Stage) -> None:
+def test_a_server_that_nova_gave_up_to_delete_before_a_restart_is_asked_for_again(stage: InMemoryEnvironment) -> None:
     place(stage)
     stage.settle(for_s=30)
     row = stage.cloud.table("compute", "servers")[server(stage)["id"]]
@@ -72,7 +72,7 @@ def test_a_server_that_nova_gave_up_to_delete_before_a_restart_is_asked_for_agai
     assert FAULT in ready(stage)
 
 
-def test_a_server_in_error_is_deleted_by_one_call(stage: Stage) -> None:
+def test_a_server_in_error_is_deleted_by_one_call(stage: InMemoryEnvironment) -> None:
     place(stage)
     stage.settle(for_s=30)
     row = stage.cloud.table("compute", "servers")[server(stage)["id"]]
@@ -88,7 +88,7 @@ def test_a_server_in_error_is_deleted_by_one_call(stage: Stage) -> None:
 
 
 @pytest.fixture
-def stuck(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Row]:
+def stuck(stage: InMemoryEnvironment, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Row]:
     """Return a function that deletes a server, leaves its volume in a Cinder state, and returns the volume."""
 
     def stick(state: str, **fields: Any) -> Row:
@@ -105,7 +105,9 @@ def stuck(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Row]:
     return stick
 
 
-def test_a_volume_that_cinder_could_not_delete_holds_up_no_other(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_volume_that_cinder_could_not_delete_holds_up_no_other(
+    stage: InMemoryEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def leave(_: Any, row: Row) -> None:
         row.update(status="error_deleting" if row["name"] == "s-data" else "available", attachments=[])
 
@@ -122,7 +124,9 @@ def test_a_volume_that_cinder_could_not_delete_holds_up_no_other(stage: Stage, m
     assert [(each["name"], each["status"]) for each in left] == [("s-data", "error_deleting")]
 
 
-def test_a_volume_that_cinder_could_not_delete_says_who_can(stage: Stage, stuck: Callable[..., Row]) -> None:
+def test_a_volume_that_cinder_could_not_delete_says_who_can(
+    stage: InMemoryEnvironment, stuck: Callable[..., Row]
+) -> None:
     volume = stuck("error_deleting")
 
     stage.settle(for_s=600)
@@ -139,7 +143,7 @@ def test_a_volume_that_cinder_could_not_delete_says_who_can(stage: Stage, stuck:
 
 
 def test_a_volume_on_a_server_of_somebody_else_is_named_with_that_server(
-    stage: Stage, stuck: Callable[..., Row]
+    stage: InMemoryEnvironment, stuck: Callable[..., Row]
 ) -> None:
     flavor = stage.member.ask("GET", "/compute/v2.1/flavors")["flavors"][0]["id"]
     image = stage.member.ask("GET", "/image/v2/images")["images"][0]["id"]
@@ -161,7 +165,7 @@ def test_a_volume_on_a_server_of_somebody_else_is_named_with_that_server(
     assert not stage.exists(KIND, "s")
 
 
-def test_a_volume_that_takes_its_time_says_its_state(stage: Stage, stuck: Callable[..., Row]) -> None:
+def test_a_volume_that_takes_its_time_says_its_state(stage: InMemoryEnvironment, stuck: Callable[..., Row]) -> None:
     stuck("in-use", attachments=[{"server_id": "gone"}])
 
     assert "s-data is in-use by server gone" in ready(stage)

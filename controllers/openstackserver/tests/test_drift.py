@@ -8,8 +8,8 @@ import pytest
 
 from api.v1beta2.port import ResolvedPortSpec
 from controllers.openstackserver import drift
-from controllers.openstackserver.tests.world import KIND, place, port, server, status
-from controllers.tests.stage import Stage
+from controllers.openstackserver.tests.environment import KIND, place, port, server, status
+from environments.in_memory import InMemoryEnvironment
 
 NETWORK_PATH = "/network/v2.0"
 MAC = "fa:16:3e:00:00:01"
@@ -79,14 +79,14 @@ def test_port_security_that_was_asked_for_and_is_off_is_named_w_34() -> None:
     )
 
 
-def again(stage: Stage) -> None:
+def again(stage: InMemoryEnvironment) -> None:
     """Expire every list, then reconcile."""
     stage.settle(for_s=3700)
     stage.edit(KIND, "s", {"metadata": {"labels": {"resync": str(stage.clock.now())}}})
     stage.settle(for_s=60)
 
 
-def settled(stage: Stage, **spec: Any) -> None:
+def settled(stage: InMemoryEnvironment, **spec: Any) -> None:
     place(stage, **spec)
     again(stage)
     assert status(stage)["ready"] is True
@@ -94,7 +94,7 @@ def settled(stage: Stage, **spec: Any) -> None:
         assert stage.condition(KIND, "s", type_).get("message", "") == ""
 
 
-def test_a_port_that_somebody_changed_is_told_of_until_it_is_as_before_w_34(stage: Stage) -> None:
+def test_a_port_that_somebody_changed_is_told_of_until_it_is_as_before_w_34(stage: InMemoryEnvironment) -> None:
     group = stage.member.make(f"{NETWORK_PATH}/security-groups", "security_group", name="own")
     network = stage.network("10.7.0.0/24")
     settled(stage, ports=[{"network": {"id": network["id"]}, "securityGroups": [{"id": group["id"]}]}])
@@ -112,7 +112,7 @@ def test_a_port_that_somebody_changed_is_told_of_until_it_is_as_before_w_34(stag
     assert stage.condition(KIND, "s", "PortsReady").get("message", "") == ""
 
 
-def test_metadata_tags_and_volumes_that_somebody_took_away_are_told_of_w_34(stage: Stage) -> None:
+def test_metadata_tags_and_volumes_that_somebody_took_away_are_told_of_w_34(stage: InMemoryEnvironment) -> None:
     device = {"name": "etcd", "sizeGiB": 1, "storage": {"type": "Volume"}}
     settled(stage, serverMetadata=[{"key": "a", "value": "b"}], tags=["blue", "red"], additionalBlockDevices=[device])
     server_id = server(stage)["id"]

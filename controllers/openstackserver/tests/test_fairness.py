@@ -28,7 +28,7 @@ from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
 from controllers.credentials import CredentialsCache
 from controllers.openstackserver.controller import ServerController
-from controllers.tests.stage import Events, Object
+from environments.in_memory import Events, Object
 
 GOOD = Key(OPENSTACK_SERVER, "good", "s")
 THREADS = 32

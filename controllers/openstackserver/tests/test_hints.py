@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from controllers.openstackserver.tests.world import made, place, server
-from controllers.tests.stage import Stage
+from controllers.openstackserver.tests.environment import made, place, server
+from environments.in_memory import InMemoryEnvironment
 
 
 def hint(name: str, **value: Any) -> dict[str, Any]:
     return {"name": name, "value": value}
 
 
-def test_hints_of_all_types_reach_the_scheduler_beside_the_server_group(stage: Stage) -> None:
+def test_hints_of_all_types_reach_the_scheduler_beside_the_server_group(stage: InMemoryEnvironment) -> None:
     group = {"name": "apart", "policy": "soft-anti-affinity"}
     header = {"OpenStack-API-Version": "compute 2.64"}
     path = "/compute/v2.1/os-server-groups"

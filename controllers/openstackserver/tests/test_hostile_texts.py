@@ -14,8 +14,8 @@ import pytest
 
 from capo.kube.event_objects import EVENT
 from capo.kube.events import Events
-from controllers.openstackserver.tests.world import KIND, made, place
-from controllers.tests.stage import Stage
+from controllers.openstackserver.tests.environment import KIND, made, place
+from environments.in_memory import InMemoryEnvironment
 
 PATIENCE_S: Final = 20.0
 """Other threads run again after milliseconds; before the fix it took hours."""
@@ -52,7 +52,9 @@ def nobody_held_up() -> Iterator[None]:
         pytest.param('\\"token\\":\\"' * 50_000, id="secrets that do not end"),
     ],
 )
-def test_an_identity_of_any_name_is_reported_missing_and_holds_up_no_thread(stage: Stage, name: str) -> None:
+def test_an_identity_of_any_name_is_reported_missing_and_holds_up_no_thread(
+    stage: InMemoryEnvironment, name: str
+) -> None:
     stage.events = recorder = Events(stage.kube)  # type: ignore[assignment, arg-type]
     stage.start()
     place(stage, identityRef={"name": name, "cloudName": name})
@@ -81,7 +83,7 @@ def test_an_identity_of_any_name_is_reported_missing_and_holds_up_no_thread(stag
         pytest.param('{"code": ' + "9" * 60_000 + "}", id="a long number"),
     ],
 )
-def test_no_answer_of_a_cloud_holds_up_a_thread(stage: Stage, body: str, status: int) -> None:
+def test_no_answer_of_a_cloud_holds_up_a_thread(stage: InMemoryEnvironment, body: str, status: int) -> None:
     place(stage)
     effect: dict[str, Any] = {
         "status": status,
@@ -100,7 +102,7 @@ def test_no_answer_of_a_cloud_holds_up_a_thread(stage: Stage, body: str, status:
 
 @pytest.mark.parametrize("status", [200, 400, 401, 404, 500])
 @pytest.mark.parametrize("body", ["<style " * (16 * MIB // 7), "[" * MIB, "\u00e9" * MIB])
-def test_no_answer_of_an_identity_service_holds_up_a_thread(stage: Stage, body: str, status: int) -> None:
+def test_no_answer_of_an_identity_service_holds_up_a_thread(stage: InMemoryEnvironment, body: str, status: int) -> None:
     place(stage)
     effect: dict[str, Any] = {
         "status": status,
@@ -136,7 +138,7 @@ LONG: Final = "x" * 5000
     ],
 )
 def test_a_text_that_was_stored_before_there_were_limits_is_a_condition_and_does_not_keep_the_object(
-    stage: Stage, spec: dict[str, Any]
+    stage: InMemoryEnvironment, spec: dict[str, Any]
 ) -> None:
     place(stage, **spec)
 
@@ -151,7 +153,7 @@ def test_a_text_that_was_stored_before_there_were_limits_is_a_condition_and_does
     assert made(stage) == {}
 
 
-def test_a_server_whose_fault_is_long_is_shown_with_its_beginning(stage: Stage) -> None:
+def test_a_server_whose_fault_is_long_is_shown_with_its_beginning(stage: InMemoryEnvironment) -> None:
     place(stage)
     stage.settle(until=lambda: made(stage).get("servers"))
     (server,) = stage.inventory()["servers"].values()

@@ -9,8 +9,8 @@ import pytest
 from capo.engine.steps import Wait
 from capo.kube.kinds import ORC_IMAGE
 from controllers.openstackserver import orc
-from controllers.openstackserver.tests.world import KIND, made, orc_image, place, server, shown, status
-from controllers.tests.stage import Stage
+from controllers.openstackserver.tests.environment import KIND, made, orc_image, place, server, shown, status
+from environments.in_memory import InMemoryEnvironment
 
 REF = {"imageRef": {"name": "orc"}}
 RESOLVED = "DependenciesResolved"
@@ -25,12 +25,12 @@ def progressing(reason: str, *, generation: int = 2, message: str = "") -> dict[
     return {"conditions": [{**condition, "observedGeneration": generation}]}
 
 
-def image_id(stage: Stage) -> str:
+def image_id(stage: InMemoryEnvironment) -> str:
     (found,) = (each for each in stage.inventory()["images"].values() if each["name"] == "tiny-image")
     return str(found["id"])
 
 
-def test_a_server_is_made_from_the_image_that_the_object_stands_for(stage: Stage) -> None:
+def test_a_server_is_made_from_the_image_that_the_object_stands_for(stage: InMemoryEnvironment) -> None:
     orc_image(stage, **available(image_id(stage)))
     place(stage, image=REF)
 
@@ -41,7 +41,7 @@ def test_a_server_is_made_from_the_image_that_the_object_stands_for(stage: Stage
     assert server(stage)["image_id"] == image_id(stage)
 
 
-def test_a_server_waits_for_an_object_that_comes_later_and_goes_on_at_once(stage: Stage) -> None:
+def test_a_server_waits_for_an_object_that_comes_later_and_goes_on_at_once(stage: InMemoryEnvironment) -> None:
     place(stage, image=REF)
     stage.settle(for_s=10)
     assert shown(stage, RESOLVED) == shown(stage, "InstanceReady") == ("False", "InstanceNotReady")
@@ -57,7 +57,7 @@ def test_a_server_waits_for_an_object_that_comes_later_and_goes_on_at_once(stage
     assert status(stage)["ready"] is True
 
 
-def test_a_failure_that_orc_gives_up_on_is_told_at_once_and_so_is_its_end_w_21(stage: Stage) -> None:
+def test_a_failure_that_orc_gives_up_on_is_told_at_once_and_so_is_its_end_w_21(stage: InMemoryEnvironment) -> None:
     orc_image(stage, **progressing("Progressing"))
     place(stage, image=REF)
     stage.settle(for_s=10)
@@ -72,7 +72,7 @@ def test_a_failure_that_orc_gives_up_on_is_told_at_once_and_so_is_its_end_w_21(s
     assert status(stage)["ready"] is True
 
 
-def test_without_orc_a_server_that_needs_it_waits_and_others_do_not_suffer(stage: Stage) -> None:
+def test_without_orc_a_server_that_needs_it_waits_and_others_do_not_suffer(stage: InMemoryEnvironment) -> None:
     stage.kube.unserved.add(ORC_IMAGE)
     place(stage, image=REF)
     other = stage.get(KIND, "s")["spec"]
@@ -84,7 +84,7 @@ def test_without_orc_a_server_that_needs_it_waits_and_others_do_not_suffer(stage
     assert stage.get(KIND, "other")["status"]["ready"] is True
 
 
-def test_when_orc_is_installed_the_server_goes_on_within_half_a_minute(stage: Stage) -> None:
+def test_when_orc_is_installed_the_server_goes_on_within_half_a_minute(stage: InMemoryEnvironment) -> None:
     """The watch starts only with the next resync: until then the object is read."""
     stage.kube.unserved.add(ORC_IMAGE)
     stage.unwatched.add(ORC_IMAGE)
@@ -98,7 +98,7 @@ def test_when_orc_is_installed_the_server_goes_on_within_half_a_minute(stage: St
     assert status(stage)["ready"] is True
 
 
-def test_a_waiting_server_asks_the_cloud_for_nothing(stage: Stage) -> None:
+def test_a_waiting_server_asks_the_cloud_for_nothing(stage: InMemoryEnvironment) -> None:
     place(stage, image=REF)
     stage.settle(for_s=10)
     stage.cloud.counter.reset()
@@ -108,7 +108,7 @@ def test_a_waiting_server_asks_the_cloud_for_nothing(stage: Stage) -> None:
     assert stage.requests() == []
 
 
-def test_another_image_of_the_object_changes_nothing_on_a_server(stage: Stage) -> None:
+def test_another_image_of_the_object_changes_nothing_on_a_server(stage: InMemoryEnvironment) -> None:
     orc_image(stage, **available(image_id(stage)))
     place(stage, image=REF)
     stage.settle(for_s=30)
@@ -122,7 +122,7 @@ def test_another_image_of_the_object_changes_nothing_on_a_server(stage: Stage) -
     assert stage.kube.writes == []
 
 
-def test_a_server_that_waits_for_an_image_is_deleted_without_it(stage: Stage) -> None:
+def test_a_server_that_waits_for_an_image_is_deleted_without_it(stage: InMemoryEnvironment) -> None:
     stage.kube.unserved.add(ORC_IMAGE)
     place(stage, image=REF)
     stage.settle(for_s=30)
@@ -134,7 +134,7 @@ def test_a_server_that_waits_for_an_image_is_deleted_without_it(stage: Stage) ->
     assert made(stage) == {}
 
 
-def test_all_that_is_wrong_is_told_at_once(stage: Stage) -> None:
+def test_all_that_is_wrong_is_told_at_once(stage: InMemoryEnvironment) -> None:
     place(stage, image={"filter": {"name": "none"}}, flavor="none", serverGroup={"filter": {"name": "none"}})
 
     stage.settle(for_s=10)

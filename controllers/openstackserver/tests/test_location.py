@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from capo import names
+from controllers.openstackserver.tests.environment import KIND, made, place, server, shown, status
 from controllers.openstackserver.tests.test_recovery import settled
-from controllers.openstackserver.tests.world import KIND, made, place, server, shown, status
 from controllers.tests import elsewhere
-from controllers.tests.stage import Stage, killed_when
+from environments.in_memory import InMemoryEnvironment, killed_when
 
 ACCEPT = names.ACCEPT_LOCATION_ANNOTATION
 OWNER = names.OWNER_ID_ANNOTATION
@@ -26,7 +26,7 @@ def stack() -> Iterator[ExitStack]:
         yield made_
 
 
-def credentials(stage: Stage, stack: ExitStack, kind: str) -> dict[str, Any]:
+def credentials(stage: InMemoryEnvironment, stack: ExitStack, kind: str) -> dict[str, Any]:
     """Return credentials for another location."""
     match kind:
         case "project":
@@ -37,21 +37,21 @@ def credentials(stage: Stage, stack: ExitStack, kind: str) -> dict[str, Any]:
             return stack.enter_context(elsewhere.other_cloud(stage))
 
 
-def here(stage: Stage) -> dict[str, str]:
+def here(stage: InMemoryEnvironment) -> dict[str, str]:
     host = stage.simulator.url.removeprefix("http://")
     return {"authHost": host, "projectID": stage.member.project_id, "region": "RegionOne"}
 
 
-def resync(stage: Stage, number: int = 0) -> None:
+def resync(stage: InMemoryEnvironment, number: int = 0) -> None:
     stage.edit(KIND, "s", {"metadata": {"labels": {"resync": str(number)}}})
 
 
-def forget_location(stage: Stage) -> None:
+def forget_location(stage: InMemoryEnvironment) -> None:
     """Rewrite the records in the form of a version that stores no location."""
     stage.edit(KIND, "s", {"status": {"resources": {"location": None}}})
 
 
-def requests_of_a_restart(stage: Stage) -> list[str]:
+def requests_of_a_restart(stage: InMemoryEnvironment) -> list[str]:
     """Start the manager and return the requests of the first minute, sorted."""
     stage.start()
     stage.cloud.counter.reset()
@@ -59,7 +59,7 @@ def requests_of_a_restart(stage: Stage) -> list[str]:
     return sorted(stage.requests())
 
 
-def test_the_location_is_stored_with_the_first_intent(stage: Stage) -> None:
+def test_the_location_is_stored_with_the_first_intent(stage: InMemoryEnvironment) -> None:
     place(stage)
 
     with killed_when(stage, lambda: bool(stage.inventory().get("ports"))):
@@ -72,7 +72,9 @@ def test_the_location_is_stored_with_the_first_intent(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("is_named", [True, False])
-def test_a_region_that_the_credentials_do_not_name_is_the_one_that_is_used(stage: Stage, is_named: bool) -> None:
+def test_a_region_that_the_credentials_do_not_name_is_the_one_that_is_used(
+    stage: InMemoryEnvironment, is_named: bool
+) -> None:
     entry = elsewhere.entry_of(stage)
     elsewhere.put_credentials(stage, entry if is_named else {**entry, "region_name": ""})
     settled(stage)
@@ -89,7 +91,7 @@ def test_a_region_that_the_credentials_do_not_name_is_the_one_that_is_used(stage
 @pytest.mark.parametrize("deletes", [False, True])
 @pytest.mark.parametrize("kind", PLACES)
 def test_credentials_that_lead_elsewhere_are_refused(
-    stage: Stage, stack: ExitStack, kind: str, deletes: bool, restarts: bool
+    stage: InMemoryEnvironment, stack: ExitStack, kind: str, deletes: bool, restarts: bool
 ) -> None:
     settled(stage)
     stored = status(stage)["resources"]
@@ -119,7 +121,7 @@ def test_credentials_that_lead_elsewhere_are_refused(
 
 
 @pytest.mark.parametrize("kind", PLACES)
-def test_a_refusal_is_no_hot_loop(stage: Stage, stack: ExitStack, kind: str) -> None:
+def test_a_refusal_is_no_hot_loop(stage: InMemoryEnvironment, stack: ExitStack, kind: str) -> None:
     settled(stage)
     elsewhere.put_credentials(stage, credentials(stage, stack, kind))
     resync(stage)
@@ -134,7 +136,7 @@ def test_a_refusal_is_no_hot_loop(stage: Stage, stack: ExitStack, kind: str) -> 
 
 
 @pytest.mark.parametrize("kind", PLACES)
-def test_a_location_that_the_admin_accepts_is_stored(stage: Stage, stack: ExitStack, kind: str) -> None:
+def test_a_location_that_the_admin_accepts_is_stored(stage: InMemoryEnvironment, stack: ExitStack, kind: str) -> None:
     settled(stage)
     elsewhere.put_credentials(stage, credentials(stage, stack, kind))
     stage.start()
@@ -151,7 +153,7 @@ def test_a_location_that_the_admin_accepts_is_stored(stage: Stage, stack: ExitSt
     assert made(stage) == WHOLE, "what is left where the admin said that nothing is"
 
 
-def test_an_annotation_that_was_left_admits_no_other_location(stage: Stage) -> None:
+def test_an_annotation_that_was_left_admits_no_other_location(stage: InMemoryEnvironment) -> None:
     settled(stage)
     theirs = "keystone.example/0123456789abcdef/RegionOne"
     stage.edit(KIND, "s", {"metadata": {"annotations": {ACCEPT: theirs}}})
@@ -165,7 +167,9 @@ def test_an_annotation_that_was_left_admits_no_other_location(stage: Stage) -> N
 
 
 @pytest.mark.parametrize("deletes", [False, True])
-def test_a_host_that_was_renamed_passes_once_something_recorded_is_read_there(stage: Stage, deletes: bool) -> None:
+def test_a_host_that_was_renamed_passes_once_something_recorded_is_read_there(
+    stage: InMemoryEnvironment, deletes: bool
+) -> None:
     settled(stage)
     elsewhere.put_credentials(stage, elsewhere.other_name(stage))
     stage.start()
@@ -188,7 +192,7 @@ def test_a_host_that_was_renamed_passes_once_something_recorded_is_read_there(st
         assert made(stage) == WHOLE
 
 
-def test_a_host_that_was_renamed_does_not_hide_that_the_server_vanished(stage: Stage) -> None:
+def test_a_host_that_was_renamed_does_not_hide_that_the_server_vanished(stage: InMemoryEnvironment) -> None:
     settled(stage)
     stage.member.ask("DELETE", f"/compute/v2.1/servers/{server(stage)['id']}")
     stage.clock.advance(60)
@@ -200,7 +204,7 @@ def test_a_host_that_was_renamed_does_not_hide_that_the_server_vanished(stage: S
     assert shown(stage, "InstanceReady")[1] in ("InstanceNotFound", "InstanceDeleted")
 
 
-def test_other_credentials_of_the_same_place_cost_no_write_and_no_request_more(stage: Stage) -> None:
+def test_other_credentials_of_the_same_place_cost_no_write_and_no_request_more(stage: InMemoryEnvironment) -> None:
     settled(stage)
     elsewhere.put_credentials(stage, elsewhere.entry_of(stage))
     usual = requests_of_a_restart(stage)
@@ -213,7 +217,7 @@ def test_other_credentials_of_the_same_place_cost_no_write_and_no_request_more(s
 
 
 @pytest.mark.parametrize("kind", ["project", "region"])
-def test_a_lost_owner_id_is_not_replaced_elsewhere(stage: Stage, stack: ExitStack, kind: str) -> None:
+def test_a_lost_owner_id_is_not_replaced_elsewhere(stage: InMemoryEnvironment, stack: ExitStack, kind: str) -> None:
     settled(stage)
     before = stage.get(KIND, "s")["metadata"]["annotations"][OWNER]
     stage.edit(KIND, "s", {"metadata": {"annotations": None}})
@@ -228,7 +232,9 @@ def test_a_lost_owner_id_is_not_replaced_elsewhere(stage: Stage, stack: ExitStac
     assert stage.get(KIND, "s")["metadata"]["annotations"][OWNER] == before
 
 
-def test_a_lost_owner_id_is_not_replaced_where_nothing_recorded_is_read(stage: Stage, stack: ExitStack) -> None:
+def test_a_lost_owner_id_is_not_replaced_where_nothing_recorded_is_read(
+    stage: InMemoryEnvironment, stack: ExitStack
+) -> None:
     settled(stage)
     stage.edit(KIND, "s", {"metadata": {"annotations": None}})
     elsewhere.put_credentials(stage, credentials(stage, stack, "cloud"))
@@ -243,7 +249,7 @@ def test_a_lost_owner_id_is_not_replaced_where_nothing_recorded_is_read(stage: S
 # -- records without a location ----------------------------------------------------------------------------------------
 
 
-def test_records_without_a_location_get_it_in_one_write(stage: Stage) -> None:
+def test_records_without_a_location_get_it_in_one_write(stage: InMemoryEnvironment) -> None:
     settled(stage)
     forget_location(stage)
     stage.start()
@@ -255,7 +261,7 @@ def test_records_without_a_location_get_it_in_one_write(stage: Stage) -> None:
     assert len(stage.kube.writes) == 1, stage.kube.writes
 
 
-def test_a_location_costs_no_request(stage: Stage) -> None:
+def test_a_location_costs_no_request(stage: InMemoryEnvironment) -> None:
     settled(stage)
     usual = requests_of_a_restart(stage)
 
@@ -264,7 +270,7 @@ def test_a_location_costs_no_request(stage: Stage) -> None:
     assert requests_of_a_restart(stage) == usual
 
 
-def test_a_moved_server_gets_its_location_with_what_is_found(stage: Stage) -> None:
+def test_a_moved_server_gets_its_location_with_what_is_found(stage: InMemoryEnvironment) -> None:
     settled(stage)
     stage.edit(KIND, "s", {"status": None})
     stage.start()
@@ -275,7 +281,7 @@ def test_a_moved_server_gets_its_location_with_what_is_found(stage: Stage) -> No
 
 
 def test_records_without_a_location_of_which_nothing_is_there_do_not_count_as_vanished(
-    stage: Stage, stack: ExitStack
+    stage: InMemoryEnvironment, stack: ExitStack
 ) -> None:
     settled(stage)
     forget_location(stage)
@@ -289,7 +295,7 @@ def test_records_without_a_location_of_which_nothing_is_there_do_not_count_as_va
     assert "nothing of what is recorded" in stage.condition(KIND, "s", "Ready")["message"]
 
 
-def test_a_deletion_that_another_version_brought_almost_to_its_end_ends(stage: Stage) -> None:
+def test_a_deletion_that_another_version_brought_almost_to_its_end_ends(stage: InMemoryEnvironment) -> None:
     settled(stage)
     forget_location(stage)
     for kind in ("servers", "ports", "volumes"):
@@ -303,7 +309,7 @@ def test_a_deletion_that_another_version_brought_almost_to_its_end_ends(stage: S
     assert not stage.exists(KIND, "s")
 
 
-def test_an_outage_of_the_identity_service_at_the_start_hides_nothing(stage: Stage) -> None:
+def test_an_outage_of_the_identity_service_at_the_start_hides_nothing(stage: InMemoryEnvironment) -> None:
     settled(stage)
     before = status(stage)["resources"]
     stage.fault(match={"service": "identity"}, effect={"status": 503})
@@ -319,7 +325,7 @@ def test_an_outage_of_the_identity_service_at_the_start_hides_nothing(stage: Sta
 
 
 @pytest.mark.parametrize("is_renamed", [False, True], ids=["recorded without a location", "host renamed"])
-def test_a_location_that_was_proven_outlasts_what_proved_it(stage: Stage, is_renamed: bool) -> None:
+def test_a_location_that_was_proven_outlasts_what_proved_it(stage: InMemoryEnvironment, is_renamed: bool) -> None:
     settled(stage)
     if is_renamed:
         elsewhere.put_credentials(stage, elsewhere.other_name(stage))
@@ -342,7 +348,7 @@ def test_a_location_that_was_proven_outlasts_what_proved_it(stage: Stage, is_ren
 
 @pytest.mark.parametrize("deletes", [False, True])
 def test_an_outage_while_the_location_is_proven_is_not_shown_as_refused_credentials(
-    stage: Stage, deletes: bool
+    stage: InMemoryEnvironment, deletes: bool
 ) -> None:
     settled(stage)
     forget_location(stage)

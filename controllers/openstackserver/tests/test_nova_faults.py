@@ -16,8 +16,8 @@ from capo.errors import (
     VolumeFailedError,
 )
 from controllers.openstackserver import nova_faults
-from controllers.openstackserver.tests.world import KIND, place, server, shown, status
-from controllers.tests.stage import Stage
+from controllers.openstackserver.tests.environment import KIND, place, server, shown, status
+from environments.in_memory import InMemoryEnvironment
 
 FAULTS = [
     pytest.param("No valid host was found. There are not enough hosts available.", NoValidHostError, id="no host"),
@@ -65,7 +65,7 @@ def test_a_sentence_that_only_speaks_of_something_names_no_cause(text: str) -> N
 
 @pytest.mark.parametrize(("text", "cause"), FAULTS)
 def test_a_server_in_error_names_what_failed_and_what_to_do(
-    stage: Stage, text: str, cause: type[CapoError] | None
+    stage: InMemoryEnvironment, text: str, cause: type[CapoError] | None
 ) -> None:
     told = cause or ServerFailedError
     place(stage)

@@ -8,8 +8,8 @@ import pytest
 
 from capo.simulator.nova import service as nova
 from capo.simulator.routing import Microversions
-from controllers.openstackserver.tests.world import KIND, made, place, place_more, shown
-from controllers.tests.stage import Stage
+from controllers.openstackserver.tests.environment import KIND, made, place, place_more, shown
+from environments.in_memory import InMemoryEnvironment
 
 ROCKY = (2, 65)
 SENTENCE = (
@@ -26,13 +26,13 @@ def old_nova(monkeypatch: pytest.MonkeyPatch) -> None:
     age_nova(monkeypatch)
 
 
-def of_nova(stage: Stage) -> list[str]:
+def of_nova(stage: InMemoryEnvironment) -> list[str]:
     compute = ("flavors", "servers", "os-")
     return [request for request in stage.requests() if request.partition("/v2.1/")[2].startswith(compute)]
 
 
 @pytest.mark.usefixtures("old_nova")
-def test_it_is_refused_in_one_sentence_and_nothing_is_created(stage: Stage) -> None:
+def test_it_is_refused_in_one_sentence_and_nothing_is_created(stage: InMemoryEnvironment) -> None:
     place(stage)
 
     stage.settle(for_s=600)
@@ -45,7 +45,7 @@ def test_it_is_refused_in_one_sentence_and_nothing_is_created(stage: Stage) -> N
 
 
 @pytest.mark.usefixtures("old_nova")
-def test_it_is_asked_rarely_whatever_the_number_of_servers(stage: Stage) -> None:
+def test_it_is_asked_rarely_whatever_the_number_of_servers(stage: InMemoryEnvironment) -> None:
     place(stage)
     place_more(stage, 10)
     stage.settle(for_s=300)
@@ -58,7 +58,7 @@ def test_it_is_asked_rarely_whatever_the_number_of_servers(stage: Stage) -> None
 
 @pytest.mark.usefixtures("old_nova")
 @pytest.mark.parametrize("is_resolved", [False, True], ids=["nothing made", "ports made"])
-def test_a_server_that_was_never_made_is_deleted_after_a_restart(stage: Stage, is_resolved: bool) -> None:
+def test_a_server_that_was_never_made_is_deleted_after_a_restart(stage: InMemoryEnvironment, is_resolved: bool) -> None:
     spec: dict[str, Any] = {"flavor": None, "flavorID": "1"} if is_resolved else {}
     place(stage, **spec)
     stage.settle(for_s=300)
@@ -72,7 +72,7 @@ def test_a_server_that_was_never_made_is_deleted_after_a_restart(stage: Stage, i
 
 
 def test_a_server_that_was_made_waits_for_a_nova_that_can_tell_of_it(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: InMemoryEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place(stage)
     stage.settle(for_s=60)
@@ -90,7 +90,7 @@ def test_a_server_that_was_made_waits_for_a_nova_that_can_tell_of_it(
     assert made(stage) == {}
 
 
-def test_it_is_used_soon_after_it_was_upgraded(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_used_soon_after_it_was_upgraded(stage: InMemoryEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         age_nova(patched)
         place(stage)

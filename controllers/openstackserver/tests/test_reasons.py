@@ -8,8 +8,8 @@ import pytest
 
 from api.v1beta2 import conditions
 from capo.openstack import extension
-from controllers.openstackserver.tests.world import KIND, made, place, shown, status
-from controllers.tests.stage import Stage
+from controllers.openstackserver.tests.environment import KIND, made, place, shown, status
+from environments.in_memory import InMemoryEnvironment
 
 TWO = {"image": {"filter": {"tags": ["capi"]}}}
 
@@ -37,7 +37,7 @@ TWO = {"image": {"filter": {"tags": ["capi"]}}}
     ],
 )
 def test_a_reference_that_cannot_be_resolved_is_named(
-    stage: Stage, spec: dict[str, Any], reason: str, words: str
+    stage: InMemoryEnvironment, spec: dict[str, Any], reason: str, words: str
 ) -> None:
     place(stage, **spec)
 
@@ -53,7 +53,7 @@ def test_a_reference_that_cannot_be_resolved_is_named(
     assert made(stage) == {}
 
 
-def test_a_cloud_without_trunks_is_named(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cloud_without_trunks_is_named(stage: InMemoryEnvironment, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extension, "is_there", lambda cloud, alias: False)
     place(stage, trunk=True)
 
@@ -97,7 +97,7 @@ def test_a_cloud_without_trunks_is_named(stage: Stage, monkeypatch: pytest.Monke
     ],
 )
 def test_a_step_that_the_cloud_refuses_is_named_and_goes_on_when_it_does_not(
-    stage: Stage, match: dict[str, Any], effect: dict[str, Any], condition: str, reason: str
+    stage: InMemoryEnvironment, match: dict[str, Any], effect: dict[str, Any], condition: str, reason: str
 ) -> None:
     place(stage, rootVolume={"sizeGiB": 1})
     stage.fault(match=match, effect=effect)
@@ -111,7 +111,7 @@ def test_a_step_that_the_cloud_refuses_is_named_and_goes_on_when_it_does_not(
     assert status(stage)["ready"] is True
 
 
-def test_refused_credentials_are_named(stage: Stage) -> None:
+def test_refused_credentials_are_named(stage: InMemoryEnvironment) -> None:
     stage.put_secret(text=stage.simulator.clouds_yaml.read_bytes().replace(b"password: ", b"password: x"))
     place(stage)
 
@@ -123,7 +123,7 @@ def test_refused_credentials_are_named(stage: Stage) -> None:
     assert "NotAuthorized" in stage.events.reasons()
 
 
-def test_every_reason_that_is_shown_is_in_the_closed_list(stage: Stage) -> None:
+def test_every_reason_that_is_shown_is_in_the_closed_list(stage: InMemoryEnvironment) -> None:
     known = {str(reason) for reason in conditions.Reason}
     place(stage, flavor="lab.too-big", rootVolume={"sizeGiB": 1}, trunk=True)
     seen: set[str] = set()

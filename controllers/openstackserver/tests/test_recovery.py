@@ -7,19 +7,19 @@ import yaml
 
 from capo import names
 from capo.kube.kinds import OPENSTACK_MACHINE
-from controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
-from controllers.tests.stage import Stage
+from controllers.openstackserver.tests.environment import KIND, made, place, port, server, shown, status
+from environments.in_memory import InMemoryEnvironment
 
 OWNER = names.OWNER_ID_ANNOTATION
 
 
-def settled(stage: Stage) -> None:
+def settled(stage: InMemoryEnvironment) -> None:
     place(stage, rootVolume={"sizeGiB": 1})
     stage.settle(for_s=30)
     assert status(stage)["ready"] is True
 
 
-def remove_image(stage: Stage) -> None:
+def remove_image(stage: InMemoryEnvironment) -> None:
     """Rename the image, so that none has the name in the spec."""
 
     def rename() -> None:
@@ -30,7 +30,9 @@ def remove_image(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("deletes", [False, True])
-def test_a_lost_owner_id_is_restored_from_the_stamp_of_what_is_recorded(stage: Stage, deletes: bool) -> None:
+def test_a_lost_owner_id_is_restored_from_the_stamp_of_what_is_recorded(
+    stage: InMemoryEnvironment, deletes: bool
+) -> None:
     settled(stage)
     before = stage.get(KIND, "s")["metadata"]["annotations"][OWNER]
     stage.edit(KIND, "s", {"metadata": {"annotations": None}})
@@ -49,7 +51,7 @@ def test_a_lost_owner_id_is_restored_from_the_stamp_of_what_is_recorded(stage: S
         assert status(stage)["ready"] is True
 
 
-def test_a_lost_owner_id_is_not_guessed_while_the_cloud_does_not_answer(stage: Stage) -> None:
+def test_a_lost_owner_id_is_not_guessed_while_the_cloud_does_not_answer(stage: InMemoryEnvironment) -> None:
     settled(stage)
     before = stage.get(KIND, "s")["metadata"]["annotations"][OWNER]
     stage.edit(KIND, "s", {"metadata": {"annotations": None}})
@@ -64,7 +66,7 @@ def test_a_lost_owner_id_is_not_guessed_while_the_cloud_does_not_answer(stage: S
     assert stage.get(KIND, "s")["metadata"]["annotations"][OWNER] == before
 
 
-def test_a_moved_server_is_found_although_its_image_is_gone_w_16(stage: Stage) -> None:
+def test_a_moved_server_is_found_although_its_image_is_gone_w_16(stage: InMemoryEnvironment) -> None:
     settled(stage)
     remove_image(stage)
     stage.edit(KIND, "s", {"status": None})
@@ -78,7 +80,7 @@ def test_a_moved_server_is_found_although_its_image_is_gone_w_16(stage: Stage) -
     assert status(stage)["resources"]["ports"] == [{"id": port(stage)["id"]}]
 
 
-def test_a_moved_server_is_deleted_although_its_image_is_gone_w_16(stage: Stage) -> None:
+def test_a_moved_server_is_deleted_although_its_image_is_gone_w_16(stage: InMemoryEnvironment) -> None:
     settled(stage)
     remove_image(stage)
     stage.edit(KIND, "s", {"status": None})
@@ -91,7 +93,7 @@ def test_a_moved_server_is_deleted_although_its_image_is_gone_w_16(stage: Stage)
     assert made(stage) == {}
 
 
-def test_deletion_before_anything_is_known_makes_nothing_w_04(stage: Stage) -> None:
+def test_deletion_before_anything_is_known_makes_nothing_w_04(stage: InMemoryEnvironment) -> None:
     settled(stage)
     stage.edit(KIND, "s", {"status": None})
     stage.delete(KIND, "s")
@@ -104,7 +106,7 @@ def test_deletion_before_anything_is_known_makes_nothing_w_04(stage: Stage) -> N
     assert not stage.exists(KIND, "s")
 
 
-def test_what_the_go_provider_resolved_in_part_is_completed(stage: Stage) -> None:
+def test_what_the_go_provider_resolved_in_part_is_completed(stage: InMemoryEnvironment) -> None:
     place(stage)
     found = stage.member.ask("GET", "/compute/v2.1/flavors")["flavors"]
     (flavor,) = (each for each in found if each["name"] == "m1.tiny")
@@ -117,7 +119,7 @@ def test_what_the_go_provider_resolved_in_part_is_completed(stage: Stage) -> Non
     assert status(stage)["resolved"]["imageID"]
 
 
-def test_a_port_that_vanished_from_a_running_server_is_not_replaced_and_told_w_01(stage: Stage) -> None:
+def test_a_port_that_vanished_from_a_running_server_is_not_replaced_and_told_w_01(stage: InMemoryEnvironment) -> None:
     settled(stage)
     port_id = port(stage)["id"]
     stage.simulator.call(lambda: stage.cloud.table("network", "ports").pop(port_id))
@@ -131,7 +133,7 @@ def test_a_port_that_vanished_from_a_running_server_is_not_replaced_and_told_w_0
     assert "port-0" in stage.condition(KIND, "s", "PortsReady")["message"]
 
 
-def test_a_port_that_vanished_before_the_server_was_made_is_replaced_once_w_01(stage: Stage) -> None:
+def test_a_port_that_vanished_before_the_server_was_made_is_replaced_once_w_01(stage: InMemoryEnvironment) -> None:
     stage.fault(match={"method": "POST", "route": "/v2.1/servers"}, effect={"status": 403, "message": "Quota exceeded"})
     place(stage)
     stage.settle(for_s=10)
@@ -149,7 +151,7 @@ def test_a_port_that_vanished_before_the_server_was_made_is_replaced_once_w_01(s
 
 
 @pytest.mark.parametrize("deletes", [False, True])
-def test_credentials_of_another_project_make_nothing_vanish(stage: Stage, deletes: bool) -> None:
+def test_credentials_of_another_project_make_nothing_vanish(stage: InMemoryEnvironment, deletes: bool) -> None:
     settled(stage)
     stage.clock.advance(stage.settings.sync_period_s + 1)
     stage.put_secret(text=clouds_yaml_of(stage, "sim-admin"))
@@ -168,7 +170,7 @@ def test_credentials_of_another_project_make_nothing_vanish(stage: Stage, delete
     assert stage.exists(KIND, "s") is not deletes
 
 
-def test_credentials_of_another_project_make_nothing_vanish_days_later_either(stage: Stage) -> None:
+def test_credentials_of_another_project_make_nothing_vanish_days_later_either(stage: InMemoryEnvironment) -> None:
     settled(stage)
     stage.clock.advance(stage.settings.sync_period_s + 1)
     stage.put_secret(text=clouds_yaml_of(stage, "sim-admin"))
@@ -184,14 +186,14 @@ def test_credentials_of_another_project_make_nothing_vanish_days_later_either(st
     assert "lead to project" in stage.condition(KIND, "s", "Ready")["message"]
 
 
-def resync_or_delete(stage: Stage, deletes: bool) -> None:
+def resync_or_delete(stage: InMemoryEnvironment, deletes: bool) -> None:
     if deletes:
         stage.delete(KIND, "s")
     else:
         stage.edit(KIND, "s", {"metadata": {"labels": {"resync": "now"}}})
 
 
-def test_other_credentials_of_the_same_project_are_as_good(stage: Stage) -> None:
+def test_other_credentials_of_the_same_project_are_as_good(stage: InMemoryEnvironment) -> None:
     settled(stage)
     stage.clock.advance(stage.settings.sync_period_s + 1)
     stage.put_secret(text=clouds_yaml_of(stage, "sim-appcred"))
@@ -203,13 +205,13 @@ def test_other_credentials_of_the_same_project_are_as_good(stage: Stage) -> None
     assert len(stage.clouds.pollers) == 2
 
 
-def clouds_yaml_of(stage: Stage, name: str) -> bytes:
+def clouds_yaml_of(stage: InMemoryEnvironment, name: str) -> bytes:
     """Return a clouds.yaml whose entry ``sim`` is another one of the simulator's clouds."""
     clouds = yaml.safe_load(stage.simulator.clouds_yaml.read_text())["clouds"]
     return yaml.safe_dump({"clouds": {"sim": clouds[name]}}).encode()
 
 
-def test_a_server_that_vanished_before_it_was_moved_is_not_made_again(stage: Stage) -> None:
+def test_a_server_that_vanished_before_it_was_moved_is_not_made_again(stage: InMemoryEnvironment) -> None:
     settled(stage)
     server_id = server(stage)["id"]
     machine = {"metadata": {"name": "s", "uid": "of-machine"}, "spec": {"providerID": f"openstack:///{server_id}"}}
@@ -228,7 +230,9 @@ def test_a_server_that_vanished_before_it_was_moved_is_not_made_again(stage: Sta
 
 
 @pytest.mark.parametrize("service", ["network", "volume", "image"])
-def test_a_service_that_is_down_does_not_hide_that_the_server_vanished(stage: Stage, service: str) -> None:
+def test_a_service_that_is_down_does_not_hide_that_the_server_vanished(
+    stage: InMemoryEnvironment, service: str
+) -> None:
     settled(stage)
     stage.fault(match={"service": service}, effect={"status": 503})
     stage.settle(for_s=700)

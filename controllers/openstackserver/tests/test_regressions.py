@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from capo.kube.kinds import CLUSTER, IP_ADDRESS_CLAIM, SECRET
-from controllers.openstackserver.tests.world import (
+from controllers.openstackserver.tests.environment import (
     CLAIM,
     KIND,
     POOL,
@@ -23,18 +23,18 @@ from controllers.openstackserver.tests.world import (
     shown,
     status,
 )
-from controllers.tests.stage import Stage
+from environments.in_memory import InMemoryEnvironment
 
 DISK: Final = {"sizeGiB": 1, "storage": {"type": "Volume"}}
 PORT: Final = {"network": {"filter": {"name": "own"}}}
 ID_OF_PORT: Final = {"name": "mine", "key": "id", "value": "1"}
 
 
-def rows(stage: Stage, service: str, kind: str) -> dict[str, dict[str, Any]]:
+def rows(stage: InMemoryEnvironment, service: str, kind: str) -> dict[str, dict[str, Any]]:
     return stage.simulator.call(lambda: stage.cloud.table(service, kind))
 
 
-def deleted(stage: Stage, for_s: float = 60) -> bool:
+def deleted(stage: InMemoryEnvironment, for_s: float = 60) -> bool:
     stage.delete(KIND, "s")
     stage.settle(for_s=for_s)
     return not stage.exists(KIND, "s")
@@ -43,7 +43,7 @@ def deleted(stage: Stage, for_s: float = 60) -> bool:
 # -- ownership ---------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_recorded_nowhere_is_found_by_its_stamp_and_deleted_w_02(stage: Stage) -> None:
+def test_what_is_recorded_nowhere_is_found_by_its_stamp_and_deleted_w_02(stage: InMemoryEnvironment) -> None:
     place(stage, trunk=True, rootVolume={"sizeGiB": 1})
     stage.settle(for_s=30)
     stage.edit(KIND, "s", {"status": {"resources": None, "instanceID": None}})
@@ -53,7 +53,7 @@ def test_what_is_recorded_nowhere_is_found_by_its_stamp_and_deleted_w_02(stage: 
     assert made(stage) == {}
 
 
-def test_namesakes_of_others_are_neither_adopted_nor_deleted_w_14_w_26_w_27(stage: Stage) -> None:
+def test_namesakes_of_others_are_neither_adopted_nor_deleted_w_14_w_26_w_27(stage: InMemoryEnvironment) -> None:
     network = stage.network("10.5.0.0/24")
     theirs = stage.member.make("/network/v2.0/ports", "port", network_id=network["id"], name="s-0")
     flavor = stage.member.ask("GET", "/compute/v2.1/flavors")["flavors"][0]["id"]
@@ -75,7 +75,7 @@ def test_namesakes_of_others_are_neither_adopted_nor_deleted_w_14_w_26_w_27(stag
     assert before["servers"].keys() == stage.inventory()["servers"].keys()
 
 
-def test_a_local_disk_never_costs_a_volume_of_that_name_its_life_w_25(stage: Stage) -> None:
+def test_a_local_disk_never_costs_a_volume_of_that_name_its_life_w_25(stage: InMemoryEnvironment) -> None:
     volumes = f"/volume/v3/{stage.member.project_id}/volumes"
     stage.member.make(volumes, "volume", name="s-scratch", size=1)
     stage.settle(for_s=10)
@@ -89,7 +89,7 @@ def test_a_local_disk_never_costs_a_volume_of_that_name_its_life_w_25(stage: Sta
     assert not [asked for asked in stage.requests() if "volumes" in asked]
 
 
-def test_ports_of_others_on_our_trunk_outlive_it_w_29(stage: Stage) -> None:
+def test_ports_of_others_on_our_trunk_outlive_it_w_29(stage: InMemoryEnvironment) -> None:
     network = place(stage, trunk=True)
     stage.settle(for_s=30)
     theirs = connect_to_our_trunk(stage, network)
@@ -99,7 +99,7 @@ def test_ports_of_others_on_our_trunk_outlive_it_w_29(stage: Stage) -> None:
     assert port(stage, "theirs")["id"] == theirs["id"]
 
 
-def test_another_order_of_a_trunks_tags_is_no_difference_w_31(stage: Stage) -> None:
+def test_another_order_of_a_trunks_tags_is_no_difference_w_31(stage: InMemoryEnvironment) -> None:
     place(stage, trunk=True, tags=["b", "a"])
     stage.settle(for_s=30)
     stage.simulator.call(lambda: [t["tags"].reverse() for t in stage.cloud.table("network", "trunks").values()])
@@ -116,7 +116,7 @@ def test_another_order_of_a_trunks_tags_is_no_difference_w_31(stage: Stage) -> N
 # -- volumes ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_volume_that_failed_is_replaced_and_blocks_nothing_w_05(stage: Stage) -> None:
+def test_a_volume_that_failed_is_replaced_and_blocks_nothing_w_05(stage: InMemoryEnvironment) -> None:
     place(stage, rootVolume={"sizeGiB": 1})
     stage.settle(for_s=60, until=lambda: "volumes" in made(stage))
     failed = [each for each in rows(stage, "volume", "volumes").values() if each["name"] == "s-root"]
@@ -130,7 +130,7 @@ def test_a_volume_that_failed_is_replaced_and_blocks_nothing_w_05(stage: Stage) 
     assert failed[0]["id"] not in stage.inventory()["volumes"]
 
 
-def test_a_volume_that_fails_each_time_is_made_ever_more_rarely_w_46(stage: Stage) -> None:
+def test_a_volume_that_fails_each_time_is_made_ever_more_rarely_w_46(stage: InMemoryEnvironment) -> None:
     place(stage, rootVolume={"sizeGiB": 1})
     volumes = rows(stage, "volume", "volumes")
 
@@ -146,7 +146,7 @@ def test_a_volume_that_fails_each_time_is_made_ever_more_rarely_w_46(stage: Stag
     assert shown(stage, "VolumesReady")[0] == "False"
 
 
-def test_a_server_that_the_cloud_would_keep_after_its_deletion_goes_at_once_w_30(stage: Stage) -> None:
+def test_a_server_that_the_cloud_would_keep_after_its_deletion_goes_at_once_w_30(stage: InMemoryEnvironment) -> None:
     place(stage, rootVolume={"sizeGiB": 1})
     stage.settle(for_s=30)
     row = rows(stage, "compute", "servers")[server(stage)["id"]]
@@ -162,7 +162,7 @@ def test_a_server_that_the_cloud_would_keep_after_its_deletion_goes_at_once_w_30
 
 
 @pytest.mark.parametrize("is_deleting", [False, True])
-def test_a_cluster_that_is_gone_blocks_nothing_w_15(stage: Stage, is_deleting: bool) -> None:
+def test_a_cluster_that_is_gone_blocks_nothing_w_15(stage: InMemoryEnvironment, is_deleting: bool) -> None:
     place(stage, metadata={"labels": {"cluster.x-k8s.io/cluster-name": "gone"}})
 
     stage.settle(for_s=30)
@@ -172,7 +172,7 @@ def test_a_cluster_that_is_gone_blocks_nothing_w_15(stage: Stage, is_deleting: b
         assert made(stage) == {}
 
 
-def test_a_pause_of_the_cluster_pauses_the_server_c_40(stage: Stage) -> None:
+def test_a_pause_of_the_cluster_pauses_the_server_c_40(stage: InMemoryEnvironment) -> None:
     stage.put(CLUSTER, {"metadata": {"name": "c"}, "spec": {"paused": True}})
     place(stage, metadata={"labels": {"cluster.x-k8s.io/cluster-name": "c"}})
 
@@ -182,7 +182,7 @@ def test_a_pause_of_the_cluster_pauses_the_server_c_40(stage: Stage) -> None:
     assert made(stage) == {}
 
 
-def test_a_secret_that_is_gone_is_named_and_deletion_goes_on_when_it_is_back_w_19(stage: Stage) -> None:
+def test_a_secret_that_is_gone_is_named_and_deletion_goes_on_when_it_is_back_w_19(stage: InMemoryEnvironment) -> None:
     place(stage)
     stage.settle(for_s=30)
     secret = stage.get(SECRET, "cloud")
@@ -199,7 +199,7 @@ def test_a_secret_that_is_gone_is_named_and_deletion_goes_on_when_it_is_back_w_1
     assert made(stage) == {}
 
 
-def test_credentials_may_move_to_another_secret_w_12(stage: Stage) -> None:
+def test_credentials_may_move_to_another_secret_w_12(stage: InMemoryEnvironment) -> None:
     place(stage)
     stage.settle(for_s=30)
     stage.put_secret("other")
@@ -240,7 +240,7 @@ def test_credentials_may_move_to_another_secret_w_12(stage: Stage) -> None:
     ],
 )
 def test_what_is_sure_to_be_refused_is_told_before_anything_is_made(
-    stage: Stage, spec: dict[str, Any], words: str
+    stage: InMemoryEnvironment, spec: dict[str, Any], words: str
 ) -> None:
     stage.put(SECRET, {"metadata": {"name": "empty"}, "data": {}})
     large = base64.b64encode(b"#" * 49_152).decode()
@@ -257,7 +257,7 @@ def test_what_is_sure_to_be_refused_is_told_before_anything_is_made(
     assert deleted(stage)
 
 
-def test_user_data_that_is_corrected_lets_the_server_be_made_w_24(stage: Stage) -> None:
+def test_user_data_that_is_corrected_lets_the_server_be_made_w_24(stage: InMemoryEnvironment) -> None:
     large, small = (base64.b64encode(b"#" * size).decode() for size in (49_152, 10))
     stage.put(SECRET, {"metadata": {"name": "data"}, "data": {"value": large}})
     place(stage, userDataRef={"name": "data"})
@@ -269,7 +269,7 @@ def test_user_data_that_is_corrected_lets_the_server_be_made_w_24(stage: Stage) 
     assert status(stage)["ready"] is True
 
 
-def test_a_server_that_is_there_needs_its_user_data_no_more(stage: Stage) -> None:
+def test_a_server_that_is_there_needs_its_user_data_no_more(stage: InMemoryEnvironment) -> None:
     stage.put(SECRET, {"metadata": {"name": "data"}, "data": {"value": base64.b64encode(b"#").decode()}})
     place(stage, userDataRef={"name": "data"})
     stage.settle(for_s=60)
@@ -283,7 +283,7 @@ def test_a_server_that_is_there_needs_its_user_data_no_more(stage: Stage) -> Non
     assert made(stage) == {"servers": 1, "ports": 1}
 
 
-def test_as_much_user_data_as_nova_takes_is_sent_w_24(stage: Stage) -> None:
+def test_as_much_user_data_as_nova_takes_is_sent_w_24(stage: InMemoryEnvironment) -> None:
     data = base64.b64encode(b"#" * 49_149).decode()
     stage.put(SECRET, {"metadata": {"name": "data"}, "data": {"value": data}})
     place(stage, userDataRef={"name": "data"})
@@ -308,7 +308,7 @@ def test_as_much_user_data_as_nova_takes_is_sent_w_24(stage: Stage) -> None:
     ],
 )
 def test_a_refusal_has_its_reason_and_is_repeated_rarely_w_20_w_46(
-    stage: Stage, answer: dict[str, Any], reason: str, at_most: int
+    stage: InMemoryEnvironment, answer: dict[str, Any], reason: str, at_most: int
 ) -> None:
     stage.fault(match={"service": "compute", "method": "POST", "route": "/v2.1/servers"}, effect=answer)
     place(stage)
@@ -325,7 +325,7 @@ def test_a_refusal_has_its_reason_and_is_repeated_rarely_w_20_w_46(
     assert status(stage)["ready"] is True
 
 
-def test_a_refused_port_says_so_with_nothing_made_of_the_server(stage: Stage) -> None:
+def test_a_refused_port_says_so_with_nothing_made_of_the_server(stage: InMemoryEnvironment) -> None:
     stage.fault(match={"method": "POST", "route": "/v2.0/ports"}, effect={"status": 400, "message": "MAC is in use"})
     place(stage)
 
@@ -336,7 +336,7 @@ def test_a_refused_port_says_so_with_nothing_made_of_the_server(stage: Stage) ->
     assert made(stage) == {}
 
 
-def test_a_deletion_that_nova_refuses_says_so(stage: Stage) -> None:
+def test_a_deletion_that_nova_refuses_says_so(stage: InMemoryEnvironment) -> None:
     place(stage)
     stage.settle(for_s=30)
     route = {"method": "DELETE", "route": "/v2.1/servers/{server_id}"}

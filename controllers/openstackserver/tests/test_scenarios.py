@@ -9,11 +9,11 @@ import pytest
 from capo import names
 from capo.kube.kinds import SECRET
 from capo.simulator.testing import Client
-from controllers.openstackserver.tests.world import KIND, made, place, place_more, server, status
-from controllers.tests.stage import Stage, killed_at_write
+from controllers.openstackserver.tests.environment import KIND, made, place, place_more, server, status
+from environments.in_memory import InMemoryEnvironment, killed_at_write
 
 
-def test_a_minimal_server_comes_up_with_one_port(stage: Stage) -> None:
+def test_a_minimal_server_comes_up_with_one_port(stage: InMemoryEnvironment) -> None:
     """W-38: the status has the addresses, so parents need not read the server again."""
     place(stage)
 
@@ -25,7 +25,7 @@ def test_a_minimal_server_comes_up_with_one_port(stage: Stage) -> None:
     assert status(stage)["addresses"][-1] == {"type": "InternalDNS", "address": "s"}
 
 
-def test_it_takes_few_requests_and_few_writes(stage: Stage) -> None:
+def test_it_takes_few_requests_and_few_writes(stage: InMemoryEnvironment) -> None:
     """W-39, W-41, W-44: no discovery, one read of the Secret, no reconcile for the provider's own writes."""
     place(stage)
 
@@ -35,7 +35,7 @@ def test_it_takes_few_requests_and_few_writes(stage: Stage) -> None:
     assert len(stage.kube.writes) <= 6, stage.kube.writes
 
 
-def test_a_full_server_has_everything_that_its_spec_asks_for(stage: Stage) -> None:
+def test_a_full_server_has_everything_that_its_spec_asks_for(stage: InMemoryEnvironment) -> None:
     stage.put(SECRET, {"metadata": {"name": "data"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
     place(
         stage,
@@ -59,7 +59,7 @@ def test_a_full_server_has_everything_that_its_spec_asks_for(stage: Stage) -> No
     assert {v["name"] for v in stage.inventory()["volumes"].values()} == {"s-root", "s-etcd"}
 
 
-def test_every_resource_carries_the_stamp_of_its_role(stage: Stage) -> None:
+def test_every_resource_carries_the_stamp_of_its_role(stage: InMemoryEnvironment) -> None:
     place(stage, rootVolume={"sizeGiB": 1})
 
     stage.settle(for_s=30)
@@ -73,7 +73,7 @@ def test_every_resource_carries_the_stamp_of_its_role(stage: Stage) -> None:
     assert f"capo:{owner}:server" in server(stage)["tags"]
 
 
-def test_deletion_leaves_nothing_behind(stage: Stage) -> None:
+def test_deletion_leaves_nothing_behind(stage: InMemoryEnvironment) -> None:
     place(stage, rootVolume={"sizeGiB": 1}, trunk=True)
     stage.settle(for_s=30)
 
@@ -84,7 +84,7 @@ def test_deletion_leaves_nothing_behind(stage: Stage) -> None:
     assert made(stage) == {}
 
 
-def test_deletion_while_it_is_being_built_leaves_nothing_behind(stage: Stage) -> None:
+def test_deletion_while_it_is_being_built_leaves_nothing_behind(stage: InMemoryEnvironment) -> None:
     place(stage, rootVolume={"sizeGiB": 1})
     stage.settle(for_s=30, until=lambda: "servers" in stage.inventory())
 
@@ -95,7 +95,7 @@ def test_deletion_while_it_is_being_built_leaves_nothing_behind(stage: Stage) ->
     assert made(stage) == {}
 
 
-def test_a_settled_server_costs_one_list_a_minute(stage: Stage) -> None:
+def test_a_settled_server_costs_one_list_a_minute(stage: InMemoryEnvironment) -> None:
     """W-40: no server is polled separately."""
     place(stage)
     stage.settle(for_s=30)
@@ -109,7 +109,9 @@ def test_a_settled_server_costs_one_list_a_minute(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("number", range(1, 7))
-def test_a_manager_that_dies_at_any_write_to_kubernetes_makes_nothing_twice(stage: Stage, number: int) -> None:
+def test_a_manager_that_dies_at_any_write_to_kubernetes_makes_nothing_twice(
+    stage: InMemoryEnvironment, number: int
+) -> None:
     place(stage, rootVolume={"sizeGiB": 1})
     with killed_at_write(stage, number):
         stage.settle(for_s=30)
@@ -124,7 +126,7 @@ def test_a_manager_that_dies_at_any_write_to_kubernetes_makes_nothing_twice(stag
 
 @pytest.mark.parametrize("route", ["/v2.0/ports", "/v3/{project_id}/volumes", "/v2.1/servers"])
 @pytest.mark.parametrize("cut", ["before", "after"])
-def test_a_lost_answer_makes_nothing_twice_and_loses_nothing(stage: Stage, route: str, cut: str) -> None:
+def test_a_lost_answer_makes_nothing_twice_and_loses_nothing(stage: InMemoryEnvironment, route: str, cut: str) -> None:
     """W-05: a resource whose create lost its answer is found by its stamp."""
     stage.fault(match={"method": "POST", "route": route, "nth": 1}, effect={"cut": cut})
     place(stage, rootVolume={"sizeGiB": 1})
@@ -135,7 +137,7 @@ def test_a_lost_answer_makes_nothing_twice_and_loses_nothing(stage: Stage, route
     assert status(stage)["ready"] is True
 
 
-def test_a_server_that_vanished_is_noticed_within_a_minute_and_not_made_again(stage: Stage) -> None:
+def test_a_server_that_vanished_is_noticed_within_a_minute_and_not_made_again(stage: InMemoryEnvironment) -> None:
     place(stage)
     stage.settle(for_s=30)
 
@@ -148,7 +150,7 @@ def test_a_server_that_vanished_is_noticed_within_a_minute_and_not_made_again(st
     assert "servers" not in made(stage)
 
 
-def test_a_server_that_breaks_and_is_repaired_is_shown_so_within_a_minute_each(stage: Stage) -> None:
+def test_a_server_that_breaks_and_is_repaired_is_shown_so_within_a_minute_each(stage: InMemoryEnvironment) -> None:
     place(stage)
     stage.settle(for_s=30)
     server_id = server(stage)["id"]
@@ -167,7 +169,7 @@ def test_a_server_that_breaks_and_is_repaired_is_shown_so_within_a_minute_each(s
     assert stage.condition(KIND, "s", "Ready")["status"] == "True"
 
 
-def test_an_error_of_nova_is_shown_in_its_own_words(stage: Stage) -> None:
+def test_an_error_of_nova_is_shown_in_its_own_words(stage: InMemoryEnvironment) -> None:
     """W-18: the fault is reported, with its own reason."""
     place(stage, flavor="lab.too-big")
 
@@ -192,7 +194,9 @@ def test_an_error_of_nova_is_shown_in_its_own_words(stage: Stage) -> None:
         pytest.param({"userDataRef": {"name": "none"}}, "BootstrapDataNotFound", id="user-data"),
     ],
 )
-def test_what_is_missing_is_named_with_a_next_step(stage: Stage, spec: dict[str, Any], words: str) -> None:
+def test_what_is_missing_is_named_with_a_next_step(
+    stage: InMemoryEnvironment, spec: dict[str, Any], words: str
+) -> None:
     place(stage, **spec)
 
     stage.settle(for_s=60)
@@ -206,7 +210,7 @@ def test_what_is_missing_is_named_with_a_next_step(stage: Stage, spec: dict[str,
     assert made(stage) == {}
 
 
-def test_a_failing_object_makes_at_most_six_attempts_a_minute(stage: Stage) -> None:
+def test_a_failing_object_makes_at_most_six_attempts_a_minute(stage: InMemoryEnvironment) -> None:
     stage.fault(match={"method": "POST", "route": "/v2.0/ports"}, effect={"status": 409, "message": "Quota exceeded"})
     place(stage)
 
@@ -215,7 +219,7 @@ def test_a_failing_object_makes_at_most_six_attempts_a_minute(stage: Stage) -> N
     assert stage.requests().count("POST /v2.0/ports") <= 6
 
 
-def test_a_server_that_cannot_be_made_yet_is_not_looked_for(stage: Stage) -> None:
+def test_a_server_that_cannot_be_made_yet_is_not_looked_for(stage: InMemoryEnvironment) -> None:
     place(stage, image={"filter": {"name": "none"}})
     stage.settle(for_s=60)
 
@@ -225,7 +229,7 @@ def test_a_server_that_cannot_be_made_yet_is_not_looked_for(stage: Stage) -> Non
     assert not [asked for asked in stage.requests() if "/servers" in asked]
 
 
-def test_it_recovers_when_the_cause_is_mended(stage: Stage) -> None:
+def test_it_recovers_when_the_cause_is_mended(stage: InMemoryEnvironment) -> None:
     stage.fault(match={"method": "POST", "route": "/v2.0/ports"}, effect={"status": 409, "message": "Quota exceeded"})
     place(stage)
     stage.settle(for_s=20)
@@ -236,7 +240,7 @@ def test_it_recovers_when_the_cause_is_mended(stage: Stage) -> None:
     assert status(stage)["ready"] is True
 
 
-def test_wrong_credentials_are_shown_and_a_mended_secret_heals_within_15_seconds(stage: Stage) -> None:
+def test_wrong_credentials_are_shown_and_a_mended_secret_heals_within_15_seconds(stage: InMemoryEnvironment) -> None:
     wrong = stage.simulator.clouds_yaml.read_bytes().replace(b"password: ", b"password: x")
     stage.put_secret(text=wrong)
     place(stage)
@@ -251,7 +255,7 @@ def test_wrong_credentials_are_shown_and_a_mended_secret_heals_within_15_seconds
     assert status(stage)["ready"] is True
 
 
-def test_a_paused_server_is_left_alone_until_it_is_unpaused(stage: Stage) -> None:
+def test_a_paused_server_is_left_alone_until_it_is_unpaused(stage: InMemoryEnvironment) -> None:
     """W-35: the pause is shown."""
     place(stage)
     stage.edit(KIND, "s", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}})
@@ -265,7 +269,7 @@ def test_a_paused_server_is_left_alone_until_it_is_unpaused(stage: Stage) -> Non
     assert status(stage)["ready"] is True
 
 
-def test_a_restarted_manager_changes_nothing(stage: Stage) -> None:
+def test_a_restarted_manager_changes_nothing(stage: InMemoryEnvironment) -> None:
     place(stage, rootVolume={"sizeGiB": 1})
     stage.settle(for_s=30)
     stage.kube.writes.clear()
@@ -278,7 +282,7 @@ def test_a_restarted_manager_changes_nothing(stage: Stage) -> None:
     assert not [r for r in stage.requests() if not r.startswith("GET") and "tokens" not in r]
 
 
-def test_a_server_whose_status_was_lost_is_found_by_its_stamps(stage: Stage) -> None:
+def test_a_server_whose_status_was_lost_is_found_by_its_stamps(stage: InMemoryEnvironment) -> None:
     place(stage, rootVolume={"sizeGiB": 1})
     stage.settle(for_s=30)
     stage.edit(KIND, "s", {"status": None})
@@ -290,7 +294,9 @@ def test_a_server_whose_status_was_lost_is_found_by_its_stamps(stage: Stage) -> 
     assert status(stage)["instanceID"] == server(stage)["id"]
 
 
-def test_a_server_that_stays_in_build_is_shown_as_failed_and_still_counts_when_it_comes_up(stage: Stage) -> None:
+def test_a_server_that_stays_in_build_is_shown_as_failed_and_still_counts_when_it_comes_up(
+    stage: InMemoryEnvironment,
+) -> None:
     place(stage, serverMetadata=[{"key": "lab-spawn-seconds", "value": "400"}])
 
     stage.settle(for_s=330)
@@ -301,7 +307,7 @@ def test_a_server_that_stays_in_build_is_shown_as_failed_and_still_counts_when_i
     assert status(stage)["ready"] is True
 
 
-def refuse_and_keep_the_volume(stage: Stage) -> None:
+def refuse_and_keep_the_volume(stage: InMemoryEnvironment) -> None:
     """Make Nova refuse the server and leave its volume reserved, as it does when it detects the error late."""
     place(stage, rootVolume={"sizeGiB": 1})
     stage.fault(match={"service": "compute", "method": "POST", "route": "/v2.1/servers"}, effect={"status": 409})
@@ -312,7 +318,7 @@ def refuse_and_keep_the_volume(stage: Stage) -> None:
     stage.mend()
 
 
-def test_a_volume_that_a_refused_create_left_reserved_does_not_stop_the_next_one(stage: Stage) -> None:
+def test_a_volume_that_a_refused_create_left_reserved_does_not_stop_the_next_one(stage: InMemoryEnvironment) -> None:
     refuse_and_keep_the_volume(stage)
 
     stage.settle(for_s=60)
@@ -320,7 +326,7 @@ def test_a_volume_that_a_refused_create_left_reserved_does_not_stop_the_next_one
     assert status(stage)["ready"] is True
 
 
-def test_nor_does_it_stop_the_deletion(stage: Stage) -> None:
+def test_nor_does_it_stop_the_deletion(stage: InMemoryEnvironment) -> None:
     refuse_and_keep_the_volume(stage)
 
     stage.delete(KIND, "s")
@@ -330,7 +336,7 @@ def test_nor_does_it_stop_the_deletion(stage: Stage) -> None:
     assert not stage.exists(KIND, "s")
 
 
-def test_no_pass_waits_for_a_slow_cloud(stage: Stage) -> None:
+def test_no_pass_waits_for_a_slow_cloud(stage: InMemoryEnvironment) -> None:
     """W-36, W-37, W-45: volumes, servers and deletions that take minutes block no worker; their end is soon seen."""
     stage.cloud.timings.volume_create_s = 120.0
     stage.cloud.timings.server_delete_s = 120.0
@@ -345,7 +351,7 @@ def test_no_pass_waits_for_a_slow_cloud(stage: Stage) -> None:
     assert 120 <= took_s <= 135
 
 
-def test_many_servers_at_once_share_their_lists(stage: Stage) -> None:
+def test_many_servers_at_once_share_their_lists(stage: InMemoryEnvironment) -> None:
     """W-40: the number of lists during a scale-out depends on time, not on the number of servers."""
     place(stage)
     place_more(stage, 9)

@@ -6,12 +6,12 @@ import pytest
 
 from capo import names
 from capo.json_types import Json
-from controllers.openstackserver.tests.world import KIND, place
-from controllers.tests.stage import Stage
+from controllers.openstackserver.tests.environment import KIND, place
+from environments.in_memory import InMemoryEnvironment
 
 
 @pytest.fixture
-def victim(stage: Stage) -> Json:
+def victim(stage: InMemoryEnvironment) -> Json:
     """A server of another object, with its port."""
     place(stage)
     stage.settle(for_s=60)
@@ -19,7 +19,7 @@ def victim(stage: Stage) -> Json:
     return server
 
 
-def thief(stage: Stage, status: Json | None = None, **annotations: str) -> None:
+def thief(stage: InMemoryEnvironment, status: Json | None = None, **annotations: str) -> None:
     """Create another object, and write into it by hand."""
     spec = stage.get(KIND, "s")["spec"]
     stage.put(KIND, {"metadata": {"name": "thief", "annotations": annotations}, "spec": spec})
@@ -28,7 +28,7 @@ def thief(stage: Stage, status: Json | None = None, **annotations: str) -> None:
     stage.settle(for_s=120)
 
 
-def survives(stage: Stage, server: Json) -> bool:
+def survives(stage: InMemoryEnvironment, server: Json) -> bool:
     stage.delete(KIND, "thief")
     stage.settle(for_s=300)
     assert not stage.exists(KIND, "thief")
@@ -36,7 +36,7 @@ def survives(stage: Stage, server: Json) -> bool:
 
 
 def test_an_annotation_that_names_the_server_of_another_object_neither_shows_nor_deletes_it(
-    stage: Stage, victim: Json
+    stage: InMemoryEnvironment, victim: Json
 ) -> None:
     thief(stage, **{names.TAKEN_OVER_ANNOTATION: victim["id"]})
 
@@ -46,7 +46,7 @@ def test_an_annotation_that_names_the_server_of_another_object_neither_shows_nor
 
 @pytest.mark.parametrize("is_stamped", [True, False], ids=["server of another object", "server of a user"])
 def test_a_record_that_names_a_server_neither_shows_nor_deletes_it(
-    stage: Stage, victim: Json, is_stamped: bool
+    stage: InMemoryEnvironment, victim: Json, is_stamped: bool
 ) -> None:
     if not is_stamped:
         stage.simulator.call(lambda: stage.cloud.table("compute", "servers")[victim["id"]].update(tags=[]))
@@ -62,7 +62,7 @@ def test_a_record_that_names_a_server_neither_shows_nor_deletes_it(
     assert survives(stage, victim)
 
 
-def test_an_own_server_whose_stamp_somebody_removed_is_still_deleted(stage: Stage, victim: Json) -> None:
+def test_an_own_server_whose_stamp_somebody_removed_is_still_deleted(stage: InMemoryEnvironment, victim: Json) -> None:
     stage.simulator.call(lambda: stage.cloud.table("compute", "servers")[victim["id"]].update(tags=[]))
     stage.delete(KIND, "s")
     stage.settle(for_s=300)
@@ -71,7 +71,9 @@ def test_an_own_server_whose_stamp_somebody_removed_is_still_deleted(stage: Stag
     assert "servers" not in stage.inventory()
 
 
-def test_an_own_server_without_a_stamp_that_somebody_renamed_is_known_by_its_port(stage: Stage, victim: Json) -> None:
+def test_an_own_server_without_a_stamp_that_somebody_renamed_is_known_by_its_port(
+    stage: InMemoryEnvironment, victim: Json
+) -> None:
     renamed = {"tags": [], "name": "renamed"}
     stage.simulator.call(lambda: stage.cloud.table("compute", "servers")[victim["id"]].update(renamed))
     stage.start()
@@ -85,7 +87,7 @@ def test_an_own_server_without_a_stamp_that_somebody_renamed_is_known_by_its_por
     assert "servers" not in stage.inventory()
 
 
-def test_nothing_is_remembered_of_an_object_that_is_gone(stage: Stage, victim: Json) -> None:
+def test_nothing_is_remembered_of_an_object_that_is_gone(stage: InMemoryEnvironment, victim: Json) -> None:
     stage.delete(KIND, "s")
     stage.settle(for_s=300)
 

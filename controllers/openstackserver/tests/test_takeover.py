@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from capo import names
-from controllers.openstackserver.tests.world import KIND, made, place, port, server, shown, status
+from controllers.openstackserver.tests.environment import KIND, made, place, port, server, shown, status
 from controllers.tests import stamps
-from controllers.tests.stage import Stage, killed_at_write
+from environments.in_memory import InMemoryEnvironment, killed_at_write
 
 FULL: dict[str, Any] = {
     "rootVolume": {"sizeGiB": 2},
@@ -28,13 +28,13 @@ LOCAL: dict[str, Any] = {
 
 
 @pytest.fixture(params=[WITH_STATUS, WITHOUT_STATUS], ids=["with its status", "after a move"])
-def theirs(stage: Stage, request: pytest.FixtureRequest) -> Stage:
+def theirs(stage: InMemoryEnvironment, request: pytest.FixtureRequest) -> InMemoryEnvironment:
     """A stage with a server as the Go provider leaves it."""
     hand_over(stage, request.param, **FULL)
     return stage
 
 
-def hand_over(stage: Stage, left: dict[str, Any], **spec: Any) -> None:
+def hand_over(stage: InMemoryEnvironment, left: dict[str, Any], **spec: Any) -> None:
     """Create a server as the Go provider leaves it.
 
     Args:
@@ -45,7 +45,7 @@ def hand_over(stage: Stage, left: dict[str, Any], **spec: Any) -> None:
     leave(stage, left)
 
 
-def leave(stage: Stage, left: dict[str, Any]) -> None:
+def leave(stage: InMemoryEnvironment, left: dict[str, Any]) -> None:
     """Rewrite a server of ours as the Go provider leaves it, and start the manager."""
     stage.simulator.call(lambda: stamps.remove_all(stage.cloud))
     stage.edit(KIND, "s", {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}, "status": left})
@@ -53,32 +53,32 @@ def leave(stage: Stage, left: dict[str, Any]) -> None:
     stage.cloud.counter.reset()
 
 
-def stop(stage: Stage) -> None:
+def stop(stage: InMemoryEnvironment) -> None:
     """Stop the server and wait until the status shows SHUTOFF."""
     stage.member.ask("POST", f"/compute/v2.1/servers/{server(stage)['id']}/action", {"os-stop": None})
     stage.clock.advance(120)
     stage.settle(for_s=120)
 
 
-def volume_of_a_user(stage: Stage, name: str) -> str:
+def volume_of_a_user(stage: InMemoryEnvironment, name: str) -> str:
     """Create a volume as a user; return its id."""
     return str(stage.member.make("/volume/v3/volumes", "volume", name=name, size=1)["id"])
 
 
-def volume_ids(stage: Stage) -> set[str]:
+def volume_ids(stage: InMemoryEnvironment) -> set[str]:
     return set(stage.inventory().get("volumes", {}))
 
 
-def records(stage: Stage) -> dict[str, str]:
+def records(stage: InMemoryEnvironment) -> dict[str, str]:
     return {record["role"]: record["id"] for record in status(stage).get("resources", {}).get("records", ())}
 
 
-def is_settled(stage: Stage) -> bool:
+def is_settled(stage: InMemoryEnvironment) -> bool:
     annotations = stage.get(KIND, "s")["metadata"].get("annotations") or {}
     return names.OWNER_ID_ANNOTATION in annotations and names.TAKEN_OVER_ANNOTATION not in annotations
 
 
-def test_everything_is_recorded_and_nothing_is_changed(theirs: Stage) -> None:
+def test_everything_is_recorded_and_nothing_is_changed(theirs: InMemoryEnvironment) -> None:
     theirs.settle(for_s=120)
 
     assert theirs.writes() == []
@@ -88,7 +88,7 @@ def test_everything_is_recorded_and_nothing_is_changed(theirs: Stage) -> None:
     assert set(records(theirs)) == {"server", "port-0", "trunk-0", "volume-root", "volume-0"}
 
 
-def test_a_server_whose_status_names_another_image_was_not_rebuilt(stage: Stage) -> None:
+def test_a_server_whose_status_names_another_image_was_not_rebuilt(stage: InMemoryEnvironment) -> None:
     place(stage)
     stage.settle(for_s=60)
     stage.simulator.call(lambda: stamps.remove_all(stage.cloud))
@@ -105,7 +105,7 @@ def test_a_server_whose_status_names_another_image_was_not_rebuilt(stage: Stage)
     assert status(stage)["resolved"]["imageID"] == server(stage)["image_id"]
 
 
-def test_all_of_it_goes_with_the_object(theirs: Stage) -> None:
+def test_all_of_it_goes_with_the_object(theirs: InMemoryEnvironment) -> None:
     theirs.settle(for_s=120)
 
     theirs.delete(KIND, "s")
@@ -120,7 +120,9 @@ ONLY_PORTS = {**WITH_STATUS, "instanceID": None}
 
 
 @pytest.mark.parametrize("left", [WITH_STATUS, ONLY_PORTS], ids=["with its status", "before it recorded the server"])
-def test_all_of_it_goes_with_an_object_that_is_deleted_before_a_first_pass(stage: Stage, left: dict[str, Any]) -> None:
+def test_all_of_it_goes_with_an_object_that_is_deleted_before_a_first_pass(
+    stage: InMemoryEnvironment, left: dict[str, Any]
+) -> None:
     hand_over(stage, left, **FULL)
 
     stage.delete(KIND, "s")
@@ -131,7 +133,7 @@ def test_all_of_it_goes_with_an_object_that_is_deleted_before_a_first_pass(stage
 
 
 @pytest.mark.parametrize("number", range(1, 7))
-def test_nothing_is_left_by_a_manager_that_is_killed_while_it_deletes(stage: Stage, number: int) -> None:
+def test_nothing_is_left_by_a_manager_that_is_killed_while_it_deletes(stage: InMemoryEnvironment, number: int) -> None:
     hand_over(stage, {"resources": {"records": None, "pending": None, "ports": None}}, **FULL)
     stage.delete(KIND, "s")
 
@@ -144,7 +146,9 @@ def test_nothing_is_left_by_a_manager_that_is_killed_while_it_deletes(stage: Sta
     assert made(stage) == {}
 
 
-def test_a_server_that_nothing_but_its_name_tells_holds_up_the_deletion_until_somebody_decides(stage: Stage) -> None:
+def test_a_server_that_nothing_but_its_name_tells_holds_up_the_deletion_until_somebody_decides(
+    stage: InMemoryEnvironment,
+) -> None:
     hand_over(stage, WITHOUT_STATUS, **FULL)
     before = made(stage)
 
@@ -161,7 +165,7 @@ def test_a_server_that_nothing_but_its_name_tells_holds_up_the_deletion_until_so
     assert made(stage) == {}
 
 
-def test_a_server_that_somebody_decides_is_not_ours_stays(stage: Stage) -> None:
+def test_a_server_that_somebody_decides_is_not_ours_stays(stage: InMemoryEnvironment) -> None:
     hand_over(stage, WITHOUT_STATUS)
     before = made(stage)
     stage.delete(KIND, "s")
@@ -174,7 +178,7 @@ def test_a_server_that_somebody_decides_is_not_ours_stays(stage: Stage) -> None:
     assert made(stage) == before
 
 
-def test_two_servers_of_the_name_are_an_error_that_names_both(stage: Stage) -> None:
+def test_two_servers_of_the_name_are_an_error_that_names_both(stage: InMemoryEnvironment) -> None:
     hand_over(stage, WITHOUT_STATUS)
     twin = namesake_of_the_server(stage)
 
@@ -187,7 +191,9 @@ def test_two_servers_of_the_name_are_an_error_that_names_both(stage: Stage) -> N
 
 
 @pytest.mark.parametrize("is_known", [True, False], ids=["after a first run", "at once"])
-def test_a_server_of_the_name_that_the_status_does_not_name_is_left_alone(stage: Stage, is_known: bool) -> None:
+def test_a_server_of_the_name_that_the_status_does_not_name_is_left_alone(
+    stage: InMemoryEnvironment, is_known: bool
+) -> None:
     hand_over(stage, WITH_STATUS)
     twin = namesake_of_the_server(stage)
     if is_known:
@@ -201,7 +207,9 @@ def test_a_server_of_the_name_that_the_status_does_not_name_is_left_alone(stage:
 
 
 @pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "not deleted"])
-def test_volumes_are_taken_over_when_the_cell_of_the_server_is_up_again(stage: Stage, is_deleted: bool) -> None:
+def test_volumes_are_taken_over_when_the_cell_of_the_server_is_up_again(
+    stage: InMemoryEnvironment, is_deleted: bool
+) -> None:
     hand_over(stage, WITH_STATUS, **FULL)
     stage.member.ask("POST", "/_simulator/tweaks/compute/cell", {"down": True})
     if is_deleted:
@@ -223,7 +231,9 @@ def test_volumes_are_taken_over_when_the_cell_of_the_server_is_up_again(stage: S
 
 
 @pytest.mark.parametrize("kind", ["servers", "ports"])
-def test_what_the_status_names_and_another_owner_stamped_stays_and_holds_up_nothing(stage: Stage, kind: str) -> None:
+def test_what_the_status_names_and_another_owner_stamped_stays_and_holds_up_nothing(
+    stage: InMemoryEnvironment, kind: str
+) -> None:
     hand_over(stage, WITH_STATUS)
     stamp = str(names.Stamp("a" * 13, "server" if kind == "servers" else "port-0"))
     changes: dict[str, Any] = {"tags": [stamp]} if kind == "servers" else {"description": f"[{stamp}]"}
@@ -241,7 +251,7 @@ def test_what_the_status_names_and_another_owner_stamped_stays_and_holds_up_noth
     assert body["id"] in stage.inventory()[kind]
 
 
-def namesake_of_the_server(stage: Stage) -> str:
+def namesake_of_the_server(stage: InMemoryEnvironment) -> str:
     """Create another server of the same name; return its id."""
     table = stage.cloud.table("compute", "servers")
     (own,) = table.values()
@@ -252,7 +262,9 @@ def namesake_of_the_server(stage: Stage) -> str:
 
 @pytest.mark.parametrize("is_known", [True, False], ids=["after a first run", "at once"])
 @pytest.mark.parametrize("name", ["s-root", "s-etcd"])
-def test_a_volume_of_a_user_that_is_attached_to_nobody_is_left_alone(stage: Stage, name: str, is_known: bool) -> None:
+def test_a_volume_of_a_user_that_is_attached_to_nobody_is_left_alone(
+    stage: InMemoryEnvironment, name: str, is_known: bool
+) -> None:
     hand_over(stage, WITH_STATUS, **FULL)
     of_user = volume_of_a_user(stage, name)
     if is_known:
@@ -265,7 +277,7 @@ def test_a_volume_of_a_user_that_is_attached_to_nobody_is_left_alone(stage: Stag
     assert volume_ids(stage) == {of_user}
 
 
-def test_a_volume_that_was_detached_before_the_takeover_is_a_users(stage: Stage) -> None:
+def test_a_volume_that_was_detached_before_the_takeover_is_a_users(stage: InMemoryEnvironment) -> None:
     hand_over(stage, WITH_STATUS, **FULL)
     volume_id = next(id_ for id_, body in stage.inventory()["volumes"].items() if body["name"] == "s-etcd")
     stage.member.ask("DELETE", f"/compute/v2.1/servers/{server(stage)['id']}/os-volume_attachments/{volume_id}")
@@ -280,7 +292,7 @@ def test_a_volume_that_was_detached_before_the_takeover_is_a_users(stage: Stage)
 
 
 @pytest.mark.parametrize("is_known", [True, False], ids=["after a first run", "at once"])
-def test_a_volume_that_a_user_attached_is_left_alone(stage: Stage, is_known: bool) -> None:
+def test_a_volume_that_a_user_attached_is_left_alone(stage: InMemoryEnvironment, is_known: bool) -> None:
     hand_over(stage, WITH_STATUS, **FULL)
     old = next(id_ for id_, body in stage.inventory()["volumes"].items() if body["name"] == "s-etcd")
     attachments = f"/compute/v2.1/servers/{server(stage)['id']}/os-volume_attachments"
@@ -301,7 +313,7 @@ def test_a_volume_that_a_user_attached_is_left_alone(stage: Stage, is_known: boo
 
 
 @pytest.mark.parametrize("is_known", [True, False], ids=["after a first run", "at once"])
-def test_a_volume_with_the_name_of_a_local_disk_is_left_alone(stage: Stage, is_known: bool) -> None:
+def test_a_volume_with_the_name_of_a_local_disk_is_left_alone(stage: InMemoryEnvironment, is_known: bool) -> None:
     for flavor in stage.cloud.table("compute", "flavors").values():
         flavor["OS-FLV-EXT-DATA:ephemeral"] = flavor["ephemeral"] = 5
     hand_over(stage, WITH_STATUS, **LOCAL)
@@ -316,7 +328,7 @@ def test_a_volume_with_the_name_of_a_local_disk_is_left_alone(stage: Stage, is_k
     assert volume_ids(stage) == {of_user}
 
 
-def test_a_port_of_the_name_that_the_server_does_not_use_is_left_alone(stage: Stage) -> None:
+def test_a_port_of_the_name_that_the_server_does_not_use_is_left_alone(stage: InMemoryEnvironment) -> None:
     hand_over(stage, {**WITHOUT_STATUS}, **FULL)
     network_id = port(stage)["network_id"]
     of_user = stage.member.make("/network/v2.0/ports", "port", network_id=network_id, name="s-0")["id"]
@@ -330,7 +342,7 @@ def test_a_port_of_the_name_that_the_server_does_not_use_is_left_alone(stage: St
     assert made(stage) == {"ports": 1}
 
 
-def test_a_server_that_is_stopped_is_taken_over_all_the_same(stage: Stage) -> None:
+def test_a_server_that_is_stopped_is_taken_over_all_the_same(stage: InMemoryEnvironment) -> None:
     place(stage, **FULL)
     stage.settle(for_s=60)
     stop(stage)
@@ -348,7 +360,9 @@ def test_a_server_that_is_stopped_is_taken_over_all_the_same(stage: Stage) -> No
     assert volume_ids(stage) == {of_user}
 
 
-def test_a_stopped_server_whose_status_names_another_image_was_not_rebuilt_when_it_starts(stage: Stage) -> None:
+def test_a_stopped_server_whose_status_names_another_image_was_not_rebuilt_when_it_starts(
+    stage: InMemoryEnvironment,
+) -> None:
     place(stage)
     stage.settle(for_s=60)
     stop(stage)
@@ -365,7 +379,7 @@ def test_a_stopped_server_whose_status_names_another_image_was_not_rebuilt_when_
     assert status(stage)["resolved"]["imageID"] == server(stage)["image_id"]
 
 
-def test_a_namesake_of_a_server_that_vanished_is_not_taken_in_its_place(stage: Stage) -> None:
+def test_a_namesake_of_a_server_that_vanished_is_not_taken_in_its_place(stage: InMemoryEnvironment) -> None:
     hand_over(stage, WITH_STATUS)
     twin = namesake_of_the_server(stage)
     old = status(stage)["instanceID"]
@@ -381,7 +395,7 @@ def test_a_namesake_of_a_server_that_vanished_is_not_taken_in_its_place(stage: S
     assert twin in stage.inventory()["servers"]
 
 
-def test_a_cloud_that_answers_late_is_waited_for_before_the_takeover_is_over(theirs: Stage) -> None:
+def test_a_cloud_that_answers_late_is_waited_for_before_the_takeover_is_over(theirs: InMemoryEnvironment) -> None:
     theirs.fault(match={"service": "network", "method": "GET", "route": "/v2.0/trunks"}, effect={"status": 503})
     theirs.settle(for_s=60)
     was_settled = is_settled(theirs)
@@ -394,7 +408,7 @@ def test_a_cloud_that_answers_late_is_waited_for_before_the_takeover_is_over(the
     assert "trunk-0" in {record["role"] for record in status(theirs)["resources"]["records"]}
 
 
-def test_a_volume_of_that_name_at_another_server_is_left_alone(theirs: Stage) -> None:
+def test_a_volume_of_that_name_at_another_server_is_left_alone(theirs: InMemoryEnvironment) -> None:
     (root,) = (v for v in theirs.inventory()["volumes"].values() if v["name"] == "s-root")
     table = theirs.cloud.table("volume", "volumes")
     stranger = {**table[root["id"]], "id": "f" * 8 + root["id"][8:], "attachments": [{"server_id": "another"}]}
@@ -407,7 +421,9 @@ def test_a_volume_of_that_name_at_another_server_is_left_alone(theirs: Stage) ->
 
 
 @pytest.mark.parametrize("service", ["compute", "network", "identity"])
-def test_what_the_go_provider_reported_stays_while_the_cloud_does_not_answer(stage: Stage, service: str) -> None:
+def test_what_the_go_provider_reported_stays_while_the_cloud_does_not_answer(
+    stage: InMemoryEnvironment, service: str
+) -> None:
     hand_over(stage, WITH_STATUS, **FULL)
     before = {name: status(stage)[name] for name in SHOWN}
     stage.fault(match={"service": service}, effect={"status": 503})
@@ -427,7 +443,7 @@ def test_what_the_go_provider_reported_stays_while_the_cloud_does_not_answer(sta
 SHOWN = ("ready", "instanceState", "instanceID")
 
 
-def test_a_server_that_was_ready_stays_so_when_a_part_of_it_cannot_be_looked_up(stage: Stage) -> None:
+def test_a_server_that_was_ready_stays_so_when_a_part_of_it_cannot_be_looked_up(stage: InMemoryEnvironment) -> None:
     hand_over(stage, WITH_STATUS, **FULL)
     stage.fault(match={"service": "volume"}, effect={"status": 503})
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from e2e.servers.ground import Ground
+from e2e.servers.environment import ServersEnvironment
 
 Object = dict[str, Any]
 
@@ -24,7 +24,7 @@ class Seen:
         ports: in order, as Neutron shows them to an administrator.
     """
 
-    ground: Ground
+    ground: ServersEnvironment
     obj: Object
     server: Object
     ports: list[Object]
@@ -55,14 +55,16 @@ class Case:
     """
 
     id: str
-    spec: Callable[[Ground], Object]
+    spec: Callable[[ServersEnvironment], Object]
     check: Callable[[Seen], None]
 
 
 CASES: Final[dict[str, Case]] = {}
 
 
-def case(name: str, spec: Callable[[Ground], Object]) -> Callable[[Callable[[Seen], None]], Callable[[Seen], None]]:
+def case(
+    name: str, spec: Callable[[ServersEnvironment], Object]
+) -> Callable[[Callable[[Seen], None]], Callable[[Seen], None]]:
     """Register the decorated function as the check of a case."""
 
     def register(check: Callable[[Seen], None]) -> Callable[[Seen], None]:

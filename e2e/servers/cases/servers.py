@@ -6,7 +6,7 @@ import base64
 
 from capo.openstack.kinds import NOVA
 from e2e.servers.cases.case import Object, Seen, case, subset
-from e2e.servers.ground import USER_DATA, Ground
+from e2e.servers.environment import USER_DATA, ServersEnvironment
 
 
 @case("image by id", lambda g: {"image": {"id": g.image["id"]}})
@@ -29,7 +29,7 @@ def _flavor_by_name(seen: Seen) -> None:
     assert seen.server["flavor"]["original_name"] == "m1.small"
 
 
-def _id_of_small(ground: Ground) -> str:
+def _id_of_small(ground: ServersEnvironment) -> str:
     flavors = ground.cloud.list_all("compute", "/flavors", "flavors", microversion=NOVA)
     return next(str(each["id"]) for each in flavors if each["name"] == "m1.small")
 
@@ -67,7 +67,7 @@ def _group_by_name(seen: Seen) -> None:
     assert seen.resolved["serverGroupID"] == seen.ground.server_group["id"]
 
 
-def _hints(_: Ground) -> Object:
+def _hints(_: ServersEnvironment) -> Object:
     hints = {"text": {"type": "String", "string": "a"}, "yes": {"type": "Bool", "bool": True}}
     hints["number"] = {"type": "Number", "number": 7}
     return {"schedulerHintAdditionalProperties": [{"name": name, "value": value} for name, value in hints.items()]}

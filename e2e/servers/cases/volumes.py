@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from e2e.servers.cases.case import Object, Seen, case
-from e2e.servers.ground import Ground
+from e2e.servers.environment import ServersEnvironment
 
 
 @case("root volume", lambda g: {"rootVolume": {"sizeGiB": 2, "type": "ssd"}})
@@ -19,7 +19,7 @@ def _root_volume(seen: Seen) -> None:
     assert attached["volumeId"] == volume["id"]
 
 
-def _root_in(**zone: Any) -> Callable[[Ground], Object]:
+def _root_in(**zone: Any) -> Callable[[ServersEnvironment], Object]:
     return lambda _: {"availabilityZone": "az2", "rootVolume": {"sizeGiB": 1, "availabilityZone": zone}}
 
 
@@ -34,7 +34,7 @@ def _root_zone_of_machine(seen: Seen) -> None:
     assert [volume["availability_zone"] for volume in seen.volumes()] == ["az2"]
 
 
-def _disks(_: Ground) -> Object:
+def _disks(_: ServersEnvironment) -> Object:
     zone = {"from": "Name", "name": "az2"}
     return {
         "flavor": "m1.small",

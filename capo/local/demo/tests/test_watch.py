@@ -10,7 +10,7 @@ from rich.console import Console
 
 from capo.local.demo import scenario, watch
 from capo.local.demo.console import Screen
-from capo.local.demo.objects import World, server_id
+from capo.local.demo.objects import ObjectSnapshot, server_id
 
 
 def machine(name: str, phase: str = "Running", **metadata: Any) -> dict[str, Any]:
@@ -21,10 +21,10 @@ def machine(name: str, phase: str = "Running", **metadata: Any) -> dict[str, Any
     }
 
 
-def world(*machines: Any, bastion: Any = None) -> World:
+def world(*machines: Any, bastion: Any = None) -> ObjectSnapshot:
     cluster = {"metadata": {"name": "demo"}, "status": {"bastion": bastion} if bastion else {}}
     empty: dict[str, list[Any]] = {"openstackmachines": [], "openstackservers": [], "clusters": []}
-    return World({**empty, "machines": list(machines), "openstackclusters": [cluster]})
+    return ObjectSnapshot({**empty, "machines": list(machines), "openstackclusters": [cluster]})
 
 
 @pytest.mark.parametrize(

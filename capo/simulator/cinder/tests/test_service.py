@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from capo.simulator.tests.stage import CINDER, NOBODY, Stage, stage
+from capo.simulator.tests.environment import CINDER, NOBODY, SimulatorEnvironment, stage
 
 __all__ = ["stage"]
 
 
-def test_a_volume_is_creating_before_it_is_available(stage: Stage) -> None:
+def test_a_volume_is_creating_before_it_is_available(stage: SimulatorEnvironment) -> None:
     made = stage.member.make(f"{CINDER}/volumes", "volume", size=2, imageRef=stage.image(), metadata={"k": "v"})
 
     assert (made["status"], made["bootable"]) == ("creating", "false")
@@ -19,7 +19,7 @@ def test_a_volume_is_creating_before_it_is_available(stage: Stage) -> None:
     assert volume["volume_image_metadata"]["image_name"] == "tiny-image"
 
 
-def test_a_deleted_volume_is_deleting_before_it_is_gone(stage: Stage) -> None:
+def test_a_deleted_volume_is_deleting_before_it_is_gone(stage: SimulatorEnvironment) -> None:
     volume = stage.volume()
 
     stage.member.ask("DELETE", f"{CINDER}/volumes/{volume}")
@@ -53,7 +53,7 @@ def test_a_deleted_volume_is_deleting_before_it_is_gone(stage: Stage) -> None:
     ],
 )
 def test_a_bad_volume_is_refused_in_cinders_words(
-    stage: Stage, values: dict[str, Any], status: int, message: str
+    stage: SimulatorEnvironment, values: dict[str, Any], status: int, message: str
 ) -> None:
     found, body = stage.refused("POST", f"{CINDER}/volumes", {"volume": {"size": 1, **values}})
 
@@ -76,7 +76,9 @@ def test_a_bad_volume_is_refused_in_cinders_words(
         ),
     ],
 )
-def test_a_volume_over_quota_is_answered_with_413(stage: Stage, quota: dict[str, int], message: str) -> None:
+def test_a_volume_over_quota_is_answered_with_413(
+    stage: SimulatorEnvironment, quota: dict[str, int], message: str
+) -> None:
     stage.volume(size=1)
     stage.admin.ask("PUT", f"{CINDER}/os-quota-sets/{stage.member.project_id}", {"quota_set": quota})
 
@@ -86,7 +88,7 @@ def test_a_volume_over_quota_is_answered_with_413(stage: Stage, quota: dict[str,
     assert answer.json()["overLimit"]["message"] == message
 
 
-def test_a_volume_in_use_is_not_deleted(stage: Stage) -> None:
+def test_a_volume_in_use_is_not_deleted(stage: SimulatorEnvironment) -> None:
     volume = stage.volume(imageRef=stage.image())
     device = {"boot_index": 0, "uuid": volume, "source_type": "volume", "destination_type": "volume"}
     stage.built(imageRef="", block_device_mapping_v2=[device])
@@ -97,7 +99,7 @@ def test_a_volume_in_use_is_not_deleted(stage: Stage) -> None:
     assert body["badRequest"]["message"].startswith("Invalid volume: Volume status must be available or error")
 
 
-def test_volumes_are_found_by_name_and_metadata(stage: Stage) -> None:
+def test_volumes_are_found_by_name_and_metadata(stage: SimulatorEnvironment) -> None:
     first, second = stage.volume(name="a", metadata={"owner": "x"}), stage.volume(name="b", metadata={"owner": "y"})
 
     def found(query: str) -> list[str]:
@@ -109,7 +111,7 @@ def test_volumes_are_found_by_name_and_metadata(stage: Stage) -> None:
     assert found(f"limit=1&marker={second}") == [first]
 
 
-def test_the_project_in_the_path_must_be_the_tokens(stage: Stage) -> None:
+def test_the_project_in_the_path_must_be_the_tokens(stage: SimulatorEnvironment) -> None:
     mine = stage.member.project_id
 
     assert stage.member.ask("GET", f"{CINDER}/{mine}/volumes") == {"volumes": []}

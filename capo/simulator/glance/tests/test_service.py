@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from capo.simulator.tests.stage import GLANCE, NOBODY, Stage, stage
+from capo.simulator.tests.environment import GLANCE, NOBODY, SimulatorEnvironment, stage
 
 __all__ = ["stage"]
 TINY, UBUNTU = "tiny-image", "ubuntu-2204-kube-v1.31.0"
@@ -22,13 +22,13 @@ TINY, UBUNTU = "tiny-image", "ubuntu-2204-kube-v1.31.0"
         pytest.param("sort=name:asc", [TINY, UBUNTU], id="order"),
     ],
 )
-def test_images_are_filtered_as_glance_does(stage: Stage, query: str, found: list[str]) -> None:
+def test_images_are_filtered_as_glance_does(stage: SimulatorEnvironment, query: str, found: list[str]) -> None:
     answer = stage.member.ask("GET", f"{GLANCE}/images?{query}")
 
     assert [image["name"] for image in answer["images"]] == found
 
 
-def test_pages_of_images_follow_their_links(stage: Stage) -> None:
+def test_pages_of_images_follow_their_links(stage: SimulatorEnvironment) -> None:
     first = stage.member.ask("GET", f"{GLANCE}/images?limit=1")
     second = stage.member.ask("GET", f"/image{first['next']}")
     third = stage.member.ask("GET", f"/image{second['next']}")
@@ -37,7 +37,7 @@ def test_pages_of_images_follow_their_links(stage: Stage) -> None:
     assert (third["images"], "next" in third) == ([], False)
 
 
-def test_an_unknown_image_is_a_page_of_html(stage: Stage) -> None:
+def test_an_unknown_image_is_a_page_of_html(stage: SimulatorEnvironment) -> None:
     answer = stage.member.request("GET", f"{GLANCE}/images/{NOBODY}")
 
     assert answer.status_code == 404
@@ -45,7 +45,7 @@ def test_an_unknown_image_is_a_page_of_html(stage: Stage) -> None:
     assert f"No image found with ID {NOBODY}" in answer.text
 
 
-def test_a_member_may_not_delete_a_public_image(stage: Stage) -> None:
+def test_a_member_may_not_delete_a_public_image(stage: SimulatorEnvironment) -> None:
     answer = stage.member.request("DELETE", f"{GLANCE}/images/{stage.image()}")
 
     assert answer.status_code == 403

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from capo.simulator.tests.stage import CINDER, NEUTRON, NOBODY, NOVA, Stage, stage
+from capo.simulator.tests.environment import CINDER, NEUTRON, NOBODY, NOVA, SimulatorEnvironment, stage
 
 __all__ = ["stage"]
 BOOT = {"boot_index": 0, "source_type": "image", "destination_type": "volume", "volume_size": 3}
 
 
-def test_a_server_is_built_in_stages_and_takes_its_port(stage: Stage) -> None:
+def test_a_server_is_built_in_stages_and_takes_its_port(stage: SimulatorEnvironment) -> None:
     port = stage.port(stage.network()[0])
 
     server = stage.server(networks=[{"port": port}], availability_zone="az2", tags=["mine"], key_name="lab")
@@ -29,13 +29,13 @@ def test_a_server_is_built_in_stages_and_takes_its_port(stage: Stage) -> None:
     assert (owned["device_id"], owned["device_owner"], owned["status"]) == (server, "compute:az2", "ACTIVE")
 
 
-def test_the_answer_to_a_create_holds_little_more_than_the_id(stage: Stage) -> None:
+def test_the_answer_to_a_create_holds_little_more_than_the_id(stage: SimulatorEnvironment) -> None:
     made = stage.nova("POST", "/servers", stage.body())["server"]
 
     assert set(made) == {"id", "links", "OS-DCF:diskConfig", "security_groups", "adminPass"}
 
 
-def test_a_build_that_never_ends_stays_in_build(stage: Stage) -> None:
+def test_a_build_that_never_ends_stays_in_build(stage: SimulatorEnvironment) -> None:
     stage.simulator.cloud.timings.server_build_s = math.inf
 
     server = stage.server()
@@ -44,7 +44,7 @@ def test_a_build_that_never_ends_stays_in_build(stage: Stage) -> None:
     assert stage.server_of(server)["status"] == "BUILD"
 
 
-def test_user_data_is_kept_and_shown_to_an_admin(stage: Stage) -> None:
+def test_user_data_is_kept_and_shown_to_an_admin(stage: SimulatorEnvironment) -> None:
     data = base64.b64encode(b"#cloud-config").decode()
 
     server = stage.built(user_data=data)
@@ -54,7 +54,7 @@ def test_user_data_is_kept_and_shown_to_an_admin(stage: Stage) -> None:
     assert "OS-EXT-SRV-ATTR:user_data" not in stage.server_of(server)
 
 
-def test_deletion_takes_a_while_and_leaves_the_clients_port(stage: Stage) -> None:
+def test_deletion_takes_a_while_and_leaves_the_clients_port(stage: SimulatorEnvironment) -> None:
     port = stage.port(stage.network()[0])
     server = stage.built(networks=[{"port": port}])
 
@@ -69,7 +69,7 @@ def test_deletion_takes_a_while_and_leaves_the_clients_port(stage: Stage) -> Non
     assert (left["device_id"], left["device_owner"], left["status"]) == ("", "", "DOWN")
 
 
-def test_a_port_that_nova_made_goes_with_the_server(stage: Stage) -> None:
+def test_a_port_that_nova_made_goes_with_the_server(stage: SimulatorEnvironment) -> None:
     network, _ = stage.network()
     server = stage.built(networks=[{"uuid": network}])
     ports = f"{NEUTRON}/ports?network_id={network}"
@@ -81,7 +81,7 @@ def test_a_port_that_nova_made_goes_with_the_server(stage: Stage) -> None:
     assert stage.member.ask("GET", ports) == {"ports": []}
 
 
-def test_changes_since_shows_deleted_servers_without_tags(stage: Stage) -> None:
+def test_changes_since_shows_deleted_servers_without_tags(stage: SimulatorEnvironment) -> None:
     gone, kept = stage.built(name="gone", tags=["mine"]), stage.built(name="kept", tags=["mine"])
     stage.nova("DELETE", f"/servers/{gone}")
     stage.clock.move(10)
@@ -113,7 +113,7 @@ def test_changes_since_shows_deleted_servers_without_tags(stage: Stage) -> None:
         pytest.param("locked=true", False, id="locked"),
     ],
 )
-def test_servers_are_filtered_as_nova_does(stage: Stage, query: str, is_found: bool) -> None:
+def test_servers_are_filtered_as_nova_does(stage: SimulatorEnvironment, query: str, is_found: bool) -> None:
     server = stage.built(name="worker-0", tags=["a", "b"])
 
     found = stage.nova("GET", f"/servers?{query}")["servers"]
@@ -121,7 +121,7 @@ def test_servers_are_filtered_as_nova_does(stage: Stage, query: str, is_found: b
     assert [item["id"] for item in found] == ([server] if is_found else [])
 
 
-def test_pages_of_servers_follow_their_links(stage: Stage) -> None:
+def test_pages_of_servers_follow_their_links(stage: SimulatorEnvironment) -> None:
     servers = [stage.server(name=f"s{number}") for number in range(3)]
 
     first = stage.nova("GET", "/servers?limit=2")
@@ -137,7 +137,9 @@ def test_pages_of_servers_follow_their_links(stage: Stage) -> None:
         pytest.param({"flavorRef": "lab.too-big"}, "No valid host was found. ", id="too big"),
     ],
 )
-def test_a_build_that_fails_ends_in_error_with_a_fault(stage: Stage, values: dict[str, Any], message: str) -> None:
+def test_a_build_that_fails_ends_in_error_with_a_fault(
+    stage: SimulatorEnvironment, values: dict[str, Any], message: str
+) -> None:
     port = stage.port(stage.network()[0])
     if "flavorRef" in values:
         values = {"flavorRef": stage.flavor(values["flavorRef"])}
@@ -152,7 +154,7 @@ def test_a_build_that_fails_ends_in_error_with_a_fault(stage: Stage, values: dic
     assert stage.refused("GET", f"{NOVA}/servers/{server}")[0] == 404
 
 
-def test_builds_can_be_ordered_to_fail(stage: Stage) -> None:
+def test_builds_can_be_ordered_to_fail(stage: SimulatorEnvironment) -> None:
     stage.tweak("compute/fail_builds", name="^bad", message="The rack is on fire.", code=503)
 
     good, bad, better = stage.built(name="good"), stage.built(name="bad-1"), stage.built(name="bad-2")
@@ -161,7 +163,7 @@ def test_builds_can_be_ordered_to_fail(stage: Stage) -> None:
     assert stage.server_of(bad)["fault"]["message"] == "The rack is on fire."
 
 
-def test_a_running_server_can_be_broken(stage: Stage) -> None:
+def test_a_running_server_can_be_broken(stage: SimulatorEnvironment) -> None:
     server = stage.built()
 
     stage.tweak("compute/break_server", id=server, message="The host is gone.")
@@ -169,7 +171,7 @@ def test_a_running_server_can_be_broken(stage: Stage) -> None:
     assert (stage.server_of(server)["status"], stage.server_of(server)["fault"]["code"]) == ("ERROR", 500)
 
 
-def test_two_servers_on_one_port_cannot_both_be_built(stage: Stage) -> None:
+def test_two_servers_on_one_port_cannot_both_be_built(stage: SimulatorEnvironment) -> None:
     port = stage.port(stage.network()[0])
     first, second = stage.server(networks=[{"port": port}]), stage.server(networks=[{"port": port}])
 
@@ -179,7 +181,7 @@ def test_two_servers_on_one_port_cannot_both_be_built(stage: Stage) -> None:
     assert "Failed to allocate the network(s)" in stage.server_of(second)["fault"]["message"]
 
 
-def test_a_server_boots_from_a_new_volume_that_goes_with_it(stage: Stage) -> None:
+def test_a_server_boots_from_a_new_volume_that_goes_with_it(stage: SimulatorEnvironment) -> None:
     device = {**BOOT, "uuid": stage.image(), "delete_on_termination": True, "volume_type": "ssd"}
 
     server = stage.built(imageRef="", block_device_mapping_v2=[device])
@@ -193,7 +195,7 @@ def test_a_server_boots_from_a_new_volume_that_goes_with_it(stage: Stage) -> Non
     assert stage.refused("GET", f"{CINDER}/volumes/{volume['id']}")[0] == 404
 
 
-def test_prepared_volumes_are_attached_and_stay(stage: Stage) -> None:
+def test_prepared_volumes_are_attached_and_stay(stage: SimulatorEnvironment) -> None:
     root, data = stage.volume(imageRef=stage.image()), stage.volume()
     devices = [
         {"boot_index": 0, "uuid": root, "source_type": "volume", "destination_type": "volume"},
@@ -212,7 +214,7 @@ def test_prepared_volumes_are_attached_and_stay(stage: Stage) -> None:
     assert [stage.volume_of(volume)["status"] for volume in (root, data)] == ["available", "available"]
 
 
-def test_a_volume_that_was_detached_outlives_the_server(stage: Stage) -> None:
+def test_a_volume_that_was_detached_outlives_the_server(stage: SimulatorEnvironment) -> None:
     root, data = stage.volume(imageRef=stage.image()), stage.volume()
     dying = {"source_type": "volume", "destination_type": "volume", "delete_on_termination": True}
     devices = [{**dying, "boot_index": 0, "uuid": root}, {**dying, "boot_index": -1, "uuid": data}]
@@ -227,7 +229,7 @@ def test_a_volume_that_was_detached_outlives_the_server(stage: Stage) -> None:
     assert stage.refused("GET", f"{CINDER}/volumes/{root}")[0] == 404
 
 
-def test_a_volume_over_quota_fails_the_build(stage: Stage) -> None:
+def test_a_volume_over_quota_fails_the_build(stage: SimulatorEnvironment) -> None:
     quota = f"{CINDER}/os-quota-sets/{stage.member.project_id}"
     stage.admin.ask("PUT", quota, {"quota_set": {"volumes": 0}})
 
@@ -239,7 +241,7 @@ def test_a_volume_over_quota_fails_the_build(stage: Stage) -> None:
     )
 
 
-def test_anti_affinity_spreads_over_hosts_and_runs_out(stage: Stage) -> None:
+def test_anti_affinity_spreads_over_hosts_and_runs_out(stage: SimulatorEnvironment) -> None:
     wanted = {"server_group": {"name": "g", "policy": "anti-affinity"}}
     group = stage.nova("POST", "/os-server-groups", wanted)["server_group"]["id"]
     hints = {"os:scheduler_hints": {"group": group}}
@@ -256,7 +258,7 @@ def test_anti_affinity_spreads_over_hosts_and_runs_out(stage: Stage) -> None:
     assert members == sorted(made)
 
 
-def test_a_server_is_stopped_and_started(stage: Stage) -> None:
+def test_a_server_is_stopped_and_started(stage: SimulatorEnvironment) -> None:
     server = stage.built()
 
     stage.nova("POST", f"/servers/{server}/action", {"os-stop": None})
@@ -274,7 +276,7 @@ def test_a_server_is_stopped_and_started(stage: Stage) -> None:
     assert stage.server_of(server)["status"] == "ACTIVE"
 
 
-def test_a_cell_that_is_down_shows_unknown_servers_from_2_69(stage: Stage) -> None:
+def test_a_cell_that_is_down_shows_unknown_servers_from_2_69(stage: SimulatorEnvironment) -> None:
     server = stage.built(name="s", tags=["a"])
     stage.tweak("compute/cell", down=True)
     old = {"OpenStack-API-Version": "compute 2.68"}
@@ -292,7 +294,7 @@ def test_a_cell_that_is_down_shows_unknown_servers_from_2_69(stage: Stage) -> No
     assert stage.server_of(server)["status"] == "ACTIVE"
 
 
-def test_ports_come_and_go_on_a_running_server(stage: Stage) -> None:
+def test_ports_come_and_go_on_a_running_server(stage: SimulatorEnvironment) -> None:
     port = stage.port(stage.network()[0])
     server = stage.built()
     interfaces = f"/servers/{server}/os-interface"
@@ -306,7 +308,7 @@ def test_ports_come_and_go_on_a_running_server(stage: Stage) -> None:
     assert stage.port_of(port)["device_id"] == ""
 
 
-def test_a_floating_ip_shows_among_the_addresses(stage: Stage) -> None:
+def test_a_floating_ip_shows_among_the_addresses(stage: SimulatorEnvironment) -> None:
     network, subnet = stage.network()
     external = stage.member.ask("GET", f"{NEUTRON}/networks?name=public")["networks"][0]["id"]
     gateway = {"network_id": external}
@@ -324,7 +326,7 @@ def test_a_floating_ip_shows_among_the_addresses(stage: Stage) -> None:
     assert entries[1]["addr"] == floating
 
 
-def test_a_port_that_never_becomes_active_does_not_hold_the_server_back(stage: Stage) -> None:
+def test_a_port_that_never_becomes_active_does_not_hold_the_server_back(stage: SimulatorEnvironment) -> None:
     stage.simulator.cloud.timings.port_active_s = math.inf
     port = stage.port(stage.network()[0])
 
@@ -333,7 +335,7 @@ def test_a_port_that_never_becomes_active_does_not_hold_the_server_back(stage: S
     assert (stage.server_of(server)["status"], stage.port_of(port)["status"]) == ("ACTIVE", "DOWN")
 
 
-def test_tags_can_be_replaced_and_removed_one_by_one(stage: Stage) -> None:
+def test_tags_can_be_replaced_and_removed_one_by_one(stage: SimulatorEnvironment) -> None:
     server = stage.built(tags=["a"])
     tags = f"/servers/{server}/tags"
 
@@ -346,7 +348,7 @@ def test_tags_can_be_replaced_and_removed_one_by_one(stage: Stage) -> None:
     assert stage.refused("GET", f"{NOVA}/servers/{NOBODY}/tags")[0] == 404
 
 
-def test_keypairs_belong_to_their_user(stage: Stage) -> None:
+def test_keypairs_belong_to_their_user(stage: SimulatorEnvironment) -> None:
     key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINbeEFI1k/aQms0lSknRQjtaxjy2SWWMvLzjmvzbs2GI x"
 
     stage.nova("POST", "/os-keypairs", {"keypair": {"name": "mine", "type": "ssh", "public_key": key}})
@@ -357,7 +359,7 @@ def test_keypairs_belong_to_their_user(stage: Stage) -> None:
     assert stage.refused("GET", f"{NOVA}/os-keypairs/mine")[0] == 404
 
 
-def test_nothing_of_a_deleted_server_is_left_in_the_inventory(stage: Stage) -> None:
+def test_nothing_of_a_deleted_server_is_left_in_the_inventory(stage: SimulatorEnvironment) -> None:
     network, _ = stage.network()
     before = stage.member.ask("GET", "/_simulator/inventory")
     device = {**BOOT, "uuid": stage.image(), "delete_on_termination": True}

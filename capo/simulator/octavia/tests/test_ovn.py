@@ -11,8 +11,8 @@ from capo.simulator import configuration
 from capo.simulator.configuration import BadConfigurationError
 from capo.simulator.octavia.tests.test_service import MONITOR, balancer, listener, pool, refused, status
 from capo.simulator.testing import Refused
-from capo.simulator.tests.stage import NEUTRON, OCTAVIA, Stage
-from capo.simulator.tests.stage import stage as plain_stage
+from capo.simulator.tests.environment import NEUTRON, OCTAVIA, SimulatorEnvironment
+from capo.simulator.tests.environment import stage as plain_stage
 
 __all__ = ["plain_stage"]
 
@@ -22,33 +22,33 @@ ALL = ["amphora", "octavia", "ovn"]
 
 
 @pytest.fixture
-def stage(plain_stage: Stage) -> Stage:
+def stage(plain_stage: SimulatorEnvironment) -> SimulatorEnvironment:
     """Use a cloud whose default provider is ovn."""
     plain_stage.tweak("load-balancer/providers", enabled=ALL, default="ovn")
     return plain_stage
 
 
-def ports(stage: Stage, prefix: str) -> list[Any]:
+def ports(stage: SimulatorEnvironment, prefix: str) -> list[Any]:
     found = stage.member.ask("GET", f"{NEUTRON}/ports")["ports"]
     return [port for port in found if port["name"].startswith(prefix)]
 
 
-def with_pool(stage: Stage, **values: Any) -> Any:
+def with_pool(stage: SimulatorEnvironment, **values: Any) -> Any:
     return balancer(stage, listeners=[listener(default_pool=pool(**SOURCE, **values))])
 
 
-def test_a_load_balancer_that_names_no_provider_has_the_default_one(stage: Stage) -> None:
+def test_a_load_balancer_that_names_no_provider_has_the_default_one(stage: SimulatorEnvironment) -> None:
     assert balancer(stage)["provider"] == "ovn"
     assert [each["name"] for each in stage.member.ask("GET", f"{OCTAVIA}/providers")["providers"]] == ALL
 
 
-def test_a_flavor_decides_the_provider(stage: Stage) -> None:
+def test_a_flavor_decides_the_provider(stage: SimulatorEnvironment) -> None:
     (single,) = stage.member.ask("GET", f"{OCTAVIA}/flavors")["flavors"]
 
     assert balancer(stage, flavor_id=single["id"])["provider"] == "amphora"
 
 
-def test_the_vip_is_a_port_of_ovn_that_goes_with_the_load_balancer(stage: Stage) -> None:
+def test_the_vip_is_a_port_of_ovn_that_goes_with_the_load_balancer(stage: SimulatorEnvironment) -> None:
     made = with_pool(stage)
 
     (vip,) = ports(stage, "ovn-lb-vip-")
@@ -60,7 +60,7 @@ def test_the_vip_is_a_port_of_ovn_that_goes_with_the_load_balancer(stage: Stage)
     assert (status(stage, made), ports(stage, "ovn-lb-vip-")) == (404, [])
 
 
-def test_a_port_that_the_user_gave_stays(stage: Stage) -> None:
+def test_a_port_that_the_user_gave_stays(stage: SimulatorEnvironment) -> None:
     given = stage.port(stage.network()[0])
     made = balancer(stage, vip_port_id=given)
 
@@ -87,7 +87,9 @@ def test_a_port_that_the_user_gave_stays(stage: Stage) -> None:
     ],
     ids=["algorithm", "allowed CIDRs", "protocol", "monitor", "session"],
 )
-def test_what_it_refuses_leaves_the_vip_port_behind(stage: Stage, parts: dict[str, Any], text: str) -> None:
+def test_what_it_refuses_leaves_the_vip_port_behind(
+    stage: SimulatorEnvironment, parts: dict[str, Any], text: str
+) -> None:
     body = {"loadbalancer": {"vip_subnet_id": stage.network()[1], "listeners": [listener(**parts)]}}
 
     assert refused(stage, "POST", "/loadbalancers", body) == (501, OPTION + text)
@@ -95,7 +97,7 @@ def test_what_it_refuses_leaves_the_vip_port_behind(stage: Stage, parts: dict[st
     assert len(ports(stage, "ovn-lb-vip-")) == 1
 
 
-def test_it_refuses_parts_that_are_added_or_changed(stage: Stage) -> None:
+def test_it_refuses_parts_that_are_added_or_changed(stage: SimulatorEnvironment) -> None:
     made = balancer(stage, listeners=[listener()])
     listener_id = made["listeners"][0]["id"]
     cidrs = {"listener": {"allowed_cidrs": ["10.0.0.0/8"]}}
@@ -118,7 +120,7 @@ def test_it_refuses_parts_that_are_added_or_changed(stage: Stage) -> None:
     assert empty["listener"]["allowed_cidrs"] is None
 
 
-def test_it_has_no_availability_zones(stage: Stage) -> None:
+def test_it_has_no_availability_zones(stage: SimulatorEnvironment) -> None:
     body = {"loadbalancer": {"vip_subnet_id": stage.network()[1], "availability_zone": "az1"}}
 
     code, text = refused(stage, "POST", "/loadbalancers", body)
@@ -126,7 +128,7 @@ def test_it_has_no_availability_zones(stage: Stage) -> None:
     assert (code, "availability zones" in text, ports(stage, "ovn-lb-vip-")) == (501, True, [])
 
 
-def test_an_address_that_is_taken_is_an_error_of_the_provider(stage: Stage) -> None:
+def test_an_address_that_is_taken_is_an_error_of_the_provider(stage: SimulatorEnvironment) -> None:
     network, subnet = stage.network()
     balancer(stage, vip_network_id=network, vip_subnet_id=subnet, vip_address="10.6.0.9")
 
@@ -139,12 +141,12 @@ def test_an_address_that_is_taken_is_an_error_of_the_provider(stage: Stage) -> N
 MEMBER = {"address": "10.7.0.5", "protocol_port": 6443}
 
 
-def second_subnet(stage: Stage, network: str) -> str:
+def second_subnet(stage: SimulatorEnvironment, network: str) -> str:
     made = stage.member.make(f"{NEUTRON}/subnets", "subnet", network_id=network, ip_version=4, cidr="10.7.0.0/24")
     return str(made["id"])
 
 
-def test_members_out_of_the_subnet_of_the_vip_need_their_own(stage: Stage) -> None:
+def test_members_out_of_the_subnet_of_the_vip_need_their_own(stage: SimulatorEnvironment) -> None:
     network, first = stage.network()
     other = second_subnet(stage, network)
     made = balancer(
@@ -171,7 +173,7 @@ def test_members_out_of_the_subnet_of_the_vip_need_their_own(stage: Stage) -> No
         ({"monitor_port": 80}, "OVN Load Balancer does not support different member monitor address or port."),
     ],
 )
-def test_members_it_cannot_have(stage: Stage, values: dict[str, Any], text: str) -> None:
+def test_members_it_cannot_have(stage: SimulatorEnvironment, values: dict[str, Any], text: str) -> None:
     made = with_pool(stage)
 
     code, words = refused(stage, "POST", f"/pools/{made['pools'][0]['id']}/members", {"member": {**MEMBER, **values}})
@@ -179,7 +181,7 @@ def test_members_it_cannot_have(stage: Stage, values: dict[str, Any], text: str)
     assert (code, words.startswith(OPTION + text)) == (501, True)
 
 
-def test_each_subnet_with_watched_members_has_one_port_for_health_checks(stage: Stage) -> None:
+def test_each_subnet_with_watched_members_has_one_port_for_health_checks(stage: SimulatorEnvironment) -> None:
     network, first = stage.network()
     other = second_subnet(stage, network)
     parts = pool(**SOURCE, healthmonitor=MONITOR)
@@ -198,7 +200,7 @@ def test_each_subnet_with_watched_members_has_one_port_for_health_checks(stage: 
     assert ports(stage, "ovn-lb-") == []
 
 
-def test_older_releases_mark_no_ports_and_know_less(stage: Stage) -> None:
+def test_older_releases_mark_no_ports_and_know_less(stage: SimulatorEnvironment) -> None:
     stage.tweak("load-balancer/providers", ovn_release="2020.1")
     made = balancer(stage, listeners=[listener(allowed_cidrs=["10.0.0.0/8"], default_pool=pool(**SOURCE))])
     pool_id = made["pools"][0]["id"]
@@ -211,7 +213,9 @@ def test_older_releases_mark_no_ports_and_know_less(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("order", [{"enabled": ["a10"]}, {"enabled": ["amphora"], "default": "ovn"}])
-def test_providers_that_do_not_exist_or_are_not_enabled_are_refused(stage: Stage, order: dict[str, Any]) -> None:
+def test_providers_that_do_not_exist_or_are_not_enabled_are_refused(
+    stage: SimulatorEnvironment, order: dict[str, Any]
+) -> None:
     code, _ = stage.refused("POST", "/_simulator/tweaks/load-balancer/providers", order)
 
     assert code == 400

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from capo.simulator.tests.stage import NEUTRON, NOBODY, OCTAVIA, Stage, stage
+from capo.simulator.tests.environment import NEUTRON, NOBODY, OCTAVIA, SimulatorEnvironment, stage
 
 __all__ = ["stage"]
 
@@ -20,7 +20,7 @@ def pool(**values: Any) -> dict[str, Any]:
 MONITOR = {"name": "h", "type": "TCP", "delay": 10, "timeout": 5, "max_retries": 5}
 
 
-def balancer(stage: Stage, **values: Any) -> Any:
+def balancer(stage: SimulatorEnvironment, **values: Any) -> Any:
     """Create a load balancer and wait until it is ACTIVE."""
     if not {"vip_network_id", "vip_port_id"} & set(values):
         values["vip_subnet_id"] = stage.network()[1]
@@ -29,23 +29,23 @@ def balancer(stage: Stage, **values: Any) -> Any:
     return made
 
 
-def full(stage: Stage) -> Any:
+def full(stage: SimulatorEnvironment) -> Any:
     members = [{"name": "m0", "address": "10.6.0.5", "protocol_port": 6443}]
     parts = pool(healthmonitor=MONITOR, members=members)
     return balancer(stage, listeners=[listener(default_pool=parts, allowed_cidrs=["10.0.0.0/8"])])
 
 
-def status(stage: Stage, made: Any) -> Any:
+def status(stage: SimulatorEnvironment, made: Any) -> Any:
     answer = stage.member.request("GET", f"{OCTAVIA}/loadbalancers/{made['id']}")
     return answer.json()["loadbalancer"]["provisioning_status"] if answer.ok else answer.status_code
 
 
-def refused(stage: Stage, method: str, path: str, json: Any = None) -> tuple[int, str]:
+def refused(stage: SimulatorEnvironment, method: str, path: str, json: Any = None) -> tuple[int, str]:
     code, body = stage.refused(method, OCTAVIA + path, json)
     return code, str(body["faultstring"])
 
 
-def test_one_request_makes_a_load_balancer_with_all_its_parts(stage: Stage) -> None:
+def test_one_request_makes_a_load_balancer_with_all_its_parts(stage: SimulatorEnvironment) -> None:
     made = full(stage)
 
     assert (made["provisioning_status"], status(stage, made)) == ("PENDING_CREATE", "ACTIVE")
@@ -55,7 +55,7 @@ def test_one_request_makes_a_load_balancer_with_all_its_parts(stage: Stage) -> N
     assert [member["address"] for member in found["pools"][0]["members"]] == ["10.6.0.5"]
 
 
-def test_the_vip_is_a_port_of_the_project_with_a_group_of_octavias(stage: Stage) -> None:
+def test_the_vip_is_a_port_of_the_project_with_a_group_of_octavias(stage: SimulatorEnvironment) -> None:
     made = full(stage)
 
     port = stage.port_of(made["vip_port_id"])
@@ -68,7 +68,7 @@ def test_the_vip_is_a_port_of_the_project_with_a_group_of_octavias(stage: Stage)
 
 
 @pytest.mark.parametrize("by", ["vip_network_id", "vip_port_id"])
-def test_the_vip_can_be_placed_by_network_or_port(stage: Stage, by: str) -> None:
+def test_the_vip_can_be_placed_by_network_or_port(stage: SimulatorEnvironment, by: str) -> None:
     network, _ = stage.network()
     given = network if by == "vip_network_id" else stage.port(network)
 
@@ -80,7 +80,7 @@ def test_the_vip_can_be_placed_by_network_or_port(stage: Stage, by: str) -> None
     assert (status(stage, made), left) == (404, 404 if by == "vip_network_id" else 200)
 
 
-def test_while_a_change_is_pending_everything_else_is_refused(stage: Stage) -> None:
+def test_while_a_change_is_pending_everything_else_is_refused(stage: SimulatorEnvironment) -> None:
     made = full(stage)
     found, balancer_id = made["pools"][0]["id"], made["id"]
 
@@ -106,7 +106,7 @@ def test_while_a_change_is_pending_everything_else_is_refused(stage: Stage) -> N
     assert status(stage, made) == "ACTIVE"
 
 
-def test_a_batch_replaces_members_and_can_be_told_only_to_add(stage: Stage) -> None:
+def test_a_batch_replaces_members_and_can_be_told_only_to_add(stage: SimulatorEnvironment) -> None:
     found = full(stage)["pools"][0]["id"]
     members = f"{OCTAVIA}/pools/{found}/members"
 
@@ -122,7 +122,7 @@ def test_a_batch_replaces_members_and_can_be_told_only_to_add(stage: Stage) -> N
     assert [member["address"] for member in stage.member.ask("GET", members)["members"]] == ["10.6.0.6"]
 
 
-def test_parts_are_made_and_taken_away_one_by_one(stage: Stage) -> None:
+def test_parts_are_made_and_taken_away_one_by_one(stage: SimulatorEnvironment) -> None:
     made = balancer(stage)
 
     def make(path: str, kind: str, **values: Any) -> Any:
@@ -143,7 +143,7 @@ def test_parts_are_made_and_taken_away_one_by_one(stage: Stage) -> None:
     assert stage.member.ask("GET", f"{OCTAVIA}/loadbalancers/{made['id']}")["loadbalancer"]["pools"] == []
 
 
-def test_deletion_needs_cascade_for_parts_and_leaves_nothing(stage: Stage) -> None:
+def test_deletion_needs_cascade_for_parts_and_leaves_nothing(stage: SimulatorEnvironment) -> None:
     made = full(stage)
     path = f"/loadbalancers/{made['id']}"
 
@@ -162,7 +162,7 @@ def test_deletion_needs_cascade_for_parts_and_leaves_nothing(stage: Stage) -> No
     assert [group for group in left["network"]["security_groups"] if group["name"].startswith("lb-")] == []
 
 
-def test_a_part_that_is_refused_leaves_the_vips_port_behind(stage: Stage) -> None:
+def test_a_part_that_is_refused_leaves_the_vips_port_behind(stage: SimulatorEnvironment) -> None:
     _, subnet = stage.network()
     wanted = {"name": "lb", "vip_subnet_id": subnet, "listeners": [listener(), listener()]}
 
@@ -203,7 +203,7 @@ def test_a_part_that_is_refused_leaves_the_vips_port_behind(stage: Stage) -> Non
     ],
 )
 def test_a_bad_load_balancer_is_refused_in_octavias_words(
-    stage: Stage, values: dict[str, Any], code: int, message: str
+    stage: SimulatorEnvironment, values: dict[str, Any], code: int, message: str
 ) -> None:
     wanted = {"name": "lb", "vip_subnet_id": stage.network()[1], **values}
 
@@ -211,7 +211,7 @@ def test_a_bad_load_balancer_is_refused_in_octavias_words(
 
 
 @pytest.mark.parametrize("resource", ["load_balancer", "listener", "pool", "member", "health_monitor"])
-def test_a_quota_that_is_met_is_forbidden(stage: Stage, resource: str) -> None:
+def test_a_quota_that_is_met_is_forbidden(stage: SimulatorEnvironment, resource: str) -> None:
     stage.admin.ask("PUT", f"{OCTAVIA}/quotas/{stage.member.project_id}", {"quota": {resource: 0}})
     members = [{"address": "10.6.0.5", "protocol_port": 1}]
     parts = pool(healthmonitor=MONITOR, members=members)
@@ -233,7 +233,7 @@ def test_a_quota_that_is_met_is_forbidden(stage: Stage, resource: str) -> None:
         pytest.param("provisioning_status=ERROR", False, id="status"),
     ],
 )
-def test_load_balancers_are_filtered_as_octavia_does(stage: Stage, query: str, is_found: bool) -> None:
+def test_load_balancers_are_filtered_as_octavia_does(stage: SimulatorEnvironment, query: str, is_found: bool) -> None:
     balancer(stage, description="mine", tags=["b", "a"])
 
     found = stage.member.ask("GET", f"{OCTAVIA}/loadbalancers?{query}")["loadbalancers"]
@@ -242,14 +242,14 @@ def test_load_balancers_are_filtered_as_octavia_does(stage: Stage, query: str, i
 
 
 @pytest.mark.parametrize("kind", ["loadbalancers", "listeners", "pools", "healthmonitors", "flavors"])
-def test_an_unknown_filter_is_refused(stage: Stage, kind: str) -> None:
+def test_an_unknown_filter_is_refused(stage: SimulatorEnvironment, kind: str) -> None:
     assert refused(stage, "GET", f"/{kind}?foo=1") == (
         400,
         "One or more arguments are either duplicate or invalid",
     )
 
 
-def test_changes_can_be_ordered_to_end_in_error(stage: Stage) -> None:
+def test_changes_can_be_ordered_to_end_in_error(stage: SimulatorEnvironment) -> None:
     stage.tweak("load-balancer/fail_changes", name="^lb$")
 
     made = balancer(stage)
@@ -260,7 +260,7 @@ def test_changes_can_be_ordered_to_end_in_error(stage: Stage) -> None:
     assert status(stage, made) == 404
 
 
-def test_the_list_of_versions_needs_no_token_and_ends_with_the_newest(stage: Stage) -> None:
+def test_the_list_of_versions_needs_no_token_and_ends_with_the_newest(stage: SimulatorEnvironment) -> None:
     versions = stage.member.ask("GET", "/load-balancer/", headers={"X-Auth-Token": ""})["versions"]
 
     assert (versions[-1]["id"], versions[-1]["status"]) == ("v2.30", "CURRENT")

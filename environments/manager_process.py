@@ -17,7 +17,7 @@ from capo.crdgen import files
 from capo.local.rig import Rig
 
 if TYPE_CHECKING:
-    from e2e.crash.manager_launcher import ManagerLauncher, Offspring
+    from environments.manager_launcher import ManagerLauncher, Offspring
 
 ON_LOOPBACK: Final = (
     "--health-addr=127.0.0.1:0",

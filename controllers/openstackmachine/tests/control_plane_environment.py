@@ -6,23 +6,23 @@ from typing import Any
 
 from capo import names
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, SECRET, Key, Kind
-from controllers.openstackmachine.tests import world
-from controllers.tests.stage import Stage
+from controllers.openstackmachine.tests import environment
+from environments.in_memory import InMemoryEnvironment
 
 LABELS = {names.CLUSTER_NAME_LABEL: "demo", names.CONTROL_PLANE_LABEL: ""}
 LBAAS = "/load-balancer/v2.0/lbaas"
 INGRESS = "APIServerIngressReady"
 
 
-class Site:
+class ControlPlaneEnvironment:
     """A stage with a cluster whose OpenStackCluster no controller reconciles."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: InMemoryEnvironment) -> None:
         self.stage = stage
         self.network = stage.network()
         stage.put_secret()
-        stage.put(CLUSTER, world.cluster())
-        infra = world.openstack_cluster()
+        stage.put(CLUSTER, environment.cluster())
+        infra = environment.openstack_cluster()
         infra["spec"] |= {"identityRef": {"name": "cloud", "cloudName": "sim"}, "managedSecurityGroups": None}
         infra["status"]["network"] = {"id": self.network["id"], "name": "own"}
         stage.put(OPENSTACK_CLUSTER, infra)
@@ -65,10 +65,10 @@ class Site:
     def add(self, name: str) -> None:
         """Create a control plane machine with its bootstrap data."""
         self.stage.put(SECRET, {"metadata": {"name": f"{name}-boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
-        machine = world.machine(name, LABELS)
+        machine = environment.machine(name, LABELS)
         machine["spec"]["failureDomain"] = "az1"
         self.stage.put(MACHINE, machine)
-        obj = world.openstack_machine(name, LABELS)
+        obj = environment.openstack_machine(name, LABELS)
         obj["spec"] |= {"image": {"filter": {"name": "tiny-image"}}, "sshKeyName": "lab"}
         self.stage.put(OPENSTACK_MACHINE, obj)
 
@@ -89,7 +89,7 @@ class Site:
 
     def vanish(self, kind: Kind, name: str) -> None:
         """Remove an object at once, whatever its finalizers."""
-        del self.stage.kube.objects[Key(kind, world.NAMESPACE, name)]
+        del self.stage.kube.objects[Key(kind, environment.NAMESPACE, name)]
 
     def message(self, name: str) -> str:
         """Return the message of the ingress condition."""

@@ -18,8 +18,8 @@ from capo.local.testing import core_definitions
 from capo.simulator.cloud import Cloud, Timings
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
-from e2e.crash.manager_launcher import ManagerLauncher
-from e2e.kube_proxy import Gateway
+from environments.kube_proxy import Gateway
+from environments.manager_launcher import ManagerLauncher
 
 CORE_KINDS: Final = (
     "clusters.cluster.x-k8s.io",
@@ -56,7 +56,7 @@ class Tenant:
 
 
 @dataclass
-class Ground:
+class CrashSession:
     """The shared environment of the runs.
 
     Args:
@@ -99,7 +99,7 @@ class Ground:
 
 
 @contextlib.contextmanager
-def ground(rig: Rig, folder: Path) -> Iterator[Ground]:
+def crash_session(rig: Rig, folder: Path) -> Iterator[CrashSession]:
     """Install our kinds on an API server without controllers, and start the rest."""
     core = core_definitions()
     rig.install_crds([*files.load(), *(core[name] for name in CORE_KINDS)], strip_conversion=True)
@@ -112,4 +112,4 @@ def ground(rig: Rig, folder: Path) -> Iterator[Ground]:
     ):
         admin = Client(simulator, "sim-admin")
         with admin.session:
-            yield Ground(rig, kubeconfig, simulator, launcher, gateway, admin, folder)
+            yield CrashSession(rig, kubeconfig, simulator, launcher, gateway, admin, folder)

@@ -20,10 +20,10 @@ import yaml
 from capo.local.rig import Rig
 from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import CINDER, KINDS, NOVA
-from e2e.contract import sweep, targets, tenancy
-from e2e.contract.wire import Wire
-from e2e.manager import ON_LOOPBACK, ManagerProcess
-from e2e.worlds import opaque
+from environments import sweep, targets, tenancy
+from environments.api_server import opaque
+from environments.manager_process import ON_LOOPBACK, ManagerProcess
+from environments.wire import Wire
 
 Object = dict[str, Any]
 
@@ -42,7 +42,7 @@ POOL: Final = ("32", "254")
 
 
 @dataclass
-class Ground:
+class ServersEnvironment:
     """The environment that all servers of a run share.
 
     Args:
@@ -195,7 +195,7 @@ class Ground:
 
 
 @contextlib.contextmanager
-def prepared(rig: Rig, kubeconfig: Path, cloud: str, folder: Path) -> Iterator[Ground]:
+def servers_environment(rig: Rig, kubeconfig: Path, cloud: str, folder: Path) -> Iterator[ServersEnvironment]:
     """Yield a project and a manager that watches only our namespace; at the end nothing is left of both."""
     run = f"servers-{secrets.token_hex(3)}"
     rig.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": run}}])
@@ -204,7 +204,7 @@ def prepared(rig: Rig, kubeconfig: Path, cloud: str, folder: Path) -> Iterator[G
         wire = Wire(target.auth_url, [])
         admin = tenancy.cloud_of(wire, tenancy.credentials_of(target.admin))
         tenant = tenancy.make(wire, target, admin, run)
-        ground = Ground(rig, target, run, tenant, admin, manager)
+        ground = ServersEnvironment(rig, target, run, tenant, admin, manager)
         try:
             _furnish(ground)
             ground.apply(ground.secret("member", tenant.entry), ground.secret("admin", _as_admin(ground)))
@@ -224,7 +224,7 @@ def _flags(namespace: str) -> tuple[str, ...]:
     return (f"--namespace={namespace}", *ON_LOOPBACK, "--sync-period=20s", "--v=4")
 
 
-def _as_admin(ground: Ground) -> Object:
+def _as_admin(ground: ServersEnvironment) -> Object:
     """Return credentials of an administrator in the project: clouds allow some fields only to administrators."""
     name, password = f"{ground.run}-admin", secrets.token_hex(12)
     wanted = {"name": name, "domain_id": "default", "password": password}
@@ -238,7 +238,7 @@ def _as_admin(ground: Ground) -> Object:
     return ground.tenant.with_auth(username=name, password=password)
 
 
-def _make_flavor(ground: Ground) -> None:
+def _make_flavor(ground: ServersEnvironment) -> None:
     """Create a flavor with room for disks on the host; the clouds have none."""
     ground.local_flavor = f"{ground.run}-local"
     wanted = {"name": ground.local_flavor, "vcpus": 1, "ram": 512, "disk": 1, "OS-FLV-EXT-DATA:ephemeral": 2}
@@ -255,7 +255,7 @@ def _make_flavor(ground: Ground) -> None:
     simulator.call(put)
 
 
-def _unmake_flavor(ground: Ground) -> None:
+def _unmake_flavor(ground: ServersEnvironment) -> None:
     """Delete our flavor from a cloud that keeps running."""
     if ground.target.simulator is None and ground.local_flavor:
         flavors = ground.admin.list_all("compute", "/flavors", "flavors", microversion=NOVA)
@@ -264,7 +264,7 @@ def _unmake_flavor(ground: Ground) -> None:
                 ground.admin.delete("compute", f"/flavors/{each['id']}", microversion=NOVA)
 
 
-def _make_subnet(ground: Ground, name: str, network_id: str, cidr: str) -> Object:
+def _make_subnet(ground: ServersEnvironment, name: str, network_id: str, cidr: str) -> Object:
     """Create a subnet whose first addresses are not allocated automatically."""
     prefix = cidr.rpartition(".")[0]
     pool = {"start": f"{prefix}.{POOL[0]}", "end": f"{prefix}.{POOL[1]}"}
@@ -272,7 +272,7 @@ def _make_subnet(ground: Ground, name: str, network_id: str, cidr: str) -> Objec
     return ground.make("network", "/subnets", "subnet", **body)
 
 
-def _furnish(ground: Ground) -> None:
+def _furnish(ground: ServersEnvironment) -> None:
     """Create a user's resources before the first server."""
     run = ground.run
     ground.network = ground.make("network", "/networks", "network", name=f"{run}-net")

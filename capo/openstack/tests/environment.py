@@ -23,7 +23,7 @@ from capo.simulator.cloud import Cloud as SimulatedCloud
 from capo.simulator.simulator import Simulator
 
 
-class World:
+class CloudEnvironment:
     """A cloud in a simulator with a manual clock."""
 
     def __init__(self) -> None:
@@ -62,15 +62,15 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def running() -> Iterator[World]:
-    made = World()
+def running() -> Iterator[CloudEnvironment]:
+    made = CloudEnvironment()
     yield made
     made.clouds.close()
     made.simulator.stop()
 
 
 @pytest.fixture
-def world(running: World) -> Iterator[World]:
+def world(running: CloudEnvironment) -> Iterator[CloudEnvironment]:
     """The shared world; resources that a test leaves are deleted."""
     yield running
     for kind in ("server", "load_balancer", "volume", "trunk", "floating_ip"):

@@ -14,11 +14,11 @@ from typing import Any, Final
 from capo.local.errors import ApiError
 from capo.simulator.faults import Order
 from capo.simulator.testing import Inventory, inventory, more_than
-from e2e.core_manager_stub import CoreManagerStub, Pool
-from e2e.crash.ground import Ground, Tenant
-from e2e.kube_proxy import KubeProxy
-from e2e.manager import ON_LOOPBACK, ManagerProcess, wait_until
-from e2e.worlds import Namespace, opaque
+from e2e.crash.session import CrashSession, Tenant
+from environments.api_server import NamespaceEnvironment, opaque
+from environments.core_manager_stub import CoreManagerStub, Pool
+from environments.kube_proxy import KubeProxy
+from environments.manager_process import ON_LOOPBACK, ManagerProcess, wait_until
 
 WINDOW_S: Final = 4
 """The window of an ambiguous create; 60 s in production."""
@@ -33,7 +33,7 @@ Signature = collections.Counter[tuple[str, str]]
 
 
 @dataclass
-class World(Namespace):
+class CrashEnvironment(NamespaceEnvironment):
     """The environment of one run.
 
     Args:
@@ -44,7 +44,7 @@ class World(Namespace):
         meddle: called at each poll of a wait.
     """
 
-    ground: Ground
+    ground: CrashSession
     tenant: Tenant
     manager: ManagerProcess
     proxy: KubeProxy | None = None
@@ -137,7 +137,7 @@ class World(Namespace):
 
 
 @contextlib.contextmanager
-def world(ground: Ground, *flags: str, with_proxy: bool = False) -> Iterator[World]:
+def crash_environment(ground: CrashSession, *flags: str, with_proxy: bool = False) -> Iterator[CrashEnvironment]:
     """Yield a fresh project, and a manager that watches only a fresh namespace; it is not started yet."""
     name = ground.name()
     ground.rig.api.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
@@ -147,7 +147,7 @@ def world(ground: Ground, *flags: str, with_proxy: bool = False) -> Iterator[Wor
         manager = ManagerProcess(
             kubeconfig, ground.folder / f"{name}.log", (*flags_of(name, ground), *flags), launcher=ground.launcher
         )
-        made = World(ground.rig.api, name, ground, ground.tenant(name), manager, proxy)
+        made = CrashEnvironment(ground.rig.api, name, ground, ground.tenant(name), manager, proxy)
         made.apply(made.secret())
         made.before = made.inventory()
         try:
@@ -157,7 +157,7 @@ def world(ground: Ground, *flags: str, with_proxy: bool = False) -> Iterator[Wor
                 manager.kill()
 
 
-def flags_of(namespace: str, ground: Ground) -> tuple[str, ...]:
+def flags_of(namespace: str, ground: CrashSession) -> tuple[str, ...]:
     """Return the flags of a manager of one namespace."""
     return (
         f"--namespace={namespace}",

@@ -16,9 +16,9 @@ from typing import Any, ClassVar, Final
 import yaml
 
 from capo.local.rig import Rig
-from e2e import worlds
 from e2e.faults import objects
-from e2e.manager import ManagerProcess
+from environments import api_server
+from environments.manager_process import ManagerProcess
 
 Object = dict[str, Any]
 
@@ -33,7 +33,7 @@ SOON_S: Final = 120.0
 
 
 @dataclass
-class World(worlds.World):
+class FaultEnvironment(api_server.SimulatedCloudEnvironment):
     """The environment of one story.
 
     Args:
@@ -62,7 +62,7 @@ class World(worlds.World):
         """Return the Secret with the credentials of the cloud; ``auth`` replaces some of them."""
         clouds = yaml.safe_load(self.simulator.clouds_yaml.read_bytes())
         clouds["clouds"]["sim"]["auth"] |= auth
-        return worlds.opaque(name, {"clouds.yaml": yaml.safe_dump(clouds).encode()})
+        return api_server.opaque(name, {"clouds.yaml": yaml.safe_dump(clouds).encode()})
 
     # -- OpenStack --------------------------------------------------------------------------------------------------
 
@@ -163,7 +163,7 @@ class World(worlds.World):
 
 
 @contextlib.contextmanager
-def world(rig: Rig, manager: ManagerProcess) -> Iterator[World]:
+def fault_environment(rig: Rig, manager: ManagerProcess) -> Iterator[FaultEnvironment]:
     """Run a story in a fresh namespace with a fresh cloud; require at its end that nothing is left in the cloud."""
-    with worlds.fresh(World, "faults", rig, manager) as made:
+    with api_server.fresh_environment(FaultEnvironment, "faults", rig, manager) as made:
         yield made

@@ -11,12 +11,12 @@ import requests
 
 from capo.contract import clusters
 from capo.local.rig import Rig
-from e2e.manager import wait_until
+from environments.manager_process import wait_until
 from tools.bench import floor
+from tools.bench.environment import BenchEnvironment
 from tools.bench.floor import Latencies
 from tools.bench.measure import NOTHING, Gauge, Phase, Reading, Span
 from tools.bench.player import Player, StuckError, Watch, are_provisioned, are_ready, are_waiting
-from tools.bench.site import Site
 
 SLOTS: Final = 10
 """Default number of concurrent reconciles per cloud: ``--cloud-concurrency``."""
@@ -27,7 +27,7 @@ QUIET_S: Final = 2.0
 
 
 @dataclass
-class Story:
+class SizeRun:
     """One size of the benchmark, from its start to its end.
 
     Args:
@@ -42,7 +42,7 @@ class Story:
     phases: list[Phase] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.site = Site(self.rig, self.name, self.rig.install_provider_account())
+        self.site = BenchEnvironment(self.rig, self.name, self.rig.install_provider_account())
         self._player = Player(self.rig, self.name)
         self._gauge: Gauge | None = None
         self._idle_since: Reading | None = None
@@ -127,7 +127,7 @@ class Story:
 
 
 @dataclass
-class Fleet(Story):
+class FleetRun(SizeRun):
     """Many idle clusters: the cost of resyncs.
 
     Args:
@@ -161,7 +161,7 @@ class Fleet(Story):
         """Keep everything; it is removed with the rig."""
 
 
-class Clouds(Fleet):
+class Clouds(FleetRun):
     """As many clusters as ``count``, each with its own project and user, on a shared network."""
 
     def _all_ready_s(self) -> float:

@@ -19,7 +19,7 @@ from capo.openstack.transport import HttpSessions
 from controllers.openstackcluster.controller import ClusterController
 from controllers.openstackmachine.controller import MachineController
 from controllers.openstackserver.controller import ServerController
-from controllers.tests.stage import Stage
+from environments.in_memory import InMemoryEnvironment
 
 Object = dict[str, Any]
 Counts = Mapping[str, int]
@@ -33,7 +33,7 @@ PATIENCE_S: Final = 60.0
 """The manager's timeout of an answer, in real time, where none is to hang: slow machines answer within it."""
 
 
-class Theatre(Stage):
+class ProviderEnvironment(InMemoryEnvironment):
     """One manager with all controllers; a context manager.
 
     Args:
@@ -137,15 +137,15 @@ class Scene:
     """
 
     name: str
-    place: Callable[[Theatre], None]
-    is_made: Callable[[Theatre], bool]
+    place: Callable[[ProviderEnvironment], None]
+    is_made: Callable[[ProviderEnvironment], bool]
     objects: int
 
     def __str__(self) -> str:
         return self.name
 
 
-def place_server(stage: Theatre) -> None:
+def place_server(stage: ProviderEnvironment) -> None:
     """Apply a server with two ports, a trunk, a root volume and a data volume."""
     known = [item for item in stage.inventory()["networks"].values() if item["name"] == "own"]
     network = (known[0] if known else stage.network())["id"]
@@ -165,7 +165,7 @@ def place_server(stage: Theatre) -> None:
     stage.put(OPENSTACK_SERVER, {"metadata": {"name": NAME}, "spec": spec})
 
 
-def place_cluster(stage: Theatre, **spec: Any) -> None:
+def place_cluster(stage: ProviderEnvironment, **spec: Any) -> None:
     """Apply a cluster as Cluster API has it."""
     stage.before = stage.inventory()
     ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": NAME}
@@ -181,7 +181,7 @@ def _owned_by(owner: Object) -> Object:
     return {"apiVersion": version, "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
 
 
-def place_control_plane(stage: Theatre) -> None:
+def place_control_plane(stage: ProviderEnvironment) -> None:
     """Apply a cluster with load balancer and groups, and its first machine."""
     balanced = {"managedLoadBalancer": {"enabled": True}}
     place_cluster(stage, apiServer=balanced, managedSecurityGroups={"allowAllInClusterTraffic": True})
@@ -194,14 +194,14 @@ def place_control_plane(stage: Theatre) -> None:
     stage.put(OPENSTACK_MACHINE, {"metadata": metadata, "spec": SERVER})
 
 
-def has_control_plane(stage: Theatre) -> bool:
+def has_control_plane(stage: ProviderEnvironment) -> bool:
     """Return whether the machine is ready and a member of the API's load balancer."""
     if not (stage.is_ready(OPENSTACK_CLUSTER) and stage.is_ready(OPENSTACK_MACHINE)):
         return False
     return bool(stage.condition(OPENSTACK_MACHINE, NAME, "APIServerIngressReady").get("status") == "True")
 
 
-def has_bastion(stage: Theatre) -> bool:
+def has_bastion(stage: ProviderEnvironment) -> bool:
     """Return whether the cluster and its bastion are ready."""
     is_up = stage.condition(OPENSTACK_CLUSTER, NAME, "BastionReady").get("status") == "True"
     return stage.is_ready(OPENSTACK_CLUSTER) and is_up
@@ -214,7 +214,7 @@ SCENES: Final = (
 )
 
 
-def delete_all(stage: Theatre) -> None:
+def delete_all(stage: ProviderEnvironment) -> None:
     """Delete everything as Cluster API does: machines first."""
     for kind, name in ((OPENSTACK_MACHINE, NAME), (OPENSTACK_SERVER, NAME)):
         if stage.exists(kind, name) and not _owner(stage.get(kind, name)):

@@ -1,4 +1,4 @@
-"""Time until an external deletion of a server is reported: `python -m tools.bench.vanished [--cloud lab]`.
+"""Time until an external deletion of a server is reported: `python -m tools.bench.deleted_servers [--cloud lab]`.
 
 The servers are created by hand and idle, in a manager with default settings; they are deleted at Nova one after the
 other, so that each deletion is in another part of the minute between two lists. The limit is 60 s.
@@ -22,10 +22,10 @@ from capo.local.demo import clouds
 from capo.local.demo.openstack import OpenStack
 from capo.local.rig import Rig
 from e2e.faults import objects
-from e2e.manager import wait_until
-from tools.bench import site
+from environments.manager_process import wait_until
+from tools.bench import environment
+from tools.bench.environment import BenchEnvironment
 from tools.bench.floor import Latencies
-from tools.bench.site import Site
 
 LIMIT_S: Final = 60.0
 REST_S: Final = 15.0
@@ -35,7 +35,7 @@ NAMESPACE: Final = "vanished"
 PATH: Final = f"/apis/infrastructure.cluster.x-k8s.io/v1alpha1/namespaces/{NAMESPACE}/openstackservers"
 
 
-class Ground:
+class DeletedServers:
     """Servers in a cloud, with access by their owner and by an external client."""
 
     def __init__(self, rig: Rig, cloud: OpenStack, network_id: str) -> None:
@@ -96,8 +96,8 @@ def main() -> int:
     parser.add_argument("--servers", type=int, default=5)
     wanted = parser.parse_args()
     names = [f"server-{number}" for number in range(wanted.servers)]
-    with site.api_server() as rig:
-        place = Site(rig, NAMESPACE, rig.install_provider_account())
+    with environment.api_server() as rig:
+        place = BenchEnvironment(rig, NAMESPACE, rig.install_provider_account())
         place.open(Latencies())
         name, path = ("lab", _lab()) if wanted.cloud == "lab" else ("sim", rig.layout.root / NAMESPACE / "clouds.yaml")
         document = yaml.safe_load(path.read_bytes())
@@ -107,12 +107,12 @@ def main() -> int:
         place.start()
         cloud = OpenStack(clouds.find_entry(document, name))
         with network(cloud) as network_id:
-            seconds = _measured(Ground(rig, cloud, network_id), names, name)
+            seconds = _measured(DeletedServers(rig, cloud, network_id), names, name)
     print(f"noticed after {', '.join(f'{each:.0f}' for each in seconds)} s; at most {LIMIT_S:.0f} s are allowed")
     return 0 if max(seconds) <= LIMIT_S else 1
 
 
-def _measured(ground: Ground, names: list[str], cloud_name: str) -> list[float]:
+def _measured(ground: DeletedServers, names: list[str], cloud_name: str) -> list[float]:
     ground.make(names, cloud_name)
     noticed = ground.noticed_s(names, every_s=LIMIT_S / len(names))
     ground.remove(names)

@@ -22,8 +22,8 @@ from capo.local.rig import Rig
 from capo.local.testing import session_folder
 from capo.simulator.testing import Inventory, more_than
 from capo.version import VERSION
-from e2e.manager import wait_until
 from e2e.takeover.cloud import CloudUnderTest
+from environments.manager_process import wait_until
 
 NAMESPACE = "teams"
 CLUSTER = "shop"
@@ -45,7 +45,7 @@ COSTS: Final[list[str]] = []
 
 
 @dataclass
-class World:
+class TakeoverEnvironment:
     """One management cluster and a cloud.
 
     Args:
@@ -225,7 +225,7 @@ def _comparable(value: Any) -> Any:
 
 
 @contextlib.contextmanager
-def world(rigs_folder: Path, name: str, cloud: CloudUnderTest) -> Iterator[World]:
+def takeover_environment(rigs_folder: Path, name: str, cloud: CloudUnderTest) -> Iterator[TakeoverEnvironment]:
     """Yield a running rig, with clusterctl.
 
     Args:
@@ -237,4 +237,6 @@ def world(rigs_folder: Path, name: str, cloud: CloudUnderTest) -> Iterator[World
     with contextlib.ExitStack() as stack:
         stack.callback(rig.down, wipe=True)
         rig.up()
-        yield World(Clusterctl(rig, rig.layout.root / "clusterctl", cloud.variables), cloud, cloud.inventory())
+        yield TakeoverEnvironment(
+            Clusterctl(rig, rig.layout.root / "clusterctl", cloud.variables), cloud, cloud.inventory()
+        )

@@ -2,7 +2,7 @@
 
 Kubernetes is :class:`FakeKube`. Nothing sleeps: when nothing is due, time jumps to the next due action. Usage::
 
-    with Stage(ServerController) as stage:
+    with InMemoryEnvironment(ServerController) as stage:
         stage.put(OPENSTACK_SERVER, {...})
         stage.settle()
 """
@@ -67,7 +67,7 @@ class Events:
         return [reason for _, reason, _ in self.seen]
 
 
-class Stage:
+class InMemoryEnvironment:
     """One manager, one API server, one cloud.
 
     Args:
@@ -88,7 +88,7 @@ class Stage:
         self.cloud.counter.reset()
         self.start()
 
-    def __enter__(self) -> Stage:
+    def __enter__(self) -> InMemoryEnvironment:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -251,7 +251,7 @@ class Stage:
 
 
 @contextmanager
-def killed_at_write(stage: Stage, number: int) -> Iterator[None]:
+def killed_at_write(stage: InMemoryEnvironment, number: int) -> Iterator[None]:
     """Kill the manager at its n-th write to Kubernetes; the block may end early."""
     count = 0
 
@@ -265,7 +265,7 @@ def killed_at_write(stage: Stage, number: int) -> Iterator[None]:
 
 
 @contextmanager
-def killed_when(stage: Stage, is_time: Callable[[], bool]) -> Iterator[None]:
+def killed_when(stage: InMemoryEnvironment, is_time: Callable[[], bool]) -> Iterator[None]:
     """Kill the manager at its first write to Kubernetes while a condition holds; the block may end early."""
 
     class Killed(BaseException):

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM, OPENSTACK_SERVER, ORC_IMAGE, Key
-from controllers.tests.stage import NAMESPACE, Stage
+from environments.in_memory import NAMESPACE, InMemoryEnvironment
 
 KIND = OPENSTACK_SERVER
 Object = dict[str, Any]
@@ -14,7 +14,7 @@ CLAIM = "s-floating-ip-address"
 POOL = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackFloatingIPPool", "name": "pool"}
 
 
-def place(stage: Stage, *, metadata: Object | None = None, **spec: Any) -> Object:
+def place(stage: InMemoryEnvironment, *, metadata: Object | None = None, **spec: Any) -> Object:
     """Create a server on a network of its own; return the network."""
     network = stage.network()
     stage.before = stage.inventory()  # type: ignore[attr-defined]
@@ -30,14 +30,14 @@ def place(stage: Stage, *, metadata: Object | None = None, **spec: Any) -> Objec
     return network
 
 
-def place_more(stage: Stage, count: int) -> None:
+def place_more(stage: InMemoryEnvironment, count: int) -> None:
     """Create more servers like the first one."""
     spec = stage.get(KIND, "s")["spec"]
     for number in range(count):
         stage.put(KIND, {"metadata": {"name": f"s{number}"}, "spec": spec})
 
 
-def made(stage: Stage) -> dict[str, int]:
+def made(stage: InMemoryEnvironment) -> dict[str, int]:
     """Count the resources created since the start."""
     before = stage.before  # type: ignore[attr-defined]
     after = stage.inventory()
@@ -45,7 +45,7 @@ def made(stage: Stage) -> dict[str, int]:
     return {kind: count for kind, count in found.items() if count}
 
 
-def connect_to_our_trunk(stage: Stage, network: Object) -> Object:
+def connect_to_our_trunk(stage: InMemoryEnvironment, network: Object) -> Object:
     """Create a port of another owner as a subport of the trunk; return the port."""
     theirs: Object = stage.member.make("/network/v2.0/ports", "port", network_id=network["id"], name="theirs")
     (trunk,) = stage.inventory()["trunks"].values()
@@ -54,22 +54,22 @@ def connect_to_our_trunk(stage: Stage, network: Object) -> Object:
     return theirs
 
 
-def server(stage: Stage) -> Object:
+def server(stage: InMemoryEnvironment) -> Object:
     (found,) = stage.inventory()["servers"].values()
     return found
 
 
-def port(stage: Stage, name: str = "s-0") -> Object:
+def port(stage: InMemoryEnvironment, name: str = "s-0") -> Object:
     (found,) = (each for each in stage.inventory()["ports"].values() if each["name"] == name)
     return found
 
 
-def status(stage: Stage) -> Object:
+def status(stage: InMemoryEnvironment) -> Object:
     found: Object = stage.get(KIND, "s")["status"]
     return found
 
 
-def shown(stage: Stage, type_: str) -> tuple[str, str]:
+def shown(stage: InMemoryEnvironment, type_: str) -> tuple[str, str]:
     """Return status and reason of a condition."""
     found = stage.condition(KIND, "s", type_)
     return found.get("status", ""), found.get("reason", "")
@@ -78,7 +78,7 @@ def shown(stage: Stage, type_: str) -> tuple[str, str]:
 class Pool:
     """Plays the controller of a pool: it creates floating IPs and allocates them to claims."""
 
-    def __init__(self, stage: Stage) -> None:
+    def __init__(self, stage: InMemoryEnvironment) -> None:
         self.stage = stage
         self.network_id = self._first("networks", "router:external=true")["id"]
 
@@ -119,7 +119,7 @@ class Pool:
         return self.stage.inventory()["floatingips"][floating_ip["id"]]
 
 
-def orc_image(stage: Stage, name: str = "orc", **status_: Any) -> None:
+def orc_image(stage: InMemoryEnvironment, name: str = "orc", **status_: Any) -> None:
     """Create an ORC Image of generation 2 with this status, or replace its status."""
     key = Key(ORC_IMAGE, NAMESPACE, name)
     if key in stage.kube.objects:

@@ -16,13 +16,13 @@ from capo.local import ports
 from capo.local.demo import counting
 from capo.simulator.counters import Call
 from capo.simulator.testing import Inventory
-from e2e.crash.ground import Ground
-from e2e.crash.manager_launcher import ManagerLauncher
-from e2e.crash.world import LIMIT_S, OURS, STAMP, Signature, World, flags_of
-from e2e.kube_proxy import KubeProxy
-from e2e.manager import ManagerProcess, wait_until
+from e2e.crash.environment import LIMIT_S, OURS, STAMP, CrashEnvironment, Signature, flags_of
+from e2e.crash.session import CrashSession
 from e2e.takeover.go_provider import pruned
 from e2e.upgrade.installation import Installation, Version
+from environments.kube_proxy import KubeProxy
+from environments.manager_launcher import ManagerLauncher
+from environments.manager_process import ManagerProcess, wait_until
 
 Object = dict[str, Any]
 Tally = collections.Counter[str]
@@ -86,7 +86,7 @@ class Facts:
 
 
 @dataclass
-class UpgradeWorld(World):
+class UpgradeEnvironment(CrashEnvironment):
     """The environment of one run.
 
     Args:
@@ -287,11 +287,13 @@ def duplicates(found: Inventory) -> list[str]:
     return [stamp for stamp, number in stamps.items() if number > 1]
 
 
-Kind = TypeVar("Kind", bound=UpgradeWorld)
+Kind = TypeVar("Kind", bound=UpgradeEnvironment)
 
 
 @contextlib.contextmanager
-def world_of(kind: type[Kind], ground: Ground, nurseries: Mapping[Version, ManagerLauncher]) -> Iterator[Kind]:
+def environment_of_kind(
+    kind: type[Kind], ground: CrashSession, nurseries: Mapping[Version, ManagerLauncher]
+) -> Iterator[Kind]:
     """Yield a run with a project and a namespace of its own; no manager is started yet."""
     name = ground.name()
     ground.rig.api.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}])
@@ -308,8 +310,8 @@ def world_of(kind: type[Kind], ground: Ground, nurseries: Mapping[Version, Manag
                 made.manager.kill()
 
 
-def world(
-    ground: Ground, nurseries: Mapping[Version, ManagerLauncher]
-) -> contextlib.AbstractContextManager[UpgradeWorld]:
+def upgrade_environment(
+    ground: CrashSession, nurseries: Mapping[Version, ManagerLauncher]
+) -> contextlib.AbstractContextManager[UpgradeEnvironment]:
     """Return a run on the simulator."""
-    return world_of(UpgradeWorld, ground, nurseries)
+    return environment_of_kind(UpgradeEnvironment, ground, nurseries)

@@ -45,7 +45,7 @@ MAX_WRITES: Final = 2500
 """More requests to OpenStack, or writes to Kubernetes, than this in a plan of a quarter of an hour are a loop."""
 
 
-class Story:
+class PlanRun:
     """One plan, played."""
 
     def __init__(self, plan: Plan) -> None:

@@ -23,11 +23,11 @@ from capo.openstack.security_group import WantedSecurityGroup
 from capo.openstack.server import BlockDevice, WantedServer
 from capo.openstack.subnet import WantedSubnet
 from capo.openstack.volume import WantedVolume
-from e2e.contract import sweep, tenancy
 from e2e.contract.recordings import Recorder
-from e2e.contract.targets import Target
-from e2e.contract.tenancy import LIMITS, Tenant
-from e2e.contract.wire import Exchange, TappedSession, Wire
+from environments import sweep, tenancy
+from environments.targets import Target
+from environments.tenancy import LIMITS, Tenant
+from environments.wire import Exchange, TappedSession, Wire
 
 T = TypeVar("T")
 LIMIT_S: Final = 120.0
@@ -56,7 +56,7 @@ class Refusal:
 
 
 @dataclass
-class Ground:
+class ContractSession:
     """The resources that all tests of a run share.
 
     Args:
@@ -82,7 +82,7 @@ class Ground:
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
 
-class World:
+class ContractEnvironment:
     """The tools of one test.
 
     Args:
@@ -90,7 +90,7 @@ class World:
         test: its name.
     """
 
-    def __init__(self, ground: Ground, module: str, test: str) -> None:
+    def __init__(self, ground: ContractSession, module: str, test: str) -> None:
         self.ground = ground
         self.cloud = ground.tenant.cloud
         self.admin = ground.admin

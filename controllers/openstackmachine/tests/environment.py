@@ -54,7 +54,7 @@ class Events:
         self.reasons.append(reason)
 
 
-class World:
+class MachineEnvironment:
     """A provisioned cluster with a worker whose bootstrap data is ready; tests remove what they do not need."""
 
     def __init__(self, identities: Any = None, *, machine: str = "worker", is_control_plane: bool = False) -> None:

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from capo.local.rig import Rig
-from e2e import worlds
 from e2e.machines import objects
-from e2e.manager import ManagerProcess
+from environments import api_server
+from environments.manager_process import ManagerProcess
 
 
 @dataclass
-class World(worlds.World):
+class MachinesEnvironment(api_server.SimulatedCloudEnvironment):
     """The environment of one test."""
 
-    def machines(self) -> dict[str, worlds.Object]:
+    def machines(self) -> dict[str, api_server.Object]:
         """Return the Machines that are not being deleted, by name."""
         found = self.list("machines")
         return {m["metadata"]["name"]: m for m in found if not m["metadata"].get("deletionTimestamp")}
@@ -28,9 +28,9 @@ class World(worlds.World):
 
 
 @contextlib.contextmanager
-def world(rig: Rig, manager: ManagerProcess) -> Iterator[World]:
+def machines_environment(rig: Rig, manager: ManagerProcess) -> Iterator[MachinesEnvironment]:
     """Yield a fresh namespace with a fresh cloud; at the end delete the cluster and require that nothing is left."""
-    with worlds.fresh(World, "machines", rig, manager) as made:
+    with api_server.fresh_environment(MachinesEnvironment, "machines", rig, manager) as made:
         yield made
         made.delete("clusters", objects.CLUSTER)
         made.until("the cluster is gone", lambda: made.find("clusters", objects.CLUSTER) is None)

@@ -15,7 +15,7 @@ from controllers.openstackcluster.controller import ClusterController
 from controllers.openstackcluster.dns import Answer
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME, OWNER
 from controllers.openstackserver.controller import ServerController
-from controllers.tests.stage import Stage
+from environments.in_memory import InMemoryEnvironment
 
 MANAGED: dict[str, Any] = {"managedSubnets": [{"cidr": "10.6.0.0/24", "dnsNameservers": ["192.0.2.53"]}]}
 BALANCER: dict[str, Any] = {"apiServer": {"managedLoadBalancer": {"enabled": True}}}
@@ -44,7 +44,7 @@ BASTION_NAME = names.bastion(CLUSTER_NAME)
 BALANCER_PATH = "/load-balancer/v2.0/lbaas"
 
 
-class World(Stage):
+class ClusterEnvironment(InMemoryEnvironment):
     """One manager with the controllers of clusters and servers.
 
     Attributes:

@@ -22,7 +22,7 @@ LATEST = {"OpenStack-API-Version": "compute 2.104"}
 
 
 @dataclass
-class Stage:
+class SimulatorEnvironment:
     """The environment of a test; requests to Nova have its latest version."""
 
     clock: Clock
@@ -91,9 +91,9 @@ class Stage:
 
 
 @pytest.fixture
-def stage() -> Iterator[Stage]:
+def stage() -> Iterator[SimulatorEnvironment]:
     clock = Clock()
     with Simulator.start(Cloud(clock=clock)) as simulator:
         member, admin = Client(simulator), Client(simulator, "sim-admin")
         with member.session, admin.session:
-            yield Stage(clock, simulator, member, admin)
+            yield SimulatorEnvironment(clock, simulator, member, admin)

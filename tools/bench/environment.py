@@ -52,7 +52,7 @@ def api_server(logs: Path | None = None) -> Iterator[Rig]:
 
 
 @dataclass
-class Site:
+class BenchEnvironment:
     """One namespace, one cloud and one manager that watches only this namespace.
 
     Args:

@@ -15,8 +15,8 @@ from capo.openstack import identity
 from capo.openstack.cloud import Body, Cloud
 from capo.openstack.connections import Limits
 from capo.openstack.identity import Credentials
-from e2e.contract.targets import Target
-from e2e.contract.wire import TappedSession, Wire
+from environments.targets import Target
+from environments.wire import TappedSession, Wire
 
 LIMITS: Final = Limits(connect_s=10, read_s=60, write_s=120)
 ROLES: Final = ("member", "load-balancer_member")

@@ -15,7 +15,7 @@ from capo.local.demo.objects import Objects
 from capo.local.rig import Rig
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client, Inventory, inventory, more_than
-from e2e.manager import ManagerProcess, wait_until
+from environments.manager_process import ManagerProcess, wait_until
 
 Object = dict[str, Any]
 
@@ -24,7 +24,7 @@ LINES: Final = 40
 """Number of lines of the manager's log in an error."""
 
 
-class Namespace(Objects):
+class NamespaceEnvironment(Objects):
     """A namespace in which a test acts as a user."""
 
     def apply(self, *wanted: Object) -> None:
@@ -42,7 +42,7 @@ class Namespace(Objects):
 
 
 @dataclass
-class World(Namespace):
+class SimulatedCloudEnvironment(NamespaceEnvironment):
     """A namespace with a cloud of its own, on a shared rig and manager.
 
     Args:
@@ -92,11 +92,11 @@ class World(Namespace):
         return "\n".join([line for line in lines if self.namespace in line][-LINES:])
 
 
-Kind = TypeVar("Kind", bound=World)
+Kind = TypeVar("Kind", bound=SimulatedCloudEnvironment)
 
 
 @contextlib.contextmanager
-def fresh(kind: type[Kind], name: str, rig: Rig, manager: ManagerProcess) -> Iterator[Kind]:
+def fresh_environment(kind: type[Kind], name: str, rig: Rig, manager: ManagerProcess) -> Iterator[Kind]:
     """Yield a world in a fresh namespace with a fresh cloud; require at its end that nothing is left in the cloud.
 
     Args:

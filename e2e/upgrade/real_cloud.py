@@ -14,16 +14,16 @@ from capo.local.demo.counting import LogCounter, is_write
 from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import KINDS, NOVA
 from capo.simulator.testing import Inventory
-from e2e.contract import sweep, targets, tenancy
-from e2e.contract.wire import Wire
-from e2e.crash.ground import KEY_PAIR, PUBLIC_KEY, Ground, Tenant
-from e2e.crash.manager_launcher import ManagerLauncher
+from e2e.crash.session import KEY_PAIR, PUBLIC_KEY, CrashSession, Tenant
+from e2e.upgrade.environment import UpgradeEnvironment, environment_of_kind
 from e2e.upgrade.installation import Version
-from e2e.upgrade.world import UpgradeWorld, world_of
+from environments import sweep, targets, tenancy
+from environments.manager_launcher import ManagerLauncher
+from environments.wire import Wire
 
 
 @dataclass
-class LabGround(Ground):
+class RealCloudSession(CrashSession):
     """A ground whose projects are on the real services.
 
     Args:
@@ -45,7 +45,7 @@ class LabGround(Ground):
 
 
 @dataclass
-class LabWorld(UpgradeWorld):
+class RealCloudEnvironment(UpgradeEnvironment):
     """A run on the real services; no other provider may use them during the run."""
 
     counter: LogCounter = field(default_factory=lambda: LogCounter(targets.lab_folder() / "log", PROVIDER_AGENT))
@@ -53,7 +53,7 @@ class LabWorld(UpgradeWorld):
     @property
     def cloud(self) -> Cloud:
         """Return the client of the project's user."""
-        assert isinstance(self.ground, LabGround)
+        assert isinstance(self.ground, RealCloudSession)
         assert self.ground.made is not None
         return self.ground.made.cloud
 
@@ -80,13 +80,15 @@ def administrator(target: targets.Target) -> Cloud:
 
 
 @contextlib.contextmanager
-def lab_world(ground: Ground, nurseries: Mapping[Version, ManagerLauncher]) -> Iterator[LabWorld]:
+def real_cloud_environment(
+    ground: CrashSession, nurseries: Mapping[Version, ManagerLauncher]
+) -> Iterator[RealCloudEnvironment]:
     """Yield a run on the real services; project, its resources and user are deleted."""
     with targets.running(targets.LAB) as target:
-        shared = {name: getattr(ground, name) for name in Ground.__dataclass_fields__ if not name.startswith("_")}
-        on_lab = LabGround(**shared, target=target)
+        shared = {name: getattr(ground, name) for name in CrashSession.__dataclass_fields__ if not name.startswith("_")}
+        on_lab = RealCloudSession(**shared, target=target)
         try:
-            with world_of(LabWorld, on_lab, nurseries) as made:
+            with environment_of_kind(RealCloudEnvironment, on_lab, nurseries) as made:
                 yield made
         finally:
             if on_lab.made:
