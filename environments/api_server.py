@@ -64,20 +64,20 @@ class SimulatedCloudEnvironment(NamespaceEnvironment):
         with client.session:
             yield client
 
-    def asked(self) -> list[Object]:
+    def requests(self) -> list[Object]:
         """Return all requests to the cloud, as its counter has them."""
         return self.simulator.call(self.simulator.cloud.counter.log)
 
-    def made(self) -> Inventory:
+    def created(self) -> Inventory:
         """Return the resources that were added to the cloud, except those that the test created as a user."""
         now = inventory(self.simulator)
         return more_than({kind: self.before.get(kind, {}).keys() | self.users for kind in now}, now)
 
-    def left(self) -> dict[str, list[str]]:
+    def remaining(self) -> dict[str, list[str]]:
         """Return the ids of added resources that still exist, by kind."""
-        return {kind: sorted(items) for kind, items in self.made().items()}
+        return {kind: sorted(items) for kind, items in self.created().items()}
 
-    def until(self, what: str, reached: Callable[[], Any], *, limit_s: float | None = None) -> None:
+    def wait_until(self, what: str, reached: Callable[[], Any], *, limit_s: float | None = None) -> None:
         """Poll for a state; an error has the end of the manager's log."""
         try:
             wait_until(f"{self.namespace}: {what}", reached, limit_s=limit_s or self.soon_s, every_s=LOOK_S)
@@ -108,7 +108,7 @@ def fresh_environment(kind: type[Kind], name: str, rig: Rig, manager: ManagerPro
         api.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}])
         made = kind(api, namespace, simulator, manager, inventory(simulator))
         yield made
-        assert made.left() == {}
+        assert made.remaining() == {}
         api.delete(f"/api/v1/namespaces/{namespace}")
 
 

@@ -110,16 +110,16 @@ class InMemoryEnvironment:
 
     # -- Kubernetes -------------------------------------------------------------------------------------------------
 
-    def put(self, kind: Kind, obj: Object) -> Object:
+    def apply(self, kind: Kind, obj: Object) -> Object:
         """Create an object."""
         return self.kube.put(kind, obj)
 
-    def put_secret(self, name: str = "cloud", *, text: bytes | None = None) -> None:
+    def apply_secret(self, name: str = "cloud", *, text: bytes | None = None) -> None:
         """Create or replace the Secret with the credentials of the simulated cloud, or with other text."""
         data = {"clouds.yaml": base64.b64encode(text or self.simulator.clouds_yaml.read_bytes()).decode()}
-        self.put(SECRET, {"metadata": {"name": name}, "data": data})
+        self.apply(SECRET, {"metadata": {"name": name}, "data": data})
 
-    def edit(self, kind: Kind, name: str, patch: Mapping[str, Any]) -> None:
+    def patch(self, kind: Kind, name: str, patch: Mapping[str, Any]) -> None:
         """Merge patch an object as a user."""
         self.kube.edit(kind, NAMESPACE, name, patch)
 
@@ -152,11 +152,11 @@ class InMemoryEnvironment:
                 found.setdefault(kind.partition("/")[2], {}).update(items)
         return found
 
-    def fault(self, **document: Any) -> None:
+    def add_fault(self, **document: Any) -> None:
         """Inject a fault."""
         self.simulator.call(lambda: self.cloud.faults.add(document))
 
-    def mend(self) -> None:
+    def clear_faults(self) -> None:
         """Remove all faults."""
         self.simulator.call(self.cloud.faults.clear)
 

@@ -43,7 +43,7 @@ class ProviderEnvironment(InMemoryEnvironment):
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
         self._patience_s = patience_s
         super().__init__(ClusterController, MachineController, ServerController)
-        self.put_secret()
+        self.apply_secret()
         self.before: dict[str, dict[str, Object]] = {}
 
     def __enter__(self) -> Self:
@@ -57,7 +57,7 @@ class ProviderEnvironment(InMemoryEnvironment):
     def another_management_cluster(self) -> None:
         """Create a management cluster without knowledge of the project's resources, and its manager."""
         self.kube = FakeKube()
-        self.put_secret()
+        self.apply_secret()
         self.start()
 
     def play(self, *, for_s: float, until: Callable[[], bool] | None = None) -> bool:
@@ -70,7 +70,7 @@ class ProviderEnvironment(InMemoryEnvironment):
         while True:
             self.settle(for_s=max(0.0, ends_s - self.clock.now()), until=is_over)
             if self._is_cluster_news():
-                self.edit(CLUSTER, NAME, {"status": {"initialization": {"infrastructureProvisioned": True}}})
+                self.patch(CLUSTER, NAME, {"status": {"initialization": {"infrastructureProvisioned": True}}})
             elif self._is_machine_over():
                 self.delete(MACHINE, NAME)
             elif (until and until()) or self.clock.now() >= ends_s:
@@ -162,17 +162,17 @@ def place_server(stage: ProviderEnvironment) -> None:
             {"network": {"filter": {"name": "own"}}, "nameSuffix": "second"},
         ],
     }
-    stage.put(OPENSTACK_SERVER, {"metadata": {"name": NAME}, "spec": spec})
+    stage.apply(OPENSTACK_SERVER, {"metadata": {"name": NAME}, "spec": spec})
 
 
 def place_cluster(stage: ProviderEnvironment, **spec: Any) -> None:
     """Apply a cluster as Cluster API has it."""
     stage.before = stage.inventory()
     ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": NAME}
-    cluster = stage.put(CLUSTER, {"metadata": {"name": NAME}, "spec": {"infrastructureRef": ref}})
+    cluster = stage.apply(CLUSTER, {"metadata": {"name": NAME}, "spec": {"infrastructureRef": ref}})
     whole = {"identityRef": IDENTITY, "managedSubnets": [{"cidr": "10.6.0.0/24"}], **spec}
     metadata = {"name": NAME, "ownerReferences": [_owned_by(cluster)], "labels": {names.CLUSTER_NAME_LABEL: NAME}}
-    stage.put(OPENSTACK_CLUSTER, {"metadata": metadata, "spec": whole})
+    stage.apply(OPENSTACK_CLUSTER, {"metadata": metadata, "spec": whole})
 
 
 def _owned_by(owner: Object) -> Object:
@@ -188,10 +188,10 @@ def place_control_plane(stage: ProviderEnvironment) -> None:
     labels = {names.CLUSTER_NAME_LABEL: NAME, names.CONTROL_PLANE_LABEL: ""}
     ref = {"apiGroup": names.GROUP, "kind": "OpenStackMachine", "name": NAME}
     spec = {"clusterName": NAME, "bootstrap": {"dataSecretName": "boot"}, "infrastructureRef": ref}
-    stage.put(SECRET, {"metadata": {"name": "boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
-    machine = stage.put(MACHINE, {"metadata": {"name": NAME, "labels": labels}, "spec": spec})
+    stage.apply(SECRET, {"metadata": {"name": "boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
+    machine = stage.apply(MACHINE, {"metadata": {"name": NAME, "labels": labels}, "spec": spec})
     metadata = {"name": NAME, "labels": labels, "ownerReferences": [_owned_by(machine)]}
-    stage.put(OPENSTACK_MACHINE, {"metadata": metadata, "spec": SERVER})
+    stage.apply(OPENSTACK_MACHINE, {"metadata": metadata, "spec": SERVER})
 
 
 def has_control_plane(stage: ProviderEnvironment) -> bool:

@@ -26,7 +26,7 @@ def entry_of(stage: InMemoryEnvironment, name: str = "sim") -> dict[str, Any]:
 def put_credentials(stage: InMemoryEnvironment, entry: dict[str, Any]) -> None:
     """Write an entry into the Secret under the name that objects use, after its cache has expired."""
     stage.clock.advance(stage.settings.sync_period_s + 1)
-    stage.put_secret(text=yaml.safe_dump({"clouds": {"sim": entry}}).encode())
+    stage.apply_secret(text=yaml.safe_dump({"clouds": {"sim": entry}}).encode())
 
 
 def other_project(stage: InMemoryEnvironment) -> dict[str, Any]:

@@ -30,7 +30,7 @@ class CredentialsEnvironment:
         self.clouds = Clouds(self.clock, self.woken.append)
         self.identities = CredentialsCache(self.kube, self.clouds, self.clock, max_age_s=600)  # type: ignore[arg-type]
 
-    def put_secret(self, password: str, name: str = "cloud", auth_url: str = "http://127.0.0.1:1/v3") -> None:
+    def apply_secret(self, password: str, name: str = "cloud", auth_url: str = "http://127.0.0.1:1/v3") -> None:
         auth = {"auth_url": auth_url, "username": "u", "password": password, "project_name": "p"}
         text = yaml.safe_dump({"clouds": {"here": {"auth": auth}}})
         data = {"clouds.yaml": base64.b64encode(text.encode()).decode()}
@@ -45,9 +45,9 @@ def world() -> Iterator[CredentialsEnvironment]:
 
 
 def test_a_secret_is_kept_until_the_next_resync(world: CredentialsEnvironment) -> None:
-    world.put_secret("old")
+    world.apply_secret("old")
     first = world.identities.cloud(REF, "default")
-    world.put_secret("new")
+    world.apply_secret("new")
 
     assert world.identities.cloud(REF, "default") is first
     world.clock.now_s += 601
@@ -55,7 +55,7 @@ def test_a_secret_is_kept_until_the_next_resync(world: CredentialsEnvironment) -
 
 
 def test_credentials_that_were_refused_and_stay_the_same_keep_their_cloud(world: CredentialsEnvironment) -> None:
-    world.put_secret("old")
+    world.apply_secret("old")
     first = world.identities.cloud(REF, "default")
 
     world.identities.forget(REF, "default")
@@ -65,10 +65,10 @@ def test_credentials_that_were_refused_and_stay_the_same_keep_their_cloud(world:
 
 
 def test_a_mended_secret_wakes_those_who_wait_for_the_old_cloud(world: CredentialsEnvironment) -> None:
-    world.put_secret("old")
+    world.apply_secret("old")
     first = world.identities.cloud(REF, "default")
     first.poller.owners.register("owner", "key")
-    world.put_secret("new")
+    world.apply_secret("new")
 
     world.identities.forget(REF, "default")
 
@@ -94,8 +94,8 @@ def test_the_place_of_credentials_is_told_in_words(more: dict[str, str], words: 
 
 
 def test_credentials_of_one_cloud_share_its_budget_once_they_were_read(world: CredentialsEnvironment) -> None:
-    world.put_secret("one")
-    world.put_secret("other", name="other")
+    world.apply_secret("one")
+    world.apply_secret("other", name="other")
     other = {**REF, "name": "other"}
 
     before = world.identities.cloud_key(REF, "default")
@@ -116,7 +116,7 @@ def test_a_budget_is_not_known_as_long_as_the_secret_is_missing(world: Credentia
 @pytest.fixture
 def shared(world: CredentialsEnvironment) -> CredentialsEnvironment:
     """A world in which an OpenStackClusterIdentity admits the namespace ``team``."""
-    world.put_secret("old")
+    world.apply_secret("old")
     spec = {
         "secretRef": {"name": "cloud", "namespace": "default"},
         "namespaceSelector": {"matchLabels": {"may": "use"}},
@@ -170,7 +170,7 @@ def test_access_that_is_given_back_needs_no_other_cloud(shared: CredentialsEnvir
 
 def test_another_secret_of_the_identity_counts_at_once(shared: CredentialsEnvironment) -> None:
     first = shared.identities.cloud(SHARED, "team")
-    shared.put_secret("new", name="other")
+    shared.apply_secret("new", name="other")
 
     shared.kube.edit(OPENSTACK_CLUSTER_IDENTITY, "", "shared", {"spec": {"secretRef": {"name": "other"}}})
 
@@ -183,7 +183,7 @@ def test_another_secret_of_the_identity_counts_at_once(shared: CredentialsEnviro
 def test_a_url_without_a_host_is_refused_before_anything_is_worked_out_from_it(
     world: CredentialsEnvironment, auth_url: str
 ) -> None:
-    world.put_secret("word", auth_url=auth_url)
+    world.apply_secret("word", auth_url=auth_url)
 
     with pytest.raises(IdentityError, match="auth_url has no host, or one that cannot be read"):
         world.identities.resolve_cloud(REF, "default")
@@ -194,9 +194,9 @@ def test_a_url_without_a_host_is_refused_before_anything_is_worked_out_from_it(
 def test_a_secret_that_leads_to_another_cloud_ends_the_pass_which_uses_the_budget_of_the_old_one(
     world: CredentialsEnvironment,
 ) -> None:
-    world.put_secret("word")
+    world.apply_secret("word")
     world.identities.cloud(REF, "default")
-    world.put_secret("word", auth_url="http://127.0.0.2:1/v3")
+    world.apply_secret("word", auth_url="http://127.0.0.2:1/v3")
     world.identities.forget(REF, "default")
 
     with pytest.raises(Conflict, match="lead to another cloud"):
@@ -209,7 +209,7 @@ def test_a_secret_that_leads_to_another_cloud_ends_the_pass_which_uses_the_budge
 def test_spellings_of_a_cloud_share_its_budget(world: CredentialsEnvironment) -> None:
     slots = set()
     for number, auth_url in enumerate(("http://127.0.0.1:80/v3", "http://u@127.1/v3", "http://[::ffff:127.0.0.1]/v3")):
-        world.put_secret("word", name=f"s{number}", auth_url=auth_url)
+        world.apply_secret("word", name=f"s{number}", auth_url=auth_url)
         ref = {**REF, "name": f"s{number}"}
         world.identities.resolve_cloud(ref, "default")
         slots.add(world.identities.cloud_key(ref, "default"))

@@ -102,10 +102,10 @@ class Hostile(InMemoryEnvironment):
 
     def answer(self, status: int, body: Any, **headers: str) -> None:
         """Set the answer of each service, and restart the manager."""
-        self.mend()
+        self.clear_faults()
         for service in SERVICES:
             given = {**HEADERS, **headers}
-            self.fault(match={"service": service}, effect={"status": status, "body": body, "headers": given})
+            self.add_fault(match={"service": service}, effect={"status": status, "body": body, "headers": given})
         self.start()
 
     def shown(self) -> str:
@@ -134,7 +134,7 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hostile]:
     monkeypatch.setattr(lookup_threads, "in_thread", lambda work: work())
     made = Hostile()
     with made:
-        made.put_secret()
+        made.apply_secret()
         yield made
 
 
@@ -146,8 +146,8 @@ def new_server(stage: Hostile) -> tuple[Kind, str]:
 def new_cluster(stage: Hostile) -> tuple[Kind, str]:
     identity = {"identityRef": {"name": "cloud", "cloudName": "sim"}}
     ref = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackCluster", "name": CLUSTER_NAME}
-    stage.put(CLUSTER, {"metadata": {"name": CLUSTER_NAME, "uid": OWNER["uid"]}, "spec": {"infrastructureRef": ref}})
-    stage.put(
+    stage.apply(CLUSTER, {"metadata": {"name": CLUSTER_NAME, "uid": OWNER["uid"]}, "spec": {"infrastructureRef": ref}})
+    stage.apply(
         OPENSTACK_CLUSTER,
         {"metadata": {"name": CLUSTER_NAME, "ownerReferences": [OWNER]}, "spec": {**identity, **FULL}},
     )
@@ -220,7 +220,7 @@ def test_the_services_own_words_are_shown(stage: Hostile) -> None:
     new_server(stage)
     refusal = {"forbidden": {"code": 403, "message": f"Policy doesn't allow {MARK} to be performed."}}
 
-    stage.fault(match={"service": "compute"}, effect={"status": 403, "body": refusal})
+    stage.add_fault(match={"service": "compute"}, effect={"status": 403, "body": refusal})
     stage.settle(for_s=1)
 
     assert f"Policy doesn't allow {MARK}" in stage.condition(OPENSTACK_SERVER, "s", "Ready")["message"]
@@ -232,10 +232,10 @@ def test_what_a_proxy_refuses_is_an_outage_and_no_verdict_on_the_spec(stage: Hos
 
     for method, route in (("POST", "/v2.1/servers"), ("GET", "/v2.1/servers/detail")):
         page = {"status": status, "body": "<html>Blocked</html>", "headers": {"Content-Type": "text/html"}}
-        stage.fault(match={"service": "compute", "method": method, "route": route}, effect=page)
+        stage.add_fault(match={"service": "compute", "method": method, "route": route}, effect=page)
     stage.settle(for_s=30)
     message = str(stage.condition(OPENSTACK_SERVER, "s", "InstanceReady").get("message"))
-    stage.mend()
+    stage.clear_faults()
     stage.settle(for_s=600)
 
     assert "CloudUnavailable" in message or "AnswerLost" in message

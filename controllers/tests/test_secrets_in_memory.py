@@ -56,7 +56,7 @@ def world() -> Iterator[CredentialsEnvironment]:
 
 def test_a_password_leaves_with_the_last_object_of_its_namespace(world: CredentialsEnvironment) -> None:
     password, store, backoff = uuid.uuid4().hex, Store(), Backoff(world.clock)
-    world.put_secret(password)
+    world.apply_secret(password)
     store.apply(OPENSTACK_CLUSTER, "ADDED", CLUSTER)
     cloud = world.identities.cloud(REF, "default")
     session = weakref.ref(cloud._session.session)
@@ -82,7 +82,7 @@ def test_a_password_leaves_with_the_last_object_of_its_namespace(world: Credenti
 
 
 def test_a_password_leaves_when_a_pass_finds_that_its_secret_is_gone(world: CredentialsEnvironment) -> None:
-    world.put_secret("old")
+    world.apply_secret("old")
     gone = weakref.ref(world.identities.cloud(REF, "default"))
     site = world.identities.cloud_key(REF, "default")
     world.kube.delete(SECRET, "default", "cloud")
@@ -96,7 +96,7 @@ def test_a_password_leaves_when_a_pass_finds_that_its_secret_is_gone(world: Cred
 
 
 def test_credentials_that_another_object_uses_stay(world: CredentialsEnvironment) -> None:
-    world.put_secret("one")
+    world.apply_secret("one")
     first = world.identities.cloud(REF, "default")
     world.identities.resolve_cloud({**REF, "region": "other"}, "default")
 
@@ -108,7 +108,7 @@ def test_credentials_that_another_object_uses_stay(world: CredentialsEnvironment
 
 
 def test_an_object_that_comes_at_once_finds_what_was_read_before(world: CredentialsEnvironment) -> None:
-    world.put_secret("one")
+    world.apply_secret("one")
     first = world.identities.cloud(REF, "default")
 
     world.identities.tidy(set())  # the next object with these credentials is not in the store yet

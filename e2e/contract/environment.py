@@ -245,9 +245,9 @@ class ContractEnvironment:
 
     def when(self, look: Callable[[], Body], **wanted: Any) -> Body:
         """Wait until fields have values; return the resource as it is then."""
-        return self.until(look, lambda body: all(body[name] == value for name, value in wanted.items()))
+        return self.wait_until(look, lambda body: all(body[name] == value for name, value in wanted.items()))
 
-    def until(self, look: Callable[[], T], is_reached: Callable[[T], object]) -> T:
+    def wait_until(self, look: Callable[[], T], is_reached: Callable[[T], object]) -> T:
         """Poll until a condition holds; return the last result."""
         ends_s, pause_s = time.monotonic() + LIMIT_S, self.ground.target.every_s
         while not is_reached(seen := look()):
@@ -272,12 +272,12 @@ class ContractEnvironment:
                 seen.append(body[field_])
             return seen[-1] == last
 
-        self.until(look, is_reached)
+        self.wait_until(look, is_reached)
         return seen
 
     def gone(self, look: Callable[[], object]) -> None:
         """Wait until a resource is not found any more."""
-        self.until(lambda: self.is_gone(look), lambda is_gone: is_gone)
+        self.wait_until(lambda: self.is_gone(look), lambda is_gone: is_gone)
 
     def is_gone(self, look: Callable[[], object]) -> bool:
         """Return whether a resource is not found."""

@@ -190,7 +190,7 @@ def test_token_expires_with_its_application_credential(world: ContractEnvironmen
     ends, credential, token = short_lived(world)
     assert world.last.body["token"]["expires_at"][:19] == credential["expires_at"][:19]
 
-    world.until(lambda: datetime.now(UTC), lambda now: now > ends + timedelta(seconds=1))
+    world.wait_until(lambda: datetime.now(UTC), lambda now: now > ends + timedelta(seconds=1))
 
     refusals = [
         world.refused(lambda: world.raw("GET", "network", "/networks", token=token)),

@@ -17,7 +17,7 @@ def actions(world: ContractEnvironment, server_id: str) -> list[Body]:
 
 def test_create_is_noted_with_its_request(world: ContractEnvironment) -> None:
     made = world.active_server()
-    created = world.until(lambda: actions(world, made["id"]), bool)
+    created = world.wait_until(lambda: actions(world, made["id"]), bool)
 
     assert [each["action"] for each in created] == ["create"]
     assert created[0]["request_id"].startswith("req-")
@@ -41,8 +41,8 @@ def test_create_that_fails_later_is_noted_as_an_error(world: ContractEnvironment
         shown: Body = world.cloud.get("compute", path, microversion=NOVA)["server"]
         return str(shown["status"])
 
-    world.until(status, lambda seen: seen == "ERROR")
-    (created,) = world.until(lambda: actions(world, made["id"]), lambda seen: seen[0]["message"])
+    world.wait_until(status, lambda seen: seen == "ERROR")
+    (created,) = world.wait_until(lambda: actions(world, made["id"]), lambda seen: seen[0]["message"])
 
     assert (created["action"], created["message"]) == ("create", "Error")
 

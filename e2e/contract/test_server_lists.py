@@ -33,6 +33,10 @@ def a_moment_ago(world: ContractEnvironment, server_id: str) -> str:
     return (updated - timedelta(seconds=5)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def wait_for_status(world: ContractEnvironment, server_id: str, status: str) -> None:
+    world.wait_until(lambda: world.show_server(server_id)["status"], lambda seen: seen == status)
+
+
 def test_list_shows_servers_as_they_are(world: ContractEnvironment) -> None:
     root = world.available_volume(image_id=world.image_id)
     too_big = flavor.resolve(world.cloud, name="lab.too-big")
@@ -42,7 +46,7 @@ def test_list_shows_servers_as_they_are(world: ContractEnvironment) -> None:
         world.server(flavor_id=too_big),
     ]
     for each, status in zip(made, ("ACTIVE", "ACTIVE", "ERROR"), strict=True):
-        world.until(lambda each=each: world.show_server(each["id"])["status"], lambda seen, last=status: seen == last)  # type: ignore[misc]
+        wait_for_status(world, each["id"], status)
 
     since = a_moment_ago(world, made[0]["id"])
 
@@ -53,7 +57,7 @@ def test_list_shows_servers_as_they_are(world: ContractEnvironment) -> None:
         shown = [world.show_server(each["id"]) for each in made]
         return [each for each in shown if not each == found.get(each["id"]) == changed.get(each["id"])]
 
-    assert world.until(shown_otherwise, lambda seen: not seen) == []
+    assert world.wait_until(shown_otherwise, lambda seen: not seen) == []
 
 
 def test_server_that_is_being_built_is_listed(world: ContractEnvironment) -> None:

@@ -305,7 +305,7 @@ def test_server_that_fits_nowhere_is_in_error_with_a_fault(world: ContractEnviro
         states.append(shown["status"])
         return {"body": shown}
 
-    shown = world.until(look, lambda seen: seen["body"]["status"] == "ERROR")["body"]
+    shown = world.wait_until(look, lambda seen: seen["body"]["status"] == "ERROR")["body"]
 
     assert list(dict.fromkeys(states)) == ["BUILD", "ERROR"]
     assert shown["fault"]["code"] == 500
@@ -323,7 +323,7 @@ def test_server_that_a_group_cannot_place_is_in_error(world: ContractEnvironment
 
     made = world.server(server_group_id=group["id"])
 
-    assert world.until(lambda: world.show_server(made["id"])["status"], lambda seen: seen != "BUILD") == "ERROR"
+    assert world.wait_until(lambda: world.show_server(made["id"])["status"], lambda seen: seen != "BUILD") == "ERROR"
 
 
 # -- refused creates -------------------------------------------------------------------------------------------------
@@ -435,7 +435,7 @@ def test_server_is_stopped_and_started(world: ContractEnvironment) -> None:
 
     world.cloud.post("compute", path, json={"os-stop": None}, microversion=NOVA)
     world.when(lambda: world.show_server(made["id"]), status="SHUTOFF")
-    world.until(lambda: world.show_server(made["id"]), lambda shown: shown["OS-EXT-STS:task_state"] is None)
+    world.wait_until(lambda: world.show_server(made["id"]), lambda shown: shown["OS-EXT-STS:task_state"] is None)
     again = world.refused(lambda: world.cloud.post("compute", path, json={"os-stop": None}, microversion=NOVA))
     world.cloud.post("compute", path, json={"os-start": None}, microversion=NOVA)
     world.when(lambda: world.show_server(made["id"]), status="ACTIVE")

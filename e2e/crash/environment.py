@@ -69,7 +69,7 @@ class CrashEnvironment(NamespaceEnvironment):
 
     # -- OpenStack --------------------------------------------------------------------------------------------------
 
-    def order(self, match: Object, effect: Object) -> Order:
+    def add_fault(self, match: Object, effect: Object) -> Order:
         """Inject a fault for this project only."""
         document = {"match": {"project": self.tenant.project_id, **match}, "effect": effect}
         simulator = self.ground.simulator
@@ -107,7 +107,7 @@ class CrashEnvironment(NamespaceEnvironment):
         self.starts += 1
         self.manager.start()
 
-    def until(self, what: str, reached: Callable[[], Any], *, limit_s: float = LIMIT_S) -> None:
+    def wait_until(self, what: str, reached: Callable[[], Any], *, limit_s: float = LIMIT_S) -> None:
         """Poll for a state, with Cluster API's part; restart a manager that was killed."""
 
         def look() -> Any:

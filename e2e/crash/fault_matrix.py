@@ -97,10 +97,10 @@ def play(made: CrashEnvironment, scenario: Scenario, point: Point | None) -> tup
         made.proxy.count_anew()
     has_struck = _begun(made, point) if point else lambda: False
     scenario.act(made)
-    made.until("all is made", lambda: scenario.is_made(made))
+    made.wait_until("all is made", lambda: scenario.is_made(made))
     found = made.signature()
     scenario.delete(made)
-    made.until("all is gone", lambda: scenario.is_gone(made))
+    made.wait_until("all is gone", lambda: scenario.is_gone(made))
     left = made.signature()
     assert not left, f"left behind: {dict(left)}"
     writes = made.writes()[made.writes_before :]
@@ -124,7 +124,7 @@ def _ordered(made: CrashEnvironment, point: Point) -> Any:
     effect = dict(CLOUD_WAYS[point.way])
     if effect.pop("kill", False):
         effect["kill"] = made.manager.pid
-    return made.order({"writes_only": True, "nth": point.write}, effect)
+    return made.add_fault({"writes_only": True, "nth": point.write}, effect)
 
 
 @dataclass

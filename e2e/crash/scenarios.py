@@ -194,7 +194,7 @@ def prepare_bastion(world: CrashEnvironment) -> None:
     """Create a cluster with a bastion and wait until the bastion is ready."""
     world.start()
     world.apply(*cluster(bastion={"enabled": True, "spec": SERVER}))
-    world.until("the first bastion is up", lambda: has_bastion(world))
+    world.wait_until("the first bastion is up", lambda: has_bastion(world))
     server = world.find("openstackservers", BASTION)
     assert server is not None
     world.patch("openstackclusters", NAME, {"metadata": {"annotations": {"first": server["metadata"]["uid"]}}})

@@ -79,15 +79,15 @@ def test_a_leader_that_hung_ends_before_its_next_write(ground: CrashSession, hol
         assert proxy is not None
         SERVER.prepare(made)
         wait_until("the first leads", leads(first))
-        made.order(HOLDS[hold], {"delay_s": 2.0})
+        made.add_fault(HOLDS[hold], {"delay_s": 2.0})
         SERVER.act(made)
-        made.until("the first waits for an answer", lambda: held(made))
+        made.wait_until("the first waits for an answer", lambda: held(made))
 
         first.freeze()
         made.manager = second
         made.start()
         wait_until("the second leads", leads(second))
-        made.until("all is made", lambda: SERVER.is_made(made))
+        made.wait_until("all is made", lambda: SERVER.is_made(made))
         second.freeze()  # so that the next writer is the first one
         before = (proxy.writes, made.writes(), made.signature())
         first.thaw()
@@ -96,17 +96,17 @@ def test_a_leader_that_hung_ends_before_its_next_write(ground: CrashSession, hol
         assert (proxy.writes, made.writes(), made.signature()) == before
         second.thaw()
         SERVER.delete(made)
-        made.until("all is gone", lambda: SERVER.is_gone(made))
+        made.wait_until("all is gone", lambda: SERVER.is_gone(made))
         assert not made.signature()
 
 
 def carried_out(made: CrashEnvironment, scenario: Scenario) -> Signature:
     """Run a scenario to its end; return the created resources after the deletion left nothing."""
     scenario.act(made)
-    made.until("all is made", lambda: scenario.is_made(made))
+    made.wait_until("all is made", lambda: scenario.is_made(made))
     signature = made.signature()
     scenario.delete(made)
-    made.until("all is gone", lambda: scenario.is_gone(made))
+    made.wait_until("all is gone", lambda: scenario.is_gone(made))
     assert not made.signature()
     return signature
 
@@ -122,7 +122,7 @@ def test_two_managers_without_election_make_what_one_makes(ground: CrashSession,
         second.start()
         for manager in (made.manager, second):
             wait_until("both act", logged(manager, "Acting"))
-        made.order(SLOW, {"delay_s": 0.5})
+        made.add_fault(SLOW, {"delay_s": 0.5})
         assert carried_out(made, scenario) == expected
         assert made.manager.is_alive()
         assert second.is_alive()

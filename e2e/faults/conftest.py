@@ -1,4 +1,4 @@
-"""The rig, one manager and all stories of this folder."""
+"""The rig, one manager and all scenarios of this folder."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from capo.local.rig import Rig
 from e2e import sampling
-from e2e.faults import stories as telling
+from e2e.faults import scenarios as parallel
 from e2e.faults.environment import WATCH_FILTER
-from e2e.faults.stories import Stories
+from e2e.faults.scenarios import RunningScenarios
 from environments.manager_process import ManagerProcess, shipped
 
 
@@ -31,8 +31,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="package")
-def stories(request: pytest.FixtureRequest, rig: Rig, manager: ManagerProcess) -> Iterator[Stories]:
-    """Start all stories of the selected tests in parallel."""
-    wanted = telling.of_tests(getattr(item, "function", None) for item in request.session.items)
-    with ThreadPoolExecutor(len(wanted), thread_name_prefix="story") as pool:
-        yield telling.begin(pool, wanted, rig, manager)
+def scenarios(request: pytest.FixtureRequest, rig: Rig, manager: ManagerProcess) -> Iterator[RunningScenarios]:
+    """Start all scenarios of the selected tests in parallel."""
+    wanted = parallel.scenarios_of(getattr(item, "function", None) for item in request.session.items)
+    with ThreadPoolExecutor(len(wanted), thread_name_prefix="scenario") as pool:
+        yield parallel.start(pool, wanted, rig, manager)

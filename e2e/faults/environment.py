@@ -1,6 +1,6 @@
-"""One namespace with one cloud of its own, on a rig and a manager that all stories share.
+"""One namespace with one cloud of its own, on a rig and a manager that all scenarios share.
 
-Each story has a simulated cloud of its own, so the cloud's counter has exactly the requests of the story's
+Each scenario has a simulated cloud of its own, so the cloud's counter has exactly the requests of the scenario's
 objects: tokens, version discovery and shared lists included.
 """
 
@@ -29,12 +29,12 @@ PER_MINUTE: Final = 8
 fails (at once, when the list has come, and after 2, 15 and 30 seconds)."""
 MINUTE_S: Final = 60.0
 SOON_S: Final = 120.0
-"""Time limit beside all the other stories, on a busy machine."""
+"""Time limit beside all the other scenarios, on a busy machine."""
 
 
 @dataclass
 class FaultEnvironment(api_server.SimulatedCloudEnvironment):
-    """The environment of one story.
+    """The environment of one scenario.
 
     Args:
         counts_since_s: start of the observed minute.
@@ -82,35 +82,35 @@ class FaultEnvironment(api_server.SimulatedCloudEnvironment):
 
         self.simulator.call(change)
 
-    def fault(self, **document: Any) -> None:
+    def add_fault(self, **document: Any) -> None:
         """Inject a fault."""
         self.simulator.call(lambda: self.simulator.cloud.faults.add(document))
 
-    def mend(self) -> None:
+    def clear_faults(self) -> None:
         """Remove all faults."""
         self.simulator.call(self.simulator.cloud.faults.clear)
 
     # -- waiting ----------------------------------------------------------------------------------------------------
 
-    def ready(self, plural: str, name: str, *, limit_s: float = SOON_S) -> None:
+    def wait_until_ready(self, plural: str, name: str, *, limit_s: float = SOON_S) -> None:
         """Wait until Cluster API shows the infrastructure of a Cluster or Machine ready."""
 
         def is_ready() -> bool:
             return bool(self.condition(plural, name, "InfrastructureReady").get("status") == "True")
 
         try:
-            self.until(f"{plural} {name} has its infrastructure", is_ready, limit_s=limit_s)
+            self.wait_until(f"{plural} {name} has its infrastructure", is_ready, limit_s=limit_s)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.condition(plural, name, 'InfrastructureReady')}") from error
 
-    def told(self, plural: str, name: str, *words: str, limit_s: float = SOON_S) -> str:
+    def wait_for_message(self, plural: str, name: str, *words: str, limit_s: float = SOON_S) -> str:
         """Wait until Cluster API shows these words as the reason for missing infrastructure; return the message.
 
         Our own object has the same in its ``Ready`` condition, and an Event reports it.
         """
         shown: Object = {}
 
-        def is_told() -> bool:
+        def is_shown() -> bool:
             shown.clear()
             shown.update(self.condition(plural, name, "InfrastructureReady"))
             own = self.condition(f"openstack{plural}", name, "Ready")
@@ -118,21 +118,21 @@ class FaultEnvironment(api_server.SimulatedCloudEnvironment):
             return is_same and all(word in shown["message"] for word in words)
 
         try:
-            self.until(f"{plural} {name} tells {words}", is_told, limit_s=limit_s)
+            self.wait_until(f"{plural} {name} shows {words}", is_shown, limit_s=limit_s)
         except AssertionError as error:
             raise AssertionError(f"{error}\nshown: {shown}") from error
         print(f"{plural} {name}: {shown['message']}")
-        self.until("an Event tells, too", lambda: self._warnings(name, words[0]))
+        self.wait_until("an Event reports it", lambda: self._warnings(name, words[0]))
         return str(shown["message"])
 
-    def count_anew(self) -> None:
+    def begin_minute(self) -> None:
         """Begin an observed minute."""
         self.simulator.call(self.simulator.cloud.counter.reset)
         self.counts_since_s = time.monotonic()
         ends = self.simulator.call(self.simulator.cloud.now) + datetime.timedelta(seconds=MINUTE_S)
         self.counts_until = ends.isoformat(timespec="milliseconds")
 
-    def quiet_minute(self) -> None:
+    def require_quiet_minute(self) -> None:
         """Observe a minute: a failing object causes few requests in it, and is not written.
 
         The first minute of a failure is the busiest.
@@ -140,7 +140,7 @@ class FaultEnvironment(api_server.SimulatedCloudEnvironment):
         assert self.counts_until, "no minute began"
         shown = self._shown()
         time.sleep(max(0.0, self.counts_since_s + MINUTE_S - time.monotonic()))
-        made = [call for call in self.asked() if call["at"] < self.counts_until]
+        made = [call for call in self.requests() if call["at"] < self.counts_until]
         calls = [f"{c['at']} {c['method']} {c['path']}" for c in made]
         assert len(calls) <= PER_MINUTE, "\n".join(calls)
         for name, status in self._shown().items():
@@ -154,16 +154,18 @@ class FaultEnvironment(api_server.SimulatedCloudEnvironment):
             status.get("resources", {}).pop("pending", None)
         return found
 
-    def gone(self, plural: str, name: str, *, limit_s: float = SOON_S) -> None:
+    def delete_and_wait(self, plural: str, name: str, *, limit_s: float = SOON_S) -> None:
         """Delete a Cluster or Machine, and wait until it is deleted with all its resources in the cloud."""
         self.delete(plural, name)
         ours = f"openstack{plural}"
         what = f"{plural} {name} and its {ours} are gone"
-        self.until(what, lambda: self.find(plural, name) is None and self.find(ours, name) is None, limit_s=limit_s)
+        self.wait_until(
+            what, lambda: self.find(plural, name) is None and self.find(ours, name) is None, limit_s=limit_s
+        )
 
 
 @contextlib.contextmanager
 def fault_environment(rig: Rig, manager: ManagerProcess) -> Iterator[FaultEnvironment]:
-    """Run a story in a fresh namespace with a fresh cloud; require at its end that nothing is left in the cloud."""
+    """Run a scenario in a fresh namespace with a fresh cloud; require at its end that nothing is left in the cloud."""
     with api_server.fresh_environment(FaultEnvironment, "faults", rig, manager) as made:
         yield made

@@ -8,7 +8,7 @@ import pytest
 
 from e2e.faults import objects
 from e2e.faults.environment import FaultEnvironment
-from e2e.faults.stories import told_at_once
+from e2e.faults.scenarios import run_in_parallel
 
 pytestmark = pytest.mark.integration
 
@@ -18,28 +18,28 @@ MENDED_S: Final = 300.0
 
 def a_cluster(world: FaultEnvironment, **spec: Any) -> None:
     """Apply a Cluster."""
-    world.count_anew()
+    world.begin_minute()
     world.apply(world.secret(), *objects.cluster(**spec))
 
 
-@told_at_once
+@run_in_parallel
 def test_an_unknown_network_is_named_until_the_cloud_has_it(world: FaultEnvironment) -> None:
     inside = {"enableFloatingIP": False, "fixedIP": "10.9.0.10"}
     wanted = {"filter": {"name": "new-network"}}
     a_cluster(world, network=wanted, apiServer=inside, enableExternalNetwork=False)
-    world.told(*CLUSTER, "NetworkNotFound", "no network matches name new-network", "Create the network")
-    world.quiet_minute()
+    world.wait_for_message(*CLUSTER, "NetworkNotFound", "no network matches name new-network", "Create the network")
+    world.require_quiet_minute()
     world.network("new-network")
-    world.ready(*CLUSTER, limit_s=MENDED_S)
-    world.gone(*CLUSTER)
+    world.wait_until_ready(*CLUSTER, limit_s=MENDED_S)
+    world.delete_and_wait(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_a_network_of_an_unknown_id_is_told_in_neutrons_words(world: FaultEnvironment) -> None:
     missing = "00000000-0000-4000-8000-000000000000"
     a_cluster(world, network={"id": missing})
-    world.told(*CLUSTER, "NetworkNotFound", f"Network {missing} could not be found", "(request req-")
-    world.gone(*CLUSTER)
+    world.wait_for_message(*CLUSTER, "NetworkNotFound", f"Network {missing} could not be found", "(request req-")
+    world.delete_and_wait(*CLUSTER)
 
 
 def second_external_network(world: FaultEnvironment) -> str:
@@ -50,49 +50,51 @@ def second_external_network(world: FaultEnvironment) -> str:
     return str(made["id"])
 
 
-@told_at_once
+@run_in_parallel
 def test_two_external_networks_are_named_until_there_is_one(world: FaultEnvironment) -> None:
     second = second_external_network(world)
     a_cluster(world)
-    world.told(*CLUSTER, "AmbiguousMatch", "2 networks match", second, "Name the one in spec.externalNetwork")
-    world.quiet_minute()
+    world.wait_for_message(
+        *CLUSTER, "AmbiguousMatch", "2 networks match", second, "Name the one in spec.externalNetwork"
+    )
+    world.require_quiet_minute()
     with world.client("sim-admin") as admin:
         admin.ask("DELETE", f"/network/v2.0/networks/{second}")
-    world.ready(*CLUSTER, limit_s=MENDED_S)
-    world.gone(*CLUSTER)
+    world.wait_until_ready(*CLUSTER, limit_s=MENDED_S)
+    world.delete_and_wait(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_two_external_networks_are_no_trouble_once_the_spec_names_one(world: FaultEnvironment) -> None:
     second = second_external_network(world)
     a_cluster(world)
-    world.told(*CLUSTER, "AmbiguousMatch", second)
+    world.wait_for_message(*CLUSTER, "AmbiguousMatch", second)
     with world.client() as client:
         networks = client.ask("GET", "/network/v2.0/networks?name=public")["networks"]
     world.patch("openstackclusters", objects.CLUSTER, {"spec": {"externalNetwork": {"id": networks[0]["id"]}}})
-    world.ready(*CLUSTER)
-    world.gone(*CLUSTER)
+    world.wait_until_ready(*CLUSTER)
+    world.delete_and_wait(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_a_missing_quota_for_routers_is_told_in_neutrons_words_until_it_is_raised(world: FaultEnvironment) -> None:
     limit_routers(world, 0)
     a_cluster(world)
     words = ("QuotaExceeded", "Quota exceeded for resources: ['router']", "(request req-", "Raise the project's quota")
-    world.told(*CLUSTER, *words)
-    world.count_anew()
-    world.quiet_minute()
+    world.wait_for_message(*CLUSTER, *words)
+    world.begin_minute()
+    world.require_quiet_minute()
     limit_routers(world, -1)
-    world.ready(*CLUSTER, limit_s=MENDED_S)
-    world.gone(*CLUSTER)
+    world.wait_until_ready(*CLUSTER, limit_s=MENDED_S)
+    world.delete_and_wait(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_a_cluster_without_a_router_is_deleted_as_if_nothing_were_wrong(world: FaultEnvironment) -> None:
     limit_routers(world, 0)
     a_cluster(world)
-    world.told(*CLUSTER, "QuotaExceeded")
-    world.gone(*CLUSTER)
+    world.wait_for_message(*CLUSTER, "QuotaExceeded")
+    world.delete_and_wait(*CLUSTER)
 
 
 def limit_routers(world: FaultEnvironment, limit: int) -> None:

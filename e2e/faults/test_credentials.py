@@ -9,7 +9,7 @@ import pytest
 from capo.simulator.keystone.service import change_password
 from e2e.faults import objects
 from e2e.faults.environment import FaultEnvironment
-from e2e.faults.stories import told_at_once
+from e2e.faults.scenarios import run_in_parallel
 
 pytestmark = pytest.mark.integration
 
@@ -27,97 +27,97 @@ def noticed(world: FaultEnvironment) -> None:
         shown = world.condition("openstackclusters", objects.CLUSTER, AUTHENTICATED)
         return bool(shown.get("status") == "True")
 
-    world.until("the mended Secret is noticed", is_accepted, limit_s=NOTICED_S)
-    world.ready(*CLUSTER)
+    world.wait_until("the mended Secret is noticed", is_accepted, limit_s=NOTICED_S)
+    world.wait_until_ready(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_wrong_credentials_are_told_in_keystones_words_until_the_secret_is_mended(world: FaultEnvironment) -> None:
-    world.count_anew()
+    world.begin_minute()
     world.apply(world.secret(password="wrong"), *objects.cluster())
     words = ("NotAuthorized", "requires authentication", "(request req-", f"Secret {world.namespace}/cloud")
-    message = world.told(*CLUSTER, *words)
+    message = world.wait_for_message(*CLUSTER, *words)
     assert "wrong" not in message
-    world.quiet_minute()
+    world.require_quiet_minute()
     world.apply(world.secret())
     noticed(world)
-    world.gone(*CLUSTER)
+    world.delete_and_wait(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_an_unknown_cloud_name_is_told_with_those_that_the_secret_has(world: FaultEnvironment) -> None:
     unknown = {"name": "cloud", "cloudName": "elsewhere"}
-    world.count_anew()
+    world.begin_minute()
     world.apply(world.secret(), *objects.cluster(identityRef=unknown))
     words = ("IdentityNotUsable", "no cloud 'elsewhere'", "it has: sim,", f"Secret {world.namespace}/cloud")
-    world.told(*CLUSTER, *words)
-    world.quiet_minute()
-    assert not world.asked()
+    world.wait_for_message(*CLUSTER, *words)
+    world.require_quiet_minute()
+    assert not world.requests()
     world.patch("openstackclusters", objects.CLUSTER, {"spec": {"identityRef": objects.IDENTITY}})
     noticed(world)
-    world.gone(*CLUSTER)
+    world.delete_and_wait(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_a_missing_secret_is_named_until_it_is_there(world: FaultEnvironment) -> None:
-    world.count_anew()
+    world.begin_minute()
     world.apply(*objects.cluster())
-    world.told(*CLUSTER, "IdentityNotUsable", f"Secret {world.namespace}/cloud does not exist")
-    world.quiet_minute()
+    world.wait_for_message(*CLUSTER, "IdentityNotUsable", f"Secret {world.namespace}/cloud does not exist")
+    world.require_quiet_minute()
     world.apply(world.secret())
     noticed(world)
-    world.gone(*CLUSTER)
+    world.delete_and_wait(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_a_cluster_that_never_had_credentials_is_deleted_at_once(world: FaultEnvironment) -> None:
     world.apply(*objects.cluster())
-    world.told(*CLUSTER, "IdentityNotUsable")
-    world.gone(*CLUSTER)
+    world.wait_for_message(*CLUSTER, "IdentityNotUsable")
+    world.delete_and_wait(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_wrong_credentials_of_a_machine_are_told_on_the_machine(world: FaultEnvironment) -> None:
     # Without a version in it, the URL costs a discovery, too.
     unversioned = f"{world.simulator.url}/identity"
     own = world.secret("own", password="wrong", auth_url=unversioned)
     world.apply(world.secret(), own, *objects.cluster_on(world.network()))
-    world.ready(*CLUSTER)
-    world.count_anew()
+    world.wait_until_ready(*CLUSTER)
+    world.begin_minute()
     world.apply(*objects.machine(identityRef={"name": "own", "cloudName": "sim"}))
-    world.told(*MACHINE, "NotAuthorized", "requires authentication", f"Secret {world.namespace}/own")
-    world.quiet_minute()
+    world.wait_for_message(*MACHINE, "NotAuthorized", "requires authentication", f"Secret {world.namespace}/own")
+    world.require_quiet_minute()
     world.apply(world.secret("own"))
-    world.ready(*MACHINE, limit_s=NOTICED_S + 10)
-    world.gone(*MACHINE)
-    world.gone(*CLUSTER)
+    world.wait_until_ready(*MACHINE, limit_s=NOTICED_S + 10)
+    world.delete_and_wait(*MACHINE)
+    world.delete_and_wait(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_a_password_that_is_changed_while_a_server_is_built_is_told_until_the_secret_follows(
     world: FaultEnvironment,
 ) -> None:
     world.apply(world.secret(), *objects.cluster_on(world.network()))
-    world.ready(*CLUSTER)
+    world.wait_until_ready(*CLUSTER)
     world.simulator.cloud.timings.server_build_s = float("inf")
     world.apply(*objects.machine())
-    world.until("a server is being built", lambda: "compute/servers" in world.left())
-    world.count_anew()
+    world.wait_until("a server is being built", lambda: "compute/servers" in world.remaining())
+    world.begin_minute()
     world.simulator.call(lambda: change_password(world.simulator.cloud, {"user": "capi", "password": "changed"}))
-    world.told(*MACHINE, "NotAuthorized", "requires authentication", f"Secret {world.namespace}/cloud")
-    world.quiet_minute()
+    world.wait_for_message(*MACHINE, "NotAuthorized", "requires authentication", f"Secret {world.namespace}/cloud")
+    world.require_quiet_minute()
     world.simulator.cloud.timings.server_build_s = 0.0
     world.simulator.call(world.simulator.cloud.release)
     world.apply(world.secret(password="changed"))
-    world.ready(*MACHINE, limit_s=NOTICED_S + 10)
-    world.gone(*MACHINE)
-    world.gone(*CLUSTER)
+    world.wait_until_ready(*MACHINE, limit_s=NOTICED_S + 10)
+    world.delete_and_wait(*MACHINE)
+    world.delete_and_wait(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_a_deletion_without_credentials_says_so_and_goes_on_once_the_secret_is_mended(world: FaultEnvironment) -> None:
     world.apply(world.secret(), *objects.cluster())
-    world.ready(*CLUSTER)
+    world.wait_until_ready(*CLUSTER)
     world.simulator.call(lambda: change_password(world.simulator.cloud, {"user": "capi", "password": "changed"}))
     world.delete(*CLUSTER)
 
@@ -125,6 +125,6 @@ def test_a_deletion_without_credentials_says_so_and_goes_on_once_the_secret_is_m
         shown = world.condition("openstackclusters", objects.CLUSTER, "Ready")
         return "NotAuthorized" in shown.get("message", "")
 
-    world.until("the deletion tells what it waits for", is_told)
+    world.wait_until("the deletion tells what it waits for", is_told)
     world.apply(world.secret(password="changed"))
-    world.gone(*CLUSTER)
+    world.delete_and_wait(*CLUSTER)

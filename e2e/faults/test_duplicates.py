@@ -37,7 +37,7 @@ def wrong(scene: Scene, expected: dict[str, int], write: int, effect: dict[str, 
     with ProviderEnvironment() as stage:
         scene.place(stage)
         stage.cloud.counter.reset()
-        stage.fault(match={"write": write}, effect=effect)
+        stage.add_fault(match={"write": write}, effect=effect)
         if not made(scene, stage):
             return [f"it does not come about: {stage.messages()}"]
         stage.play(for_s=waits_s)

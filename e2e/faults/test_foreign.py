@@ -50,7 +50,7 @@ def resync(stage: ProviderEnvironment) -> None:
     """Resync everything, as happens every ten minutes."""
     stage.clock.advance(OLDEST * stage.settings.sync_period_s)
     for obj in stage.ours():
-        stage.edit(next(kind for kind in OURS if kind.kind == obj["kind"]), obj["metadata"]["name"], TOUCH)
+        stage.patch(next(kind for kind in OURS if kind.kind == obj["kind"]), obj["metadata"]["name"], TOUCH)
     stage.play(for_s=5)
 
 

@@ -11,7 +11,7 @@ from capo.local.demo.objects import condition
 from capo.simulator.simulator import Simulator
 from e2e.faults import objects
 from e2e.faults.environment import FaultEnvironment
-from e2e.faults.stories import told_at_once
+from e2e.faults.scenarios import run_in_parallel
 
 pytestmark = pytest.mark.integration
 
@@ -26,12 +26,12 @@ A server of another cloud must be ready before that; on an idle machine it takes
 """
 
 
-@told_at_once
+@run_in_parallel
 def test_a_hung_cloud_does_not_slow_the_others(world: FaultEnvironment) -> None:
     network_id = world.network()
     world.apply(*(world.secret(f"cloud-{number}") for number in range(IDENTITIES)))
     for service in ("compute", "network"):
-        world.fault(match={"service": service, "method": "GET"}, effect={"hang": HANGS_S})
+        world.add_fault(match={"service": service, "method": "GET"}, effect={"hang": HANGS_S})
     names = [f"victim-{number}" for number in range(VICTIMS)]
     identities = [f"cloud-{number % IDENTITIES}" for number in range(VICTIMS)]
     with Simulator.start() as healthy:
@@ -39,20 +39,20 @@ def test_a_hung_cloud_does_not_slow_the_others(world: FaultEnvironment) -> None:
         other.apply(other.secret("healthy"))
         server = objects.server("other", other.network(), identity="healthy")
         world.apply(*(objects.server(n, network_id, identity=i) for n, i in zip(names, identities, strict=True)))
-        world.until("the cloud hangs", lambda: hanging(world))
+        world.wait_until("the cloud hangs", lambda: hanging(world))
         ends_s = time.monotonic() + HANGS_S
 
         other.apply(server)
         left_s = ends_s - time.monotonic()
-        other.until("the other cloud's server is there", lambda: "other" in ready(other), limit_s=left_s)
+        other.wait_until("the other cloud's server is there", lambda: "other" in ready(other), limit_s=left_s)
         other.delete("openstackservers", "other")
-        other.until("the other cloud's server is gone", lambda: not other.find("openstackservers", "other"))
+        other.wait_until("the other cloud's server is gone", lambda: not other.find("openstackservers", "other"))
 
-    world.mend()
-    world.until("those that hung come up", lambda: set(names) <= ready(world), limit_s=300)
+    world.clear_faults()
+    world.wait_until("those that hung come up", lambda: set(names) <= ready(world), limit_s=300)
     for name in names:
         world.delete("openstackservers", name)
-    world.until("they are gone", lambda: not world.list("openstackservers"), limit_s=240)
+    world.wait_until("they are gone", lambda: not world.list("openstackservers"), limit_s=240)
 
 
 def ready(world: FaultEnvironment) -> set[str]:
@@ -63,4 +63,4 @@ def ready(world: FaultEnvironment) -> set[str]:
 
 def hanging(world: FaultEnvironment) -> int:
     """Return the number of requests that are held without an answer."""
-    return sum(1 for call in world.asked() if call["fault"] and call["status"] == 0)
+    return sum(1 for call in world.requests() if call["fault"] and call["status"] == 0)

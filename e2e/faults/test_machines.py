@@ -9,7 +9,7 @@ import pytest
 from capo.simulator.nova.servers import break_server, fail_builds
 from e2e.faults import objects
 from e2e.faults.environment import FaultEnvironment
-from e2e.faults.stories import told_at_once
+from e2e.faults.scenarios import run_in_parallel
 
 pytestmark = pytest.mark.integration
 
@@ -24,86 +24,86 @@ SLOW_S: Final = 60.0
 def in_cluster(world: FaultEnvironment, **machine: Any) -> None:
     """Apply a Machine in a cluster that is ready for it."""
     world.apply(world.secret(), *objects.cluster_on(world.network()))
-    world.ready(*CLUSTER)
-    world.count_anew()
+    world.wait_until_ready(*CLUSTER)
+    world.begin_minute()
     world.apply(*objects.machine(**machine))
 
 
-@told_at_once
+@run_in_parallel
 def test_an_unknown_image_is_named_until_the_cloud_has_it(world: FaultEnvironment) -> None:
     in_cluster(world, image={"filter": {"name": "new-image"}})
-    world.told(*MACHINE, "ImageNotFound", "no image matches name new-image", "Upload the image")
-    world.quiet_minute()
+    world.wait_for_message(*MACHINE, "ImageNotFound", "no image matches name new-image", "Upload the image")
+    world.require_quiet_minute()
     world.rename("image", "images", "tiny-image", "new-image")
-    world.ready(*MACHINE, limit_s=MENDED_S)
-    world.gone(*MACHINE)
-    world.gone(*CLUSTER)
+    world.wait_until_ready(*MACHINE, limit_s=MENDED_S)
+    world.delete_and_wait(*MACHINE)
+    world.delete_and_wait(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_an_unknown_flavor_is_named_until_the_cloud_has_it(world: FaultEnvironment) -> None:
     in_cluster(world, flavor={"filter": {"name": "new-flavor"}})
-    world.told(*MACHINE, "FlavorNotFound", "no flavor is named new-flavor", "Create the flavor")
-    world.quiet_minute()
+    world.wait_for_message(*MACHINE, "FlavorNotFound", "no flavor is named new-flavor", "Create the flavor")
+    world.require_quiet_minute()
     world.rename("compute", "flavors", "m1.tiny", "new-flavor")
-    world.ready(*MACHINE, limit_s=MENDED_S)
-    world.gone(*MACHINE)
-    world.gone(*CLUSTER)
+    world.wait_until_ready(*MACHINE, limit_s=MENDED_S)
+    world.delete_and_wait(*MACHINE)
+    world.delete_and_wait(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_an_unknown_network_of_a_port_is_named_until_the_cloud_has_it(world: FaultEnvironment) -> None:
     in_cluster(world, ports=[{"network": {"filter": {"name": "new-network"}}}])
-    world.told(*MACHINE, "NetworkNotFound", "no network matches name new-network", "Create the network")
-    world.quiet_minute()
+    world.wait_for_message(*MACHINE, "NetworkNotFound", "no network matches name new-network", "Create the network")
+    world.require_quiet_minute()
     world.network("new-network")
-    world.ready(*MACHINE, limit_s=MENDED_S)
-    world.gone(*MACHINE)
-    world.gone(*CLUSTER)
+    world.wait_until_ready(*MACHINE, limit_s=MENDED_S)
+    world.delete_and_wait(*MACHINE)
+    world.delete_and_wait(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_a_machine_that_cannot_be_made_is_deleted_as_if_nothing_were_wrong(world: FaultEnvironment) -> None:
     in_cluster(world, image={"filter": {"name": "new-image"}})
-    world.told(*MACHINE, "ImageNotFound")
-    world.gone(*MACHINE)
-    world.gone(*CLUSTER)
+    world.wait_for_message(*MACHINE, "ImageNotFound")
+    world.delete_and_wait(*MACHINE)
+    world.delete_and_wait(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_a_server_that_could_not_be_built_is_shown_with_novas_fault_and_recovers_with_it(
     world: FaultEnvironment,
 ) -> None:
     fault = "Build of instance aborted: Volume 0815 did not finish being created even after we waited 187 seconds."
     world.simulator.call(lambda: fail_builds(world.simulator.cloud, {"message": fault}))
     in_cluster(world)
-    message = world.told(*MACHINE, "ServerFailed", fault.rstrip("."), "MachineHealthCheck")
-    (server_id,) = world.left()["compute/servers"]
+    message = world.wait_for_message(*MACHINE, "ServerFailed", fault.rstrip("."), "MachineHealthCheck")
+    (server_id,) = world.remaining()["compute/servers"]
     assert server_id in message
-    world.count_anew()
-    world.quiet_minute()
+    world.begin_minute()
+    world.require_quiet_minute()
     with world.client("sim-admin") as admin:
         admin.ask("POST", f"/compute/v2.1/servers/{server_id}/action", {"os-resetState": {"state": "active"}})
-    world.ready(*MACHINE, limit_s=MENDED_S)
-    world.gone(*MACHINE)
-    world.gone(*CLUSTER)
+    world.wait_until_ready(*MACHINE, limit_s=MENDED_S)
+    world.delete_and_wait(*MACHINE)
+    world.delete_and_wait(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_a_server_that_no_host_can_take_is_deleted_with_its_machine(world: FaultEnvironment) -> None:
     in_cluster(world, flavor={"filter": {"name": "lab.too-big"}})
-    world.told(*MACHINE, "NoValidHost", "No valid host was found", "Free capacity")
-    world.gone(*MACHINE)
-    world.gone(*CLUSTER)
+    world.wait_for_message(*MACHINE, "NoValidHost", "No valid host was found", "Free capacity")
+    world.delete_and_wait(*MACHINE)
+    world.delete_and_wait(*CLUSTER)
 
 
-@told_at_once
+@run_in_parallel
 def test_a_server_that_breaks_later_is_shown_within_a_minute(world: FaultEnvironment) -> None:
     in_cluster(world)
-    world.ready(*MACHINE)
-    (server_id,) = world.left()["compute/servers"]
+    world.wait_until_ready(*MACHINE)
+    (server_id,) = world.remaining()["compute/servers"]
     order = {"id": server_id, "message": "The hypervisor caught fire."}
     world.simulator.call(lambda: break_server(world.simulator.cloud, order))
-    world.told(*MACHINE, "ServerFailed", "The hypervisor caught fire", limit_s=60 + SLOW_S)
-    world.gone(*MACHINE)
-    world.gone(*CLUSTER)
+    world.wait_for_message(*MACHINE, "ServerFailed", "The hypervisor caught fire", limit_s=60 + SLOW_S)
+    world.delete_and_wait(*MACHINE)
+    world.delete_and_wait(*CLUSTER)

@@ -82,7 +82,7 @@ def fails(stage: ProviderEnvironment, route: Route, fault: Fault) -> None:
     """Inject a fault into a route from now on."""
     service, method, template = route
     stage.cloud.counter.reset()
-    stage.fault(match={"service": service, "method": method, "route": template}, effect=dict(fault.effect))
+    stage.add_fault(match={"service": service, "method": method, "route": template}, effect=dict(fault.effect))
 
 
 def troubles(scene: Scene, stage: ProviderEnvironment, fault: Fault) -> Iterator[str]:
@@ -127,7 +127,7 @@ def told(scene: Scene, route: Route, fault: Fault, expected: Mapping[str, int]) 
         scene.place(stage)
         fails(stage, route, fault)
         yield from troubles(scene, stage, fault)
-        stage.mend()
+        stage.clear_faults()
         if not made(scene, stage):
             yield f"it does not recover: {stage.messages()}"
         elif stage.counts() != expected:
@@ -147,7 +147,7 @@ def told_of_deletion(scene: Scene, route: Route, fault: Fault) -> Iterator[str]:
         delete_all(stage)
         fails(stage, route, fault)
         yield from troubles(scene, stage, fault)
-        stage.mend()
+        stage.clear_faults()
         if not gone(stage):
             yield f"it does not end: {stage.messages()}"
         elif stage.counts():

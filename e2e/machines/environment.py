@@ -24,7 +24,7 @@ class MachinesEnvironment(api_server.SimulatedCloudEnvironment):
 
     def cloud(self, kind: str) -> dict[str, Any]:
         """Return the added resources of a kind, by id."""
-        return self.made().get(kind, {})
+        return self.created().get(kind, {})
 
 
 @contextlib.contextmanager
@@ -33,4 +33,4 @@ def machines_environment(rig: Rig, manager: ManagerProcess) -> Iterator[Machines
     with api_server.fresh_environment(MachinesEnvironment, "machines", rig, manager) as made:
         yield made
         made.delete("clusters", objects.CLUSTER)
-        made.until("the cluster is gone", lambda: made.find("clusters", objects.CLUSTER) is None)
+        made.wait_until("the cluster is gone", lambda: made.find("clusters", objects.CLUSTER) is None)

@@ -62,7 +62,7 @@ def test_a_bastion_that_is_toggled_ten_times_in_a_row_ends_as_the_spec_says(
     world: MachinesEnvironment, pause_s: float
 ) -> None:
     world.apply(*objects.bare_cluster(world.simulator.clouds_yaml.read_bytes()))
-    world.until("the cluster is ready", lambda: is_ready(world))
+    world.wait_until("the cluster is ready", lambda: is_ready(world))
 
     for number in range(ROUNDS):
         edit(world, {"enabled": True, "spec": LARGER if number % 2 else SPEC})
@@ -70,13 +70,13 @@ def test_a_bastion_that_is_toggled_ten_times_in_a_row_ends_as_the_spec_says(
         edit(world, None if number % 3 else {"enabled": False})
         time.sleep(pause_s)
     edit(world, {"enabled": True, "spec": LARGER})
-    world.until("one bastion is up", lambda: is_up_with(world, "m1.small"), limit_s=END_S)
+    world.wait_until("one bastion is up", lambda: is_up_with(world, "m1.small"), limit_s=END_S)
 
     edit(world, {"enabled": True, "spec": SPEC})
-    world.until("it was replaced", lambda: is_up_with(world, "m1.tiny"), limit_s=END_S)
+    world.wait_until("it was replaced", lambda: is_up_with(world, "m1.tiny"), limit_s=END_S)
 
     for _ in range(ROUNDS):
         edit(world, {"enabled": False})
         edit(world, {"enabled": True})
     edit(world, {"enabled": False})
-    world.until("none is left, and all is well", lambda: is_gone(world) and is_ready(world), limit_s=END_S)
+    world.wait_until("none is left, and all is well", lambda: is_gone(world) and is_ready(world), limit_s=END_S)

@@ -60,7 +60,7 @@ def come_up(world: MachinesEnvironment) -> None:
     clouds = world.simulator.clouds_yaml.read_bytes()
     wanted = objects.cluster(clouds, networks[0]["id"], control_planes=CONTROL_PLANES, workers=WORKERS)
     world.apply(*wanted)
-    world.until("all machines run", lambda: are_running(world), limit_s=UP_S)
+    world.wait_until("all machines run", lambda: are_running(world), limit_s=UP_S)
 
 
 def are_running(world: MachinesEnvironment) -> bool:
@@ -97,7 +97,7 @@ def notice(world: MachinesEnvironment, machine: dict[str, Any], word: str) -> No
         return is_bad and word in shown.get("message", "") and word in own.get("message", "")
 
     try:
-        world.until(f"{name} tells: {word}", is_told, limit_s=NOTICED_S)
+        world.wait_until(f"{name} tells: {word}", is_told, limit_s=NOTICED_S)
     except AssertionError as error:
         server = world.find("openstackservers", ours)
         raise AssertionError(f"{error}\nshown: {shown}\nown: {own}\nits server: {server}") from error
@@ -116,23 +116,25 @@ def test_what_a_server_suffered_is_shown_within_a_minute_and_its_machine_is_repl
     world.apply(objects.health_check("workers", {"cluster.x-k8s.io/deployment-name": f"{objects.CLUSTER}-md-0"}))
 
     old = {m["metadata"]["name"] for m in workers}
-    world.until(
+    world.wait_until(
         "the workers are others", lambda: are_running(world) and not old & world.machines().keys(), limit_s=REPLACED_S
     )
-    world.until("there are their servers alone", lambda: are_the_servers(world))
+    world.wait_until("there are their servers alone", lambda: are_the_servers(world))
 
     control_plane = next(m for m in world.machines().values() if is_control_plane(m))
     vanish(world, server_id(control_plane))
     world.apply(objects.health_check("control-plane", {"cluster.x-k8s.io/control-plane": ""}))
     name = control_plane["metadata"]["name"]
 
-    world.until(
+    world.wait_until(
         "the control plane is whole again",
         lambda: are_running(world) and name not in world.machines(),
         limit_s=REPLACED_S,
     )
-    world.until("its member left", lambda: world.find("openstackmachines", infrastructure_id(control_plane)) is None)
-    world.until("the members are those of today", lambda: are_running(world) and are_the_members(world))
+    world.wait_until(
+        "its member left", lambda: world.find("openstackmachines", infrastructure_id(control_plane)) is None
+    )
+    world.wait_until("the members are those of today", lambda: are_running(world) and are_the_members(world))
 
 
 def are_the_servers(world: MachinesEnvironment) -> bool:

@@ -69,7 +69,7 @@ class RunningObjectEnvironment(ProviderEnvironment):
     def write(self, obj: Object) -> None:
         """Write the object as a user does, with a new generation."""
         generation = obj["metadata"].get("generation", 0) + 1
-        self.put(self.kind, obj | {"metadata": obj["metadata"] | {"generation": generation}})
+        self.apply(self.kind, obj | {"metadata": obj["metadata"] | {"generation": generation}})
 
     def is_well(self) -> bool:
         """Return whether everything is ready, and no operation is in progress."""
@@ -99,7 +99,7 @@ class RunningObjectEnvironment(ProviderEnvironment):
     def _furnish(self) -> None:
         """Create the resources that the specs refer to, as a user does."""
         self.network()
-        self.put_secret(bases.SECOND_SECRET)
+        self.apply_secret(bases.SECOND_SECRET)
         for name in (bases.GROUP, bases.SECOND_GROUP):
             made = self.member.make("/network/v2.0/security-groups", "security_group", name=name)
             self.member.ask("PUT", f"/network/v2.0/security-groups/{made['id']}/tags/{bases.TAG}")
@@ -112,7 +112,7 @@ class RunningObjectEnvironment(ProviderEnvironment):
 def place(environment: RunningObjectEnvironment, kind: Kind, spec: Json, **metadata: Any) -> Object:
     """Place an object of ours with the defaults that the API server fills in."""
     whole = structure.defaulted(SCHEMAS[kind.kind], spec)
-    return environment.put(kind, {"metadata": {"name": NAME, **metadata}, "spec": whole})
+    return environment.apply(kind, {"metadata": {"name": NAME, **metadata}, "spec": whole})
 
 
 def _owned_by(owner: Object) -> list[Object]:
@@ -124,7 +124,7 @@ def _owned_by(owner: Object) -> list[Object]:
 def place_cluster(environment: RunningObjectEnvironment, spec: Json = bases.CLUSTER) -> None:
     """Place a Cluster of Cluster API and its OpenStackCluster."""
     ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": NAME}
-    cluster = environment.put(CLUSTER, {"metadata": {"name": NAME}, "spec": {"infrastructureRef": ref}})
+    cluster = environment.apply(CLUSTER, {"metadata": {"name": NAME}, "spec": {"infrastructureRef": ref}})
     labels = {names.CLUSTER_NAME_LABEL: NAME}
     place(environment, OPENSTACK_CLUSTER, spec, labels=labels, ownerReferences=_owned_by(cluster))
 
@@ -135,8 +135,8 @@ def place_control_plane(environment: RunningObjectEnvironment) -> None:
     labels = {names.CLUSTER_NAME_LABEL: NAME, names.CONTROL_PLANE_LABEL: ""}
     ref = {"apiGroup": names.GROUP, "kind": "OpenStackMachine", "name": NAME}
     spec = {"clusterName": NAME, "bootstrap": {"dataSecretName": "boot"}, "infrastructureRef": ref}
-    environment.put(SECRET, {"metadata": {"name": "boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
-    machine = environment.put(MACHINE, {"metadata": {"name": NAME, "labels": labels}, "spec": spec})
+    environment.apply(SECRET, {"metadata": {"name": "boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
+    machine = environment.apply(MACHINE, {"metadata": {"name": NAME, "labels": labels}, "spec": spec})
     place(environment, OPENSTACK_MACHINE, bases.MACHINE, labels=labels, ownerReferences=_owned_by(machine))
 
 
@@ -153,10 +153,10 @@ def place_pool(environment: RunningObjectEnvironment) -> None:
 
 def place_identity(environment: RunningObjectEnvironment) -> None:
     """Place an OpenStackClusterIdentity, and a cluster that uses it."""
-    environment.put(kinds.NAMESPACE, {"metadata": {"name": NAMESPACE, "labels": {"team": "one"}}})
+    environment.apply(kinds.NAMESPACE, {"metadata": {"name": NAMESPACE, "labels": {"team": "one"}}})
     data = {"clouds.yaml": base64.b64encode(environment.simulator.clouds_yaml.read_bytes()).decode()}
     metadata = {"name": "lent", "namespace": "vault"}
-    environment.put(SECRET, {"metadata": metadata, "data": data})
+    environment.apply(SECRET, {"metadata": metadata, "data": data})
     place(environment, OPENSTACK_CLUSTER_IDENTITY, bases.CLUSTER_IDENTITY)
     identity = {"type": "ClusterIdentity", "name": NAME, "cloudName": "sim"}
     place_cluster(environment, {"identityRef": identity, "managedSubnets": [{"cidr": bases.CIDR}]})

@@ -127,7 +127,7 @@ class ServersEnvironment:
         found: list[Object] = self.rig.api.get(f"{API}/namespaces/{self.run}/openstackservers")["items"]
         return found
 
-    def until(self, what: str, reached: Callable[[], Any]) -> Any:
+    def wait_until(self, what: str, reached: Callable[[], Any]) -> Any:
         """Poll until a function returns something true; return it."""
         limit_s = LIMITS_S[self.target.name]
         ends_s = time.monotonic() + limit_s
@@ -143,14 +143,14 @@ class ServersEnvironment:
         shown = [f"{o['metadata']['name']}: {json.dumps(o.get('status'), indent=1)}" for o in odd]
         return "\n".join([*shown, self.manager.tail(60)])
 
-    def ready(self, name: str) -> Object:
+    def wait_until_ready(self, name: str) -> Object:
         """Wait until an OpenStackServer is ready; return it."""
 
         def reached() -> Object | None:
             found = self.server(name)
             return found if found and found.get("status", {}).get("ready") else None
 
-        found: Object = self.until(f"{name} is ready", reached)
+        found: Object = self.wait_until(f"{name} is ready", reached)
         return found
 
     def condition(self, name: str, type_: str) -> Object:
@@ -171,7 +171,7 @@ class ServersEnvironment:
         found = [r for r in obj["status"]["resources"]["records"] if r["kind"] == kind]
         return [self.show(kind, record["id"]) for record in sorted(found, key=lambda record: record["role"])]
 
-    def left(self) -> dict[str, list[str]]:
+    def remaining(self) -> dict[str, list[str]]:
         """Return the names of the project's servers, volumes, ports and trunks, except ports of routers and DHCP."""
         project = self.tenant.project_id
         found = {}

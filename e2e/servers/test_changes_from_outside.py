@@ -60,7 +60,7 @@ def noticed(ground: ServersEnvironment, looks: Mapping[str, Callable[[], Any]]) 
     """Wait until all changes are noticed, which must be within a minute."""
     began_s = time.monotonic()
     for what, look in looks.items():
-        ground.until(what, look)
+        ground.wait_until(what, look)
     assert time.monotonic() - began_s <= NOTICED_S + BUSY_S
 
 
@@ -68,7 +68,7 @@ def ready(ground: ServersEnvironment, *wanted: str) -> None:
     """Create servers and wait until they are ready."""
     ground.apply(*map(ground.server_object, wanted))
     for name in wanted:
-        ground.ready(name)
+        ground.wait_until_ready(name)
 
 
 def test_servers_that_are_stopped_broken_or_deleted_are_not_ready_within_a_minute(ground: ServersEnvironment) -> None:
@@ -85,7 +85,7 @@ def test_servers_that_are_stopped_broken_or_deleted_are_not_ready_within_a_minut
     recovered = ("outside-stopped", "outside-broken")
     noticed(ground, {n: lambda n=n: status(ground, n)["ready"] for n in recovered})  # type: ignore[misc]
 
-    assert "outside-deleted" not in ground.left()["server"]
+    assert "outside-deleted" not in ground.remaining()["server"]
     for name in STATES:
         ground.delete(API, "openstackservers", name)
 
@@ -108,7 +108,7 @@ def test_server_that_an_operator_rebuilt_is_not_ready_any_more(ground: ServersEn
 def test_server_that_an_operator_rebuilt_from_its_own_image_is_not_ready_any_more(ground: ServersEnvironment) -> None:
     ready(ground, "outside-wiped")
     asked_s = time.monotonic()
-    ground.until("another second begins", lambda: time.monotonic() - asked_s > CLOCK_S)
+    ground.wait_until("another second begins", lambda: time.monotonic() - asked_s > CLOCK_S)
     own = status(ground, "outside-wiped")["resolved"]["imageID"]
 
     act(ground, "outside-wiped", rebuild={"imageRef": own})
@@ -122,7 +122,7 @@ def test_server_that_an_operator_rebuilt_from_its_own_image_is_not_ready_any_mor
 def test_server_that_fits_nowhere_says_so_with_the_request(ground: ServersEnvironment) -> None:
     ground.apply(ground.server_object("too-big", flavor="lab.too-big"))
 
-    ground.until("it is told", lambda: "NoValidHost" in message(ground, "too-big"))
+    ground.wait_until("it is told", lambda: "NoValidHost" in message(ground, "too-big"))
 
     told = message(ground, "too-big")
     assert "No valid host was found" in told
@@ -141,7 +141,7 @@ def test_owner_id_that_was_lost_comes_back(ground: ServersEnvironment) -> None:
     before = annotation()
     ground.patch(API, "openstackservers", "forgetful", {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}})
 
-    ground.until("it is back", annotation)
+    ground.wait_until("it is back", annotation)
 
     assert annotation() == before
     ground.delete(API, "openstackservers", "forgetful")

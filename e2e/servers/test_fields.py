@@ -32,7 +32,7 @@ def applied(ground: ServersEnvironment, request: pytest.FixtureRequest) -> Serve
 @pytest.mark.parametrize("wanted", CASES.values(), ids=lambda c: c.id)
 def test_what_is_asked_for_is_what_there_is(applied: ServersEnvironment, wanted: Case) -> None:
     name = name_of(wanted)
-    obj = applied.ready(name)
+    obj = applied.wait_until_ready(name)
     server = applied.show("server", obj["status"]["instanceID"])
 
     assert server["name"] == name
@@ -47,6 +47,6 @@ def test_nothing_is_left_of_servers_that_are_deleted(ground: ServersEnvironment)
     for name in mine:
         ground.delete(API, "openstackservers", name)
 
-    ground.until("all servers are gone", lambda: not ground.listed())
+    ground.wait_until("all servers are gone", lambda: not ground.listed())
 
-    assert ground.left() == {}
+    assert ground.remaining() == {}

@@ -53,7 +53,7 @@ def words(ground: ServersEnvironment, name: str, type_: str = "Ready") -> str:
 def remove(ground: ServersEnvironment, name: str) -> None:
     """Delete a server and wait until it is gone."""
     ground.delete(API, "openstackservers", name)
-    ground.until(f"{name} is gone", lambda: ground.server(name) is None)
+    ground.wait_until(f"{name} is gone", lambda: ground.server(name) is None)
 
 
 @pytest.mark.usefixtures("without_orc")
@@ -61,18 +61,18 @@ def test_image_of_orc_is_waited_for_before_orc_is_installed_and_until_it_is_avai
     ground: ServersEnvironment,
 ) -> None:
     ground.apply(ground.server_object("of-orc", image={"imageRef": {"name": "node"}}))
-    ground.until("the absence of ORC is told", lambda: "is not served" in words(ground, "of-orc"))
+    ground.wait_until("the absence of ORC is told", lambda: "is not served" in words(ground, "of-orc"))
 
     ground.rig.apply([ORC_CRD])
-    ground.until("the absence of the object is told", lambda: "does not exist" in words(ground, "of-orc"))
+    ground.wait_until("the absence of the object is told", lambda: "does not exist" in words(ground, "of-orc"))
     image = {"apiVersion": "openstack.k-orc.cloud/v1alpha1", "kind": "Image", "metadata": {"name": "node"}}
     ground.apply({**image, "spec": {}})
-    ground.until("its state is told", lambda: "not available yet" in words(ground, "of-orc"))
+    ground.wait_until("its state is told", lambda: "not available yet" in words(ground, "of-orc"))
     condition = {"type": "Available", "status": "True", "reason": "Success", "message": ""}
     status = {"id": ground.image["id"], "conditions": [{**condition, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
     ground.patch(ORC, "images", "node", {"status": status}, subresource="status")
 
-    obj = ground.ready("of-orc")
+    obj = ground.wait_until_ready("of-orc")
     assert obj["status"]["resolved"]["imageID"] == ground.image["id"]
     assert ground.show("server", obj["status"]["instanceID"])["image"]["id"] == ground.image["id"]
     remove(ground, "of-orc")
@@ -85,9 +85,9 @@ def test_address_of_a_pool_leads_to_the_server_and_is_given_back(ground: Servers
     ports = [{"network": {"id": ground.network["id"]}, "fixedIPs": subnet}]
     ground.apply(ground.server_object(name, floatingIPPoolRef=pool, ports=ports))
 
-    claim = ground.until("a claim is made", lambda: ground.get(IPAM, "ipaddressclaims", claim_name))
+    claim = ground.wait_until("a claim is made", lambda: ground.get(IPAM, "ipaddressclaims", claim_name))
     assert claim["spec"]["poolRef"] == pool
-    ground.until("the pool is waited for", lambda: "AnyPool outer" in words(ground, name))
+    ground.wait_until("the pool is waited for", lambda: "AnyPool outer" in words(ground, name))
     assert ground.server(name)["status"].get("resources", {}).get("records", []) == []  # type: ignore[index]
 
     floating_ip = ground.make("network", "/floatingips", "floatingip", floating_network_id=ground.external_id)
@@ -98,11 +98,11 @@ def test_address_of_a_pool_leads_to_the_server_and_is_given_back(ground: Servers
     answer = {"status": {"addressRef": {"name": claim_name}}}
     ground.patch(IPAM, "ipaddressclaims", claim_name, answer, subresource="status")
 
-    obj = ground.ready(name)
+    obj = ground.wait_until_ready(name)
     (port,) = ground.records(obj, "port")
     assert ground.show("floating_ip", floating_ip["id"])["port_id"] == port["id"]
     external = {"type": "ExternalIP", "address": address}
-    ground.until("the address is told", lambda: external in (ground.server(name) or {})["status"]["addresses"])
+    ground.wait_until("the address is told", lambda: external in (ground.server(name) or {})["status"]["addresses"])
     remove(ground, name)
     assert ground.get(IPAM, "ipaddressclaims", claim_name) is None
     assert ground.show("floating_ip", floating_ip["id"])["port_id"] is None
@@ -128,7 +128,7 @@ def test_example_of_the_docs_makes_a_server_without_a_cluster(ground: ServersEnv
 
     ground.apply({**secret, "stringData": {"clouds.yaml": cloud}}, user_data, yaml.safe_load(written))
 
-    obj = ground.ready(wanted["metadata"]["name"])
+    obj = ground.wait_until_ready(wanted["metadata"]["name"])
     server = ground.show("server", obj["status"]["instanceID"])
     assert server["key_name"] == f"{ground.run}-key"
     assert len(ground.records(obj, "volume")) == 1

@@ -49,7 +49,7 @@ class CloudUnderTest(Protocol):
     def unstamp(self) -> None:
         """Remove our stamps from every resource."""
 
-    def count_anew(self) -> None:
+    def reset_requests(self) -> None:
         """Reset the count of requests."""
 
     def requests(self) -> Tally:
@@ -76,7 +76,7 @@ class SimulatedCloud:
         """Remove our stamps."""
         go_provider.unstamp(self.simulator)
 
-    def count_anew(self) -> None:
+    def reset_requests(self) -> None:
         """Reset the count of requests."""
         self.simulator.call(self.simulator.cloud.counter.reset)
 
@@ -156,7 +156,7 @@ class RealCloud:
     def _balancers_are_active(self) -> bool:
         return {body["provisioning_status"] for body in self._listed(kinds.LOAD_BALANCER)} <= {"ACTIVE"}
 
-    def count_anew(self) -> None:
+    def reset_requests(self) -> None:
         """Reset the count of requests."""
         self._forgotten = self._counter.tally()
 

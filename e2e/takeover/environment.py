@@ -70,14 +70,14 @@ class TakeoverEnvironment:
         installed.start(self.rig)
         self.rig.apply([manifests.namespace(name) for name in (NAMESPACE, SECOND_NAMESPACE)])
 
-    def make_cluster(self, namespace: str = NAMESPACE) -> None:
+    def create_cluster(self, namespace: str = NAMESPACE) -> None:
         """Create a cluster with load balancer and bastion, and wait until a control plane machine and a worker run."""
         self.apply_cluster(namespace)
-        self.until_running(workers=1, namespace=namespace)
+        self.wait_until_running(workers=1, namespace=namespace)
 
-    def make_second_cluster(self) -> None:
+    def create_second_cluster(self) -> None:
         """Create a cluster of the same name in the second namespace; its resources count as initial ones."""
-        self.make_cluster(SECOND_NAMESPACE)
+        self.create_cluster(SECOND_NAMESPACE)
         self.before = self.cloud.inventory()
 
     def apply_cluster(self, namespace: str = NAMESPACE) -> None:
@@ -89,7 +89,7 @@ class TakeoverEnvironment:
                 obj["spec"]["template"]["spec"] |= WORKER_SPEC
         self.rig.apply(scenario.with_bastion(wanted, variables))
 
-    def until_running(self, *, workers: int, namespace: str = NAMESPACE) -> None:
+    def wait_until_running(self, *, workers: int, namespace: str = NAMESPACE) -> None:
         """Wait until the machines are Running and the bastion is reachable."""
         objects = Objects(self.rig.api, namespace)
 
@@ -98,9 +98,9 @@ class TakeoverEnvironment:
             seen = objects.look()
             return watch.lacks_machines(seen, control_planes=1, workers=workers) or watch.lacks_bastion(seen, CLUSTER)
 
-        self.until("the cluster is up", lambda: not lacks())
+        self.wait_until("the cluster is up", lambda: not lacks())
 
-    def until(self, what: str, reached: Any) -> None:
+    def wait_until(self, what: str, reached: Any) -> None:
         """Wait for a state; the error has the objects' messages."""
         try:
             wait_until(what, reached, limit_s=self.cloud.limit_s, every_s=0.5)
@@ -141,19 +141,19 @@ class TakeoverEnvironment:
                     self.rig.api.patch(path, {"metadata": {"finalizers": None}})
             return not any(objects.list(plural) for plural in LIVING)
 
-        self.until("the second cluster is forgotten", is_forgotten)
+        self.wait_until("the second cluster is forgotten", is_forgotten)
 
     # -- OpenStack --------------------------------------------------------------------------------------------------
 
-    def made(self) -> Inventory:
+    def created(self) -> Inventory:
         """Return the added resources of the cloud, by kind and id."""
         return more_than(self.before, self.cloud.inventory())
 
     def ids(self) -> dict[str, set[str]]:
         """Return the ids of the added resources, by kind."""
-        return {kind: set(items) for kind, items in self.made().items()}
+        return {kind: set(items) for kind, items in self.created().items()}
 
-    def look_at_strangers_again(self) -> None:
+    def accept_strangers(self) -> None:
         """Count the present state of the initial resources as unchanged."""
         self.before = self.strangers()
 
@@ -185,7 +185,7 @@ class TakeoverEnvironment:
     @contextlib.contextmanager
     def counted(self, what: str) -> Iterator[None]:
         """Count the requests of a block, and record them and the time for the summary."""
-        self.cloud.count_anew()
+        self.cloud.reset_requests()
         began_s = time.monotonic()
         yield
         took_s, tally = time.monotonic() - began_s, self.cloud.requests()

@@ -31,8 +31,8 @@ def source(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[TakeoverEnviron
     with takeover_environment(rigs_folder, "move-source", cloud) as made:
         made.install()
         if cloud.has_second_cluster:
-            made.make_second_cluster()
-        made.make_cluster()
+            made.create_second_cluster()
+        made.create_cluster()
         yield made
 
 
@@ -67,8 +67,8 @@ def move(origin: TakeoverEnvironment, destination: TakeoverEnvironment) -> None:
     origin.clusterctl("move", f"--namespace={NAMESPACE}", f"--to-kubeconfig={destination.rig.kubeconfig}")
     # capo-workload dropped this workload cluster when the origin's machines vanished.
     destination.rig.restart("workload")
-    destination.until("every object is known", lambda: all(map(is_known, destination.reconciled().values())))
-    destination.until_running(workers=1)
+    destination.wait_until("every object is known", lambda: all(map(is_known, destination.reconciled().values())))
+    destination.wait_until_running(workers=1)
     destination.stay_idle()
 
 
@@ -110,8 +110,8 @@ def test_moved_back_everything_is_known_again_and_nothing_is_built_or_changed(
 def test_deletion_leaves_nothing_of_the_first_cluster_and_all_of_the_second(returned: TakeoverEnvironment) -> None:
     with returned.counted("deletion after the moves"):
         returned.objects.delete("clusters", CLUSTER)
-        returned.until("everything is gone", returned.is_gone)
-    returned.until("nothing is left in the cloud", lambda: not returned.made())
+        returned.wait_until("everything is gone", returned.is_gone)
+    returned.wait_until("nothing is left in the cloud", lambda: not returned.created())
     assert returned.changed_strangers() == []
     if returned.cloud.has_second_cluster:
-        returned.until_running(workers=1, namespace=SECOND_NAMESPACE)
+        returned.wait_until_running(workers=1, namespace=SECOND_NAMESPACE)

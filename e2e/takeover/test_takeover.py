@@ -36,8 +36,8 @@ def place(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[TakeoverEnvironm
     with takeover_environment(rigs_folder, "takeover", cloud) as made:
         made.install(go_provider.VERSION)
         if cloud.has_second_cluster:
-            made.make_second_cluster()
-        made.make_cluster()
+            made.create_second_cluster()
+        made.create_cluster()
         hand_to_the_go_provider(made)
         yield made
 
@@ -59,7 +59,7 @@ def hand_to_the_go_provider(place: TakeoverEnvironment) -> None:
         if path.split("/")[6] not in OLD_KINDS:
             go_provider.wait_stored_as(rig, path, path.split("/")[3])
     place.cloud.unstamp()
-    place.look_at_strangers_again()
+    place.accept_strangers()
     go_provider.end(rig)
     rig.stop(installed.MANAGER)
 
@@ -77,7 +77,7 @@ def taken(place: TakeoverEnvironment, ids: dict[str, set[str]]) -> TakeoverEnvir
     with place.counted("takeover"):
         installed.upgrade(place.clusterctl)
         installed.start(place.rig)
-        place.until("every object is taken over", lambda: all(map(is_known, place.reconciled().values())))
+        place.wait_until("every object is taken over", lambda: all(map(is_known, place.reconciled().values())))
     return place
 
 
@@ -87,7 +87,7 @@ def described(made: Inventory, kind: str) -> dict[str, str]:
 
 
 def test_nothing_of_ours_is_left_in_the_cloud_or_in_kubernetes(place: TakeoverEnvironment) -> None:
-    cloud = json.dumps([place.made(), place.strangers()], default=str)
+    cloud = json.dumps([place.created(), place.strangers()], default=str)
     objects = json.dumps([{**o, "metadata": {**o["metadata"], "managedFields": []}} for o in place.ours().values()])
 
     assert "capo:" not in cloud
@@ -96,7 +96,7 @@ def test_nothing_of_ours_is_left_in_the_cloud_or_in_kubernetes(place: TakeoverEn
 
 
 def test_what_is_in_the_cloud_is_named_as_the_go_provider_names_it(place: TakeoverEnvironment) -> None:
-    made = place.made()
+    made = place.created()
     machine = {path.split("/")[-1] for path in place.ours() if "/openstackmachines/" in path}
     worker = next(name for name in machine if "-md-0-" in name)
     control_plane = next(name for name in machine if "control-plane" in name)
@@ -142,7 +142,7 @@ def test_everything_is_known_and_nothing_is_built_or_changed(
 ) -> None:
     assert taken.writes() == []
     assert taken.ids() == ids
-    taken.until_running(workers=1)
+    taken.wait_until_running(workers=1)
     taken.stay_idle()
     assert taken.writes() == []
     assert taken.changed_strangers() == []
@@ -161,7 +161,7 @@ def test_objects_move_to_the_stored_version(taken: TakeoverEnvironment) -> None:
         paths = [f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{crd['metadata']['name']}" for crd in ours]
         return {version for path in paths for version in taken.rig.api.get(path)["status"]["storedVersions"]}
 
-    taken.until("only one version is stored", lambda: stored() == {"v1beta2", "v1alpha1"})
+    taken.wait_until("only one version is stored", lambda: stored() == {"v1beta2", "v1alpha1"})
     resource = "infrastructure.cluster.x-k8s.io/openstackmachines"
     kept = in_etcd(taken.rig, resource, NAMESPACE, machine.rpartition("/")[2])
     assert kept["apiVersion"].endswith("/v1beta2")
@@ -171,7 +171,7 @@ def test_a_machine_that_is_added_is_made_beside_the_others(
     taken: TakeoverEnvironment, ids: dict[str, set[str]]
 ) -> None:
     taken.objects.patch("machinedeployments", f"{CLUSTER}-md-0", {"spec": {"replicas": 2}})
-    taken.until_running(workers=2)
+    taken.wait_until_running(workers=2)
 
     now = taken.ids()
     assert len(now["compute/servers"] - ids["compute/servers"]) == 1
@@ -189,15 +189,15 @@ def test_an_edit_of_the_bastion_replaces_the_server_that_the_go_provider_made(
         bastion = taken.objects.get("openstackclusters", CLUSTER)["status"].get("bastion") or {}
         return bastion.get("id") not in (None, old["id"]) and bastion.get("floatingIP") == old["floatingIP"]
 
-    taken.until("the bastion is another server with the same address", is_replaced)
+    taken.wait_until("the bastion is another server with the same address", is_replaced)
     assert old["id"] in ids["compute/servers"] - taken.ids()["compute/servers"]
 
 
 def test_deletion_leaves_nothing(taken: TakeoverEnvironment) -> None:
     with taken.counted("deletion after the takeover"):
         taken.objects.delete("clusters", CLUSTER)
-        taken.until("everything is gone", taken.is_gone)
-    taken.until("nothing is left in the cloud", lambda: not taken.made())
+        taken.wait_until("everything is gone", taken.is_gone)
+    taken.wait_until("nothing is left in the cloud", lambda: not taken.created())
     assert taken.changed_strangers() == []
 
 

@@ -135,11 +135,11 @@ class UpgradeEnvironment(CrashEnvironment):
             new = self.calls()[seen:]
             return any(each.method == "GET" and each.route.startswith(collection) for each in new) or bool(is_over())
 
-        self.until(f"the manager has listed {collection}", has_listed)
+        self.wait_until(f"the manager has listed {collection}", has_listed)
         simulator = self.ground.simulator
         simulator.call(simulator.cloud.release)
 
-    def until_ended(self, what: str, is_over: Callable[[], Any]) -> None:
+    def wait_until_ended(self, what: str, is_over: Callable[[], Any]) -> None:
         """Wait until the manager has ended or a condition holds, then end the manager."""
 
         def look() -> bool:
@@ -156,7 +156,7 @@ class UpgradeEnvironment(CrashEnvironment):
         if self.manager.is_alive():
             self.manager.kill()
 
-    def until_conditions_equal(self, objects: Mapping[str, Any]) -> None:
+    def wait_until_conditions_equal(self, objects: Mapping[str, Any]) -> None:
         """Wait until our objects have the generation and conditions that those of an undisturbed run have.
 
         Raises:
@@ -164,7 +164,7 @@ class UpgradeEnvironment(CrashEnvironment):
         """
         wanted, what = conditions(objects), "the conditions are those of an undisturbed run"
         try:
-            self.until(what, lambda: conditions(self.objects()) == wanted, limit_s=EQUAL_S)
+            self.wait_until(what, lambda: conditions(self.objects()) == wanted, limit_s=EQUAL_S)
         except AssertionError as error:
             raise AssertionError(f"{differences(wanted, conditions(self.objects()))}\n{error}") from error
 
@@ -191,7 +191,7 @@ class UpgradeEnvironment(CrashEnvironment):
             now = self._reconciles(address)
             return all(now[name] >= number for name, number in wanted.items())
 
-        self.until(f"every object is reconciled {times} times", are_reconciled)
+        self.wait_until(f"every object is reconciled {times} times", are_reconciled)
 
     def _reconciles(self, address: str) -> Tally:
         found: Tally = collections.Counter()

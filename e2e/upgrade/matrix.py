@@ -193,7 +193,7 @@ class Run:
                 return True
             return self.scenario.is_made(made)
 
-        made.until_ended("the first part is over", is_over)
+        made.wait_until_ended("the first part is over", is_over)
         if way == LATE:
             made.held = next((call for call in made.calls() if call.fault == order.id), None)
         return bool(order.struck)
@@ -211,7 +211,7 @@ class Run:
         writes, kubernetes_writes = len(made.writes()), made.proxy.writes
         if len(self.legs) == 1:
             self.scenario.act(made)
-        made.until("all is done", lambda: self.scenario.is_made(made))
+        made.wait_until("all is done", lambda: self.scenario.is_made(made))
         writes, kubernetes_writes = len(made.writes()) - writes, made.proxy.writes - kubernetes_writes
         facts = completed(made, self.scenario, self.setting.installations[self.legs[-1].version], self.expected)
         self.found = Undisturbed(facts, writes, kubernetes_writes)
@@ -229,16 +229,16 @@ def completed(
     Raises:
         AssertionError: a difference, a timeout, a resource that was left behind or wrongly deleted.
     """
-    made.until("all is done", lambda: scenario.is_made(made))
+    made.wait_until("all is done", lambda: scenario.is_made(made))
     if expected:
-        made.until_conditions_equal(expected.facts.objects)
+        made.wait_until_conditions_equal(expected.facts.objects)
     made.require_idle(installed.version)
     facts = made.facts()
     if expected:
         found = facts.with_status_of(installed)
         require_same(expected.facts.without_adoption(), found.without_adoption())
         scenario.delete(made)
-        made.until("all is gone", lambda: scenario.is_gone(made))
+        made.wait_until("all is gone", lambda: scenario.is_gone(made))
         left = made.signature()
         assert not left, f"left behind: {dict(left)}"
         assert not made.lost(), f"the user's resources are gone: {made.lost()}"
@@ -254,7 +254,7 @@ def ordered(made: UpgradeEnvironment, way: str, write: int) -> Any:
     effect = {"delay_s": HELD_S} if way == STOPPED else {**CLOUD_WAYS[way], "kill": pid}
     if way == LATE:
         effect["late"] = math.inf  # until start_and_land
-    return made.order({"writes_only": True, "nth": write}, effect)
+    return made.add_fault({"writes_only": True, "nth": write}, effect)
 
 
 def require_same(expected: Facts, found: Facts) -> None:

@@ -53,7 +53,7 @@ def prepare_cluster(world: CrashEnvironment) -> None:
     """Create the cluster and wait until it is ready."""
     prepare_project(world)
     apply_cluster(world)
-    world.until("the cluster is ready", lambda: has_cluster(world))
+    world.wait_until("the cluster is ready", lambda: has_cluster(world))
 
 
 def prepare_bastion(world: CrashEnvironment) -> None:
@@ -66,7 +66,7 @@ def prepare_server_to_delete(world: CrashEnvironment) -> None:
     """Create a server and wait until it is ready."""
     scenarios.prepare_server(world)
     scenarios.apply_server(world)
-    world.until("the server is ready", lambda: scenarios.has_server(world))
+    world.wait_until("the server is ready", lambda: scenarios.has_server(world))
 
 
 def prepare_takeover(world: CrashEnvironment) -> None:

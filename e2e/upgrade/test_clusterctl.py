@@ -63,18 +63,18 @@ def test_upgrade_while_a_cluster_is_created(
     place: TakeoverEnvironment, installations: dict[Version, Installation]
 ) -> None:
     place.apply_cluster()
-    place.until("the load balancer is being created", lambda: "load-balancer/loadbalancers" in place.made())
+    place.wait_until("the load balancer is being created", lambda: "load-balancer/loadbalancers" in place.created())
     begun = place.ids()
 
     installed.upgrade(place.clusterctl, NEXT)
     installed.start(place.rig, python=installations["present"].python)
     installed.settle(place.rig)
-    place.until_running(workers=1)
-    place.until("every object is ready", lambda: all(map(is_known, place.reconciled().values())))
+    place.wait_until_running(workers=1)
+    place.wait_until("every object is ready", lambda: all(map(is_known, place.reconciled().values())))
 
     assert all(ids <= place.ids()[kind] for kind, ids in begun.items())
     assert deletions(place) == []
-    assert duplicates(place.made()) == []
+    assert duplicates(place.created()) == []
     require_one_stored_version(place)
 
 
@@ -84,7 +84,7 @@ def test_downgrade_while_a_bastion_is_replaced(
     released, ids = installations["released"], place.ids()
     old = place.objects.get("openstackclusters", CLUSTER)["status"]["bastion"]
     place.objects.patch("openstackclusters", CLUSTER, {"spec": {"bastion": {"spec": {"sshKeyName": None}}}})
-    place.until("the bastion is being replaced", lambda: old["id"] not in place.ids()["compute/servers"])
+    place.wait_until("the bastion is being replaced", lambda: old["id"] not in place.ids()["compute/servers"])
 
     installed.upgrade(place.clusterctl, released.number)
     installed.start(place.rig, python=released.python)
@@ -94,13 +94,13 @@ def test_downgrade_while_a_bastion_is_replaced(
         bastion = place.objects.get("openstackclusters", CLUSTER)["status"].get("bastion") or {}
         return bastion.get("id") not in (None, old["id"]) and bastion.get("floatingIP") == old["floatingIP"]
 
-    place.until("the bastion is another server with the same address", is_replaced)
-    place.until_running(workers=1)
-    place.until("every object is ready", lambda: all(map(is_known, place.reconciled().values())))
+    place.wait_until("the bastion is another server with the same address", is_replaced)
+    place.wait_until_running(workers=1)
+    place.wait_until("every object is ready", lambda: all(map(is_known, place.reconciled().values())))
     now = place.ids()
     assert ids["compute/servers"] - now["compute/servers"] == {old["id"]}
     assert len(now["compute/servers"]) == len(ids["compute/servers"])
-    assert duplicates(place.made()) == []
+    assert duplicates(place.created()) == []
     require_one_stored_version(place)
 
 
@@ -109,10 +109,10 @@ def test_upgrade_while_the_cluster_is_deleted(
 ) -> None:
     servers = place.ids()["compute/servers"]
     place.objects.delete("clusters", CLUSTER)
-    place.until("a server is deleted", lambda: servers - place.ids().get("compute/servers", set()))
+    place.wait_until("a server is deleted", lambda: servers - place.ids().get("compute/servers", set()))
 
     installed.upgrade(place.clusterctl, NEXT)
     installed.start(place.rig, python=installations["present"].python)
 
-    place.until("everything is gone", place.is_gone)
-    assert place.made() == {}
+    place.wait_until("everything is gone", place.is_gone)
+    assert place.created() == {}

@@ -37,7 +37,7 @@ def test_a_manager_and_its_children_run_their_own_installation(setting: Setting,
     with upgrade_environment(setting.ground, setting.nurseries) as made:
         made.use(version, f"--webhook-cert-dir={certificates}")
         made.start()
-        made.until("it serves webhooks", lambda: children(made.manager.pid))
+        made.wait_until("it serves webhooks", lambda: children(made.manager.pid))
 
         assert made.manager.log.read_text().splitlines()[0] == f"capo is imported from {wanted.package}"
         assert children(made.manager.pid) == {str(wanted.python)}

@@ -55,11 +55,11 @@ def hand_over(made: RealCloudEnvironment, version: Version, situation: Scenario,
     made.start()
     order = ordered(made, way, write)
     situation.act(made)
-    made.until_ended(f"{situation}: the manager comes to write {write}", lambda: situation.is_made(made))
+    made.wait_until_ended(f"{situation}: the manager comes to write {write}", lambda: situation.is_made(made))
     assert order.struck, f"{situation} was over before write {write}"
     made.use(version)
     made.start()
-    made.until(f"{situation} is complete", lambda: situation.is_made(made))
+    made.wait_until(f"{situation} is complete", lambda: situation.is_made(made))
 
 
 def require_good(made: RealCloudEnvironment) -> None:

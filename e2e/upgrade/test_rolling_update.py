@@ -44,7 +44,7 @@ def test_a_standby_of_the_other_version_completes_what_the_leader_began(
         made.use(first.version, *ELECTION)
         made.manager.environment = IN_POD
         case.prepare(made)
-        made.until("the first manager leads", lambda: holder(made.ground.rig))
+        made.wait_until("the first manager leads", lambda: holder(made.ground.rig))
         matrix.setting.install(second.definitions)  # as clusterctl and Helm do, before the Deployment changes
 
         hand_over(made, made.another(second.version, *ELECTION), write, case)
@@ -58,7 +58,7 @@ def hand_over(made: UpgradeEnvironment, standby: ManagerProcess, write: int, cas
     standby.start()
     order = ordered(made, STOPPED, write)
     case.act(made)
-    made.until(f"the leader has come to write {write}", lambda: order.struck)
+    made.wait_until(f"the leader has come to write {write}", lambda: order.struck)
     leading, made.manager = made.manager, standby
     leading.stop()
-    made.until("the standby leads", lambda: holder(made.ground.rig) not in ("", leader))
+    made.wait_until("the standby leads", lambda: holder(made.ground.rig) not in ("", leader))

@@ -56,7 +56,7 @@ class ClusterEnvironment(InMemoryEnvironment):
         self.before: dict[str, dict[str, Any]] = {}
         self._sessions: list[requests.Session] = []
         self.dns = Answer()
-        self.put_secret()
+        self.apply_secret()
 
     def __exit__(self, *_: object) -> None:
         for session in self._sessions:
@@ -67,14 +67,14 @@ class ClusterEnvironment(InMemoryEnvironment):
         """Create a Cluster and its OpenStackCluster as Cluster API does."""
         self.before = self.inventory()
         ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": CLUSTER_NAME}
-        self.put(
+        self.apply(
             CLUSTER,
             {
                 "metadata": {"name": CLUSTER_NAME, "uid": OWNER["uid"]},
                 "spec": {"infrastructureRef": ref, **(owner or {})},
             },
         )
-        self.put(
+        self.apply(
             OPENSTACK_CLUSTER,
             {
                 "metadata": {
@@ -104,7 +104,7 @@ class ClusterEnvironment(InMemoryEnvironment):
 
     def change(self, **spec: Any) -> None:
         """Edit the spec."""
-        self.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": spec})
+        self.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": spec})
 
     def remove(self) -> None:
         """Request the deletion."""
@@ -140,7 +140,7 @@ class ClusterEnvironment(InMemoryEnvironment):
 
     # -- the cloud ----------------------------------------------------------------------------------------------
 
-    def made(self) -> dict[str, dict[str, Any]]:
+    def created(self) -> dict[str, dict[str, Any]]:
         """Return the resources created since the start, by kind and id, without Neutron's default group."""
         now = self.inventory()
         defaults = {id_ for id_, group in now.get("security_groups", {}).items() if group["name"] == "default"}
@@ -181,11 +181,11 @@ class ClusterEnvironment(InMemoryEnvironment):
 
     def counts(self) -> dict[str, int]:
         """Count the resources created since the start, without rules and ports, which follow from the rest."""
-        return {k: len(v) for k, v in self.made().items() if k not in ("security_group_rules", "ports")}
+        return {k: len(v) for k, v in self.created().items() if k not in ("security_group_rules", "ports")}
 
     def one(self, kind: str, **fields: Any) -> dict[str, Any]:
         """Return the one created resource that has these fields."""
-        (found,) = (b for b in self.made().get(kind, {}).values() if all(b.get(k) == v for k, v in fields.items()))
+        (found,) = (b for b in self.created().get(kind, {}).values() if all(b.get(k) == v for k, v in fields.items()))
         return dict(found)
 
     def rules(self, suffix: str) -> collections.Counter[tuple[Any, ...]]:
@@ -195,6 +195,6 @@ class ClusterEnvironment(InMemoryEnvironment):
         fields = ("direction", "protocol", "port_range_min", "remote_ip_prefix")
         return collections.Counter(
             tuple(rule.get(f) for f in fields)
-            for rule in self.made()["security_group_rules"].values()
+            for rule in self.created()["security_group_rules"].values()
             if rule["security_group_id"] == group
         )

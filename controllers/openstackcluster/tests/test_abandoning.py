@@ -15,7 +15,7 @@ AWAY: dict[str, Any] = {"status": 404, "body": "default backend - 404"}
 
 
 def annotate(world: ClusterEnvironment, value: str) -> None:
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"annotations": {names.ABANDON_ANNOTATION: value}}})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"annotations": {names.ABANDON_ANNOTATION: value}}})
 
 
 def owner(world: ClusterEnvironment) -> str:
@@ -29,7 +29,7 @@ def events(world: ClusterEnvironment, reason: str) -> list[str]:
 def test_a_deletion_that_fails_for_long_names_the_way_out_and_what_it_leaves(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     network = world.record("network")
-    world.fault(match={"service": "network"}, effect=AWAY)
+    world.add_fault(match={"service": "network"}, effect=AWAY)
 
     world.remove()
     world.settle(for_s=600)
@@ -68,7 +68,7 @@ def test_a_value_that_is_not_the_owner_id_abandons_nothing(world: ClusterEnviron
     world.settle(for_s=120)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_an_object_that_is_not_deleted_ignores_it(world: ClusterEnvironment) -> None:

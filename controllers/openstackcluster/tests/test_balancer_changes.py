@@ -24,7 +24,7 @@ def readiness(world: ClusterEnvironment) -> list[str]:
 
 
 def ports_open_to(world: ClusterEnvironment) -> set[tuple[str, ...]]:
-    return {tuple(listener["allowed_cidrs"] or ()) for listener in world.made()["listeners"].values()}
+    return {tuple(listener["allowed_cidrs"] or ()) for listener in world.created()["listeners"].values()}
 
 
 def test_the_cluster_stays_ready_while_allowed_cidrs_are_changed(world: ClusterEnvironment) -> None:
@@ -62,7 +62,7 @@ def test_what_others_change_is_put_right_at_the_next_resync_w_63_w_84(
     world: ClusterEnvironment, kind: str, drift: dict[str, Any]
 ) -> None:
     world.up(**MANAGED, apiServer=MORE)
-    before = {id_: dict(body) for id_, body in world.made()[kind].items()}
+    before = {id_: dict(body) for id_, body in world.created()[kind].items()}
     world.set_state(kind, next(iter(before)), **drift)
 
     world.settle(for_s=RESYNC_S)
@@ -70,7 +70,7 @@ def test_what_others_change_is_put_right_at_the_next_resync_w_63_w_84(
     world.settle(for_s=60)
 
     field = next(iter(drift))
-    assert {id_: body[field] for id_, body in world.made()[kind].items()} == {
+    assert {id_: body[field] for id_, body in world.created()[kind].items()} == {
         id_: body[field] for id_, body in before.items()
     }
     assert world.is_ready()
@@ -78,14 +78,14 @@ def test_what_others_change_is_put_right_at_the_next_resync_w_63_w_84(
 
 def test_a_monitor_that_somebody_deleted_is_made_again_at_the_next_resync(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, apiServer=MORE)
-    monitor = next(iter(world.made()["healthmonitors"]))
+    monitor = next(iter(world.created()["healthmonitors"]))
     world.member.ask("DELETE", f"{BALANCER_PATH}/healthmonitors/{monitor}")
 
     world.settle(for_s=RESYNC_S)
     world.resync()
     world.settle(for_s=60)
 
-    assert len(world.made()["healthmonitors"]) == 2
+    assert len(world.created()["healthmonitors"]) == 2
 
 
 def test_children_are_listed_once_per_resync_however_often_the_cluster_is_woken(world: ClusterEnvironment) -> None:

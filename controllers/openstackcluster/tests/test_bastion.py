@@ -32,7 +32,7 @@ def server(world: ClusterEnvironment) -> dict[str, Any]:
 def own_address(world: ClusterEnvironment) -> str:
     fip = world.record("fip-bastion")
     assert fip
-    return str(world.made()["floatingips"][fip]["floating_ip_address"])
+    return str(world.created()["floatingips"][fip]["floating_ip_address"])
 
 
 def test_a_bastion_is_added_to_a_cluster_that_has_none(world: ClusterEnvironment) -> None:
@@ -106,7 +106,7 @@ def test_an_edit_takes_few_requests(world: ClusterEnvironment) -> None:
 
 def test_a_bastion_that_is_edited_while_it_is_built_leaves_nothing_behind(world: ClusterEnvironment) -> None:
     world.place(**WITH)
-    world.settle(for_s=60, until=lambda: "servers" in world.made())
+    world.settle(for_s=60, until=lambda: "servers" in world.created())
     assert server(world)["status"] == "BUILD"
 
     world.change(bastion={"spec": LARGER})
@@ -114,14 +114,14 @@ def test_a_bastion_that_is_edited_while_it_is_built_leaves_nothing_behind(world:
 
     assert world.shown("BastionReady") == ("True", "Ready")
     assert world.counts()["servers"] == 1
-    assert len([p for p in world.made()["ports"].values() if p["name"].startswith(BASTION_NAME)]) == 1
+    assert len([p for p in world.created()["ports"].values() if p["name"].startswith(BASTION_NAME)]) == 1
 
 
 def test_an_edit_that_changes_no_server_replaces_nothing_w_60(world: ClusterEnvironment) -> None:
     world.up(**WITH)
     old = server(world)
 
-    world.put_secret("second")
+    world.apply_secret("second")
     world.change(identityRef={"name": "second"}, bastion={"spec": {"identityRef": {"name": "x", "cloudName": "y"}}})
     world.settle(for_s=60)
 
@@ -132,7 +132,7 @@ def test_replaced_credentials_reach_the_bastion_and_the_old_ones_are_not_needed_
     world: ClusterEnvironment,
 ) -> None:
     world.up(**WITH)
-    world.put_secret("second")
+    world.apply_secret("second")
     world.change(identityRef={"name": "second"})
     del world.kube.objects[Key(SECRET, "default", "cloud")]
     world.settle(for_s=60)
@@ -142,7 +142,7 @@ def test_replaced_credentials_reach_the_bastion_and_the_old_ones_are_not_needed_
     world.settle(for_s=300)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 @pytest.mark.parametrize("how", ["disabled", "removed"])
@@ -153,7 +153,7 @@ def test_a_bastion_that_is_not_wanted_any_more_goes_with_address_and_group(world
     world.settle(for_s=120)
 
     assert not world.has_bastion()
-    assert "servers" not in world.made()
+    assert "servers" not in world.created()
     assert world.counts()["floatingips"] == 1
     assert world.counts()["security_groups"] == 2
     assert not [r for r in world.rules("worker") if r[2] == 22]
@@ -298,7 +298,7 @@ def test_an_address_that_cannot_be_had_takes_nothing_away_w_71(world: ClusterEnv
     assert wanted in world.message("BastionReady")
     assert world.is_ready()
     assert own_address(world) == ours
-    assert world.made()["floatingips"][world.record("fip-bastion") or ""]["port_id"]
+    assert world.created()["floatingips"][world.record("fip-bastion") or ""]["port_id"]
     world.change(bastion={"floatingIP": None})
     world.settle(for_s=300)
     assert world.status()["bastion"]["floatingIP"] == ours
@@ -374,7 +374,7 @@ def test_a_server_of_that_name_that_is_somebody_elses_is_left_alone(world: Clust
         "sshKeyName": "lab",
         "ports": [{"network": {"id": world.network()["id"]}}],
     }
-    world.put(OPENSTACK_SERVER, {"metadata": {"name": BASTION_NAME, "ownerReferences": [other]}, "spec": spec})
+    world.apply(OPENSTACK_SERVER, {"metadata": {"name": BASTION_NAME, "ownerReferences": [other]}, "spec": spec})
     world.settle(for_s=30)
 
     world.up(**FULL)
@@ -392,7 +392,7 @@ def test_a_bastion_without_our_hash_is_marked_and_kept(world: ClusterEnvironment
     world.up(**WITH)
     old = server(world)
     annotations = {names.BASTION_HASH_ANNOTATION: old_hash}
-    world.edit(OPENSTACK_SERVER, BASTION_NAME, {"metadata": {"annotations": annotations}})
+    world.patch(OPENSTACK_SERVER, BASTION_NAME, {"metadata": {"annotations": annotations}})
     world.settle(for_s=30)
     marked = world.get(OPENSTACK_SERVER, BASTION_NAME)["metadata"]["annotations"]
     assert bastion_hash.is_known(marked[names.BASTION_HASH_ANNOTATION])

@@ -81,7 +81,7 @@ def delete_server(site: BastionEnvironment) -> None:
 def assert_as_wanted(site: BastionEnvironment) -> None:
     """Assert that the cloud matches the spec: the bastion or none, and no other resource."""
     world, bastion = site.world, site.world.osc()["spec"].get("bastion")
-    made, ours = world.made(), list(world.made()["floatingips"].values())
+    made, ours = world.created(), list(world.created()["floatingips"].values())
     user = [f for f in world.inventory()["floatingips"].values() if f["floating_ip_address"] in site.theirs]
     assert len(user) == 2
     assert world.is_ready(), world.message("Ready")
@@ -131,7 +131,7 @@ def test_ten_edits_in_quick_succession_end_as_the_spec_says(world: ClusterEnviro
     world.remove()
     world.settle(for_s=300)
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 FAULTS: list[tuple[str, str, str]] = [
@@ -167,10 +167,10 @@ def test_ten_edits_while_the_cloud_fails_now_and_then_end_as_the_spec_says(
         _, edit = rng.choice([each for each in edits(rng, site) if each[0] != "delete the server"])
         service, method, route = rng.choice(FAULTS)
         match = {"service": service, "method": method, "route": route, "nth": 1}
-        world.fault(match=match, effect=rng.choice(EFFECTS))
+        world.add_fault(match=match, effect=rng.choice(EFFECTS))
         edit()
         site.settle(rng.choice(PAUSES_S))
-    world.mend()
+    world.clear_faults()
     site.settle(END_S)
 
     assert site.most <= 1

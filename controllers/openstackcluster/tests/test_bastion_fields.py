@@ -69,16 +69,16 @@ def test_an_edited_field_is_in_effect_and_nothing_else_is_left(
     server = world.one("servers")
     assert server["id"] != old
     assert world.status()["bastion"]["floatingIP"] == address
-    ports = [p for p in world.made()["ports"].values() if p["name"].startswith(BASTION_NAME)]
+    ports = [p for p in world.created()["ports"].values() if p["name"].startswith(BASTION_NAME)]
     assert {p["device_id"] for p in ports} == {server["id"]}
     assert len(ports) == len(edit.get("ports", [{}]))
-    assert len(world.made().get("volumes", {})) == len({"rootVolume", "additionalBlockDevices"} & edit.keys())
-    assert len(world.made().get("trunks", {})) == len({"trunk"} & edit.keys())
+    assert len(world.created().get("volumes", {})) == len({"rootVolume", "additionalBlockDevices"} & edit.keys())
+    assert len(world.created().get("trunks", {})) == len({"trunk"} & edit.keys())
 
     world.remove()
     world.settle(for_s=300)
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_the_cause_of_a_replacement_survives_a_restart_and_goes_with_its_end(
         "changedFields": ["spec.bastion.spec.flavor"],
     }
     if is_of_last_release:
-        world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"bastionReplacement": None}})
+        world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"bastionReplacement": None}})
     told: set[str] = set()
 
     world.start()
@@ -111,7 +111,7 @@ def test_a_replacement_that_the_last_release_completed_is_not_shown_after_the_ne
 ) -> None:
     world.up(**MANAGED, **GROUPS, **BASTION)
     left = {"cause": "SpecChanged", "changedFields": ["spec.bastion.spec.flavor"]}
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"bastionReplacement": left}})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"bastionReplacement": left}})
 
     world.start()
     world.settle(for_s=30)

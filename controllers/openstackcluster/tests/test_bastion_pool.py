@@ -27,8 +27,8 @@ def serve(world: ClusterEnvironment, address: str) -> None:
     """Fulfil the bastion's claim, once it exists."""
     world.settle(for_s=120, until=lambda: world.exists(IP_ADDRESS_CLAIM, CLAIM))
     spec = {"claimRef": {"name": CLAIM}, "poolRef": POOL, "address": address, "prefix": 32}
-    world.put(IP_ADDRESS, {"metadata": {"name": CLAIM}, "spec": spec})
-    world.edit(IP_ADDRESS_CLAIM, CLAIM, {"status": {"addressRef": {"name": CLAIM}}})
+    world.apply(IP_ADDRESS, {"metadata": {"name": CLAIM}, "spec": spec})
+    world.patch(IP_ADDRESS_CLAIM, CLAIM, {"status": {"addressRef": {"name": CLAIM}}})
     world.settle(for_s=120)
 
 

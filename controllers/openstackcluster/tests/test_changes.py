@@ -132,7 +132,7 @@ def test_the_monitor_follows_the_spec(world: ClusterEnvironment) -> None:
     world.change(apiServer={"managedLoadBalancer": {**ports, "monitor": {"delay": 30, "timeout": 20}}})
     world.settle(for_s=60)
 
-    monitors = world.made()["healthmonitors"].values()
+    monitors = world.created()["healthmonitors"].values()
     assert [(m["delay"], m["timeout"], m["max_retries"]) for m in monitors] == [(30, 20, 5)] * 2
     assert world.is_ready()
 
@@ -172,7 +172,7 @@ def vanish(world: ClusterEnvironment, service: str, kind: str, id_: str) -> None
 def test_a_rule_that_was_removed_comes_back(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **GROUPS)
     before = world.rules("worker")
-    rule = next(r for r in world.made()["security_group_rules"].values() if r["direction"] == "ingress")
+    rule = next(r for r in world.created()["security_group_rules"].values() if r["direction"] == "ingress")
     world.member.ask("DELETE", f"{NETWORK_PATH}/security-group-rules/{rule['id']}")
 
     world.settle(for_s=1300)
@@ -192,7 +192,7 @@ def test_a_router_interface_that_was_removed_comes_back_w_84(world: ClusterEnvir
     world.resync()
     world.settle(for_s=30)
 
-    ports = world.made()["ports"].values()
+    ports = world.created()["ports"].values()
     assert [p["device_owner"] for p in ports if p["device_id"] == router["id"]].count("network:router_interface") == 1
 
 
@@ -225,13 +225,13 @@ def test_a_load_balancer_that_was_deleted_is_made_again_with_its_addresses(world
     assert new["vip_address"] == old["vip_address"]
     assert world.one("floatingips")["port_id"] == new["vip_port_id"]
     assert world.osc()["spec"]["controlPlaneEndpoint"] == endpoint
-    assert world.record("pool-6443") in world.made()["pools"]
+    assert world.record("pool-6443") in world.created()["pools"]
     assert world.is_ready()
 
 
 def test_a_listener_that_was_deleted_is_made_again_w_63(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
-    (pool,), (listener,) = world.made()["pools"], world.made()["listeners"]
+    (pool,), (listener,) = world.created()["pools"], world.created()["listeners"]
     world.member.ask("DELETE", f"{BALANCER_PATH}/listeners/{listener}")
     world.settle(for_s=5)
     world.member.ask("DELETE", f"{BALANCER_PATH}/pools/{pool}")
@@ -247,7 +247,7 @@ def test_a_listener_that_was_deleted_is_made_again_w_63(world: ClusterEnvironmen
 
 def test_a_pool_that_lost_its_listener_is_connected_again_w_63(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
-    (listener,) = world.made()["listeners"]
+    (listener,) = world.created()["listeners"]
     world.member.ask("DELETE", f"{BALANCER_PATH}/listeners/{listener}")
 
     world.settle(for_s=1300)
@@ -340,18 +340,18 @@ def test_two_external_networks_are_an_error_that_names_them(world: ClusterEnviro
 
 
 def test_zones_that_cannot_be_read_hold_up_the_first_machine_and_nothing_later(world: ClusterEnvironment) -> None:
-    world.fault(match={"service": "compute", "path": "*/os-availability-zone"}, effect={"status": 503})
+    world.add_fault(match={"service": "compute", "path": "*/os-availability-zone"}, effect={"status": 503})
     world.up(**MANAGED, for_s=30)
     assert world.shown("FailureDomainsReady")[0] == "False"
     assert world.shown("Ready") == ("False", "OpenStackError")
     assert not world.is_provisioned()
 
-    world.mend()
+    world.clear_faults()
     world.settle(for_s=300)
     assert world.is_ready()
     assert world.is_provisioned()
 
-    world.fault(match={"service": "compute", "path": "*/os-availability-zone"}, effect={"status": 503})
+    world.add_fault(match={"service": "compute", "path": "*/os-availability-zone"}, effect={"status": 503})
     world.change(controlPlaneAvailabilityZones=["az1"])
     world.settle(for_s=30)
     assert world.shown("FailureDomainsReady")[0] == "False"
@@ -360,11 +360,11 @@ def test_zones_that_cannot_be_read_hold_up_the_first_machine_and_nothing_later(w
 
 
 def test_tags_that_cannot_be_put_lose_nothing_w_55_w_75(world: ClusterEnvironment) -> None:
-    world.fault(match={"method": "PUT", "path": "/v2.0/floatingips/*/tags"}, effect={"status": 500})
+    world.add_fault(match={"method": "PUT", "path": "/v2.0/floatingips/*/tags"}, effect={"status": 500})
     world.up(**MANAGED, **BALANCER, tags=["blue"], for_s=300)
     assert world.counts()["floatingips"] == 1
 
-    world.mend()
+    world.clear_faults()
     world.settle(for_s=300)
 
     assert world.counts()["floatingips"] == 1
@@ -373,9 +373,9 @@ def test_tags_that_cannot_be_put_lose_nothing_w_55_w_75(world: ClusterEnvironmen
 
 
 def test_an_owner_reference_is_awaited_without_a_trace(world: ClusterEnvironment) -> None:
-    world.put_secret()
+    world.apply_secret()
     spec = {"identityRef": {"name": "cloud", "cloudName": "sim"}, **FULL}
-    version = world.put(OPENSTACK_CLUSTER, {"metadata": {"name": CLUSTER_NAME}, "spec": spec})["metadata"]
+    version = world.apply(OPENSTACK_CLUSTER, {"metadata": {"name": CLUSTER_NAME}, "spec": spec})["metadata"]
 
     world.settle(for_s=60)
 

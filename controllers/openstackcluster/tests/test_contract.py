@@ -79,7 +79,7 @@ def test_ready_is_told_from_the_first_pass_to_the_last_c_9_c_33(world: ClusterEn
 
 def test_external_management_that_comes_later_stops_us_and_its_end_starts_us_c_11(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, MANAGED_BY)
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, MANAGED_BY)
     world.settle(for_s=5)
     before = world.osc()
     world.cloud.counter.reset()
@@ -89,7 +89,7 @@ def test_external_management_that_comes_later_stops_us_and_its_end_starts_us_c_1
     assert world.osc()["status"] == before["status"]
     assert world.requests() == []
 
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, NOBODY)
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, NOBODY)
     world.settle(for_s=60)
     assert world.counts()["security_groups"] == 2
     assert world.is_ready()
@@ -97,7 +97,7 @@ def test_external_management_that_comes_later_stops_us_and_its_end_starts_us_c_1
 
 def test_an_externally_managed_cluster_is_not_even_deleted_c_10(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, MANAGED_BY)
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, MANAGED_BY)
     world.settle(for_s=5)
     made = world.counts()
 
@@ -123,14 +123,14 @@ def test_pausing_stops_an_edit_of_the_bastion_until_it_is_taken_back_c_38_c_43(
     world: ClusterEnvironment, kind: Kind, pausing: Callable[[bool], dict[str, Any]]
 ) -> None:
     world.up(**MANAGED, **GROUPS, **BASTION)
-    world.edit(kind, CLUSTER_NAME, pausing(True))
+    world.patch(kind, CLUSTER_NAME, pausing(True))
     world.settle(for_s=5)
 
     world.change(bastion={"enabled": False})
     world.settle(for_s=1200)
     assert world.has_bastion()
 
-    world.edit(kind, CLUSTER_NAME, pausing(False))
+    world.patch(kind, CLUSTER_NAME, pausing(False))
     world.settle(for_s=60)
     assert not world.has_bastion()
 
@@ -148,7 +148,7 @@ def test_nobody_is_made_controller_of_what_cluster_api_owns_c_44_c_47(world: Clu
 def test_a_reference_that_was_taken_away_comes_back_c_46(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **GROUPS, **BASTION)
     server = world.one("servers")["id"]
-    world.edit(OPENSTACK_SERVER, BASTION_NAME, {"metadata": {"ownerReferences": None}})
+    world.patch(OPENSTACK_SERVER, BASTION_NAME, {"metadata": {"ownerReferences": None}})
 
     world.resync()
     world.settle(for_s=60)

@@ -31,7 +31,7 @@ def gone(world: ClusterEnvironment) -> None:
     world.remove()
     world.settle(for_s=600)
     assert world.is_gone(), world.message("Ready")
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_the_numbers_below_cover_every_write(world: ClusterEnvironment) -> None:
@@ -65,7 +65,7 @@ def test_a_manager_that_dies_while_it_deletes_is_taken_over(world: ClusterEnviro
     world.settle(for_s=600)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_a_manager_that_dies_after_it_connected_a_given_router_disconnects_it(world: ClusterEnvironment) -> None:
@@ -85,7 +85,7 @@ def test_a_manager_that_dies_after_it_connected_a_given_router_disconnects_it(wo
 
 
 def ports(world: ClusterEnvironment) -> list[dict[str, Any]]:
-    return list(world.made().get("ports", {}).values())
+    return list(world.created().get("ports", {}).values())
 
 
 @pytest.mark.parametrize("number", range(2, CLOUD_WRITES + 1))
@@ -103,7 +103,7 @@ def test_a_write_that_goes_wrong_once_is_made_good(
 ) -> None:
     world.place(**FULL)
     world.cloud.counter.reset()
-    world.fault(match={"write": number}, effect=effect)
+    world.add_fault(match={"write": number}, effect=effect)
 
     whole_then_gone(world)
 
@@ -114,7 +114,7 @@ def test_a_manager_that_dies_after_an_answer_was_lost_makes_nothing_twice(
 ) -> None:
     world.place(**FULL)
     world.cloud.counter.reset()
-    world.fault(match={"write": number}, effect={"cut": "after"})
+    world.add_fault(match={"write": number}, effect={"cut": "after"})
     with killed_at_write(world, number + 1):
         world.settle(for_s=60)
 
@@ -127,7 +127,7 @@ def test_a_manager_that_dies_after_an_answer_was_lost_makes_nothing_twice(
 def test_a_read_that_goes_wrong_once_holds_up_for_a_moment_only(world: ClusterEnvironment, number: int) -> None:
     world.place(**FULL)
     world.cloud.counter.reset()
-    world.fault(match={"method": "GET", "nth": number}, effect={"status": 503})
+    world.add_fault(match={"method": "GET", "nth": number}, effect={"status": 503})
 
     whole_then_gone(world)
 
@@ -136,7 +136,7 @@ def test_a_read_that_goes_wrong_once_holds_up_for_a_moment_only(world: ClusterEn
 def test_a_delete_that_goes_wrong_once_is_made_good(world: ClusterEnvironment, number: int) -> None:
     world.up(**FULL)
     world.cloud.counter.reset()
-    world.fault(match={"writes_only": True, "nth": number}, effect={"status": 500})
+    world.add_fault(match={"writes_only": True, "nth": number}, effect={"status": 500})
 
     gone(world)
 
@@ -151,7 +151,7 @@ def test_an_intent_of_the_endpoints_floating_ip_does_not_outlive_the_endpoint(
     kept = [record for record in resources["records"] if record["role"] != "fip-api"]
     intent = {"kind": "floating_ip", "role": "fip-api", "since": timestamp(world.clock.now())}
     status = {"resources": {"records": kept, "pending": [intent]}}
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": status})  # the endpoint was written, the record was not
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": status})  # the endpoint was written, the record was not
     if not is_there:
         world.member.ask("DELETE", f"/network/v2.0/floatingips/{address_id}")
 
@@ -163,4 +163,4 @@ def test_an_intent_of_the_endpoints_floating_ip_does_not_outlive_the_endpoint(
     world.remove()
     world.settle(for_s=300)
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}

@@ -32,7 +32,7 @@ def test_a_minimal_cluster_has_network_router_and_a_floating_ip_for_its_endpoint
 def test_events_name_the_address_of_each_floating_ip_as_the_go_provider_does(world: ClusterEnvironment) -> None:
     world.up(**FULL)
 
-    made = world.made()["floatingips"].values()
+    made = world.created()["floatingips"].values()
     told = {text for _, reason, text in world.events.seen if reason == "SuccessfulCreateFloatingIP"}
     assert told == {f"Created floating IP {each['floating_ip_address']} with id {each['id']}" for each in made}
     assert len(told) == 2  # of the endpoint and of the bastion
@@ -77,7 +77,7 @@ def test_names_and_descriptions_are_those_of_the_go_provider_with_our_stamp(worl
 def test_pools_are_recorded_for_the_machines(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, apiServer={"managedLoadBalancer": {"additionalPorts": [9443]}})
 
-    by_name = {pool["name"]: id_ for id_, pool in world.made()["pools"].items()}
+    by_name = {pool["name"]: id_ for id_, pool in world.created()["pools"].items()}
     assert world.record("pool-6443") == by_name["k8s-clusterapi-cluster-default-kube-kubeapi-6443"]
     assert world.record("pool-9443") == by_name["k8s-clusterapi-cluster-default-kube-kubeapi-9443"]
 
@@ -92,7 +92,9 @@ def test_status_has_what_machines_and_people_look_for(world: ClusterEnvironment)
     assert status["failureDomains"] == [{"name": "az1", "controlPlane": True}, {"name": "az2", "controlPlane": True}]
     assert status["controlPlaneSecurityGroup"]["name"] == "k8s-cluster-default-kube-secgroup-controlplane"
     assert status["bastion"]["state"] == "ACTIVE"
-    assert status["bastion"]["floatingIP"] in {f["floating_ip_address"] for f in world.made()["floatingips"].values()}
+    assert status["bastion"]["floatingIP"] in {
+        f["floating_ip_address"] for f in world.created()["floatingips"].values()
+    }
 
 
 def test_it_takes_few_requests_and_few_writes(world: ClusterEnvironment) -> None:
@@ -119,7 +121,7 @@ def test_a_settled_cluster_writes_nothing_and_asks_little(world: ClusterEnvironm
 def test_user_tags_are_put_on_everything_that_takes_them(world: ClusterEnvironment) -> None:
     world.up(**FULL, tags=["blue"])
 
-    made = world.made()
+    made = world.created()
     kinds = ("networks", "subnets", "routers", "floatingips", "loadbalancers", "listeners", "pools", "servers")
     assert all("blue" in body["tags"] for kind in kinds for body in made[kind].values())
     ours = [g for g in made["security_groups"].values() if g["name"].startswith("k8s-")]
@@ -171,7 +173,7 @@ def test_without_external_network_the_vip_is_the_endpoint(world: ClusterEnvironm
     vip = world.one("loadbalancers")["vip_address"]
     assert world.osc()["spec"]["controlPlaneEndpoint"]["host"] == vip
     assert world.status()["apiServerManagedLoadBalancer"]["ip"] == vip
-    assert "routers" not in world.made()
+    assert "routers" not in world.created()
     assert "externalNetwork" not in world.status()
 
 
@@ -189,7 +191,7 @@ def test_an_endpoint_that_the_user_gives_is_kept_and_nothing_is_asked(world: Clu
 
     assert world.is_ready()
     assert world.osc()["spec"]["controlPlaneEndpoint"] == given
-    assert "floatingips" not in world.made()
+    assert "floatingips" not in world.created()
 
 
 def test_a_host_name_stays_the_endpoint_of_a_load_balancer_w_59(world: ClusterEnvironment) -> None:
@@ -208,7 +210,7 @@ def test_the_floating_ip_that_dns_knows_is_taken_if_it_is_free(world: ClusterEnv
     world.up(**MANAGED, **BALANCER, controlPlaneEndpoint={"host": "api.example.org", "port": 6443})
 
     assert world.is_ready()
-    assert "floatingips" not in world.made()
+    assert "floatingips" not in world.created()
     assert world.inventory()["floatingips"][free["id"]]["port_id"] == world.one("loadbalancers")["vip_port_id"]
     assert world.status()["apiServerManagedLoadBalancer"]["ip"] == free["floating_ip_address"]
 
@@ -223,14 +225,14 @@ def test_a_floating_ip_of_the_user_is_used_and_survives_the_cluster(world: Clust
     world.settle(for_s=120)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
     assert world.inventory()["floatingips"][mine["id"]]["port_id"] is None
 
 
 def test_a_floating_ip_of_the_user_that_leads_elsewhere_is_not_taken_w_71(world: ClusterEnvironment) -> None:
     mine = given.floating_ip(world)
     world.place(**MANAGED, apiServer={"managedLoadBalancer": {}, "floatingIP": mine["floating_ip_address"]})
-    world.settle(for_s=60, until=lambda: "loadbalancers" in world.made())
+    world.settle(for_s=60, until=lambda: "loadbalancers" in world.created())
     network = world.one("networks")
     port = world.member.make("/network/v2.0/ports", "port", network_id=network["id"])
     path = f"/network/v2.0/floatingips/{mine['id']}"
@@ -253,7 +255,7 @@ def test_nothing_that_tells_the_endpoint_waits_for_the_cluster_to_tell_it_c_2(wo
     assert world.shown("APIEndpointReady") == ("False", "WaitingForControlPlaneEndpoint")
     assert not world.is_provisioned()
 
-    world.edit(CLUSTER, CLUSTER_NAME, {"spec": {"controlPlaneEndpoint": {"host": "hosted.example.org", "port": 443}}})
+    world.patch(CLUSTER, CLUSTER_NAME, {"spec": {"controlPlaneEndpoint": {"host": "hosted.example.org", "port": 443}}})
     world.settle(for_s=60)
 
     assert world.is_ready()
@@ -266,7 +268,7 @@ def test_an_existing_network_is_used_and_left_alone(world: ClusterEnvironment) -
     world.up(network={"id": network["id"]}, apiServer={"enableFloatingIP": False, "fixedIP": "10.9.0.9"})
 
     assert world.is_ready()
-    assert world.made() == {}
+    assert world.created() == {}
     assert world.status()["network"]["id"] == network["id"]
     assert [s["cidr"] for s in world.status()["network"]["subnets"]] == ["10.9.0.0/24"]
     assert "router" not in world.status()
@@ -297,13 +299,13 @@ def test_a_router_that_the_spec_names_is_connected_and_disconnected_but_never_de
     world.up(**MANAGED, router={"id": mine["id"]})
     assert world.is_ready()
     assert world.status()["router"]["id"] == mine["id"]
-    assert "routers" not in world.made()
+    assert "routers" not in world.created()
 
     world.remove()
     world.settle(for_s=60)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
     assert mine["id"] in world.inventory()["routers"]
 
 
@@ -343,7 +345,7 @@ def test_an_unknown_provider_and_flavor_are_replaced_by_the_default_with_an_even
 
 def test_the_bastion_carries_label_owner_and_watch_filter_c_58_c_45_w_88(world: ClusterEnvironment) -> None:
     world.place(**FULL)
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"labels": {names.WATCH_FILTER_LABEL: "blue"}}})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"labels": {names.WATCH_FILTER_LABEL: "blue"}}})
 
     world.settle(for_s=60)
 
@@ -354,7 +356,7 @@ def test_the_bastion_carries_label_owner_and_watch_filter_c_58_c_45_w_88(world: 
 
 def test_a_load_balancer_that_fails_is_told_and_one_that_recovers_is_taken_w_63(world: ClusterEnvironment) -> None:
     world.place(**MANAGED, **BALANCER)
-    world.settle(for_s=60, until=lambda: "loadbalancers" in world.made())
+    world.settle(for_s=60, until=lambda: "loadbalancers" in world.created())
     balancer = world.one("loadbalancers")
     world.set_state("loadbalancers", balancer["id"], provisioning_status="ERROR")
 

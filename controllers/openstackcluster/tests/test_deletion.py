@@ -22,7 +22,7 @@ def test_deletion_leaves_nothing_behind(world: ClusterEnvironment) -> None:
     world.settle(for_s=120)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
     assert not world.has_bastion()
 
 
@@ -40,13 +40,13 @@ def test_deletion_takes_few_requests(world: ClusterEnvironment) -> None:
 @pytest.mark.parametrize("kind", ["networks", "routers", "loadbalancers", "security_groups", "servers"])
 def test_deletion_while_it_comes_up_leaves_nothing_behind(world: ClusterEnvironment, kind: str) -> None:
     world.place(**FULL)
-    world.settle(for_s=60, until=lambda: kind in world.made())
+    world.settle(for_s=60, until=lambda: kind in world.created())
 
     world.remove()
     world.settle(for_s=300)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_deletion_after_a_restart_finds_everything_again(world: ClusterEnvironment) -> None:
@@ -57,42 +57,42 @@ def test_deletion_after_a_restart_finds_everything_again(world: ClusterEnvironme
     world.settle(for_s=120)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_deletion_finds_by_stamp_what_no_status_records_w_76(world: ClusterEnvironment) -> None:
     world.up(**FULL)
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": None})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": None})
     world.start()
 
     world.remove()
     world.settle(for_s=120)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_deletion_does_not_ask_the_spec_what_there_is(world: ClusterEnvironment) -> None:
     world.up(**FULL)
     spec = {"managedSubnets": None, "apiServer": None, "managedSecurityGroups": None, "bastion": None}
-    world.edit(
+    world.patch(
         OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": spec, "metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}
     )
 
     world.settle(for_s=120)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_machines_go_first_and_the_wait_counts_them_c_50(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     labels = {names.CLUSTER_NAME_LABEL: CLUSTER_NAME}
     for name in ("m1", "m2"):
-        world.put(MACHINE, {"metadata": {"name": name, "labels": labels}})
-    world.put(OPENSTACK_MACHINE, {"metadata": {"name": "m1", "labels": labels}})
+        world.apply(MACHINE, {"metadata": {"name": name, "labels": labels}})
+    world.apply(OPENSTACK_MACHINE, {"metadata": {"name": "m1", "labels": labels}})
     for kind in (MACHINE, OPENSTACK_MACHINE):
-        world.put(kind, {"metadata": {"name": "other", "labels": {names.CLUSTER_NAME_LABEL: "other"}}})
+        world.apply(kind, {"metadata": {"name": "other", "labels": {names.CLUSTER_NAME_LABEL: "other"}}})
     world.cloud.counter.reset()
 
     world.remove()
@@ -107,7 +107,7 @@ def test_machines_go_first_and_the_wait_counts_them_c_50(world: ClusterEnvironme
     world.delete(MACHINE, "m2")
     world.settle(for_s=30)
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def blocked(world: ClusterEnvironment) -> str:
@@ -129,7 +129,7 @@ def test_a_port_of_somebody_else_is_named_and_waited_for_c_13_w_73(world: Cluste
     world.member.ask("DELETE", f"{NETWORK_PATH}/ports/{port['id']}")
     world.settle(for_s=300)
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_a_network_that_stays_blocked_is_tried_every_two_minutes_with_two_requests(world: ClusterEnvironment) -> None:
@@ -209,27 +209,32 @@ def test_all_groups_in_use_are_named_and_the_others_are_deleted(world: ClusterEn
 
     message = blocked(world)
     assert all(f"port {port['id']} '{port['name']}'" in message for port in theirs), message
-    assert {each["name"] for each in world.made()["security_groups"].values()} == {name("controlplane"), name("worker")}
+    assert {each["name"] for each in world.created()["security_groups"].values()} == {
+        name("controlplane"),
+        name("worker"),
+    }
     for port in theirs:
         world.member.ask("DELETE", f"{NETWORK_PATH}/ports/{port['id']}")
     world.settle(for_s=300)
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_a_group_that_cannot_be_deleted_holds_up_no_other_whatever_the_reason(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **GROUPS)
     match = {"service": "network", "method": "DELETE", "path": "/v2.0/security-groups/*", "nth": 1}
-    world.fault(match=match, effect={"status": 403, "message": "rule:delete_security_group is disallowed by policy"})
+    world.add_fault(
+        match=match, effect={"status": 403, "message": "rule:delete_security_group is disallowed by policy"}
+    )
 
     world.remove()
     world.settle(for_s=60, until=lambda: "disallowed by policy" in world.message("Ready"))
 
     assert "disallowed by policy" in world.message("Ready")
-    assert len(world.made()["security_groups"]) == 1
+    assert len(world.created()["security_groups"]) == 1
     world.settle(for_s=300)
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_what_is_gone_already_holds_up_nothing_c_51(world: ClusterEnvironment) -> None:
@@ -245,7 +250,7 @@ def test_what_is_gone_already_holds_up_nothing_c_51(world: ClusterEnvironment) -
     world.settle(for_s=120)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_a_busy_load_balancer_is_waited_for(world: ClusterEnvironment) -> None:
@@ -260,14 +265,14 @@ def test_a_busy_load_balancer_is_waited_for(world: ClusterEnvironment) -> None:
     world.set_state("loadbalancers", balancer, provisioning_status="ACTIVE")
     world.settle(for_s=300)
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_a_load_balancer_whose_deletion_was_not_answered_is_looked_at_before_it_is_deleted_again(
     world: ClusterEnvironment,
 ) -> None:
     world.up(**MANAGED, **BALANCER)
-    world.fault(match={"service": "load-balancer", "method": "DELETE", "nth": 1}, effect={"cut": "after"})
+    world.add_fault(match={"service": "load-balancer", "method": "DELETE", "nth": 1}, effect={"cut": "after"})
     world.cloud.counter.reset()
 
     world.remove()
@@ -283,9 +288,9 @@ def test_a_cloud_without_routers_holds_up_no_deletion_as_a_list_that_was_not_fou
 ) -> None:
     for kind in ("floatingips", "routers"):
         unknown = {"status": 404, "message": "The resource could not be found."}
-        world.fault(match={"service": "network", "path": f"/v2.0/{kind}"}, effect=unknown)
+        world.add_fault(match={"service": "network", "path": f"/v2.0/{kind}"}, effect=unknown)
     if not has_routers:
-        world.fault(match={"path": "/v2.0/extensions"}, effect={"status": 200, "body": {"extensions": []}})
+        world.add_fault(match={"path": "/v2.0/extensions"}, effect={"status": 200, "body": {"extensions": []}})
     endpoint = {"controlPlaneEndpoint": {"host": "192.0.2.7", "port": 6443}}
     world.up(**MANAGED, enableExternalNetwork=False, owner=endpoint)
     world.start()
@@ -306,7 +311,7 @@ def test_a_cluster_that_is_gone_does_not_hold_up_the_deletion_c_49(world: Cluste
     world.settle(for_s=120)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 # -- gates ------------------------------------------------------------------------------------------------------------
@@ -318,9 +323,9 @@ def test_a_paused_cluster_is_left_alone_also_when_it_is_deleted_c_39(world: Clus
     annotated = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}}
     resumed: dict[str, Any] = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}}
     if by == "Cluster":
-        world.edit(CLUSTER, CLUSTER_NAME, {"spec": {"paused": True}})
+        world.patch(CLUSTER, CLUSTER_NAME, {"spec": {"paused": True}})
     else:
-        world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, annotated)
+        world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, annotated)
     world.settle(for_s=5)
     assert world.shown("Paused") == ("True", "Paused")
     world.cloud.counter.reset()
@@ -331,12 +336,12 @@ def test_a_paused_cluster_is_left_alone_also_when_it_is_deleted_c_39(world: Clus
     assert world.requests() == []
 
     if by == "Cluster":
-        world.edit(CLUSTER, CLUSTER_NAME, {"spec": {"paused": False}})
+        world.patch(CLUSTER, CLUSTER_NAME, {"spec": {"paused": False}})
     else:
-        world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, resumed)
+        world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, resumed)
     world.settle(for_s=60)
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_a_paused_cluster_says_so_and_says_when_it_goes_on_c_41_c_43(world: ClusterEnvironment) -> None:
@@ -345,7 +350,7 @@ def test_a_paused_cluster_says_so_and_says_when_it_goes_on_c_41_c_43(world: Clus
     assert world.shown("Paused") == ("True", "Paused")
     assert world.requests() == []
 
-    world.edit(CLUSTER, CLUSTER_NAME, {"spec": {"paused": False}})
+    world.patch(CLUSTER, CLUSTER_NAME, {"spec": {"paused": False}})
     world.settle(for_s=30)
 
     assert world.shown("Paused") == ("False", "NotPaused")
@@ -355,13 +360,13 @@ def test_a_paused_cluster_says_so_and_says_when_it_goes_on_c_41_c_43(world: Clus
 def test_a_pause_that_is_over_is_told_although_the_cluster_is_missing_c_41(world: ClusterEnvironment) -> None:
     world.up(**MANAGED)
     paused = {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}}
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, paused)
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, paused)
     world.settle(for_s=5)
     del world.kube.objects[Key(CLUSTER, "default", CLUSTER_NAME)]
     world.settle(for_s=5)
     assert world.shown("Paused")[0] == "True"
 
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}})
     world.settle(for_s=5)
 
     assert world.shown("Paused")[0] == "False"
@@ -370,7 +375,7 @@ def test_a_pause_that_is_over_is_told_although_the_cluster_is_missing_c_41(world
 def test_externally_managed_infrastructure_is_not_touched_in_any_way_c_10_c_42(world: ClusterEnvironment) -> None:
     world.place(**FULL)
     managed = {"metadata": {"annotations": {names.MANAGED_BY_ANNOTATION: ""}}}
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, managed)
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, managed)
     version = world.osc()["metadata"]["resourceVersion"]
 
     world.settle(for_s=60)
@@ -383,12 +388,12 @@ def test_credentials_that_are_refused_are_told_and_mended_within_fifteen_seconds
     world: ClusterEnvironment,
 ) -> None:
     good = world.simulator.clouds_yaml.read_bytes()
-    world.put_secret(text=good.replace(b"capi-password", b"wrong"))
+    world.apply_secret(text=good.replace(b"capi-password", b"wrong"))
     world.up(**MANAGED, for_s=60)
     assert world.shown("OpenStackAuthenticationSucceeded") == ("False", "OpenStackAuthenticationFailed")
     assert "finalizers" not in world.osc()["metadata"]
 
-    world.put_secret(text=good)
+    world.apply_secret(text=good)
     world.settle(for_s=15)
 
     assert world.is_ready()
@@ -399,12 +404,12 @@ def test_what_is_left_of_a_cluster_that_finalizers_of_others_keep_names_nothing_
 ) -> None:
     world.up(**FULL)
     finalizers = [*world.osc()["metadata"]["finalizers"], "example.org/janitor"]
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"finalizers": finalizers}})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"finalizers": finalizers}})
 
     world.remove()
     world.settle(for_s=300)
 
-    assert world.made() == {}
+    assert world.created() == {}
     assert world.osc()["metadata"]["finalizers"] == ["example.org/janitor"]
     assert world.status()["resources"]["records"] == []
     assert not [c for c in world.status()["conditions"] if "to be deleted" in c["message"]]

@@ -170,11 +170,11 @@ def test_two_clusters_share_the_lists(world: ClusterEnvironment) -> None:
 def test_an_outage_of_neutron_is_over_when_it_is_over(world: ClusterEnvironment) -> None:
     network = world.network()
     world.up(network={"id": network["id"]}, apiServer=SERVER)
-    world.fault(match={"service": "network"}, effect={"status": 503})
+    world.add_fault(match={"service": "network"}, effect={"status": 503})
 
     given.after_resyncs(world)
     shown = world.status()["network"]
-    world.mend()
+    world.clear_faults()
     world.settle(for_s=300)
 
     assert world.is_ready(), world.message("Ready")

@@ -23,7 +23,7 @@ def test_a_cluster_whose_status_was_cut_short_keeps_its_router_and_goes_whole(
 ) -> None:
     # The Go provider writes conditions first; a status that breaks the schema is refused as a whole (W-54).
     made_by_the_go_provider(world, INTERNAL)
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": dict.fromkeys(LEFT_OUT)})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": dict.fromkeys(LEFT_OUT)})
     world.start()
     before = world.counts()
     world.cloud.counter.reset()
@@ -37,11 +37,11 @@ def test_a_cluster_whose_status_was_cut_short_keeps_its_router_and_goes_whole(
     assert world.writes() == []
     assert world.counts() == before
     assert world.status()["externalNetwork"]["id"] == world.external()["id"]
-    assert world.record("router") in world.made()["routers"]
+    assert world.record("router") in world.created()["routers"]
     world.remove()
     world.settle(for_s=600)
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 @pytest.mark.parametrize("spec", [{**MANAGED, **BALANCER}, {**MANAGED, **GROUPS}], ids=["load balancer", "none"])
@@ -64,7 +64,7 @@ def test_an_external_network_that_appears_later_is_seen_and_the_endpoint_stays(
     world.remove()
     world.settle(for_s=300)
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_a_cluster_with_its_endpoint_at_the_vip_gets_no_floating_ip_when_an_external_network_appears(
@@ -83,7 +83,7 @@ def test_a_cluster_with_its_endpoint_at_the_vip_gets_no_floating_ip_when_an_exte
 
     assert world.is_ready(), world.message("Ready")
     assert world.osc()["spec"]["controlPlaneEndpoint"] == endpoint
-    assert "floatingips" not in world.made()
+    assert "floatingips" not in world.created()
 
 
 def test_several_external_networks_that_appear_later_do_not_disturb_a_cluster_that_has_none(

@@ -26,15 +26,15 @@ def test_a_cluster_that_is_deleted_meanwhile_leaves_nothing_behind(
     world.up(**FULL, for_s=120)
     assert world.is_ready()
 
-    world.fault(match={"service": service}, effect=page)
+    world.add_fault(match={"service": service}, effect=page)
     world.remove()
     world.settle(for_s=300)
     assert not world.is_gone()
-    world.mend()
+    world.clear_faults()
     world.settle(for_s=600)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 @pytest.mark.parametrize("page", [pytest.param(effect, id=name) for name, effect in PAGES.items()])
@@ -43,10 +43,10 @@ def test_a_cluster_that_is_ready_stays_as_it_is(world: ClusterEnvironment, page:
     before = world.inventory()
 
     for service in ("network", "load-balancer", "compute"):
-        world.fault(match={"service": service}, effect=page)
+        world.add_fault(match={"service": service}, effect=page)
     world.start()
     world.settle(for_s=300)
-    world.mend()
+    world.clear_faults()
     world.settle(for_s=300)
 
     assert world.inventory() == before
@@ -68,7 +68,7 @@ def test_an_edited_description_of_the_floating_ip_neither_stops_a_cluster_nor_le
     world.settle(for_s=300)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_groups_whose_deletion_is_answered_by_404_while_lists_show_them_are_not_left_behind(
@@ -78,12 +78,12 @@ def test_groups_whose_deletion_is_answered_by_404_while_lists_show_them_are_not_
     missing = {"NeutronError": {"type": "SecurityGroupNotFound", "message": "gone", "detail": ""}}
     for method in ("GET", "DELETE"):
         route = {"service": "network", "method": method, "route": "/v2.0/security-groups/{id}"}
-        world.fault(match=route, effect={"status": 404, "body": missing})
+        world.add_fault(match=route, effect={"status": 404, "body": missing})
 
     world.remove()
     world.settle(for_s=120)
-    world.mend()
+    world.clear_faults()
     world.settle(for_s=600)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}

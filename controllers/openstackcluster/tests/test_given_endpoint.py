@@ -97,11 +97,11 @@ def test_no_floating_ip_is_wanted_for_an_endpoint_that_is_the_vip(world: Cluster
 
     assert world.is_ready(), world.message("Ready")
     assert world.one("loadbalancers")["vip_address"] == "10.6.0.50"
-    assert "floatingips" not in world.made()
+    assert "floatingips" not in world.created()
     live_without_dns(world)
 
     assert world.is_ready(), world.message("Ready")
-    assert "floatingips" not in world.made()
+    assert "floatingips" not in world.created()
 
 
 def test_a_cluster_whose_vip_became_the_endpoint_gets_no_floating_ip_when_an_external_network_appears(
@@ -118,7 +118,7 @@ def test_a_cluster_whose_vip_became_the_endpoint_gets_no_floating_ip_when_an_ext
     world.settle(for_s=600)
 
     assert world.is_ready(), world.message("Ready")
-    assert "floatingips" not in world.made()
+    assert "floatingips" not in world.created()
 
 
 @pytest.mark.parametrize("what", ["several", "an outage"])
@@ -136,10 +136,10 @@ def test_a_cluster_that_lives_without_external_network_goes_on_whatever_is_seen_
         more = {"name": "more", "router:external": True}
         world.admin().make("/network/v2.0/networks", "network", **more)
     else:
-        world.fault(match={"service": "network"}, effect={"status": 503})
+        world.add_fault(match={"service": "network"}, effect={"status": 503})
     world.resync()
     world.settle(for_s=60)
-    world.mend()
+    world.clear_faults()
     world.settle(for_s=120)
 
     assert world.is_ready(), world.message("Ready")
@@ -151,7 +151,7 @@ def test_a_floating_ip_that_is_there_serves_when_the_external_network_is_not_see
 ) -> None:
     world.up(**MANAGED, **BALANCER)
     before = endpoint(world), world.status()["apiServerManagedLoadBalancer"]["ip"]
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"externalNetwork": None}})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"externalNetwork": None}})
     world.show_external(is_visible=False)
     world.start()
 
@@ -175,7 +175,7 @@ def test_a_floating_ip_is_chosen_when_dns_answers(world: ClusterEnvironment) -> 
     world.settle(for_s=300)
 
     assert world.is_ready()
-    assert "floatingips" not in world.made()
+    assert "floatingips" not in world.created()
     assert world.inventory()["floatingips"][mine["id"]]["port_id"] == world.one("loadbalancers")["vip_port_id"]
 
 
@@ -184,23 +184,23 @@ def test_dns_that_fails_while_the_load_balancer_is_built_is_waited_for(world: Cl
     world.dns = Answer((mine["floating_ip_address"],))
     world.cloud.timings.lb_create_s = 300.0
     world.place(**MANAGED, **BALANCER, controlPlaneEndpoint=NAME)
-    world.settle(for_s=60, until=lambda: "loadbalancers" in world.made())
+    world.settle(for_s=60, until=lambda: "loadbalancers" in world.created())
     world.dns = NO_ANSWER
     world.settle(for_s=600)
     assert world.shown("APIEndpointReady") == ("False", "ResolvingEndpoint")
-    assert "floatingips" not in world.made()
+    assert "floatingips" not in world.created()
 
     world.dns = Answer((mine["floating_ip_address"],))
     world.settle(for_s=60)
 
     assert world.is_ready()
-    assert "floatingips" not in world.made()
+    assert "floatingips" not in world.created()
 
 
 def test_the_vip_is_chosen_when_dns_answers(world: ClusterEnvironment) -> None:
     world.dns = NO_ANSWER
     world.up(**MANAGED, apiServer=VIP_ONLY, controlPlaneEndpoint=NAME, for_s=600)
-    assert "loadbalancers" not in world.made()
+    assert "loadbalancers" not in world.created()
 
     world.dns = Answer(("10.6.0.50",))
     world.settle(for_s=300)
@@ -277,7 +277,7 @@ def test_the_host_that_is_given_chooses_the_floating_ip(world: ClusterEnvironmen
 
     assert world.is_ready()
     assert endpoint(world) == {"host": mine["floating_ip_address"], "port": 6443}
-    assert "floatingips" not in world.made()
+    assert "floatingips" not in world.created()
 
 
 def test_the_load_balancer_serves_the_endpoint_of_the_cluster(world: ClusterEnvironment) -> None:
@@ -298,7 +298,7 @@ def test_an_endpoint_that_a_user_writes_during_a_pass_is_kept(world: ClusterEnvi
 
     def edit_first(_verb: str, _key: Key, body: Mapping[str, Any]) -> None:
         if "controlPlaneEndpoint" in (body.get("spec") or {}) and endpoint(world) is None:
-            world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": {"controlPlaneEndpoint": given}})
+            world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": {"controlPlaneEndpoint": given}})
 
     world.kube.before_write = edit_first
     world.settle(for_s=120)
@@ -360,4 +360,4 @@ def test_a_pass_that_cannot_write_says_so(world: ClusterEnvironment, part: str) 
 
     assert world.shown("Ready") == ("False", "WriteRefused")
     assert "WriteRefused" in world.events.reasons()
-    assert world.made() == {}
+    assert world.created() == {}

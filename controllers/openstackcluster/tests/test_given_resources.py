@@ -48,7 +48,7 @@ def test_a_cluster_takes_a_floating_ip_that_is_newer_than_the_list_of_them(world
     world.settle(for_s=60)
 
     assert not [event for event in world.events.seen if event[0] == "Warning"]
-    assert [body["floating_ip_address"] for body in world.made()["floatingips"].values()].count(mine) == 1
+    assert [body["floating_ip_address"] for body in world.created()["floatingips"].values()].count(mine) == 1
 
 
 def test_a_floating_ip_that_a_dns_name_leads_to_is_taken_if_it_was_created_a_moment_ago(
@@ -66,7 +66,7 @@ def test_a_floating_ip_that_a_dns_name_leads_to_is_taken_if_it_was_created_a_mom
     world.settle(for_s=60)
 
     assert attached(world, mine)
-    assert len(world.made()["floatingips"]) == 2
+    assert len(world.created()["floatingips"]) == 2
 
 
 def test_a_floating_ip_that_is_known_is_not_looked_up_again(world: ClusterEnvironment) -> None:
@@ -94,7 +94,7 @@ def test_a_floating_ip_of_the_user_is_detached_and_the_user_is_asked_for_nothing
     assert attached(world, mine)
     if not may_detach:
         match = {"method": "PUT", "path": "/v2.0/floatingips/*"}
-        world.fault(match=match, effect={"status": 403, "message": "Policy doesn't allow"})
+        world.add_fault(match=match, effect={"status": 403, "message": "Policy doesn't allow"})
     if is_restarted:
         world.start()
     world.events.seen.clear()
@@ -109,7 +109,7 @@ def test_a_floating_ip_of_the_user_is_detached_and_the_user_is_asked_for_nothing
     assert not [text for text in while_it_goes if "DeletionBlocked" in text]
     assert "DeletionBlocked" not in world.events.reasons()
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
     assert mine["id"] in world.inventory()["floatingips"]
     assert attached(world, mine) is None
 
@@ -182,7 +182,7 @@ def test_a_given_router_that_was_connected_anew_does_not_block_the_deletion(
     world.settle(for_s=600)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
     assert mine["id"] in world.inventory()["routers"]
 
 
@@ -208,7 +208,7 @@ def test_a_router_that_a_filter_found_and_that_was_renamed_blocks_nothing(
     world.settle(for_s=600)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
     assert mine["id"] in world.inventory()["routers"]
 
 

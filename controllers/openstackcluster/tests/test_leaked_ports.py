@@ -37,7 +37,7 @@ def test_a_port_that_the_go_provider_leaked_goes_with_its_network(
     world.settle(for_s=600)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
     assert world.events.reasons().count("SuccessfulDeletePort") == 2
 
 
@@ -86,7 +86,7 @@ def test_a_port_whose_server_is_being_created_stays(world: ClusterEnvironment) -
     finalizers = ["openstackserver.infrastructure.cluster.x-k8s.io"]
     paused = {"cluster.x-k8s.io/paused": "true"}
     server = {"metadata": {"name": "kube-extra", "finalizers": finalizers, "annotations": paused}, "spec": {}}
-    world.put(OPENSTACK_SERVER, server)
+    world.apply(OPENSTACK_SERVER, server)
 
     world.remove()
     world.settle(for_s=600)

@@ -43,7 +43,7 @@ def test_credentials_that_lead_elsewhere_are_refused(
         assert "IdentityNotUsable" in world.message("Ready")
         assert f"project {world.member.project_id} in region RegionOne" in world.message("Ready")
 
-        world.put_secret()
+        world.apply_secret()
         world.settle(for_s=300)
         assert world.is_gone() is deletes
         assert world.counts() == ({} if deletes else COUNTS_OF_FULL)
@@ -76,7 +76,7 @@ def test_what_another_version_recorded_gets_its_location_in_a_write(world: Clust
     world.settle(for_s=60)
     usual = sorted(world.requests())
     stored = world.status()["resources"]
-    world.edit(OPENSTACK_CLUSTER, "kube", {"status": {"resources": {"location": None}}})
+    world.patch(OPENSTACK_CLUSTER, "kube", {"status": {"resources": {"location": None}}})
     world.kube.writes.clear()
 
     world.start()
@@ -89,13 +89,13 @@ def test_what_another_version_recorded_gets_its_location_in_a_write(world: Clust
 
 
 def test_credentials_may_be_corrected_before_anything_is_created(world: ClusterEnvironment) -> None:
-    world.fault(match={"method": "POST", "service": "network"}, effect={"status": 403, "message": "Quota exceeded"})
+    world.add_fault(match={"method": "POST", "service": "network"}, effect={"status": 403, "message": "Quota exceeded"})
     elsewhere.put_credentials(world, elsewhere.other_project(world))
     world.place(**GROUPS, managedSubnets=[{"cidr": "10.6.0.0/24"}])
     world.settle(for_s=30)
     assert not world.is_ready()
 
-    world.mend()
+    world.clear_faults()
     elsewhere.put_credentials(world, elsewhere.entry_of(world))
     world.resync()
     world.settle(for_s=300)
@@ -110,7 +110,7 @@ def test_what_the_status_of_the_go_provider_names_does_not_count_as_vanished_els
 ) -> None:
     world.up(for_s=120, **MANAGED, **GROUPS)
     counts = world.counts()
-    world.edit(OPENSTACK_CLUSTER, "kube", {"metadata": {"annotations": None}, "status": {"resources": None}})
+    world.patch(OPENSTACK_CLUSTER, "kube", {"metadata": {"annotations": None}, "status": {"resources": None}})
     stamps.remove_all(world.cloud)
     with elsewhere.other_region(world) as entry:
         elsewhere.put_credentials(world, entry)
@@ -122,7 +122,7 @@ def test_what_the_status_of_the_go_provider_names_does_not_count_as_vanished_els
         assert not world.is_gone()
         assert "nothing of what is recorded" in world.message("Ready")
 
-        world.put_secret()
+        world.apply_secret()
         world.settle(for_s=120)
         assert world.counts() == ({} if deletes else counts)
         assert world.is_gone() is deletes

@@ -28,12 +28,12 @@ SPECS = [
 def move(world: ClusterEnvironment) -> None:
     """Remove the status of Cluster, OpenStackCluster and bastion, and give them new uids and matching owners."""
     owner = {**world.osc()["metadata"]["ownerReferences"][0], "uid": "moved-cluster"}
-    world.edit(CLUSTER, CLUSTER_NAME, {"metadata": {"uid": "moved-cluster"}, "status": None})
+    world.patch(CLUSTER, CLUSTER_NAME, {"metadata": {"uid": "moved-cluster"}, "status": None})
     metadata = {"uid": "moved-osc", "ownerReferences": [owner]}
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": metadata, "status": None})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": metadata, "status": None})
     of_bastion = world.get(OPENSTACK_SERVER, BASTION_NAME)["metadata"]["ownerReferences"][0]
     moved = {"uid": "moved-bastion", "ownerReferences": [{**of_bastion, "uid": "moved-osc"}]}
-    world.edit(OPENSTACK_SERVER, BASTION_NAME, {"metadata": moved, "status": None})
+    world.patch(OPENSTACK_SERVER, BASTION_NAME, {"metadata": moved, "status": None})
     world.start()
     world.cloud.counter.reset()
 
@@ -45,7 +45,7 @@ def shown(world: ClusterEnvironment) -> dict[str, Any]:
 
 
 def ids(world: ClusterEnvironment) -> dict[str, set[str]]:
-    return {kind: set(items) for kind, items in world.made().items()}
+    return {kind: set(items) for kind, items in world.created().items()}
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -81,4 +81,4 @@ def test_a_moved_cluster_that_is_deleted_at_once_leaves_nothing_behind(
 
     assert world.is_gone()
     assert not world.has_bastion()
-    assert world.made() == {}
+    assert world.created() == {}

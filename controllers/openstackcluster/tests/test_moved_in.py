@@ -27,7 +27,7 @@ def source(world: ClusterEnvironment) -> Iterator[None]:
     """Run another management cluster, with its own API server and manager, on the same cloud."""
     target = (world.kube, world.store, world.controllers, world.clouds, world.deps, world._due, world._kinds)
     world.kube = FakeKube()
-    world.put_secret()
+    world.apply_secret()
     world.start()
     yield
     world.kube, world.store, world.controllers, world.clouds, world.deps, world._due, world._kinds = target
@@ -37,10 +37,10 @@ def put(world: ClusterEnvironment, uid: str, spec: Mapping[str, Any], **metadata
     """Create the cluster's objects; the Cluster gets a new uid in each place, as in a move."""
     owner = {"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": TWO, "uid": uid, "controller": True}
     reference = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": TWO}
-    world.put(CLUSTER, {"metadata": {"name": TWO, "uid": uid}, "spec": {"infrastructureRef": reference}})
+    world.apply(CLUSTER, {"metadata": {"name": TWO, "uid": uid}, "spec": {"infrastructureRef": reference}})
     labels = {names.CLUSTER_NAME_LABEL: TWO}
     born = {"name": TWO, "uid": f"osc-{uid}", "creationTimestamp": "2026-11-22T00:00:00Z", "labels": labels}
-    world.put(OPENSTACK_CLUSTER, {"metadata": {**born, "ownerReferences": [owner], **metadata}, "spec": spec})
+    world.apply(OPENSTACK_CLUSTER, {"metadata": {**born, "ownerReferences": [owner], **metadata}, "spec": spec})
 
 
 @pytest.fixture
@@ -103,10 +103,10 @@ def test_what_was_created_elsewhere_is_found_after_a_move_there_and_back(world: 
     kept = ("name", "annotations", "labels", "ownerReferences", "finalizers", "creationTimestamp")
     metadata = {name: value for name, value in here["metadata"].items() if name in kept}
     back = {**metadata, "uid": "back"}
-    world.put(OPENSTACK_CLUSTER, {"metadata": back, "spec": {**here["spec"], "managedSecurityGroups": {}}})
+    world.apply(OPENSTACK_CLUSTER, {"metadata": back, "spec": {**here["spec"], "managedSecurityGroups": {}}})
     world.settle(for_s=180)
 
-    groups = world.made()["security_groups"]
+    groups = world.created()["security_groups"]
     wanted = [names.security_group("default-kube", suffix) for suffix in ("controlplane", "worker")]
     assert {id_ for id_, body in groups.items() if body["name"] in wanted} == made
 

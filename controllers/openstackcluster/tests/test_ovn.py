@@ -41,10 +41,10 @@ def test_a_cluster_that_names_no_provider_comes_up_on_ovn(world: ClusterEnvironm
 
     assert world.is_ready(), world.message("Ready")
     assert world.one("loadbalancers")["provider"] == "ovn"
-    assert {pool["lb_algorithm"] for pool in world.made()["pools"].values()} == {"SOURCE_IP_PORT"}
-    assert len(world.made()["listeners"]) == 2
-    assert len(world.made().get("healthmonitors", ())) == (0 if release == "2021.1" else 2)
-    assert world.record("pool-6443") in world.made()["pools"]
+    assert {pool["lb_algorithm"] for pool in world.created()["pools"].values()} == {"SOURCE_IP_PORT"}
+    assert len(world.created()["listeners"]) == 2
+    assert len(world.created().get("healthmonitors", ())) == (0 if release == "2021.1" else 2)
+    assert world.record("pool-6443") in world.created()["pools"]
 
 
 def test_a_second_cluster_in_the_same_cloud_is_not_refused(world: ClusterEnvironment) -> None:
@@ -107,7 +107,7 @@ def test_a_refused_create_does_not_keep_the_address_of_the_vip(world: ClusterEnv
 def test_a_restart_after_each_create_continues_in_the_same_way(world: ClusterEnvironment, kind: str) -> None:
     world.use_ovn()
     world.place(**MANAGED, **MORE)
-    world.settle(for_s=60, until=lambda: bool(world.made().get(kind)))
+    world.settle(for_s=60, until=lambda: bool(world.created().get(kind)))
 
     world.start()
     world.settle(for_s=300)
@@ -115,7 +115,7 @@ def test_a_restart_after_each_create_continues_in_the_same_way(world: ClusterEnv
     assert world.is_ready()
     kinds = ("loadbalancers", "listeners", "pools", "healthmonitors")
     assert [world.counts()[each] for each in kinds] == [1, 2, 2, 2]
-    assert {pool["lb_algorithm"] for pool in world.made()["pools"].values()} == {"SOURCE_IP_PORT"}
+    assert {pool["lb_algorithm"] for pool in world.created()["pools"].values()} == {"SOURCE_IP_PORT"}
 
 
 @pytest.mark.parametrize("release", ["2026.2", "2025.1"])
@@ -128,7 +128,7 @@ def test_a_cluster_on_ovn_leaves_nothing_behind(world: ClusterEnvironment, after
     world.settle(for_s=600)
 
     assert world.is_gone(), world.message("Ready")
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_a_load_balancer_in_a_zone_that_ovn_does_not_have_is_refused_in_its_words(world: ClusterEnvironment) -> None:
@@ -177,7 +177,7 @@ def whole_then_gone(world: ClusterEnvironment) -> None:
     world.remove()
     world.settle(for_s=600)
     assert world.is_gone(), world.message("Ready")
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 @pytest.mark.parametrize("number", range(6, 27, 2))
@@ -207,7 +207,7 @@ def test_a_write_to_octavia_that_goes_wrong_once_is_made_good(
 ) -> None:
     world.use_ovn()
     world.place(**FULL)
-    world.fault(match={"service": "load-balancer", "method": "POST", "nth": number}, effect=effect)
+    world.add_fault(match={"service": "load-balancer", "method": "POST", "nth": number}, effect=effect)
 
     whole_then_gone(world)
 
@@ -241,7 +241,7 @@ def test_a_new_load_balancer_that_cannot_enforce_allowed_cidrs_opens_no_port(wor
 
     world.up(**MANAGED, **CIDRS, for_s=120)
 
-    assert "listeners" not in world.made()
+    assert "listeners" not in world.created()
     assert world.shown("LoadBalancerReady")[0] == "False"
     assert "allowedCIDRs" in world.message("LoadBalancerReady")
     world.change(apiServer={"managedLoadBalancer": {"allowedCIDRs": None}})
@@ -254,7 +254,7 @@ def test_nothing_is_made_on_ovn_that_the_spec_names_with_allowed_cidrs(world: Cl
 
     world.up(**MANAGED, apiServer={"managedLoadBalancer": {"provider": "ovn", "allowedCIDRs": ["192.0.2.0/24"]}})
 
-    assert "loadbalancers" not in world.made()
+    assert "loadbalancers" not in world.created()
     assert "allowedCIDRs" in world.message("LoadBalancerReady")
 
 
@@ -344,7 +344,7 @@ def test_vip_ports_that_ovn_left_go_with_the_cluster(world: ClusterEnvironment, 
 
     assert world.is_gone(), world.message("Ready")
     assert vip_ports(world) == []
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 UUID = "0b3ddd3d-33bd-4b8e-9a3c-0f8a0e5b3c11"

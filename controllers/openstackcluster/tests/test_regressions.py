@@ -50,25 +50,25 @@ def test_what_was_made_when_the_manager_died_is_known_to_the_next_one_w_51_w_56(
         """Derived from BaseException, so that no handler catches it."""
 
     def die(*_: object) -> None:
-        if kind in world.made():
+        if kind in world.created():
             raise Killed
 
     world.place(**WHOLE)
     world.kube.before_write = die
     with pytest.raises(Killed):
         world.settle(for_s=60)
-    made = set(world.made()[kind])
+    made = set(world.created()[kind])
     world.kube.before_write = None
 
     world.start()
     world.settle(for_s=300)
 
     assert world.is_ready(), world.message("Ready")
-    assert made <= set(world.made()[kind])
+    assert made <= set(world.created()[kind])
     assert set(world.counts()) == set(COUNTS_OF_FULL) - {"servers"}
     assert all(n == 1 for kind, n in world.counts().items() if kind != "security_groups"), world.counts()
     assert removed(world)
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_namesakes_of_others_are_neither_adopted_nor_deleted_w_53(world: ClusterEnvironment) -> None:
@@ -86,14 +86,14 @@ def test_namesakes_of_others_are_neither_adopted_nor_deleted_w_53(world: Cluster
     assert world.is_ready(), world.message("Ready")
     assert world.counts() == {"networks": 1, "subnets": 1, "routers": 1, "security_groups": 2, "floatingips": 1}
     assert removed(world)
-    assert world.made() == {}
+    assert world.created() == {}
     for kind in ("networks", "subnets", "routers", "security_groups"):
         assert theirs[kind].keys() == world.inventory()[kind].keys()
 
 
 def test_what_somebody_renames_stays_the_clusters_w_53(world: ClusterEnvironment) -> None:
     world.up(**WHOLE)
-    before = world.made()
+    before = world.created()
     for kind, key in (("networks", "network"), ("subnets", "subnet"), ("routers", "router")):
         path = f"{NETWORK_PATH}/{kind}/{world.one(kind)['id']}"
         world.member.ask("PUT", path, {key: {"name": "renamed"}})
@@ -106,9 +106,9 @@ def test_what_somebody_renames_stays_the_clusters_w_53(world: ClusterEnvironment
     world.settle(for_s=60)
 
     assert world.is_ready(), world.message("Ready")
-    assert {kind: set(items) for kind, items in world.made().items()} == {k: set(i) for k, i in before.items()}
+    assert {kind: set(items) for kind, items in world.created().items()} == {k: set(i) for k, i in before.items()}
     assert removed(world)
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_two_clusters_whose_names_come_to_the_same_are_two_w_53(world: ClusterEnvironment) -> None:
@@ -131,9 +131,9 @@ def test_two_clusters_whose_names_come_to_the_same_are_two_w_53(world: ClusterEn
 def place(world: ClusterEnvironment, *, namespace: str, name: str, cluster_name: str, **spec: Any) -> None:
     """Create a Cluster and its OpenStackCluster under different names."""
     data = world.get(SECRET, "cloud")["data"]
-    world.put(SECRET, {"metadata": {"name": "cloud", "namespace": namespace}, "data": data})
+    world.apply(SECRET, {"metadata": {"name": "cloud", "namespace": namespace}, "data": data})
     ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": name}
-    owner = world.put(
+    owner = world.apply(
         CLUSTER, {"metadata": {"name": cluster_name, "namespace": namespace}, "spec": {"infrastructureRef": ref}}
     )
     reference = {
@@ -150,7 +150,7 @@ def place(world: ClusterEnvironment, *, namespace: str, name: str, cluster_name:
         "labels": {names.CLUSTER_NAME_LABEL: cluster_name},
     }
     wanted = {"identityRef": {"name": "cloud", "cloudName": "sim"}, **spec}
-    world.put(OPENSTACK_CLUSTER, {"metadata": metadata, "spec": wanted})
+    world.apply(OPENSTACK_CLUSTER, {"metadata": metadata, "spec": wanted})
 
 
 def test_a_cluster_out_of_a_class_whose_infrastructure_has_another_name_goes_whole_w_68(
@@ -159,13 +159,13 @@ def test_a_cluster_out_of_a_class_whose_infrastructure_has_another_name_goes_who
     world.before = world.inventory()
     place(world, namespace="default", name="kube-x7k2p", cluster_name="kube", **FULL)
     world.settle(for_s=120)
-    assert "servers" in world.made()
+    assert "servers" in world.created()
 
     world.kube.delete(OPENSTACK_CLUSTER, "default", "kube-x7k2p")
     world.settle(for_s=300)
 
     assert Key(OPENSTACK_CLUSTER, "default", "kube-x7k2p") not in world.kube.objects
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 # -- steps wait only for what they need --------------------------------------------------------------------------------
@@ -261,14 +261,14 @@ def test_a_subnet_that_cannot_be_read_is_told_in_the_clouds_words_w_77(world: Cl
     network = world.network()
     (subnet_id,) = (i for i, s in world.inventory()["subnets"].items() if s["network_id"] == network["id"])
     trouble = {"status": 500, "message": "the database is on fire"}
-    world.fault(match={"method": "GET", "path": "/v2.0/subnets*"}, effect=trouble)
+    world.add_fault(match={"method": "GET", "path": "/v2.0/subnets*"}, effect=trouble)
     server = {"enableFloatingIP": False, "fixedIP": "10.9.0.9"}
     world.up(network={"id": network["id"]}, subnets=[{"id": subnet_id}], apiServer=server, for_s=30)
 
     assert world.shown("NetworkReady") == ("False", "OpenStackError")
     assert "the database is on fire" in world.message("NetworkReady")
 
-    world.mend()
+    world.clear_faults()
     world.settle(for_s=300)
     assert world.is_ready()
 
@@ -278,7 +278,7 @@ def test_what_is_known_of_the_network_stays_while_neutron_does_not_answer_w_83(w
     known = world.status()["network"]
     assert known["subnets"]
 
-    world.fault(match={"service": "network"}, effect={"status": 503})
+    world.add_fault(match={"service": "network"}, effect={"status": 503})
     world.start()
     world.settle(for_s=60)
 
@@ -323,18 +323,18 @@ def test_nobody_asks_for_providers_and_flavors_that_the_spec_does_not_name_w_87(
 
 def test_pause_denial_progress_and_deletion_are_told_in_conditions_and_events_w_89(world: ClusterEnvironment) -> None:
     good = world.simulator.clouds_yaml.read_bytes()
-    world.put_secret(text=good.replace(b"capi-password", b"wrong"))
+    world.apply_secret(text=good.replace(b"capi-password", b"wrong"))
     world.place(owner={"paused": True}, **WHOLE)
     world.settle(for_s=5)
     assert world.shown("Paused") == ("True", "Paused")
 
-    world.edit(CLUSTER, CLUSTER_NAME, {"spec": {"paused": False}})
+    world.patch(CLUSTER, CLUSTER_NAME, {"spec": {"paused": False}})
     world.settle(for_s=5)
     assert world.shown("Paused")[0] != "True"
     assert world.shown("OpenStackAuthenticationSucceeded") == ("False", "OpenStackAuthenticationFailed")
     assert [severity for severity, *_ in world.events.seen] == ["Warning"]
 
-    world.put_secret(text=good)
+    world.apply_secret(text=good)
     world.settle(for_s=60, until=lambda: world.shown("LoadBalancerReady") == ("False", "Building"))
     assert "is PENDING_CREATE" in world.message("LoadBalancerReady")
     world.settle(for_s=60)

@@ -28,7 +28,7 @@ def made_by_the_go_provider(world: ClusterEnvironment, spec: dict[str, Any] = SP
     world.up(**spec)
     world.simulator.call(lambda: stamps.remove_all(world.cloud))
     gone = {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}, "status": {"resources": None}}
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, gone)
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, gone)
     world.start()
     world.cloud.counter.reset()
 
@@ -41,7 +41,7 @@ def made_with_bastion(world: ClusterEnvironment) -> None:
     owner = world.get(OPENSTACK_SERVER, BASTION_NAME)["metadata"]["ownerReferences"][0]
     plain = {field: owner[field] for field in ("apiVersion", "kind", "name", "uid")}
     metadata = {"annotations": gone, "ownerReferences": [plain]}
-    world.edit(OPENSTACK_SERVER, BASTION_NAME, {"metadata": metadata, "status": resources})
+    world.patch(OPENSTACK_SERVER, BASTION_NAME, {"metadata": metadata, "status": resources})
 
 
 def test_the_first_run_adopts_everything_and_changes_nothing(world: ClusterEnvironment) -> None:
@@ -53,14 +53,14 @@ def test_the_first_run_adopts_everything_and_changes_nothing(world: ClusterEnvir
     assert world.is_ready(), world.message("Ready")
     assert world.writes() == []
     assert world.counts() == before
-    assert world.record("pool-6443") in world.made()["pools"]
-    assert world.record("fip-api") in world.made()["floatingips"]
+    assert world.record("pool-6443") in world.created()["pools"]
+    assert world.record("fip-api") in world.created()["floatingips"]
 
 
 def test_of_two_groups_of_one_name_the_one_is_adopted_that_the_status_names(world: ClusterEnvironment) -> None:
     made_by_the_go_provider(world)
     named_id = world.status()["controlPlaneSecurityGroup"]["id"]
-    name = world.made()["security_groups"][named_id]["name"]
+    name = world.created()["security_groups"][named_id]["name"]
     world.member.make("/network/v2.0/security-groups", "security_group", name=name)
     world.cloud.counter.reset()
 
@@ -110,7 +110,7 @@ def test_the_port_that_the_go_provider_opens_stays_open_whatever_the_endpoint_is
 
 def open_api_port_as_the_go_provider_does(world: ClusterEnvironment) -> None:
     """Open only port 6443 for the API: the Go provider opens it whatever the endpoint's port."""
-    (group,) = (g for g in world.made()["security_groups"].values() if g["name"].endswith("-controlplane"))
+    (group,) = (g for g in world.created()["security_groups"].values() if g["name"].endswith("-controlplane"))
     for rule_id in api_rules(world):
         world.member.ask("DELETE", f"/network/v2.0/security-group-rules/{rule_id}")
     port = {"protocol": "tcp", "port_range_min": 6443, "port_range_max": 6443, "description": "Kubernetes API"}
@@ -120,7 +120,7 @@ def open_api_port_as_the_go_provider_does(world: ClusterEnvironment) -> None:
 
 
 def api_rules(world: ClusterEnvironment) -> dict[str, dict[str, Any]]:
-    rules = world.made()["security_group_rules"]
+    rules = world.created()["security_group_rules"]
     return {id_: rule for id_, rule in rules.items() if rule["description"] == "Kubernetes API"}
 
 
@@ -135,7 +135,7 @@ def test_what_it_made_goes_with_the_cluster(world: ClusterEnvironment, is_adopte
     world.settle(for_s=300)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 NAMED = ("network", "router", "apiServerManagedLoadBalancer", "controlPlaneSecurityGroup")
@@ -146,7 +146,7 @@ def test_what_has_the_names_of_a_cluster_waits_for_a_decision_when_its_status_wa
 ) -> None:
     made_by_the_go_provider(world)
     before = world.counts()
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": dict.fromkeys(NAMED)})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": dict.fromkeys(NAMED)})
 
     world.remove()
     world.settle(for_s=300)
@@ -154,13 +154,13 @@ def test_what_has_the_names_of_a_cluster_waits_for_a_decision_when_its_status_wa
     kinds = ("networks", "routers", "loadbalancers")
     assert [world.counts()[kind] for kind in kinds] == [before[kind] for kind in kinds]
     assert "DeletionBlocked" in world.message("Ready")
-    (group,) = (g for g in world.made()["security_groups"].values() if g["name"].endswith("-controlplane"))
+    (group,) = (g for g in world.created()["security_groups"].values() if g["name"].endswith("-controlplane"))
     assert group["id"] in world.message("Ready")
     chosen = {names.TAKEN_OVER_ANNOTATION: names.BY_NAME}
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"annotations": chosen}})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"annotations": chosen}})
     world.settle(for_s=600)
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 @pytest.mark.parametrize("is_adopted", [True, False], ids=["after a first run", "at once"])
@@ -178,7 +178,7 @@ def test_a_network_of_the_same_name_that_the_status_does_not_name_stays(
     world.settle(for_s=600)
 
     assert world.is_gone()
-    assert set(world.made()["networks"]) == {other}
+    assert set(world.created()["networks"]) == {other}
 
 
 def test_a_group_with_the_name_of_a_cluster_that_manages_none_holds_up_no_deletion(world: ClusterEnvironment) -> None:
@@ -190,18 +190,18 @@ def test_a_group_with_the_name_of_a_cluster_that_manages_none_holds_up_no_deleti
     world.settle(for_s=300)
 
     assert world.is_gone()
-    assert set(world.made()["security_groups"]) == {strangers}
+    assert set(world.created()["security_groups"]) == {strangers}
 
 
 def test_groups_that_were_managed_once_and_are_in_the_status_go_with_the_cluster(world: ClusterEnvironment) -> None:
     made_by_the_go_provider(world)
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": {"managedSecurityGroups": None}})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": {"managedSecurityGroups": None}})
 
     world.remove()
     world.settle(for_s=300)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_a_cluster_whose_bastion_is_stopped_is_taken_over_all_the_same(world: ClusterEnvironment) -> None:
@@ -215,7 +215,7 @@ def test_a_cluster_whose_bastion_is_stopped_is_taken_over_all_the_same(world: Cl
     assert world.shown("BastionReady")[0] != "True"
     for kind, name in ((OPENSTACK_CLUSTER, CLUSTER_NAME), (OPENSTACK_SERVER, BASTION_NAME)):
         assert names.TAKEN_OVER_ANNOTATION not in world.get(kind, name)["metadata"]["annotations"]
-    assert world.record("fip-bastion") in world.made()["floatingips"]
+    assert world.record("fip-bastion") in world.created()["floatingips"]
 
 
 def test_a_resource_of_that_name_with_another_owners_stamp_is_refused_w_53(world: ClusterEnvironment) -> None:
@@ -231,17 +231,17 @@ def test_a_resource_of_that_name_with_another_owners_stamp_is_refused_w_53(world
 
 def test_its_bastion_is_adopted_with_its_address_and_not_rebuilt(world: ClusterEnvironment) -> None:
     made_with_bastion(world)
-    before, shown = world.made(), world.status()["bastion"]
+    before, shown = world.created(), world.status()["bastion"]
 
     world.settle(for_s=700)
     world.resync()
     world.settle(for_s=60)
 
     assert world.writes() == []
-    assert world.made().keys() == before.keys()
-    assert {kind: set(items) for kind, items in world.made().items()} == {k: set(i) for k, i in before.items()}
+    assert world.created().keys() == before.keys()
+    assert {kind: set(items) for kind, items in world.created().items()} == {k: set(i) for k, i in before.items()}
     assert world.status()["bastion"] == shown
-    assert world.record("fip-bastion") in world.made()["floatingips"]
+    assert world.record("fip-bastion") in world.created()["floatingips"]
     assert world.shown("BastionReady") == ("True", "Ready")
     assert "BastionKept" not in world.events.reasons()
 
@@ -257,7 +257,7 @@ def test_its_bastion_is_replaced_or_goes_like_our_own(world: ClusterEnvironment,
         world.remove()
         world.settle(for_s=300)
         assert world.is_gone()
-        assert world.made() == {}
+        assert world.created() == {}
         return
     edited = {"enabled": False} if how == "disable" else {"spec": {"flavor": {"filter": {"name": "m1.medium"}}}}
     world.change(bastion=edited)
@@ -276,7 +276,7 @@ def test_its_bastion_is_replaced_or_goes_like_our_own(world: ClusterEnvironment,
 def test_a_cluster_that_was_moved_without_its_status_is_known_and_nothing_is_changed(world: ClusterEnvironment) -> None:
     world.up(**SPEC)
     before, records = world.counts(), world.status()["resources"]["records"]
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": None})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": None})
     world.start()
     world.cloud.counter.reset()
 
@@ -297,7 +297,7 @@ def test_a_cluster_that_was_taken_over_and_is_moved_later_is_adopted_again_and_n
     assert names.TAKEN_OVER_ANNOTATION not in world.osc()["metadata"]["annotations"]
     assert world.writes() == []
 
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"uid": "moved"}, "status": None})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"uid": "moved"}, "status": None})
     world.start()
     world.settle(for_s=300)
 

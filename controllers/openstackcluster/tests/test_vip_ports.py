@@ -64,7 +64,7 @@ def test_a_cluster_whose_load_balancer_was_refused_leaves_nothing_behind(
 
     assert world.is_gone()
     assert vip_ports(world) == []
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 @pytest.mark.parametrize("by_filter", [False, True], ids=["by id", "by filter"])
@@ -121,7 +121,7 @@ def test_a_proxy_that_answers_404_for_octavia_costs_no_other_owner_a_vip_port(wo
     )
     world.clock.advance(61)
 
-    world.fault(match={"service": "load-balancer"}, effect=PAGE)
+    world.add_fault(match={"service": "load-balancer"}, effect=PAGE)
     world.settle(for_s=200)
     world.remove()
     world.settle(for_s=200)
@@ -135,7 +135,7 @@ def test_a_vip_port_is_young_by_the_clock_of_the_cloud(world: ClusterEnvironment
     limit_listeners(world, 0)
     world.place(**MANAGED, **BALANCER)
     created = conditions.timestamp(world.cloud.now().timestamp())
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"creationTimestamp": created}})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"creationTimestamp": created}})
     world.settle(for_s=10)
     left = [port["id"] for port in vip_ports(world)]
 
@@ -146,4 +146,4 @@ def test_a_vip_port_is_young_by_the_clock_of_the_cloud(world: ClusterEnvironment
 
     world.settle(for_s=270)
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}

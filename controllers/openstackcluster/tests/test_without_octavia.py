@@ -21,7 +21,7 @@ WITHOUT_BALANCER: dict[str, Any] = {**MANAGED, **GROUPS}
 
 
 def octavia_answers(world: ClusterEnvironment, effect: dict[str, Any]) -> None:
-    world.fault(match={"service": "load-balancer"}, effect=effect)
+    world.add_fault(match={"service": "load-balancer"}, effect=effect)
 
 
 def of_octavia(world: ClusterEnvironment) -> list[str]:
@@ -53,7 +53,7 @@ def test_a_cloud_without_octavia_does_not_hold_up_a_deletion(
     world.settle(for_s=120)
 
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 @pytest.mark.parametrize("effect", REFUSALS)
@@ -65,7 +65,7 @@ def test_a_cluster_without_load_balancer_is_deleted_after_a_restart(
     world.start()
 
     assert is_deleted(world)
-    assert world.made() == {}
+    assert world.created() == {}
     assert of_octavia(world) == []
 
 
@@ -101,26 +101,26 @@ def test_a_recorded_load_balancer_waits_for_octavia(world: ClusterEnvironment, e
 
     assert not is_deleted(world)
 
-    world.mend()
+    world.clear_faults()
     world.settle(for_s=900)
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_a_load_balancer_that_only_the_spec_names_is_looked_for(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
     octavia_answers(world, {"status": 403})
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"resources": None, "apiServerManagedLoadBalancer": None}})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"resources": None, "apiServerManagedLoadBalancer": None}})
     world.start()
 
     assert not is_deleted(world)
-    assert len(world.made()["loadbalancers"]) == 1
+    assert len(world.created()["loadbalancers"]) == 1
 
 
 def test_a_load_balancer_that_only_the_status_names_is_looked_for(world: ClusterEnvironment) -> None:
     world.up(**MANAGED, **BALANCER)
     octavia_answers(world, {"status": 403})
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": {"apiServer": None}, "status": {"resources": None}})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": {"apiServer": None}, "status": {"resources": None}})
     world.start()
 
     assert not is_deleted(world)
@@ -130,7 +130,7 @@ def test_a_create_that_was_not_answered_is_looked_for(world: ClusterEnvironment)
     pending = [{"kind": "load_balancer", "role": "lb-api", "since": "2026-01-01T00:00:00Z"}]
     world.up(**WITHOUT_BALANCER)
     octavia_answers(world, {"status": 403})
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"resources": {"pending": pending}}})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"status": {"resources": {"pending": pending}}})
     world.start()
 
     assert not is_deleted(world)
@@ -142,7 +142,7 @@ def test_a_cluster_that_came_without_its_history_is_only_deleted_with_proof(
 ) -> None:
     world.up(**MANAGED, **BALANCER)
     octavia_answers(world, {"status": 403})
-    world.edit(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": {"apiServer": None}, "status": None})
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": {"apiServer": None}, "status": None})
     world.start()
 
     assert not is_deleted(world)
@@ -150,12 +150,12 @@ def test_a_cluster_that_came_without_its_history_is_only_deleted_with_proof(
         world.start()
         world.settle(for_s=900)
     assert not world.is_gone()
-    assert len(world.made()["loadbalancers"]) == 1
+    assert len(world.created()["loadbalancers"]) == 1
 
-    world.mend()
+    world.clear_faults()
     world.settle(for_s=900)
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_a_cluster_that_is_being_taken_over_is_only_deleted_with_proof(world: ClusterEnvironment) -> None:
@@ -164,7 +164,7 @@ def test_a_cluster_that_is_being_taken_over_is_only_deleted_with_proof(world: Cl
 
     assert not is_deleted(world)
 
-    world.mend()
+    world.clear_faults()
     world.settle(for_s=900)
     assert world.is_gone()
 
@@ -176,7 +176,7 @@ def test_a_cluster_that_was_taken_over_without_load_balancer_is_deleted(world: C
     world.start()
 
     assert is_deleted(world)
-    assert world.made() == {}
+    assert world.created() == {}
 
 
 def test_a_recorded_load_balancer_waits_for_octavia_to_come_back_to_the_catalogue(
@@ -191,4 +191,4 @@ def test_a_recorded_load_balancer_waits_for_octavia_to_come_back_to_the_catalogu
     world.start()
     world.settle(for_s=900)
     assert world.is_gone()
-    assert world.made() == {}
+    assert world.created() == {}

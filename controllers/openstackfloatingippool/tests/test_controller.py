@@ -29,14 +29,14 @@ def place_pool(stage: InMemoryEnvironment, *, status: dict[str, Any] | None = No
     metadata = {"name": "pool", "finalizers": [POOL_FINALIZER]}
     wanted = {"identityRef": {"name": "x", "cloudName": "sim"}, "reclaimPolicy": "Delete", **spec}
     known = {"claimedIPs": [], "availableIPs": [], "conditions": [shown], **(status or {})}
-    stage.put(KIND, {"metadata": metadata, "spec": wanted, "status": known})
+    stage.apply(KIND, {"metadata": metadata, "spec": wanted, "status": known})
 
 
 def place_address(stage: InMemoryEnvironment, name: str = "claim", ip: str = IP, **ref: str) -> None:
     """Create an IPAddress as the Go provider leaves it."""
     pool = {"apiGroup": names.GROUP, "kind": "OpenStackFloatingIPPool", "name": "pool", **ref}
     spec = {"claimRef": {"name": name}, "poolRef": pool, "address": ip, "prefix": 32}
-    stage.put(IP_ADDRESS, {"metadata": {"name": name, "finalizers": [FINALIZER]}, "spec": spec})
+    stage.apply(IP_ADDRESS, {"metadata": {"name": name, "finalizers": [FINALIZER]}, "spec": spec})
 
 
 def pool_status(stage: InMemoryEnvironment) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def kept(stage: InMemoryEnvironment) -> list[str]:
 
 
 def test_a_pool_is_told_that_it_is_not_served_and_can_be_deleted(stage: InMemoryEnvironment) -> None:
-    stage.put(KIND, {"metadata": {"name": "pool"}, "spec": {"identityRef": {"name": "x", "cloudName": "sim"}}})
+    stage.apply(KIND, {"metadata": {"name": "pool"}, "spec": {"identityRef": {"name": "x", "cloudName": "sim"}}})
 
     stage.settle(for_s=60)
 
@@ -174,7 +174,7 @@ def test_addresses_of_other_pools_are_not_touched(stage: InMemoryEnvironment, re
 def test_an_address_that_is_moved_away_is_not_touched(stage: InMemoryEnvironment) -> None:
     place_pool(stage, status={"claimedIPs": [IP]})
     place_address(stage)
-    stage.edit(IP_ADDRESS, "claim", {"metadata": {"annotations": {names.DELETE_FOR_MOVE_ANNOTATION: ""}}})
+    stage.patch(IP_ADDRESS, "claim", {"metadata": {"annotations": {names.DELETE_FOR_MOVE_ANNOTATION: ""}}})
 
     stage.delete(IP_ADDRESS, "claim")
     stage.settle(for_s=60)
@@ -185,7 +185,7 @@ def test_an_address_that_is_moved_away_is_not_touched(stage: InMemoryEnvironment
 def test_a_finalizer_of_somebody_else_stays(stage: InMemoryEnvironment) -> None:
     place_pool(stage)
     place_address(stage)
-    stage.edit(IP_ADDRESS, "claim", {"metadata": {"finalizers": ["theirs", FINALIZER]}})
+    stage.patch(IP_ADDRESS, "claim", {"metadata": {"finalizers": ["theirs", FINALIZER]}})
 
     stage.delete(IP_ADDRESS, "claim")
     stage.settle(for_s=60)

@@ -20,24 +20,24 @@ class ControlPlaneEnvironment:
     def __init__(self, stage: InMemoryEnvironment) -> None:
         self.stage = stage
         self.network = stage.network()
-        stage.put_secret()
-        stage.put(CLUSTER, environment.cluster())
+        stage.apply_secret()
+        stage.apply(CLUSTER, environment.cluster())
         infra = environment.openstack_cluster()
         infra["spec"] |= {"identityRef": {"name": "cloud", "cloudName": "sim"}, "managedSecurityGroups": None}
         infra["status"]["network"] = {"id": self.network["id"], "name": "own"}
-        stage.put(OPENSTACK_CLUSTER, infra)
+        stage.apply(OPENSTACK_CLUSTER, infra)
 
     def record(self, **records: str) -> None:
         """Write ids by role into the records of the OpenStackCluster."""
         entries = [
             {"kind": role.partition("_")[0], "role": role.replace("_", "-"), "id": id_} for role, id_ in records.items()
         ]
-        self.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": {"resources": {"records": entries}}})
+        self.stage.patch(OPENSTACK_CLUSTER, "infra", {"status": {"resources": {"records": entries}}})
 
     def balance(self, *more_ports: int, **of_pools: Any) -> None:
         """Create a load balancer with pools for the API port and others."""
         wanted = {"managedLoadBalancer": {"enabled": True, "additionalPorts": list(more_ports)}}
-        self.stage.edit(OPENSTACK_CLUSTER, "infra", {"spec": {"apiServer": wanted}})
+        self.stage.patch(OPENSTACK_CLUSTER, "infra", {"spec": {"apiServer": wanted}})
         pool = {"protocol": "TCP", "lb_algorithm": "ROUND_ROBIN", **of_pools}
         listeners = [
             {"protocol": "TCP", "protocol_port": port, "default_pool": {**pool, "name": f"pool-{port}"}}
@@ -64,13 +64,13 @@ class ControlPlaneEnvironment:
 
     def add(self, name: str) -> None:
         """Create a control plane machine with its bootstrap data."""
-        self.stage.put(SECRET, {"metadata": {"name": f"{name}-boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
+        self.stage.apply(SECRET, {"metadata": {"name": f"{name}-boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
         machine = environment.machine(name, LABELS)
         machine["spec"]["failureDomain"] = "az1"
-        self.stage.put(MACHINE, machine)
+        self.stage.apply(MACHINE, machine)
         obj = environment.openstack_machine(name, LABELS)
         obj["spec"] |= {"image": {"filter": {"name": "tiny-image"}}, "sshKeyName": "lab"}
-        self.stage.put(OPENSTACK_MACHINE, obj)
+        self.stage.apply(OPENSTACK_MACHINE, obj)
 
     def all(self, kind: str) -> list[dict[str, Any]]:
         return list(self.stage.inventory().get(kind, {}).values())

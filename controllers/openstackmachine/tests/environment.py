@@ -77,25 +77,25 @@ class MachineEnvironment:
         self.kube.put(MACHINE, machine(name, labels))
         self.kube.put(OPENSTACK_MACHINE, openstack_machine(name, labels))
 
-    def edit(self, kind: Kind, name: str, patch: Mapping[str, Any]) -> None:
+    def patch(self, kind: Kind, name: str, patch: Mapping[str, Any]) -> None:
         """Merge patch an object as another client."""
         self.kube.edit(kind, NAMESPACE, name, patch)
 
     def delete(self) -> None:
         """Request the deletion of the OpenStackMachine."""
-        self.edit(OPENSTACK_MACHINE, self.machine, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
+        self.patch(OPENSTACK_MACHINE, self.machine, {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})
 
-    def get(self, kind: Kind, name: str) -> dict[str, Any] | None:
+    def find(self, kind: Kind, name: str) -> dict[str, Any] | None:
         """Return an object of the API server, None without it."""
         return self.kube.get(kind, NAMESPACE, name)
 
     def obj(self, name: str = "") -> dict[str, Any]:
-        found = self.get(OPENSTACK_MACHINE, name or self.machine)
+        found = self.find(OPENSTACK_MACHINE, name or self.machine)
         assert found is not None
         return found
 
     def server(self, name: str = "") -> dict[str, Any]:
-        found = self.get(OPENSTACK_SERVER, name or self.machine)
+        found = self.find(OPENSTACK_SERVER, name or self.machine)
         assert found is not None
         return found
 
@@ -122,7 +122,7 @@ class MachineEnvironment:
 
     def become_active(self, name: str = "", **status: Any) -> None:
         """Set the status of an ACTIVE server, as its own controller does."""
-        self.edit(OPENSTACK_SERVER, name or self.machine, {"status": {**READY_SERVER, **status}})
+        self.patch(OPENSTACK_SERVER, name or self.machine, {"status": {**READY_SERVER, **status}})
 
 
 def cluster() -> dict[str, Any]:

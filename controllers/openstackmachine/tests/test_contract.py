@@ -52,7 +52,7 @@ def test_the_failure_domain_is_the_zone_of_the_server_c_18_c_19_w_35(
     site: ControlPlaneEnvironment, wanted: str | None
 ) -> None:
     site.add("one")
-    site.stage.edit(MACHINE, "one", {"spec": {"failureDomain": wanted}})
+    site.stage.patch(MACHINE, "one", {"spec": {"failureDomain": wanted}})
     site.stage.settle(for_s=120)
 
     (server,) = site.all("servers")
@@ -63,8 +63,8 @@ def test_the_failure_domain_is_the_zone_of_the_server_c_18_c_19_w_35(
 def test_an_existing_server_is_found_again_after_a_crash_c_24(site: ControlPlaneEnvironment) -> None:
     site.add("one")
     site.stage.settle(for_s=120, until=lambda: site.all("servers"))
-    site.stage.edit(OPENSTACK_SERVER, "one", {"status": None})
-    site.stage.edit(OPENSTACK_MACHINE, "one", {"status": None})
+    site.stage.patch(OPENSTACK_SERVER, "one", {"status": None})
+    site.stage.patch(OPENSTACK_MACHINE, "one", {"status": None})
     site.stage.start()
 
     site.stage.settle(for_s=300)
@@ -78,7 +78,7 @@ def test_a_machine_need_not_have_the_name_of_its_machine_c_27() -> None:
     old = world.kube.objects.pop(Key(MACHINE, "default", "worker"))
     world.kube.put(MACHINE, merge_patch(old, {"metadata": {"name": "by-hand"}}))
     owner = [{**world.obj()["metadata"]["ownerReferences"][0], "name": "by-hand"}]
-    world.edit(OPENSTACK_MACHINE, "worker", {"metadata": {"ownerReferences": owner}})
+    world.patch(OPENSTACK_MACHINE, "worker", {"metadata": {"ownerReferences": owner}})
 
     world.run()
 
@@ -87,7 +87,7 @@ def test_a_machine_need_not_have_the_name_of_its_machine_c_27() -> None:
 
 def test_machines_of_an_externally_managed_cluster_are_made_c_12(site: ControlPlaneEnvironment) -> None:
     managed = {"metadata": {"annotations": {names.MANAGED_BY_ANNOTATION: ""}}}
-    site.stage.edit(OPENSTACK_CLUSTER, "infra", managed)
+    site.stage.patch(OPENSTACK_CLUSTER, "infra", managed)
     site.add("one")
 
     site.stage.settle(for_s=120)
@@ -101,7 +101,7 @@ def test_a_paused_cluster_stops_machine_and_server_until_it_goes_on_c_38_c_39_c_
 ) -> None:
     site.add("one")
     site.stage.settle(for_s=120)
-    site.stage.edit(CLUSTER, "demo", {"spec": {"paused": True}})
+    site.stage.patch(CLUSTER, "demo", {"spec": {"paused": True}})
     site.stage.settle(for_s=5)
     site.stage.cloud.counter.reset()
     if is_deleted:
@@ -113,7 +113,7 @@ def test_a_paused_cluster_stops_machine_and_server_until_it_goes_on_c_38_c_39_c_
     assert site.stage.condition(OPENSTACK_MACHINE, "one", "Paused")["status"] == "True"
     assert site.stage.condition(OPENSTACK_SERVER, "one", "Paused")["status"] == "True"
 
-    site.stage.edit(CLUSTER, "demo", {"spec": {"paused": None}})
+    site.stage.patch(CLUSTER, "demo", {"spec": {"paused": None}})
     site.stage.settle(for_s=60)
     assert site.stage.exists(OPENSTACK_MACHINE, "one") is not is_deleted
 
@@ -124,12 +124,12 @@ def test_a_pause_that_is_over_is_told_although_an_owner_is_missing_c_41(
 ) -> None:
     site.add("one")
     site.stage.settle(for_s=120)
-    site.stage.edit(OPENSTACK_MACHINE, "one", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}})
+    site.stage.patch(OPENSTACK_MACHINE, "one", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}})
     site.stage.settle(for_s=5)
     assert site.stage.condition(OPENSTACK_MACHINE, "one", "Paused")["status"] == "True"
     site.vanish(kind, "one" if kind == MACHINE else "demo")
 
-    site.stage.edit(OPENSTACK_MACHINE, "one", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}})
+    site.stage.patch(OPENSTACK_MACHINE, "one", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}})
     site.stage.settle(for_s=5)
 
     assert site.stage.condition(OPENSTACK_MACHINE, "one", "Paused")["status"] == "False"

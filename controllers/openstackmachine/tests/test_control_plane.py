@@ -40,7 +40,7 @@ def test_member_is_at_the_address_on_the_network_of_the_cluster_whatever_network
     site.balance()
     site.add("one")
     ports = [{"network": {"id": namesake["id"]}}, {"network": {"id": site.network["id"]}}]
-    site.stage.edit(OPENSTACK_MACHINE, "one", {"spec": {"ports": ports}})
+    site.stage.patch(OPENSTACK_MACHINE, "one", {"spec": {"ports": ports}})
 
     site.stage.settle(for_s=120)
 
@@ -54,7 +54,7 @@ def test_a_machine_without_a_port_on_the_network_of_the_cluster_is_told_and_asks
     other = site.stage.network("10.8.0.0/24")
     site.balance()
     site.add("one")
-    site.stage.edit(OPENSTACK_MACHINE, "one", {"spec": {"ports": [{"network": {"id": other["id"]}}]}})
+    site.stage.patch(OPENSTACK_MACHINE, "one", {"spec": {"ports": [{"network": {"id": other["id"]}}]}})
 
     site.stage.settle(for_s=120)
 
@@ -70,7 +70,7 @@ def test_member_costs_two_requests_and_none_afterwards(site: ControlPlaneEnviron
 
     # The load balancers are listed for the OpenStackCluster in any case.
     before = [r for r in site.stage.requests() if "lbaas" in r and not r.endswith("/loadbalancers")]
-    site.stage.edit(MACHINE, "one", {"status": {"phase": "Running"}})
+    site.stage.patch(MACHINE, "one", {"status": {"phase": "Running"}})
     site.stage.settle(for_s=60)
 
     assert [r.partition(" ")[0] for r in before] == ["GET", "POST"], before
@@ -96,7 +96,7 @@ def test_member_is_left_to_the_load_balancer_when_the_cluster_goes(site: Control
     site.balance()
     site.add("one")
     site.stage.settle(for_s=120)
-    site.stage.edit(CLUSTER, "demo", {"metadata": {"finalizers": ["f"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+    site.stage.patch(CLUSTER, "demo", {"metadata": {"finalizers": ["f"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
     site.delete("one")
 
     site.stage.settle(for_s=120)
@@ -109,7 +109,7 @@ def test_member_whose_record_was_lost_is_found_again(site: ControlPlaneEnvironme
     site.balance()
     site.add("one")
     site.stage.settle(for_s=120)
-    site.stage.edit(OPENSTACK_MACHINE, "one", {"status": {"resources": None}})
+    site.stage.patch(OPENSTACK_MACHINE, "one", {"status": {"resources": None}})
     site.stage.start()
 
     site.stage.settle(for_s=120)
@@ -136,7 +136,7 @@ def test_member_that_somebody_deleted_is_made_again(site: ControlPlaneEnvironmen
 
 def test_busy_load_balancer_is_tried_again(site: ControlPlaneEnvironment) -> None:
     site.balance()
-    site.stage.fault(match=CREATE_MEMBER, effect={"status": 409, "message": "Load Balancer x is immutable"})
+    site.stage.add_fault(match=CREATE_MEMBER, effect={"status": 409, "message": "Load Balancer x is immutable"})
     site.add("one")
 
     site.stage.settle(for_s=120)
@@ -146,7 +146,7 @@ def test_busy_load_balancer_is_tried_again(site: ControlPlaneEnvironment) -> Non
 
 def test_lost_answer_makes_no_second_member(site: ControlPlaneEnvironment) -> None:
     site.balance()
-    site.stage.fault(match=CREATE_MEMBER, effect={"cut": "after"})
+    site.stage.add_fault(match=CREATE_MEMBER, effect={"cut": "after"})
     site.add("one")
 
     site.stage.settle(for_s=300)
@@ -157,7 +157,7 @@ def test_lost_answer_makes_no_second_member(site: ControlPlaneEnvironment) -> No
 
 def test_a_member_that_comes_after_its_machine_was_deleted_does_not_stay(site: ControlPlaneEnvironment) -> None:
     site.balance()
-    site.stage.fault(match=CREATE_MEMBER, effect={"late": 20})
+    site.stage.add_fault(match=CREATE_MEMBER, effect={"late": 20})
     site.add("cp-0")
     site.stage.settle(until=lambda: any(r.startswith("POST /v2.0/lbaas/pools") for r in site.stage.requests()))
 

@@ -63,10 +63,10 @@ def live(site: ControlPlaneEnvironment, seed: int, faults: list[tuple[str, str]]
     for _ in range(ACTS):
         if rng.random() < 0.5:
             method, route = rng.choice(faults)
-            site.stage.fault(match={"method": method, "route": route, "nth": 1}, effect=rng.choice(EFFECTS))
+            site.stage.add_fault(match={"method": method, "route": route, "nth": 1}, effect=rng.choice(EFFECTS))
         rng.choice(life.acts())()
         site.stage.settle(for_s=rng.choice(PAUSES_S))
-    site.stage.mend()
+    site.stage.clear_faults()
     site.stage.settle(for_s=30)  # running stop actions complete in this time
     for server in site.all("servers"):
         if server["status"] == "SHUTOFF":
@@ -102,7 +102,7 @@ def test_the_floating_ip_is_on_a_machine_that_there_is_w_09(
     if not is_ours:
         site.record()
         host = {"host": address["floating_ip_address"], "port": 6443}
-        site.stage.edit(OPENSTACK_CLUSTER, "infra", {"spec": {"controlPlaneEndpoint": host}})
+        site.stage.patch(OPENSTACK_CLUSTER, "infra", {"spec": {"controlPlaneEndpoint": host}})
 
     life = live(site, seed, FLOATING_IP)
 

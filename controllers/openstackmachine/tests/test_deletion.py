@@ -16,18 +16,20 @@ def gone(kind: Kind, name: str) -> Callable[[ControlPlaneEnvironment], None]:
 
 
 def cluster_half_made(site: ControlPlaneEnvironment) -> None:
-    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": {"network": None, "initialization": None, "conditions": []}})
+    site.stage.patch(
+        OPENSTACK_CLUSTER, "infra", {"status": {"network": None, "initialization": None, "conditions": []}}
+    )
 
 
 def cluster_not_ready(site: ControlPlaneEnvironment) -> None:
     not_ready = {"type": "Ready", "status": "False", "reason": "OpenStackError", "message": "", "observedGeneration": 1}
-    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": {"conditions": [not_ready]}})
+    site.stage.patch(OPENSTACK_CLUSTER, "infra", {"status": {"conditions": [not_ready]}})
 
 
 def credentials_replaced(site: ControlPlaneEnvironment) -> None:
     """Point the cluster to another Secret, and delete the former one."""
-    site.stage.put_secret("renewed")
-    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"spec": {"identityRef": {"name": "renewed"}}})
+    site.stage.apply_secret("renewed")
+    site.stage.patch(OPENSTACK_CLUSTER, "infra", {"spec": {"identityRef": {"name": "renewed"}}})
     site.vanish(SECRET, "cloud")
 
 
@@ -134,7 +136,7 @@ def test_credentials_that_are_gone_are_named_and_awaited_w_19_c_52(site: Control
     assert "cloud" in message
     assert "IdentityNotUsable" in message
 
-    site.stage.put_secret()
+    site.stage.apply_secret()
     site.stage.settle(for_s=60)
     assert not site.stage.exists(OPENSTACK_MACHINE, "one")
 
@@ -147,9 +149,9 @@ def test_a_pass_that_the_watch_outruns_does_not_delete_its_server_again(site: Co
     site.stage.cloud.timings.server_delete_s = 20.0
 
     site.delete("one")
-    site.stage.edit(OPENSTACK_MACHINE, "one", {"metadata": {"labels": {"woken": "again"}}})
+    site.stage.patch(OPENSTACK_MACHINE, "one", {"metadata": {"labels": {"woken": "again"}}})
     site.stage.settle(for_s=1)
-    site.stage.edit(OPENSTACK_MACHINE, "one", {"metadata": {"labels": {"woken": "once more"}}})
+    site.stage.patch(OPENSTACK_MACHINE, "one", {"metadata": {"labels": {"woken": "once more"}}})
     site.stage.settle(for_s=1)
 
     assert site.stage.kube.writes.count(("delete", "OpenStackServer", "one")) == 1

@@ -20,7 +20,7 @@ def endpoint(site: ControlPlaneEnvironment, **api_server: Any) -> dict[str, Any]
     site.record()
     (address,) = site.all("floatingips")
     host = {"host": address["floating_ip_address"], "port": 6443}
-    site.stage.edit(
+    site.stage.patch(
         OPENSTACK_CLUSTER, "infra", {"spec": {"controlPlaneEndpoint": host, "apiServer": api_server or None}}
     )
     return address
@@ -129,12 +129,12 @@ def test_a_floating_ip_that_cannot_be_moved_does_not_hold_up_a_deletion(site: Co
     site.float()
     add(site, "one", "two")
     refusal = {"status": 403, "message": "Policy doesn't allow update_floatingip to be performed."}
-    site.stage.fault(match={"service": "network", "method": "PUT", "route": "*/floatingips/*"}, effect=refusal)
+    site.stage.add_fault(match={"service": "network", "method": "PUT", "route": "*/floatingips/*"}, effect=refusal)
     site.delete("one")
 
     site.stage.settle(for_s=120)
 
     assert not site.stage.exists(OPENSTACK_MACHINE, "one")
-    site.stage.mend()
+    site.stage.clear_faults()
     site.stage.settle(for_s=300)
     assert holder(site) == port_of(site, "two")

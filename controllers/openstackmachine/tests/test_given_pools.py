@@ -35,7 +35,7 @@ def delete_balancer(site: ControlPlaneEnvironment, made: dict[str, Any]) -> None
 def given_to_others(site: ControlPlaneEnvironment, *, balancer_id: str | None = None) -> None:
     """Make the OpenStackCluster externally managed, with a managed load balancer in its spec."""
     known = {"id": balancer_id, "name": "given"} if balancer_id else None
-    site.stage.edit(
+    site.stage.patch(
         OPENSTACK_CLUSTER,
         "infra",
         {
@@ -153,7 +153,7 @@ def test_a_pool_that_was_replaced_is_joined_again(site: ControlPlaneEnvironment)
     balancer(site)
 
     site.stage.settle(for_s=1300)
-    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"metadata": {"labels": {"touched": "1"}}})
+    site.stage.patch(OPENSTACK_CLUSTER, "infra", {"metadata": {"labels": {"touched": "1"}}})
     site.stage.settle(for_s=300)
 
     assert site.ingress("one") == ("True", "Ready")
@@ -179,7 +179,7 @@ def test_machines_leave_the_pools_of_others_also_when_the_cluster_goes(site: Con
     balancer(site)
     given_to_others(site)
     come_up(site, "one")
-    site.stage.edit(CLUSTER, "demo", {"metadata": {"finalizers": ["test"]}})
+    site.stage.patch(CLUSTER, "demo", {"metadata": {"finalizers": ["test"]}})
     site.stage.delete(CLUSTER, "demo")
 
     site.delete("one")

@@ -29,7 +29,7 @@ def test_an_edit_of_a_machine_changes_nothing_of_its_server_c_26(
     servers = site.all("servers")
     site.stage.cloud.counter.reset()
 
-    site.stage.edit(OPENSTACK_MACHINE, "one", {"spec": edit})
+    site.stage.patch(OPENSTACK_MACHINE, "one", {"spec": edit})
     site.stage.settle(for_s=1300)
 
     assert site.stage.get(OPENSTACK_SERVER, "one")["spec"] == before

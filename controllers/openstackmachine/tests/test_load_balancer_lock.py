@@ -123,21 +123,21 @@ def test_a_ready_machine_stays_ready_when_octavia_cannot_be_asked(site: ControlP
     site.balance()
     come_up(site)
     site.stage.start()
-    site.stage.fault(match={"service": "load-balancer"}, effect={"status": 503, "message": "down"})
+    site.stage.add_fault(match={"service": "load-balancer"}, effect={"status": 503, "message": "down"})
 
     site.stage.settle(for_s=600)
 
     for name in NAMES:
         assert site.stage.condition(OPENSTACK_MACHINE, name, "Ready")["status"] == "True"
     assert site.ingress("one")[0] == "False"
-    site.stage.mend()
+    site.stage.clear_faults()
     site.stage.settle(for_s=600)
     assert site.ingress("one") == ("True", "Ready")
 
 
 def test_a_machine_that_never_joined_is_not_ready(site: ControlPlaneEnvironment) -> None:
     site.balance()
-    site.stage.fault(match={"service": "load-balancer"}, effect={"status": 503, "message": "down"})
+    site.stage.add_fault(match={"service": "load-balancer"}, effect={"status": 503, "message": "down"})
     site.add("one")
 
     site.stage.settle(for_s=600)

@@ -25,8 +25,8 @@ def test_a_machine_stays_in_its_pool_while_credentials_lead_elsewhere(
     resources = stage.get(OPENSTACK_MACHINE, "one")["status"]["resources"]
     assert resources["location"]["projectID"] == stage.member.project_id
     if knows_cluster:
-        stage.edit(OPENSTACK_CLUSTER, "infra", {"status": {"resources": {"location": resources["location"]}}})
-        stage.edit(OPENSTACK_MACHINE, "one", {"status": {"resources": None}})
+        stage.patch(OPENSTACK_CLUSTER, "infra", {"status": {"resources": {"location": resources["location"]}}})
+        stage.patch(OPENSTACK_MACHINE, "one", {"status": {"resources": None}})
     ways = {"region": elsewhere.other_region, "cloud": elsewhere.other_cloud}
     project = contextlib.nullcontext(elsewhere.other_project(stage))
     with ways[kind](stage) if kind in ways else project as entry:
@@ -39,7 +39,7 @@ def test_a_machine_stays_in_its_pool_while_credentials_lead_elsewhere(
         assert stage.exists(OPENSTACK_MACHINE, "one")
         assert "IdentityNotUsable" in stage.condition(OPENSTACK_MACHINE, "one", "Ready")["message"]
 
-        stage.put_secret()
+        stage.apply_secret()
         stage.start()
         stage.settle(for_s=300)
         assert not stage.exists(OPENSTACK_MACHINE, "one")
@@ -75,7 +75,7 @@ def test_a_location_that_the_admin_accepts_lets_a_machine_go(site: ControlPlaneE
 
         for kind in (OPENSTACK_MACHINE, OPENSTACK_SERVER):
             annotations = {names.ACCEPT_LOCATION_ANNOTATION: accepted}
-            site.stage.edit(kind, "one", {"metadata": {"annotations": annotations}})
+            site.stage.patch(kind, "one", {"metadata": {"annotations": annotations}})
         site.stage.settle(for_s=300)
 
         assert not site.stage.exists(OPENSTACK_MACHINE, "one")

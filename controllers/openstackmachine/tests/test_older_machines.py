@@ -23,7 +23,7 @@ SERVER_KEY = Key(OPENSTACK_SERVER, NAMESPACE, NAME)
 def stage() -> Iterator[InMemoryEnvironment]:
     """Yield a stage with a worker as an old version left it."""
     with InMemoryEnvironment(MachineController, ServerController) as made:
-        made.put_secret()
+        made.apply_secret()
         network = made.network()
         made.before = made.inventory()  # type: ignore[attr-defined]
         infra: dict[str, Any] = environment.openstack_cluster()
@@ -32,11 +32,11 @@ def stage() -> Iterator[InMemoryEnvironment]:
         infra["status"]["network"] = {"id": network["id"], "name": "own"}
         machine = environment.openstack_machine(NAME, environment.LABELS)
         machine["spec"] |= {"image": {"filter": {"name": "tiny-image"}}, "sshKeyName": "lab"}
-        made.put(SECRET, {"metadata": {"name": f"{NAME}-boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
-        made.put(CLUSTER, environment.cluster())
-        made.put(OPENSTACK_CLUSTER, infra)
-        made.put(MACHINE, environment.machine(NAME, environment.LABELS))
-        made.put(OPENSTACK_MACHINE, machine)
+        made.apply(SECRET, {"metadata": {"name": f"{NAME}-boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
+        made.apply(CLUSTER, environment.cluster())
+        made.apply(OPENSTACK_CLUSTER, infra)
+        made.apply(MACHINE, environment.machine(NAME, environment.LABELS))
+        made.apply(OPENSTACK_MACHINE, machine)
         made.settle(for_s=60)
         assert made.condition(OPENSTACK_MACHINE, NAME, "Ready")["status"] == "True"
         age(made)
@@ -47,7 +47,7 @@ def age(stage: InMemoryEnvironment) -> None:
     """Rewrite machine and cloud as an old version left them."""
     stage.simulator.call(lambda: unstamp(stage))
     del stage.kube.objects[SERVER_KEY]
-    stage.edit(OPENSTACK_MACHINE, NAME, {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}})
+    stage.patch(OPENSTACK_MACHINE, NAME, {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}})
     stage.start()
     stage.cloud.counter.reset()
 
@@ -90,9 +90,9 @@ def test_a_machine_that_was_ready_stays_so_while_its_server_is_looked_up(
             seen.extend(each["status"] for each in shown if each["type"] == type_)
 
     stage.kube.before_write = note
-    stage.fault(match={"service": "compute"}, effect={"status": 503})
+    stage.add_fault(match={"service": "compute"}, effect={"status": 503})
     stage.settle(for_s=300)
-    stage.mend()
+    stage.clear_faults()
     stage.settle(for_s=900)
 
     assert set(seen) <= {"True"}

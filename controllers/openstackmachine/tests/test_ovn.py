@@ -31,7 +31,7 @@ def second_subnet(site: ControlPlaneEnvironment) -> str:
 
 def place_in(site: ControlPlaneEnvironment, machine: str, subnet_id: str) -> None:
     fixed = {"network": {"id": site.network["id"]}, "fixedIPs": [{"subnet": {"id": subnet_id}}]}
-    site.stage.edit(OPENSTACK_MACHINE, machine, {"spec": {"ports": [fixed]}})
+    site.stage.patch(OPENSTACK_MACHINE, machine, {"spec": {"ports": [fixed]}})
 
 
 @pytest.mark.parametrize("release", ["2026.2", "2021.1"])

@@ -17,7 +17,7 @@ def settled() -> MachineEnvironment:
     for name in ("worker", "first", "second"):
         conditions = [{"type": "Paused", "status": "False"}]
         status = {"initialization": {"provisioned": True}, "conditions": conditions}
-        world.edit(OPENSTACK_MACHINE, name, {"metadata": {"finalizers": ["f"]}, "status": status})
+        world.patch(OPENSTACK_MACHINE, name, {"metadata": {"finalizers": ["f"]}, "status": status})
     world.sync()
     return world
 
@@ -25,36 +25,36 @@ def settled() -> MachineEnvironment:
 def test_machine_wakes_what_it_refers_to() -> None:
     world = settled()
 
-    assert list(routes.of_machine(world.get(MACHINE, "worker") or {}, world.store)) == [WORKER]
+    assert list(routes.of_machine(world.find(MACHINE, "worker") or {}, world.store)) == [WORKER]
 
 
 def test_cluster_wakes_nobody_who_is_settled() -> None:
     world = settled()
 
-    assert list(routes.of_cluster(world.get(CLUSTER, "demo") or {}, world.store)) == []
+    assert list(routes.of_cluster(world.find(CLUSTER, "demo") or {}, world.store)) == []
 
 
 def test_cluster_that_is_paused_wakes_all_c_40() -> None:
     world = settled()
-    world.edit(CLUSTER, "demo", {"spec": {"paused": True}})
+    world.patch(CLUSTER, "demo", {"spec": {"paused": True}})
 
-    found = list(routes.of_cluster(world.get(CLUSTER, "demo") or {}, world.store))
+    found = list(routes.of_cluster(world.find(CLUSTER, "demo") or {}, world.store))
 
     assert sorted(found) == sorted([WORKER, FIRST, SECOND])
 
 
 def test_cluster_wakes_those_that_wait_for_its_infrastructure() -> None:
     world = settled()
-    world.edit(OPENSTACK_MACHINE, "worker", {"status": {"initialization": None}})
+    world.patch(OPENSTACK_MACHINE, "worker", {"status": {"initialization": None}})
     world.sync()
 
-    assert list(routes.of_cluster(world.get(CLUSTER, "demo") or {}, world.store)) == [WORKER]
+    assert list(routes.of_cluster(world.find(CLUSTER, "demo") or {}, world.store)) == [WORKER]
 
 
 def test_openstack_cluster_wakes_the_control_plane() -> None:
     world = settled()
 
-    found = routes.of_openstack_cluster(world.get(OPENSTACK_CLUSTER, "infra") or {}, world.store)
+    found = routes.of_openstack_cluster(world.find(OPENSTACK_CLUSTER, "infra") or {}, world.store)
 
     assert list(found) == [FIRST, SECOND]
 
@@ -73,19 +73,19 @@ def test_control_plane_machine_that_goes_wakes_the_others() -> None:
     world = settled()
 
     assert list(routes.of_sibling(world.obj("first"), world.store)) == []
-    world.edit(OPENSTACK_MACHINE, "first", {"metadata": {"deletionTimestamp": "now"}})
+    world.patch(OPENSTACK_MACHINE, "first", {"metadata": {"deletionTimestamp": "now"}})
     assert list(routes.of_sibling(world.obj("first"), world.store)) == [SECOND]
 
 
 def test_control_plane_machine_that_dies_wakes_the_others_w_09() -> None:
     world = settled()
-    world.edit(OPENSTACK_MACHINE, "first", {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
+    world.patch(OPENSTACK_MACHINE, "first", {"status": {"conditions": [{"type": "Ready", "status": "False"}]}})
 
     assert list(routes.of_sibling(world.obj("first"), world.store)) == [("default", "second")]
 
 
 def test_worker_that_goes_wakes_nobody() -> None:
     world = settled()
-    world.edit(OPENSTACK_MACHINE, "worker", {"metadata": {"deletionTimestamp": "now"}})
+    world.patch(OPENSTACK_MACHINE, "worker", {"metadata": {"deletionTimestamp": "now"}})
 
     assert list(routes.of_sibling(world.obj("worker"), world.store)) == []

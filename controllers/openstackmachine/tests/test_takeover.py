@@ -33,11 +33,11 @@ def move(site: ControlPlaneEnvironment) -> None:
     """Rewrite objects as ``clusterctl move`` does: without status, with other uids."""
     for kind in KINDS:
         for name in NAMES:
-            site.stage.edit(kind, name, {"metadata": {"uid": f"moved-{kind.kind}-{name}"}, "status": None})
+            site.stage.patch(kind, name, {"metadata": {"uid": f"moved-{kind.kind}-{name}"}, "status": None})
     for name in NAMES:
         owner = site.stage.get(OPENSTACK_SERVER, name)["metadata"]["ownerReferences"][0]
         moved = [{**owner, "uid": f"moved-OpenStackMachine-{name}"}]
-        site.stage.edit(OPENSTACK_SERVER, name, {"metadata": {"ownerReferences": moved}})
+        site.stage.patch(OPENSTACK_SERVER, name, {"metadata": {"ownerReferences": moved}})
 
 
 def hand_back(site: ControlPlaneEnvironment) -> None:
@@ -46,13 +46,13 @@ def hand_back(site: ControlPlaneEnvironment) -> None:
     for kind in KINDS:
         for name in NAMES:
             resources = {"records": None, "pending": None}
-            site.stage.edit(kind, name, {"metadata": {"annotations": annotations}, "status": {"resources": resources}})
+            site.stage.patch(kind, name, {"metadata": {"annotations": annotations}, "status": {"resources": resources}})
     for name in NAMES:
         owner = site.stage.get(OPENSTACK_SERVER, name)["metadata"]["ownerReferences"][0]
         plain = {field: owner[field] for field in ("apiVersion", "kind", "name", "uid")}
-        site.stage.edit(OPENSTACK_SERVER, name, {"metadata": {"ownerReferences": [plain]}})
+        site.stage.patch(OPENSTACK_SERVER, name, {"metadata": {"ownerReferences": [plain]}})
         addresses = {"status": {"addresses": None}}
-        site.stage.edit(OPENSTACK_SERVER, name, addresses)  # the Go provider never writes them
+        site.stage.patch(OPENSTACK_SERVER, name, addresses)  # the Go provider never writes them
     site.stage.simulator.call(lambda: stamps.remove_all(site.stage.cloud, but="floatingips"))  # that is the cluster's
 
 
@@ -164,7 +164,7 @@ def leave_cluster(site: ControlPlaneEnvironment, *, has_status: bool) -> dict[st
     (balancer,) = site.all("loadbalancers")
     known = {"id": balancer["id"], "name": balancer["name"], "ip": "10.0.0.9", "internalIP": "10.0.0.9"}
     status = {"resources": None, "apiServerManagedLoadBalancer": known if has_status else None}
-    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": status})
+    site.stage.patch(OPENSTACK_CLUSTER, "infra", {"status": status})
 
     def rename() -> None:
         for pool in site.stage.cloud.table("load-balancer", "pools").values():
@@ -201,7 +201,7 @@ def test_a_machine_waits_for_the_record_of_the_pools_when_nothing_names_the_load
     assert "record the pools" in site.stage.condition(OPENSTACK_MACHINE, "one", "Ready")["message"]
     assert {server["name"] for server in site.all("servers")} == {"one", "two"}
 
-    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": {"resources": recorded}})
+    site.stage.patch(OPENSTACK_CLUSTER, "infra", {"status": {"resources": recorded}})
     site.stage.settle(for_s=200)
 
     assert not site.stage.exists(OPENSTACK_MACHINE, "one")
@@ -227,21 +227,21 @@ def cluster_is_gone(site: ControlPlaneEnvironment) -> None:
 
 
 def cluster_is_managed_by_others(site: ControlPlaneEnvironment) -> None:
-    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"metadata": {"annotations": {names.MANAGED_BY_ANNOTATION: ""}}})
+    site.stage.patch(OPENSTACK_CLUSTER, "infra", {"metadata": {"annotations": {names.MANAGED_BY_ANNOTATION: ""}}})
 
 
 def cluster_has_no_balancer(site: ControlPlaneEnvironment) -> None:
-    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"spec": {"apiServer": {"managedLoadBalancer": {"enabled": False}}}})
+    site.stage.patch(OPENSTACK_CLUSTER, "infra", {"spec": {"apiServer": {"managedLoadBalancer": {"enabled": False}}}})
 
 
 def cluster_is_deleted(site: ControlPlaneEnvironment) -> None:
     for kind, name in ((CLUSTER, "demo"), (OPENSTACK_CLUSTER, "infra")):
-        site.stage.edit(kind, name, {"metadata": {"finalizers": ["test"]}})
+        site.stage.patch(kind, name, {"metadata": {"finalizers": ["test"]}})
         site.stage.delete(kind, name)
 
 
 def infrastructure_alone_is_deleted(site: ControlPlaneEnvironment) -> None:
-    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"metadata": {"finalizers": ["test"]}})
+    site.stage.patch(OPENSTACK_CLUSTER, "infra", {"metadata": {"finalizers": ["test"]}})
     site.stage.delete(OPENSTACK_CLUSTER, "infra")
 
 
@@ -249,7 +249,7 @@ def cluster_has_looked(site: ControlPlaneEnvironment) -> None:
     """Give the OpenStackCluster an owner id and the condition of a load balancer that cannot be created again."""
     shown = {"type": "LoadBalancerReady", "status": "False", "reason": "QuotaExceeded"}
     annotations = {names.OWNER_ID_ANNOTATION: "x"}
-    site.stage.edit(
+    site.stage.patch(
         OPENSTACK_CLUSTER, "infra", {"metadata": {"annotations": annotations}, "status": {"conditions": [shown]}}
     )
 
@@ -284,7 +284,7 @@ def test_nothing_is_waited_for_that_never_comes(
 def test_a_machine_that_never_had_a_server_waits_for_no_record(site: ControlPlaneEnvironment) -> None:
     site.balance()
     leave_cluster(site, has_status=False)
-    site.stage.edit(OPENSTACK_CLUSTER, "infra", {"status": {"initialization": None}})
+    site.stage.patch(OPENSTACK_CLUSTER, "infra", {"status": {"initialization": None}})
     site.add("one")
     site.stage.settle(for_s=60)
 
@@ -305,7 +305,7 @@ def test_addresses_stay_until_the_server_reports_its_own(site: ControlPlaneEnvir
     hand_back(site)
     if not has_credentials:
         text = site.stage.simulator.clouds_yaml.read_bytes().replace(b"password:", b"password: wrong-")
-        site.stage.put_secret(text=text)
+        site.stage.apply_secret(text=text)
     site.stage.start()
     seen: list[Any] = []
     site.stage.kube.before_write = lambda _verb, key, body: seen.append(

@@ -44,7 +44,7 @@ def test_server_is_made_once_in_one_write_with_all_that_belongs_to_it() -> None:
 
 def test_watch_filter_label_is_passed_on_w_07() -> None:
     world = MachineEnvironment()
-    world.edit(OPENSTACK_MACHINE, "worker", {"metadata": {"labels": {names.WATCH_FILTER_LABEL: "x"}}})
+    world.patch(OPENSTACK_MACHINE, "worker", {"metadata": {"labels": {names.WATCH_FILTER_LABEL: "x"}}})
 
     world.run()
 
@@ -78,11 +78,11 @@ def test_watch_filter_label_is_passed_on_w_07() -> None:
 )
 def test_prerequisites_are_waited_for_c_23(kind: Any, name: str, patch: Any, reason: str) -> None:
     world = MachineEnvironment()
-    world.edit(kind, name, patch)
+    world.patch(kind, name, patch)
 
     world.run()
 
-    assert world.get(OPENSTACK_SERVER, "worker") is None
+    assert world.find(OPENSTACK_SERVER, "worker") is None
     assert world.condition(INSTANCE) == world.condition(READY) == ("False", reason)
     assert FINALIZER in world.obj()["metadata"]["finalizers"]
 
@@ -134,8 +134,10 @@ def test_provider_id_is_written_before_provisioned_c_15() -> None:
 
 def test_region_in_the_provider_id_is_that_of_the_machine_alone_c_14() -> None:
     world = MachineEnvironment()
-    world.edit(OPENSTACK_CLUSTER, "infra", {"spec": {"identityRef": {"region": "of-cluster"}}})
-    world.edit(OPENSTACK_MACHINE, "worker", {"spec": {"identityRef": {"name": "s", "cloudName": "c", "region": "own"}}})
+    world.patch(OPENSTACK_CLUSTER, "infra", {"spec": {"identityRef": {"region": "of-cluster"}}})
+    world.patch(
+        OPENSTACK_MACHINE, "worker", {"spec": {"identityRef": {"name": "s", "cloudName": "c", "region": "own"}}}
+    )
     world.run()
     world.become_active()
 
@@ -216,7 +218,7 @@ NOVA = {"type": "InstanceReady", "status": "False", "reason": "NoValidHost", "me
 def test_state_of_the_server_is_passed_on(status: Any, condition: tuple[str, str], message: str) -> None:
     world = MachineEnvironment()
     world.run()
-    world.edit(OPENSTACK_SERVER, "worker", {"status": status})
+    world.patch(OPENSTACK_SERVER, "worker", {"status": status})
 
     world.run()
 
@@ -230,7 +232,7 @@ def test_provisioned_and_addresses_stay_when_the_server_stops_c_16() -> None:
     world.run()
     world.become_active()
     world.run()
-    world.edit(OPENSTACK_SERVER, "worker", {"status": {"instanceState": "ERROR", "ready": False}})
+    world.patch(OPENSTACK_SERVER, "worker", {"status": {"instanceState": "ERROR", "ready": False}})
 
     world.run()
 
@@ -249,7 +251,7 @@ NO_ADDRESS = {
 
 def with_pool() -> MachineEnvironment:
     world = MachineEnvironment()
-    world.edit(OPENSTACK_MACHINE, "worker", {"spec": {"floatingIPPoolRef": POOL}})
+    world.patch(OPENSTACK_MACHINE, "worker", {"spec": {"floatingIPPoolRef": POOL}})
     world.run()
     return world
 
@@ -325,7 +327,7 @@ def test_server_that_is_gone_is_never_made_again_c_25() -> None:
 
     world.run()
 
-    assert world.get(OPENSTACK_SERVER, "worker") is None
+    assert world.find(OPENSTACK_SERVER, "worker") is None
     assert world.condition(READY) == ("False", "InstanceDeleted")
 
 
@@ -339,14 +341,14 @@ def test_namesake_of_another_owner_is_not_touched_w_14() -> None:
 
     assert world.server()["spec"] == {"a": 1}
     assert "deletionTimestamp" not in world.server()["metadata"]
-    assert world.get(OPENSTACK_MACHINE, "worker") is None
+    assert world.find(OPENSTACK_MACHINE, "worker") is None
 
 
 def lose_owner(world: MachineEnvironment) -> None:
     world.run()
     world.become_active()
     world.run()
-    world.edit(OPENSTACK_SERVER, "worker", {"metadata": {"ownerReferences": None}})
+    world.patch(OPENSTACK_SERVER, "worker", {"metadata": {"ownerReferences": None}})
 
 
 def test_owner_reference_that_was_lost_comes_back_c_46() -> None:
@@ -406,7 +408,7 @@ def test_refused_credentials_of_the_server_are_shown() -> None:
         "reason": "OpenStackAuthenticationFailed",
         "message": "Secret gone",
     }
-    world.edit(OPENSTACK_SERVER, "worker", {"status": {"conditions": [refused]}})
+    world.patch(OPENSTACK_SERVER, "worker", {"status": {"conditions": [refused]}})
 
     world.run()
 
@@ -424,10 +426,10 @@ def test_refused_credentials_of_the_server_are_shown() -> None:
 )
 def test_paused_object_shows_that_and_nothing_else_happens_c_39(kind: Any, name: str, patch: Any) -> None:
     world = MachineEnvironment()
-    world.edit(kind, name, patch)
+    world.patch(kind, name, patch)
 
     world.run()
-    world.edit(
+    world.patch(
         OPENSTACK_MACHINE, "worker", {"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x"]}}
     )
     world.run()
@@ -441,7 +443,7 @@ def test_a_machine_uses_the_budget_of_its_cloud_whichever_object_says_that_it_is
     labelled: Any,
 ) -> None:
     world = MachineEnvironment()
-    world.edit(labelled, "worker", {"metadata": {"labels": {names.CONTROL_PLANE_LABEL: ""}}})
+    world.patch(labelled, "worker", {"metadata": {"labels": {names.CONTROL_PLANE_LABEL: ""}}})
     world.sync()
 
     slot = world.reconciler.cloud_key(Key(OPENSTACK_MACHINE, NAMESPACE, "worker"))

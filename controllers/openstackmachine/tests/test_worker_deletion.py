@@ -23,7 +23,7 @@ def test_deletion_waits_until_the_server_is_gone_c_34() -> None:
     assert world.condition(READY) == ("False", "Deleting")
     del world.kube.objects[Key(OPENSTACK_SERVER, NAMESPACE, "worker")]
     world.run()
-    assert world.get(OPENSTACK_MACHINE, "worker") is None
+    assert world.find(OPENSTACK_MACHINE, "worker") is None
 
 
 def test_server_is_asked_to_go_only_once() -> None:
@@ -63,18 +63,18 @@ def test_deletion_needs_none_of_the_owners_w_15_w_17(missing: list[Key]) -> None
     del world.kube.objects[Key(OPENSTACK_SERVER, NAMESPACE, "worker")]
     world.run()
 
-    assert world.get(OPENSTACK_MACHINE, "worker") is None
+    assert world.find(OPENSTACK_MACHINE, "worker") is None
 
 
 def test_deletion_of_one_that_never_had_a_server_is_done_at_once() -> None:
     world = MachineEnvironment()
-    world.edit(MACHINE, "worker", {"spec": {"bootstrap": {"dataSecretName": None}}})
+    world.patch(MACHINE, "worker", {"spec": {"bootstrap": {"dataSecretName": None}}})
     world.run()
     world.delete()
 
     world.run()
 
-    assert world.get(OPENSTACK_MACHINE, "worker") is None
+    assert world.find(OPENSTACK_MACHINE, "worker") is None
 
 
 def test_deletion_finds_a_server_that_the_store_does_not_know() -> None:

@@ -13,5 +13,5 @@ from environments.in_memory import InMemoryEnvironment
 @pytest.fixture
 def stage() -> Iterator[InMemoryEnvironment]:
     with InMemoryEnvironment(ServerController) as made:
-        made.put_secret()
+        made.apply_secret()
         yield made

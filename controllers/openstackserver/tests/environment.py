@@ -26,7 +26,7 @@ def place(stage: InMemoryEnvironment, *, metadata: Object | None = None, **spec:
         "ports": [{"network": {"id": network["id"]}}],
         **spec,
     }
-    stage.put(KIND, {"metadata": {"name": "s", **(metadata or {})}, "spec": wanted})
+    stage.apply(KIND, {"metadata": {"name": "s", **(metadata or {})}, "spec": wanted})
     return network
 
 
@@ -34,7 +34,7 @@ def place_more(stage: InMemoryEnvironment, count: int) -> None:
     """Create more servers like the first one."""
     spec = stage.get(KIND, "s")["spec"]
     for number in range(count):
-        stage.put(KIND, {"metadata": {"name": f"s{number}"}, "spec": spec})
+        stage.apply(KIND, {"metadata": {"name": f"s{number}"}, "spec": spec})
 
 
 def made(stage: InMemoryEnvironment) -> dict[str, int]:
@@ -105,8 +105,8 @@ class Pool:
         """Allocate an address to the claim of the server."""
         claim = self.stage.get(IP_ADDRESS_CLAIM, CLAIM)
         spec = {"claimRef": {"name": CLAIM}, "poolRef": claim["spec"]["poolRef"], "address": address, "prefix": 32}
-        self.stage.put(IP_ADDRESS, {"metadata": {"name": CLAIM}, "spec": spec})
-        self.stage.edit(IP_ADDRESS_CLAIM, CLAIM, {"status": {"addressRef": {"name": CLAIM}}})
+        self.stage.apply(IP_ADDRESS, {"metadata": {"name": CLAIM}, "spec": spec})
+        self.stage.patch(IP_ADDRESS_CLAIM, CLAIM, {"status": {"addressRef": {"name": CLAIM}}})
 
     def serve(self) -> Object:
         """Create a floating IP and allocate it; return it."""
@@ -123,6 +123,6 @@ def orc_image(stage: InMemoryEnvironment, name: str = "orc", **status_: Any) -> 
     """Create an ORC Image of generation 2 with this status, or replace its status."""
     key = Key(ORC_IMAGE, NAMESPACE, name)
     if key in stage.kube.objects:
-        stage.edit(ORC_IMAGE, name, {"status": copy.deepcopy(status_)})
+        stage.patch(ORC_IMAGE, name, {"status": copy.deepcopy(status_)})
     else:
-        stage.put(ORC_IMAGE, {"metadata": {"name": name, "generation": 2}, "spec": {}, "status": status_})
+        stage.apply(ORC_IMAGE, {"metadata": {"name": name, "generation": 2}, "spec": {}, "status": status_})

@@ -153,7 +153,7 @@ def test_a_server_that_is_found_after_a_move_was_made_from_its_image_whatever_ha
 ) -> None:
     image_id = server(stage)["image_id"]
     rename(stage, "image", "images", "tiny-image")
-    stage.edit(KIND, "s", {"status": None})
+    stage.patch(KIND, "s", {"status": None})
 
     stage.start()
     stage.settle(for_s=300)
@@ -250,7 +250,7 @@ def test_what_the_last_release_recorded_in_a_message_is_recorded_as_data(
 ) -> None:
     text, now = BY_THE_LAST_RELEASE[type_], status(stage)
     shown_then = [{**c, "message": text} if c["type"] == "InstanceReady" else c for c in now["conditions"]]
-    stage.edit(KIND, "s", {"status": {"conditions": shown_then, "externalChanges": fields}})
+    stage.patch(KIND, "s", {"status": {"conditions": shown_then, "externalChanges": fields}})
 
     stage.start()
     change(stage, host="another")
@@ -262,7 +262,7 @@ def test_what_the_last_release_recorded_in_a_message_is_recorded_as_data(
 
 def test_a_change_of_another_server_says_nothing_of_this_one(stage: InMemoryEnvironment) -> None:
     changes = [{"type": "Rebuilt", "time": "2030-01-01T00:05:00Z"}]
-    stage.edit(KIND, "s", {"status": {"externalChanges": changes, "instanceID": OTHER_IMAGE}})
+    stage.patch(KIND, "s", {"status": {"externalChanges": changes, "instanceID": OTHER_IMAGE}})
 
     stage.start()
     stage.settle(for_s=NOTICED_S)
@@ -291,13 +291,13 @@ def test_a_server_that_kept_its_disk_stays_ready_and_tells(
 
 def test_what_launched_a_server_anew_is_asked_again_when_nova_did_not_say(stage: InMemoryEnvironment) -> None:
     relaunch(stage, "rebuild")
-    stage.fault(match={"method": "GET", "route": ACTIONS}, effect={"status": 503})
+    stage.add_fault(match={"method": "GET", "route": ACTIONS}, effect={"status": 503})
     stage.settle(for_s=NOTICED_S)
     assert status(stage)["ready"] is True
     assert "ServerRelaunched" in stage.events.reasons()
 
-    stage.mend()
-    stage.edit(KIND, "s", {"metadata": {"labels": {"resync": "now"}}})
+    stage.clear_faults()
+    stage.patch(KIND, "s", {"metadata": {"labels": {"resync": "now"}}})
     stage.settle(for_s=NOTICED_S)
 
     assert status(stage)["ready"] is False
@@ -314,7 +314,7 @@ def test_what_a_pass_noticed_is_told_although_it_could_not_write_it(stage: InMem
     change(stage, launched_at="2030-01-01T00:00:00.000000")
     with pytest.raises(KubeError):
         stage.settle(for_s=NOTICED_S)
-    stage.edit(KIND, "s", {"metadata": {"labels": {"and": "again"}}})
+    stage.patch(KIND, "s", {"metadata": {"labels": {"and": "again"}}})
     stage.settle(for_s=NOTICED_S)
 
     assert stage.condition(KIND, "s", "InstanceReady")["message"].startswith("relaunched")
@@ -395,7 +395,7 @@ def test_another_result_of_a_filter_changes_nothing_on_a_server_that_runs(
 
     stage.start()
     stage.settle(for_s=700)
-    stage.edit(KIND, "s", {"metadata": {"labels": {"resync": "now"}}})
+    stage.patch(KIND, "s", {"metadata": {"labels": {"resync": "now"}}})
     stage.settle(for_s=60)
 
     assert status(stage)["resolved"] == before

@@ -101,7 +101,7 @@ def test_of_several_ports_the_address_leads_to_the_one_that_its_network_reaches(
     network = place(stage, floatingIPPoolRef=POOL)
     pool.connect(network["id"])
     ports = [{"network": {"id": apart["id"]}}, {"network": {"id": network["id"]}, "nameSuffix": "reached"}]
-    stage.edit(KIND, "s", {"spec": {"ports": ports}})
+    stage.patch(KIND, "s", {"spec": {"ports": ports}})
     stage.settle(for_s=5)
 
     floating_ip = pool.serve()
@@ -115,7 +115,7 @@ def test_a_port_with_two_addresses_is_reached_by_its_first(stage: InMemoryEnviro
     network = place(stage, floatingIPPoolRef=POOL)
     pool.connect(network["id"])
     port = {"network": {"id": network["id"]}, "fixedIPs": [{"ipAddress": "10.9.0.7"}, {"ipAddress": "10.9.0.8"}]}
-    stage.edit(KIND, "s", {"spec": {"ports": [port]}})
+    stage.patch(KIND, "s", {"spec": {"ports": [port]}})
     stage.settle(for_s=5)
 
     floating_ip = pool.serve()
@@ -178,7 +178,7 @@ def test_an_address_that_was_taken_away_from_a_running_server_comes_back_at_the_
     stage.member.ask("PUT", path, {"floatingip": {"port_id": None}})
 
     stage.settle(for_s=700)
-    stage.edit(KIND, "s", {"metadata": {"labels": {"resync": "now"}}})
+    stage.patch(KIND, "s", {"metadata": {"labels": {"resync": "now"}}})
     stage.settle(for_s=30)
 
     assert pool.show(floating_ip)["port_id"] == port(stage)["id"]
@@ -220,7 +220,7 @@ def test_deletion_while_the_pool_has_not_answered_leaves_nothing_behind(stage: I
 def test_finalizers_of_others_on_the_claim_stay(stage: InMemoryEnvironment, pool: Pool) -> None:
     wait_for_the_claim(stage, pool)
     mine = stage.get(IP_ADDRESS_CLAIM, CLAIM)["metadata"]["finalizers"]
-    stage.edit(IP_ADDRESS_CLAIM, CLAIM, {"metadata": {"finalizers": [*mine, "ipam.example.org/release"]}})
+    stage.patch(IP_ADDRESS_CLAIM, CLAIM, {"metadata": {"finalizers": [*mine, "ipam.example.org/release"]}})
 
     stage.delete(KIND, "s")
     stage.settle(for_s=60)
@@ -232,7 +232,7 @@ def test_finalizers_of_others_on_the_claim_stay(stage: InMemoryEnvironment, pool
 
 
 def test_a_claim_that_was_made_for_something_else_is_not_used_and_not_deleted_w_14(stage: InMemoryEnvironment) -> None:
-    stage.put(IP_ADDRESS_CLAIM, {"metadata": {"name": CLAIM}, "spec": {"poolRef": POOL}})
+    stage.apply(IP_ADDRESS_CLAIM, {"metadata": {"name": CLAIM}, "spec": {"poolRef": POOL}})
     place(stage, floatingIPPoolRef=POOL)
 
     stage.settle(for_s=60)
@@ -284,7 +284,7 @@ def test_a_pool_that_lost_its_claim_does_not_hide_that_the_server_vanished(
     wait_for_the_claim(stage, pool)
     pool.serve()
     stage.settle(for_s=30)
-    stage.edit(IP_ADDRESS_CLAIM, CLAIM, {"metadata": {"finalizers": []}})
+    stage.patch(IP_ADDRESS_CLAIM, CLAIM, {"metadata": {"finalizers": []}})
     stage.delete(IP_ADDRESS_CLAIM, CLAIM)
     stage.settle(for_s=5)
     assert shown(stage, ADDRESS) == ("False", "WaitingForIPAMProvider")

@@ -49,7 +49,7 @@ def test_two_volumes_cost_two_writes_more(stage: InMemoryEnvironment) -> None:
 
 def test_a_volume_whose_sibling_was_refused_is_kept_and_not_made_again(stage: InMemoryEnvironment) -> None:
     route = {"service": "volume", "method": "POST", "route": "/v3/{project_id}/volumes", "nth": 2}
-    stage.fault(match=route, effect={"status": 413, "message": "VolumeSizeExceedsAvailableQuota"})
+    stage.add_fault(match=route, effect={"status": 413, "message": "VolumeSizeExceedsAvailableQuota"})
     place_as_a_machine_does(stage, **TWO_VOLUMES)
 
     stage.settle(for_s=90)
@@ -64,7 +64,7 @@ def test_a_server_that_cannot_be_made_costs_six_requests_a_minute_whatever_its_v
     stage: InMemoryEnvironment,
 ) -> None:
     route = {"service": "compute", "method": "POST", "route": "/v2.1/servers"}
-    stage.fault(match=route, effect={"status": 503})
+    stage.add_fault(match=route, effect={"status": 503})
     place(stage, **TWO_VOLUMES)
     stage.settle(for_s=120)
     stage.cloud.counter.reset()
@@ -73,7 +73,7 @@ def test_a_server_that_cannot_be_made_costs_six_requests_a_minute_whatever_its_v
 
     assert "POST /v2.1/servers" in stage.requests()
     assert len(stage.requests()) <= 60, stage.requests()
-    stage.mend()
+    stage.clear_faults()
     stage.settle(for_s=300)
     assert made(stage) == {"servers": 1, "ports": 1, "volumes": 2}
 
@@ -85,7 +85,7 @@ def test_a_deletion_of_twenty_seconds_costs_one_write_and_a_longer_one_is_told_o
     stage.kube.writes.clear()
 
     stage.delete(KIND, "s")
-    stage.edit(KIND, "s", {"metadata": {"deletionTimestamp": timestamp(stage.clock.now())}})
+    stage.patch(KIND, "s", {"metadata": {"deletionTimestamp": timestamp(stage.clock.now())}})
     stage.settle(for_s=20)
 
     assert stage.kube.writes == []
@@ -101,7 +101,7 @@ def test_a_trunk_that_cannot_be_deleted_costs_six_requests_a_minute(stage: InMem
     stage.settle(for_s=30)
     connect_to_our_trunk(stage, network)
     route = {"service": "network", "method": "DELETE", "route": "/v2.0/trunks/{id}"}
-    stage.fault(match=route, effect={"status": status})
+    stage.add_fault(match=route, effect={"status": status})
     stage.delete(KIND, "s")
     stage.settle(for_s=60)
 
@@ -110,6 +110,6 @@ def test_a_trunk_that_cannot_be_deleted_costs_six_requests_a_minute(stage: InMem
         stage.settle(for_s=60)
         assert len(stage.requests()) <= 6, stage.requests()
 
-    stage.mend()
+    stage.clear_faults()
     stage.settle(for_s=300)
     assert made(stage) == {"ports": 1}

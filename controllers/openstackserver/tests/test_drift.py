@@ -82,7 +82,7 @@ def test_port_security_that_was_asked_for_and_is_off_is_named_w_34() -> None:
 def again(stage: InMemoryEnvironment) -> None:
     """Expire every list, then reconcile."""
     stage.settle(for_s=3700)
-    stage.edit(KIND, "s", {"metadata": {"labels": {"resync": str(stage.clock.now())}}})
+    stage.patch(KIND, "s", {"metadata": {"labels": {"resync": str(stage.clock.now())}}})
     stage.settle(for_s=60)
 
 

@@ -90,7 +90,7 @@ def test_no_answer_of_a_cloud_holds_up_a_thread(stage: InMemoryEnvironment, body
         "body": body,
         "headers": {"Content-Type": "text/html; charset=punycode"},
     }
-    stage.fault(match={"service": "compute"}, effect=effect)
+    stage.add_fault(match={"service": "compute"}, effect=effect)
 
     with nobody_held_up():
         stage.settle(for_s=30)
@@ -109,7 +109,7 @@ def test_no_answer_of_an_identity_service_holds_up_a_thread(stage: InMemoryEnvir
         "body": body,
         "headers": {"Content-Type": "text/plain; charset=punycode"},
     }
-    stage.fault(match={"service": "identity"}, effect=effect)
+    stage.add_fault(match={"service": "identity"}, effect=effect)
 
     with nobody_held_up():
         stage.settle(for_s=30)

@@ -76,7 +76,7 @@ def test_without_orc_a_server_that_needs_it_waits_and_others_do_not_suffer(stage
     stage.kube.unserved.add(ORC_IMAGE)
     place(stage, image=REF)
     other = stage.get(KIND, "s")["spec"]
-    stage.put(KIND, {"metadata": {"name": "other"}, "spec": {**other, "image": {"filter": {"name": "tiny-image"}}}})
+    stage.apply(KIND, {"metadata": {"name": "other"}, "spec": {**other, "image": {"filter": {"name": "tiny-image"}}}})
 
     stage.settle(for_s=60)
 

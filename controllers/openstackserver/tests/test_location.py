@@ -43,12 +43,12 @@ def here(stage: InMemoryEnvironment) -> dict[str, str]:
 
 
 def resync(stage: InMemoryEnvironment, number: int = 0) -> None:
-    stage.edit(KIND, "s", {"metadata": {"labels": {"resync": str(number)}}})
+    stage.patch(KIND, "s", {"metadata": {"labels": {"resync": str(number)}}})
 
 
 def forget_location(stage: InMemoryEnvironment) -> None:
     """Rewrite the records in the form of a version that stores no location."""
-    stage.edit(KIND, "s", {"status": {"resources": {"location": None}}})
+    stage.patch(KIND, "s", {"status": {"resources": {"location": None}}})
 
 
 def requests_of_a_restart(stage: InMemoryEnvironment) -> list[str]:
@@ -114,7 +114,7 @@ def test_credentials_that_lead_elsewhere_are_refused(
     for told in here(stage).values():
         assert told in message
 
-    stage.put_secret()
+    stage.apply_secret()
     stage.settle(for_s=120)
     assert made(stage) == ({} if deletes else WHOLE)
     assert stage.exists(KIND, "s") is not deletes
@@ -144,7 +144,7 @@ def test_a_location_that_the_admin_accepts_is_stored(stage: InMemoryEnvironment,
     message = stage.condition(KIND, "s", "Ready")["message"]
     accepted = message.partition(f"{ACCEPT}=")[2].rstrip(".")
 
-    stage.edit(KIND, "s", {"metadata": {"annotations": {ACCEPT: accepted}}})
+    stage.patch(KIND, "s", {"metadata": {"annotations": {ACCEPT: accepted}}})
     stage.settle(for_s=120)
     stage.delete(KIND, "s")
     stage.settle(for_s=120)
@@ -156,7 +156,7 @@ def test_a_location_that_the_admin_accepts_is_stored(stage: InMemoryEnvironment,
 def test_an_annotation_that_was_left_admits_no_other_location(stage: InMemoryEnvironment) -> None:
     settled(stage)
     theirs = "keystone.example/0123456789abcdef/RegionOne"
-    stage.edit(KIND, "s", {"metadata": {"annotations": {ACCEPT: theirs}}})
+    stage.patch(KIND, "s", {"metadata": {"annotations": {ACCEPT: theirs}}})
     elsewhere.put_credentials(stage, elsewhere.other_project(stage))
     stage.start()
 
@@ -220,14 +220,14 @@ def test_other_credentials_of_the_same_place_cost_no_write_and_no_request_more(s
 def test_a_lost_owner_id_is_not_replaced_elsewhere(stage: InMemoryEnvironment, stack: ExitStack, kind: str) -> None:
     settled(stage)
     before = stage.get(KIND, "s")["metadata"]["annotations"][OWNER]
-    stage.edit(KIND, "s", {"metadata": {"annotations": None}})
+    stage.patch(KIND, "s", {"metadata": {"annotations": None}})
     elsewhere.put_credentials(stage, credentials(stage, stack, kind))
     stage.start()
 
     stage.settle(for_s=60)
     assert OWNER not in (stage.get(KIND, "s")["metadata"].get("annotations") or {})
 
-    stage.put_secret()
+    stage.apply_secret()
     stage.settle(for_s=60)
     assert stage.get(KIND, "s")["metadata"]["annotations"][OWNER] == before
 
@@ -236,7 +236,7 @@ def test_a_lost_owner_id_is_not_replaced_where_nothing_recorded_is_read(
     stage: InMemoryEnvironment, stack: ExitStack
 ) -> None:
     settled(stage)
-    stage.edit(KIND, "s", {"metadata": {"annotations": None}})
+    stage.patch(KIND, "s", {"metadata": {"annotations": None}})
     elsewhere.put_credentials(stage, credentials(stage, stack, "cloud"))
     stage.start()
 
@@ -272,7 +272,7 @@ def test_a_location_costs_no_request(stage: InMemoryEnvironment) -> None:
 
 def test_a_moved_server_gets_its_location_with_what_is_found(stage: InMemoryEnvironment) -> None:
     settled(stage)
-    stage.edit(KIND, "s", {"status": None})
+    stage.patch(KIND, "s", {"status": None})
     stage.start()
 
     stage.settle(for_s=60)
@@ -312,12 +312,12 @@ def test_a_deletion_that_another_version_brought_almost_to_its_end_ends(stage: I
 def test_an_outage_of_the_identity_service_at_the_start_hides_nothing(stage: InMemoryEnvironment) -> None:
     settled(stage)
     before = status(stage)["resources"]
-    stage.fault(match={"service": "identity"}, effect={"status": 503})
+    stage.add_fault(match={"service": "identity"}, effect={"status": 503})
     stage.start()
     stage.settle(for_s=60)
     assert "CloudUnavailable" in stage.condition(KIND, "s", "Ready")["message"]
 
-    stage.mend()
+    stage.clear_faults()
     stage.settle(for_s=300)
 
     assert shown(stage, "Ready") == ("True", "Ready")
@@ -354,7 +354,7 @@ def test_an_outage_while_the_location_is_proven_is_not_shown_as_refused_credenti
     forget_location(stage)
     stage.start()
     for service in ("compute", "network", "volume"):
-        stage.fault(match={"service": service}, effect={"status": 503})
+        stage.add_fault(match={"service": service}, effect={"status": 503})
     if deletes:
         stage.delete(KIND, "s")
     stage.settle(for_s=120)
@@ -363,7 +363,7 @@ def test_an_outage_while_the_location_is_proven_is_not_shown_as_refused_credenti
     assert shown(stage, "Ready") == ("False", "OpenStackError")
     assert stage.condition(KIND, "s", "Ready")["message"].startswith("CloudUnavailable")
 
-    stage.mend()
+    stage.clear_faults()
     stage.settle(for_s=300)
     assert stage.exists(KIND, "s") is not deletes
     assert made(stage) == ({} if deletes else WHOLE)

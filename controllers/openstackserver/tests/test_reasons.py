@@ -100,19 +100,19 @@ def test_a_step_that_the_cloud_refuses_is_named_and_goes_on_when_it_does_not(
     stage: InMemoryEnvironment, match: dict[str, Any], effect: dict[str, Any], condition: str, reason: str
 ) -> None:
     place(stage, rootVolume={"sizeGiB": 1})
-    stage.fault(match=match, effect=effect)
+    stage.add_fault(match=match, effect=effect)
 
     stage.settle(for_s=60)
     assert shown(stage, condition) == ("False", reason)
     assert shown(stage, "Ready") == ("False", "OpenStackError")
 
-    stage.mend()
+    stage.clear_faults()
     stage.settle(for_s=200)
     assert status(stage)["ready"] is True
 
 
 def test_refused_credentials_are_named(stage: InMemoryEnvironment) -> None:
-    stage.put_secret(text=stage.simulator.clouds_yaml.read_bytes().replace(b"password: ", b"password: x"))
+    stage.apply_secret(text=stage.simulator.clouds_yaml.read_bytes().replace(b"password: ", b"password: x"))
     place(stage)
 
     stage.settle(for_s=30)

@@ -35,7 +35,7 @@ def test_a_lost_owner_id_is_restored_from_the_stamp_of_what_is_recorded(
 ) -> None:
     settled(stage)
     before = stage.get(KIND, "s")["metadata"]["annotations"][OWNER]
-    stage.edit(KIND, "s", {"metadata": {"annotations": None}})
+    stage.patch(KIND, "s", {"metadata": {"annotations": None}})
     if deletes:
         stage.delete(KIND, "s")
 
@@ -54,14 +54,14 @@ def test_a_lost_owner_id_is_restored_from_the_stamp_of_what_is_recorded(
 def test_a_lost_owner_id_is_not_guessed_while_the_cloud_does_not_answer(stage: InMemoryEnvironment) -> None:
     settled(stage)
     before = stage.get(KIND, "s")["metadata"]["annotations"][OWNER]
-    stage.edit(KIND, "s", {"metadata": {"annotations": None}})
-    stage.fault(match={"method": "GET"}, effect={"status": 503})
+    stage.patch(KIND, "s", {"metadata": {"annotations": None}})
+    stage.add_fault(match={"method": "GET"}, effect={"status": 503})
 
     stage.start()
     stage.settle(for_s=20)
     assert OWNER not in (stage.get(KIND, "s")["metadata"].get("annotations") or {})
 
-    stage.mend()
+    stage.clear_faults()
     stage.settle(for_s=120)
     assert stage.get(KIND, "s")["metadata"]["annotations"][OWNER] == before
 
@@ -69,7 +69,7 @@ def test_a_lost_owner_id_is_not_guessed_while_the_cloud_does_not_answer(stage: I
 def test_a_moved_server_is_found_although_its_image_is_gone_w_16(stage: InMemoryEnvironment) -> None:
     settled(stage)
     remove_image(stage)
-    stage.edit(KIND, "s", {"status": None})
+    stage.patch(KIND, "s", {"status": None})
 
     stage.start()
     stage.settle(for_s=60)
@@ -83,7 +83,7 @@ def test_a_moved_server_is_found_although_its_image_is_gone_w_16(stage: InMemory
 def test_a_moved_server_is_deleted_although_its_image_is_gone_w_16(stage: InMemoryEnvironment) -> None:
     settled(stage)
     remove_image(stage)
-    stage.edit(KIND, "s", {"status": None})
+    stage.patch(KIND, "s", {"status": None})
     stage.delete(KIND, "s")
 
     stage.start()
@@ -95,7 +95,7 @@ def test_a_moved_server_is_deleted_although_its_image_is_gone_w_16(stage: InMemo
 
 def test_deletion_before_anything_is_known_makes_nothing_w_04(stage: InMemoryEnvironment) -> None:
     settled(stage)
-    stage.edit(KIND, "s", {"status": None})
+    stage.patch(KIND, "s", {"status": None})
     stage.delete(KIND, "s")
     stage.cloud.counter.reset()
 
@@ -110,7 +110,7 @@ def test_what_the_go_provider_resolved_in_part_is_completed(stage: InMemoryEnvir
     place(stage)
     found = stage.member.ask("GET", "/compute/v2.1/flavors")["flavors"]
     (flavor,) = (each for each in found if each["name"] == "m1.tiny")
-    stage.edit(KIND, "s", {"status": {"resolved": {"flavorID": flavor["id"]}}})
+    stage.patch(KIND, "s", {"status": {"resolved": {"flavorID": flavor["id"]}}})
 
     stage.settle(for_s=30)
 
@@ -126,7 +126,7 @@ def test_a_port_that_vanished_from_a_running_server_is_not_replaced_and_told_w_0
 
     for minute in range(3):
         stage.settle(for_s=700)
-        stage.edit(KIND, "s", {"metadata": {"labels": {"resync": str(minute)}}})
+        stage.patch(KIND, "s", {"metadata": {"labels": {"resync": str(minute)}}})
         stage.settle(for_s=30)
 
     assert "ports" not in made(stage)
@@ -134,7 +134,9 @@ def test_a_port_that_vanished_from_a_running_server_is_not_replaced_and_told_w_0
 
 
 def test_a_port_that_vanished_before_the_server_was_made_is_replaced_once_w_01(stage: InMemoryEnvironment) -> None:
-    stage.fault(match={"method": "POST", "route": "/v2.1/servers"}, effect={"status": 403, "message": "Quota exceeded"})
+    stage.add_fault(
+        match={"method": "POST", "route": "/v2.1/servers"}, effect={"status": 403, "message": "Quota exceeded"}
+    )
     place(stage)
     stage.settle(for_s=10)
     port_id = port(stage)["id"]
@@ -142,7 +144,7 @@ def test_a_port_that_vanished_before_the_server_was_made_is_replaced_once_w_01(s
     stage.start()
     stage.settle(for_s=30)
 
-    stage.mend()
+    stage.clear_faults()
     stage.settle(for_s=300)
 
     assert made(stage) == {"servers": 1, "ports": 1}
@@ -154,7 +156,7 @@ def test_a_port_that_vanished_before_the_server_was_made_is_replaced_once_w_01(s
 def test_credentials_of_another_project_make_nothing_vanish(stage: InMemoryEnvironment, deletes: bool) -> None:
     settled(stage)
     stage.clock.advance(stage.settings.sync_period_s + 1)
-    stage.put_secret(text=clouds_yaml_of(stage, "sim-admin"))
+    stage.apply_secret(text=clouds_yaml_of(stage, "sim-admin"))
     resync_or_delete(stage, deletes)
 
     stage.settle(for_s=60)
@@ -164,7 +166,7 @@ def test_credentials_of_another_project_make_nothing_vanish(stage: InMemoryEnvir
     assert "lead to project" in stage.condition(KIND, "s", "Ready")["message"]
     assert made(stage) == {"servers": 1, "ports": 1, "volumes": 1}
 
-    stage.put_secret()
+    stage.apply_secret()
     stage.settle(for_s=120)
     assert made(stage) == ({} if deletes else {"servers": 1, "ports": 1, "volumes": 1})
     assert stage.exists(KIND, "s") is not deletes
@@ -173,12 +175,12 @@ def test_credentials_of_another_project_make_nothing_vanish(stage: InMemoryEnvir
 def test_credentials_of_another_project_make_nothing_vanish_days_later_either(stage: InMemoryEnvironment) -> None:
     settled(stage)
     stage.clock.advance(stage.settings.sync_period_s + 1)
-    stage.put_secret(text=clouds_yaml_of(stage, "sim-admin"))
+    stage.apply_secret(text=clouds_yaml_of(stage, "sim-admin"))
     for _ in range(3):
         resync_or_delete(stage, deletes=False)
         stage.settle(for_s=60)
         stage.clock.advance(43200)
-    stage.put(KIND, {"metadata": {"name": "other"}, "spec": stage.get(KIND, "s")["spec"]})
+    stage.apply(KIND, {"metadata": {"name": "other"}, "spec": stage.get(KIND, "s")["spec"]})
 
     stage.settle(for_s=900)
 
@@ -190,13 +192,13 @@ def resync_or_delete(stage: InMemoryEnvironment, deletes: bool) -> None:
     if deletes:
         stage.delete(KIND, "s")
     else:
-        stage.edit(KIND, "s", {"metadata": {"labels": {"resync": "now"}}})
+        stage.patch(KIND, "s", {"metadata": {"labels": {"resync": "now"}}})
 
 
 def test_other_credentials_of_the_same_project_are_as_good(stage: InMemoryEnvironment) -> None:
     settled(stage)
     stage.clock.advance(stage.settings.sync_period_s + 1)
-    stage.put_secret(text=clouds_yaml_of(stage, "sim-appcred"))
+    stage.apply_secret(text=clouds_yaml_of(stage, "sim-appcred"))
     resync_or_delete(stage, deletes=False)
 
     stage.settle(for_s=60)
@@ -215,9 +217,9 @@ def test_a_server_that_vanished_before_it_was_moved_is_not_made_again(stage: InM
     settled(stage)
     server_id = server(stage)["id"]
     machine = {"metadata": {"name": "s", "uid": "of-machine"}, "spec": {"providerID": f"openstack:///{server_id}"}}
-    stage.put(OPENSTACK_MACHINE, machine)
+    stage.apply(OPENSTACK_MACHINE, machine)
     owner = {"apiVersion": OPENSTACK_MACHINE.api_version, "kind": "OpenStackMachine", "name": "s", "uid": "of-machine"}
-    stage.edit(KIND, "s", {"metadata": {"ownerReferences": [owner]}, "status": None})
+    stage.patch(KIND, "s", {"metadata": {"ownerReferences": [owner]}, "status": None})
     stage.member.ask("DELETE", f"/compute/v2.1/servers/{server_id}")
     stage.clock.advance(60)
 
@@ -234,7 +236,7 @@ def test_a_service_that_is_down_does_not_hide_that_the_server_vanished(
     stage: InMemoryEnvironment, service: str
 ) -> None:
     settled(stage)
-    stage.fault(match={"service": service}, effect={"status": 503})
+    stage.add_fault(match={"service": service}, effect={"status": 503})
     stage.settle(for_s=700)
 
     stage.member.ask("DELETE", f"/compute/v2.1/servers/{server(stage)['id']}")

@@ -46,7 +46,7 @@ def deleted(stage: InMemoryEnvironment, for_s: float = 60) -> bool:
 def test_what_is_recorded_nowhere_is_found_by_its_stamp_and_deleted_w_02(stage: InMemoryEnvironment) -> None:
     place(stage, trunk=True, rootVolume={"sizeGiB": 1})
     stage.settle(for_s=30)
-    stage.edit(KIND, "s", {"status": {"resources": None, "instanceID": None}})
+    stage.patch(KIND, "s", {"status": {"resources": None, "instanceID": None}})
     stage.start()
 
     assert deleted(stage)
@@ -173,7 +173,7 @@ def test_a_cluster_that_is_gone_blocks_nothing_w_15(stage: InMemoryEnvironment, 
 
 
 def test_a_pause_of_the_cluster_pauses_the_server_c_40(stage: InMemoryEnvironment) -> None:
-    stage.put(CLUSTER, {"metadata": {"name": "c"}, "spec": {"paused": True}})
+    stage.apply(CLUSTER, {"metadata": {"name": "c"}, "spec": {"paused": True}})
     place(stage, metadata={"labels": {"cluster.x-k8s.io/cluster-name": "c"}})
 
     stage.settle(for_s=30)
@@ -193,7 +193,7 @@ def test_a_secret_that_is_gone_is_named_and_deletion_goes_on_when_it_is_back_w_1
     message = stage.condition(KIND, "s", "OpenStackAuthenticationSucceeded")["message"]
     assert "Secret default/cloud does not exist" in message
 
-    stage.put(SECRET, {"metadata": {"name": "cloud"}, "data": secret["data"]})
+    stage.apply(SECRET, {"metadata": {"name": "cloud"}, "data": secret["data"]})
     stage.settle(for_s=60)
     assert not stage.exists(KIND, "s")
     assert made(stage) == {}
@@ -202,10 +202,10 @@ def test_a_secret_that_is_gone_is_named_and_deletion_goes_on_when_it_is_back_w_1
 def test_credentials_may_move_to_another_secret_w_12(stage: InMemoryEnvironment) -> None:
     place(stage)
     stage.settle(for_s=30)
-    stage.put_secret("other")
+    stage.apply_secret("other")
     stage.delete(SECRET, "cloud")
 
-    stage.edit(KIND, "s", {"spec": {"identityRef": {"name": "other"}}})
+    stage.patch(KIND, "s", {"spec": {"identityRef": {"name": "other"}}})
     stage.settle(for_s=60)
 
     assert shown(stage, "Ready") == ("True", "Ready")
@@ -242,9 +242,9 @@ def test_credentials_may_move_to_another_secret_w_12(stage: InMemoryEnvironment)
 def test_what_is_sure_to_be_refused_is_told_before_anything_is_made(
     stage: InMemoryEnvironment, spec: dict[str, Any], words: str
 ) -> None:
-    stage.put(SECRET, {"metadata": {"name": "empty"}, "data": {}})
+    stage.apply(SECRET, {"metadata": {"name": "empty"}, "data": {}})
     large = base64.b64encode(b"#" * 49_152).decode()
-    stage.put(SECRET, {"metadata": {"name": "large"}, "data": {"value": large}})
+    stage.apply(SECRET, {"metadata": {"name": "large"}, "data": {"value": large}})
     place(stage, **{"rootVolume": {"sizeGiB": 1}, "floatingIPPoolRef": POOL, **spec})
 
     stage.settle(for_s=60)
@@ -259,22 +259,22 @@ def test_what_is_sure_to_be_refused_is_told_before_anything_is_made(
 
 def test_user_data_that_is_corrected_lets_the_server_be_made_w_24(stage: InMemoryEnvironment) -> None:
     large, small = (base64.b64encode(b"#" * size).decode() for size in (49_152, 10))
-    stage.put(SECRET, {"metadata": {"name": "data"}, "data": {"value": large}})
+    stage.apply(SECRET, {"metadata": {"name": "data"}, "data": {"value": large}})
     place(stage, userDataRef={"name": "data"})
     stage.settle(for_s=60)
 
-    stage.edit(SECRET, "data", {"data": {"value": small}})
+    stage.patch(SECRET, "data", {"data": {"value": small}})
     stage.settle(for_s=180)
 
     assert status(stage)["ready"] is True
 
 
 def test_a_server_that_is_there_needs_its_user_data_no_more(stage: InMemoryEnvironment) -> None:
-    stage.put(SECRET, {"metadata": {"name": "data"}, "data": {"value": base64.b64encode(b"#").decode()}})
+    stage.apply(SECRET, {"metadata": {"name": "data"}, "data": {"value": base64.b64encode(b"#").decode()}})
     place(stage, userDataRef={"name": "data"})
     stage.settle(for_s=60)
     stage.delete(SECRET, "data")
-    stage.edit(KIND, "s", {"status": None})
+    stage.patch(KIND, "s", {"status": None})
 
     stage.start()
     stage.settle(for_s=60)
@@ -285,7 +285,7 @@ def test_a_server_that_is_there_needs_its_user_data_no_more(stage: InMemoryEnvir
 
 def test_as_much_user_data_as_nova_takes_is_sent_w_24(stage: InMemoryEnvironment) -> None:
     data = base64.b64encode(b"#" * 49_149).decode()
-    stage.put(SECRET, {"metadata": {"name": "data"}, "data": {"value": data}})
+    stage.apply(SECRET, {"metadata": {"name": "data"}, "data": {"value": data}})
     place(stage, userDataRef={"name": "data"})
 
     stage.settle(for_s=60)
@@ -310,7 +310,7 @@ def test_as_much_user_data_as_nova_takes_is_sent_w_24(stage: InMemoryEnvironment
 def test_a_refusal_has_its_reason_and_is_repeated_rarely_w_20_w_46(
     stage: InMemoryEnvironment, answer: dict[str, Any], reason: str, at_most: int
 ) -> None:
-    stage.fault(match={"service": "compute", "method": "POST", "route": "/v2.1/servers"}, effect=answer)
+    stage.add_fault(match={"service": "compute", "method": "POST", "route": "/v2.1/servers"}, effect=answer)
     place(stage)
 
     stage.settle(for_s=600)
@@ -320,13 +320,15 @@ def test_a_refusal_has_its_reason_and_is_repeated_rarely_w_20_w_46(
     assert message.startswith(reason)
     assert reason in stage.events.reasons()
     assert 2 <= stage.requests().count("POST /v2.1/servers") <= at_most
-    stage.mend()
+    stage.clear_faults()
     stage.settle(for_s=250)
     assert status(stage)["ready"] is True
 
 
 def test_a_refused_port_says_so_with_nothing_made_of_the_server(stage: InMemoryEnvironment) -> None:
-    stage.fault(match={"method": "POST", "route": "/v2.0/ports"}, effect={"status": 400, "message": "MAC is in use"})
+    stage.add_fault(
+        match={"method": "POST", "route": "/v2.0/ports"}, effect={"status": 400, "message": "MAC is in use"}
+    )
     place(stage)
 
     stage.settle(for_s=60)
@@ -340,12 +342,12 @@ def test_a_deletion_that_nova_refuses_says_so(stage: InMemoryEnvironment) -> Non
     place(stage)
     stage.settle(for_s=30)
     route = {"method": "DELETE", "route": "/v2.1/servers/{server_id}"}
-    stage.fault(match=route, effect={"status": 409, "message": "Instance is locked"})
+    stage.add_fault(match=route, effect={"status": 409, "message": "Instance is locked"})
 
     assert not deleted(stage)
     assert shown(stage, "InstanceReady") == ("False", "InstanceDeleteFailed")
     assert "Instance is locked" in stage.condition(KIND, "s", "InstanceReady")["message"]
 
-    stage.mend()
+    stage.clear_faults()
     stage.settle(for_s=150)
     assert made(stage) == {}

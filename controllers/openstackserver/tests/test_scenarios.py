@@ -36,7 +36,7 @@ def test_it_takes_few_requests_and_few_writes(stage: InMemoryEnvironment) -> Non
 
 
 def test_a_full_server_has_everything_that_its_spec_asks_for(stage: InMemoryEnvironment) -> None:
-    stage.put(SECRET, {"metadata": {"name": "data"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
+    stage.apply(SECRET, {"metadata": {"name": "data"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
     place(
         stage,
         userDataRef={"name": "data"},
@@ -128,7 +128,7 @@ def test_a_manager_that_dies_at_any_write_to_kubernetes_makes_nothing_twice(
 @pytest.mark.parametrize("cut", ["before", "after"])
 def test_a_lost_answer_makes_nothing_twice_and_loses_nothing(stage: InMemoryEnvironment, route: str, cut: str) -> None:
     """W-05: a resource whose create lost its answer is found by its stamp."""
-    stage.fault(match={"method": "POST", "route": route, "nth": 1}, effect={"cut": cut})
+    stage.add_fault(match={"method": "POST", "route": route, "nth": 1}, effect={"cut": cut})
     place(stage, rootVolume={"sizeGiB": 1})
 
     stage.settle(for_s=300)
@@ -211,7 +211,9 @@ def test_what_is_missing_is_named_with_a_next_step(
 
 
 def test_a_failing_object_makes_at_most_six_attempts_a_minute(stage: InMemoryEnvironment) -> None:
-    stage.fault(match={"method": "POST", "route": "/v2.0/ports"}, effect={"status": 409, "message": "Quota exceeded"})
+    stage.add_fault(
+        match={"method": "POST", "route": "/v2.0/ports"}, effect={"status": 409, "message": "Quota exceeded"}
+    )
     place(stage)
 
     stage.settle(for_s=60)
@@ -230,11 +232,13 @@ def test_a_server_that_cannot_be_made_yet_is_not_looked_for(stage: InMemoryEnvir
 
 
 def test_it_recovers_when_the_cause_is_mended(stage: InMemoryEnvironment) -> None:
-    stage.fault(match={"method": "POST", "route": "/v2.0/ports"}, effect={"status": 409, "message": "Quota exceeded"})
+    stage.add_fault(
+        match={"method": "POST", "route": "/v2.0/ports"}, effect={"status": 409, "message": "Quota exceeded"}
+    )
     place(stage)
     stage.settle(for_s=20)
 
-    stage.mend()
+    stage.clear_faults()
     stage.settle(for_s=120)
 
     assert status(stage)["ready"] is True
@@ -242,12 +246,12 @@ def test_it_recovers_when_the_cause_is_mended(stage: InMemoryEnvironment) -> Non
 
 def test_wrong_credentials_are_shown_and_a_mended_secret_heals_within_15_seconds(stage: InMemoryEnvironment) -> None:
     wrong = stage.simulator.clouds_yaml.read_bytes().replace(b"password: ", b"password: x")
-    stage.put_secret(text=wrong)
+    stage.apply_secret(text=wrong)
     place(stage)
     stage.settle(for_s=20)
     assert stage.condition(KIND, "s", "OpenStackAuthenticationSucceeded")["status"] == "False"
 
-    stage.put_secret()
+    stage.apply_secret()
     stage.settle(for_s=15)
 
     assert stage.condition(KIND, "s", "OpenStackAuthenticationSucceeded")["status"] == "True"
@@ -258,13 +262,13 @@ def test_wrong_credentials_are_shown_and_a_mended_secret_heals_within_15_seconds
 def test_a_paused_server_is_left_alone_until_it_is_unpaused(stage: InMemoryEnvironment) -> None:
     """W-35: the pause is shown."""
     place(stage)
-    stage.edit(KIND, "s", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}})
+    stage.patch(KIND, "s", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}})
 
     stage.settle(for_s=60)
     assert made(stage) == {}
     assert stage.condition(KIND, "s", "Paused")["status"] == "True"
 
-    stage.edit(KIND, "s", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}})
+    stage.patch(KIND, "s", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}})
     stage.settle(for_s=60)
     assert status(stage)["ready"] is True
 
@@ -285,7 +289,7 @@ def test_a_restarted_manager_changes_nothing(stage: InMemoryEnvironment) -> None
 def test_a_server_whose_status_was_lost_is_found_by_its_stamps(stage: InMemoryEnvironment) -> None:
     place(stage, rootVolume={"sizeGiB": 1})
     stage.settle(for_s=30)
-    stage.edit(KIND, "s", {"status": None})
+    stage.patch(KIND, "s", {"status": None})
 
     stage.start()
     stage.settle(for_s=180)
@@ -310,12 +314,12 @@ def test_a_server_that_stays_in_build_is_shown_as_failed_and_still_counts_when_i
 def refuse_and_keep_the_volume(stage: InMemoryEnvironment) -> None:
     """Make Nova refuse the server and leave its volume reserved, as it does when it detects the error late."""
     place(stage, rootVolume={"sizeGiB": 1})
-    stage.fault(match={"service": "compute", "method": "POST", "route": "/v2.1/servers"}, effect={"status": 409})
+    stage.add_fault(match={"service": "compute", "method": "POST", "route": "/v2.1/servers"}, effect={"status": 409})
     stage.settle(for_s=10)
     assert made(stage) == {"ports": 1, "volumes": 1}
     (volume,) = stage.simulator.call(lambda: list(stage.cloud.table("volume", "volumes").values()))
     volume["status"] = "reserved"
-    stage.mend()
+    stage.clear_faults()
 
 
 def test_a_volume_that_a_refused_create_left_reserved_does_not_stop_the_next_one(stage: InMemoryEnvironment) -> None:

@@ -22,9 +22,9 @@ def victim(stage: InMemoryEnvironment) -> Json:
 def thief(stage: InMemoryEnvironment, status: Json | None = None, **annotations: str) -> None:
     """Create another object, and write into it by hand."""
     spec = stage.get(KIND, "s")["spec"]
-    stage.put(KIND, {"metadata": {"name": "thief", "annotations": annotations}, "spec": spec})
+    stage.apply(KIND, {"metadata": {"name": "thief", "annotations": annotations}, "spec": spec})
     if status:
-        stage.edit(KIND, "thief", {"status": status})
+        stage.patch(KIND, "thief", {"status": status})
     stage.settle(for_s=120)
 
 
@@ -58,7 +58,7 @@ def test_a_record_that_names_a_server_neither_shows_nor_deletes_it(
         stage.delete(KIND, "thief")
         stage.settle(for_s=300)
         assert "carries neither its stamp nor its name" in stage.condition(KIND, "thief", "Ready")["message"]
-        stage.edit(KIND, "thief", {"status": {"resources": {"records": []}, "instanceID": None}})
+        stage.patch(KIND, "thief", {"status": {"resources": {"records": []}, "instanceID": None}})
     assert survives(stage, victim)
 
 

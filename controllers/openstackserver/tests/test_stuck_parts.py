@@ -13,7 +13,7 @@ NETWORK = "/network/v2.0"
 def come_up(stage: InMemoryEnvironment, count: int, **spec: Any) -> None:
     """Create a server with several ports on one network."""
     network = place(stage, **spec)
-    stage.edit(KIND, "s", {"spec": {"ports": [{"network": {"id": network["id"]}}] * count}})
+    stage.patch(KIND, "s", {"spec": {"ports": [{"network": {"id": network["id"]}}] * count}})
     stage.settle(for_s=60)
 
 
@@ -59,7 +59,7 @@ def test_a_trunk_that_is_stuck_holds_up_its_own_port_alone(stage: InMemoryEnviro
     come_up(stage, 3, trunk=True)
     (held,) = (each for each in stage.inventory()["trunks"].values() if each["port_id"] == port(stage, "s-1")["id"])
     fault = {"service": "network", "method": "DELETE", "path": f"/v2.0/trunks/{held['id']}"}
-    stage.fault(match=fault, effect={"status": 409, "message": f"Trunk {held['id']} is currently in use."})
+    stage.add_fault(match=fault, effect={"status": 409, "message": f"Trunk {held['id']} is currently in use."})
 
     stage.delete(KIND, "s")
     stage.settle(for_s=600)
@@ -68,7 +68,7 @@ def test_a_trunk_that_is_stuck_holds_up_its_own_port_alone(stage: InMemoryEnviro
     assert left(stage) == ["s-1"]
     assert held["id"] in ready(stage)
 
-    stage.mend()
+    stage.clear_faults()
     stage.settle(for_s=300)
     assert not stage.exists(KIND, "s")
     assert left(stage) == []
@@ -77,9 +77,9 @@ def test_a_trunk_that_is_stuck_holds_up_its_own_port_alone(stage: InMemoryEnviro
 def test_tags_that_one_port_does_not_get_are_put_on_the_others(stage: InMemoryEnvironment) -> None:
     network = place(stage)
     ports = [{"network": {"id": network["id"]}, "tags": ["mine"]} for _ in range(3)]
-    stage.edit(KIND, "s", {"spec": {"ports": ports}})
+    stage.patch(KIND, "s", {"spec": {"ports": ports}})
     effect = {"status": 403, "message": "rule:update_ports_tags is disallowed by policy"}
-    stage.fault(match={"service": "network", "method": "PUT", "nth": 1}, effect=effect)
+    stage.add_fault(match={"service": "network", "method": "PUT", "nth": 1}, effect=effect)
 
     stage.settle(for_s=60, until=lambda: shown(stage, "PortsReady")[0] == "False")
 
@@ -92,11 +92,13 @@ def test_tags_that_one_port_does_not_get_are_put_on_the_others(stage: InMemoryEn
 
 def test_a_restart_in_the_middle_deletes_the_rest(stage: InMemoryEnvironment) -> None:
     come_up(stage, 3, trunk=True)
-    stage.fault(match={"service": "network", "method": "DELETE", "route": "/v2.0/trunks/{id}"}, effect={"status": 503})
+    stage.add_fault(
+        match={"service": "network", "method": "DELETE", "route": "/v2.0/trunks/{id}"}, effect={"status": 503}
+    )
     stage.delete(KIND, "s")
     stage.settle(for_s=60)
     stage.start()
-    stage.mend()
+    stage.clear_faults()
     stage.settle(for_s=300)
 
     assert not stage.exists(KIND, "s")

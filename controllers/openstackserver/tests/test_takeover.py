@@ -48,7 +48,7 @@ def hand_over(stage: InMemoryEnvironment, left: dict[str, Any], **spec: Any) -> 
 def leave(stage: InMemoryEnvironment, left: dict[str, Any]) -> None:
     """Rewrite a server of ours as the Go provider leaves it, and start the manager."""
     stage.simulator.call(lambda: stamps.remove_all(stage.cloud))
-    stage.edit(KIND, "s", {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}, "status": left})
+    stage.patch(KIND, "s", {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}, "status": left})
     stage.start()
     stage.cloud.counter.reset()
 
@@ -94,7 +94,7 @@ def test_a_server_whose_status_names_another_image_was_not_rebuilt(stage: InMemo
     stage.simulator.call(lambda: stamps.remove_all(stage.cloud))
     resolved = {**status(stage)["resolved"], "imageID": "11111111-1111-4111-8111-111111111111"}
     lost = {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}}
-    stage.edit(KIND, "s", {**lost, "status": {**WITH_STATUS, "resolved": resolved}})
+    stage.patch(KIND, "s", {**lost, "status": {**WITH_STATUS, "resolved": resolved}})
 
     stage.start()
     stage.settle(for_s=300)
@@ -159,7 +159,7 @@ def test_a_server_that_nothing_but_its_name_tells_holds_up_the_deletion_until_so
     assert shown(stage, "Ready") == ("False", "OpenStackError")
     assert server(stage)["id"] in stage.condition(KIND, "s", "Ready")["message"]
     chosen = {names.TAKEN_OVER_ANNOTATION: server(stage)["id"]}
-    stage.edit(KIND, "s", {"metadata": {"annotations": chosen}})
+    stage.patch(KIND, "s", {"metadata": {"annotations": chosen}})
     stage.settle(for_s=300)
     assert not stage.exists(KIND, "s")
     assert made(stage) == {}
@@ -171,7 +171,7 @@ def test_a_server_that_somebody_decides_is_not_ours_stays(stage: InMemoryEnviron
     stage.delete(KIND, "s")
     stage.settle(for_s=300)
 
-    stage.edit(KIND, "s", {"metadata": {"annotations": {names.TAKEN_OVER_ANNOTATION: None}}})
+    stage.patch(KIND, "s", {"metadata": {"annotations": {names.TAKEN_OVER_ANNOTATION: None}}})
     stage.settle(for_s=300)
 
     assert not stage.exists(KIND, "s")
@@ -396,11 +396,11 @@ def test_a_namesake_of_a_server_that_vanished_is_not_taken_in_its_place(stage: I
 
 
 def test_a_cloud_that_answers_late_is_waited_for_before_the_takeover_is_over(theirs: InMemoryEnvironment) -> None:
-    theirs.fault(match={"service": "network", "method": "GET", "route": "/v2.0/trunks"}, effect={"status": 503})
+    theirs.add_fault(match={"service": "network", "method": "GET", "route": "/v2.0/trunks"}, effect={"status": 503})
     theirs.settle(for_s=60)
     was_settled = is_settled(theirs)
 
-    theirs.mend()
+    theirs.clear_faults()
     theirs.settle(for_s=300)
 
     assert not was_settled
@@ -426,7 +426,7 @@ def test_what_the_go_provider_reported_stays_while_the_cloud_does_not_answer(
 ) -> None:
     hand_over(stage, WITH_STATUS, **FULL)
     before = {name: status(stage)[name] for name in SHOWN}
-    stage.fault(match={"service": service}, effect={"status": 503})
+    stage.add_fault(match={"service": service}, effect={"status": 503})
     seen = []
     stage.kube.before_write = lambda _verb, _key, body: seen.append(body.get("status") or {})
 
@@ -434,7 +434,7 @@ def test_what_the_go_provider_reported_stays_while_the_cloud_does_not_answer(
 
     assert {name: status(stage)[name] for name in SHOWN} == before
     assert not [patch for patch in seen if patch.keys() & set(SHOWN)]
-    stage.mend()
+    stage.clear_faults()
     stage.settle(for_s=900)
     assert is_settled(stage)
     assert status(stage)["ready"] is True
@@ -445,7 +445,7 @@ SHOWN = ("ready", "instanceState", "instanceID")
 
 def test_a_server_that_was_ready_stays_so_when_a_part_of_it_cannot_be_looked_up(stage: InMemoryEnvironment) -> None:
     hand_over(stage, WITH_STATUS, **FULL)
-    stage.fault(match={"service": "volume"}, effect={"status": 503})
+    stage.add_fault(match={"service": "volume"}, effect={"status": 503})
 
     stage.settle(for_s=300)
 
