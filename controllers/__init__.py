@@ -48,9 +48,9 @@ def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[Ke
     identities = CredentialsCache(deps.kube, clouds, deps.clock, max_age_s=settings.sync_period_s)
     deps.housekeeping.append(lambda: identities.tidy(used(deps.store)))
     return (
-        Reconciler(ClusterController(identities, concurrency=settings.cluster_concurrency), deps),
-        Reconciler(MachineController(identities, concurrency=settings.machine_concurrency), deps),
-        Reconciler(ServerController(identities, concurrency=settings.machine_concurrency), deps),
+        Reconciler(ClusterController(identities, deps), deps),
+        Reconciler(MachineController(identities, deps), deps),
+        Reconciler(ServerController(identities, deps), deps),
         Reconciler(FloatingIPPoolController(), deps),
         OrphanController(deps),
     )

@@ -75,7 +75,9 @@ class InMemoryEnvironment:
         settings: of the manager.
     """
 
-    def __init__(self, *factories: Callable[[CredentialsCache], Any], settings: Settings | None = None) -> None:
+    def __init__(
+        self, *factories: Callable[[CredentialsCache, Dependencies], Any], settings: Settings | None = None
+    ) -> None:
         self.clock = FakeClock(float(int(time.time())))
         self.kube = FakeKube()
         self.events = Events()
@@ -105,7 +107,7 @@ class InMemoryEnvironment:
         self.deps = deps
         self.clouds = ManualClouds(self.clock, self._wake)
         identities = CredentialsCache(self.kube, self.clouds, self.clock, max_age_s=self.settings.sync_period_s)  # type: ignore[arg-type]
-        self.controllers = [Reconciler(make(identities), deps) for make in self._factories]
+        self.controllers = [Reconciler(make(identities, deps), deps) for make in self._factories]
         self._sync()
 
     # -- Kubernetes -------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ before are reviewed outside of that budget: a flood does not keep Prometheus out
 from __future__ import annotations
 
 import asyncio
-import collections
 import hashlib
 import logging
 import secrets
@@ -20,7 +19,7 @@ from typing import Final, NamedTuple
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from capo import caches
+from capo.caches import Bounded
 from capo.kube import models
 from capo.kube.client import Kube
 from capo.kube.errors import KubeError
@@ -54,33 +53,6 @@ class _Answer(NamedTuple):
     asked_s: float
 
 
-class Cache:
-    """The last answers, by question; of too many the oldest are evicted."""
-
-    def __init__(self, most: int = MOST) -> None:
-        self._most = most
-        self._answers: collections.OrderedDict[_Question, _Answer] = collections.OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._answers)
-
-    def get(self, question: _Question) -> _Answer | None:
-        """Return the last answer, which may be outdated."""
-        return self._answers.get(question)
-
-    def put(self, question: _Question, answer: _Answer) -> None:
-        """Keep an answer."""
-        self._answers.pop(question, None)
-        self._answers[question] = answer
-        if len(self._answers) > self._most:
-            self._answers.popitem(last=False)
-            caches.evicted("token_reviews")
-
-    def drop(self, question: _Question) -> None:
-        """Forget an answer."""
-        self._answers.pop(question, None)
-
-
 @dataclass
 class Bucket:
     """Grants so many a second, and a few at once."""
@@ -110,17 +82,16 @@ class Access:
     kube: Kube
     ask: Callable[[Callable[[], int]], Awaitable[int]]
     clock: Callable[[], float] = time.monotonic
-    accepted: Cache = field(default_factory=Cache)
-    refused: Cache = field(default_factory=Cache)
     _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     _asking: dict[_Question, asyncio.Future[int]] = field(default_factory=dict)
-    _peers: collections.OrderedDict[str, Bucket] = field(default_factory=collections.OrderedDict)
 
     def __post_init__(self) -> None:
+        self.accepted: Bounded[_Question, _Answer] = Bounded.by_number(MOST, name="token_reviews")
+        self.refused: Bounded[_Question, _Answer] = Bounded.by_number(MOST, name="token_reviews")
+        self._peers: Bounded[str, Bucket] = Bounded.by_number(MOST)
         self._all = Bucket(IN_ALL, at_s=self.clock())
         self._places = asyncio.Semaphore(AT_ONCE)
         self._known_places = asyncio.Semaphore(AT_ONCE)
-        caches.register("token_reviews", self, lambda access: len(access.accepted) + len(access.refused))
 
     def middleware(self) -> Middleware:
         """Return what stands before each handler."""
@@ -155,10 +126,8 @@ class Access:
         now_s = self.clock()
         if self._is_known(question):
             return True
-        bucket = self._peers.setdefault(peer, Bucket(PER_PEER, at_s=now_s))
-        self._peers.move_to_end(peer)
-        if len(self._peers) > MOST:
-            self._peers.popitem(last=False)
+        bucket = self._peers.get(peer) or Bucket(PER_PEER, at_s=now_s)
+        self._peers.put(peer, bucket)
         return bucket.take(now_s) and self._all.take(now_s)
 
     def _is_known(self, question: _Question) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final
 
-from capo import caches, names
+from capo import names
+from capo.caches import Bounded
 
 MOST: Final = 20_000
 """Objects whose first reconcile is awaited; beyond that the oldest are evicted, which costs each of them a list."""
@@ -21,31 +20,22 @@ class MintedOwners:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._of_uid: OrderedDict[str, str] = OrderedDict()
-        caches.register("minted_owners", self, lambda minted: len(minted._of_uid))
+        self._of_uid: Bounded[str, str] = Bounded.by_number(MOST, name="minted_owners")
 
     def add(self, created: Mapping[str, Any]) -> None:
         """Record an object as the API server returned it from its creation."""
-        with self._lock:
-            self._of_uid[created["metadata"]["uid"]] = created["metadata"]["annotations"][names.OWNER_ID_ANNOTATION]
-            while len(self._of_uid) > MOST:
-                self._of_uid.popitem(last=False)
-                caches.evicted("minted_owners")
+        self._of_uid.put(created["metadata"]["uid"], created["metadata"]["annotations"][names.OWNER_ID_ANNOTATION])
 
     def has(self, obj: Mapping[str, Any]) -> bool:
         """Return whether an object has the owner id that was recorded for it."""
+        minted = self._of_uid.get(obj["metadata"]["uid"])
         noted = (obj["metadata"].get("annotations") or {}).get(names.OWNER_ID_ANNOTATION)
-        with self._lock:
-            minted = self._of_uid.get(obj["metadata"]["uid"])
         return minted is not None and minted == noted
 
     def forget(self, uid: str) -> None:
         """Remove an object: something was created for it."""
-        with self._lock:
-            self._of_uid.pop(uid, None)
+        self._of_uid.drop(uid)
 
     def clear(self) -> None:
         """Remove all: the API server's objects may be newer than what this process remembers."""
-        with self._lock:
-            self._of_uid.clear()
+        self._of_uid.clear()

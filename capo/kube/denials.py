@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import collections
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from capo.caches import Bounded
 from capo.kube.errors import Denied, KubeError
 from capo.kube.kinds import Kind
 
@@ -26,11 +26,12 @@ class Denials:
     """
 
     clock: Callable[[], float] = time.monotonic
-    _until: collections.OrderedDict[_Key, float] = field(default_factory=collections.OrderedDict)
+    _until: Bounded[_Key, float] = field(default_factory=lambda: Bounded.by_number(MAX_REMEMBERED))
 
     def is_denied(self, verb: str, kind: Kind, namespace: str) -> bool:
         """Return whether this was denied within the last ten minutes."""
-        return self.clock() < self._until.get((verb, kind.group, namespace), float("-inf"))
+        until_s = self._until.get((verb, kind.group, namespace))
+        return until_s is not None and self.clock() < until_s
 
     def in_order(self, verb: str, kinds: Sequence[Kind], namespace: str) -> list[Kind]:
         """Return the kinds in the order in which to try them: denied ones last, otherwise unchanged."""
@@ -39,17 +40,14 @@ class Denials:
     def note(self, verb: str, kind: Kind, namespace: str) -> bool:
         """Record a denial; return whether it is the first since this was last allowed."""
         key = verb, kind.group, namespace
-        is_first = key not in self._until
-        if not self.is_denied(verb, kind, namespace):
-            self._until[key] = self.clock() + REMEMBERED_S
-        self._until.move_to_end(key)
-        if len(self._until) > MAX_REMEMBERED:
-            self._until.popitem(last=False)
-        return is_first
+        until_s, now_s = self._until.get(key), self.clock()
+        # A denial that is repeated does not last longer: the right may have been granted.
+        self._until.put(key, until_s if until_s is not None and now_s < until_s else now_s + REMEMBERED_S)
+        return until_s is None
 
     def forget(self, verb: str, kind: Kind, namespace: str) -> None:
         """Record that this was allowed."""
-        self._until.pop((verb, kind.group, namespace), None)
+        self._until.drop((verb, kind.group, namespace))
 
 
 def is_for_want_of_rights(error: KubeError) -> bool:

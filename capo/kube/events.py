@@ -6,7 +6,6 @@ same objects in both. For their shape see ``event_objects.py``.
 
 from __future__ import annotations
 
-import collections
 import logging
 import os
 import queue
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo import caches
+from capo.caches import Bounded
 from capo.kube import denials, event_objects
 from capo.kube.client import Kube
 from capo.kube.denials import Denials
@@ -69,15 +69,16 @@ class Events:
     clock: Callable[[], float] = time.monotonic
     wall_ns: Callable[[], int] = time.time_ns
     _queue: queue.Queue[Happening | None] = field(default_factory=lambda: queue.Queue(MAX_QUEUED))
-    _series: collections.OrderedDict[tuple[str, str, str], _Series] = field(default_factory=collections.OrderedDict)
-    _buckets: collections.OrderedDict[str, _Bucket] = field(default_factory=collections.OrderedDict)
+    _series: Bounded[tuple[str, str, str], _Series] = field(
+        default_factory=lambda: Bounded.by_number(MAX_SERIES, name="events")
+    )
+    _buckets: Bounded[str, _Bucket] = field(default_factory=lambda: Bounded.by_number(MAX_SERIES, name="events"))
     _thread: threading.Thread | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _last_ns: int = 0
 
     def __post_init__(self) -> None:
         self._denials = Denials(self.clock)
-        caches.register("events", self, lambda events: max(len(events._series), len(events._buckets)))
         caches.register("events_queued", self, lambda events: events._queue.qsize())
 
     def emit(
@@ -140,7 +141,7 @@ class Events:
         if series and self.clock() - series.last_s < SERIES_S:
             series.count += 1
             series.last_s = self.clock()
-            self._series.move_to_end(happening.identity)
+            self._series.put(happening.identity, series)
             if self._count(happening, series):
                 return
         self._create(happening)
@@ -187,10 +188,7 @@ class Events:
         _log_loss(happening, denied, logging.WARNING if is_news else logging.DEBUG)
 
     def _begin_series(self, happening: Happening, kind: Kind, name: str) -> None:
-        self._series[happening.identity] = _Series(kind, name, 1, self.clock())
-        if len(self._series) > MAX_SERIES:
-            self._series.popitem(last=False)
-            caches.evicted("events")
+        self._series.put(happening.identity, _Series(kind, name, 1, self.clock()))
 
     def _note_denial(self, verb: str, kind: Kind, happening: Happening, error: Denied) -> bool:
         """Record that the role does not allow this; return whether that is new.
@@ -209,12 +207,10 @@ class Events:
 
     def _is_allowed(self, uid: str) -> bool:
         now_s = self.clock()
-        bucket = self._buckets.setdefault(uid, _Bucket(BURST, now_s))
+        bucket = self._buckets.get(uid) or _Bucket(BURST, now_s)
+        self._buckets.put(uid, bucket)
         bucket.tokens = min(BURST, bucket.tokens + (now_s - bucket.at_s) / REFILL_S)
         bucket.at_s = now_s
-        self._buckets.move_to_end(uid)
-        if len(self._buckets) > MAX_SERIES:
-            self._buckets.popitem(last=False)
         if bucket.tokens < 1:
             return False
         bucket.tokens -= 1

@@ -13,13 +13,13 @@ import hashlib
 import ipaddress
 import socket
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
 from capo import shares
+from capo.caches import Bounded
 from capo.openstack import lookup_threads
 from capo.openstack.lookup_threads import LookupThreads
 
@@ -116,7 +116,7 @@ class Addresses:
     now: Callable[[], float]
     threads: LookupThreads = field(default_factory=LookupThreads)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _known: OrderedDict[str, _Known] = field(default_factory=OrderedDict)
+    _known: Bounded[str, _Known] = field(default_factory=lambda: Bounded.by_number(MAX_NAMES))
     _asked: set[str] = field(default_factory=set)
 
     def of(self, host: str, namespace: str) -> str:
@@ -162,7 +162,4 @@ class Addresses:
             before = self._known.get(host)
             # A short outage of the name server does not change the address of a cloud.
             kept = address or (before.address if before else None)
-            self._known[host] = _Known(kept, self.now() + (KEPT_S if address else AGAIN_S))
-            self._known.move_to_end(host)
-            while len(self._known) > MAX_NAMES:
-                self._known.popitem(last=False)
+            self._known.put(host, _Known(kept, self.now() + (KEPT_S if address else AGAIN_S)))

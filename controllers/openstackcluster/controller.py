@@ -35,12 +35,12 @@ class ClusterController:
     plan = PLAN
     routes = ROUTES
 
-    def __init__(self, identities: CredentialsCache, *, concurrency: int = 10) -> None:
+    def __init__(self, identities: CredentialsCache, deps: Dependencies) -> None:
         self.credentials = OwnCredentials(identities, _common_name)
-        self.concurrency = concurrency
-        self._zones, self._balancers, self._refusals = Memory(), Memory(), Memory()
+        self.concurrency = deps.settings.cluster_concurrency
+        self._zones, self._balancers = Memory(deps.clock), Memory(deps.clock)
+        self._refusals, self._looks = Memory(deps.clock), Memory(deps.clock)
         self._resolver = Resolver()
-        self._looks = Memory()
 
     def precondition(self, obj: Object, deps: Dependencies) -> Precondition:
         """Stop without a write if externally managed; stop if paused or, unless deleting, without owner.

@@ -74,11 +74,11 @@ class MachineController:
     plan = PLAN
     routes = ROUTES
 
-    def __init__(self, identities: CredentialsCache, *, concurrency: int = 10) -> None:
+    def __init__(self, identities: CredentialsCache, deps: Dependencies) -> None:
         self._identities = identities
         self.credentials = MachineCredentials(identities)
-        self._memory = Memory()
-        self.concurrency = concurrency
+        self._memory = Memory.of(deps)
+        self.concurrency = deps.settings.machine_concurrency
 
     def precondition(self, obj: Object, deps: Dependencies) -> Precondition:
         """Stop while paused, and until Machine and Cluster are known; their absence does not block a deletion."""

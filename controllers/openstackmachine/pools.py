@@ -7,12 +7,13 @@ for the record, with a time limit. Source: docs/explanation/go-provider.md, G-34
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from api.v1beta2 import OpenStackCluster
-from capo import caches, names
+from capo import names
+from capo.caches import Bounded
+from capo.clock import Clock
 from capo.contract import references, rules
 from capo.engine import conditions
 from capo.engine.steps import Wait
@@ -36,16 +37,15 @@ _LOOKED: Final = "LoadBalancerReady"
 class Patience:
     """Since when each machine waits for the record of its cluster; not persisted."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._since_s: dict[str, float] = {}
-        caches.register("machines_that_leave", self, lambda patience: len(patience._since_s))
+    def __init__(self, clock: Clock) -> None:
+        self._since_s: Bounded[str, float] = Bounded.by_age(_FORGOTTEN_S, clock.now, name="machines_that_leave")
 
     def left_s(self, uid: str, now_s: float) -> float:
         """Return for how many more seconds a machine waits; 0 when the wait is over. The first call starts the wait."""
-        with self._lock:
-            self._since_s = {each: at_s for each, at_s in self._since_s.items() if now_s - at_s < _FORGOTTEN_S}
-            since_s = self._since_s.setdefault(uid, now_s)
+        since_s = self._since_s.get(uid)
+        if since_s is None:
+            since_s = now_s
+            self._since_s.put(uid, since_s)
         return max(0.0, since_s + PATIENCE_S - now_s)
 
 

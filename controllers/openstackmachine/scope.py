@@ -7,16 +7,15 @@ block only that step.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from api.v1alpha1 import OpenStackServer
 from api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachine
-from capo import caches
+from capo.caches import Bounded
 from capo.contract import references
-from capo.engine.context import ReconcileContext
+from capo.engine.context import Dependencies, ReconcileContext
 from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.ledger import Ledger
@@ -143,13 +142,11 @@ class MachineScope:
 
     def saw_member(self, pool_id: str, member_id: str) -> None:
         """Record that a member is in a pool now."""
-        deps = self.context.deps
-        self._seen.note(pool_id, member_id, now_s=deps.clock.now(), kept_s=deps.sync_period_s)
+        self._seen.put((pool_id, member_id), None)
 
     def has_seen_member(self, pool_id: str, member_id: str) -> bool:
         """Return whether a member was observed in a pool within the last resync period."""
-        seen_s, deps = self._seen.seen_s(pool_id, member_id), self.context.deps
-        return seen_s is not None and deps.clock.now() - seen_s <= deps.sync_period_s
+        return (pool_id, member_id) in self._seen
 
 
 class Sight:
@@ -165,34 +162,19 @@ class Sight:
         """Do nothing."""
 
 
-class SeenMembers:
-    """When each member was last observed in its pool; shared by all reconciles, not persisted."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._seen_s: dict[tuple[str, str], float] = {}
-        caches.register("pool_members", self, lambda members: len(members._seen_s))
-
-    def note(self, pool_id: str, member_id: str, *, now_s: float, kept_s: float) -> None:
-        """Record that a member is in a pool now; evict entries older than ``kept_s``."""
-        with self._lock:
-            self._seen_s = {place: at_s for place, at_s in self._seen_s.items() if now_s - at_s <= kept_s}
-            self._seen_s[pool_id, member_id] = now_s
-
-    def seen_s(self, pool_id: str, member_id: str) -> float | None:
-        """Return when a member was last observed in a pool, None if never."""
-        with self._lock:
-            return self._seen_s.get((pool_id, member_id))
-
-
 @dataclass(frozen=True)
 class Memory:
     """Facts about load balancers that all reconciles share; not persisted.
 
     Args:
-        seen: members that were observed recently.
+        seen: members, by pool and id, that were observed within the last resync period.
         patience: since when machines wait for the record of their pools.
     """
 
-    seen: SeenMembers = field(default_factory=SeenMembers)
-    patience: Patience = field(default_factory=Patience)
+    seen: Bounded[tuple[str, str], None]
+    patience: Patience
+
+    @classmethod
+    def of(cls, deps: Dependencies) -> Memory:
+        """Return an empty memory."""
+        return cls(Bounded.by_age(deps.sync_period_s, deps.clock.now, name="pool_members"), Patience(deps.clock))

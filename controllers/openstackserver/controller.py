@@ -34,9 +34,9 @@ class ServerController:
     plan = PLAN
     routes = ROUTES
 
-    def __init__(self, identities: CredentialsCache, *, concurrency: int = 10) -> None:
+    def __init__(self, identities: CredentialsCache, deps: Dependencies) -> None:
         self.credentials = OwnCredentials(identities)
-        self.concurrency = concurrency
+        self.concurrency = deps.settings.machine_concurrency
         self._sightings = Sightings()
 
     def precondition(self, obj: Object, deps: Dependencies) -> Precondition:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import Final
 
-from capo import caches
+from capo.caches import Bounded
 
 MOST: Final = 20_000
 """Maximum number of servers; the next change of an evicted one is not noticed: a condition lacks a sentence."""
@@ -29,35 +27,27 @@ class Sighting:
 
 
 class Sightings:
-    """The last value of a few fields of each server; thread safe."""
+    """The last value of a few fields of each server; the reconciles of one server never overlap."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._seen: OrderedDict[str, dict[str, Sighting]] = OrderedDict()
-        caches.register("sightings", self, lambda sightings: len(sightings._seen))
+        self._seen: Bounded[str, dict[str, Sighting]] = Bounded.by_number(MOST, name="sightings")
 
     def note(self, server_id: str, field: str, value: str, *, now_s: float) -> Sighting:
         """Record a field's value; return it with the time of its last change, which later calls return, too."""
-        with self._lock:
-            fields = self._seen.setdefault(server_id, {})
-            self._seen.move_to_end(server_id)
-            if len(self._seen) > MOST:
-                self._seen.popitem(last=False)
-                caches.evicted("sightings")
-            before = fields.get(field)
-            if before is None or before.value == value:
-                fields[field] = replace(before, is_news=False) if before else Sighting(value)
-            else:
-                fields[field] = Sighting(value, now_s, is_news=True)
-            return fields[field]
+        fields = self._seen.get(server_id) or {}
+        before = fields.get(field)
+        if before is None or before.value == value:
+            fields[field] = replace(before, is_news=False) if before else Sighting(value)
+        else:
+            fields[field] = Sighting(value, now_s, is_news=True)
+        self._seen.put(server_id, fields)
+        return fields[field]
 
     def last(self, server_id: str, field: str) -> str | None:
         """Return the value that was recorded last, None before the first."""
-        with self._lock:
-            known = self._seen.get(server_id, {}).get(field)
-            return known.value if known else None
+        known = (self._seen.get(server_id) or {}).get(field)
+        return known.value if known else None
 
     def forget(self, server_id: str) -> None:
         """Remove the entries of a deleted server."""
-        with self._lock:
-            self._seen.pop(server_id, None)
+        self._seen.drop(server_id)

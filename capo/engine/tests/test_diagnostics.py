@@ -10,7 +10,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from capo.engine import diagnostics, threads
-from capo.engine.access import IN_ALL, MOST, Access, Bucket, Cache, _Answer
+from capo.engine.access import IN_ALL, MOST, Access, Bucket, _Answer
 from capo.engine.tests.builders import FakeClock
 from capo.kube.client import Kube
 from capo.kube.tests.fake_apiserver import FakeApiServer
@@ -190,13 +190,12 @@ def test_no_token_stays_in_memory(api: FakeApiServer) -> None:
     assert token not in repr(vars(access))
 
 
-def test_caches_of_answers_are_bounded() -> None:
-    cache = Cache(3)
-    for number in range(10):
-        cache.put((bytes([number]), "get", "/metrics"), _Answer(200, 0, 0))
+def test_caches_of_answers_are_bounded(api: FakeApiServer) -> None:
+    access = Access(Kube(api.connection()), threads.run)
+    for number in range(MOST + 10):
+        access.accepted.put((number.to_bytes(2), "get", "/metrics"), _Answer(200, 0, 0))
 
-    assert len(cache) == 3
-    assert MOST == 256
+    assert len(access.accepted) == 256
 
 
 def test_a_budget_fills_up_again_as_time_goes_by() -> None:

@@ -18,7 +18,7 @@ POOL_FINALIZER = "openstackfloatingippool.infrastructure.cluster.x-k8s.io"
 
 @pytest.fixture
 def stage() -> Iterator[InMemoryEnvironment]:
-    with InMemoryEnvironment(lambda _: FloatingIPPoolController()) as made:
+    with InMemoryEnvironment(lambda *_: FloatingIPPoolController()) as made:
         made.controllers.append(OrphanController(made.controllers[0].deps))  # type: ignore[arg-type]
         yield made
 

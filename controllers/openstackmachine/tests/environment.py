@@ -69,7 +69,7 @@ class MachineEnvironment:
 
     def restart(self) -> None:
         """Restart the manager, with empty caches."""
-        self.reconciler = Reconciler(MachineController(self.identities), self.deps)
+        self.reconciler = Reconciler(MachineController(self.identities, self.deps), self.deps)
 
     def add_machine(self, name: str, *, is_control_plane: bool = False) -> None:
         """Create a Machine with its OpenStackMachine."""

@@ -50,7 +50,7 @@ class Management:
         self.deps = Dependencies(self.kube, self.store, Events(), clock, Settings())  # type: ignore[arg-type]
         self.clouds = Clouds(clock, self._woken)
         identities = CredentialsCache(self.kube, self.clouds, clock, max_age_s=600)  # type: ignore[arg-type]
-        self._controller = Reconciler(ServerController(identities), self.deps)
+        self._controller = Reconciler(ServerController(identities, self.deps), self.deps)
         self._wake: Callable[[Key], None] = lambda _key: None
 
     def _woken(self, key: Any) -> None:
