@@ -8,6 +8,6 @@ from typing import Any
 Json = dict[str, Any]
 """A JSON object that its holder may change."""
 Object = Mapping[str, Any]
-"""A Kubernetes object, read-only."""
+"""A Kubernetes object or a part of it, read-only."""
 Body = Mapping[str, Any]
 """An OpenStack resource as its service returns it, read-only."""

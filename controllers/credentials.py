@@ -18,6 +18,7 @@ from capo import caches
 from capo.clock import Clock
 from capo.engine.store import Store
 from capo.errors import IdentityError
+from capo.json_types import Object
 from capo.kube.client import Kube
 from capo.kube.errors import Conflict
 from capo.kube.kinds import (
@@ -36,7 +37,6 @@ from capo.openstack.identity import Credentials
 from capo.openstack.poller_pool import Site
 from capo.shares import CloudKey
 
-Ref = Mapping[str, Any]
 _Place = tuple[str, str, str, str, str | None]
 
 _USERS: Final = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, OPENSTACK_FLOATING_IP_POOL)
@@ -78,7 +78,7 @@ class CredentialsCache:
         self._unused: set[_Place] = set()
         caches.register("credentials", self, lambda identities: len(identities._known))
 
-    def cloud(self, ref: Ref, namespace: str) -> Cloud:
+    def cloud(self, ref: Object, namespace: str) -> Cloud:
         """Return the cloud of an identityRef of an object in a namespace.
 
         Raises:
@@ -109,7 +109,7 @@ class CredentialsCache:
             raise Conflict("the credentials lead to another cloud than before; reconciled again in its budget")
         return new
 
-    def forget(self, ref: Ref, namespace: str) -> None:
+    def forget(self, ref: Object, namespace: str) -> None:
         """Read the Secret again at the next use, because the cloud refused it or it could not be read."""
         place = _place(ref, namespace)
         with self._lock:
@@ -117,19 +117,19 @@ class CredentialsCache:
                 self._known[place] = replace(known, read_s=NEVER_S)
 
     @staticmethod
-    def describe(ref: Ref, namespace: str) -> str:
+    def describe(ref: Object, namespace: str) -> str:
         """Return a description of an identityRef's credentials, for messages."""
         is_shared = ref.get("type") == "ClusterIdentity"
         where = f"OpenStackClusterIdentity {ref['name']}" if is_shared else f"Secret {namespace}/{ref['name']}"
         return f"{where}, cloud {ref['cloudName']!r}"
 
-    def cloud_key(self, ref: Ref | None, namespace: str) -> CloudKey | None:
+    def cloud_key(self, ref: Object | None, namespace: str) -> CloudKey | None:
         """Return the cloud whose budgets requests of an identityRef use; None if its credentials were never read."""
         with self._lock:
             site = self._sites.get(_place(ref or {}, namespace))
         return self._clouds.key_of(site, namespace) if site else None
 
-    def resolve_cloud(self, ref: Ref, namespace: str) -> None:
+    def resolve_cloud(self, ref: Object, namespace: str) -> None:
         """Read the credentials of an identityRef, unless they were read before; makes no request to the cloud.
 
         Raises:
@@ -162,7 +162,7 @@ class CredentialsCache:
             kept = {known.credentials.fingerprint for known in self._known.values()}
         self._clouds.retain(kept)
 
-    def _source(self, ref: Ref, namespace: str) -> _Source:
+    def _source(self, ref: Object, namespace: str) -> _Source:
         kind = ref.get("type") or "Secret"
         if kind == "Secret":
             return _Source(namespace, ref["name"])
@@ -170,7 +170,7 @@ class CredentialsCache:
             return self._source_of_cluster_identity(ref, namespace)
         raise IdentityError(f"identityRef.type {kind!r} is neither Secret nor ClusterIdentity")
 
-    def _source_of_cluster_identity(self, ref: Ref, namespace: str) -> _Source:
+    def _source_of_cluster_identity(self, ref: Object, namespace: str) -> _Source:
         found = self._kube.get(OPENSTACK_CLUSTER_IDENTITY, "", ref["name"])
         if found is None:
             raise IdentityError(f"OpenStackClusterIdentity {ref['name']} does not exist")
@@ -187,7 +187,7 @@ class CredentialsCache:
         found = self._kube.get(NAMESPACE, "", namespace)
         return (found or {}).get("metadata", {}).get("labels") or {}
 
-    def _read(self, ref: Ref, source: _Source) -> _Read:
+    def _read(self, ref: Object, source: _Source) -> _Read:
         secret = self._kube.get(SECRET, source.namespace, source.name)
         if secret is None:
             raise IdentityError(f"Secret {source.namespace}/{source.name} does not exist")
@@ -205,7 +205,7 @@ def used(store: Store) -> set[_Place]:
     return {_place(ref, namespace) for ref, namespace in refs if ref}
 
 
-def _place(ref: Ref, namespace: str) -> _Place:
+def _place(ref: Object, namespace: str) -> _Place:
     kind = ref.get("type") or "Secret"
     return (kind, namespace, ref.get("name", ""), ref.get("cloudName", ""), ref.get("region"))
 

@@ -13,7 +13,7 @@ from capo.engine.context import ReconcileContext
 from capo.engine.overall import AUTHENTICATION_FAILED
 from capo.engine.steps import Wait
 from capo.errors import ForeignResourceError, InvalidSpecError
-from capo.json_types import Object
+from capo.json_types import Json, Object
 from capo.kube import patches
 from capo.kube.errors import Conflict, Denied, Invalid
 from capo.kube.kinds import OPENSTACK_SERVER
@@ -119,7 +119,7 @@ def patch(context: ReconcileContext, server: Object, change: Mapping[str, Any]) 
     return changed
 
 
-def credentials_change(server: Object, wanted: OpenStackIdentityReference | None) -> list[patches.Operation]:
+def credentials_change(server: Object, wanted: OpenStackIdentityReference | None) -> list[Json]:
     """Return the JSON patch that gives a server the current credentials of its owner; empty when it has them.
 
     A user who replaces credentials deletes the old Secret; without this, no resource could be deleted any more (W-12).

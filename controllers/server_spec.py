@@ -14,8 +14,7 @@ from typing import Any, Final
 from api.v1beta2 import OpenStackCluster, OpenStackIdentityReference, OpenStackMachineSpec
 from api.v1beta2.port import PortOpts
 from capo.errors import InvalidSpecError
-
-Fields = dict[str, Any]
+from capo.json_types import Json
 
 _COPIED: Final = (
     "image",
@@ -46,7 +45,7 @@ class Purpose:
     user_data_secret: str | None = None
 
 
-def server_spec(machine: OpenStackMachineSpec, cluster: OpenStackCluster, purpose: Purpose) -> Fields:
+def server_spec(machine: OpenStackMachineSpec, cluster: OpenStackCluster, purpose: Purpose) -> Json:
     """Return the spec of the OpenStackServer.
 
     Raises:
@@ -54,7 +53,7 @@ def server_spec(machine: OpenStackMachineSpec, cluster: OpenStackCluster, purpos
     """
     given = machine.to_dict()
     tags = unique([*machine.tags, *cluster.spec.tags])
-    optional: Fields = {
+    optional: Json = {
         **_flavor(machine),
         **{name: given[name] for name in _COPIED if given.get(name)},
         "availabilityZone": purpose.availability_zone,
@@ -70,12 +69,12 @@ def server_spec(machine: OpenStackMachineSpec, cluster: OpenStackCluster, purpos
     }
 
 
-def _flavor(machine: OpenStackMachineSpec) -> Fields:
+def _flavor(machine: OpenStackMachineSpec) -> Json:
     by_name = machine.flavor.filter.name if machine.flavor.filter else None
     return {"flavorID": machine.flavor.id or None, "flavor": by_name or None}
 
 
-def ports(machine: OpenStackMachineSpec, cluster: OpenStackCluster, security_group_id: str | None) -> list[Fields]:
+def ports(machine: OpenStackMachineSpec, cluster: OpenStackCluster, security_group_id: str | None) -> list[Json]:
     """Return the ports with the cluster's defaults; one port when the machine has none.
 
     Raises:
@@ -97,7 +96,7 @@ def ports(machine: OpenStackMachineSpec, cluster: OpenStackCluster, security_gro
     ]
 
 
-def _target(port: PortOpts, cluster: OpenStackCluster, network_id: str | None) -> Fields:
+def _target(port: PortOpts, cluster: OpenStackCluster, network_id: str | None) -> Json:
     """Return network and fixed IPs of a port that leaves them to the cluster.
 
     Fixed IPs of the user are kept; a subnet among them determines the network.
@@ -112,7 +111,7 @@ def _target(port: PortOpts, cluster: OpenStackCluster, network_id: str | None) -
     return {"network": {"id": network_id}, **({"fixedIPs": fixed_ips} if fixed_ips else {})}
 
 
-def _groups(port: PortOpts, own_groups: Sequence[Mapping[str, Any]], security_group_id: str | None) -> Fields:
+def _groups(port: PortOpts, own_groups: Sequence[Mapping[str, Any]], security_group_id: str | None) -> Json:
     if port.enable_port_security is False:
         return {}
     groups: list[Mapping[str, Any]] = [group.to_dict() for group in port.security_groups]

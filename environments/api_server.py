@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, TypeVar
 
+from capo.json_types import Json
 from capo.local.apiclient import Api
 from capo.local.demo import objects
 from capo.local.demo.objects import Objects
@@ -16,8 +17,6 @@ from capo.local.rig import Rig
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client, Inventory, inventory, more_than
 from environments.manager_process import ManagerProcess, wait_until
-
-Object = dict[str, Any]
 
 LOOK_S: Final = 0.25
 LINES: Final = 40
@@ -27,16 +26,16 @@ LINES: Final = 40
 class NamespaceEnvironment(Objects):
     """A namespace in which a test acts as a user."""
 
-    def apply(self, *wanted: Object) -> None:
+    def apply(self, *wanted: Json) -> None:
         """Apply objects in the namespace."""
         self.api.apply([{**obj, "metadata": {**obj["metadata"], "namespace": self.namespace}} for obj in wanted])
 
-    def status(self, plural: str, name: str) -> Object:
+    def status(self, plural: str, name: str) -> Json:
         """Return the status of an object, empty without one."""
-        found: Object = (self.find(plural, name) or {}).get("status") or {}
+        found: Json = (self.find(plural, name) or {}).get("status") or {}
         return found
 
-    def condition(self, plural: str, name: str, type_: str) -> Object:
+    def condition(self, plural: str, name: str, type_: str) -> Json:
         """Return a condition of an object, empty without one."""
         return objects.condition(self.find(plural, name) or {}, type_)
 
@@ -64,7 +63,7 @@ class SimulatedCloudEnvironment(NamespaceEnvironment):
         with client.session:
             yield client
 
-    def requests(self) -> list[Object]:
+    def requests(self) -> list[Json]:
         """Return all requests to the cloud, as its counter has them."""
         return self.simulator.call(self.simulator.cloud.counter.log)
 
@@ -112,7 +111,7 @@ def fresh_environment(kind: type[Kind], name: str, rig: Rig, manager: ManagerPro
         api.delete(f"/api/v1/namespaces/{namespace}")
 
 
-def opaque(name: str, data: Mapping[str, bytes]) -> Object:
+def opaque(name: str, data: Mapping[str, bytes]) -> Json:
     """Return a Secret."""
     encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": encoded}

@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from capo.json_types import Json
 from capo.local.apiclient import Api
 from capo.local.errors import ApiError
-
-Object = dict[str, Any]
 
 CORE: Final = "cluster.x-k8s.io/v1beta2"
 IPAM: Final = "ipam.cluster.x-k8s.io/v1beta2"
@@ -40,7 +39,7 @@ class CoreManagerStub:
         with contextlib.suppress(ApiError):
             work()
 
-    def _cluster(self, cluster: Object) -> None:
+    def _cluster(self, cluster: Json) -> None:
         infra = self._referenced(cluster, "openstackclusters")
         if cluster["metadata"].get("deletionTimestamp"):
             if not self._list(CORE, "machines"):
@@ -54,7 +53,7 @@ class CoreManagerStub:
             self._patch(cluster, "clusters", {"spec": {"controlPlaneEndpoint": endpoint}})
         self._provisioned(cluster, "clusters")
 
-    def _machine(self, machine: Object) -> None:
+    def _machine(self, machine: Json) -> None:
         infra = self._referenced(machine, "openstackmachines")
         if machine["metadata"].get("deletionTimestamp"):
             self._end(machine, "machines", infra, "openstackmachines")
@@ -66,13 +65,13 @@ class CoreManagerStub:
             self._patch(machine, "machines", {"spec": {"providerID": infra["spec"]["providerID"]}})
         self._provisioned(machine, "machines")
 
-    def _provisioned(self, obj: Object, plural: str) -> None:
+    def _provisioned(self, obj: Json, plural: str) -> None:
         """Mark the infrastructure as provisioned, once."""
         if not obj.get("status", {}).get("initialization", {}).get("infrastructureProvisioned"):
             status = {"status": {"initialization": {"infrastructureProvisioned": True}}}
             self._patch(obj, plural, status, subresource="/status")
 
-    def _own(self, owner: Object, plural: str, infra: Object | None, infra_plural: str) -> None:
+    def _own(self, owner: Json, plural: str, infra: Json | None, infra_plural: str) -> None:
         """Add a finalizer to the owner, and the owner reference to the infrastructure."""
         finalizers = owner["metadata"].get("finalizers") or []
         mine = f"{plural[:-1]}.cluster.x-k8s.io"
@@ -92,23 +91,23 @@ class CoreManagerStub:
             metadata = {"ownerReferences": [reference], "labels": labels, "resourceVersion": version}
             self._patch(infra, infra_plural, {"metadata": metadata})
 
-    def _end(self, owner: Object, plural: str, infra: Object | None, infra_plural: str) -> None:
+    def _end(self, owner: Json, plural: str, infra: Json | None, infra_plural: str) -> None:
         """Delete the infrastructure, and remove the owner's finalizer when it is gone."""
         if infra is None:
             self._patch(owner, plural, {"metadata": {"finalizers": []}})
         elif not infra["metadata"].get("deletionTimestamp"):
             self.api.delete(self._path(GROUP, infra_plural, infra["metadata"]["name"]))
 
-    def _referenced(self, owner: Object, plural: str) -> Object | None:
+    def _referenced(self, owner: Json, plural: str) -> Json | None:
         name = owner["spec"]["infrastructureRef"]["name"]
         return self.api.find(self._path(GROUP, plural, name))
 
-    def _list(self, version: str, plural: str) -> list[Object]:
-        items: list[Object] = self.api.get(self._path(version, plural))["items"]
+    def _list(self, version: str, plural: str) -> list[Json]:
+        items: list[Json] = self.api.get(self._path(version, plural))["items"]
         kind = {"clusters": "Cluster", "machines": "Machine"}[plural]
         return [{"kind": kind, **item} for item in items]
 
-    def _patch(self, obj: Object, plural: str, patch: Object, *, subresource: str = "") -> None:
+    def _patch(self, obj: Json, plural: str, patch: Json, *, subresource: str = "") -> None:
         version = GROUP if plural.startswith("openstack") else CORE
         path = self._path(version, plural, obj["metadata"]["name"]) + subresource
         self.api.patch(path, patch)
@@ -136,14 +135,14 @@ class Pool:
                 with contextlib.suppress(ApiError):  # the claim is deleted
                     self._answer(name, claim["spec"]["poolRef"])
 
-    def _answer(self, name: str, pool: Object) -> None:
+    def _answer(self, name: str, pool: Json) -> None:
         spec = {"claimRef": {"name": name}, "poolRef": pool, "address": self.address, "prefix": 32}
         metadata = {"name": name, "namespace": self.namespace}
         self.api.apply([{"apiVersion": IPAM, "kind": "IPAddress", "metadata": metadata, "spec": spec}])
         self.api.patch(f"{self._base}/ipaddressclaims/{name}/status", {"status": {"addressRef": {"name": name}}})
 
-    def _list(self, plural: str) -> list[Object]:
-        items: list[Object] = self.api.get(f"{self._base}/{plural}")["items"]
+    def _list(self, plural: str) -> list[Json]:
+        items: list[Json] = self.api.get(f"{self._base}/{plural}")["items"]
         return items
 
     @property

@@ -22,6 +22,7 @@ from capo.engine.reconciler import Reconciler
 from capo.engine.store import Store
 from capo.engine.tests.fake_kube import FakeClock, FakeKube
 from capo.engine.worker import Result
+from capo.json_types import Json
 from capo.kube.errors import Conflict
 from capo.kube.kinds import SECRET, Key, Kind
 from capo.openstack.cloud import Cloud
@@ -38,7 +39,6 @@ from controllers.credentials import CredentialsCache
 MAX_PASSES: Final = 2000
 """More reconciles than this in one call of ``settle`` are a hot loop."""
 NAMESPACE: Final = "default"
-Object = dict[str, Any]
 
 
 class ManualClouds(Clouds):
@@ -112,7 +112,7 @@ class InMemoryEnvironment:
 
     # -- Kubernetes -------------------------------------------------------------------------------------------------
 
-    def apply(self, kind: Kind, obj: Object) -> Object:
+    def apply(self, kind: Kind, obj: Json) -> Json:
         """Create an object."""
         return self.kube.put(kind, obj)
 
@@ -130,7 +130,7 @@ class InMemoryEnvironment:
         self.kube.delete(kind, NAMESPACE, name)
         self.kube.writes.pop()
 
-    def get(self, kind: Kind, name: str) -> Object:
+    def get(self, kind: Kind, name: str) -> Json:
         """Return an object that must exist."""
         found = self.kube.get(kind, NAMESPACE, name)
         assert found is not None, f"{kind.kind} {name} does not exist"
@@ -139,16 +139,16 @@ class InMemoryEnvironment:
     def exists(self, kind: Kind, name: str) -> bool:
         return self.kube.get(kind, NAMESPACE, name) is not None
 
-    def condition(self, kind: Kind, name: str, type_: str) -> Object:
+    def condition(self, kind: Kind, name: str, type_: str) -> Json:
         """Return a condition, empty when there is none."""
         conditions = self.get(kind, name).get("status", {}).get("conditions") or []
         return next((c for c in conditions if c["type"] == type_), {})
 
     # -- OpenStack --------------------------------------------------------------------------------------------------
 
-    def inventory(self) -> dict[str, dict[str, Object]]:
+    def inventory(self) -> dict[str, dict[str, Json]]:
         """Return all resources of the cloud by kind and id, except identities."""
-        found: dict[str, dict[str, Object]] = {}
+        found: dict[str, dict[str, Json]] = {}
         for kind, items in everything(self.simulator).items():
             if items:
                 found.setdefault(kind.partition("/")[2], {}).update(items)
@@ -170,9 +170,9 @@ class InMemoryEnvironment:
         """Return the manager's requests that change resources, without logins."""
         return [request for request in self.requests() if not request.startswith("GET") and "/auth/" not in request]
 
-    def network(self, cidr: str = "10.9.0.0/24") -> Object:
+    def network(self, cidr: str = "10.9.0.0/24") -> Json:
         """Create a network with a subnet as a user; its requests are not counted."""
-        made: Object = self.member.make_network(cidr=cidr)[0]
+        made: Json = self.member.make_network(cidr=cidr)[0]
         self.cloud.counter.reset()
         return made
 

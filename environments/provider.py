@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 
 from capo import names
 from capo.engine.tests.fake_kube import FakeKube
+from capo.json_types import Json
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
 from capo.openstack.connections import Limits
 from capo.openstack.transport import HttpSessions
@@ -21,7 +22,6 @@ from controllers.openstackmachine.controller import MachineController
 from controllers.openstackserver.controller import ServerController
 from environments.in_memory import InMemoryEnvironment
 
-Object = dict[str, Any]
 Counts = Mapping[str, int]
 
 NAME: Final = "faulty"
@@ -44,7 +44,7 @@ class ProviderEnvironment(InMemoryEnvironment):
         self._patience_s = patience_s
         super().__init__(ClusterController, MachineController, ServerController)
         self.apply_secret()
-        self.before: dict[str, dict[str, Object]] = {}
+        self.before: dict[str, dict[str, Json]] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -87,7 +87,7 @@ class ProviderEnvironment(InMemoryEnvironment):
         made = (self.get(OPENSTACK_CLUSTER, NAME).get("status") or {}).get("initialization") or {}
         return bool(made.get("provisioned")) and not known
 
-    def ours(self) -> list[Object]:
+    def ours(self) -> list[Json]:
         """Return all objects of ours."""
         return [obj for key, obj in self.kube.objects.items() if key.kind in OURS]
 
@@ -107,7 +107,7 @@ class ProviderEnvironment(InMemoryEnvironment):
                     found[f"{kind} {_role(item)}"] += 1
         return found
 
-    def _is_of_default_group(self, item: Object) -> bool:
+    def _is_of_default_group(self, item: Json) -> bool:
         groups = self.inventory().get("security_groups", {})
         return bool(groups.get(item.get("security_group_id", ""), {}).get("name") == "default")
 
@@ -121,7 +121,7 @@ class ProviderEnvironment(InMemoryEnvironment):
         return not any((status.get("resources") or {}).get("pending") for status in statuses)
 
 
-def _role(item: Object) -> str:
+def _role(item: Json) -> str:
     found = re.search(r"capo:[a-z0-9]{13}:([a-z0-9-]+)", str(item))
     return found[1] if found else ""
 
@@ -175,7 +175,7 @@ def place_cluster(stage: ProviderEnvironment, **spec: Any) -> None:
     stage.apply(OPENSTACK_CLUSTER, {"metadata": metadata, "spec": whole})
 
 
-def _owned_by(owner: Object) -> Object:
+def _owned_by(owner: Json) -> Json:
     metadata = owner["metadata"]
     version = "cluster.x-k8s.io/v1beta2"
     return {"apiVersion": version, "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
@@ -223,6 +223,6 @@ def delete_all(stage: ProviderEnvironment) -> None:
         stage.delete(OPENSTACK_CLUSTER, NAME)
 
 
-def _owner(obj: Object) -> Object | None:
+def _owner(obj: Json) -> Json | None:
     owners = obj["metadata"].get("ownerReferences") or ()
     return next((o for o in owners if names.GROUP in o["apiVersion"] and o.get("controller")), None)

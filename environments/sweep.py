@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from capo.errors import CapoError
+from capo.json_types import Body
 from capo.openstack import load_balancer, network, port, router, security_group, server, subnet, trunk, volume
-from capo.openstack.cloud import Body, Cloud
+from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import KINDS, NOVA
 
 LIMIT_S: Final = 120.0

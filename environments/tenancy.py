@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import yaml
 
+from capo.json_types import Body
 from capo.openstack import identity
-from capo.openstack.cloud import Body, Cloud
+from capo.openstack.cloud import Cloud
 from capo.openstack.connections import Limits
 from capo.openstack.identity import Credentials
 from environments.targets import Target

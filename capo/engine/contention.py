@@ -9,10 +9,11 @@ from __future__ import annotations
 import collections
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from capo.json_types import Object
 from capo.kube.kinds import Key
 
 FIRST_S: Final = 2.0
@@ -21,8 +22,6 @@ QUIET_S: Final = 600.0
 """Seconds without an overwrite after which the count starts over."""
 REMEMBERED: Final = 4
 """How many earlier statuses are recognised as already written."""
-
-Status = Mapping[str, Any]
 
 
 @dataclass
@@ -56,13 +55,13 @@ class Contention:
     def __len__(self) -> int:
         return len(self._sides)
 
-    def mark_written(self, key: Key, status: Status) -> None:
+    def mark_written(self, key: Key, status: Object) -> None:
         """Record the status after a write of this process."""
         last = _fingerprint(status)
         side = self._sides.setdefault(key, _Side(last))
         side.last = last
 
-    def pause_s(self, key: Key, present: Status, wanted: Status) -> float:
+    def pause_s(self, key: Key, present: Object, wanted: Object) -> float:
         """Return the seconds for which a reconcile's final status must not be written; 0: write it now."""
         side = self._sides.get(key)
         if side is None:
@@ -85,12 +84,12 @@ class Contention:
         self._sides.pop(key, None)
 
 
-def _fingerprint(status: Status) -> int:
+def _fingerprint(status: Object) -> int:
     """Return a hash of a status without its transition times."""
     return hash(json.dumps(_timeless(status), sort_keys=True))
 
 
-def _timeless(status: Status) -> dict[str, Any]:
+def _timeless(status: Object) -> dict[str, Any]:
     shown = [
         {name: value for name, value in condition.items() if name != "lastTransitionTime"}
         for condition in status.get("conditions") or ()

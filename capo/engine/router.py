@@ -13,8 +13,9 @@ from typing import Final
 from capo import names
 from capo.contract import rules
 from capo.engine.queue import WorkQueue
-from capo.engine.store import Change, Object, Route, Store
+from capo.engine.store import Change, Route, Store
 from capo.engine.worker import KeyReconciler
+from capo.json_types import Object
 from capo.kube.kinds import Key, Kind
 
 log = logging.getLogger(__name__)

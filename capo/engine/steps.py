@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, assert_never
+from typing import Generic, TypeVar, assert_never
 
 from capo.errors import CapoError, NotYetObserved
+from capo.json_types import Body
 
-Resource = Mapping[str, Any]
 S = TypeVar("S")
 
 MAX_CREATES_PER_STEP = 32
@@ -61,7 +61,7 @@ class Create:
 
     kind: str
     roles: tuple[str, ...]
-    call: Callable[[], Mapping[str, Resource]]
+    call: Callable[[], Mapping[str, Body]]
 
 
 Outcome = Done | NotNeeded | Wait | Create

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 from capo import caches
 from capo.engine.history import Known, Mark, ident_of, version_of
+from capo.json_types import Object
 from capo.kube.client import Snapshot
 from capo.kube.kinds import Key, Kind
 
 log = logging.getLogger(__name__)
-Object = dict[str, Any]
 Objects = list[Object]
 
 DELETED: Final = "DELETED"

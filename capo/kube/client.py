@@ -14,12 +14,11 @@ from urllib.parse import quote, urlencode
 from prometheus_client import Counter
 
 from capo import names
+from capo.json_types import Json
 from capo.kube.connection import Connection
 from capo.kube.errors import Conflict, Expired, Gone, Invalid, KubeError, class_of
 from capo.kube.kinds import Kind
 from capo.kube.transport import DEFAULT, Answer, Request, Timeouts, Transport
-
-Object = dict[str, Any]
 
 WRITES: Final = Counter(
     "capo_kubernetes_writes_total", "Write requests to the Kubernetes API server that it carried out.", ("kind", "verb")
@@ -39,7 +38,7 @@ _MANAGED: Final = {"fieldManager": names.FIELD_MANAGER}
 class Snapshot:
     """Every object of a kind at one resource version."""
 
-    items: list[Object]
+    items: list[Json]
     resource_version: str
 
 
@@ -62,7 +61,7 @@ class Kube:
         self.fence = fence
         self._transport = Transport(connection, timeouts, pool_size)
 
-    def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
+    def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """Return the object, None if it does not exist."""
         try:
             return self._call(Request("GET", path(kind, namespace, name)))
@@ -71,7 +70,7 @@ class Kube:
 
     def list(
         self, kind: Kind, namespace: str | None = None, *, label_selector: str | None = None, limit: int = 500
-    ) -> Iterator[Object]:
+    ) -> Iterator[Json]:
         """Yield the objects of a kind, page by page; None as namespace means all of them.
 
         Raises:
@@ -101,7 +100,7 @@ class Kube:
 
     def patch(
         self, kind: Kind, namespace: str, name: str, body: Mapping[str, Any], *, subresource: str | None = None
-    ) -> Object:
+    ) -> Json:
         """Apply a merge patch and return the updated object; a resourceVersion in it makes it conditional.
 
         Raises:
@@ -112,7 +111,7 @@ class Kube:
         url = path(kind, namespace, name) + (f"/{subresource}" if subresource else "")
         return self._write(kind, "patch", Request("PATCH", _query(url, _MANAGED), body, MERGE))
 
-    def json_patch(self, kind: Kind, namespace: str, name: str, operations: Sequence[Mapping[str, Any]]) -> Object:
+    def json_patch(self, kind: Kind, namespace: str, name: str, operations: Sequence[Mapping[str, Any]]) -> Json:
         """Apply a JSON patch (RFC 6902) and return the updated object; see ``patches.py``.
 
         Raises:
@@ -128,7 +127,7 @@ class Kube:
                 raise Conflict(str(error), status=error.status, reason=error.reason) from error
             raise
 
-    def create(self, kind: Kind, obj: Mapping[str, Any]) -> Object:
+    def create(self, kind: Kind, obj: Mapping[str, Any]) -> Json:
         """Create an object.
 
         Raises:
@@ -137,7 +136,7 @@ class Kube:
         url = path(kind, obj["metadata"].get("namespace", ""))
         return self._write(kind, "create", Request("POST", _query(url, _MANAGED), obj))
 
-    def replace(self, kind: Kind, obj: Mapping[str, Any]) -> Object:
+    def replace(self, kind: Kind, obj: Mapping[str, Any]) -> Json:
         """Replace the object whose resourceVersion the new one carries.
 
         Raises:
@@ -146,7 +145,7 @@ class Kube:
         url = path(kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
         return self._write(kind, "update", Request("PUT", _query(url, _MANAGED), obj))
 
-    def apply(self, kind: Kind, obj: Mapping[str, Any]) -> Object:
+    def apply(self, kind: Kind, obj: Mapping[str, Any]) -> Json:
         """Create or update an object by server-side apply with our one field manager, taking over fields of others."""
         url = path(kind, obj["metadata"].get("namespace", ""), obj["metadata"]["name"])
         whole = {"apiVersion": kind.api_version, "kind": kind.kind, **obj}
@@ -154,7 +153,7 @@ class Kube:
 
     def delete(
         self, kind: Kind, namespace: str, name: str, *, uid: str | None = None, propagation: str | None = None
-    ) -> Object | None:
+    ) -> Json | None:
         """Request the deletion of an object; succeed if it does not exist.
 
         Returns:
@@ -167,7 +166,7 @@ class Kube:
         Raises:
             Conflict: the existing object has another uid.
         """
-        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if uid:
             options["preconditions"] = {"uid": uid}
         if propagation:
@@ -179,7 +178,7 @@ class Kube:
         is_kept = answer.get("kind") == kind.kind and bool(answer["metadata"].get("finalizers"))
         return answer if is_kept else None
 
-    def review(self, kind: Kind, spec: Mapping[str, Any]) -> Object:
+    def review(self, kind: Kind, spec: Mapping[str, Any]) -> Json:
         """Send a review (TokenReview, SubjectAccessReview); return its status.
 
         It stores nothing, so a replica that does not lead may send one, too.
@@ -187,7 +186,7 @@ class Kube:
         body = {"apiVersion": kind.api_version, "kind": kind.kind, "spec": spec}
         return dict(self._call(Request("POST", path(kind, ""), body)).get("status") or {})
 
-    def _pages(self, kind: Kind, namespace: str | None, label_selector: str | None, limit: int) -> Iterator[Object]:
+    def _pages(self, kind: Kind, namespace: str | None, label_selector: str | None, limit: int) -> Iterator[Json]:
         query = {"limit": str(limit)} | ({"labelSelector": label_selector} if label_selector else {})
         while True:
             page = self._call(Request("GET", _query(path(kind, namespace or ""), query)))
@@ -197,12 +196,12 @@ class Kube:
                 return
             query = {**query, "continue": token}
 
-    def _write(self, kind: Kind, verb: str, request: Request) -> Object:
+    def _write(self, kind: Kind, verb: str, request: Request) -> Json:
         answer = self._call(request, self.fence)
         WRITES.labels(kind.kind, verb).inc()
         return answer
 
-    def _call(self, request: Request, permit: Callable[[], None] | None = None) -> Object:
+    def _call(self, request: Request, permit: Callable[[], None] | None = None) -> Json:
         """Send a request, and once more with a renewed credential after a 401; fetching one may outlast the lease."""
         credentials = self.connection.credentials
         credential = credentials.current()
@@ -212,7 +211,7 @@ class Kube:
         if answer.status not in range(200, 300):
             raise _error(request, answer)
         try:
-            return cast(Object, json.loads(answer.data))
+            return cast(Json, json.loads(answer.data))
         except ValueError as error:
             raise KubeError(f"{request}: the answer is not JSON", status=answer.status) from error
 
@@ -226,7 +225,7 @@ def path(kind: Kind, namespace: str, name: str | None = None) -> str:
     return "/".join(parts)
 
 
-def _items(kind: Kind, page: Object) -> Iterator[Object]:
+def _items(kind: Kind, page: Json) -> Iterator[Json]:
     for item in page.get("items") or ():
         # Lists of built-in kinds omit these.
         item.setdefault("apiVersion", kind.api_version)

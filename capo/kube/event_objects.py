@@ -14,10 +14,9 @@ from typing import Any, Final
 from kubernetes import client
 
 from capo import names
+from capo.json_types import Json
 from capo.kube import models
 from capo.kube.kinds import OPENSTACK_CLUSTER, Kind
-
-Object = dict[str, Any]
 
 EVENT: Final = Kind("events.k8s.io", "v1", "events", "Event")
 CORE_EVENT: Final = Kind("", "v1", "events", "Event")
@@ -87,14 +86,14 @@ def name(object_name: str, at_ns: int) -> str:
     return f"{object_name[: MAX_NAME - _SUFFIX].rstrip('-.')}.{at_ns:016x}"
 
 
-def created(kind: Kind, happening: Happening, at_ns: int) -> Object:
+def created(kind: Kind, happening: Happening, at_ns: int) -> Json:
     """Return the Event of a first happening, for the group of ``kind``; its name contains ``at_ns``."""
     metadata = client.V1ObjectMeta(name=name(happening.regarding["name"], at_ns), namespace=happening.namespace)
     event = _core(happening, metadata) if kind == CORE_EVENT else _modern(happening, metadata)
     return {"apiVersion": kind.api_version, "kind": kind.kind, **models.to_json(event)}
 
 
-def repeated(kind: Kind, happening: Happening, count: int) -> Object:
+def repeated(kind: Kind, happening: Happening, count: int) -> Json:
     """Return the patch that counts another happening on an Event that was created in the group of ``kind``."""
     if kind == CORE_EVENT:
         return dict(models.to_json({"count": count, "lastTimestamp": _second(happening.at_ns)}))

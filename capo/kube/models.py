@@ -11,7 +11,7 @@ from typing import Any
 
 from kubernetes import client
 
-Object = dict[str, Any]
+from capo.json_types import Json
 
 
 def to_json(value: Any) -> Any:
@@ -28,7 +28,7 @@ def to_json(value: Any) -> Any:
 
 def lease_spec(
     holder: str, *, duration_s: float, transitions: int, renewed: datetime.datetime, acquired: datetime.datetime | None
-) -> Object:
+) -> Json:
     """Return the fields of a Lease's spec that an election writes; without ``acquired`` the acquire time is omitted."""
     spec = client.V1LeaseSpec(
         holder_identity=holder,
@@ -40,12 +40,12 @@ def lease_spec(
     return dict(to_json(spec))
 
 
-def token_review(token: str) -> Object:
+def token_review(token: str) -> Json:
     """Return the spec of a TokenReview."""
     return dict(to_json(client.V1TokenReviewSpec(token=token)))
 
 
-def access_review(user: Mapping[str, Any], *, path: str, verb: str) -> Object:
+def access_review(user: Mapping[str, Any], *, path: str, verb: str) -> Json:
     """Return the spec of a SubjectAccessReview for a non-resource path.
 
     Args:

@@ -13,10 +13,10 @@ from typing import Any
 
 import jsonpatch
 
-Operation = dict[str, Any]
+from capo.json_types import Json
 
 
-def without_finalizer(obj: Mapping[str, Any], finalizer: str) -> list[Operation]:
+def without_finalizer(obj: Mapping[str, Any], finalizer: str) -> list[Json]:
     """Return the patch that removes a finalizer from an object; empty if it is absent."""
     present = obj["metadata"].get("finalizers") or []
     left = [each for each in present if each != finalizer]
@@ -24,13 +24,13 @@ def without_finalizer(obj: Mapping[str, Any], finalizer: str) -> list[Operation]
     return precise(old, {"metadata": {**old["metadata"], "finalizers": left}})
 
 
-def precise(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Operation]:
+def precise(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Json]:
     """Return the patch that changes the named fields of an object from old to new; empty if nothing changes.
 
     It fails if the object was recreated, or if a value that it replaces or removes differs from old.
     """
     document: Any = copy.deepcopy(dict(old))
-    found: list[Operation] = []
+    found: list[Json] = []
     for operation in jsonpatch.make_patch(old, new):
         replaced = {"replace": "path", "remove": "path", "move": "from"}.get(operation["op"])
         if replaced:

@@ -9,9 +9,8 @@ from urllib.parse import parse_qsl, urlsplit
 import requests
 
 from capo.errors import AmbiguousAnswerError, CapoError, CloudUnavailableError, IdentityError
+from capo.json_types import Body
 from capo.openstack import faults, foreign, resource_shapes
-
-Body = dict[str, Any]
 
 
 class Answer(dict[str, Any]):

@@ -5,7 +5,8 @@ Source: Compute API, "Availability zones".
 
 from __future__ import annotations
 
-from capo.openstack.cloud import Body, Cloud
+from capo.json_types import Body
+from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import NOVA
 
 

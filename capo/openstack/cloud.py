@@ -25,6 +25,7 @@ from capo.errors import (
     NotFoundError,
     UnsupportedByCloudError,
 )
+from capo.json_types import Body
 from capo.ledger import Location
 from capo.openstack import answers, faults, foreign
 from capo.openstack.ages import Ages
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Body = answers.Body
-Params = Mapping[str, Any]
 
 USER_AGENT: Final = f"cluster-api-provider-openstack/{VERSION}"
 MAX_PAGES: Final = 1000
@@ -54,7 +53,7 @@ class _Extras(TypedDict, total=False):
     """Parts of a request besides its path."""
 
     json: Any
-    params: Params | None
+    params: Mapping[str, Any] | None
     microversion: str | None
 
 
@@ -158,18 +157,32 @@ class Cloud:
         """
         return self._catalogue().offers(service)
 
-    def get(self, service: str, path: str, *, params: Params | None = None, microversion: str | None = None) -> Body:
+    def get(
+        self, service: str, path: str, *, params: Mapping[str, Any] | None = None, microversion: str | None = None
+    ) -> Body:
         """Return the answer of a read."""
         return answers.read(self._send(service, "GET", path, params=params, microversion=microversion))
 
     def list_all(
-        self, service: str, path: str, key: str, *, params: Params | None = None, microversion: str | None = None
+        self,
+        service: str,
+        path: str,
+        key: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        microversion: str | None = None,
     ) -> list[Body]:
         """Return the items of a list, all pages of it."""
         return self.listing(service, path, key, params=params, microversion=microversion).items
 
     def listing(
-        self, service: str, path: str, key: str, *, params: Params | None = None, microversion: str | None = None
+        self,
+        service: str,
+        path: str,
+        key: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        microversion: str | None = None,
     ) -> Listing:
         """Return all pages of a list with the service's time.
 

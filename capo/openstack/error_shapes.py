@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from capo.json_types import Body
+
 MAX_BODY: Final = 1 << 20
 """Bytes of an error body that are read: Nova repeats refused user data of 64 KiB several times."""
 _MAX_PAGE: Final = 4096
@@ -39,8 +41,6 @@ _UNROUTED: Final = "The resource could not be found."
 _PHRASE: Final = re.compile(r"[A-Za-z' -]{1,40}")
 _BREAK: Final = re.compile(r"<br ?/?>")
 
-_Json = Mapping[str, Any]
-
 
 @dataclass(frozen=True)
 class Said:
@@ -59,7 +59,7 @@ class Said:
         return f"{self.kind}: {self.message}" if self.kind else self.message
 
 
-_Shape = Callable[[_Json, int], Said | None]
+_Shape = Callable[[Body, int], Said | None]
 
 
 def said(service: str, status: int, body: bytes) -> Said | None:
@@ -98,7 +98,7 @@ def is_image_page(service: str, body: bytes) -> bool:
     return service == "image" and _document(body) is None and any(words in page for words in _IMAGE_PAGE)
 
 
-def _document(body: bytes) -> _Json | None:
+def _document(body: bytes) -> Body | None:
     """Return a body that is a JSON object, None for any other."""
     if len(body) > MAX_BODY:
         return None
@@ -109,7 +109,7 @@ def _document(body: bytes) -> _Json | None:
     return data if isinstance(data, dict) else None
 
 
-def _fault(data: _Json, status: int) -> Said | None:
+def _fault(data: Body, status: int) -> Said | None:
     """Nova and Cinder: one key named for the status, a generic one or one for a rate limit; it repeats the status."""
     names = {_FAULT_NAMES.get(status), "computeFault", "overLimitFault"}
     fault = next((value for name, value in data.items() if name in names), None)
@@ -118,7 +118,7 @@ def _fault(data: _Json, status: int) -> Said | None:
     return _spoken(fault.get("message"))
 
 
-def _neutron(data: _Json, status: int) -> Said | None:
+def _neutron(data: Body, status: int) -> Said | None:
     """Neutron: the exception's class and its text; old releases send only the text, which proves no absence."""
     fault = data.get("NeutronError")
     if isinstance(fault, str) and len(data) == 1 and status not in (404, 410):
@@ -132,26 +132,26 @@ def _neutron(data: _Json, status: int) -> Said | None:
     return Said(" ".join(filter(None, (words.message, detail.message))), kind)
 
 
-def _webob(data: _Json, status: int) -> Said | None:
+def _webob(data: Body, status: int) -> Said | None:
     """WebOb: always used by Glance; by Nova, Cinder and Neutron where they have no error format of their own."""
     title = data.get("title")
     is_own = _is_phrase(title) and data.keys() == {"code", "title", "message"} and data["code"] == f"{status} {title}"
     return _spoken(data["message"]) if is_own else None
 
 
-def _wsme(data: _Json, _status: int) -> Said | None:
+def _wsme(data: Body, _status: int) -> Said | None:
     """Octavia: WSME's fault."""
     is_own = data.get("faultcode") in ("Client", "Server") and data.keys() <= {"faultcode", "faultstring", "debuginfo"}
     return _spoken(data.get("faultstring")) if is_own else None
 
 
-def _described(data: _Json, status: int) -> Said | None:
+def _described(data: Body, status: int) -> Said | None:
     """Octavia: pecan's page."""
     is_own = data.keys() == {"code", "title", "description"} and _is_code(data["code"], status)
     return _spoken(data["description"]) if is_own and _is_phrase(data["title"]) else None
 
 
-def _identity_fault(data: _Json, status: int) -> Said | None:
+def _identity_fault(data: Body, status: int) -> Said | None:
     """Keystone, and its middleware that refuses a token in front of any service."""
     fault = data.get("error")
     if len(data) != 1 or not isinstance(fault, dict) or not _is_phrase(fault.get("title")):

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from capo import names
 from capo.errors import ForeignResourceError
+from capo.json_types import Body
 from capo.names import Stamp
-from capo.openstack.cloud import Body, Cloud
+from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
 
 _NAME_ANOTHER: Final = "Dissociate it, or name another one."

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from capo.json_types import Body, Json
 from capo.names import Stamp
-from capo.openstack.cloud import Body, Cloud
+from capo.openstack.cloud import Cloud
 
 PROTOCOL: Final = "TCP"
 ROUND_ROBIN: Final = "ROUND_ROBIN"
@@ -300,7 +301,7 @@ def _kept_member(found: Mapping[str, Any]) -> Body:
     return {name: found[name] for name in fields if found.get(name) is not None}
 
 
-def listener_difference(wanted: WantedListener, found: Mapping[str, Any]) -> Body:
+def listener_difference(wanted: WantedListener, found: Mapping[str, Any]) -> Json:
     """Return the fields of a listener to change: the allowed CIDRs."""
     cidrs = sorted(wanted.allowed_cidrs)
     return {} if cidrs == sorted(found.get("allowed_cidrs") or ()) else {"allowed_cidrs": cidrs}

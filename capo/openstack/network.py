@@ -11,9 +11,10 @@ from typing import Final
 from api.v1beta2.network import NetworkParam
 from capo import names
 from capo.errors import AmbiguousMatchError, NetworkNotFoundError
+from capo.json_types import Body
 from capo.names import Stamp
 from capo.openstack import kinds
-from capo.openstack.cloud import Body, Cloud
+from capo.openstack.cloud import Cloud
 from capo.openstack.references import Reference
 
 _REFERENCE: Final = Reference(kinds.NETWORK, NetworkNotFoundError)

@@ -16,9 +16,10 @@ from weakref import WeakKeyDictionary
 
 from capo import names
 from capo.errors import InvalidSpecError
+from capo.json_types import Body
 from capo.names import Stamp
 from capo.openstack import extension, tags
-from capo.openstack.cloud import Body, Cloud, Listing
+from capo.openstack.cloud import Cloud, Listing
 
 AT_ONCE: Final = 4
 """Concurrent requests that create ports on one network."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from capo.errors import NotFoundError
+from capo.json_types import Body
 from capo.ledger import Ledger
-from capo.openstack.cloud import Body, Cloud
+from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import KINDS, ResourceKind, is_named
 
 

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from api.v1beta2.network import NeutronFilter
 from capo.errors import AmbiguousMatchError, CapoError, InvalidSpecError, NotFoundError
-from capo.openstack.cloud import Body, Cloud
+from capo.json_types import Body
+from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import ResourceKind
 
 RECENT_S: Final = 600.0

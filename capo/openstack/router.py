@@ -12,9 +12,10 @@ from typing import Any, Final
 from api.v1beta2.network import RouterParam
 from capo import names
 from capo.errors import AmbiguousAnswerError, InvalidSpecError, NotFoundError, RouterNotFoundError
+from capo.json_types import Body
 from capo.names import Stamp
 from capo.openstack import kinds
-from capo.openstack.cloud import Body, Cloud
+from capo.openstack.cloud import Cloud
 from capo.openstack.references import Reference
 
 _REFERENCE: Final = Reference(kinds.ROUTER, RouterNotFoundError)

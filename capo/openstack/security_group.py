@@ -16,9 +16,10 @@ from typing import Any, Final, NamedTuple
 from api.v1beta2.network import SecurityGroupParam
 from capo import names
 from capo.errors import InvalidSpecError, SecurityGroupNotFoundError
+from capo.json_types import Body
 from capo.names import Stamp
 from capo.openstack import kinds, tags
-from capo.openstack.cloud import Body, Cloud
+from capo.openstack.cloud import Cloud
 from capo.openstack.references import Reference
 
 _REFERENCE: Final = Reference(kinds.SECURITY_GROUP, SecurityGroupNotFoundError)

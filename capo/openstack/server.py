@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from capo.errors import InvalidSpecError
+from capo.json_types import Body
 from capo.names import Stamp
-from capo.openstack.cloud import Body, Cloud
+from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import NOVA
 
 MAX_TAGS: Final = 50

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from capo.errors import NotFoundError, UnsupportedByCloudError
-from capo.openstack.cloud import Body, Cloud
+from capo.json_types import Body
+from capo.openstack.cloud import Cloud
 
 log = logging.getLogger(__name__)
 

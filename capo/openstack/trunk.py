@@ -12,9 +12,10 @@ from typing import Any
 
 from capo import names
 from capo.errors import NotFoundError
+from capo.json_types import Body
 from capo.names import Stamp
 from capo.openstack import tags
-from capo.openstack.cloud import Body, Cloud
+from capo.openstack.cloud import Cloud
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from capo import names
+from capo.json_types import Body
 from capo.names import Stamp
-from capo.openstack.cloud import Body, Cloud
+from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import CINDER
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from capo.simulator.cloud import Cloud, public
+from capo.simulator.cloud import Cloud, Json, public
 from capo.simulator.faults import BadFaultError
-from capo.simulator.routing import Fault, Json, Service
+from capo.simulator.routing import Fault, Service
 
 
 def register(application: web.Application, cloud: Cloud, services: Sequence[Service]) -> None:

@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 
 import yaml
 
-from capo.simulator.cloud import Cloud, Config, Timings
+from capo.simulator.cloud import Cloud, Config, Json, Timings
 from capo.simulator.keystone.service import project_named
 from capo.simulator.octavia import service as octavia
-from capo.simulator.routing import Json
 
 T = TypeVar("T")
 SECTIONS = ("cloud", "timings", "quotas", "faults")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from capo.simulator.routing import Fault, Json
+from capo.simulator.cloud import Json
+from capo.simulator.routing import Fault
 
 
 def after_marker(

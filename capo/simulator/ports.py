@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import group, internal, port
 from capo.simulator.neutron.kind import Caller
-from capo.simulator.routing import Json
 
 
 def find(cloud: Cloud, port_id: str, caller: Caller) -> Json | None:

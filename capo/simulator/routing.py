@@ -16,9 +16,8 @@ from typing import Any, Final, TypeAlias
 
 from multidict import CIMultiDict, CIMultiDictProxy, MultiDict, MultiDictProxy, MultiMapping
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 
-Json: TypeAlias = dict[str, Any]
 Version: TypeAlias = tuple[int, int]
 
 UNAUTHORIZED_MESSAGE: Final = "The request you have made requires authentication."

@@ -17,7 +17,8 @@ from typing import Any, Final
 import jsonschema
 from multidict import MultiMapping
 
-from capo.simulator.routing import Fault, Json
+from capo.simulator.cloud import Json
+from capo.simulator.routing import Fault
 
 YES_AND_NO: Final = ("0", "1", "f", "false", "n", "no", "off", "on", "t", "true", "y", "yes")
 """Words that services accept as booleans, in any case."""

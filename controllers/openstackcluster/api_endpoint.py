@@ -11,10 +11,11 @@ from typing import Final, assert_never
 
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import CapoError
+from capo.json_types import Body
 from controllers.openstackcluster import dns, endpoint_policy, floating_ips
 from controllers.openstackcluster.endpoint_policy import EndpointSource
 from controllers.openstackcluster.floating_ips import FloatingIPRequest
-from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.openstackcluster.scope import ClusterScope
 from controllers.roles import API_FLOATING_IP
 
 log = logging.getLogger(__name__)
@@ -151,7 +152,7 @@ def remove_endpoint(scope: ClusterScope) -> Outcome:
     return NotNeeded()
 
 
-def _at_load_balancer(scope: ClusterScope) -> list[Resource]:
+def _at_load_balancer(scope: ClusterScope) -> list[Body]:
     """Return the spec's floating IPs that are associated with the VIP of our load balancer, if Octavia can be asked."""
     if not scope.context.ledger.of_kind("load_balancer"):
         return []
@@ -164,14 +165,14 @@ def _at_load_balancer(scope: ClusterScope) -> list[Resource]:
     return [found for found in there if _is_lent(scope, found)]
 
 
-def _is_lent(scope: ClusterScope, body: Resource) -> bool:
+def _is_lent(scope: ClusterScope, body: Body) -> bool:
     """Return whether a floating IP is that of the endpoint; others were associated externally."""
     known = scope.known_load_balancer
     addresses = (endpoint_policy.demanded_address(scope.cluster.spec), known.ip if known else None)
     return body["floating_ip_address"] in addresses
 
 
-def _detach(scope: ClusterScope, body: Resource) -> None:
+def _detach(scope: ClusterScope, body: Body) -> None:
     """Dissociate a floating IP. The router cannot be disconnected while the VIP has one."""
     try:
         floating_ips.dissociate(scope, body)

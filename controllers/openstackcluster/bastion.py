@@ -17,12 +17,13 @@ from api.v1beta2.openstackcluster import Bastion, BastionReplacement, BastionSta
 from capo import names
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Results, Wait, is_done
 from capo.errors import ForeignResourceError, InvalidSpecError, NotFoundError
+from capo.json_types import Body, Object
 from capo.kube.errors import Conflict
 from capo.kube.kinds import OPENSTACK_SERVER
 from controllers import server_child, server_spec
 from controllers.openstackcluster import bastion_plan, endpoint_policy, floating_ips
 from controllers.openstackcluster.floating_ips import FloatingIPRequest
-from controllers.openstackcluster.scope import ClusterScope, Object, Resource
+from controllers.openstackcluster.scope import ClusterScope
 from controllers.roles import BASTION, BASTION_FLOATING_IP
 
 SOON_S: Final = 1.0
@@ -156,7 +157,7 @@ def _keep(scope: ClusterScope, child: Object, replacement: BastionReplacement | 
     return Acted(Done(), bastion_plan.with_address(bastion_plan.status(server, floating_ip), known))
 
 
-def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Resource | Create | None:
+def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Body | Create | None:
     """Return the floating IP at the bastion's port; None without an external network or without a port."""
     network, bastion = scope.found.network, scope.cluster.spec.bastion
     port_id = bastion_plan.port_id(server, network.id if network else "")
@@ -178,7 +179,7 @@ def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Resource | Cre
     return floating_ips.ensure(scope, FloatingIPRequest(BASTION_FLOATING_IP, port_id=port_id, address=address))
 
 
-def _of_former(scope: ClusterScope, port_id: str) -> Resource | None:
+def _of_former(scope: ClusterScope, port_id: str) -> Body | None:
     """Return the user's floating IP that the former bastion had, if it exists and is not associated elsewhere."""
     address = bastion_plan.former_address(scope.cluster)
     found = floating_ips.by_address(scope, address) if address else None
@@ -188,7 +189,7 @@ def _of_former(scope: ClusterScope, port_id: str) -> Resource | None:
         return None
 
 
-def _of_pool(scope: ClusterScope, bastion: Bastion, port_id: str) -> Resource | None:
+def _of_pool(scope: ClusterScope, bastion: Bastion, port_id: str) -> Body | None:
     """Return the floating IP that the OpenStackServer claimed from a pool; create and associate no other.
 
     Raises:
@@ -204,7 +205,7 @@ def _of_pool(scope: ClusterScope, bastion: Bastion, port_id: str) -> Resource | 
     return there[0] if there else None
 
 
-def _exchanged(scope: ClusterScope, port_id: str, address: str, former: Mapping[str, Resource]) -> Resource:
+def _exchanged(scope: ClusterScope, port_id: str, address: str, former: Mapping[str, Body]) -> Body:
     """Replace the floating IPs at the port with the user's; delete ours only after the user's is associated.
 
     Raises:

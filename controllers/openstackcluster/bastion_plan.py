@@ -17,10 +17,9 @@ from capo import names
 from capo.contract import references
 from capo.engine import conditions
 from capo.engine.steps import Wait
+from capo.json_types import Object
 from controllers import server_child
 from controllers.openstackcluster import bastion_hash
-
-Object = Mapping[str, Any]
 
 _VANISHED: Final = ("InstanceNotFound", "InstanceDeleted")
 _ON_THE_WAY: Final = (server_child.NOT_READY, "Building", "VolumeNotReady", "AnswerLost")

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from capo.errors import CapoError
+from capo.json_types import Body
 from capo.openstack import tags
 from capo.openstack.kinds import KINDS
-from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.openstackcluster.scope import ClusterScope
 
 
 @contextmanager
@@ -21,7 +22,7 @@ def doubting(scope: ClusterScope, kind: str, resource_id: str) -> Iterator[None]
         raise
 
 
-def tagged(scope: ClusterScope, kind: str, body: Resource) -> Resource:
+def tagged(scope: ClusterScope, kind: str, body: Body) -> Body:
     """Add the spec's tags to a Neutron resource, keeping those of others; return the updated resource (W-75)."""
     has, wanted = set(body.get("tags") or ()), set(scope.cluster.spec.tags)
     if wanted <= has:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from api.v1beta2 import OpenStackCluster
 from capo import names
 from capo.contract import clusters, references, rules
 from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report, Skip
 from capo.engine.steps import Results, is_done
 from capo.errors import CapoError, NotYetObserved
+from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER
 from capo.ledger import Ledger
 from controllers import name_conflicts, pause_conditions
@@ -23,8 +21,6 @@ from controllers.openstackcluster.routes import ROUTES
 from controllers.openstackcluster.scope import ClusterScope, cluster_name_of
 from controllers.openstackcluster.steps import PLAN
 from controllers.roles import BASTION_FLOATING_IP
-
-Object = Mapping[str, Any]
 
 
 class ClusterController:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from capo.errors import BlockedError, ConflictError
-
-Resource = Mapping[str, Any]
+from capo.json_types import Body
 
 MAX_NAMED: Final = 5
 """At most this many are named in a message; the rest is counted."""
@@ -21,12 +20,12 @@ _OF_NETWORK: Final = ("network:dhcp", "network:distributed", "network:router_cen
 """Neutron's own ports, which it deletes with the network or the router."""
 
 
-def in_network(ports: Iterable[Resource]) -> list[Resource]:
+def in_network(ports: Iterable[Body]) -> list[Body]:
     """Return the ports that block the deletion of a network."""
     return [port for port in ports if port.get("device_owner") not in _OF_NETWORK]
 
 
-def error(what: str, blockers: Sequence[Resource], describe: str, refusal: ConflictError) -> BlockedError:
+def error(what: str, blockers: Sequence[Body], describe: str, refusal: ConflictError) -> BlockedError:
     """Return the error that names the blocking resources.
 
     Args:
@@ -47,13 +46,13 @@ def error(what: str, blockers: Sequence[Resource], describe: str, refusal: Confl
     )
 
 
-def of_port(port: Resource) -> str:
+def of_port(port: Body) -> str:
     """Return a port's description: id, name, and the device that it belongs to."""
     name = f" {port['name']!r}" if port.get("name") else ""
     owner = f" of {port['device_owner']} {port.get('device_id') or ''}".rstrip() if port.get("device_owner") else ""
     return f"port {port['id']}{name}{owner}"
 
 
-def of_floating_ip(body: Resource) -> str:
+def of_floating_ip(body: Body) -> str:
     """Return a floating IP's description with its fixed IP."""
     return f"floating IP {body['floating_ip_address']} for {body.get('fixed_ip_address') or 'nothing'}"

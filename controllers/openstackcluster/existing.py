@@ -12,9 +12,10 @@ from typing import Final
 from api.v1beta2.network import NetworkParam, RouterParam, SubnetParam
 from api.v1beta2.openstackcluster import NetworkStatusWithSubnets, Subnet
 from capo.errors import RouterNotFoundError
+from capo.json_types import Body
 from capo.openstack import network, router, subnet
 from controllers.openstackcluster import status
-from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.openstackcluster.scope import ClusterScope
 
 NETWORK: Final = "network"
 ROUTER: Final = "router"
@@ -38,7 +39,7 @@ def network_as_it_is(scope: ClusterScope, known: NetworkStatusWithSubnets) -> Ne
     return found
 
 
-def _subnets(scope: ClusterScope, body: Resource, known: NetworkStatusWithSubnets) -> tuple[Subnet, ...]:
+def _subnets(scope: ClusterScope, body: Body, known: NetworkStatusWithSubnets) -> tuple[Subnet, ...]:
     """Return the subnets that the cluster uses; read them only if the network's subnet ids changed."""
     there, used = set(body.get("subnets") or ()), {each.id for each in known.subnets}
     if used == there or (scope.cluster.spec.subnets and used <= there):
@@ -48,11 +49,11 @@ def _subnets(scope: ClusterScope, body: Resource, known: NetworkStatusWithSubnet
     return tuple(map(status.subnet, found))
 
 
-def _named(scope: ClusterScope, known: NetworkStatusWithSubnets) -> list[Resource]:
+def _named(scope: ClusterScope, known: NetworkStatusWithSubnets) -> list[Body]:
     return [subnet.resolve(scope.cloud, SubnetParam(id=each.id), network_id=known.id) for each in known.subnets]
 
 
-def _all(scope: ClusterScope, there: Collection[str], known: NetworkStatusWithSubnets) -> list[Resource]:
+def _all(scope: ClusterScope, there: Collection[str], known: NetworkStatusWithSubnets) -> list[Body]:
     """Return all subnets of a network, known ones first and in the known order, because the order is significant."""
     listed = scope.cloud_view.peek("subnet", lambda each: each["network_id"] == known.id)
     # The project's list does not show the subnets of another project's network.
@@ -62,7 +63,7 @@ def _all(scope: ClusterScope, there: Collection[str], known: NetworkStatusWithSu
     return sorted(found, key=lambda each: (places.get(each["id"], len(places)), each["id"]))
 
 
-def given_router(scope: ClusterScope, given: RouterParam) -> Resource:
+def given_router(scope: ClusterScope, given: RouterParam) -> Body:
     """Return the router that the spec names; one found by a filter is identified by its id from then on.
 
     Raises:

@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from capo.engine.steps import Create
+from capo.json_types import Body
 from capo.openstack import floating_ip
 from capo.openstack.floating_ip import WantedFloatingIP
 from controllers.openstackcluster.changes import doubting, tagged
-from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.openstackcluster.scope import ClusterScope
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,12 @@ class FloatingIPRequest:
     candidates: Sequence[str] = ()
 
 
-def existing(scope: ClusterScope, wish: FloatingIPRequest) -> Resource | None:
+def existing(scope: ClusterScope, wish: FloatingIPRequest) -> Body | None:
     """Return the floating IP that satisfies a request, None if none exists."""
     return scope.find("floating_ip", wish.role) or _given(scope, wish)
 
 
-def ensure(scope: ClusterScope, wish: FloatingIPRequest) -> Resource | Create:
+def ensure(scope: ClusterScope, wish: FloatingIPRequest) -> Body | Create:
     """Return the floating IP, associated as requested, or the action that creates it."""
     own = scope.find("floating_ip", wish.role)
     if own is not None:
@@ -63,7 +64,7 @@ def ensure(scope: ClusterScope, wish: FloatingIPRequest) -> Resource | Create:
     return Create("floating_ip", (wish.role,), lambda: {wish.role: floating_ip.create(scope.cloud, wanted)})
 
 
-def _given(scope: ClusterScope, wish: FloatingIPRequest) -> Resource | None:
+def _given(scope: ClusterScope, wish: FloatingIPRequest) -> Body | None:
     """Return the user's floating IP: the one with the address, else the one at the port, else a candidate."""
     if wish.address is not None:
         return by_address(scope, wish.address)
@@ -74,13 +75,13 @@ def _given(scope: ClusterScope, wish: FloatingIPRequest) -> Resource | None:
     return next((body for body in found if body is not None and not body.get("port_id")), None)
 
 
-def by_address(scope: ClusterScope, address: str) -> Resource | None:
+def by_address(scope: ClusterScope, address: str) -> Body | None:
     """Return the floating IP with an address, whatever its owner; None without one."""
     found = scope.cloud_view.list_matching("floating_ip", lambda body: body["floating_ip_address"] == address)
     return found[0] if found else _looked_up(scope, address)
 
 
-def _looked_up(scope: ClusterScope, address: str) -> Resource | None:
+def _looked_up(scope: ClusterScope, address: str) -> Body | None:
     # Not in the lists: users name a floating IP right after they created it, and lists are minutes old.
     body = floating_ip.of_address(scope.cloud, address)
     if body is not None:
@@ -88,12 +89,12 @@ def _looked_up(scope: ClusterScope, address: str) -> Resource | None:
     return body
 
 
-def at_port(scope: ClusterScope, port_id: str) -> list[Resource]:
+def at_port(scope: ClusterScope, port_id: str) -> list[Body]:
     """Return all floating IPs that are associated with a port, whatever their owner."""
     return scope.cloud_view.list_matching("floating_ip", lambda body: body.get("port_id") == port_id)
 
 
-def associated(scope: ClusterScope, body: Resource, port_id: str | None) -> Resource:
+def associated(scope: ClusterScope, body: Body, port_id: str | None) -> Body:
     """Associate a floating IP with a port; return it.
 
     Raises:
@@ -112,7 +113,7 @@ def associated(scope: ClusterScope, body: Resource, port_id: str | None) -> Reso
     return changed
 
 
-def refresh_if_unused(scope: ClusterScope, body: Resource, port_id: str) -> Resource:
+def refresh_if_unused(scope: ClusterScope, body: Body, port_id: str) -> Body:
     """Read a floating IP of the user again (W-71); return it.
 
     Raises:
@@ -121,12 +122,12 @@ def refresh_if_unused(scope: ClusterScope, body: Resource, port_id: str) -> Reso
     return floating_ip.refresh_if_unused(scope.cloud, scope.cloud_view, body["id"], ports=(port_id,))
 
 
-def is_own(scope: ClusterScope, body: Resource) -> bool:
+def is_own(scope: ClusterScope, body: Body) -> bool:
     """Return whether a floating IP was created for this cluster."""
     return body["id"] in {record.id for record in scope.context.ledger.of_kind("floating_ip")}
 
 
-def dissociate(scope: ClusterScope, body: Resource) -> None:
+def dissociate(scope: ClusterScope, body: Body) -> None:
     """Dissociate a floating IP of the user."""
     with doubting(scope, "floating_ip", body["id"]):
         changed = floating_ip.dissociate(scope.cloud, body["id"])
@@ -134,14 +135,14 @@ def dissociate(scope: ClusterScope, body: Resource) -> None:
     scope.emit("SuccessfulDisassociateFloatingIP", f"Disassociated floating IP {body['floating_ip_address']}")
 
 
-def release(scope: ClusterScope, body: Resource) -> None:
+def release(scope: ClusterScope, body: Body) -> None:
     """Delete a floating IP that the provider created."""
     floating_ip.delete(scope.cloud, body["id"])
     scope.cloud_view.forget("floating_ip", body["id"])
     scope.emit("SuccessfulDeleteFloatingIP", f"Deleted floating IP {body['floating_ip_address']}")
 
 
-def is_kept(scope: ClusterScope, body: Resource) -> bool:
+def is_kept(scope: ClusterScope, body: Body) -> bool:
     """Return whether the spec names the address of a created floating IP: then it is not deleted with the cluster."""
     spec = scope.cluster.spec
     claimed = {

@@ -14,17 +14,18 @@ from typing import Final
 
 from capo import names
 from capo.errors import ConflictError, NotFoundError
+from capo.json_types import Body
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.openstack import port
 from controllers.openstackcluster import floating_ips
-from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.openstackcluster.scope import ClusterScope
 
 _NUMBERED: Final = re.compile("[a-z0-9][a-z0-9.-]*-[0-9]{1,3}")
 """Name and number of a machine's port, without the cluster."""
 _SUFFIXED: Final = re.compile(r"[a-z0-9][a-z0-9.]*-\S+")
 
 
-def is_leaked(body: Resource, *, namespace: str, cluster_name: str) -> bool:
+def is_leaked(body: Body, *, namespace: str, cluster_name: str) -> bool:
     """Return whether the Go provider created a port for a machine or the bastion and no server uses it; pure.
 
     The port of a machine is named ``<machine>-<number>``, or ends with a suffix that the user chose. A suffix may be
@@ -41,7 +42,7 @@ def is_leaked(body: Resource, *, namespace: str, cluster_name: str) -> bool:
     return description == "" and any(_NUMBERED.fullmatch(each) for each in rest)
 
 
-def delete(scope: ClusterScope, ports: Iterable[Resource]) -> bool:
+def delete(scope: ClusterScope, ports: Iterable[Body]) -> bool:
     """Delete the ports that the Go provider leaked; return whether any was deleted.
 
     Args:
@@ -53,18 +54,18 @@ def delete(scope: ClusterScope, ports: Iterable[Resource]) -> bool:
     return bool(gone)
 
 
-def _is_ours(scope: ClusterScope, body: Resource) -> bool:
+def _is_ours(scope: ClusterScope, body: Body) -> bool:
     is_leaked_here = is_leaked(body, namespace=scope.namespace, cluster_name=scope.cluster_name)
     return is_leaked_here and not (_has_server(scope, body) or floating_ips.at_port(scope, body["id"]))
 
 
-def _has_server(scope: ClusterScope, body: Resource) -> bool:
+def _has_server(scope: ClusterScope, body: Body) -> bool:
     """Return whether an OpenStackServer, in any namespace, may own the port."""
     servers = scope.context.deps.store.list(OPENSTACK_SERVER)
     return any(str(body["name"]).startswith(f"{server['metadata']['name']}-") for server in servers)
 
 
-def _delete(scope: ClusterScope, listed: Resource) -> bool:
+def _delete(scope: ClusterScope, listed: Body) -> bool:
     """Delete a port unless a read shows that it is in use by now."""
     try:
         body = port.get(scope.cloud, listed["id"])

@@ -13,23 +13,24 @@ from typing import Final
 
 from capo.engine.steps import Create, Outcome, Wait
 from capo.errors import UnsupportedByCloudError
+from capo.json_types import Body
 from capo.openstack import load_balancer
 from capo.openstack.load_balancer import SOURCE_IP_PORT, WantedHealthMonitor, WantedListener, WantedPool
 from controllers import roles
 from controllers.openstackcluster.changes import doubting
-from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.openstackcluster.scope import ClusterScope
 
 CHILDREN: Final = ("listener", "pool", "health_monitor")
 ACTIVE: Final = "ACTIVE"
 
 
-def upsert(scope: ClusterScope, body: Resource) -> None:
+def upsert(scope: ClusterScope, body: Body) -> None:
     """Add the children in the answer of a create to the cached lists, if the answer has them in full."""
     for kind, child in load_balancer.children(body):
         scope.cloud_view.upsert(kind, child)
 
 
-def record(scope: ClusterScope, body: Resource) -> None:
+def record(scope: ClusterScope, body: Body) -> None:
     """Record the ids of the children that the body has in full: OpenStackMachines find their pool there."""
     monitors = {pool["id"]: pool.get("healthmonitor") for kind, pool in load_balancer.children(body) if kind == "pool"}
     ledger = scope.context.ledger
@@ -57,7 +58,7 @@ def relist(scope: ClusterScope) -> None:
         scope.cloud_view.list_matching(kind, lambda _body: False, max_age_s=scope.context.deps.sync_period_s / 2)
 
 
-def converge(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> Outcome | None:
+def converge(scope: ClusterScope, balancer: Body, wanted: WantedListener) -> Outcome | None:
     """Apply the next change to a listener, its pool or its monitor, or return its create; None when all match the spec.
 
     Raises:
@@ -82,24 +83,24 @@ def converge(scope: ClusterScope, balancer: Resource, wanted: WantedListener) ->
     return _converge_monitor(scope, balancer, pool, wanted)
 
 
-def has_listener(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> bool:
+def has_listener(scope: ClusterScope, balancer: Body, wanted: WantedListener) -> bool:
     """Return whether a load balancer has a listener on the port."""
     return _find_listener(scope, balancer, wanted) is not None
 
 
-def _find_listener(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> Resource | None:
-    def is_it(body: Resource) -> bool:
+def _find_listener(scope: ClusterScope, balancer: Body, wanted: WantedListener) -> Body | None:
+    def is_it(body: Body) -> bool:
         return body.get("protocol_port") == wanted.port and balancer["id"] in load_balancer.parent_ids(body)
 
     return _find(scope, "listener", roles.listener(wanted.port), is_it)
 
 
-def _find_pool(scope: ClusterScope, listener: Resource, wanted: WantedListener) -> Resource | None:
+def _find_pool(scope: ClusterScope, listener: Body, wanted: WantedListener) -> Body | None:
     attached_id = listener.get("default_pool_id")
     return _find(scope, "pool", roles.pool(wanted.port), lambda body: body["id"] == attached_id)
 
 
-def _find(scope: ClusterScope, kind: str, role: str, is_it: Callable[[Resource], bool]) -> Resource | None:
+def _find(scope: ClusterScope, kind: str, role: str, is_it: Callable[[Body], bool]) -> Body | None:
     """Return a child by its id or stamp, else by its place."""
     found = scope.cloud_view.find(kind, role)
     if found is not None:
@@ -112,10 +113,10 @@ def _find(scope: ClusterScope, kind: str, role: str, is_it: Callable[[Resource],
     return placed[0]
 
 
-def _create_listener(scope: ClusterScope, balancer: Resource, wanted: WantedListener) -> Outcome:
+def _create_listener(scope: ClusterScope, balancer: Body, wanted: WantedListener) -> Outcome:
     role = roles.listener(wanted.port)
 
-    def call() -> dict[str, Resource]:
+    def call() -> dict[str, Body]:
         made = load_balancer.create_listener(scope.cloud, balancer["id"], wanted)
         upsert(scope, {"listeners": [made]})
         _mark_busy(scope, balancer)
@@ -124,10 +125,10 @@ def _create_listener(scope: ClusterScope, balancer: Resource, wanted: WantedList
     return _when_free(scope, balancer, Create("listener", (role,), call))
 
 
-def _create_pool(scope: ClusterScope, balancer: Resource, listener: Resource, wanted: WantedListener) -> Outcome:
+def _create_pool(scope: ClusterScope, balancer: Body, listener: Body, wanted: WantedListener) -> Outcome:
     role = roles.pool(wanted.port)
 
-    def call() -> dict[str, Resource]:
+    def call() -> dict[str, Body]:
         made = _pool_made(scope, listener["id"], wanted.pool)
         scope.cloud_view.upsert("listener", {**listener, "default_pool_id": made["id"]})
         upsert(scope, {"pools": [made]})
@@ -137,7 +138,7 @@ def _create_pool(scope: ClusterScope, balancer: Resource, listener: Resource, wa
     return _when_free(scope, balancer, Create("pool", (role,), call))
 
 
-def _pool_made(scope: ClusterScope, listener_id: str, wanted: WantedPool) -> Resource:
+def _pool_made(scope: ClusterScope, listener_id: str, wanted: WantedPool) -> Body:
     """Create a pool; retry with the algorithm of OVN if the provider does not support the default one."""
     try:
         return load_balancer.create_pool(scope.cloud, listener_id, wanted)
@@ -147,9 +148,7 @@ def _pool_made(scope: ClusterScope, listener_id: str, wanted: WantedPool) -> Res
         return load_balancer.create_pool(scope.cloud, listener_id, replace(wanted, algorithm=SOURCE_IP_PORT))
 
 
-def _converge_monitor(
-    scope: ClusterScope, balancer: Resource, pool: Resource, wanted: WantedListener
-) -> Outcome | None:
+def _converge_monitor(scope: ClusterScope, balancer: Body, pool: Body, wanted: WantedListener) -> Outcome | None:
     if wanted.pool.monitor is None:
         return None
     role, attached_id = roles.monitor(wanted.port), _monitor_id(pool)
@@ -167,13 +166,13 @@ def _converge_monitor(
     return _busy(scope, balancer)
 
 
-def _monitor_id(pool: Resource) -> str | None:
+def _monitor_id(pool: Body) -> str | None:
     nested = pool.get("healthmonitor") or {}
     return pool.get("healthmonitor_id") or nested.get("id")
 
 
 def _create_monitor(
-    scope: ClusterScope, balancer: Resource, pool: Resource, role: str, wanted: WantedHealthMonitor
+    scope: ClusterScope, balancer: Body, pool: Body, role: str, wanted: WantedHealthMonitor
 ) -> Outcome | None:
     """Create the monitor of the pool. If the provider does not support it, do not retry for a day."""
     refused = f"health monitor of {pool['id']}"
@@ -194,16 +193,16 @@ def _create_monitor(
     return _busy(scope, balancer)
 
 
-def _when_free(scope: ClusterScope, balancer: Resource, create: Create) -> Outcome:
+def _when_free(scope: ClusterScope, balancer: Body, create: Create) -> Outcome:
     return create if balancer["provisioning_status"] == ACTIVE else _busy(scope, balancer)
 
 
-def _busy(scope: ClusterScope, balancer: Resource) -> Wait:
+def _busy(scope: ClusterScope, balancer: Body) -> Wait:
     """Wait for a change to take effect: Octavia accepts no other before."""
     _mark_busy(scope, balancer)
     scope.cloud_view.poll("load_balancer")
     return Wait("Building", f"load balancer {balancer['name']} is being changed")
 
 
-def _mark_busy(scope: ClusterScope, balancer: Resource) -> None:
+def _mark_busy(scope: ClusterScope, balancer: Body) -> None:
     scope.cloud_view.upsert("load_balancer", {**balancer, "provisioning_status": "PENDING_UPDATE"})

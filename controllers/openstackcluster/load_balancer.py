@@ -29,6 +29,7 @@ from capo.errors import (
     NetworkNotFoundError,
     UnsupportedByCloudError,
 )
+from capo.json_types import Body
 from capo.openstack import load_balancer, network, subnet
 from capo.openstack.load_balancer import WantedListener, WantedLoadBalancer
 from controllers import roles
@@ -45,7 +46,7 @@ from controllers.openstackcluster.allowed_cidrs import Allowed
 from controllers.openstackcluster.changes import doubting
 from controllers.openstackcluster.listeners import CHILDREN
 from controllers.openstackcluster.load_balancer_spec import OVN, not_enforced
-from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.openstackcluster.scope import ClusterScope
 from controllers.roles import LOAD_BALANCER
 
 CONDITION: Final = "LoadBalancerReady"
@@ -86,7 +87,7 @@ def _remove_left_behind(scope: ClusterScope) -> None:
         vip_ports.delete_in(scope, scope.found.vip_network[0].id)
 
 
-def _await(scope: ClusterScope, found: Resource, message: str) -> Wait:
+def _await(scope: ClusterScope, found: Body, message: str) -> Wait:
     scope.cloud_view.poll("load_balancer")
     return Wait(BUILDING, message)
 
@@ -215,7 +216,7 @@ def _listeners(
         yield load_balancer_spec.listener(spec, cluster, port, provider=provider, allowed_cidrs=cidrs)
 
 
-def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Resource:
+def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Body:
     """Create the load balancer, without children if the provider does not support all of them."""
     for kind in CHILDREN:
         scope.cloud_view.mark_written(kind)
@@ -235,7 +236,7 @@ def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Resource:
 # -- update ----------------------------------------------------------------------------------------------------------
 
 
-def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Resource) -> Outcome:
+def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Body) -> Outcome:
     """Reconcile the children with the spec; after a complete comparison, not again until the next resync."""
     is_enforced = not spec.allowed_cidrs or found.get("provider") != OVN
     allowed = _allowed(scope, spec, load_balancer_spec.ip_version(found["vip_address"])) if is_enforced else Allowed(())
@@ -276,7 +277,7 @@ def _tidy(scope: ClusterScope, *, is_complete: bool) -> None:
         scope.found.look_again_s = None
 
 
-def _converge(scope: ClusterScope, found: Resource, wanted: Sequence[WantedListener]) -> Outcome | None:
+def _converge(scope: ClusterScope, found: Body, wanted: Sequence[WantedListener]) -> Outcome | None:
     """Apply the next change to the children, or return its create; None when all match the spec.
 
     Raises:
@@ -291,7 +292,7 @@ def _converge(scope: ClusterScope, found: Resource, wanted: Sequence[WantedListe
     return None
 
 
-def _converge_all(scope: ClusterScope, found: Resource, wanted: Sequence[WantedListener]) -> Outcome | None:
+def _converge_all(scope: ClusterScope, found: Body, wanted: Sequence[WantedListener]) -> Outcome | None:
     try:
         for each in wanted:
             if step := listeners.converge(scope, found, each):
@@ -310,7 +311,7 @@ def _meanwhile(scope: ClusterScope, step: Outcome) -> Outcome:
     return Done("a change is being applied")
 
 
-def _are_listed(scope: ClusterScope, found: Resource) -> bool:
+def _are_listed(scope: ClusterScope, found: Body) -> bool:
     """Return whether Octavia lists the recorded listener and pool of every port."""
     listed = {child["id"] for name in ("listeners", "pools") for child in found.get(name) or ()}
     wanted = [role(port) for port in endpoint_policy.ports(scope.cluster.spec) for role in (roles.listener, roles.pool)]

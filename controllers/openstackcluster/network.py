@@ -12,12 +12,13 @@ from api.v1beta2.openstackcluster import NetworkStatus
 from capo import names
 from capo.engine.steps import Create, Done, NotNeeded, Outcome
 from capo.errors import CapoError, ConflictError, InvalidSpecError
+from capo.json_types import Body
 from capo.openstack import network, port, subnet
 from capo.openstack.network import WantedNetwork
 from capo.openstack.subnet import WantedSubnet
 from controllers.openstackcluster import deletion_blockers, existing, leaked_ports, status, vip_ports
 from controllers.openstackcluster.changes import doubting, tagged
-from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.openstackcluster.scope import ClusterScope
 from controllers.roles import NETWORK, SUBNET
 
 CONDITION: Final = "NetworkReady"
@@ -50,7 +51,7 @@ def _is_absence_seen(scope: ClusterScope) -> bool:
     return scope.is_settled("APIEndpointReady") and scope.is_seen(EXTERNAL_NETWORK, None)
 
 
-def _find_external(scope: ClusterScope) -> Resource | None:
+def _find_external(scope: ClusterScope) -> Body | None:
     try:
         return network.external(scope.cloud, scope.cluster.spec.external_network)
     except CapoError:
@@ -132,9 +133,9 @@ def _all_used(scope: ClusterScope) -> str:
     return f"spec.subnets names none: all {count} of the network are used"
 
 
-def _existing_subnets(scope: ClusterScope, network_id: str | None) -> list[Resource]:
+def _existing_subnets(scope: ClusterScope, network_id: str | None) -> list[Body]:
     """Return the subnets that the spec names, all in one network; all subnets of the network if it names none."""
-    found: list[Resource] = []
+    found: list[Body] = []
     for wanted in scope.cluster.spec.subnets:
         found.append(subnet.resolve(scope.cloud, wanted, network_id=network_id))
         network_id = found[0]["network_id"]

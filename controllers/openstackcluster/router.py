@@ -14,11 +14,12 @@ from api.v1beta2.network import RouterParam
 from capo import names
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import AmbiguousMatchError, ConflictError, RouterNotFoundError
+from capo.json_types import Body
 from capo.openstack import router, subnet
 from capo.openstack.router import WantedRouter
 from controllers.openstackcluster import deletion_blockers, existing, status
 from controllers.openstackcluster.changes import doubting, tagged
-from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.openstackcluster.scope import ClusterScope
 from controllers.roles import ROUTER, ROUTER_INTERFACE
 
 CONDITION: Final = "RouterReady"
@@ -79,7 +80,7 @@ def external_ips(scope: ClusterScope) -> tuple[tuple[str | None, str | None], ..
     )
 
 
-def _with_gateway(scope: ClusterScope, found: Resource) -> Resource:
+def _with_gateway(scope: ClusterScope, found: Body) -> Body:
     """Set the router's gateway with the requested addresses; return the updated router."""
     changes = router.difference(wanted_router(scope), found)
     if not changes:
@@ -95,7 +96,7 @@ def _ensure_interface(scope: ClusterScope, router_id: str) -> None:
     """Connect the subnet and record the port, so that the deletion disconnects the right router."""
     subnet_id = scope.found.subnets[0].id
 
-    def connects(port: Resource) -> bool:
+    def connects(port: Body) -> bool:
         return _connects(port, router_id, subnet_id)
 
     # The port has no stamp to find it by when its record was lost, as after a move.
@@ -135,7 +136,7 @@ def _port_of(answer: Mapping[str, Any], router_id: str) -> dict[str, Any]:
     }
 
 
-def _connects(port: Resource, router_id: str, subnet_id: str) -> bool:
+def _connects(port: Body, router_id: str, subnet_id: str) -> bool:
     is_interface = (
         port.get("device_id") == router_id and port.get("device_owner") in deletion_blockers.ROUTER_INTERFACES
     )
@@ -156,7 +157,7 @@ def remove_router(scope: ClusterScope) -> Outcome:
     return NotNeeded()
 
 
-def _delete(scope: ClusterScope, body: Resource) -> None:
+def _delete(scope: ClusterScope, body: Body) -> None:
     try:
         router.delete(scope.cloud, body["id"])
     except ConflictError as error:
@@ -171,17 +172,17 @@ def _delete(scope: ClusterScope, body: Resource) -> None:
     scope.emit("SuccessfulDeleteRouter", f"Deleted router {body.get('name')} with id {body['id']}")
 
 
-def _belongs(router_id: str, port: Resource) -> bool:
+def _belongs(router_id: str, port: Body) -> bool:
     return port.get("device_id") == router_id
 
 
-def _interfaces(scope: ClusterScope, router_ids: set[str], given: RouterParam | None) -> list[Resource]:
+def _interfaces(scope: ClusterScope, router_ids: set[str], given: RouterParam | None) -> list[Body]:
     """Return the recorded port, all interfaces of our routers, and the given router's interfaces in our subnets."""
     # Others, or a reconcile that died, may have connected the given router again: that port has no stamp.
     recorded = scope.context.ledger.id_of(ROUTER_INTERFACE)
     subnet_ids = {body["id"] for body in scope.owned("subnet")} if given else set()
 
-    def is_interface(port: Resource) -> bool:
+    def is_interface(port: Body) -> bool:
         is_near = port["id"] == recorded or port.get("device_id") in router_ids or bool(_subnets(port) & subnet_ids)
         return is_near and port.get("device_owner") in deletion_blockers.ROUTER_INTERFACES
 
@@ -202,11 +203,11 @@ def _given_ids(scope: ClusterScope, given: RouterParam) -> set[str]:
         return ids
 
 
-def _subnets(port: Resource) -> set[str]:
+def _subnets(port: Body) -> set[str]:
     return {ip["subnet_id"] for ip in port.get("fixed_ips") or ()}
 
 
-def _disconnect(scope: ClusterScope, port: Resource) -> Wait | None:
+def _disconnect(scope: ClusterScope, port: Body) -> Wait | None:
     """Disconnect the subnets of a port; return what to wait for first, None when they are disconnected.
 
     Raises:

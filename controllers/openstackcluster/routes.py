@@ -8,7 +8,8 @@ from typing import Final
 from capo import names
 from capo.contract import references, rules
 from capo.engine import conditions
-from capo.engine.store import Object, Route, Store
+from capo.engine.store import Route, Store
+from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER
 from controllers.pause_conditions import PAUSED
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from capo.contract.clusters import Endpoint
 from capo.engine import conditions
 from capo.engine.context import ReconcileContext
 from capo.errors import BlockedError, InvalidSpecError, NotFoundError, UnsupportedByCloudError
+from capo.json_types import Body, Object
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.names import Stamp
 from capo.openstack import extension
@@ -24,9 +25,6 @@ from controllers import roles
 from controllers.openstackcluster import takeover
 from controllers.openstackcluster.dns import Resolver
 from controllers.openstackcluster.memory import FORGOTTEN_S, Memory
-
-Object = Mapping[str, Any]
-Resource = Mapping[str, Any]
 
 _OF_ROUTERS: Final = ("router", "floating_ip")
 
@@ -57,8 +55,8 @@ class Found:
     network: NetworkStatus | None = None
     subnets: tuple[Subnet, ...] = ()
     router: Router | None = None
-    groups: dict[str, Resource] = field(default_factory=dict)
-    load_balancer: Resource | None = None
+    groups: dict[str, Body] = field(default_factory=dict)
+    load_balancer: Body | None = None
     vip_network: tuple[NetworkStatus, tuple[Subnet, ...]] | None = None
     allowed_cidrs: tuple[str, ...] = ()
     not_enforced: InvalidSpecError | None = None
@@ -151,7 +149,7 @@ class ClusterScope:
         """The bastion's OpenStackServer in the store, None when there is none."""
         return self.context.deps.store.get(OPENSTACK_SERVER, self.namespace, self.bastion_name)
 
-    def find(self, kind: str, role: str) -> Resource | None:
+    def find(self, kind: str, role: str) -> Body | None:
         """Return the resource of a role, or None when its absence is proven."""
         mark = self._adoptable().get(role)
         reported_id = takeover.reported_ids(self.cluster).get(role)
@@ -162,7 +160,7 @@ class ClusterScope:
                 raise
             return None
 
-    def marks(self) -> list[tuple[str, Callable[[Resource], bool]]]:
+    def marks(self) -> list[tuple[str, Callable[[Body], bool]]]:
         """Return, for each kind, the test whether a resource has the name of one of ours."""
         return [(mark.kind, mark.fits) for mark in self._marks().values()]
 
@@ -185,7 +183,7 @@ class ClusterScope:
         chosen = self.cluster.metadata.annotations.get(names.TAKEN_OVER_ANNOTATION)
         return self.context.is_deleting and chosen != names.BY_NAME
 
-    def owned(self, kind: str) -> list[Resource]:
+    def owned(self, kind: str) -> list[Body]:
         """Return all resources of a kind that we own, for their deletion; after a takeover, the Go provider's too."""
         if self.context.is_taken_over:
             for role in (role for role, mark in self._marks().items() if mark.kind == kind):

@@ -11,13 +11,14 @@ from functools import partial
 from capo import names
 from capo.engine.steps import Create, Done, NotNeeded, Outcome
 from capo.errors import CapoError, ConflictError
+from capo.json_types import Body
 from capo.openstack import security_group
 from capo.openstack.security_group import Rule, WantedSecurityGroup
 from controllers import attempts, roles
 from controllers.openstackcluster import bastion_plan, deletion_blockers, endpoint_policy, rules
 from controllers.openstackcluster.changes import doubting, tagged
 from controllers.openstackcluster.rules import RuleContext
-from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.openstackcluster.scope import ClusterScope
 from controllers.roles import BASTION, CONTROL_PLANE, WORKER
 
 
@@ -39,11 +40,11 @@ def ensure_security_groups(scope: ClusterScope) -> Outcome:
     return Done("; ".join(wanted.skipped))
 
 
-def _find(scope: ClusterScope, suffix: str) -> Resource | None:
+def _find(scope: ClusterScope, suffix: str) -> Body | None:
     return scope.find("security_group", roles.group(suffix))
 
 
-def _created(scope: ClusterScope, suffixes: Iterable[str]) -> dict[str, Resource]:
+def _created(scope: ClusterScope, suffixes: Iterable[str]) -> dict[str, Body]:
     wanted = {
         roles.group(suffix): WantedSecurityGroup(
             stamp=scope.stamp(roles.group(suffix)), name=names.security_group(scope.resource_name, suffix)
@@ -53,7 +54,7 @@ def _created(scope: ClusterScope, suffixes: Iterable[str]) -> dict[str, Resource
     return dict(zip(wanted, security_group.create_all(scope.cloud, list(wanted.values())), strict=True))
 
 
-def rule_context(scope: ClusterScope, groups: dict[str, Resource]) -> RuleContext:
+def rule_context(scope: ClusterScope, groups: dict[str, Body]) -> RuleContext:
     """Return the values that the cluster's rules refer to."""
     spec = scope.cluster.spec
     return RuleContext(
@@ -64,7 +65,7 @@ def rule_context(scope: ClusterScope, groups: dict[str, Resource]) -> RuleContex
     )
 
 
-def _with_rules(scope: ClusterScope, body: Resource, wanted: Iterable[Rule]) -> Resource:
+def _with_rules(scope: ClusterScope, body: Body, wanted: Iterable[Rule]) -> Body:
     """Replace the rules of a group with exactly these; new ones are created before old ones are deleted."""
     wanted = tuple(wanted)
     change = security_group.rule_difference(wanted, body["security_group_rules"])
@@ -95,7 +96,7 @@ def _remove_group_of_bastion(scope: ClusterScope) -> None:
     scope.cloud_view.forget("security_group", body["id"])
 
 
-def _uses(group_id: str, port: Resource) -> bool:
+def _uses(group_id: str, port: Body) -> bool:
     return group_id in (port.get("security_groups") or ())
 
 
@@ -112,7 +113,7 @@ def remove_security_groups(scope: ClusterScope) -> Outcome:
     return NotNeeded()
 
 
-def _delete(scope: ClusterScope, body: Resource) -> None:
+def _delete(scope: ClusterScope, body: Body) -> None:
     try:
         security_group.delete(scope.cloud, body["id"])
     except ConflictError as error:

@@ -6,8 +6,8 @@ C-3 and C-5. A block is written only when it is complete, and not changed while 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from api.model import Model
 from api.v1beta2 import OpenStackCluster
@@ -15,12 +15,10 @@ from api.v1beta2.openstackcluster import NetworkStatus, Router, Subnet
 from capo.engine import conditions
 from capo.engine.conditions import Condition
 from capo.engine.steps import Blocked, Failed, NotNeeded, Result, Results, Wait, is_done
+from capo.json_types import Body, Json
 from capo.ledger import Ledger
 from controllers.openstackcluster.scope import Found
 from controllers.roles import BASTION, CONTROL_PLANE, NETWORK, WORKER
-
-Resource = Mapping[str, Any]
-Fields = dict[str, Any]
 
 BEFORE_PROVISIONED: Final = (
     "NetworkReady",
@@ -36,30 +34,30 @@ _GROUPS: Final = {
 }
 
 
-def network(body: Resource) -> NetworkStatus:
+def network(body: Body) -> NetworkStatus:
     """Return the status block of a network; the id replaces a missing name."""
     return NetworkStatus(name=body.get("name") or body["id"], id=body["id"], tags=_tags(body))
 
 
-def subnet(body: Resource) -> Subnet:
+def subnet(body: Body) -> Subnet:
     """Return the status block of a subnet; the id replaces a missing name."""
     return Subnet(name=body.get("name") or body["id"], id=body["id"], cidr=body["cidr"], tags=_tags(body))
 
 
-def router(body: Resource) -> Router:
+def router(body: Body) -> Router:
     """Return the status block of a router, with its addresses on the external network."""
     gateway = body.get("external_gateway_info") or {}
     ips = tuple(ip["ip_address"] for ip in gateway.get("external_fixed_ips") or ())
     return Router(name=body.get("name") or body["id"], id=body["id"], tags=_tags(body), ips=ips)
 
 
-def _tags(body: Resource) -> tuple[str, ...]:
+def _tags(body: Body) -> tuple[str, ...]:
     return tuple(body.get("tags") or ())
 
 
-def of_reconcile(found: Found, cluster: OpenStackCluster, results: Results) -> Fields:
+def of_reconcile(found: Found, cluster: OpenStackCluster, results: Results) -> Json:
     """Return the fields of status to write; None removes a field."""
-    fields: Fields = {}
+    fields: Json = {}
     if is_done(results["NetworkReady"]):
         fields["externalNetwork"] = _block(found.external_network)
         fields["network"] = _with_subnets(found.network, found.subnets)
@@ -90,7 +88,7 @@ def _was_provisioned(cluster: OpenStackCluster) -> bool:
     return cluster.status.initialization is not None and cluster.status.initialization.provisioned
 
 
-def spec(found: Found, results: Results) -> Fields:
+def spec(found: Found, results: Results) -> Json:
     """Return the endpoint, including the parts that were set before (C-4)."""
     if found.endpoint is None or not is_done(results["APIEndpointReady"]):
         return {}
@@ -160,7 +158,7 @@ def dropped(results: Results) -> list[str]:
     return [name for name, result in results.items() if isinstance(result, NotNeeded)]
 
 
-def _block(model: Model | None) -> Fields | None:
+def _block(model: Model | None) -> Json | None:
     """Return a value as a merge patch that also removes fields that are empty."""
     if model is None:
         return None
@@ -168,20 +166,20 @@ def _block(model: Model | None) -> Fields | None:
     return {name: value if value not in (None, "", [], {}) else None for name, value in fields.items()}
 
 
-def _with_subnets(net: NetworkStatus | None, subnets: Sequence[Subnet]) -> Fields | None:
+def _with_subnets(net: NetworkStatus | None, subnets: Sequence[Subnet]) -> Json | None:
     block = _block(net)
     return {**block, "subnets": [_compact(s) for s in subnets] or None} if block is not None else None
 
 
-def _compact(model: Model) -> Fields:
+def _compact(model: Model) -> Json:
     return {name: value for name, value in (_block(model) or {}).items() if value is not None}
 
 
-def _group(body: Resource | None) -> Fields | None:
+def _group(body: Body | None) -> Json | None:
     return {"id": body["id"], "name": body.get("name") or body["id"]} if body else None
 
 
-def _load_balancer(found: Found) -> Fields | None:
+def _load_balancer(found: Found) -> Json | None:
     """Return the block of the load balancer; ``ip`` is the VIP without a floating IP, and never read back as one."""
     body = found.load_balancer
     if body is None:

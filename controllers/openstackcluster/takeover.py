@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from api.v1beta2 import OpenStackCluster
 from capo import names
+from capo.json_types import Body
 from capo.ledger import Ledger
 from controllers import roles
 from controllers.roles import BASTION, CONTROL_PLANE, WORKER
-
-Resource = Mapping[str, Any]
 
 _PLACED: Final = (roles.SUBNET, roles.API_FLOATING_IP, roles.BASTION_FLOATING_IP)
 
@@ -32,7 +31,7 @@ class Mark:
     """
 
     kind: str
-    fits: Callable[[Resource], bool]
+    fits: Callable[[Body], bool]
 
 
 def marks(
@@ -116,7 +115,7 @@ def _subnet(network_id: str | None, cidr: str) -> Mark:
 def _floating_ip(resource_name: str, address: str | None, port_ids: Collection[str] = ()) -> Mark:
     """Return the mark of a floating IP: all share one description, so the address or the port must match, too."""
 
-    def fits(body: Resource) -> bool:
+    def fits(body: Body) -> bool:
         is_described = body.get("description") == names.created_by(resource_name)
         return is_described and (body["floating_ip_address"] == address or body.get("port_id") in port_ids)
 

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from capo.engine.steps import Wait
+from capo.json_types import Body
 from capo.openstack import load_balancer, port
 from controllers.openstackcluster.load_balancer_spec import OVN
-from controllers.openstackcluster.scope import ClusterScope, Resource
+from controllers.openstackcluster.scope import ClusterScope
 from controllers.roles import NETWORK
 
 YOUNG_S: Final = 60.0
@@ -40,11 +41,11 @@ class LeftBehind:
         age_s: by the cloud's clock; since this process first saw it if the cloud does not send its time.
     """
 
-    body: Resource
+    body: Body
     age_s: float
 
 
-def left_behind(scope: ClusterScope, ports: Iterable[Resource]) -> list[LeftBehind]:
+def left_behind(scope: ClusterScope, ports: Iterable[Body]) -> list[LeftBehind]:
     """Return the ports that Octavia left behind: no load balancer in a later list uses them.
 
     Args:
@@ -61,7 +62,7 @@ def left_behind(scope: ClusterScope, ports: Iterable[Resource]) -> list[LeftBehi
     return [LeftBehind(body, scope.cloud.ages.age_s("network", body["id"], body["created_at"])) for body in loose]
 
 
-def _may_be_left_behind(scope: ClusterScope, body: Resource) -> bool:
+def _may_be_left_behind(scope: ClusterScope, body: Body) -> bool:
     if not body.get("created_at"):
         return False
     # In a managed network it blocks the deletion, whatever its owner. Only elsewhere are dates of two clocks compared.
@@ -73,7 +74,7 @@ def _may_be_left_behind(scope: ClusterScope, body: Resource) -> bool:
     return is_own or _born_s(body) >= _seconds(scope.context.obj["metadata"]["creationTimestamp"])
 
 
-def load_balancer_id(body: Resource) -> str | None:
+def load_balancer_id(body: Body) -> str | None:
     """Return the id of the load balancer for which a VIP port was created; None for any other port; pure."""
     owner, device, name = (body.get(field) or "" for field in ("device_owner", "device_id", "name"))
     if owner in OWNERS and device.startswith(_DEVICE):
@@ -90,11 +91,11 @@ def _is_uuid(text: str) -> bool:
         return False
 
 
-def _is_monitors(body: Resource) -> bool:
+def _is_monitors(body: Body) -> bool:
     return body.get("device_owner") == _OVN_MONITOR
 
 
-def _is_used(body: Resource, living: Iterable[Resource]) -> bool:
+def _is_used(body: Body, living: Iterable[Body]) -> bool:
     if _is_monitors(body):
         return any(each.get("provider") == OVN for each in living)
     return any(body["id"] == each["vip_port_id"] or load_balancer_id(body) == each["id"] for each in living)
@@ -123,7 +124,7 @@ def delete(scope: ClusterScope, found: Sequence[LeftBehind]) -> Wait | None:
     return Wait("Deleting", text, after_s=YOUNG_S)
 
 
-def _born_s(body: Resource) -> float:
+def _born_s(body: Body) -> float:
     return _seconds(body["created_at"])
 
 

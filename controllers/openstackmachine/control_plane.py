@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from api.v1alpha1 import OpenStackServer
 from capo import names
 from capo.contract import machines, references
-from capo.engine.store import Object
+from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_MACHINE, OPENSTACK_SERVER
 from controllers.openstackmachine.scope import MachineScope
 

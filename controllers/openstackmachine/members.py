@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from api.v1beta2 import OpenStackCluster
 from capo import names
@@ -106,7 +106,7 @@ def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id
     return Done()
 
 
-def _listed(scope: MachineScope, pool_id: str) -> list[dict[str, Any]]:
+def _listed(scope: MachineScope, pool_id: str) -> list[Body]:
     try:
         return load_balancer.members(scope.cloud, pool_id)
     except NotFoundError:

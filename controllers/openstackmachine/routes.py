@@ -9,7 +9,8 @@ from api.v1beta2 import OpenStackIdentityReference
 from capo import names
 from capo.contract import clusters, machines, references, rules
 from capo.engine import conditions
-from capo.engine.store import Object, Route, Store
+from capo.engine.store import Route, Store
+from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER
 from controllers.pause_conditions import PAUSED
 from controllers.server_child import credentials_change

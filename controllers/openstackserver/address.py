@@ -10,8 +10,9 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Final
 
-from capo.engine.steps import Done, NotNeeded, Outcome, Resource, Wait
+from capo.engine.steps import Done, NotNeeded, Outcome, Wait
 from capo.errors import CapoError, ConflictError, InvalidSpecError, NotFoundError
+from capo.json_types import Body
 from capo.openstack import floating_ip
 from controllers import roles
 from controllers.openstackserver import ip_address_claim
@@ -46,19 +47,19 @@ def ensure(scope: ServerScope) -> Outcome:
     return Done()
 
 
-def _ports(scope: ServerScope) -> list[Resource]:
+def _ports(scope: ServerScope) -> list[Body]:
     found = (scope.cloud_view.find("port", roles.port(index)) for index in range(len(scope.server.spec.ports)))
     return [port for port in found if port is not None]
 
 
-def _found(scope: ServerScope, address: str, *, max_age_s: float | None = None) -> Resource | None:
+def _found(scope: ServerScope, address: str, *, max_age_s: float | None = None) -> Body | None:
     found = scope.cloud_view.list_matching(
         KIND, lambda body: body["floating_ip_address"] == address, max_age_s=max_age_s
     )
     return found[0] if found else None
 
 
-def _associate(scope: ServerScope, found: Resource, ports: list[Resource]) -> None:
+def _associate(scope: ServerScope, found: Body, ports: list[Body]) -> None:
     """Associate the floating IP with the first port that its network can reach.
 
     Raises:
@@ -89,7 +90,7 @@ def _associate(scope: ServerScope, found: Resource, ports: list[Resource]) -> No
     raise failure
 
 
-def _places(ports: list[Resource]) -> Iterator[tuple[str, str | None]]:
+def _places(ports: list[Body]) -> Iterator[tuple[str, str | None]]:
     """Yield ports and addresses to try; Neutron needs the address only if a port has several."""
     for port in ports:
         addresses = [ip["ip_address"] for ip in port.get("fixed_ips") or ()]

@@ -8,9 +8,9 @@ from typing import Final
 from api.v1alpha1 import OpenStackServer
 from capo import names
 from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report
-from capo.engine.steps import Blocked, Resource, Results
+from capo.engine.steps import Blocked, Results
 from capo.errors import CapoError, NotYetObserved
-from capo.json_types import Object
+from capo.json_types import Body, Object
 from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER
 from capo.ledger import Ledger
 from controllers import name_conflicts, pause_conditions, roles
@@ -99,7 +99,7 @@ def _upstream_id(server: OpenStackServer) -> str | None:
     return server.status.instance_id or (noted if noted != "true" else None)
 
 
-def _seen(scope: ServerScope, results: Results) -> Resource | None:
+def _seen(scope: ServerScope, results: Results) -> Body | None:
     """Return the server as this reconcile observed it.
 
     One that was never created is not searched for. A found one is reported only after the step that compares its image.

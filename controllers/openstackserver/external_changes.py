@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capo.engine import conditions
-from capo.engine.steps import Resource
 from capo.errors import CapoError, ServerRebuiltError
+from capo.json_types import Body
 from capo.openstack import server
 from controllers.openstackserver.scope import ServerScope
 
@@ -50,7 +50,7 @@ _TRACES: Final = (
 )
 
 
-def refuse_wiped(scope: ServerScope, found: Resource) -> None:
+def refuse_wiped(scope: ServerScope, found: Body) -> None:
     """Refuse an ACTIVE server that was rebuilt externally from its own image: its disk was wiped.
 
     One that boots from a volume shows no image; whether its data is lost depends on the request: it is only reported.
@@ -70,7 +70,7 @@ def refuse_wiped(scope: ServerScope, found: Resource) -> None:
         raise ServerRebuiltError(found["id"], fault=f"rebuilt from its own image externally, noticed at {time}")
 
 
-def _found_wiped(scope: ServerScope, found: Resource) -> str | None:
+def _found_wiped(scope: ServerScope, found: Body) -> str | None:
     """Return when a rebuild was noticed if Nova reports one since the former launch; None without one."""
     server_id, launched, seen = found["id"], found.get(_LAUNCHED), scope.sightings
     before, now_s = seen.last(server_id, _LAUNCHED), scope.context.deps.clock.wall()
@@ -89,7 +89,7 @@ def _found_wiped(scope: ServerScope, found: Resource) -> str | None:
     return conditions.timestamp(now_s) if is_wiped else None
 
 
-def noticed(scope: ServerScope, found: Resource) -> list[str]:
+def noticed(scope: ServerScope, found: Body) -> list[str]:
     """Return the external changes of an ACTIVE server with their times, as messages; empty without any.
 
     New ones are recorded in the status; each gets one Event and one log line.
@@ -97,7 +97,7 @@ def noticed(scope: ServerScope, found: Resource) -> list[str]:
     return list(_noticed(scope, found))
 
 
-def _noticed(scope: ServerScope, found: Resource) -> Iterator[str]:
+def _noticed(scope: ServerScope, found: Body) -> Iterator[str]:
     times, now_s = _recorded(scope, found), scope.context.deps.clock.wall()
     for trace in _TRACES:
         value = found.get(trace.field)
@@ -118,7 +118,7 @@ def _noticed(scope: ServerScope, found: Resource) -> Iterator[str]:
         yield sentence
 
 
-def _recorded(scope: ServerScope, found: Resource) -> dict[str, str]:
+def _recorded(scope: ServerScope, found: Body) -> dict[str, str]:
     """Return the time of the last change of each type for this server."""
     status: Mapping[str, Any] = {**(scope.context.obj.get("status") or {}), **scope.context.pinned}
     if status.get("instanceID") not in (None, found["id"]):

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
 from api.v1beta2.port import ResolvedPortSpec
-from capo.engine.steps import Create, Done, NotNeeded, Outcome, Resource
+from capo.engine.steps import Create, Done, NotNeeded, Outcome
 from capo.errors import CapoError, NotYetObserved
+from capo.json_types import Body
 from capo.openstack import extension, port, trunk
 from capo.openstack.trunk import WantedTrunk
 from controllers import attempts, roles
@@ -33,7 +34,7 @@ def ensure_ports(scope: ServerScope) -> Outcome:
     return Done("; ".join(_changes(scope, found)))
 
 
-def _changes(scope: ServerScope, found: Mapping[int, Resource | None]) -> Iterator[str]:
+def _changes(scope: ServerScope, found: Mapping[int, Body | None]) -> Iterator[str]:
     """Yield external changes of the ports as messages."""
     resolved = scope.resolved.ports if scope.resolved else ()
     for index, wish in enumerate(resolved):
@@ -42,13 +43,13 @@ def _changes(scope: ServerScope, found: Mapping[int, Resource | None]) -> Iterat
             yield text
 
 
-def _created_ports(scope: ServerScope, missing: list[int]) -> dict[str, Resource]:
+def _created_ports(scope: ServerScope, missing: list[int]) -> dict[str, Body]:
     ports = scope.dependencies.ports
     wishes = [desired.port(ports[index], scope.stamp(roles.port(index))) for index in missing]
     return dict(zip(map(roles.port, missing), port.create_all(scope.cloud, wishes), strict=True))
 
 
-def _tag(scope: ServerScope, kind: str, body: Resource | None, index: int) -> None:
+def _tag(scope: ServerScope, kind: str, body: Body | None, index: int) -> None:
     """Set the user's tags on a port or trunk: Neutron accepts none when it creates it. Their order is insignificant."""
     resolved = scope.resolved
     tags = set(resolved.ports[index].tags) if resolved and index < len(resolved.ports) else set()
@@ -84,7 +85,7 @@ def ensure_trunks(scope: ServerScope) -> Outcome:
     """Create a trunk on every port that asks for one, and reconcile its tags."""
     resolved = scope.resolved
     wishes = {index: each for index, each in enumerate(resolved.ports) if each.trunk} if resolved else {}
-    found: dict[int, Resource | None] = {}
+    found: dict[int, Body | None] = {}
     for index, wish in wishes.items():
         found[index] = takeover.find(scope, "trunk", roles.trunk(index))
         if found[index] is None and scope.known_server_id is None:
@@ -95,7 +96,7 @@ def ensure_trunks(scope: ServerScope) -> Outcome:
     return Done() if wishes else NotNeeded()
 
 
-def _created_trunk(scope: ServerScope, index: int, wish: ResolvedPortSpec) -> dict[str, Resource]:
+def _created_trunk(scope: ServerScope, index: int, wish: ResolvedPortSpec) -> dict[str, Body]:
     role = roles.trunk(index)
     port_id = scope.context.ledger.id_of(roles.port(index)) or ""
     wanted_trunk = WantedTrunk(scope.stamp(role), wish.name, port_id=port_id, description=wish.description)

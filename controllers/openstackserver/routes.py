@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from capo import names
 from capo.contract import references
-from capo.engine.store import Object, Route, Store
+from capo.engine.store import Route, Store
+from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, IP_ADDRESS, IP_ADDRESS_CLAIM, OPENSTACK_SERVER, ORC_IMAGE
 
 Idents = Iterable[tuple[str, str]]
@@ -22,7 +23,7 @@ def of_cluster(cluster: Object, store: Store) -> Idents:
             yield server["metadata"]["namespace"], server["metadata"]["name"]
 
 
-def _paused(server: dict[str, Any]) -> bool:
+def _paused(server: Object) -> bool:
     """Return whether the object shows the pause; no other change of a Cluster is relevant here."""
     conditions = server.get("status", {}).get("conditions") or ()
     return any(c["type"] == "Paused" and c["status"] == "True" for c in conditions)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.engine.steps import Create, Done, Outcome, Resource, Wait
+from capo.engine.steps import Create, Done, Outcome, Wait
 from capo.errors import BlockedError, CapoError, ServerFailedError, ServerRebuiltError, UnsupportedByCloudError
+from capo.json_types import Body
 from capo.openstack import server, volume
 from capo.openstack.server import WantedServer
 from controllers import roles
@@ -35,7 +36,7 @@ def ensure_server(scope: ServerScope) -> Outcome:
     return _of_state(scope, found)
 
 
-def _created_server(scope: ServerScope, wanted_server: WantedServer) -> Resource:
+def _created_server(scope: ServerScope, wanted_server: WantedServer) -> Body:
     """Create the server; invalidate its cached volumes if Nova refuses."""
     try:
         return server.create(scope.cloud, wanted_server)
@@ -55,7 +56,7 @@ def _release_volumes(scope: ServerScope) -> None:
             scope.cloud_view.invalidate("volume", record.id)
 
 
-def _of_state(scope: ServerScope, found: Resource) -> Outcome:
+def _of_state(scope: ServerScope, found: Body) -> Outcome:
     """Return the outcome for a server's state (G-27)."""
     state = found.get("status") or "UNKNOWN"
     if state == "ACTIVE":
@@ -73,7 +74,7 @@ def _of_state(scope: ServerScope, found: Resource) -> Outcome:
     return Wait("InstanceNotReady", f"server {found['id']} is {state}", status="Unknown")
 
 
-def _refuse_rebuilt(scope: ServerScope, found: Resource) -> None:
+def _refuse_rebuilt(scope: ServerScope, found: Body) -> None:
     """Refuse a server whose image is not the one that it was created from.
 
     Raises:
@@ -88,7 +89,7 @@ def _refuse_rebuilt(scope: ServerScope, found: Resource) -> None:
         )
 
 
-def _take_image(scope: ServerScope, found: Resource) -> None:
+def _take_image(scope: ServerScope, found: Body) -> None:
     """Record the image of a server that was found, not created here, as the one it was created from.
 
     If its status was lost or it was taken over, its references are resolved again, maybe to another image by now: that
@@ -98,7 +99,7 @@ def _take_image(scope: ServerScope, found: Resource) -> None:
         scope.context.pinned["resolved"] = resolve.pinned(scope.resolved, imageID=image_id)
 
 
-def _other_image(scope: ServerScope, found: Resource) -> str | None:
+def _other_image(scope: ServerScope, found: Body) -> str | None:
     """Return the image of a server if it differs from the recorded one; one that boots from a volume shows none."""
     resolved, image_id = scope.resolved, (found.get("image") or {}).get("id")
     if not image_id or resolved is None or resolved.image_id.lower() in ("", image_id.lower()):
@@ -106,7 +107,7 @@ def _other_image(scope: ServerScope, found: Resource) -> str | None:
     return str(image_id)
 
 
-def _changes(scope: ServerScope, found: Resource) -> list[str]:
+def _changes(scope: ServerScope, found: Body) -> list[str]:
     """Return external changes of the server as messages; empty without any."""
     spec = scope.server.spec
     flavor = (found.get("flavor") or {}).get("original_name")
@@ -117,7 +118,7 @@ def _changes(scope: ServerScope, found: Resource) -> list[str]:
     return [*changes, *drift.of_server(spec, volume_ids, found)]
 
 
-def _left_to_build_s(scope: ServerScope, found: Resource) -> float:
+def _left_to_build_s(scope: ServerScope, found: Body) -> float:
     """Return for how many more seconds a server may be in BUILD.
 
     Raises:
@@ -132,7 +133,7 @@ def _left_to_build_s(scope: ServerScope, found: Resource) -> float:
     return left_s + 1.0
 
 
-def _failure(scope: ServerScope, found: Resource) -> ServerFailedError:
+def _failure(scope: ServerScope, found: Body) -> ServerFailedError:
     words = _fault_words(found)
     return ServerFailedError(
         found["id"],
@@ -143,14 +144,14 @@ def _failure(scope: ServerScope, found: Resource) -> ServerFailedError:
     )
 
 
-def _fault_words(found: Resource) -> str:
+def _fault_words(found: Body) -> str:
     """Return Nova's fault of a server in ERROR with its code."""
     fault = found.get("fault") or {}
     text = str(fault.get("message") or "the server is in state ERROR and Nova gives no fault")[:_MAX_FAULT]
     return f"{text.rstrip(' .')} (fault code {fault['code']})" if fault.get("code") else text
 
 
-def _request_id(scope: ServerScope, found: Resource) -> str | None:
+def _request_id(scope: ServerScope, found: Body) -> str | None:
     """Return the id of the request that put the server into ERROR; None if Nova cannot be asked."""
     try:
         since = str((found.get("fault") or {}).get("created"))
@@ -191,7 +192,7 @@ def remove_server(scope: ServerScope) -> Outcome:
     return Wait("Deleting", f"server {left[0]['id']} is being deleted{fault}")
 
 
-def _left(scope: ServerScope) -> list[Resource]:
+def _left(scope: ServerScope) -> list[Body]:
     """Return the remaining servers; a Nova that is too old is asked only if a server may exist."""
     try:
         return [body for body in scope.cloud_view.owned("server") if body.get("status") != "DELETED"]
@@ -202,7 +203,7 @@ def _left(scope: ServerScope) -> list[Resource]:
         return []
 
 
-def _ask_for_deletion(scope: ServerScope, body: Resource) -> BlockedError | None:
+def _ask_for_deletion(scope: ServerScope, body: Body) -> BlockedError | None:
     """Ask Nova to delete a server unless it is doing so; return why an earlier request failed."""
     is_going = body.get("OS-EXT-STS:task_state") == "deleting"
     way = "force" if body.get("status") == "SOFT_DELETED" else "delete"
@@ -219,7 +220,7 @@ def _ask_for_deletion(scope: ServerScope, body: Resource) -> BlockedError | None
     return _failed_deletion(body) if was_asked else None
 
 
-def _failed_deletion(body: Resource) -> BlockedError:
+def _failed_deletion(body: Body) -> BlockedError:
     """Return the error for a server that exists although Nova was asked to delete it: Nova may leave it in ERROR."""
     state = body.get("status")
     words = _fault_words(body) if state == "ERROR" else f"it is {state}"
@@ -230,7 +231,7 @@ def _failed_deletion(body: Resource) -> BlockedError:
     )
 
 
-def _delete(scope: ServerScope, body: Resource) -> None:
+def _delete(scope: ServerScope, body: Body) -> None:
     """Delete a server, without the cloud's soft-delete period (W-30)."""
     # During that period its ports would be deleted while its volumes stay, unreported.
     if body.get("status") == "SOFT_DELETED":
@@ -239,7 +240,7 @@ def _delete(scope: ServerScope, body: Resource) -> None:
         server.delete(scope.cloud, body["id"])
 
 
-def _look_for_its_end(scope: ServerScope, body: Resource) -> None:
+def _look_for_its_end(scope: ServerScope, body: Body) -> None:
     """Ensure that the lists show a deleted server's end as soon as Nova has deleted it."""
     # A server that ran appears as DELETED in Nova's list of changes; one that never had a host vanishes without an
     # entry, so a full list is needed.

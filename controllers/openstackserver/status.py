@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from capo.contract.machines import addresses
 from capo.engine.conditions import Condition
-from capo.engine.steps import Blocked, Failed, NotObserved, Resource, Result, Results, Wait, is_done
+from capo.engine.steps import Blocked, Failed, NotObserved, Result, Results, Wait, is_done
 from capo.errors import CapoError, ServerFailedError, ServerRebuiltError
+from capo.json_types import Body
 from controllers import roles
 from controllers.openstackserver import orc
 from controllers.openstackserver.scope import ServerScope
@@ -74,7 +75,7 @@ def _reason(error: CapoError, *, is_made: bool) -> str:
     return "OpenStackError" if is_made else "InstanceCreateFailed"
 
 
-def of_reconcile(server: Resource | None, scope: ServerScope, results: Results) -> dict[str, Any]:
+def of_reconcile(server: Body | None, scope: ServerScope, results: Results) -> dict[str, Any]:
     """Return the fields of status that a reconcile writes.
 
     Args:
@@ -89,7 +90,7 @@ def of_reconcile(server: Resource | None, scope: ServerScope, results: Results) 
     return {"ready": _is_ready(server, scope, results), **_ports(scope), **_instance(server, result)}
 
 
-def _is_ready(server: Resource | None, scope: ServerScope, results: Results) -> bool:
+def _is_ready(server: Body | None, scope: ServerScope, results: Results) -> bool:
     """Return whether the server is ACTIVE and, before it becomes ready for the first time, has its address.
 
     A server that was rebuilt externally is not ready. One that cannot be read keeps its last state.
@@ -105,7 +106,7 @@ def _ports(scope: ServerScope) -> dict[str, Any]:
     return {"resources": {"ports": [{"id": id_} for id_ in ids]}} if ids and all(ids) else {}
 
 
-def _instance(server: Resource | None, result: Result) -> dict[str, Any]:
+def _instance(server: Body | None, result: Result) -> dict[str, Any]:
     if server is not None:
         state = {"instanceID": server["id"], "instanceState": server.get("status") or "BUILD", **_zone(server)}
         # Nova lists a server whose cell is down without addresses: keep the last known ones.
@@ -116,11 +117,11 @@ def _instance(server: Resource | None, result: Result) -> dict[str, Any]:
     return {}
 
 
-def _zone(server: Resource) -> dict[str, str]:
+def _zone(server: Body) -> dict[str, str]:
     """Return the zone of an ACTIVE server; until then Nova may still choose another one."""
     zone = server.get("OS-EXT-AZ:availability_zone")
     return {"availabilityZone": zone} if zone and server.get("status") == "ACTIVE" else {}
 
 
-def _addresses(server: Resource) -> list[dict[str, str]]:
+def _addresses(server: Body) -> list[dict[str, str]]:
     return addresses(server["addresses"], server.get("name") or "")

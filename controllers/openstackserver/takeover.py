@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from capo import names
 from capo.contract import references
-from capo.engine.steps import Resource
 from capo.errors import BlockedError, CapoError, CloudUnavailableError, ForeignResourceError, NotYetObserved
+from capo.json_types import Body
 from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.openstack import extension
 from controllers import roles
@@ -29,7 +29,7 @@ _PARTS: Final = ("port", "trunk", "volume")
 _ATTACHED: Final = "os-extended-volumes:volumes_attached"
 
 
-def find(scope: ServerScope, kind: str, role: str) -> Resource | None:
+def find(scope: ServerScope, kind: str, role: str) -> Body | None:
     """Return the resource of a role, or None when its absence is proven; see ``CloudView.find``."""
     if not scope.context.is_taken_over:
         return scope.cloud_view.find(kind, role)
@@ -74,7 +74,7 @@ def id_that_machine_knows(scope: ServerScope) -> str | None:
     return str(machine["spec"].get("providerID") or "").rpartition("/")[2] or None
 
 
-def _own(scope: ServerScope, kind: str, role: str) -> Resource | None:
+def _own(scope: ServerScope, kind: str, role: str) -> Body | None:
     """Return the resource of a role; one of another owner blocks no deletion and is left alone."""
     try:
         return find(scope, kind, role)
@@ -84,7 +84,7 @@ def _own(scope: ServerScope, kind: str, role: str) -> Resource | None:
         raise
 
 
-def _server(scope: ServerScope) -> Resource | None:
+def _server(scope: ServerScope) -> Body | None:
     return _own(scope, "server", roles.SERVER)
 
 
@@ -161,7 +161,7 @@ def _trunk(name: str, port_id: str) -> Fits:
     return lambda body: body.get("name") == name and body.get("port_id") == port_id
 
 
-def _volumes(scope: ServerScope, server: Resource) -> Iterator[tuple[str, Fits]]:
+def _volumes(scope: ServerScope, server: Body) -> Iterator[tuple[str, Fits]]:
     """Yield the volumes; disks on the host have none (W-25).
 
     Raises:
@@ -177,7 +177,7 @@ def _volumes(scope: ServerScope, server: Resource) -> Iterator[tuple[str, Fits]]
             yield roles.volume(index), _volume(names.volume(name, device.name), server)
 
 
-def _volume(name: str, server: Resource) -> Fits:
+def _volume(name: str, server: Body) -> Fits:
     """Return the test for a volume that Nova deletes with the server; it keeps volumes that a user attached."""
     attached = server.get(_ATTACHED) or ()
     dying = {each["id"] for each in attached if each.get("delete_on_termination") is not False}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from capo.engine.steps import Create, Done, NotNeeded, Outcome, Resource, Wait
+from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import BlockedError, CapoError, VolumeFailedError
+from capo.json_types import Body
 from capo.openstack import volume
 from controllers.openstackserver import desired, takeover
 from controllers.openstackserver.scope import ServerScope
@@ -53,16 +54,16 @@ def _look_at_all(scope: ServerScope) -> None:
         scope.cloud_view.list_matching("volume", lambda body: body["id"] in ids)
 
 
-def _created(scope: ServerScope, missing: Mapping[str, volume.WantedVolume]) -> dict[str, Resource]:
+def _created(scope: ServerScope, missing: Mapping[str, volume.WantedVolume]) -> dict[str, Body]:
     """Create volumes one after another; those created are cached even if the next is refused."""
-    made: dict[str, Resource] = {}
+    made: dict[str, Body] = {}
     for role, wanted_volume in missing.items():
         made[role] = volume.create(scope.cloud, wanted_volume)
         scope.cloud_view.upsert("volume", made[role])
     return made
 
 
-def _is_usable(body: Resource) -> bool:
+def _is_usable(body: Body) -> bool:
     return body["status"] in _USABLE
 
 
@@ -76,7 +77,7 @@ def _of_running(scope: ServerScope) -> Outcome:
     return Done(", ".join(odd)) if states else NotNeeded()
 
 
-def _replace(scope: ServerScope, found: Resource) -> None:
+def _replace(scope: ServerScope, found: Body) -> None:
     """Delete a failed volume, so that the next attempt creates another one.
 
     Raises:
@@ -111,7 +112,7 @@ def remove_volumes(scope: ServerScope) -> Outcome:
     return Wait("Deleting", f"volumes are being deleted: {', '.join(map(_described, left))}")
 
 
-def _delete(scope: ServerScope, body: Resource) -> None:
+def _delete(scope: ServerScope, body: Body) -> None:
     if body["status"] == "reserved":  # the server is deleted by now, or was never created
         volume.release(scope.cloud, body["id"])
     volume.delete(scope.cloud, body["id"])
@@ -119,7 +120,7 @@ def _delete(scope: ServerScope, body: Resource) -> None:
     scope.cloud_view.mark_written("volume")
 
 
-def _stuck(scope: ServerScope, body: Resource) -> CapoError | None:
+def _stuck(scope: ServerScope, body: Body) -> CapoError | None:
     """Return why a volume cannot be deleted until the user acts, else None; the next attempt reads it again."""
     error: CapoError | None = None
     if users := scope.cloud_view.peek("server", lambda server: server["id"] in _users(body)):  # ours is deleted by now
@@ -137,11 +138,11 @@ def _stuck(scope: ServerScope, body: Resource) -> CapoError | None:
     return error
 
 
-def _users(body: Resource) -> set[str]:
+def _users(body: Body) -> set[str]:
     return {str(each["server_id"]) for each in body.get("attachments") or () if each.get("server_id")}
 
 
-def _described(body: Resource) -> str:
+def _described(body: Body) -> str:
     users = ", ".join(sorted(_users(body)))
     return f"{body['name']} is {body['status']}{f' by server {users}' if users else ''}"
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from capo.errors import CapoError, NotFoundError
+from capo.json_types import Body
 from capo.names import Stamp
 from capo.openstack import faults, load_balancer, network, port, security_group, server, subnet, volume
-from capo.openstack.cloud import Body, Cloud
+from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import CINDER, NOVA
 from capo.openstack.load_balancer import WantedListener, WantedLoadBalancer, WantedPool
 from capo.openstack.network import WantedNetwork

@@ -16,8 +16,8 @@ from capo.errors import (
     ServerGroupNotFoundError,
     UnsupportedByCloudError,
 )
+from capo.json_types import Body
 from capo.openstack import availability_zone, flavor, image, server_group
-from capo.openstack.cloud import Body
 from capo.openstack.kinds import CINDER, NOVA
 from e2e.contract.environment import UNKNOWN, ContractEnvironment
 

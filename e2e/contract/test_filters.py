@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from capo.errors import CloudUnavailableError, InvalidSpecError
+from capo.json_types import Body
 from capo.openstack import tags
-from capo.openstack.cloud import Body
 from capo.openstack.kinds import CINDER, KINDS, NOVA
 from e2e.contract import test_floating_ips, test_ports, test_routers
 from e2e.contract.environment import UNKNOWN, ContractEnvironment

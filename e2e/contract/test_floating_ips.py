@@ -11,8 +11,8 @@ from capo.errors import (
     NetworkNotFoundError,
     NotFoundError,
 )
+from capo.json_types import Body
 from capo.openstack import floating_ip, port, router, tags
-from capo.openstack.cloud import Body
 from capo.openstack.floating_ip import WantedFloatingIP
 from capo.openstack.router import WantedRouter
 from e2e.contract.environment import POOL, UNKNOWN, ContractEnvironment

@@ -18,7 +18,8 @@ from capo.errors import (
     NotAuthorizedError,
     NotFoundError,
 )
-from capo.openstack.cloud import Body, Cloud
+from capo.json_types import Body, Json
+from capo.openstack.cloud import Cloud
 from e2e.contract.environment import UNKNOWN, ContractEnvironment, Refusal
 from environments import tenancy
 
@@ -44,7 +45,7 @@ def new_credential(world: ContractEnvironment, **wishes: str) -> Body:
     return made
 
 
-def entry_of(world: ContractEnvironment, credential: Body, **changes: str) -> Body:
+def entry_of(world: ContractEnvironment, credential: Body, **changes: str) -> Json:
     auth = {
         "auth_url": world.ground.target.auth_url,
         "application_credential_id": credential["id"],

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from capo.errors import NotFoundError
+from capo.json_types import Body
 from capo.openstack import flavor
-from capo.openstack.cloud import Body
 from capo.openstack.kinds import NOVA
 from e2e.contract.environment import UNKNOWN, ContractEnvironment
 

@@ -13,8 +13,8 @@ from capo.errors import (
     SubnetNotFoundError,
     UnsupportedByCloudError,
 )
+from capo.json_types import Body
 from capo.openstack import load_balancer, port
-from capo.openstack.cloud import Body
 from e2e.contract.environment import UNKNOWN, ContractEnvironment
 from e2e.contract.test_load_balancers import LB, member, raw, shared, show
 

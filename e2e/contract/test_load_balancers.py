@@ -8,8 +8,8 @@ from capo.errors import (
     ConflictError,
     NotFoundError,
 )
+from capo.json_types import Body
 from capo.openstack import floating_ip, load_balancer, router
-from capo.openstack.cloud import Body
 from capo.openstack.floating_ip import WantedFloatingIP
 from capo.openstack.load_balancer import WantedHealthMonitor, WantedListener, WantedMember
 from capo.openstack.router import WantedRouter

@@ -14,8 +14,8 @@ from capo.errors import (
     SubnetNotFoundError,
     UnsupportedByCloudError,
 )
+from capo.json_types import Body
 from capo.openstack import network, port, subnet, tags
-from capo.openstack.cloud import Body
 from capo.openstack.network import WantedNetwork
 from e2e.contract.environment import CIDR, UNKNOWN, ContractEnvironment
 

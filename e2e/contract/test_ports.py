@@ -13,8 +13,8 @@ from capo.errors import (
     SecurityGroupNotFoundError,
     SubnetNotFoundError,
 )
+from capo.json_types import Body
 from capo.openstack import port, trunk
-from capo.openstack.cloud import Body
 from capo.openstack.trunk import WantedTrunk
 from e2e.contract.environment import UNKNOWN, ContractEnvironment
 

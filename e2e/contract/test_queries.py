@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from capo.openstack.cloud import Body
+from capo.json_types import Body
 from capo.openstack.kinds import CINDER, KINDS, NOVA
 from e2e.contract import test_filters, test_load_balancers
 from e2e.contract.environment import UNKNOWN, ContractEnvironment

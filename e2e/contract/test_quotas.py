@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from capo.errors import ConflictError, QuotaExceededError
+from capo.json_types import Body
 from capo.openstack import load_balancer, network, port, subnet
-from capo.openstack.cloud import Body
 from capo.openstack.kinds import CINDER, NOVA
 from capo.openstack.network import WantedNetwork
 from capo.openstack.subnet import WantedSubnet

@@ -13,8 +13,8 @@ from capo.errors import (
     NotFoundError,
     RouterNotFoundError,
 )
+from capo.json_types import Body
 from capo.openstack import network, port, router, subnet
-from capo.openstack.cloud import Body
 from capo.openstack.router import WantedRouter
 from e2e.contract.environment import UNKNOWN, ContractEnvironment
 

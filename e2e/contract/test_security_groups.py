@@ -11,8 +11,8 @@ from capo.errors import (
     NotFoundError,
     SecurityGroupNotFoundError,
 )
+from capo.json_types import Body
 from capo.openstack import port, security_group
-from capo.openstack.cloud import Body
 from capo.openstack.security_group import Rule, WantedSecurityGroup
 from e2e.contract.environment import UNKNOWN, ContractEnvironment
 

@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from capo.errors import ForbiddenError, InvalidSpecError
+from capo.json_types import Body
 from capo.openstack import flavor, server
-from capo.openstack.cloud import Body
 from capo.openstack.kinds import NOVA
 from capo.openstack.server import BlockDevice
 from e2e.contract.environment import ContractEnvironment

@@ -19,8 +19,8 @@ from capo.errors import (
     NotFoundError,
     ServerGroupNotFoundError,
 )
+from capo.json_types import Body
 from capo.openstack import flavor, port, server, trunk
-from capo.openstack.cloud import Body
 from capo.openstack.kinds import NOVA
 from capo.openstack.server import BlockDevice
 from capo.openstack.trunk import WantedTrunk

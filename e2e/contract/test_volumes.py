@@ -16,8 +16,8 @@ from capo.errors import (
     NotFoundError,
     UnsupportedByCloudError,
 )
+from capo.json_types import Body
 from capo.openstack import volume
-from capo.openstack.cloud import Body
 from capo.openstack.kinds import CINDER
 from capo.openstack.server import BlockDevice
 from e2e.contract.environment import UNKNOWN, ContractEnvironment

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from capo.json_types import Json
 from capo.local.errors import ApiError
 from capo.simulator.faults import Order
 from capo.simulator.testing import Inventory, inventory, more_than
@@ -27,7 +28,6 @@ LIMIT_S: Final = 240.0
 LOOK_S: Final = 0.15
 OURS: Final = ("openstackclusters", "openstackmachines", "openstackservers")
 STAMP: Final = re.compile(r"capo:[a-z0-9]{13}:([a-z0-9-]+)")
-Object = dict[str, Any]
 Signature = collections.Counter[tuple[str, str]]
 """The number of resources of each kind and role; the role is empty for a resource without a stamp."""
 
@@ -59,17 +59,17 @@ class CrashEnvironment(NamespaceEnvironment):
 
     # -- Kubernetes -------------------------------------------------------------------------------------------------
 
-    def secret(self, name: str = "cloud") -> Object:
+    def secret(self, name: str = "cloud") -> Json:
         """Return the Secret with the credentials."""
         return opaque(name, {"clouds.yaml": self.tenant.clouds.encode()})
 
-    def ours(self) -> list[tuple[str, Object]]:
+    def ours(self) -> list[tuple[str, Json]]:
         """Return all objects of ours with their plural."""
         return [(plural, obj) for plural in OURS for obj in self.list(plural)]
 
     # -- OpenStack --------------------------------------------------------------------------------------------------
 
-    def add_fault(self, match: Object, effect: Object) -> Order:
+    def add_fault(self, match: Json, effect: Json) -> Order:
         """Inject a fault for this project only."""
         document = {"match": {"project": self.tenant.project_id, **match}, "effect": effect}
         simulator = self.ground.simulator
@@ -87,7 +87,7 @@ class CrashEnvironment(NamespaceEnvironment):
         mine = {kind: {i: x for i, x in items.items() if self._is_mine(x)} for kind, items in found.items()}
         return {kind: items for kind, items in mine.items() if items}
 
-    def _is_mine(self, item: Object) -> bool:
+    def _is_mine(self, item: Json) -> bool:
         places = ("project_id", "tenant_id", "os-vol-tenant-attr:tenant_id")
         return any(item.get(place) == self.tenant.project_id for place in places)
 

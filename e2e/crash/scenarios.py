@@ -9,12 +9,11 @@ from typing import Any, Final
 import yaml
 
 from capo import names
+from capo.json_types import Json
 from capo.simulator.testing import Client
 from e2e.crash.environment import CrashEnvironment
 from e2e.crash.session import KEY_PAIR
 from environments.core_manager_stub import IPAM, Pool
-
-Object = dict[str, Any]
 
 NAME: Final = "crashed"
 IDENTITY: Final = {"name": "cloud", "cloudName": "sim"}
@@ -109,7 +108,7 @@ def is_server_gone(world: CrashEnvironment) -> bool:
     return not is_left and not any(_leads_to(world))
 
 
-def is_settled(status: Object) -> bool:
+def is_settled(status: Json) -> bool:
     """Return whether no create is pending."""
     return not (status.get("resources") or {}).get("pending")
 
@@ -117,7 +116,7 @@ def is_settled(status: Object) -> bool:
 # -- a cluster with a control plane machine, or with a bastion ------------------------------------------------------
 
 
-def cluster(**spec: Any) -> tuple[Object, Object]:
+def cluster(**spec: Any) -> tuple[Json, Json]:
     """Return a Cluster and its OpenStackCluster."""
     ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": NAME}
     whole = {"identityRef": IDENTITY, "managedSubnets": [{"cidr": "10.6.0.0/24"}], **spec}
@@ -137,7 +136,7 @@ def cluster(**spec: Any) -> tuple[Object, Object]:
     )
 
 
-def control_plane_machine() -> tuple[Object, Object, Object]:
+def control_plane_machine() -> tuple[Json, Json, Json]:
     """Return a Machine of the control plane with its bootstrap data and its OpenStackMachine."""
     labels = {names.CLUSTER_NAME_LABEL: NAME, names.CONTROL_PLANE_LABEL: ""}
     metadata = {"name": NAME, "labels": labels}
@@ -174,7 +173,7 @@ def has_control_plane(world: CrashEnvironment) -> bool:
     return is_up and is_true(infra, "Ready") and all(map(is_settled, (status, infra, server)))
 
 
-def is_true(status: Object, type_: str) -> bool:
+def is_true(status: Json, type_: str) -> bool:
     """Return whether a condition is True."""
     return any(c["type"] == type_ and c["status"] == "True" for c in status.get("conditions") or ())
 

@@ -15,12 +15,11 @@ from typing import Any, ClassVar, Final
 
 import yaml
 
+from capo.json_types import Json
 from capo.local.rig import Rig
 from e2e.faults import objects
 from environments import api_server
 from environments.manager_process import ManagerProcess
-
-Object = dict[str, Any]
 
 WATCH_FILTER: Final = "faults"
 """The manager of this folder ignores objects that other tests left on the rig."""
@@ -47,7 +46,7 @@ class FaultEnvironment(api_server.SimulatedCloudEnvironment):
 
     # -- Kubernetes -------------------------------------------------------------------------------------------------
 
-    def apply(self, *wanted: Object) -> None:
+    def apply(self, *wanted: Json) -> None:
         """Apply objects in the namespace, labelled for the manager of this folder."""
         self.api.apply([objects.placed(obj, self.namespace, WATCH_FILTER) for obj in wanted])
 
@@ -58,7 +57,7 @@ class FaultEnvironment(api_server.SimulatedCloudEnvironment):
 
     # -- credentials ------------------------------------------------------------------------------------------------
 
-    def secret(self, name: str = "cloud", **auth: str) -> Object:
+    def secret(self, name: str = "cloud", **auth: str) -> Json:
         """Return the Secret with the credentials of the cloud; ``auth`` replaces some of them."""
         clouds = yaml.safe_load(self.simulator.clouds_yaml.read_bytes())
         clouds["clouds"]["sim"]["auth"] |= auth
@@ -108,7 +107,7 @@ class FaultEnvironment(api_server.SimulatedCloudEnvironment):
 
         Our own object has the same in its ``Ready`` condition, and an Event reports it.
         """
-        shown: Object = {}
+        shown: Json = {}
 
         def is_shown() -> bool:
             shown.clear()
@@ -146,7 +145,7 @@ class FaultEnvironment(api_server.SimulatedCloudEnvironment):
         for name, status in self._shown().items():
             assert status == shown[name], f"{name} was {shown[name]}, is {status}"
 
-    def _shown(self) -> dict[str, Object]:
+    def _shown(self) -> dict[str, Json]:
         """Return the status of our objects without the intents, which appear during a retried create."""
         plurals = ("openstackclusters", "openstackmachines", "openstackservers")
         found = {f"{p}/{o['metadata']['name']}": o.get("status", {}) for p in plurals for o in self.list(p)}

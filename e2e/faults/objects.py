@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-Object = dict[str, Any]
+from capo.json_types import Json
 
 CORE: Final = "cluster.x-k8s.io"
 GROUP: Final = "infrastructure.cluster.x-k8s.io"
@@ -13,14 +13,14 @@ IDENTITY: Final = {"name": "cloud", "cloudName": "sim"}
 BOOTSTRAP: Final = "bootstrap"
 
 
-def placed(obj: Object, namespace: str, watch_filter: str) -> Object:
+def placed(obj: Json, namespace: str, watch_filter: str) -> Json:
     """Return an object with a namespace and the label that its manager selects."""
     metadata = obj["metadata"]
     labels = {**metadata.get("labels", {}), f"{CORE}/watch-filter": watch_filter}
     return {**obj, "metadata": {**metadata, "namespace": namespace, "labels": labels}}
 
 
-def cluster(**spec: Any) -> tuple[Object, Object]:
+def cluster(**spec: Any) -> tuple[Json, Json]:
     """Return a Cluster and its OpenStackCluster, with a network of its own unless the spec names one."""
     network = {} if "network" in spec else {"managedSubnets": [{"cidr": "10.6.0.0/24"}]}
     ref = {"apiGroup": GROUP, "kind": "OpenStackCluster", "name": CLUSTER}
@@ -40,13 +40,13 @@ def cluster(**spec: Any) -> tuple[Object, Object]:
     )
 
 
-def cluster_on(network_id: str) -> tuple[Object, Object]:
+def cluster_on(network_id: str) -> tuple[Json, Json]:
     """Return a cluster on an existing network, without an external network: it creates no resource of its own."""
     api_server = {"enableFloatingIP": False, "fixedIP": "10.9.0.10"}
     return cluster(network={"id": network_id}, enableExternalNetwork=False, apiServer=api_server)
 
 
-def machine(name: str = "machine", **spec: Any) -> tuple[Object, Object, Object]:
+def machine(name: str = "machine", **spec: Any) -> tuple[Json, Json, Json]:
     """Return a Machine with existing bootstrap data, with the Secret and its OpenStackMachine."""
     return (
         {
@@ -78,7 +78,7 @@ def machine(name: str = "machine", **spec: Any) -> tuple[Object, Object, Object]
     )
 
 
-def server(name: str, network_id: str, *, identity: str = "cloud") -> Object:
+def server(name: str, network_id: str, *, identity: str = "cloud") -> Json:
     """Return an OpenStackServer written by hand."""
     return {
         "apiVersion": f"{GROUP}/v1alpha1",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from capo.json_types import Json
 from capo.local.rig import Rig
 from e2e.machines import objects
 from environments import api_server
@@ -17,7 +18,7 @@ from environments.manager_process import ManagerProcess
 class MachinesEnvironment(api_server.SimulatedCloudEnvironment):
     """The environment of one test."""
 
-    def machines(self) -> dict[str, api_server.Object]:
+    def machines(self) -> dict[str, Json]:
         """Return the Machines that are not being deleted, by name."""
         found = self.list("machines")
         return {m["metadata"]["name"]: m for m in found if not m["metadata"].get("deletionTimestamp")}

@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import string
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
+from capo.json_types import Json
 from environments.api_server import opaque
-
-Object = dict[str, Any]
 
 CORE: Final = "cluster.x-k8s.io"
 CLUSTER: Final = "kube"
@@ -23,7 +22,7 @@ UNHEALTHY_S: Final = 30
 _TEMPLATE: Final = Path(__file__).parents[2] / "templates" / "cluster-template.yaml"
 
 
-def cluster(clouds_yaml: bytes, external_network_id: str, *, control_planes: int, workers: int) -> list[Object]:
+def cluster(clouds_yaml: bytes, external_network_id: str, *, control_planes: int, workers: int) -> list[Json]:
     """Return the objects of the default template for the simulated cloud, labelled for our manager."""
     variables = {
         "CLUSTER_NAME": CLUSTER,
@@ -45,7 +44,7 @@ def cluster(clouds_yaml: bytes, external_network_id: str, *, control_planes: int
     return [_labelled(obj) for obj in yaml.safe_load_all(rendered)]
 
 
-def _labelled(obj: Object) -> Object:
+def _labelled(obj: Json) -> Json:
     """Return an object with the label of our manager, also on the machines that will be made from it."""
     metadata = obj["metadata"]
     obj["metadata"] = {**metadata, "labels": {**metadata.get("labels", {}), **_LABELS}}
@@ -56,7 +55,7 @@ def _labelled(obj: Object) -> Object:
     return obj
 
 
-def health_check(name: str, labels: dict[str, str]) -> Object:
+def health_check(name: str, labels: dict[str, str]) -> Json:
     """Return a MachineHealthCheck that replaces a Machine once its infrastructure is not ready."""
     unhealthy = {"type": "InfrastructureReady", "timeoutSeconds": UNHEALTHY_S}
     return {
@@ -74,7 +73,7 @@ def health_check(name: str, labels: dict[str, str]) -> Object:
     }
 
 
-def bare_cluster(clouds_yaml: bytes) -> list[Object]:
+def bare_cluster(clouds_yaml: bytes) -> list[Json]:
     """Return a cluster without machines and with a given endpoint: only its bastion is reconciled."""
     ref = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackCluster", "name": CLUSTER}
     spec = {

@@ -27,7 +27,7 @@ from capo.kube.kinds import (
 from controllers.openstackfloatingippool.controller import FloatingIPPoolController
 from e2e.misoperation import bases, rows, structure
 from environments.in_memory import NAMESPACE
-from environments.provider import NAME, Object, ProviderEnvironment
+from environments.provider import NAME, ProviderEnvironment
 
 KINDS: Final = {kind.kind: kind for kind in OURS}
 SCHEMAS: Final = {version.kind: version.root["properties"]["spec"] for version in rows.STORED}
@@ -60,13 +60,13 @@ class RunningObjectEnvironment(ProviderEnvironment):
         """Return the key of the object that is edited."""
         return Key(self.kind, NAMESPACE if self.kind.is_namespaced else "", NAME)
 
-    def object(self) -> Object:
+    def object(self) -> Json:
         """Return the object that is edited."""
         found = self.kube.get(*self.key)
         assert found is not None
         return found
 
-    def write(self, obj: Object) -> None:
+    def write(self, obj: Json) -> None:
         """Write the object as a user does, with a new generation."""
         generation = obj["metadata"].get("generation", 0) + 1
         self.apply(self.kind, obj | {"metadata": obj["metadata"] | {"generation": generation}})
@@ -109,13 +109,13 @@ class RunningObjectEnvironment(ProviderEnvironment):
         self.cloud.counter.reset()
 
 
-def place(environment: RunningObjectEnvironment, kind: Kind, spec: Json, **metadata: Any) -> Object:
+def place(environment: RunningObjectEnvironment, kind: Kind, spec: Json, **metadata: Any) -> Json:
     """Place an object of ours with the defaults that the API server fills in."""
     whole = structure.defaulted(SCHEMAS[kind.kind], spec)
     return environment.apply(kind, {"metadata": {"name": NAME, **metadata}, "spec": whole})
 
 
-def _owned_by(owner: Object) -> list[Object]:
+def _owned_by(owner: Json) -> list[Json]:
     metadata = owner["metadata"]
     api_version = "cluster.x-k8s.io/v1beta2"
     return [{"apiVersion": api_version, "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}]

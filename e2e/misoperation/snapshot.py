@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capo import names
+from capo.json_types import Json
 from capo.kube.kinds import OPENSTACK_CLUSTER, OPENSTACK_SERVER
 from e2e.misoperation.environment import RunningObjectEnvironment
-from environments.provider import NAME, Object
+from environments.provider import NAME
 
 BASTION: Final = f"{NAME}-bastion"
 BASTION_ROLES: Final = ("fip-bastion", "group-bastion")
@@ -85,7 +86,7 @@ def take(environment: RunningObjectEnvironment) -> Snapshot:
     )
 
 
-def _has_identity(kind: str, item: Object) -> bool:
+def _has_identity(kind: str, item: Json) -> bool:
     return kind != RULES and item.get("device_owner") != OF_ADDRESS
 
 
@@ -105,17 +106,17 @@ def _stamps(environment: RunningObjectEnvironment) -> tuple[str, ...]:
     return (BASTION, *marks)
 
 
-def _is_bastions(item: Object, stamps: tuple[str, ...]) -> bool:
+def _is_bastions(item: Json, stamps: tuple[str, ...]) -> bool:
     text = json.dumps([item.get(name) for name in OWNED_BY])
     return any(stamp in text for stamp in stamps)
 
 
-def _label(kind: str, item: Object) -> str:
+def _label(kind: str, item: Json) -> str:
     role = re.search(r"capo:[a-z0-9]{13}:([a-z0-9-]+)", json.dumps(item))
     return f"{kind}/{item.get('name') or (role[1] if role else '')}"
 
 
-def _fact(kind: str, item: Object, labels: Mapping[str, str]) -> str:
+def _fact(kind: str, item: Json, labels: Mapping[str, str]) -> str:
     text = json.dumps(item)
     for pattern, word in SUBSTITUTES:
         text = pattern.sub(word, text)

@@ -16,13 +16,13 @@ from typing import Final
 
 import pytest
 
+from capo.json_types import Json
 from capo.webhooks.tests.table import places
 from e2e import sampling
 from e2e.misoperation import bases, expected, rows, trial
 from e2e.misoperation.environment import PLACE, RunningObjectEnvironment
 from e2e.misoperation.rows import Row
 from e2e.misoperation.trial import REFUSED, SAME, Result
-from environments.provider import Object
 
 SEED: Final = sampling.seed()
 MODE: Final = os.environ.get("MISOPERATION", "")
@@ -67,7 +67,7 @@ def is_refused(row: Row) -> bool:
     return expected.written(row.kind).get(row.text, "").startswith(REFUSED)
 
 
-def existing(row: Row) -> Object:
+def existing(row: Row) -> Json:
     """Return an object like the running one, only for the webhooks."""
     metadata = {"name": "one", "namespace": "default"}
     spec = rows.base_of(row.version)

@@ -18,7 +18,6 @@ from e2e.misoperation.admission import Verdict
 from e2e.misoperation.environment import RunningObjectEnvironment
 from e2e.misoperation.rows import EMPTY, WRONG, Row
 from e2e.misoperation.snapshot import Snapshot
-from environments.provider import Object
 
 WRONG_S: Final = 210.0
 """Duration of an edit: the longest backoff, and the resync."""
@@ -62,7 +61,7 @@ class Result:
         return " ".join([self.outcome, *self.where])
 
 
-def review(row: Row, old: Object) -> tuple[Verdict, Result | None]:
+def review(row: Row, old: Json) -> tuple[Verdict, Result | None]:
     """Return the verdict on the edit, and the outcome of the row if it is already known."""
     verdict = admission.update(row.version, old, old | {"spec": row.applied(old["spec"])})
     if not verdict.is_admitted:
@@ -197,7 +196,7 @@ def _notes(environment: RunningObjectEnvironment) -> list[tuple[str, str]]:
     return [(c["type"], c.get("message", "")) for c in _conditions(environment) if c["status"] == "True"]
 
 
-def _conditions(environment: RunningObjectEnvironment) -> list[Object]:
+def _conditions(environment: RunningObjectEnvironment) -> list[Json]:
     objects = [obj for obj in environment.kube.objects.values() if obj["apiVersion"].startswith("infrastructure")]
     return [c for obj in objects for c in (obj.get("status") or {}).get("conditions") or ()]
 
@@ -210,7 +209,7 @@ def _harm(row: Row, before: Snapshot, during: Snapshot) -> Iterator[str]:
         yield "the bastion was replaced"
 
 
-def _taken_back(row: Row, environment: RunningObjectEnvironment, old: Object, pause_s: float) -> Iterator[str]:
+def _taken_back(row: Row, environment: RunningObjectEnvironment, old: Json, pause_s: float) -> Iterator[str]:
     """Revert the edit, and let time pass; yield why it cannot be reverted."""
     now = environment.object()
     verdict = admission.update(row.version, now, now | {"spec": old["spec"]})

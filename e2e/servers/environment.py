@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import yaml
 
+from capo.json_types import Json
 from capo.local.rig import Rig
 from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import CINDER, KINDS, NOVA
@@ -24,8 +25,6 @@ from environments import sweep, targets, tenancy
 from environments.api_server import opaque
 from environments.manager_process import ON_LOOPBACK, ManagerProcess
 from environments.wire import Wire
-
-Object = dict[str, Any]
 
 API: Final = "/apis/infrastructure.cluster.x-k8s.io/v1alpha1"
 IPAM: Final = "/apis/ipam.cluster.x-k8s.io/v1beta2"
@@ -58,13 +57,13 @@ class ServersEnvironment:
     tenant: tenancy.Tenant
     admin: Cloud
     manager: ManagerProcess
-    network: Object = field(default_factory=dict)
-    subnets: tuple[Object, ...] = ()
-    other_network: Object = field(default_factory=dict)
-    groups: tuple[Object, ...] = ()
-    server_group: Object = field(default_factory=dict)
+    network: Json = field(default_factory=dict)
+    subnets: tuple[Json, ...] = ()
+    other_network: Json = field(default_factory=dict)
+    groups: tuple[Json, ...] = ()
+    server_group: Json = field(default_factory=dict)
     external_id: str = ""
-    image: Object = field(default_factory=dict)
+    image: Json = field(default_factory=dict)
     local_flavor: str = ""
     """Name of a flavor that has 2 GiB for disks on the host."""
     admin_user_id: str = ""
@@ -76,15 +75,15 @@ class ServersEnvironment:
 
     # -- Kubernetes ---------------------------------------------------------------------------------------------------
 
-    def apply(self, *objects: Object) -> None:
+    def apply(self, *objects: Json) -> None:
         """Apply objects in the run's namespace."""
         self.rig.apply([{**o, "metadata": {**o["metadata"], "namespace": self.run}} for o in objects])
 
-    def get(self, base: str, plural: str, name: str) -> Object | None:
+    def get(self, base: str, plural: str, name: str) -> Json | None:
         """Return an object, None when there is none."""
         return self.rig.api.find(self._path(base, plural, name))
 
-    def patch(self, base: str, plural: str, name: str, body: Object, *, subresource: str = "") -> None:
+    def patch(self, base: str, plural: str, name: str, body: Json, *, subresource: str = "") -> None:
         """Merge patch an object, or its status."""
         path = self._path(base, plural, name) + (f"/{subresource}" if subresource else "")
         self.rig.api.patch(path, body)
@@ -96,12 +95,12 @@ class ServersEnvironment:
     def _path(self, base: str, plural: str, name: str) -> str:
         return f"{base}/namespaces/{self.run}/{plural}/{name}"
 
-    def secret(self, name: str, entry: Mapping[str, Any]) -> Object:
+    def secret(self, name: str, entry: Mapping[str, Any]) -> Json:
         """Return a Secret with credentials."""
         text = yaml.safe_dump({"clouds": {"it": dict(entry)}}).encode()
         return opaque(name, {"clouds.yaml": text})
 
-    def server_object(self, name: str, **spec: Any) -> Object:
+    def server_object(self, name: str, **spec: Any) -> Json:
         """Return an OpenStackServer of the run's network, with good defaults."""
         wanted = {
             "identityRef": {"name": "member", "cloudName": "it"},
@@ -118,13 +117,13 @@ class ServersEnvironment:
             "spec": {field_: value for field_, value in wanted.items() if value is not None},
         }
 
-    def server(self, name: str) -> Object | None:
+    def server(self, name: str) -> Json | None:
         """Return an OpenStackServer as it is now."""
         return self.get(API, "openstackservers", name)
 
-    def listed(self) -> list[Object]:
+    def listed(self) -> list[Json]:
         """Return all OpenStackServers of the run."""
-        found: list[Object] = self.rig.api.get(f"{API}/namespaces/{self.run}/openstackservers")["items"]
+        found: list[Json] = self.rig.api.get(f"{API}/namespaces/{self.run}/openstackservers")["items"]
         return found
 
     def wait_until(self, what: str, reached: Callable[[], Any]) -> Any:
@@ -143,30 +142,30 @@ class ServersEnvironment:
         shown = [f"{o['metadata']['name']}: {json.dumps(o.get('status'), indent=1)}" for o in odd]
         return "\n".join([*shown, self.manager.tail(60)])
 
-    def wait_until_ready(self, name: str) -> Object:
+    def wait_until_ready(self, name: str) -> Json:
         """Wait until an OpenStackServer is ready; return it."""
 
-        def reached() -> Object | None:
+        def reached() -> Json | None:
             found = self.server(name)
             return found if found and found.get("status", {}).get("ready") else None
 
-        found: Object = self.wait_until(f"{name} is ready", reached)
+        found: Json = self.wait_until(f"{name} is ready", reached)
         return found
 
-    def condition(self, name: str, type_: str) -> Object:
+    def condition(self, name: str, type_: str) -> Json:
         """Return a condition of an OpenStackServer, empty when there is none."""
         shown = (self.server(name) or {}).get("status", {}).get("conditions") or []
         return next((c for c in shown if c["type"] == type_), {})
 
     # -- OpenStack ----------------------------------------------------------------------------------------------------
 
-    def show(self, kind: str, id_: str) -> Object:
+    def show(self, kind: str, id_: str) -> Json:
         """Return a resource as an administrator sees it."""
         what = KINDS[kind]
-        found: Object = self.admin.get(what.service, what.path(id_), microversion=what.microversion)[what.body_key]
+        found: Json = self.admin.get(what.service, what.path(id_), microversion=what.microversion)[what.body_key]
         return found
 
-    def records(self, obj: Object, kind: str) -> list[Object]:
+    def records(self, obj: Json, kind: str) -> list[Json]:
         """Return the resources of a kind that an OpenStackServer created, by role, as an administrator sees them."""
         found = [r for r in obj["status"]["resources"]["records"] if r["kind"] == kind]
         return [self.show(kind, record["id"]) for record in sorted(found, key=lambda record: record["role"])]
@@ -187,10 +186,10 @@ class ServersEnvironment:
             found[kind] = [b["name"] for b in listed if not str(b.get("device_owner", "")).startswith("network:")]
         return {kind: names for kind, names in found.items() if names}
 
-    def make(self, service: str, path: str, kind: str, **values: Any) -> Object:
+    def make(self, service: str, path: str, kind: str, **values: Any) -> Json:
         """Create a resource as the user."""
         version = {"compute": NOVA, "volume": CINDER}.get(service)
-        made: Object = self.cloud.post(service, path, json={kind: values}, microversion=version)[kind]
+        made: Json = self.cloud.post(service, path, json={kind: values}, microversion=version)[kind]
         return made
 
 
@@ -224,7 +223,7 @@ def _flags(namespace: str) -> tuple[str, ...]:
     return (f"--namespace={namespace}", *ON_LOOPBACK, "--sync-period=20s", "--v=4")
 
 
-def _as_admin(ground: ServersEnvironment) -> Object:
+def _as_admin(ground: ServersEnvironment) -> Json:
     """Return credentials of an administrator in the project: clouds allow some fields only to administrators."""
     name, password = f"{ground.run}-admin", secrets.token_hex(12)
     wanted = {"name": name, "domain_id": "default", "password": password}
@@ -264,7 +263,7 @@ def _unmake_flavor(ground: ServersEnvironment) -> None:
                 ground.admin.delete("compute", f"/flavors/{each['id']}", microversion=NOVA)
 
 
-def _make_subnet(ground: ServersEnvironment, name: str, network_id: str, cidr: str) -> Object:
+def _make_subnet(ground: ServersEnvironment, name: str, network_id: str, cidr: str) -> Json:
     """Create a subnet whose first addresses are not allocated automatically."""
     prefix = cidr.rpartition(".")[0]
     pool = {"start": f"{prefix}.{POOL[0]}", "end": f"{prefix}.{POOL[1]}"}

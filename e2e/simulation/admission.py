@@ -12,6 +12,7 @@ from typing import Any, Final
 import yaml
 
 from capo.crdgen import files
+from capo.json_types import Json
 from capo.kube.kinds import OURS, Kind
 from capo.webhooks import admission as webhooks
 from capo.webhooks import configuration
@@ -19,8 +20,6 @@ from e2e.simulation import refusals
 from e2e.simulation.refusals import Refusal
 from e2e.simulation.registry import CREATE, UPDATE, UPDATE_STATUS
 from e2e.simulation.schema import MISSING, Faults, Node
-
-Object = dict[str, Any]
 
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -35,9 +34,7 @@ class Admission:
     def __init__(self, *, has_webhooks: bool = True) -> None:
         self.has_webhooks = has_webhooks
 
-    def __call__(
-        self, operation: str, kind: Kind, old: Object | None, new: Object
-    ) -> tuple[Object, Refusal | str | None]:
+    def __call__(self, operation: str, kind: Kind, old: Json | None, new: Json) -> tuple[Json, Refusal | str | None]:
         """Return the object as stored, and why it is refused."""
         if kind not in OURS:
             return new, None
@@ -51,7 +48,7 @@ class Admission:
         return new, None
 
 
-def _completed(schema: Node, old: Object | None, new: Object) -> Object:
+def _completed(schema: Node, old: Json | None, new: Json) -> Json:
     """Return the object without unknown fields and with defaults."""
     known = old or {}
     made = {
@@ -64,7 +61,7 @@ def _completed(schema: Node, old: Object | None, new: Object) -> Object:
     return made
 
 
-def _faults(schema: Node, operation: str, old: Object | None, new: Object) -> Faults:
+def _faults(schema: Node, operation: str, old: Json | None, new: Json) -> Faults:
     faults = Faults(skipped="status." if operation == UPDATE_STATUS else "")
     known = old or {}
     for name, value in new.items():
@@ -73,7 +70,7 @@ def _faults(schema: Node, operation: str, old: Object | None, new: Object) -> Fa
     return faults
 
 
-def _asked(operation: str, kind: Kind, old: Object | None, new: Object) -> Refusal | None:
+def _asked(operation: str, kind: Kind, old: Json | None, new: Json) -> Refusal | None:
     """Call the webhook of a kind."""
     if old and old.get("spec") is new.get("spec"):
         return None  # our webhooks handle nothing else

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
+from capo.json_types import Json
 from capo.kube.kinds import NAMESPACE, Key, Kind
 from e2e.simulation import garbage, kinds, listing, patches, refusals
 from e2e.simulation.kinds import traits
 from e2e.simulation.refusals import Refusal
 from e2e.simulation.registry import Admit, DeleteOptions, Registry, Target, check_names
-from e2e.simulation.storage import Event, Object, State, Storage, Stored, path_of
+from e2e.simulation.storage import Event, State, Storage, Stored, path_of
 
 __all__ = ["Answer", "ApiServer", "Event", "State", "default_kinds"]
 
@@ -166,17 +167,17 @@ class ApiServer:
         """Raise AssertionError if a returned object was changed in place."""
         self._storage.check_unchanged()
 
-    def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
+    def get(self, kind: Kind, namespace: str, name: str) -> Json | None:
         """Return an object, None without one."""
         found = self._storage.find(kind, path_of(namespace, name)) if self.serves(kind) else None
         return found.obj if found else None
 
-    def list(self, kind: Kind, namespace: str | None = None) -> list[Object]:
+    def list(self, kind: Kind, namespace: str | None = None) -> list[Json]:
         """Return the objects of a kind, of all namespaces if none is named."""
         found = listing.matching(self._storage, kind, namespace or "", {}) if self.serves(kind) else []
         return [each.obj for each in found]
 
-    def create(self, kind: Kind, obj: Mapping[str, Any]) -> Object:
+    def create(self, kind: Kind, obj: Mapping[str, Any]) -> Json:
         """Create an object as a user with a manifest does.
 
         For an object that was read elsewhere this equals clusterctl move and velero: labels, annotations,
@@ -194,7 +195,7 @@ class ApiServer:
 
     def patch(
         self, kind: Kind, namespace: str, name: str, merge_patch: Mapping[str, Any], *, subresource: str | None = None
-    ) -> Object:
+    ) -> Json:
         """Apply a merge patch and return the resulting object.
 
         Raises:
@@ -204,7 +205,7 @@ class ApiServer:
         change = functools.partial(_merged, patch=patch)
         return _direct(lambda: self._registry.update(target, change)).obj
 
-    def put(self, kind: Kind, obj: Mapping[str, Any], *, subresource: str | None = None) -> Object:
+    def put(self, kind: Kind, obj: Mapping[str, Any], *, subresource: str | None = None) -> Json:
         """Replace an object.
 
         Raises:
@@ -332,7 +333,7 @@ def _answer(stored: Stored, *, status: int = 200) -> Answer:
     return Answer(status, stored.body)
 
 
-def _parsed(kind: Kind, body: bytes) -> Object:
+def _parsed(kind: Kind, body: bytes) -> Json:
     try:
         value = json.loads(body)
     except ValueError as error:
@@ -342,14 +343,14 @@ def _parsed(kind: Kind, body: bytes) -> Object:
     return value
 
 
-def _by_query(query: Mapping[str, str]) -> Object:
+def _by_query(query: Mapping[str, str]) -> Json:
     return {"propagationPolicy": query["propagationPolicy"]} if "propagationPolicy" in query else {}
 
 
-def _copied(value: Mapping[str, Any]) -> Object:
-    copied: Object = json.loads(json.dumps(value))
+def _copied(value: Mapping[str, Any]) -> Json:
+    copied: Json = json.loads(json.dumps(value))
     return copied
 
 
-def _merged(old: Object, patch: Object) -> Object:
+def _merged(old: Json, patch: Json) -> Json:
     return patches.mapping(patches.merged(old, patch))

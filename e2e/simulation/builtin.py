@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-from typing import Any, Final
+from typing import Final
 
+from capo.json_types import Json
 from capo.kube.event_objects import EVENT
 from capo.kube.kinds import NAMESPACE, SECRET, Kind
 
-Object = dict[str, Any]
-
-_OF_CORE_EVENTS: Final[Object] = {
+_OF_CORE_EVENTS: Final[Json] = {
     "deprecatedSource": {},
     "deprecatedFirstTimestamp": None,
     "deprecatedLastTimestamp": None,
@@ -18,7 +17,7 @@ _OF_CORE_EVENTS: Final[Object] = {
 """Names of the same fields in the core group."""
 
 
-def completed(kind: Kind, obj: Object) -> Object:
+def completed(kind: Kind, obj: Json) -> Json:
     """Return an object with the defaults of its kind."""
     if kind == SECRET:
         return _secret(obj)
@@ -29,19 +28,19 @@ def completed(kind: Kind, obj: Object) -> Object:
     return obj
 
 
-def terminating(kind: Kind, obj: Object) -> Object:
+def terminating(kind: Kind, obj: Json) -> Json:
     """Return an object under deletion as its kind shows it."""
     if kind == NAMESPACE:
         return {**obj, "status": {**obj.get("status", {}), "phase": "Terminating"}}
     return obj
 
 
-def is_finished(kind: Kind, obj: Object) -> bool:
+def is_finished(kind: Kind, obj: Json) -> bool:
     """Return whether only finalizers of metadata would keep an object that is being deleted."""
     return kind != NAMESPACE or not (obj.get("spec") or {}).get("finalizers")
 
 
-def _secret(obj: Object) -> Object:
+def _secret(obj: Json) -> Json:
     plain = obj.get("stringData")
     if plain is None and "type" in obj:
         return obj
@@ -53,7 +52,7 @@ def _secret(obj: Object) -> Object:
     return secret
 
 
-def _namespace(obj: Object) -> Object:
+def _namespace(obj: Json) -> Json:
     metadata = obj["metadata"]
     labels = {**(metadata.get("labels") or {}), "kubernetes.io/metadata.name": metadata["name"]}
     metadata = metadata if metadata.get("labels") == labels else {**metadata, "labels": labels}

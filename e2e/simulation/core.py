@@ -10,9 +10,10 @@ import random
 from typing import Any, Final
 
 from capo import names
+from capo.json_types import Json
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, Key, Kind
 from e2e.simulation.apiclient import Endpoint
-from e2e.simulation.objects import USER_FINALIZERS, Object, owned_by
+from e2e.simulation.objects import USER_FINALIZERS, owned_by
 from e2e.simulation.scheduler import Scheduler
 
 WATCHED: Final = (CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE)
@@ -47,7 +48,7 @@ class Core:
                 self._machine(machine)
         self._server.collect_garbage()
 
-    def _cluster(self, cluster: Object) -> None:
+    def _cluster(self, cluster: Json) -> None:
         name, namespace = cluster["metadata"]["name"], cluster["metadata"]["namespace"]
         infra = self._server.get(OPENSTACK_CLUSTER, namespace, name)
         if cluster["metadata"].get("deletionTimestamp"):
@@ -64,7 +65,7 @@ class Core:
         if endpoint and cluster["spec"].get("controlPlaneEndpoint") != endpoint:
             self._server.patch(CLUSTER, namespace, name, {"spec": {"controlPlaneEndpoint": endpoint}})
 
-    def _delete_cluster(self, cluster: Object, infra: Object | None) -> None:
+    def _delete_cluster(self, cluster: Json, infra: Json | None) -> None:
         metadata = cluster["metadata"]
         machines = [m for m in self._server.list(MACHINE) if m["spec"]["clusterName"] == metadata["name"]]
         for machine in machines:
@@ -76,7 +77,7 @@ class Core:
             return
         self._release(CLUSTER, cluster)
 
-    def _machine(self, machine: Object) -> None:
+    def _machine(self, machine: Json) -> None:
         metadata = machine["metadata"]
         infra = self._server.get(OPENSTACK_MACHINE, metadata["namespace"], metadata["name"])
         if metadata.get("deletionTimestamp"):
@@ -95,11 +96,11 @@ class Core:
             self._server.patch(MACHINE, metadata["namespace"], metadata["name"], {"spec": {"providerID": provider_id}})
             self._status(MACHINE, machine, {"initialization": {"infrastructureProvisioned": True}})
 
-    def _is_held(self, machine: Object) -> bool:
+    def _is_held(self, machine: Json) -> bool:
         cluster = self._server.get(CLUSTER, machine["metadata"]["namespace"], machine["spec"]["clusterName"])
         return cluster is None or _is_paused(cluster)
 
-    def _own(self, kind: Kind, obj: Object, owner: Object, labels: dict[str, str]) -> None:
+    def _own(self, kind: Kind, obj: Json, owner: Json, labels: dict[str, str]) -> None:
         present = obj["metadata"].get("labels") or {}
         if obj["metadata"].get("deletionTimestamp") or (_is_owned(obj, owner) and labels.items() <= present.items()):
             return
@@ -107,29 +108,29 @@ class Core:
         body = {"metadata": {"ownerReferences": [*others, owned_by(owner)], "labels": labels}}
         self._server.patch(kind, obj["metadata"]["namespace"], obj["metadata"]["name"], body)
 
-    def _status(self, kind: Kind, obj: Object, status: Object) -> None:
+    def _status(self, kind: Kind, obj: Json, status: Json) -> None:
         metadata = obj["metadata"]
         self._server.patch(kind, metadata["namespace"], metadata["name"], {"status": status}, subresource="status")
 
-    def _delete(self, kind: Kind, obj: Object) -> None:
+    def _delete(self, kind: Kind, obj: Json) -> None:
         metadata = obj["metadata"]
         if not metadata.get("deletionTimestamp"):
             self._server.delete(kind, metadata["namespace"], metadata["name"], uid=metadata["uid"])
 
-    def _release(self, kind: Kind, obj: Object) -> None:
+    def _release(self, kind: Kind, obj: Json) -> None:
         metadata = obj["metadata"]
         kept = [f for f in metadata.get("finalizers") or () if f != USER_FINALIZERS[kind]]
         self._server.patch(kind, metadata["namespace"], metadata["name"], {"metadata": {"finalizers": kept}})
 
 
-def key_of(kind: Kind, obj: Object) -> Key:
+def key_of(kind: Kind, obj: Json) -> Key:
     """Return the key of an object."""
     return Key(kind, obj["metadata"]["namespace"], obj["metadata"]["name"])
 
 
-def _is_paused(obj: Object) -> bool:
+def _is_paused(obj: Json) -> bool:
     return bool(obj["spec"].get("paused"))
 
 
-def _is_owned(obj: Object, owner: Object) -> bool:
+def _is_owned(obj: Json, owner: Json) -> bool:
     return any(ref["uid"] == owner["metadata"]["uid"] for ref in obj["metadata"].get("ownerReferences") or ())

@@ -11,20 +11,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from capo.json_types import Json
 from capo.kube.kinds import NAMESPACE, Key, Kind
 from e2e.simulation.metadata import FOREGROUND, ORPHAN
 from e2e.simulation.registry import DeleteOptions, Registry, Target
-from e2e.simulation.storage import Object, Stored, path_of
+from e2e.simulation.storage import Stored, path_of
 
 
 @dataclass
 class _Owners:
     """The references of one object, by the state of the owner."""
 
-    solid: list[Object] = field(default_factory=list)
-    absent: list[Object] = field(default_factory=list)
-    waiting: list[Object] = field(default_factory=list)
-    unknown: list[Object] = field(default_factory=list)
+    solid: list[Json] = field(default_factory=list)
+    absent: list[Json] = field(default_factory=list)
+    waiting: list[Json] = field(default_factory=list)
+    unknown: list[Json] = field(default_factory=list)
 
 
 def collect(registry: Registry, served: Iterable[Kind], *, limit: int | None = None) -> list[Key]:
@@ -106,7 +107,7 @@ def _attend(registry: Registry, by_name: dict[tuple[str, str], Kind], key: Key, 
     return True
 
 
-def _owners(registry: Registry, by_name: dict[tuple[str, str], Kind], key: Key, references: list[Object]) -> _Owners:
+def _owners(registry: Registry, by_name: dict[tuple[str, str], Kind], key: Key, references: list[Json]) -> _Owners:
     owners = _Owners()
     for reference in references:
         kind = by_name.get((reference["apiVersion"].rpartition("/")[0], reference["kind"]))
@@ -158,7 +159,7 @@ def _waits_for_dependents(metadata: dict[str, Any]) -> bool:
 def _drop_references(registry: Registry, key: Key, found: Stored, uids: set[str]) -> bool:
     kept = [one for one in found.metadata["ownerReferences"] if one["uid"] not in uids]
 
-    def change(obj: Object) -> Object:
+    def change(obj: Json) -> Json:
         return {**obj, "metadata": {**obj["metadata"], "ownerReferences": kept}}
 
     registry.update(_target(key), change)
@@ -166,7 +167,7 @@ def _drop_references(registry: Registry, key: Key, found: Stored, uids: set[str]
 
 
 def _drop_finalizer(registry: Registry, key: Key, finalizer: str) -> bool:
-    def change(obj: Object) -> Object:
+    def change(obj: Json) -> Json:
         kept = [one for one in obj["metadata"]["finalizers"] if one != finalizer]
         return {**obj, "metadata": {**obj["metadata"], "finalizers": kept}}
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from capo import names
+from capo.json_types import Json
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, OURS, Key
 from e2e.simulation.apiclient import Endpoint
-from e2e.simulation.objects import NAMESPACE, Object
+from e2e.simulation.objects import NAMESPACE
 from e2e.simulation.truth import Lineage
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def fault(story: PlanRun) -> str | None:
     return None
 
 
-def _judged(story: PlanRun) -> Iterator[tuple[Lineage, Object]]:
+def _judged(story: PlanRun) -> Iterator[tuple[Lineage, Json]]:
     for lineage in story.truth.living():
         if lineage.key.kind in _READY_KINDS and not lineage.is_evil and not lineage.is_lost:
             obj = lineage.endpoint.server.get(*lineage.key)
@@ -43,7 +44,7 @@ def _judged(story: PlanRun) -> Iterator[tuple[Lineage, Object]]:
                 yield lineage, obj
 
 
-def _unready(obj: Object) -> str | None:
+def _unready(obj: Json) -> str | None:
     conditions = (obj.get("status") or {}).get("conditions") or []
     ready = next((c for c in conditions if c["type"] == "Ready"), None)
     if ready is None:
@@ -56,7 +57,7 @@ def _unready(obj: Object) -> str | None:
     return None
 
 
-def _not_in_force(story: PlanRun, lineage: Lineage, obj: Object) -> str | None:
+def _not_in_force(story: PlanRun, lineage: Lineage, obj: Json) -> str | None:
     if lineage.key.kind != OPENSTACK_CLUSTER:
         return None
     spec, status = obj["spec"], obj["status"]
@@ -67,14 +68,14 @@ def _not_in_force(story: PlanRun, lineage: Lineage, obj: Object) -> str | None:
     return _endpoint(story, spec) or _bastion(story, lineage, spec) or _load_balancer(story, lineage, spec)
 
 
-def _endpoint(story: PlanRun, spec: Object) -> str | None:
+def _endpoint(story: PlanRun, spec: Json) -> str | None:
     given = (story.plan.shape.cluster or {}).get("controlPlaneEndpoint", {})
     found = spec.get("controlPlaneEndpoint") or {}
     is_kept = found.items() >= given.items() and found.keys() == {"host", "port"}
     return None if is_kept else f"the endpoint is {found}, given was {given}"
 
 
-def _bastion(story: PlanRun, lineage: Lineage, spec: Object) -> str | None:
+def _bastion(story: PlanRun, lineage: Lineage, spec: Json) -> str | None:
     bastion = spec.get("bastion") or {}
     wants = bool(bastion) and bastion.get("enabled", True) is not False
     child = lineage.endpoint.server.get(OPENSTACK_SERVER, NAMESPACE, f"{lineage.key.name}-bastion")
@@ -89,7 +90,7 @@ def _bastion(story: PlanRun, lineage: Lineage, spec: Object) -> str | None:
     return None if server is not None else "the bastion's server is not there"
 
 
-def _load_balancer(story: PlanRun, lineage: Lineage, spec: Object) -> str | None:
+def _load_balancer(story: PlanRun, lineage: Lineage, spec: Json) -> str | None:
     balancer = (spec.get("apiServer") or {}).get("managedLoadBalancer")
     if not balancer:
         return None
@@ -104,7 +105,7 @@ def _load_balancer(story: PlanRun, lineage: Lineage, spec: Object) -> str | None
     return None if story.is_deleting else _members(story, lineage, own)
 
 
-def _is_control_plane(obj: Object) -> bool:
+def _is_control_plane(obj: Json) -> bool:
     return "cluster.x-k8s.io/control-plane" in obj["metadata"].get("labels", {})
 
 
@@ -121,7 +122,7 @@ def _members(story: PlanRun, lineage: Lineage, own: set[str]) -> str | None:
     return None if wanted == present else f"members of the API's pool: {sorted(present)}, machines: {sorted(wanted)}"
 
 
-def _family(obj: Object) -> str:
+def _family(obj: Json) -> str:
     return str((obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL, ""))
 
 

@@ -12,11 +12,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from capo.json_types import Json
 from capo.kube.kinds import Kind
 from e2e.simulation import refusals
 from e2e.simulation.refusals import Cause
-
-Object = dict[str, Any]
 
 FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
@@ -40,7 +39,7 @@ def timestamp(now_s: float) -> str:
     return _timestamp(int(now_s))
 
 
-def of_created(given: Mapping[str, Any], *, kind: Kind, namespace: str, uid: str, now_s: float) -> Object:
+def of_created(given: Mapping[str, Any], *, kind: Kind, namespace: str, uid: str, now_s: float) -> Json:
     """Return the metadata of an object that is created with the given metadata.
 
     Raises:
@@ -52,7 +51,7 @@ def of_created(given: Mapping[str, Any], *, kind: Kind, namespace: str, uid: str
     if given.get("namespace", namespace) not in ("", namespace):
         raise refusals.bad_request(OTHER_NAMESPACE)
     name = given.get("name") or _generated(given, uid)
-    metadata: Object = {"name": name} | ({"namespace": namespace} if kind.is_namespaced else {})
+    metadata: Json = {"name": name} | ({"namespace": namespace} if kind.is_namespaced else {})
     metadata |= {"uid": uid, "creationTimestamp": timestamp(now_s)}
     for part in ("generateName", "labels", "annotations", "ownerReferences", "finalizers"):
         if given.get(part):
@@ -67,7 +66,7 @@ def of_created(given: Mapping[str, Any], *, kind: Kind, namespace: str, uid: str
     return metadata
 
 
-def of_updated(old: Mapping[str, Any], wanted: Mapping[str, Any], *, kind: Kind) -> Object:
+def of_updated(old: Mapping[str, Any], wanted: Mapping[str, Any], *, kind: Kind) -> Json:
     """Return the metadata of an updated object; the caller has compared the resourceVersion.
 
     Raises:
@@ -99,9 +98,7 @@ def of_updated(old: Mapping[str, Any], wanted: Mapping[str, Any], *, kind: Kind)
     return metadata
 
 
-def of_deleted(
-    old: Mapping[str, Any], propagation: str | None, now_s: float, *, has_grace_period: bool = True
-) -> Object:
+def of_deleted(old: Mapping[str, Any], propagation: str | None, now_s: float, *, has_grace_period: bool = True) -> Json:
     """Return the metadata of an object under deletion: it stays while it has finalizers."""
     finalizers = old.get("finalizers") or []
     kept = [one for one in finalizers if one not in (FOREGROUND, ORPHAN)]

@@ -9,31 +9,30 @@ from typing import Any, Final
 import yaml
 
 from capo import names
+from capo.json_types import Json
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
-
-Object = dict[str, Any]
 
 NAMESPACE: Final = "default"
 IDENTITY: Final = {"name": "cloud", "cloudName": "sim"}
-IMAGE: Final[Object] = {"filter": {"name": "tiny-image"}}
-MACHINE_SPEC: Final[Object] = {"flavor": {"filter": {"name": "m1.small"}}, "image": IMAGE, "sshKeyName": "lab"}
-SERVER_SPEC: Final[Object] = {"flavor": "m1.small", "image": IMAGE, "sshKeyName": "lab"}
+IMAGE: Final[Json] = {"filter": {"name": "tiny-image"}}
+MACHINE_SPEC: Final[Json] = {"flavor": {"filter": {"name": "m1.small"}}, "image": IMAGE, "sshKeyName": "lab"}
+SERVER_SPEC: Final[Json] = {"flavor": "m1.small", "image": IMAGE, "sshKeyName": "lab"}
 USER_FINALIZERS: Final = {CLUSTER: "cluster.cluster.x-k8s.io", MACHINE: "machine.cluster.x-k8s.io"}
 
 
-def secret(name: str, clouds: Mapping[str, Any]) -> Object:
+def secret(name: str, clouds: Mapping[str, Any]) -> Json:
     """Return a Secret with a clouds.yaml."""
     text = yaml.safe_dump({"clouds": dict(clouds)}, sort_keys=False)
     return _object(SECRET, name, data={"clouds.yaml": base64.b64encode(text.encode()).decode()})
 
 
-def server(name: str, network_id: str, *, spec: Mapping[str, Any]) -> Object:
+def server(name: str, network_id: str, *, spec: Mapping[str, Any]) -> Json:
     """Return a standalone OpenStackServer on a network of the user."""
     whole = {"identityRef": IDENTITY, **SERVER_SPEC, "ports": [{"network": {"id": network_id}}], **spec}
     return _object(OPENSTACK_SERVER, name, spec=whole)
 
 
-def cluster(name: str) -> Object:
+def cluster(name: str) -> Json:
     """Return a Cluster."""
     ref = {"apiGroup": names.GROUP, "kind": OPENSTACK_CLUSTER.kind, "name": name}
     made = _object(CLUSTER, name, spec={"infrastructureRef": ref})
@@ -41,12 +40,12 @@ def cluster(name: str) -> Object:
     return made
 
 
-def openstack_cluster(name: str, *, spec: Mapping[str, Any]) -> Object:
+def openstack_cluster(name: str, *, spec: Mapping[str, Any]) -> Json:
     """Return an OpenStackCluster; Cluster API adds the owner reference later."""
     return _object(OPENSTACK_CLUSTER, name, spec={"identityRef": IDENTITY, **spec})
 
 
-def machine(name: str, cluster_name: str, *, is_control_plane: bool) -> Object:
+def machine(name: str, cluster_name: str, *, is_control_plane: bool) -> Json:
     """Return a Machine."""
     ref = {"apiGroup": names.GROUP, "kind": OPENSTACK_MACHINE.kind, "name": name}
     spec = {"clusterName": cluster_name, "bootstrap": {"dataSecretName": "boot"}, "infrastructureRef": ref}
@@ -58,7 +57,7 @@ def machine(name: str, cluster_name: str, *, is_control_plane: bool) -> Object:
     return made
 
 
-def openstack_machine(name: str, cluster_name: str, *, is_control_plane: bool, owner: Mapping[str, Any]) -> Object:
+def openstack_machine(name: str, cluster_name: str, *, is_control_plane: bool, owner: Mapping[str, Any]) -> Json:
     """Return the OpenStackMachine of a Machine."""
     made = _object(OPENSTACK_MACHINE, name, spec=dict(MACHINE_SPEC))
     made["metadata"] |= {
@@ -68,7 +67,7 @@ def openstack_machine(name: str, cluster_name: str, *, is_control_plane: bool, o
     return made
 
 
-def owned_by(owner: Mapping[str, Any]) -> Object:
+def owned_by(owner: Mapping[str, Any]) -> Json:
     """Return the reference by which an object names its owner."""
     metadata = owner["metadata"]
     return {
@@ -81,7 +80,7 @@ def owned_by(owner: Mapping[str, Any]) -> Object:
     }
 
 
-def bootstrap() -> Object:
+def bootstrap() -> Json:
     """Return the Secret with bootstrap data."""
     return _object(SECRET, "boot", data={"value": base64.b64encode(b"#cloud-config\n").decode()})
 
@@ -91,7 +90,7 @@ def _labels(cluster_name: str, *, is_control_plane: bool) -> dict[str, str]:
     return labels | ({names.CONTROL_PLANE_LABEL: ""} if is_control_plane else {})
 
 
-def _object(kind: Kind, name: str, **parts: Any) -> Object:
+def _object(kind: Kind, name: str, **parts: Any) -> Json:
     return {
         "apiVersion": kind.api_version,
         "kind": kind.kind,

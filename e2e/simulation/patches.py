@@ -8,9 +8,8 @@ from typing import Any, Final
 
 import jsonpatch
 
+from capo.json_types import Json
 from e2e.simulation import refusals
-
-Object = dict[str, Any]
 
 MERGE: Final = "application/merge-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
@@ -30,7 +29,7 @@ def parse(body: bytes) -> Any:
         raise refusals.bad_request(f"error decoding patch: {error}") from None
 
 
-def mapping(value: Any) -> Object:
+def mapping(value: Any) -> Json:
     """Return a value that must be an object.
 
     Raises:
@@ -41,7 +40,7 @@ def mapping(value: Any) -> Object:
     return value
 
 
-def change(content_type: str, body: bytes) -> Callable[[Object], Object]:
+def change(content_type: str, body: bytes) -> Callable[[Json], Json]:
     """Return the function that applies a patch to an object.
 
     Raises:
@@ -66,7 +65,7 @@ def merged(old: Any, patch: Any) -> Any:
         return old if old == patch and type(old) is type(patch) else patch
     if not isinstance(old, dict):
         return merged({}, patch) or {}
-    new: Object | None = None
+    new: Json | None = None
     for name, value in patch.items():
         if value is None:
             if name in old:
@@ -81,7 +80,7 @@ def merged(old: Any, patch: Any) -> Any:
     return old if new is None else new
 
 
-def applied(old: Object, wanted: Mapping[str, Any]) -> Object:
+def applied(old: Json, wanted: Mapping[str, Any]) -> Json:
     """Return old with a server-side apply, approximated: fields of an earlier apply are not removed."""
     metadata = dict(wanted.get("metadata") or {})
     known = old["metadata"]
@@ -95,7 +94,7 @@ def applied(old: Object, wanted: Mapping[str, Any]) -> Object:
     return mapping(merged(old, {**wanted, "metadata": metadata}))
 
 
-def _json_patched(old: Object, operations: Any) -> Object:
+def _json_patched(old: Json, operations: Any) -> Json:
     try:
         # It copies the whole object: rare enough.
         return mapping(jsonpatch.apply_patch(old, operations))

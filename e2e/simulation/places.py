@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from capo import names
 from capo.engine.conditions import find
+from capo.json_types import Json
 from capo.kube.errors import KubeError
 from capo.kube.kinds import (
     CLUSTER,
@@ -26,7 +27,7 @@ from capo.simulator.keystone.service import CATALOG, INTERFACES, service_id
 from controllers.tests import stamps
 from e2e.simulation import objects
 from e2e.simulation.apiclient import Endpoint
-from e2e.simulation.objects import NAMESPACE, Object
+from e2e.simulation.objects import NAMESPACE
 from e2e.simulation.refusals import Refusal
 from e2e.simulation.user import CloudUser
 
@@ -50,7 +51,7 @@ _NAMESAKES: Final = (
 )
 
 
-def patch_if_there(story: PlanRun, key: Key, body: Object) -> None:
+def patch_if_there(story: PlanRun, key: Key, body: Json) -> None:
     """Patch an object in its present management cluster, if it exists and is not being deleted."""
     server = story.place.server
     obj = server.get(*key)
@@ -148,7 +149,7 @@ def _carry_over(story: PlanRun, source: Endpoint, target: Endpoint, *, is_delete
         target.server.delete(CLUSTER, NAMESPACE, "c")
 
 
-def _graph(source: Endpoint) -> Iterator[tuple[Kind, Object]]:
+def _graph(source: Endpoint) -> Iterator[tuple[Kind, Json]]:
     """Yield the cluster and its objects, owners first."""
     server = source.server
     owners: set[str] = set()
@@ -163,7 +164,7 @@ def _graph(source: Endpoint) -> Iterator[tuple[Kind, Object]]:
                 yield kind, obj
 
 
-def _copy(obj: Object, uids: Mapping[str, str]) -> Object:
+def _copy(obj: Json, uids: Mapping[str, str]) -> Json:
     """Return an object as created in the target: without status, with the owners' new uids."""
     metadata = {
         k: v for k, v in obj["metadata"].items() if k in ("name", "namespace", "labels", "annotations", "finalizers")
@@ -184,7 +185,7 @@ def _forget(source: Endpoint, kind: Kind, name: str) -> None:
 # -- restores ---------------------------------------------------------------------------------------------------------
 
 
-def restore_statuses(story: PlanRun, noted: list[tuple[Kind, Object]], *, is_the_go_providers: bool) -> None:
+def restore_statuses(story: PlanRun, noted: list[tuple[Kind, Json]], *, is_the_go_providers: bool) -> None:
     """Write old statuses back to the same objects."""
     server = story.home.server
     for kind, old in noted:
@@ -239,11 +240,11 @@ def put_secret_back(story: PlanRun) -> None:
         _put_secret(story, story.simulation.clouds_yaml())
 
 
-def _put_secret(story: PlanRun, clouds: Object) -> None:
+def _put_secret(story: PlanRun, clouds: Json) -> None:
     story.place.server.patch(SECRET, NAMESPACE, "cloud", {"data": objects.secret("cloud", clouds)["data"]})
 
 
-def _other_project(story: PlanRun) -> Object:
+def _other_project(story: PlanRun) -> Json:
     """Return the credentials of a user in a project of its own."""
     admin = _admin(story)
     path = "/identity/v3"
@@ -439,7 +440,7 @@ def _hand_to_the_go_provider(story: PlanRun, namesake: str, *, is_deleted: bool)
         story.delete_all()
 
 
-def as_the_go_provider_has_it(status: Object | None) -> Object:
+def as_the_go_provider_has_it(status: Json | None) -> Json:
     """Return a status without our additions."""
     return {name: value for name, value in (status or {}).items() if name not in _OURS_ALONE}
 

@@ -9,18 +9,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from capo.json_types import Json
 from capo.kube.kinds import NAMESPACE, Kind
 from e2e.simulation import builtin, metadata, refusals
 from e2e.simulation.kinds import Traits, traits
 from e2e.simulation.refusals import Refusal
-from e2e.simulation.storage import Object, Storage, Stored, path_of
+from e2e.simulation.storage import Storage, Stored, path_of
 
 CREATE: Final = "CREATE"
 UPDATE: Final = "UPDATE"
 UPDATE_STATUS: Final = "UPDATE/status"
 """A write of the status subresource: the schema applies, webhooks are not called."""
 
-Admit = Callable[[str, Kind, Object | None, Object], tuple[Object, Refusal | str | None]]
+Admit = Callable[[str, Kind, Json | None, Json], tuple[Json, Refusal | str | None]]
 """Takes operation, kind, old and new object; returns the new object, maybe with defaults, and why it is refused.
 
 A text becomes the refusal of a webhook. Neither object may be changed in place.
@@ -86,7 +87,7 @@ class Registry:
             raise refusals.not_found(target.kind, target.name)
         return found
 
-    def create(self, kind: Kind, namespace: str, given: Object) -> Stored:
+    def create(self, kind: Kind, namespace: str, given: Json) -> Stored:
         """Store a new object; a status is dropped where it is a subresource."""
         rules = traits(kind)
         head = _head(kind, given, rules)
@@ -100,7 +101,7 @@ class Registry:
         self._check_namespace(kind, namespace, made["name"])
         if rules.has_generation:
             made["generation"] = 1
-        obj: Object = {**head, "metadata": made}
+        obj: Json = {**head, "metadata": made}
         obj |= {name: value for name, value in given.items() if name not in _HEAD}
         if rules.has_status:
             obj.pop("status", None)
@@ -108,7 +109,7 @@ class Registry:
             obj = builtin.completed(kind, obj)
         return self.storage.put(kind, path, self._admitted(CREATE, kind, None, obj))
 
-    def update(self, target: Target, change: Callable[[Object], Object], *, is_put: bool = False) -> Stored:
+    def update(self, target: Target, change: Callable[[Json], Json], *, is_put: bool = False) -> Stored:
         """Apply a change to the object and store it; return the result.
 
         The answer to a write that removes the last finalizer is the object without it, which no longer exists.
@@ -161,7 +162,7 @@ class Registry:
         else:
             self.storage.remove(NAMESPACE, target.path)
 
-    def _new_version(self, target: Target, old: Object, wanted: Object, rules: Traits) -> Object:
+    def _new_version(self, target: Target, old: Json, wanted: Json, rules: Traits) -> Json:
         """Return the object with the changes that the write may make."""
         if target.subresource:
             new = {**old, "metadata": {**old["metadata"]}}
@@ -176,7 +177,7 @@ class Registry:
             new |= {"status": old["status"]} if "status" in old else {}
         return new if rules.is_custom else builtin.completed(target.kind, new)
 
-    def _settled(self, old: Object, new: Object, rules: Traits) -> Object:
+    def _settled(self, old: Json, new: Json, rules: Traits) -> Json:
         """Return the object with its generation after defaulting."""
         generation = old["metadata"].get("generation")
         if generation is None:
@@ -186,7 +187,7 @@ class Registry:
             return new
         return {**new, "metadata": {**new["metadata"], "generation": known}}
 
-    def _check_version(self, target: Target, old: Stored, wanted: Object, *, is_put: bool) -> None:
+    def _check_version(self, target: Target, old: Stored, wanted: Json, *, is_put: bool) -> None:
         given, known = _metadata(wanted), old.metadata
         if is_put and given.get("uid", known["uid"]) != known["uid"]:
             raise _other_uid(target, given["uid"], known["uid"])
@@ -196,7 +197,7 @@ class Registry:
         if version and version != known["resourceVersion"]:
             raise refusals.conflict(target.kind, target.name)
 
-    def _check_conditions(self, target: Target, known: Object, options: DeleteOptions) -> None:
+    def _check_conditions(self, target: Target, known: Json, options: DeleteOptions) -> None:
         message = (
             "the {0} in the precondition ({1}) does not match the {0} in record ({2}). The object might have been {3}"
         )
@@ -223,7 +224,7 @@ class Registry:
             why = f"unable to create new content in namespace {namespace} because it is being terminated"
             raise refusals.forbidden(kind, name, why, [cause])
 
-    def _admitted(self, operation: str, kind: Kind, old: Object | None, new: Object) -> Object:
+    def _admitted(self, operation: str, kind: Kind, old: Json | None, new: Json) -> Json:
         if self.admit is None:
             return new
         admitted, refusal = self.admit(operation, kind, old, new)
@@ -239,7 +240,7 @@ _APART: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 _WITH_STATUS: Final = frozenset({"apiVersion", "kind", "metadata"})
 
 
-def _is_changed(old: Object, new: Object, rules: Traits) -> bool:
+def _is_changed(old: Json, new: Json, rules: Traits) -> bool:
     """Return whether the object differs in fields that its generation counts."""
     if not rules.has_generation:
         return False
@@ -248,7 +249,7 @@ def _is_changed(old: Object, new: Object, rules: Traits) -> bool:
     return any(old.get(name) != new.get(name) for name in names if name not in apart)
 
 
-def _head(kind: Kind, given: Object, rules: Traits) -> Object:
+def _head(kind: Kind, given: Json, rules: Traits) -> Json:
     head = {"apiVersion": kind.api_version, "kind": kind.kind}
     if rules.is_custom and not given.get("kind"):
         raise refusals.unrecognized(kind, "Object 'Kind' is missing")
@@ -260,7 +261,7 @@ def _head(kind: Kind, given: Object, rules: Traits) -> Object:
     return head
 
 
-def check_names(target: Target, wanted: Object) -> None:
+def check_names(target: Target, wanted: Json) -> None:
     """Compare the names in an object with those in the path.
 
     Raises:
@@ -277,7 +278,7 @@ def check_names(target: Target, wanted: Object) -> None:
         raise refusals.bad_request(metadata.OTHER_NAMESPACE)
 
 
-def _metadata(obj: Object) -> Object:
+def _metadata(obj: Json) -> Json:
     found = obj.get("metadata")
     if found is not None and not isinstance(found, dict):
         raise refusals.bad_request("metadata is no JSON object")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from capo.json_types import Json
 from e2e.simulation import refusals
 
-Object = dict[str, Any]
-Test = Callable[[Object], bool]
+Test = Callable[[Json], bool]
 
 
 @functools.lru_cache(maxsize=256)
@@ -21,7 +20,7 @@ def of_labels(selector: str) -> Test:
     """
     tests = [_requirement(part.strip()) for part in selector.split(",") if part.strip()]
 
-    def matches(obj: Object) -> bool:
+    def matches(obj: Json) -> bool:
         labels = obj["metadata"].get("labels") or {}
         return all(test(labels) for test in tests)
 

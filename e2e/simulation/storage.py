@@ -9,12 +9,12 @@ import bisect
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
+from capo.json_types import Json
 from capo.kube.errors import Expired
 from capo.kube.kinds import Kind
 
-Object = dict[str, Any]
 EventType = Literal["ADDED", "MODIFIED", "DELETED"]
 
 FIRST_VERSION: Final = 1
@@ -32,7 +32,7 @@ class Event:
     version: int
     kind: Kind
     type: EventType
-    obj: Object
+    obj: Json
 
 
 class Stored:
@@ -44,7 +44,7 @@ class Stored:
 
     __slots__ = ("_body", "_parts", "obj", "version")
 
-    def __init__(self, obj: Object, version: int, before: Stored | None = None) -> None:
+    def __init__(self, obj: Json, version: int, before: Stored | None = None) -> None:
         self.obj, self.version = obj, version
         self._body: bytes | None = None
         self._parts: dict[str, str] = {}
@@ -64,9 +64,9 @@ class Stored:
         return self._body
 
     @property
-    def metadata(self) -> Object:
+    def metadata(self) -> Json:
         """Return the metadata."""
-        metadata: Object = self.obj["metadata"]
+        metadata: Json = self.obj["metadata"]
         return metadata
 
 
@@ -115,7 +115,7 @@ class Storage:
         table = self._tables.get(kind)
         return table.listing() if table else []
 
-    def put(self, kind: Kind, path: str, obj: Object) -> Stored:
+    def put(self, kind: Kind, path: str, obj: Json) -> Stored:
         """Store an object; its metadata must be a dict that no other object shares."""
         table = self._table(kind)
         before = table.objects.get(path)

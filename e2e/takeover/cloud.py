@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Protocol
 
 from capo import names
-from capo.json_types import Json
+from capo.json_types import Body, Json
 from capo.local.demo import clouds
 from capo.local.demo.counting import LogCounter, Tally
 from capo.local.demo.inventory import LISTINGS, entries
@@ -133,24 +133,24 @@ class RealCloud:
                 change = {"member": {"tags": stamps.remove(member)["tags"]}}
                 self._tenant.cloud.put("load-balancer", path, json=change)
 
-    def _listed(self, kind: ResourceKind) -> list[Json]:
+    def _listed(self, kind: ResourceKind) -> list[Body]:
         params = kind.list_params(self._tenant.project_id)
-        found: list[Json] = self._tenant.cloud.list_all(
+        found: list[Body] = self._tenant.cloud.list_all(
             kind.service, kind.list_path, kind.key, params=params, microversion=kind.microversion
         )
         return found
 
-    def _remove_stamp(self, kind: ResourceKind, body: Json) -> None:
+    def _remove_stamp(self, kind: ResourceKind, body: Body) -> None:
         cloud, path = self._tenant.cloud, kind.path(body["id"])
         if kind.stamp_place == kinds.METADATA:
             cloud.delete(kind.service, f"{path}/metadata/{names.VOLUME_STAMP_KEY}", microversion=kind.microversion)
         elif kind is kinds.SERVER:
-            tags = stamps.remove(body)["tags"]
+            tags = stamps.remove(dict(body))["tags"]
             cloud.put(kind.service, f"{path}/tags", json={"tags": tags}, microversion=kind.microversion)
         else:
             if kind.service == "load-balancer":
                 wait_until("no load balancer is being changed", self._balancers_are_active)
-            change = {kind.stamp_place: stamps.remove(body)[kind.stamp_place]}
+            change = {kind.stamp_place: stamps.remove(dict(body))[kind.stamp_place]}
             cloud.put(kind.service, path, json={kind.body_key: change})
 
     def _balancers_are_active(self) -> bool:

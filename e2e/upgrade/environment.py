@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from capo import names
+from capo.json_types import Json
 from capo.local import ports
 from capo.local.demo import counting
 from capo.simulator.counters import Call
@@ -24,7 +25,6 @@ from environments.kube_proxy import KubeProxy
 from environments.manager_launcher import ManagerLauncher
 from environments.manager_process import ManagerProcess, wait_until
 
-Object = dict[str, Any]
 Tally = collections.Counter[str]
 
 LOOK_S: Final = 0.15
@@ -219,7 +219,7 @@ class UpgradeEnvironment(CrashEnvironment):
         """Return the visible state of our objects, without ids, addresses and times."""
         return {f"{plural}/{obj['metadata']['name']}": self._shown(obj) for plural, obj in self.ours()}
 
-    def _shown(self, obj: Object) -> Any:
+    def _shown(self, obj: Json) -> Any:
         metadata, status = obj["metadata"], dict(obj.get("status") or {})
         # The released version shows it during a takeover, and it stays until each kind was listed again.
         status["conditions"] = [c for c in status.get("conditions") or () if c["reason"] != "NamesTaken"]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
+from capo.json_types import Json
 from capo.simulator.testing import Client
 from e2e.crash import scenarios
 from e2e.crash.environment import CrashEnvironment
 from e2e.crash.scenarios import NAME, Scenario
 from e2e.takeover import go_provider
 from e2e.takeover.environment import is_known
-
-Object = dict[str, Any]
 
 SPEC: Final = {
     "apiServer": {"managedLoadBalancer": {"enabled": True}},
@@ -79,11 +78,11 @@ def prepare_takeover(world: CrashEnvironment) -> None:
             _strip(world, definition["spec"]["names"]["plural"], version)
 
 
-def _strip(world: CrashEnvironment, plural: str, version: Object) -> None:
+def _strip(world: CrashEnvironment, plural: str, version: Json) -> None:
     """Remove fields that the Go provider does not have from the objects of a kind."""
     schema = version["schema"]["openAPIV3Schema"]
 
-    def change(obj: Object) -> Object:
+    def change(obj: Json) -> Json:
         head = {name: obj[name] for name in ("apiVersion", "kind", "metadata")}
         return go_provider.without_ours({**go_provider.pruned(obj, schema), **head})
 

@@ -10,12 +10,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import requests
 import yaml
 
 from capo.crdgen import files
+from capo.json_types import Json
 from capo.local import ports
 from capo.local.binaries import cache_folder
 from capo.local.rig import Rig
@@ -23,8 +24,6 @@ from capo.local.testing import core_definitions, session_folder
 from capo.simulator.testing import credentials
 from tools.bench.floor import Latencies
 from tools.bench.measure import Gauge
-
-Object = dict[str, Any]
 
 NEEDED_KINDS: Final = ("Cluster", "Machine")
 """CRDs of Cluster API; only the benchmark writes their objects."""
@@ -86,7 +85,7 @@ class BenchEnvironment:
         metadata = {"name": "cloud", "namespace": self.name}
         self.rig.apply([{"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"clouds.yaml": encoded}}])
 
-    def projects(self, count: int) -> dict[str, Object]:
+    def projects(self, count: int) -> dict[str, Json]:
         """Create projects with a user each, share the network with them; return entries of a clouds.yaml by name."""
         clouds = yaml.safe_load((self._folder / "clouds.yaml").read_bytes())["clouds"]
         with logged_in(clouds["sim-admin"]["auth"]) as session:
@@ -166,7 +165,7 @@ class Client:
     session: requests.Session
     url: str
 
-    def tenant(self, name: str, role_id: str, entry: Object) -> Object:
+    def tenant(self, name: str, role_id: str, entry: Json) -> Json:
         """Create a project and a user of one name with a role in it; return the ``auth`` of its entry.
 
         Args:
@@ -178,14 +177,14 @@ class Client:
         self.ask("PUT", f"/identity/v3/projects/{project}/users/{user}/roles/{role_id}")
         return {**entry["auth"], "username": name, "password": name, "project_name": name}
 
-    def ask(self, method: str, path: str, body: Object | None = None) -> Object:
+    def ask(self, method: str, path: str, body: Json | None = None) -> Json:
         """Return the body of a successful answer."""
         answer = self.session.request(method, f"{self.url}{path}", json=body, timeout=_TIMEOUT_S)
         answer.raise_for_status()
         return answer.json() if answer.content else {}
 
 
-def timings(latencies: Latencies) -> Object:
+def timings(latencies: Latencies) -> Json:
     """Return the simulator's timings; pure."""
     return {
         "server_build_s": latencies.build,

@@ -13,22 +13,21 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import requests
 import yaml
 
+from capo.json_types import Json
 from capo.local.errors import RigError
 from capo.local.rig import Rig
 from e2e.faults import objects
-
-Object = dict[str, Any]
 
 CORE: Final = "/apis/cluster.x-k8s.io/v1beta2"
 INFRA: Final = "/apis/infrastructure.cluster.x-k8s.io/v1beta2"
 CHECK_S: Final = 2.0
 """After this long without news the processes are checked."""
-VOLUMES: Final[Object] = {
+VOLUMES: Final[Json] = {
     "rootVolume": {"sizeGiB": 1},
     "additionalBlockDevices": [{"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}],
 }
@@ -50,11 +49,11 @@ class Player:
         (made,) = self._rig.apply([cluster])
         self._rig.apply([_owned(infra, made)])
 
-    def machines(self, count: int, spec: Object) -> None:
+    def machines(self, count: int, spec: Json) -> None:
         """Create Machines with bootstrap data, each with its OpenStackMachine."""
         self._machines([objects.machine(f"machine-{number:03d}", **spec) for number in range(count)])
 
-    def _machines(self, parts: Sequence[tuple[Object, Object, Object]]) -> None:
+    def _machines(self, parts: Sequence[tuple[Json, Json, Json]]) -> None:
         """Create the shared Secret with bootstrap data, the Machines, and their OpenStackMachines."""
         self._rig.apply([self._placed(parts[0][0])])
         made = self._rig.apply([self._placed(machine) for _, _, machine in parts])
@@ -71,7 +70,7 @@ class Player:
         owners = itertools.islice(itertools.cycle(names), machines)
         self._machines([_of_cluster(f"machine-{number:04d}", name) for number, name in enumerate(owners)])
 
-    def clouds(self, entries: Mapping[str, Object], network_id: str) -> None:
+    def clouds(self, entries: Mapping[str, Json], network_id: str) -> None:
         """Create a cluster with a Secret for each entry of a clouds.yaml.
 
         Args:
@@ -83,7 +82,7 @@ class Player:
             infra["spec"] = {**infra["spec"], "identityRef": {"name": name, "cloudName": name}}
         self._clusters(pairs)
 
-    def _clusters(self, pairs: Sequence[Sequence[Object]]) -> None:
+    def _clusters(self, pairs: Sequence[Sequence[Json]]) -> None:
         """Create Clusters, each with its OpenStackCluster of the same name."""
         for cluster, infra in pairs:
             cluster["spec"]["infrastructureRef"]["name"] = infra["metadata"]["name"]
@@ -100,7 +99,7 @@ class Player:
         """Request the deletion of every OpenStackMachine."""
         self._rig.api.request("DELETE", self.machines_path)
 
-    def infrastructure(self) -> Object:
+    def infrastructure(self) -> Json:
         """Return the OpenStackCluster."""
         return self._rig.api.get(f"{INFRA}/namespaces/{self._namespace}/openstackclusters/{objects.CLUSTER}")
 
@@ -114,11 +113,11 @@ class Player:
         """The collection of OpenStackMachines."""
         return f"{INFRA}/namespaces/{self._namespace}/openstackmachines"
 
-    def _placed(self, obj: Object) -> Object:
+    def _placed(self, obj: Json) -> Json:
         return objects.placed(obj, self._namespace, "bench")
 
 
-def _owned(obj: Object, owner: Object) -> Object:
+def _owned(obj: Json, owner: Json) -> Json:
     """Return an object with the owner reference that Cluster API writes."""
     by = owner["metadata"]
     names = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": by["name"], "uid": by["uid"]}
@@ -126,19 +125,19 @@ def _owned(obj: Object, owner: Object) -> Object:
     return {**obj, "metadata": {**obj["metadata"], "ownerReferences": [reference]}}
 
 
-def _renamed(obj: Object, name: str, cluster: str) -> Object:
+def _renamed(obj: Json, name: str, cluster: str) -> Json:
     """Return an object with another name, in another cluster."""
     labels = {"cluster.x-k8s.io/cluster-name": cluster} if obj["kind"].endswith("Machine") else {}
     return {**obj, "metadata": {**obj["metadata"], "name": name, "labels": labels}}
 
 
-def _secret(name: str, entry: Object) -> Object:
+def _secret(name: str, entry: Json) -> Json:
     """Return the Secret with a clouds.yaml of one cloud, which has the name of the Secret."""
     text = yaml.safe_dump({"clouds": {name: entry}})
     return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"clouds.yaml": text}}
 
 
-def _of_cluster(name: str, cluster: str) -> tuple[Object, Object, Object]:
+def _of_cluster(name: str, cluster: str) -> tuple[Json, Json, Json]:
     """Return a machine of a cluster, with its Secret and its OpenStackMachine."""
     secret, infra, machine = objects.machine(name)
     machine["spec"]["clusterName"] = cluster
@@ -150,13 +149,13 @@ class Watch:
 
     def __init__(self, rig: Rig, path: str) -> None:
         self._rig, self._path = rig, path
-        self._objects: dict[str, Object] = {}
+        self._objects: dict[str, Json] = {}
         self._news = threading.Condition()
         self._news_s = time.monotonic()
         self._version = self._listed()
         threading.Thread(target=self._follow, name="watch", daemon=True).start()
 
-    def until(self, what: str, reached: Callable[[list[Object]], bool], *, limit_s: float) -> float:
+    def until(self, what: str, reached: Callable[[list[Json]], bool], *, limit_s: float) -> float:
         """Wait until a predicate of all objects holds; return the monotonic second of the event after which it did.
 
         Raises:
@@ -208,7 +207,7 @@ class Watch:
             timeout=(5, None),
         )
 
-    def _take(self, event: Object) -> None:
+    def _take(self, event: Json) -> None:
         if event["type"] == "ERROR":
             return  # too old; the watch ends
         with self._news:
@@ -221,25 +220,25 @@ class Watch:
             self._news.notify_all()
 
 
-def condition(obj: Object, type_: str) -> Object:
+def condition(obj: Json, type_: str) -> Json:
     """Return a condition of an object, empty if it has none."""
     shown = (obj.get("status") or {}).get("conditions") or ()
     return next((c for c in shown if c["type"] == type_), {})
 
 
-def are_ready(count: int) -> Callable[[list[Object]], bool]:
+def are_ready(count: int) -> Callable[[list[Json]], bool]:
     """Return a predicate: ``count`` OpenStackMachines are ready and have a provider ID."""
     return lambda seen: (
         sum(condition(obj, "Ready").get("status") == "True" and "providerID" in obj["spec"] for obj in seen) == count
     )
 
 
-def are_provisioned(count: int) -> Callable[[list[Object]], bool]:
+def are_provisioned(count: int) -> Callable[[list[Json]], bool]:
     """Return a predicate: ``count`` OpenStackClusters are ready."""
     return lambda seen: sum(condition(obj, "Ready").get("status") == "True" for obj in seen) == count
 
 
-def are_waiting(count: int) -> Callable[[list[Object]], bool]:
+def are_waiting(count: int) -> Callable[[list[Json]], bool]:
     """Return a predicate: ``count`` OpenStackMachines report that they wait for the cluster's infrastructure."""
     reason = "WaitingForClusterInfrastructure"
     return lambda seen: sum(condition(obj, "InstanceReady").get("reason") == reason for obj in seen) == count

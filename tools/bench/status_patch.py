@@ -14,16 +14,15 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import jsonpatch
 
+from capo.json_types import Json
 from capo.kube import config
 from capo.kube.client import Kube
 from capo.kube.kinds import NAMESPACE, OPENSTACK_SERVER
 from tools.bench import environment
-
-Object = dict[str, Any]
 
 PLACE: Final = "status-patch"
 SERVER_ID: Final = "5d2d0b1e-6d6c-4a0e-9a4c-1f6b1a4c2f10"
@@ -47,9 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _measured(
-    kube: Kube, pid: int, write: Callable[[Kube, Object, Object], tuple[Object, int]], count: int
-) -> list[str]:
+def _measured(kube: Kube, pid: int, write: Callable[[Kube, Json, Json], tuple[Json, int]], count: int) -> list[str]:
     obj = _created(kube)
     for number in range(20):
         obj, _ = write(kube, obj, _status(number))
@@ -67,7 +64,7 @@ def _measured(
     return [f"{statistics.mean(sizes):.0f}", *(f"{1000 * value:.2f}" for value in values)]
 
 
-def _created(kube: Kube) -> Object:
+def _created(kube: Kube) -> Json:
     spec = {
         "identityRef": {"name": "cloud", "cloudName": "sim"},
         "flavor": "m1.tiny",
@@ -87,7 +84,7 @@ def _created(kube: Kube) -> Object:
     return kube.patch(OPENSTACK_SERVER, PLACE, made["metadata"]["name"], {"status": _status(-1)}, subresource="status")
 
 
-def _status(number: int) -> Object:
+def _status(number: int) -> Json:
     conditions = [
         {
             "type": type_,
@@ -103,14 +100,14 @@ def _status(number: int) -> Object:
     return {"ready": False, "instanceState": "BUILD", "conditions": conditions, "resources": {"records": records}}
 
 
-def _merge(kube: Kube, obj: Object, status: Object) -> tuple[Object, int]:
+def _merge(kube: Kube, obj: Json, status: Json) -> tuple[Json, int]:
     """Send the changed fields of the status, with the resourceVersion; lists are sent whole."""
     changed = {name: value for name, value in status.items() if (obj.get("status") or {}).get(name) != value}
     body = {"metadata": {"resourceVersion": obj["metadata"]["resourceVersion"]}, "status": changed}
     return kube.patch(OPENSTACK_SERVER, PLACE, "s", body, subresource="status"), len(json.dumps(body))
 
 
-def _json(kube: Kube, obj: Object, status: Object) -> tuple[Object, int]:
+def _json(kube: Kube, obj: Json, status: Json) -> tuple[Json, int]:
     """Send the operations of the change, after a test of the resourceVersion."""
     new = {**copy.deepcopy(obj), "status": {**obj["status"], **status}}
     test = {"op": "test", "path": "/metadata/resourceVersion", "value": obj["metadata"]["resourceVersion"]}

@@ -10,10 +10,10 @@ from typing import Any
 
 from capo.engine.store import Route
 from capo.engine.worker import Result
+from capo.json_types import Json
 from capo.kube.kinds import OPENSTACK_SERVER, Key, Kind
 from capo.shares import CloudKey
 
-Object = dict[str, Any]
 _uids = itertools.count(1)
 
 
@@ -66,7 +66,7 @@ def key(name: str, *, kind: Kind = OPENSTACK_SERVER, namespace: str = "default")
     return Key(kind, namespace, name)
 
 
-def an_object(name: str, *, version: int = 1, uid: str | None = None, **metadata: Any) -> Object:
+def an_object(name: str, *, version: int = 1, uid: str | None = None, **metadata: Any) -> Json:
     return {
         "metadata": {
             "name": name,

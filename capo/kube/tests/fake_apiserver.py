@@ -20,6 +20,7 @@ from typing import Any
 import jsonpatch
 from aiohttp import web
 
+from capo.json_types import Json
 from capo.kube.connection import Connection
 from capo.kube.kinds import (
     CLUSTER,
@@ -33,7 +34,6 @@ from capo.kube.kinds import (
     Kind,
 )
 
-Object = dict[str, Any]
 KINDS = (CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, LEASE)
 EVENT = Kind("events.k8s.io", "v1", "events", "Event")
 CORE_EVENT = Kind("", "v1", "events", "Event")
@@ -47,7 +47,7 @@ BUILT_IN = (EVENT, CRD, NAMESPACE)
 class _Watcher:
     kind: Kind
     since: int
-    queue: asyncio.Queue[Object | None] = field(default_factory=asyncio.Queue)
+    queue: asyncio.Queue[Json | None] = field(default_factory=asyncio.Queue)
 
 
 class FakeApiServer:
@@ -66,10 +66,10 @@ class FakeApiServer:
         self.hang: Callable[[str, str], bool] = lambda _method, _path: False
         self.forbids: Callable[[str, str], str] = lambda _method, _path: ""
         self.token: str | None = None
-        self.reviews: dict[str, Object] = {}
+        self.reviews: dict[str, Json] = {}
         self._lock = threading.RLock()
-        self._objects: dict[tuple[Kind, str, str], Object] = {}
-        self._history: list[tuple[int, Kind, Object]] = []
+        self._objects: dict[tuple[Kind, str, str], Json] = {}
+        self._history: list[tuple[int, Kind, Json]] = []
         self._expired_before = 0
         self._version = 100
         self._watchers: list[_Watcher] = []
@@ -95,7 +95,7 @@ class FakeApiServer:
     def connection(self) -> Connection:
         return Connection(self.url, namespace="default")
 
-    def put(self, kind: Kind, obj: Object) -> Object:
+    def put(self, kind: Kind, obj: Json) -> Json:
         """Create or replace an object, as another client."""
         with self._lock:
             metadata = obj["metadata"]
@@ -106,11 +106,11 @@ class FakeApiServer:
         with self._lock:
             self._drop((kind, namespace, name))
 
-    def read(self, kind: Kind, namespace: str, name: str) -> Object | None:
+    def read(self, kind: Kind, namespace: str, name: str) -> Json | None:
         with self._lock:
             return copy.deepcopy(self._objects.get((kind, namespace, name)))
 
-    def all(self, kind: Kind) -> list[Object]:
+    def all(self, kind: Kind) -> list[Json]:
         with self._lock:
             return [copy.deepcopy(o) for (k, _, _), o in self._objects.items() if k == kind]
 
@@ -126,12 +126,12 @@ class FakeApiServer:
             self._history.clear()
             self._expired_before = self._version
 
-    def backup(self) -> tuple[int, dict[tuple[Kind, str, str], Object]]:
+    def backup(self) -> tuple[int, dict[tuple[Kind, str, str], Json]]:
         """Return the state of etcd."""
         with self._lock:
             return self._version, copy.deepcopy(self._objects)
 
-    def restore(self, backup: tuple[int, dict[tuple[Kind, str, str], Object]]) -> None:
+    def restore(self, backup: tuple[int, dict[tuple[Kind, str, str], Json]]) -> None:
         """Restore a backup and restart: watches end; one from a later version gets no events until then."""
         with self._lock:
             self._version, objects = backup
@@ -149,12 +149,12 @@ class FakeApiServer:
         """Cut every watch."""
         self._tell(lambda _watcher: None)
 
-    def _tell(self, message: Callable[[_Watcher], Object | None]) -> None:
+    def _tell(self, message: Callable[[_Watcher], Json | None]) -> None:
         with self._lock:
             for watcher in list(self._watchers):
                 self._loop.call_soon_threadsafe(watcher.queue.put_nowait, message(watcher))
 
-    def _store(self, ident: tuple[Kind, str, str], obj: Object, *, old: Object | None) -> Object:
+    def _store(self, ident: tuple[Kind, str, str], obj: Json, *, old: Json | None) -> Json:
         self._version += 1
         metadata = obj["metadata"]
         metadata["uid"] = old["metadata"]["uid"] if old else metadata.get("uid") or str(uuid.uuid4())
@@ -174,7 +174,7 @@ class FakeApiServer:
         obj["metadata"]["resourceVersion"] = str(self._version)
         self._record("DELETED", ident[0], obj)
 
-    def _record(self, type_: str, kind: Kind, obj: Object) -> None:
+    def _record(self, type_: str, kind: Kind, obj: Json) -> None:
         event = {"type": type_, "object": copy.deepcopy(obj)}
         self._history.append((self._version, kind, event))
         for watcher in list(self._watchers):  # a watcher that ends concurrently must not hide the next
@@ -226,7 +226,7 @@ class FakeApiServer:
     def _discover(self, group: str | None, rest: list[str]) -> web.StreamResponse:
         if group is None:
             versions = {(k.group, k.version) for k in self.kinds if k.group}
-            groups: dict[str, list[Object]] = {}
+            groups: dict[str, list[Json]] = {}
             for name, version in sorted(versions):
                 groups.setdefault(name, []).append({"groupVersion": f"{name}/{version}", "version": version})
             return web.json_response(
@@ -296,7 +296,7 @@ class FakeApiServer:
             self._watchers.remove(watcher)
         return response
 
-    def _create(self, kind: Kind, namespace: str, obj: Object) -> web.StreamResponse:
+    def _create(self, kind: Kind, namespace: str, obj: Json) -> web.StreamResponse:
         with self._lock:
             ident = (kind, namespace, obj["metadata"]["name"])
             if ident in self._objects:
@@ -326,7 +326,7 @@ class FakeApiServer:
             return self._patch(ident, old, body, subresource)
 
     def _patch(
-        self, ident: tuple[Kind, str, str], old: Object, body: Object | list[Object], subresource: str | None
+        self, ident: tuple[Kind, str, str], old: Json, body: Json | list[Json], subresource: str | None
     ) -> web.StreamResponse:
         if isinstance(body, list):
             return self._json_patch(ident, old, body)
@@ -334,13 +334,13 @@ class FakeApiServer:
         new = _merged(old, {name: value for name, value in body.items() if name in allowed})
         return web.json_response(old if new == old else self._store(ident, new, old=old))
 
-    def _json_patch(self, ident: tuple[Kind, str, str], old: Object, operations: list[Object]) -> web.StreamResponse:
+    def _json_patch(self, ident: tuple[Kind, str, str], old: Json, operations: list[Json]) -> web.StreamResponse:
         try:
             return web.json_response(self._store(ident, jsonpatch.apply_patch(old, operations), old=old))
         except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
             return _status(422, "the server rejected our request due to an error in our request")
 
-    def _delete(self, ident: tuple[Kind, str, str], old: Object, options: Object) -> web.StreamResponse:
+    def _delete(self, ident: tuple[Kind, str, str], old: Json, options: Json) -> web.StreamResponse:
         wanted = (options.get("preconditions") or {}).get("uid")
         if wanted and wanted != old["metadata"]["uid"]:
             return _status(409)
@@ -352,7 +352,7 @@ class FakeApiServer:
         return web.json_response({"kind": "Status", "status": "Success"})
 
 
-def _merged(old: Object, patch: Object) -> Object:
+def _merged(old: Json, patch: Json) -> Json:
     new = dict(old)
     for name, value in patch.items():
         if value is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from capo.json_types import Body
 from capo.names import Stamp
 from capo.openstack import (
     identity,
@@ -16,7 +17,7 @@ from capo.openstack import (
     router,
     subnet,
 )
-from capo.openstack.cloud import Body, Cloud
+from capo.openstack.cloud import Cloud
 from capo.openstack.clouds import Clouds
 from capo.openstack.tests.builders import OWNER, FakeClock
 from capo.simulator.cloud import Cloud as SimulatedCloud

@@ -7,10 +7,10 @@ import pytest
 from capo.errors import (
     ConflictError,
 )
+from capo.json_types import Body
 from capo.openstack import (
     load_balancer,
 )
-from capo.openstack.cloud import Body
 from capo.openstack.tests.environment import CloudEnvironment, roles, running, stamp, world
 
 __all__ = ["running", "world"]

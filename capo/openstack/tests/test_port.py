@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from capo.json_types import Body
 from capo.openstack import port
 from capo.openstack.tests.environment import stamp
 
@@ -33,7 +34,7 @@ class FullHouse:
         return dict(json)
 
 
-def made(cloud: Any, network_ids: list[str]) -> list[dict[str, Any]]:
+def made(cloud: Any, network_ids: list[str]) -> list[Body]:
     """Create a port on each of these networks concurrently."""
     wanted = [port.WantedPort(stamp(f"port-{i}"), f"p{i}", network_id) for i, network_id in enumerate(network_ids)]
     with ThreadPoolExecutor(len(wanted)) as pool:

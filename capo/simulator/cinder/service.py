@@ -11,7 +11,7 @@ from typing import Final
 from multidict import CIMultiDict
 
 from capo.simulator.cinder import state
-from capo.simulator.cloud import Cloud, public
+from capo.simulator.cloud import Cloud, Json, public
 from capo.simulator.error_page import FAULT_NAMES, NOT_FOUND, empty, error_page, redirect_to_slash
 from capo.simulator.routing import (
     METHOD_NOT_ALLOWED,
@@ -19,7 +19,6 @@ from capo.simulator.routing import (
     ROUTE_NOT_FOUND,
     Fault,
     Handler,
-    Json,
     Microversions,
     Request,
     Response,

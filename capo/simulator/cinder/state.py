@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.glance import service as glance
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 DEFAULT_TYPE: Final = "__DEFAULT__"
 DELETABLE: Final = frozenset({"available", "error", "error_restoring", "error_extending", "error_managing"})

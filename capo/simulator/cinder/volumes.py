@@ -14,10 +14,10 @@ from capo.simulator import collation
 from capo.simulator.cinder import state
 from capo.simulator.cinder.service import not_allowed, route
 from capo.simulator.cinder.state import WantedVolume, volumes
-from capo.simulator.cloud import public
+from capo.simulator.cloud import Json, public
 from capo.simulator.error_page import empty
 from capo.simulator.paging import after_marker
-from capo.simulator.routing import INTERNAL, Fault, Json, Request, Response
+from capo.simulator.routing import INTERNAL, Fault, Request, Response
 from capo.simulator.validation import YES_AND_NO, check_body
 
 METADATA: Final[Json] = {

@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 from multidict import MultiMapping
 
 from capo.simulator import collation
-from capo.simulator.cloud import Cloud, public
+from capo.simulator.cloud import Cloud, Json, public
 from capo.simulator.error_page import NOT_FOUND, UNVERIFIED, empty, error_page, redirect_to_slash
 from capo.simulator.keystone.service import project_named
 from capo.simulator.paging import after_marker
-from capo.simulator.routing import INTERNAL, ROUTE_NOT_FOUND, Fault, Json, Request, Response, Service, challenge
+from capo.simulator.routing import INTERNAL, ROUTE_NOT_FOUND, Fault, Request, Response, Service, challenge
 
 MINOR_VERSIONS: Final = (15, 13, 12, 11, 10, 9, 8, 17, 7, 6, 5, 4, 3, 2, 1, 0)
 CURRENT_MINOR: Final = 17

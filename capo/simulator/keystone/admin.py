@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
-from capo.simulator.cloud import Cloud, public
+from capo.simulator.cloud import Cloud, Json, public
 from capo.simulator.keystone.directory import allow, linked, user_of
 from capo.simulator.keystone.service import DOMAIN, MALFORMED, add_credential, service
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 CREDENTIAL_KEYS: Final = ("name", "description", "secret", "expires_at", "roles", "unrestricted", "access_rules")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.simulator.cloud import public
+from capo.simulator.cloud import Json, public
 from capo.simulator.keystone.service import DOMAIN, service
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 from capo.simulator.validation import check_query, many
 
 REGIONS: Final[Json] = {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from capo.simulator.cloud import Json
 from capo.simulator.keystone.directory import allow, linked
 from capo.simulator.keystone.service import CATALOG, INTERFACES, MALFORMED, service, service_id
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 
 @service.route("POST", "/v3/regions")

@@ -15,14 +15,13 @@ from typing import Final
 
 from multidict import CIMultiDict
 
-from capo.simulator.cloud import Cloud, Token, public
+from capo.simulator.cloud import Cloud, Json, Token, public
 from capo.simulator.routing import (
     INTERNAL,
     METHOD_NOT_ALLOWED,
     ROUTE_NOT_FOUND,
     UNAUTHORIZED_MESSAGE,
     Fault,
-    Json,
     Request,
     Response,
     Service,

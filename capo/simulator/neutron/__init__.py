@@ -6,7 +6,7 @@ for Nova and Octavia.
 
 from __future__ import annotations
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.keystone.service import project_named
 from capo.simulator.neutron import (
     crud,
@@ -23,7 +23,6 @@ from capo.simulator.neutron import (
     trunk,
 )
 from capo.simulator.neutron.kind import Caller, values_of_post
-from capo.simulator.routing import Json
 
 __all__ = ["extensions", "quota", "service"]
 

@@ -6,10 +6,10 @@ import ipaddress
 import secrets
 from typing import Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import subnet as subnets
 from capo.simulator.neutron.service import invalid_input
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 # Enough random tries to probably find a free address in a pool that is not nearly full.
 GUESSES: Final = 16

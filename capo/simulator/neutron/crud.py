@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from capo.simulator.cloud import Json
 from capo.simulator.neutron import checks, group, listing
 from capo.simulator.neutron.checks import Invalid
 from capo.simulator.neutron.kind import (
@@ -20,7 +21,7 @@ from capo.simulator.neutron.kind import (
     values_of_put,
 )
 from capo.simulator.neutron.service import broken, disallowed, invalid_input, service
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 MAX_TAGS: Final = 50
 """The routes of one resource."""

@@ -8,9 +8,10 @@ from typing import Final
 
 import yaml
 
+from capo.simulator.cloud import Json
 from capo.simulator.error_page import NOT_FOUND, error_page
 from capo.simulator.neutron.service import service
-from capo.simulator.routing import Json, Request, Response
+from capo.simulator.routing import Request, Response
 
 # Clients list these to search for hints; none are offered.
 EMPTY: Final = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import checks, network, port, router
 from capo.simulator.neutron.kind import REQUIRED, Attribute, Caller, Kind, new, own, touch
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 OWNER: Final = "network:floatingip"
 SHOWN_OF_PORT: Final = ("name", "network_id", "mac_address", "admin_state_up", "status", "device_id", "device_owner")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import checks, rule
 from capo.simulator.neutron.checks import Invalid
 from capo.simulator.neutron.kind import Attribute, Caller, Kind, new, own, touch
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 DEFAULT: Final = "default"
 

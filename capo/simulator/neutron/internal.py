@@ -5,10 +5,9 @@ Refusals are Neutron's own `Fault`s (over quota, no address left); the caller wo
 
 from __future__ import annotations
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import group, port, rule, trunk
 from capo.simulator.neutron.kind import Caller, Kind, enforce_quota, touch, values_of_post
-from capo.simulator.routing import Json
 
 
 def create_port(cloud: Cloud, project_id: str, body: Json) -> Json:

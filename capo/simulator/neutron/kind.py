@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from capo.simulator.cloud import Cloud, Table
+from capo.simulator.cloud import Cloud, Json, Table
 from capo.simulator.neutron import checks
 from capo.simulator.neutron.checks import Check, Invalid
 from capo.simulator.neutron.service import bad_request, broken, disallowed
-from capo.simulator.routing import Fault, Json, Request
+from capo.simulator.routing import Fault, Request
 
 UNSET: Final = object()
 CORE: Final = frozenset({"network", "subnet", "port"})

@@ -9,10 +9,11 @@ from urllib.parse import urlencode
 from multidict import MultiMapping
 
 from capo.simulator import collation
+from capo.simulator.cloud import Json
 from capo.simulator.neutron import checks
 from capo.simulator.neutron.kind import CORE, Caller, Kind
 from capo.simulator.neutron.service import bad_request, broken, invalid_input
-from capo.simulator.routing import Fault, Json, Request
+from capo.simulator.routing import Fault, Request
 
 CONTROLS: Final = frozenset({"fields", "limit", "marker", "page_reverse", "sort_key", "sort_dir"})
 TAG_FILTERS: Final = ("tags", "tags-any", "not-tags", "not-tags-any")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import secrets
 from typing import Any, Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import checks
 from capo.simulator.neutron.kind import UNSET, Attribute, Caller, Kind, new, own, touch
 from capo.simulator.neutron.service import invalid_input
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 MTU: Final = 1450
 EXTERNAL_MTU: Final = 1500

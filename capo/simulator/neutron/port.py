@@ -5,12 +5,12 @@ from __future__ import annotations
 import secrets
 from typing import Any, Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import checks, group, network
 from capo.simulator.neutron.addresses import Allocation
 from capo.simulator.neutron.kind import REQUIRED, UNSET, Attribute, Caller, Kind, new, own, touch
 from capo.simulator.neutron.service import disallowed
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 MAC_PREFIX: Final = "fa:16:3e"
 VNIC_TYPES: Final = (

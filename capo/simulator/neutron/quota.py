@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron.service import bad_request, disallowed, invalid_input, service
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 # Resource, table, default limit.
 RESOURCES: Final = (

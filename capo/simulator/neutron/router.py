@@ -5,12 +5,12 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import checks, network, port, subnet
 from capo.simulator.neutron.checks import Invalid
 from capo.simulator.neutron.kind import UNSET, Attribute, Caller, Kind, new, own, touch
 from capo.simulator.neutron.service import service
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 INTERFACE: Final = "network:router_interface"
 GATEWAY: Final = "network:router_gateway"

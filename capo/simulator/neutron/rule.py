@@ -6,11 +6,11 @@ import ipaddress
 import itertools
 from typing import Any, Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import checks
 from capo.simulator.neutron.kind import REQUIRED, Attribute, Caller, Kind, new, own, touch
 from capo.simulator.neutron.service import broken
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 PROTOCOLS: Final = {
     "ah": 51,

@@ -6,11 +6,11 @@ import ipaddress
 import itertools
 from typing import Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import checks, network
 from capo.simulator.neutron.kind import REQUIRED, UNSET, Attribute, Caller, Kind, new, own, touch
 from capo.simulator.neutron.service import disallowed, invalid_input
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 V6_MODES: Final = ("dhcpv6-stateful", "dhcpv6-stateless", "slaac", None)
 MAX_NAME_SERVERS: Final = 5

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import checks, port
 from capo.simulator.neutron.checks import Invalid
 from capo.simulator.neutron.kind import REQUIRED, Attribute, Caller, Kind, new, own, touch
 from capo.simulator.neutron.service import broken, invalid_input, service
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 NO_PORT: Final = "A valid port UUID must be specified"
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from capo.simulator.cloud import Json
 from capo.simulator.error_page import empty
 from capo.simulator.nova import build, instance_actions
 from capo.simulator.nova.schema import body_of
 from capo.simulator.nova.service import bad_request, conflict, not_allowed, service
 from capo.simulator.nova.state import VM_STATES, find_mapped, touch
-from capo.simulator.routing import Json, Request, Response
+from capo.simulator.routing import Request, Response
 from capo.simulator.validation import check_body
 
 REBOOT: Final[Json] = body_of(

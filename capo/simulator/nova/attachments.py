@@ -6,7 +6,7 @@ from typing import Final
 
 from capo.simulator import ports
 from capo.simulator.cinder import state as cinder_state
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.error_page import empty
 from capo.simulator.neutron import internal
 from capo.simulator.neutron.kind import Caller
@@ -14,7 +14,7 @@ from capo.simulator.nova import build
 from capo.simulator.nova.schema import BOOLEAN, TAG, UUID, body_of, truth
 from capo.simulator.nova.service import bad_request, conflict, not_found, service, since
 from capo.simulator.nova.state import VM_STATES, find_up
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 from capo.simulator.validation import check_body
 
 INTERFACES: Final = "/v2.1/servers/{server_id}/os-interface"

@@ -12,7 +12,7 @@ from typing import Final
 from capo.simulator import ports
 from capo.simulator.cinder import state
 from capo.simulator.cinder.state import WantedVolume
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import internal
 from capo.simulator.nova import instance_actions
 from capo.simulator.nova.state import (
@@ -26,7 +26,7 @@ from capo.simulator.nova.state import (
     time_of,
     touch,
 )
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 NO_HOST: Final = "No valid host was found. "
 NOT_ENOUGH_HOSTS: Final = "No valid host was found. There are not enough hosts available."

@@ -7,7 +7,7 @@ import string
 from typing import Final
 
 from capo.simulator import ports
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.glance import service as glance
 from capo.simulator.neutron import network as networks
 from capo.simulator.neutron.kind import Caller
@@ -18,7 +18,7 @@ from capo.simulator.nova.quota import check_metadata, check_servers, group_membe
 from capo.simulator.nova.schema import create_server, truth
 from capo.simulator.nova.service import bad_request, conflict, links, not_allowed, over_quota, service
 from capo.simulator.nova.state import notes, servers, time_of
-from capo.simulator.routing import Json, Request, Response
+from capo.simulator.routing import Request, Response
 from capo.simulator.validation import check_body
 
 GIB: Final = 1024**3

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from capo.simulator.cinder import state
+from capo.simulator.cloud import Json
 from capo.simulator.glance import service as glance
 from capo.simulator.nova.schema import truth
 from capo.simulator.nova.service import bad_request
-from capo.simulator.routing import Fault, Json, Request
+from capo.simulator.routing import Fault, Request
 
 INVALID: Final = "Block Device Mapping is Invalid: "
 BAD_SEQUENCE: Final = (

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlencode
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.nova.service import bad_request, links, not_allowed, not_found, service, since, unknown_marker
 from capo.simulator.nova.state import host_of, long_time_of
 from capo.simulator.paging import after_marker
-from capo.simulator.routing import Json, Request, Response
+from capo.simulator.routing import Request, Response
 from capo.simulator.validation import check_query, many
 
 # Name, vCPUs, MiB of memory, GiB of disk. The last fits no host: its servers end in ERROR.

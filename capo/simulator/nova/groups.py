@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from capo.simulator.cloud import Json
 from capo.simulator.error_page import empty
 from capo.simulator.nova.quota import limit, usage
 from capo.simulator.nova.schema import NAME, POLICY, body_of
 from capo.simulator.nova.service import bad_request, not_found, over_quota, service, since
 from capo.simulator.nova.state import servers
-from capo.simulator.routing import Json, Request, Response
+from capo.simulator.routing import Request, Response
 from capo.simulator.validation import check_body, check_query, many
 
 PATH: Final = "/v2.1/os-server-groups"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlencode
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.nova.service import bad_request, require, service, since
 from capo.simulator.nova.state import find, long_time_of
 from capo.simulator.paging import after_marker
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 from capo.simulator.validation import check_query, many
 
 MAX_PAGE: Final = 1000

@@ -10,13 +10,13 @@ from typing import Final
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.error_page import empty
 from capo.simulator.nova.quota import limit
 from capo.simulator.nova.schema import NAME, body_of
 from capo.simulator.nova.service import bad_request, conflict, not_found, over_quota, service, since
 from capo.simulator.nova.state import long_time_of
-from capo.simulator.routing import Json, Request, Response
+from capo.simulator.routing import Request, Response
 from capo.simulator.validation import check_body
 
 SEEDED_KEY: Final = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAINbeEFI1k/aQms0lSknRQjtaxjy2SWWMvLzjmvzbs2GI lab"

@@ -9,12 +9,13 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from capo.simulator import collation
+from capo.simulator.cloud import Json
 from capo.simulator.nova import view as nova_view
 from capo.simulator.nova.schema import list_servers, truth
 from capo.simulator.nova.service import bad_request, not_allowed, service, since, unknown_marker
 from capo.simulator.nova.state import VM_STATES, is_mapped, notes, servers
 from capo.simulator.paging import after_marker
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 from capo.simulator.validation import YES_AND_NO, check_query
 
 MAX_PAGE: Final = 1000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.nova.service import bad_request, not_allowed, over_quota, service, since
 from capo.simulator.nova.state import servers
-from capo.simulator.routing import Json, Request, Response
+from capo.simulator.routing import Request, Response
 
 DEFAULTS: Final = {
     "cores": -1,

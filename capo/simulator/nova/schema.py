@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, Final
 
-from capo.simulator.routing import Json, Version
+from capo.simulator.cloud import Json
+from capo.simulator.routing import Version
 from capo.simulator.validation import many
 
 NAME: Final[Json] = {"type": "string", "format": "name", "minLength": 1, "maxLength": 255}

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.nova import build, view
 from capo.simulator.nova.schema import METADATA, NOTHING, update_server
 from capo.simulator.nova.service import bad_request, not_found, service, since
 from capo.simulator.nova.state import Failure, cell_failure, find, find_up, is_mapped, missing, notes, servers, touch
-from capo.simulator.routing import Json, Request, Response
+from capo.simulator.routing import Request, Response
 from capo.simulator.validation import check_body, check_query
 
 METADATA_BODY: Final[Json] = {

@@ -9,6 +9,7 @@ from typing import Final
 
 from multidict import CIMultiDict
 
+from capo.simulator.cloud import Json
 from capo.simulator.error_page import FAULT_NAMES, NOT_FOUND, error_page
 from capo.simulator.routing import (
     INTERNAL,
@@ -16,7 +17,6 @@ from capo.simulator.routing import (
     MICROVERSION,
     ROUTE_NOT_FOUND,
     Fault,
-    Json,
     Microversions,
     Request,
     Response,

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from capo.simulator.cloud import Cloud, Table
+from capo.simulator.cloud import Cloud, Json, Table
 from capo.simulator.nova.service import not_found
-from capo.simulator.routing import INTERNAL, Fault, Json, Request
+from capo.simulator.routing import INTERNAL, Fault, Request
 
 VM_STATES: Final = {
     "ACTIVE": "active",

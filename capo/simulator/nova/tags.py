@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from capo.simulator.cloud import Json
 from capo.simulator.error_page import empty
 from capo.simulator.nova.schema import MAX_TAGS, TAG
 from capo.simulator.nova.service import bad_request, not_found, require, service
 from capo.simulator.nova.state import find_mapped, touch
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 from capo.simulator.validation import check_body
 
 TAGS_BODY: Final[Json] = {

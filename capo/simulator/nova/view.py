@@ -6,11 +6,11 @@ import hashlib
 from typing import Final
 
 from capo.simulator import ports
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.nova.flavors import embedded
 from capo.simulator.nova.service import bookmark, links, since
 from capo.simulator.nova.state import VM_STATES, is_mapped, notes
-from capo.simulator.routing import Json, Request
+from capo.simulator.routing import Request
 
 SHOWS_PROGRESS: Final = frozenset({"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"})
 SHOWS_FAULT: Final = frozenset({"ERROR", "DELETED"})

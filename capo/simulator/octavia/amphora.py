@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import internal
 from capo.simulator.octavia.driver import Driver
 from capo.simulator.octavia.service import service_project
 from capo.simulator.octavia.state import listeners_of
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 OWNER: Final = "Octavia"
 PEER_PORT: Final = 1025

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.octavia import drivers, network, view
 from capo.simulator.octavia.listeners import check_cidrs, check_free
 from capo.simulator.octavia.listing import answer, chosen, known_of
@@ -21,7 +21,7 @@ from capo.simulator.octavia.state import (
     table,
 )
 from capo.simulator.octavia.values import BALANCER, LISTENER, MEMBER, MONITOR, POOL, Reader, body_of
-from capo.simulator.routing import Json, Request, Response
+from capo.simulator.routing import Request, Response
 
 ARGUMENT: Final = "load_balancer"
 KEY: Final = "loadbalancer"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from capo.simulator.cloud import Cloud
-from capo.simulator.routing import Fault, Json
+from capo.simulator.cloud import Cloud, Json
+from capo.simulator.routing import Fault
 
 
 class Driver:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from capo.simulator.cloud import Json
 from capo.simulator.octavia.amphora import Amphora
 from capo.simulator.octavia.driver import Driver
 from capo.simulator.octavia.ovn import Ovn
-from capo.simulator.routing import Json
 
 _AMPHORA: Final = Amphora()
 DRIVERS: Final[dict[str, Driver]] = {"amphora": _AMPHORA, "octavia": _AMPHORA, "ovn": Ovn()}

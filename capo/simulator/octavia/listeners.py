@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Any, Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.octavia import drivers, view
 from capo.simulator.octavia.listing import answer, chosen, known_of
 from capo.simulator.octavia.service import check_quota, invalid, route
@@ -19,7 +19,7 @@ from capo.simulator.octavia.state import (
     table,
 )
 from capo.simulator.octavia.values import LISTENER, Attribute, Reader, body_of, uuid
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 ARGUMENT: Final = "listener_"
 KEY: Final = "listener"

@@ -8,12 +8,12 @@ from typing import Final
 from multidict import MultiMapping
 
 from capo.simulator import collation
-from capo.simulator.cloud import Cloud, public
+from capo.simulator.cloud import Cloud, Json, public
 from capo.simulator.octavia.service import WEB, bad, forbidden, is_admin, route
 from capo.simulator.octavia.state import table
 from capo.simulator.octavia.values import Attribute
 from capo.simulator.paging import after_marker
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 CONTROLS: Final = frozenset({"fields", "limit", "marker", "sort", "sort_key", "sort_dir", "page_reverse"})
 TAG_FILTERS: Final = frozenset({"tags", "tags-any", "not-tags", "not-tags-any"})

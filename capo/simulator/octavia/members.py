@@ -6,7 +6,7 @@ import ipaddress
 from collections.abc import Mapping
 from typing import Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.octavia import drivers, network, view
 from capo.simulator.octavia.listing import answer, chosen, known_of
 from capo.simulator.octavia.service import WEB, bad, check_quota, forbidden, invalid, is_admin, route
@@ -22,7 +22,7 @@ from capo.simulator.octavia.state import (
     table,
 )
 from capo.simulator.octavia.values import MEMBER, Reader, body_of
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 ARGUMENT: Final = "member_"
 KEY: Final = "member"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import internal, network
 from capo.simulator.neutron.kind import Caller
 from capo.simulator.octavia import drivers
 from capo.simulator.octavia.service import bad, invalid
 from capo.simulator.ports import find as find_port
-from capo.simulator.routing import Fault, Json, Request
+from capo.simulator.routing import Fault, Request
 
 
 def place_vip(request: Request, values: Json, balancer_id: str) -> Json:

@@ -15,11 +15,11 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from capo.simulator.cloud import Cloud
+from capo.simulator.cloud import Cloud, Json
 from capo.simulator.neutron import internal
 from capo.simulator.octavia.driver import Driver
 from capo.simulator.octavia.state import members_of, monitor_of, pools_of, table
-from capo.simulator.routing import Fault, Json
+from capo.simulator.routing import Fault
 
 NAME: Final = "ovn"
 VIP_PREFIX: Final = "ovn-lb-vip-"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from capo.simulator.cloud import Json
 from capo.simulator.octavia import drivers, view
 from capo.simulator.octavia.listing import answer, chosen, known_of
 from capo.simulator.octavia.service import check_quota, invalid, route
@@ -18,7 +19,7 @@ from capo.simulator.octavia.state import (
     table,
 )
 from capo.simulator.octavia.values import POOL, Attribute, Reader, body_of, uuid
-from capo.simulator.routing import Fault, Json, Request, Response
+from capo.simulator.routing import Fault, Request, Response
 
 ARGUMENT: Final = "pool_"
 KEY: Final = "pool"

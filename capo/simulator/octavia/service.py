@@ -12,7 +12,7 @@ from typing import Final
 
 from multidict import CIMultiDict
 
-from capo.simulator.cloud import Cloud, Config
+from capo.simulator.cloud import Cloud, Config, Json
 from capo.simulator.keystone.service import project_named
 from capo.simulator.routing import (
     INTERNAL,
@@ -20,7 +20,6 @@ from capo.simulator.routing import (
     ROUTE_NOT_FOUND,
     Fault,
     Handler,
-    Json,
     Request,
     Response,
     Service,

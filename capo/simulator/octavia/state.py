@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from capo.simulator.cloud import Cloud, Table
+from capo.simulator.cloud import Cloud, Json, Table
 from capo.simulator.octavia.service import forbidden, is_admin, service
-from capo.simulator.routing import Fault, Json, Request
+from capo.simulator.routing import Fault, Request
 
 TITLES: Final = {
     "loadbalancers": "Load Balancer",

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from capo.simulator.cloud import Json
 from capo.simulator.octavia.service import bad
-from capo.simulator.routing import Fault, Json, Request
+from capo.simulator.routing import Fault, Request
 from capo.simulator.validation import is_uuid
 
 Check: TypeAlias = Callable[[Any], Any]

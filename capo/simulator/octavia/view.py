@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from capo.simulator.cloud import Cloud, public
+from capo.simulator.cloud import Cloud, Json, public
 from capo.simulator.octavia.state import listeners_of, listeners_with, members_of, monitor_of, pools_of
-from capo.simulator.routing import Json
 
 # References of a part to its parents, which answers show in another form.
 BELONGS: Final = frozenset({"loadbalancer_id", "pool_id"})

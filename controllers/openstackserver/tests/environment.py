@@ -5,16 +5,16 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from capo.json_types import Json
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM, OPENSTACK_SERVER, ORC_IMAGE, Key
 from environments.in_memory import NAMESPACE, InMemoryEnvironment
 
 KIND = OPENSTACK_SERVER
-Object = dict[str, Any]
 CLAIM = "s-floating-ip-address"
 POOL = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackFloatingIPPool", "name": "pool"}
 
 
-def place(stage: InMemoryEnvironment, *, metadata: Object | None = None, **spec: Any) -> Object:
+def place(stage: InMemoryEnvironment, *, metadata: Json | None = None, **spec: Any) -> Json:
     """Create a server on a network of its own; return the network."""
     network = stage.network()
     stage.before = stage.inventory()  # type: ignore[attr-defined]
@@ -45,27 +45,27 @@ def made(stage: InMemoryEnvironment) -> dict[str, int]:
     return {kind: count for kind, count in found.items() if count}
 
 
-def connect_to_our_trunk(stage: InMemoryEnvironment, network: Object) -> Object:
+def connect_to_our_trunk(stage: InMemoryEnvironment, network: Json) -> Json:
     """Create a port of another owner as a subport of the trunk; return the port."""
-    theirs: Object = stage.member.make("/network/v2.0/ports", "port", network_id=network["id"], name="theirs")
+    theirs: Json = stage.member.make("/network/v2.0/ports", "port", network_id=network["id"], name="theirs")
     (trunk,) = stage.inventory()["trunks"].values()
     subport = {"port_id": theirs["id"], "segmentation_type": "vlan", "segmentation_id": 7}
     stage.member.ask("PUT", f"/network/v2.0/trunks/{trunk['id']}/add_subports", {"sub_ports": [subport]})
     return theirs
 
 
-def server(stage: InMemoryEnvironment) -> Object:
+def server(stage: InMemoryEnvironment) -> Json:
     (found,) = stage.inventory()["servers"].values()
     return found
 
 
-def port(stage: InMemoryEnvironment, name: str = "s-0") -> Object:
+def port(stage: InMemoryEnvironment, name: str = "s-0") -> Json:
     (found,) = (each for each in stage.inventory()["ports"].values() if each["name"] == name)
     return found
 
 
-def status(stage: InMemoryEnvironment) -> Object:
-    found: Object = stage.get(KIND, "s")["status"]
+def status(stage: InMemoryEnvironment) -> Json:
+    found: Json = stage.get(KIND, "s")["status"]
     return found
 
 
@@ -82,8 +82,8 @@ class Pool:
         self.stage = stage
         self.network_id = self._first("networks", "router:external=true")["id"]
 
-    def _first(self, kind: str, query: str) -> Object:
-        found: Object = self.stage.member.ask("GET", f"/network/v2.0/{kind}?{query}")[kind][0]
+    def _first(self, kind: str, query: str) -> Json:
+        found: Json = self.stage.member.ask("GET", f"/network/v2.0/{kind}?{query}")[kind][0]
         return found
 
     def connect(self, network_id: str) -> None:
@@ -94,9 +94,9 @@ class Pool:
         path = f"/network/v2.0/routers/{router['id']}/add_router_interface"
         self.stage.member.ask("PUT", path, {"subnet_id": subnet["id"]})
 
-    def floating_ip(self) -> Object:
+    def floating_ip(self) -> Json:
         """Create a floating IP."""
-        made: Object = self.stage.member.make(
+        made: Json = self.stage.member.make(
             "/network/v2.0/floatingips", "floatingip", floating_network_id=self.network_id
         )
         return made
@@ -108,13 +108,13 @@ class Pool:
         self.stage.apply(IP_ADDRESS, {"metadata": {"name": CLAIM}, "spec": spec})
         self.stage.patch(IP_ADDRESS_CLAIM, CLAIM, {"status": {"addressRef": {"name": CLAIM}}})
 
-    def serve(self) -> Object:
+    def serve(self) -> Json:
         """Create a floating IP and allocate it; return it."""
         made = self.floating_ip()
         self.answer(made["floating_ip_address"])
         return made
 
-    def show(self, floating_ip: Object) -> Object:
+    def show(self, floating_ip: Json) -> Json:
         """Return the current state of a floating IP."""
         return self.stage.inventory()["floatingips"][floating_ip["id"]]
 

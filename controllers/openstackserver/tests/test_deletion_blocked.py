@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from capo.json_types import Json
 from capo.simulator.cinder import state as cinder_state
 from capo.simulator.nova import build
 from capo.simulator.nova.state import touch
@@ -15,7 +16,6 @@ from environments.in_memory import InMemoryEnvironment
 
 FAULT = "Unable to detach volume: cinder is down"
 DISK = {"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}
-Row = dict[str, Any]
 
 
 def ready(stage: InMemoryEnvironment, message: str = "message") -> str:
@@ -32,7 +32,7 @@ def test_a_server_that_nova_gives_up_to_delete_tells_the_fault(
 ) -> None:
     """Nova leaves such a server in ERROR, in most releases with its task still ``deleting``."""
 
-    def give_up(cloud: Any, row: Row) -> None:
+    def give_up(cloud: Any, row: Json) -> None:
         build.break_server(cloud, row, FAULT)
         touch(cloud, row, task_state=task)
 
@@ -88,10 +88,10 @@ def test_a_server_in_error_is_deleted_by_one_call(stage: InMemoryEnvironment) ->
 
 
 @pytest.fixture
-def stuck(stage: InMemoryEnvironment, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Row]:
+def stuck(stage: InMemoryEnvironment, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Json]:
     """Return a function that deletes a server, leaves its volume in a Cinder state, and returns the volume."""
 
-    def stick(state: str, **fields: Any) -> Row:
+    def stick(state: str, **fields: Any) -> Json:
         place(stage, additionalBlockDevices=[DISK])
         stage.settle(for_s=30)
         (volume,) = stage.simulator.call(lambda: stage.cloud.table("volume", "volumes")).values()
@@ -108,7 +108,7 @@ def stuck(stage: InMemoryEnvironment, monkeypatch: pytest.MonkeyPatch) -> Callab
 def test_a_volume_that_cinder_could_not_delete_holds_up_no_other(
     stage: InMemoryEnvironment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def leave(_: Any, row: Row) -> None:
+    def leave(_: Any, row: Json) -> None:
         row.update(status="error_deleting" if row["name"] == "s-data" else "available", attachments=[])
 
     place(stage, additionalBlockDevices=[DISK, {**DISK, "name": "spare"}])
@@ -125,7 +125,7 @@ def test_a_volume_that_cinder_could_not_delete_holds_up_no_other(
 
 
 def test_a_volume_that_cinder_could_not_delete_says_who_can(
-    stage: InMemoryEnvironment, stuck: Callable[..., Row]
+    stage: InMemoryEnvironment, stuck: Callable[..., Json]
 ) -> None:
     volume = stuck("error_deleting")
 
@@ -143,7 +143,7 @@ def test_a_volume_that_cinder_could_not_delete_says_who_can(
 
 
 def test_a_volume_on_a_server_of_somebody_else_is_named_with_that_server(
-    stage: InMemoryEnvironment, stuck: Callable[..., Row]
+    stage: InMemoryEnvironment, stuck: Callable[..., Json]
 ) -> None:
     flavor = stage.member.ask("GET", "/compute/v2.1/flavors")["flavors"][0]["id"]
     image = stage.member.ask("GET", "/image/v2/images")["images"][0]["id"]
@@ -165,7 +165,7 @@ def test_a_volume_on_a_server_of_somebody_else_is_named_with_that_server(
     assert not stage.exists(KIND, "s")
 
 
-def test_a_volume_that_takes_its_time_says_its_state(stage: InMemoryEnvironment, stuck: Callable[..., Row]) -> None:
+def test_a_volume_that_takes_its_time_says_its_state(stage: InMemoryEnvironment, stuck: Callable[..., Json]) -> None:
     stuck("in-use", attachments=[{"server_id": "gone"}])
 
     assert "s-data is in-use by server gone" in ready(stage)

@@ -21,6 +21,7 @@ from capo.engine.store import Store
 from capo.engine.tests.fake_kube import FakeKube
 from capo.engine.tests.test_worker import settled
 from capo.engine.worker import Workers, lane_of
+from capo.json_types import Json
 from capo.kube.kinds import OPENSTACK_SERVER, SECRET, Key
 from capo.openstack.clouds import Clouds
 from capo.settings import Settings
@@ -28,7 +29,7 @@ from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
 from controllers.credentials import CredentialsCache
 from controllers.openstackserver.controller import ServerController
-from environments.in_memory import Events, Object
+from environments.in_memory import Events
 
 GOOD = Key(OPENSTACK_SERVER, "good", "s")
 THREADS = 32
@@ -58,7 +59,7 @@ class Management:
 
     def add(self, namespace: str, name: str, **spec: Any) -> None:
         """Apply an OpenStackServer."""
-        obj: Object = {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
+        obj: Json = {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
         self.store.apply(OPENSTACK_SERVER, "ADDED", self.kube.put(OPENSTACK_SERVER, obj))
 
     def add_secret(self, namespace: str, text: bytes) -> None:
@@ -92,7 +93,7 @@ class Management:
             task.cancel()
 
 
-def entry(auth_url: str, region: str) -> Object:
+def entry(auth_url: str, region: str) -> Json:
     auth = {"auth_url": auth_url, "username": "u", "password": "p", "project_name": "x"}
     return {"auth": auth, "region_name": region}
 
@@ -120,7 +121,7 @@ def test_seven_clouds_of_a_tenant_that_hang_do_not_hold_up_the_server_of_another
         management.add_secret("good", simulator.clouds_yaml.read_bytes())
         management.add("good", "s", **spec("sim"))
 
-    def spec(cloud: str) -> Object:
+    def spec(cloud: str) -> Json:
         return {
             "identityRef": {"name": "cloud", "cloudName": cloud},
             "flavor": "m1.small",

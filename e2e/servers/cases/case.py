@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from capo.json_types import Body, Json
 from e2e.servers.environment import ServersEnvironment
-
-Object = dict[str, Any]
 
 WITH_TAGS: Final = "2.70"
 """From this microversion on Nova shows the tags of attachments."""
@@ -25,21 +24,21 @@ class Seen:
     """
 
     ground: ServersEnvironment
-    obj: Object
-    server: Object
-    ports: list[Object]
+    obj: Json
+    server: Json
+    ports: list[Json]
 
     @property
-    def resolved(self) -> Object:
+    def resolved(self) -> Json:
         """Return the resolved references."""
-        found: Object = self.obj["status"]["resolved"]
+        found: Json = self.obj["status"]["resolved"]
         return found
 
-    def volumes(self) -> list[Object]:
+    def volumes(self) -> list[Json]:
         """Return the volumes, by role."""
         return self.ground.records(self.obj, "volume")
 
-    def interfaces(self) -> list[Object]:
+    def interfaces(self) -> list[Body]:
         """Return the server's volume attachments in Nova."""
         path = f"/servers/{self.server['id']}/os-volume_attachments"
         return self.ground.cloud.list_all("compute", path, "volumeAttachments", microversion=WITH_TAGS)
@@ -55,7 +54,7 @@ class Case:
     """
 
     id: str
-    spec: Callable[[ServersEnvironment], Object]
+    spec: Callable[[ServersEnvironment], Json]
     check: Callable[[Seen], None]
 
 
@@ -63,7 +62,7 @@ CASES: Final[dict[str, Case]] = {}
 
 
 def case(
-    name: str, spec: Callable[[ServersEnvironment], Object]
+    name: str, spec: Callable[[ServersEnvironment], Json]
 ) -> Callable[[Callable[[Seen], None]], Callable[[Seen], None]]:
     """Register the decorated function as the check of a case."""
 

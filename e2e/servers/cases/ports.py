@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from e2e.servers.cases.case import Object, Seen, case, subset
+from capo.json_types import Json
+from e2e.servers.cases.case import Seen, case, subset
 from e2e.servers.environment import FIRST_CIDR, SECOND_CIDR, ServersEnvironment
 
 
-def one_port(**fields: Any) -> Callable[[ServersEnvironment], Object]:
+def one_port(**fields: Any) -> Callable[[ServersEnvironment], Json]:
     """Return a spec with one port on the run's network; a field may be a function of the ground."""
 
-    def spec(ground: ServersEnvironment) -> Object:
+    def spec(ground: ServersEnvironment) -> Json:
         given = {name: value(ground) if callable(value) else value for name, value in fields.items()}
         return {"ports": [{"network": {"id": ground.network["id"]}, **given}]}
 
     return spec
 
 
-def as_admin(spec: Callable[[ServersEnvironment], Object]) -> Callable[[ServersEnvironment], Object]:
+def as_admin(spec: Callable[[ServersEnvironment], Json]) -> Callable[[ServersEnvironment], Json]:
     """Return a spec with an administrator's credentials: clouds allow some fields only to them."""
     return lambda ground: {**spec(ground), "identityRef": {"name": "admin", "cloudName": "it"}}
 
@@ -144,7 +145,7 @@ def _security_group_by_tag(seen: Seen) -> None:
     assert seen.ports[0]["security_groups"] == [seen.ground.groups[1]["id"]]
 
 
-def _server_groups_and_own(ground: ServersEnvironment) -> Object:
+def _server_groups_and_own(ground: ServersEnvironment) -> Json:
     network = {"network": {"id": ground.network["id"]}}
     own = [{"id": ground.groups[1]["id"]}]
     return {
@@ -207,7 +208,7 @@ def _trunk(seen: Seen) -> None:
     assert "[capo:" in trunk["description"]
 
 
-def _one_of_two_trunks(ground: ServersEnvironment) -> Object:
+def _one_of_two_trunks(ground: ServersEnvironment) -> Json:
     network = {"network": {"id": ground.network["id"]}}
     return {"trunk": True, "ports": [{**network, "trunk": False}, network]}
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 
+from capo.json_types import Json
 from capo.openstack.kinds import NOVA
-from e2e.servers.cases.case import Object, Seen, case, subset
+from e2e.servers.cases.case import Seen, case, subset
 from e2e.servers.environment import USER_DATA, ServersEnvironment
 
 
@@ -67,7 +68,7 @@ def _group_by_name(seen: Seen) -> None:
     assert seen.resolved["serverGroupID"] == seen.ground.server_group["id"]
 
 
-def _hints(_: ServersEnvironment) -> Object:
+def _hints(_: ServersEnvironment) -> Json:
     hints = {"text": {"type": "String", "string": "a"}, "yes": {"type": "Bool", "bool": True}}
     hints["number"] = {"type": "Number", "number": 7}
     return {"schedulerHintAdditionalProperties": [{"name": name, "value": value} for name, value in hints.items()]}

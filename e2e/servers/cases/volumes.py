@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from e2e.servers.cases.case import Object, Seen, case
+from capo.json_types import Json
+from e2e.servers.cases.case import Seen, case
 from e2e.servers.environment import ServersEnvironment
 
 
@@ -19,7 +20,7 @@ def _root_volume(seen: Seen) -> None:
     assert attached["volumeId"] == volume["id"]
 
 
-def _root_in(**zone: Any) -> Callable[[ServersEnvironment], Object]:
+def _root_in(**zone: Any) -> Callable[[ServersEnvironment], Json]:
     return lambda _: {"availabilityZone": "az2", "rootVolume": {"sizeGiB": 1, "availabilityZone": zone}}
 
 
@@ -34,7 +35,7 @@ def _root_zone_of_machine(seen: Seen) -> None:
     assert [volume["availability_zone"] for volume in seen.volumes()] == ["az2"]
 
 
-def _disks(_: ServersEnvironment) -> Object:
+def _disks(_: ServersEnvironment) -> Json:
     zone = {"from": "Name", "name": "az2"}
     return {
         "flavor": "m1.small",
