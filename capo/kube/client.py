@@ -27,10 +27,6 @@ MERGE: Final = "application/merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
 APPLY: Final = "application/apply-patch+yaml"
 MAX_RELISTS: Final = 3
-_REJECTED: Final = "the server rejected our request due to an error in our request"
-"""Message of a JSON patch that does not apply. A refusal by schema or rule names the object. Source: apimachinery,
-api/errors.
-"""
 _MANAGED: Final = {"fieldManager": names.FIELD_MANAGER}
 
 
@@ -111,7 +107,15 @@ class Kube:
         url = path(kind, namespace, name) + (f"/{subresource}" if subresource else "")
         return self._write(kind, "patch", Request("PATCH", _query(url, _MANAGED), body, MERGE))
 
-    def json_patch(self, kind: Kind, namespace: str, name: str, operations: Sequence[Mapping[str, Any]]) -> Json:
+    def json_patch(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        operations: Sequence[Mapping[str, Any]],
+        *,
+        subresource: str | None = None,
+    ) -> Json:
         """Apply a JSON patch (RFC 6902) and return the updated object; see ``patches.py``.
 
         Raises:
@@ -119,7 +123,8 @@ class Kube:
             Gone: it does not exist.
             Invalid: the API server refuses the result.
         """
-        request = Request("PATCH", _query(path(kind, namespace, name), _MANAGED), [*operations], JSON_PATCH)
+        url = path(kind, namespace, name) + (f"/{subresource}" if subresource else "")
+        request = Request("PATCH", _query(url, _MANAGED), [*operations], JSON_PATCH)
         try:
             return self._write(kind, "patch", request)
         except Invalid as error:
@@ -244,7 +249,9 @@ def _error(request: Request, answer: Answer) -> KubeError:
         f"{request}: {answer.status} {message}", status=answer.status, reason=status.get("reason") or ""
     )
     if isinstance(error, Invalid):
-        error.is_rejected_patch = message.startswith(_REJECTED) and not (status.get("details") or {}).get("name")
+        # A patch that does not apply has empty details (apimachinery, NewGenericServerResponse). A refusal by schema or
+        # rule names the object in them, and a webhook's has them only if the webhook sends them.
+        error.is_rejected_patch = status.get("details") == {}
     return error
 
 

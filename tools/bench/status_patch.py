@@ -112,7 +112,7 @@ def _json(kube: Kube, obj: Json, status: Json) -> tuple[Json, int]:
     new = {**copy.deepcopy(obj), "status": {**obj["status"], **status}}
     test = {"op": "test", "path": "/metadata/resourceVersion", "value": obj["metadata"]["resourceVersion"]}
     operations = [test, *jsonpatch.make_patch(obj, new)]
-    answer = kube.json_patch(OPENSTACK_SERVER, PLACE, "s/status", operations)
+    answer = kube.json_patch(OPENSTACK_SERVER, PLACE, "s", operations, subresource="status")
     return answer, len(json.dumps(operations))
 
 

@@ -338,7 +338,7 @@ class FakeApiServer:
         try:
             return web.json_response(self._store(ident, jsonpatch.apply_patch(old, operations), old=old))
         except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
-            return _status(422, "the server rejected our request due to an error in our request")
+            return _status(422, "the server rejected our request due to an error in our request", details={})
 
     def _delete(self, ident: tuple[Kind, str, str], old: Json, options: Json) -> web.StreamResponse:
         wanted = (options.get("preconditions") or {}).get("uid")
@@ -364,7 +364,7 @@ def _merged(old: Json, patch: Json) -> Json:
     return copy.deepcopy(new)
 
 
-def _status(code: int, message: str = "") -> web.Response:
+def _status(code: int, message: str = "", **fields: Any) -> web.Response:
     message = message or f"told to say {code}"
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": message}
-    return web.json_response(body, status=code)
+    return web.json_response({**body, **fields}, status=code)
