@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from capo.components import NAMESPACE, deployment, metrics
 from capo.json_types import Json
+from capo.kube import SERVICE_ACCOUNT
 
-_TOKEN_FILE: Final = "/var/run/secrets/kubernetes.io/serviceaccount/token"  # noqa: S105 - a path
 _POD_LABELS: Final = json.dumps(json.dumps(deployment.POD_LABELS))
 _PROVIDER_LABEL: Final = json.dumps(json.dumps(deployment.PROVIDER_LABEL))
 # $(KUBERNETES_SERVICE_HOST) is expanded by kubelet: the API server is never reached through a proxy.
@@ -141,7 +141,7 @@ def _service_monitor() -> Json:
         "path": "/metrics",
         "scheme": "https",
         "interval": "@interval",
-        "bearerTokenFile": _TOKEN_FILE,
+        "bearerTokenFile": str(SERVICE_ACCOUNT / "token"),
         # The manager creates the certificate at its start, self-signed, as Cluster API's managers do.
         "tlsConfig": {"insecureSkipVerify": True},
     }

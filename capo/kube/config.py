@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
 
 from kubernetes.client.configuration import Configuration
 from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.incluster_config import InClusterConfigLoader
 
+from capo.kube import SERVICE_ACCOUNT, proxies
 from capo.kube import kubeconfig as files
-from capo.kube import proxies
 from capo.kube.connection import Connection
 from capo.kube.credentials import Credentials, from_file
 from capo.kube.errors import KubeError
 from capo.kube.tls import Pem, Tls
-
-SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 
 def find(*, kubeconfig: str | None, context: str | None, environ: Mapping[str, str] = os.environ) -> Connection:

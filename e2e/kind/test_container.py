@@ -19,7 +19,7 @@ import pytest
 
 from capo.components import NAMESPACE, deployment
 from capo.components.deployment import Pod
-from capo.kube.config import SERVICE_ACCOUNT
+from capo.kube import SERVICE_ACCOUNT
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.kube.tests.fake_apiserver import FakeApiServer
 from capo.local import pki, ports
