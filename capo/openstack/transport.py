@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import http.cookiejar
 import logging
+import os
 import ssl
 import threading
 import time
@@ -19,10 +20,10 @@ from urllib.parse import urlsplit
 
 import certifi
 import requests
-import requests.utils
 import urllib3
 from urllib3.exceptions import InsecureRequestWarning
 
+from capo import proxy_environment
 from capo.openstack import metrics
 from capo.openstack.connections import LOOPBACK, AnswerMemory, BoundedAdapter, Limits, is_address_in
 from capo.openstack.identity import Credentials
@@ -43,14 +44,12 @@ def no_proxies(_url: str) -> Proxies:
 
 
 def proxies_of_environment(url: str) -> Proxies:
-    """Return the proxies that ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY`` name for a URL.
-
-    As with the Go provider, none is used for this machine itself. Source: golang.org/x/net/http/httpproxy.
-    """
-    host = urlsplit(url).hostname or ""
-    if host == "localhost" or is_address_in(host, LOOPBACK):
+    """Return the proxy that the environment names for a URL, by its scheme; none for this machine itself."""
+    parts = urlsplit(url)
+    if is_address_in(parts.hostname or "", LOOPBACK):  # also those that IPv6 embeds
         return {}
-    return requests.utils.get_environ_proxies(url)
+    found = proxy_environment.proxy_of(url, os.environ)
+    return {parts.scheme: found} if found else {}
 
 
 class HttpSession(requests.Session):

@@ -24,7 +24,7 @@ from keystoneauth1 import exceptions as sdk
 from keystoneauth1.session import Session
 
 from capo.errors import AmbiguousAnswerError, IdentityError
-from capo.openstack import faults, metrics
+from capo.openstack import faults, metrics, transport
 from capo.openstack.connections import Limits
 from capo.openstack.identity import Credentials
 from capo.openstack.transport import HttpSessions
@@ -331,7 +331,7 @@ def test_behind_a_proxy_the_service_is_trusted_by_its_bundle_alone(
         session.get("https://10.1.1.1:5000/v3")  # the authority is trusted, and its certificate is for another address
 
 
-@pytest.mark.parametrize("exempt", ["keystone.example", ".example", "*"])
+@pytest.mark.parametrize("exempt", ["keystone.example", ".example", "*", "keystone.example:5000", "example"])
 def test_what_no_proxy_names_is_reached_without(
     behind: HttpSessions, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, exempt: str
 ) -> None:
@@ -340,6 +340,30 @@ def test_what_no_proxy_names_is_reached_without(
         session.get("http://keystone.example:5000/v3")
 
     assert proxy.tunnels == []
+
+
+@pytest.mark.parametrize("exempt", [".keystone.example", "keystone.example:443", "10.0.0.0/8"])
+def test_what_no_proxy_does_not_name_goes_by_the_proxy(
+    behind: HttpSessions, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, site: TlsServer, exempt: str
+) -> None:
+    monkeypatch.setenv("NO_PROXY", exempt)
+    with behind.of(credentials(verify="false")) as session:
+        assert session.get("https://keystone.example:5000/v3").status_code == 200
+
+    assert proxy.tunnels == ["keystone.example:5000"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("HTTPS_PROXY", {"https": "http://p"}), ("ALL_PROXY", {}), ("HTTP_PROXY", {})]
+)
+def test_the_environment_names_the_proxy_of_a_scheme(
+    behind: HttpSessions, monkeypatch: pytest.MonkeyPatch, name: str, expected: dict[str, str]
+) -> None:
+    for each in ("HTTP_PROXY", "HTTPS_PROXY"):
+        monkeypatch.delenv(each)
+    monkeypatch.setenv(name, "http://p")
+
+    assert transport.proxies_of_environment("https://keystone.example:5000/v3") == expected
 
 
 def test_this_machine_is_reached_without_a_proxy(behind: HttpSessions, proxy: Proxy, site: TlsServer) -> None:
