@@ -11,9 +11,16 @@ from capo.cli import COMMANDS
 pytestmark = pytest.mark.lint
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-PAGES: Final = sorted(p for p in (ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("e2e/**/*.md")))
+PAGES: Final = sorted(
+    p for p in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("e2e/**/*.md"))
+)
 LINK: Final = re.compile(r"\]\(([^)#\s]*)(#[^)\s]*)?\)")
 TARGET: Final = re.compile(r"(?:^|[`\s]|\b[A-Z]+=\S+ )make ([a-z0-9][a-z0-9-]*)", re.MULTILINE)
+FILE: Final = re.compile(
+    r"`((?:api|capo|charts|controllers|docs|e2e|environments|image|templates|tools)/[\w./-]*\.\w+)[:`]"
+)
+EXAMPLES: Final = re.compile("address_?group", re.IGNORECASE)
+"""Files of the example that readers of the pages for contributors create."""
 COMMAND: Final = re.compile(r"(?:`|^ {4})capo ([a-z]+)", re.MULTILINE)
 
 
@@ -36,6 +43,13 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
         target = (folder(page) / path) if path else page
         assert target.exists(), f"{path} is not there"
         assert not anchor or anchor[1:] in anchors(target), f"{path or page.name} has no heading for {anchor}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_file_of_the_checkout_that_a_page_names_is_there(page: Path) -> None:
+    named = FILE.findall(page.read_text(encoding="utf-8"))
+
+    assert [path for path in named if not (ROOT / path).exists() and not EXAMPLES.search(path)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
