@@ -165,6 +165,16 @@ def floating_ip_claim(server: str) -> str:
     return f"{server}-floating-ip-address"
 
 
+def floating_ip_description(pool: str) -> str:
+    """Return the description of a pool's floating IPs, as the Go provider spells it."""
+    return f"Created by cluster-api-provider-openstack OpenStackFloatingIPPool {pool}"
+
+
+def floating_ip_tag(pool: str) -> str:
+    """Return the Go provider's tag of a pool's floating IPs: it has no namespace, so it proves nothing (W-08)."""
+    return f"cluster-api-provider-openstack-fip-pool-{pool}"
+
+
 def provider_id(server_id: str, region: str | None = None) -> str:
     """Return the provider ID (C-14)."""
     return f"openstack://{region or ''}/{server_id}"

@@ -22,8 +22,8 @@ def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[Ke
     from capo.openstack.connections import Limits
     from controllers.credentials import CredentialsCache, used
     from controllers.openstackcluster.controller import ClusterController
-    from controllers.openstackfloatingippool.addresses import OrphanController
     from controllers.openstackfloatingippool.controller import FloatingIPPoolController
+    from controllers.openstackfloatingippool.orphans import OrphanedAddressController, OrphanedClaimController
     from controllers.openstackmachine.controller import MachineController
     from controllers.openstackserver.controller import ServerController
 
@@ -51,6 +51,7 @@ def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[Ke
         Reconciler(ClusterController(identities, deps), deps),
         Reconciler(MachineController(identities, deps), deps),
         Reconciler(ServerController(identities, deps), deps),
-        Reconciler(FloatingIPPoolController(), deps),
-        OrphanController(deps),
+        Reconciler(FloatingIPPoolController(identities, deps), deps),
+        OrphanedAddressController(deps),
+        OrphanedClaimController(deps),
     )

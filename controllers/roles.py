@@ -6,6 +6,8 @@ in the cloud: a changed one orphans resources.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from typing import Final
 
 # -- of a cluster -----------------------------------------------------------------------------------------------------
@@ -92,3 +94,17 @@ def volume(index: int | None) -> str:
 def is_volume(role: str) -> bool:
     """Return whether a role is that of a volume."""
     return role.startswith(_VOLUME)
+
+
+# -- of a pool of floating IPs ----------------------------------------------------------------------------------------
+
+
+def floating_ip_of(uid: str) -> str:
+    """Return the role of the floating IP that is created for a claim, or adopted, by the uid of the claim or its id.
+
+    It fits into a stamp: 32 hexadecimal digits, or a hash of another uid.
+    """
+    digits = uid.replace("-", "").lower()
+    if not re.fullmatch("[0-9a-f]{32}", digits):
+        digits = hashlib.sha256(uid.encode()).hexdigest()[:32]
+    return f"ip-{digits}"

@@ -18,6 +18,7 @@ from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHI
 from capo.openstack.connections import Limits
 from capo.openstack.transport import HttpSessions
 from controllers.openstackcluster.controller import ClusterController
+from controllers.openstackfloatingippool.controller import FloatingIPPoolController
 from controllers.openstackmachine.controller import MachineController
 from controllers.openstackserver.controller import ServerController
 from environments.in_memory import InMemoryEnvironment
@@ -42,7 +43,7 @@ class ProviderEnvironment(InMemoryEnvironment):
 
     def __init__(self, patience_s: float = PATIENCE_S) -> None:
         self._patience_s = patience_s
-        super().__init__(ClusterController, MachineController, ServerController)
+        super().__init__(ClusterController, MachineController, ServerController, FloatingIPPoolController)
         self.apply_secret()
         self.before: dict[str, dict[str, Json]] = {}
 

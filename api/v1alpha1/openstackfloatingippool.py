@@ -17,16 +17,22 @@ class OpenStackFloatingIPPoolSpec(Model):
     """Desired state of the pool."""
 
     pre_allocated_floating_ips: tuple[Address, ...] = ()
-    """Addresses of existing floating IPs, allocated first and never deleted. Default: none. May change at any time."""
+    """Addresses of existing floating IPs, allocated first, never changed and never deleted. Default: none. May change
+    at any time.
+    """
     max_ips: int | None = None
-    """How many addresses may be claimed at a time; -1 for no limit. Default: no limit. May change at any time."""
+    """How many addresses may be claimed before no floating IP is created any more; -1 for no limit. Existing floating
+    IPs are allocated beyond it. Default: no limit. May change at any time.
+    """
     identity_ref: OpenStackIdentityReference
     """Credentials. May change, but for the region."""
     floating_ip_network: NetworkParam | None = None
-    """External network of new floating IPs. Default: the only external network. May change until it was resolved."""
+    """External network of new floating IPs. Default: the only external network. May change at any time; existing
+    floating IPs stay.
+    """
     reclaim_policy: Literal["Retain", "Delete"]
-    """What happens to a floating IP whose claim is deleted: `Retain` keeps it for the next claim, `Delete` deletes it.
-    May change at any time.
+    """What happens to a floating IP that was created for the pool, when its claim or the pool is deleted: `Retain`
+    keeps it, for the next claim, `Delete` deletes it. May change at any time.
     """
 
 
@@ -34,11 +40,11 @@ class OpenStackFloatingIPPoolStatus(Model):
     """Observed state of the pool."""
 
     claimed_ips: Defaulted[tuple[str, ...]] = ()
-    """Addresses that are claimed."""
+    """Addresses that are claimed, in order."""
     available_ips: Defaulted[tuple[str, ...]] = ()
-    """Addresses that can be allocated."""
+    """Addresses that can be allocated, in order."""
     failed_ips: tuple[str, ...] = ()
-    """Addresses that were not found in OpenStack; not allocated any more."""
+    """Preallocated addresses that cannot be allocated at present: they are missing, in use or of somebody else."""
     floating_ip_network: NetworkStatus | None = None
     """The external network, once resolved."""
     conditions: tuple[Condition, ...] = ()

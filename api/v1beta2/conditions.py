@@ -60,6 +60,16 @@ class ConditionType(StrEnum):
 
     FLOATING_IP_POOL_READY = "OpenstackFloatingIPPoolReadyCondition"
     """Pool can allocate addresses; the spelling is the Go provider's."""
+    FLOATING_IP_NETWORK_READY = "FloatingIPNetworkReady"
+    """Ours: the external network of the pool is resolved to an id."""
+    ADDRESSES_RELEASED = "AddressesReleased"
+    """Ours: no deleted claim of the pool holds an address; while the pool is deleted, no claim or address is left."""
+    ADDRESSES_ALLOCATED = "AddressesAllocated"
+    """Ours: the existing floating IPs of the pool are allocated to the claims that wait."""
+    FLOATING_IPS_CREATED = "FloatingIPsCreated"
+    """Ours: no claim waits for a floating IP that must be created."""
+    CLAIMS_ANSWERED = "ClaimsAnswered"
+    """Ours: every allocated address is in the status of its claim."""
 
 
 class Reason(StrEnum):

@@ -21,6 +21,7 @@ CONTRACT_VERSIONS: Final = ("v1beta1", "v1beta2")
 """Versions of Cluster API's contract, which our versions of the same name fulfil."""
 WEBHOOK_SERVICE: Final = {"name": "capo-webhook-service", "namespace": "capo-system"}
 """The Service of the provider's webhooks, as installed."""
+MOVE_LABEL: Final = "clusterctl.cluster.x-k8s.io/move"
 PROVIDER_LABEL: Final = {"cluster.x-k8s.io/provider": "infrastructure-openstack"}
 
 
@@ -62,7 +63,10 @@ def manifest(definition: Definition) -> Json:
     crd = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": definition.name, "labels": PROVIDER_LABEL | _contract_labels(definition)},
+        "metadata": {
+            "name": definition.name,
+            "labels": PROVIDER_LABEL | _contract_labels(definition) | _move_label(definition),
+        },
         "spec": {
             "group": GROUP,
             "names": _names(definition),
@@ -93,6 +97,14 @@ def version_name(model: type[KubernetesObject]) -> str:
 def _contract_labels(definition: Definition) -> dict[str, str]:
     served = {version_name(model) for model in definition.versions}
     return {f"cluster.x-k8s.io/{version}": version for version in CONTRACT_VERSIONS if version in served}
+
+
+def _move_label(definition: Definition) -> dict[str, str]:
+    """Return the label with which ``clusterctl move`` moves all objects of a kind.
+
+    A pool owns IPAddresses and belongs to no Cluster: without it they would not be moved either.
+    """
+    return {MOVE_LABEL: ""} if definition.stored is v1alpha1.OpenStackFloatingIPPool else {}
 
 
 def _names(definition: Definition) -> Json:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,11 @@ class Kind:
         """Return the kind in its older version, None if only one version is read."""
         return replace(self, version=self.older, older="") if self.older else None
 
+    def as_read(self, obj: Mapping[str, Any]) -> Kind:
+        """Return the kind in the version in which one of its objects was read: in that version it is served."""
+        version = str(obj.get("apiVersion") or "").rpartition("/")[2]
+        return replace(self, version=version, older="") if version else self
+
 
 class Key(NamedTuple):
     """One object: an item of the queue."""
@@ -52,8 +58,9 @@ OPENSTACK_CLUSTER_IDENTITY: Final = Kind(
 CLUSTER: Final = Kind("cluster.x-k8s.io", "v1beta2", "clusters", "Cluster", older="v1beta1")
 MACHINE: Final = Kind("cluster.x-k8s.io", "v1beta2", "machines", "Machine", older="v1beta1")
 """Cluster API up to 1.10 serves only v1beta1; ``capo.contract`` reads both."""
-IP_ADDRESS_CLAIM: Final = Kind("ipam.cluster.x-k8s.io", "v1beta2", "ipaddressclaims", "IPAddressClaim")
-IP_ADDRESS: Final = Kind("ipam.cluster.x-k8s.io", "v1beta2", "ipaddresses", "IPAddress")
+IP_ADDRESS_CLAIM: Final = Kind("ipam.cluster.x-k8s.io", "v1beta2", "ipaddressclaims", "IPAddressClaim", older="v1beta1")
+IP_ADDRESS: Final = Kind("ipam.cluster.x-k8s.io", "v1beta2", "ipaddresses", "IPAddress", older="v1beta1")
+"""Written in the version in which they are served, see :meth:`Kind.as_read`."""
 ORC_IMAGE: Final = Kind("openstack.k-orc.cloud", "v1alpha1", "images", "Image")
 """An image of the OpenStack Resource Controller, which is optional."""
 SECRET: Final = Kind("", "v1", "secrets", "Secret")

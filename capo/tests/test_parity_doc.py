@@ -16,8 +16,7 @@ pytestmark = pytest.mark.lint
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = ROOT / "docs/reference/beyond.md"
 OF_CLUSTERS: Final = {f"W-{number}" for number in range(51, 91)}
-OF_POOLS: Final = {8, 32, 33}
-OF_SERVERS: Final = {f"W-{number:02}" for number in range(1, 48) if number not in OF_POOLS}
+OF_SERVERS: Final = {f"W-{number:02}" for number in range(1, 48)}
 NUMBER: Final = re.compile(r"(?<![A-Za-z0-9])[wW][-_](\d\d)(?!\d)")
 """``W-12`` in a text, ``_w_12`` in the name of a test."""
 TESTS: Final = re.compile(r"`([\w/]+\.py)::(test_\w+)`")
@@ -95,7 +94,7 @@ def test_a_row_says_what_both_do_and_names_tests_that_name_its_number(row: Row) 
 
 
 def test_a_number_that_a_test_names_is_in_the_table() -> None:
-    known = OF_CLUSTERS | OF_SERVERS | {f"W-{number:02}" for number in OF_POOLS}
+    known = OF_CLUSTERS | OF_SERVERS
     named = {
         number
         for package in ("capo", "api", "controllers", "e2e")

@@ -1,1 +1,1 @@
-"""Controller of OpenStackFloatingIPPool: for now it reports that pools are not served."""
+"""Controller of OpenStackFloatingIPPool: allocates floating IPs to Cluster API's IPAddressClaims."""

@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from capo import names
+from capo.engine import conditions
 from capo.engine.steps import Done, NotNeeded, Outcome, Wait
 from capo.errors import ForeignResourceError, InvalidSpecError
 from capo.json_types import Object
 from capo.kube import patches
 from capo.kube.errors import Conflict, Gone
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM, Kind
+from controllers import ipam_versions
 from controllers.openstackserver.scope import ServerScope
 
 WAITING: Final = "WaitingForIPAMProvider"
@@ -49,12 +51,17 @@ def allocated(scope: ServerScope) -> str | Wait:
     try:
         claim = _find(scope) or _created(scope)
     except Gone:
-        return _wait(
-            f"the kind IPAddressClaim of {IP_ADDRESS_CLAIM.api_version} is not served: install Cluster API's core"
-        )
+        return _wait(f"the kind IPAddressClaim of {IP_ADDRESS_CLAIM.group} is not served: install Cluster API's core")
     if not _is_ours(scope, claim):
         return _of_foreign(scope, claim)
-    return _address_of(scope, claim) or _wait(f"{_named_pool(claim)} has not allocated an address yet")
+    return _address_of(scope, claim) or _wait(f"{_named_pool(claim)} has not allocated an address yet{_cause(claim)}")
+
+
+def _cause(claim: Object) -> str:
+    """Return what the pool's controller reports about a claim that waits; empty if it reports nothing."""
+    shown = conditions.find((claim.get("status") or {}).get("conditions") or (), conditions.READY)
+    is_waiting = shown is not None and shown.get("status") == "False"
+    return f": {shown.get('message') or shown.get('reason')}" if shown and is_waiting else ""
 
 
 def _named_pool(claim: Mapping[str, Any]) -> str:
@@ -69,7 +76,7 @@ def remove(scope: ServerScope) -> Outcome:
     if scope.server.spec.floating_ip_pool_ref is None:
         return NotNeeded()
     for _ in range(MAX_CONFLICTS):
-        claim = scope.context.deps.kube.get(IP_ADDRESS_CLAIM, scope.namespace, claim_name(scope))
+        claim = ipam_versions.get(scope.context.deps.kube, IP_ADDRESS_CLAIM, scope.namespace, claim_name(scope))
         if claim is None or not _is_ours(scope, claim):
             return Done()
         try:
@@ -83,11 +90,12 @@ def remove(scope: ServerScope) -> Outcome:
 def _release(scope: ServerScope, claim: Object) -> None:
     """Remove our finalizer and delete the claim, which Kubernetes does only where its garbage collector runs."""
     kube, metadata = scope.context.deps.kube, claim["metadata"]
+    served = IP_ADDRESS_CLAIM.as_read(claim)
     if operations := patches.without_finalizer(claim, FINALIZER):
-        answer = kube.json_patch(IP_ADDRESS_CLAIM, scope.namespace, metadata["name"], operations)
+        answer = kube.json_patch(served, scope.namespace, metadata["name"], operations)
         scope.context.deps.store.apply_own(IP_ADDRESS_CLAIM, answer, by=scope.context.key)
     if not metadata.get("deletionTimestamp"):
-        kube.delete(IP_ADDRESS_CLAIM, scope.namespace, metadata["name"], uid=metadata["uid"])
+        kube.delete(served, scope.namespace, metadata["name"], uid=metadata["uid"])
 
 
 def _find(scope: ServerScope) -> Object | None:
@@ -96,7 +104,7 @@ def _find(scope: ServerScope) -> Object | None:
     stored = deps.store.get(IP_ADDRESS_CLAIM, scope.namespace, claim_name(scope))
     if stored is not None and _address_name(stored):
         return stored
-    return deps.kube.get(IP_ADDRESS_CLAIM, scope.namespace, claim_name(scope))
+    return ipam_versions.get(deps.kube, IP_ADDRESS_CLAIM, scope.namespace, claim_name(scope))
 
 
 def _created(scope: ServerScope) -> Object:
@@ -107,7 +115,13 @@ def _created(scope: ServerScope) -> Object:
         Conflict: it was created concurrently; the next reconcile finds it.
     """
     deps = scope.context.deps
-    made = deps.kube.create(IP_ADDRESS_CLAIM, wanted(scope))
+    try:
+        made = deps.kube.create(IP_ADDRESS_CLAIM, wanted(scope))
+    except Gone:
+        older = IP_ADDRESS_CLAIM.in_older_version()
+        if older is None:
+            raise
+        made = deps.kube.create(older, {**wanted(scope), "apiVersion": older.api_version})
     deps.store.apply_own(IP_ADDRESS_CLAIM, made, by=scope.context.key)
     deps.events.emit(
         scope.context.obj, "Normal", "CreatingIPAddressClaim", f"Created IPAddressClaim {made['metadata']['name']}"
@@ -164,7 +178,7 @@ def _address_of(scope: ServerScope, claim: Object) -> str | None:
 
 def _read(scope: ServerScope, kind: Kind, name: str) -> Object | None:
     deps = scope.context.deps
-    return deps.store.get(kind, scope.namespace, name) or deps.kube.get(kind, scope.namespace, name)
+    return deps.store.get(kind, scope.namespace, name) or ipam_versions.get(deps.kube, kind, scope.namespace, name)
 
 
 def _is_ours(scope: ServerScope, claim: Object) -> bool:

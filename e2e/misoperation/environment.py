@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 from capo import names
-from capo.engine.reconciler import Reconciler
 from capo.json_types import Json
 from capo.kube import kinds
 from capo.kube.errors import Invalid
@@ -24,7 +23,6 @@ from capo.kube.kinds import (
     Key,
     Kind,
 )
-from controllers.openstackfloatingippool.controller import FloatingIPPoolController
 from e2e.misoperation import bases, rows, structure
 from environments.in_memory import NAMESPACE
 from environments.provider import NAME, ProviderEnvironment
@@ -146,8 +144,9 @@ def place_server(environment: RunningObjectEnvironment) -> None:
 
 
 def place_pool(environment: RunningObjectEnvironment) -> None:
-    """Place a pool, and start the controller, which serves no pools."""
-    environment.controllers.append(Reconciler(FloatingIPPoolController(), environment.deps))
+    """Place a pool, and a claim that it answers."""
+    ref = {"apiGroup": names.GROUP, "kind": "OpenStackFloatingIPPool", "name": NAME}
+    environment.apply(kinds.IP_ADDRESS_CLAIM, {"metadata": {"name": NAME}, "spec": {"poolRef": ref}})
     place(environment, OPENSTACK_FLOATING_IP_POOL, bases.POOL)
 
 

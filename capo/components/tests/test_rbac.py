@@ -37,6 +37,7 @@ MAY = {
     (OURS, "openstackservers/finalizers"): {"update"},
     (OURS, "openstackfloatingippools"): READ | {"patch"},
     (OURS, "openstackfloatingippools/status"): {"patch"},
+    (OURS, "openstackfloatingippools/finalizers"): {"update"},
     # Stored objects of any kind are rewritten when their storage version changes.
     (OURS, "openstackclustertemplates"): {"list", "patch"},
     (OURS, "openstackmachinetemplates"): {"list", "patch"},
@@ -44,7 +45,9 @@ MAY = {
     ("cluster.x-k8s.io", "clusters"): READ,
     ("cluster.x-k8s.io", "machines"): READ,
     (IPAM, "ipaddressclaims"): READ | {"create", "delete", "patch"},
-    (IPAM, "ipaddresses"): READ | {"patch"},
+    (IPAM, "ipaddressclaims/status"): {"patch"},
+    (IPAM, "ipaddressclaims/finalizers"): {"update"},
+    (IPAM, "ipaddresses"): READ | {"create", "delete", "patch"},
     ("openstack.k-orc.cloud", "images"): READ,
     ("", "secrets"): {"get"},
     ("", "namespaces"): {"get"},

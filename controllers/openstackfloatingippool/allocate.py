@@ -1,0 +1,199 @@
+"""Give each claim a floating IP: an existing one of the pool, else a new one.
+
+The IPAddress with the name of the claim is the record of the allocation; ``answer.py`` publishes it in the claim. A
+floating IP is read from Neutron right before it is allocated, and one that leads to a port is left alone. Source: W-08,
+W-13, W-33; ADR 0001.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Final
+
+from capo import names
+from capo.engine.steps import Create, Done, Outcome, Wait
+from capo.errors import CapoError, NotFoundError
+from capo.json_types import Body, Object
+from capo.kube.kinds import IP_ADDRESS_CLAIM
+from capo.openstack import floating_ip
+from capo.openstack.floating_ip import WantedFloatingIP
+from controllers.openstackfloatingippool import candidates, ipam, ipam_writes, takeover
+from controllers.openstackfloatingippool.scope import KIND, PoolScope, role_of
+
+FRESH_S: Final = 30.0
+"""A list older than this does not show what a user prepared or freed since."""
+EXHAUSTED_S: Final = 60.0
+"""Interval at which free floating IPs are searched for while claims wait."""
+BATCH: Final = 10
+"""Floating IPs that are created between two writes of the status."""
+MAX_CREATES: Final = 30
+"""Floating IPs that one reconcile creates, so that others of the namespace and a deletion take their turn."""
+MAX_ADDRESSES: Final = 2000
+"""Addresses of one pool: its status names each, and etcd stores at most 1.5 MiB."""
+
+
+def ensure_allocated(scope: PoolScope) -> Outcome:
+    """Allocate the floating IPs that exist to the claims that wait."""
+    waiting = [claim for claim in scope.unanswered() if _is_kept(scope, claim)]
+    bodies = scope.floating_ips(max_age_s=FRESH_S if waiting else None)
+    if scope.context.is_taken_over:
+        takeover.record(scope)
+    left = [claim for claim in waiting if not _allocate_born(scope, claim, bodies)]
+    held = candidates.holders(scope, bodies)
+    for body in candidates.free(scope, bodies, held):
+        if not left:
+            break
+        if _allocate_free(scope, left[0], body):
+            left.pop(0)
+    _settle(scope, waiting)
+    scope.found.refused |= candidates.refusals(scope, scope.known(), candidates.holders(scope, scope.known()))
+    return Done()
+
+
+def _is_kept(scope: PoolScope, claim: Object) -> bool:
+    """Add our finalizer to a claim before anything is done for it; return False if it is gone by now."""
+    deps, key = scope.context.deps, scope.context.key
+    kept = ipam_writes.add_finalizer(deps, IP_ADDRESS_CLAIM, claim, ipam.CLAIM_FINALIZER, by=key)
+    return kept is not None
+
+
+def _settle(scope: PoolScope, waiting: list[Object]) -> None:
+    """Decide unanswered creates for claims that are gone: their floating IPs are free."""
+    ledger, now_s = scope.context.ledger, scope.context.started_s
+    roles = {role_of(claim) for claim in waiting}
+    for pending in [each for each in ledger.pending.values() if each.role not in roles]:
+        is_over = now_s >= pending.since_s + scope.context.deps.ambiguous_window_s
+        if scope.cloud_view.find(KIND, pending.role) is None and is_over:
+            ledger.drop(pending.role)
+
+
+def _allocate_born(scope: PoolScope, claim: Object, bodies: list[Body]) -> bool:
+    """Allocate the floating IP that was created for a claim; return whether there is one."""
+    body = candidates.born_for(scope, claim, bodies)
+    ips = {ipam.ip_of(address) for address in scope.addresses()}
+    if body is None or ipam.spelt(body["floating_ip_address"]) in ips:
+        return False
+    with _reserved(scope, body) as is_ours:
+        if is_ours:
+            _allocate(scope, claim, body)
+    return is_ours
+
+
+def _reserved(scope: PoolScope, body: Body) -> AbstractContextManager[bool]:
+    return scope.reservations.of(scope.place(ipam.spelt(body["floating_ip_address"])))
+
+
+def _allocate_free(scope: PoolScope, claim: Object, body: Body) -> bool:
+    """Allocate a floating IP that exists; return False if it is not free any more."""
+    with _reserved(scope, body) as is_ours:
+        if not is_ours or not _is_usable(scope, body):
+            return False
+        _allocate(scope, claim, body)
+    return True
+
+
+def _is_usable(scope: PoolScope, body: Body) -> bool:
+    """Return whether a floating IP exists and leads nowhere, read from Neutron."""
+    try:
+        now = floating_ip.get(scope.cloud, body["id"])
+    except NotFoundError:
+        scope.cloud_view.invalidate(KIND, body["id"])
+        scope.found.refused[ipam.spelt(body["floating_ip_address"])] = "Neutron does not find it"
+        return False
+    scope.cloud_view.upsert(KIND, now)
+    is_same = now["floating_ip_address"] == body["floating_ip_address"]
+    return is_same and candidates.why_not(scope, now, candidates.holders(scope, [now])) is None
+
+
+def _allocate(scope: PoolScope, claim: Object, body: Body) -> None:
+    """Create the IPAddress of a claim.
+
+    Raises:
+        Conflict: an IPAddress of this name exists by now.
+    """
+    wanted = ipam.wanted_address(claim, scope.obj, ipam.spelt(body["floating_ip_address"]))
+    ipam_writes.create_address(scope.context.deps, wanted, scope.context.key)
+
+
+def ensure_created(scope: PoolScope) -> Outcome:
+    """Create floating IPs for the claims that are left, up to ``maxIPs``."""
+    waiting = [claim for claim in scope.unanswered() if not _is_found(scope, claim)]
+    if not waiting:
+        return Done()
+    pending = scope.context.ledger.pending
+    # A claim whose create was not answered waits alone.
+    decided = [claim for claim in waiting if role_of(claim) not in pending]
+    room = _room(scope)
+    if decided and room <= 0:
+        return _full(scope, decided)
+    if scope.found.created >= MAX_CREATES:
+        return Wait("Building", f"creating floating IPs for {len(waiting)} more claims", after_s=0.0)
+    batch = (decided or waiting)[: max(1, min(BATCH, room))]
+    scope.found.created += len(batch)
+    return _create(scope, batch)
+
+
+def _is_found(scope: PoolScope, claim: Object) -> bool:
+    """Allocate the floating IP that was created for a claim; return False if it is proven that there is none.
+
+    One list proves it for all claims: what this reconcile creates for one is not that of another.
+
+    Raises:
+        NotYetObserved: the floating IPs are being listed.
+    """
+    role = role_of(claim)
+    if role in scope.found.absent and not scope.context.ledger.knows(role):
+        return False
+    body = scope.cloud_view.find(KIND, role)
+    if body is None:
+        scope.found.absent.add(role)
+        return False
+    if not _allocate_born(scope, claim, scope.known()):
+        ip = body["floating_ip_address"]
+        scope.found.trouble = "ForeignResource", f"another IPAddress has {ip}, which was created for this claim"
+    return True
+
+
+def _room(scope: PoolScope) -> int:
+    """Return how many floating IPs the pool may create: claimed ones count, and creates whose answer was lost."""
+    most, limit = MAX_ADDRESSES, scope.pool.spec.max_ips
+    if limit is not None and limit >= 0:
+        most = min(most, limit)
+    claimed = {ipam.ip_of(address) for address in scope.addresses()}
+    born = (candidates.born_for(scope, claim, scope.known()) for claim in scope.unanswered())
+    claimed |= {ipam.spelt(body["floating_ip_address"]) for body in born if body is not None}
+    return most - len(claimed) - len(scope.context.ledger.pending)
+
+
+def _full(scope: PoolScope, waiting: list[Object]) -> Wait:
+    limit = scope.pool.spec.max_ips
+    is_own = limit is not None and 0 <= limit <= MAX_ADDRESSES
+    most = f"all {limit} addresses of spec.maxIPs" if is_own else f"{MAX_ADDRESSES} addresses, the most of one pool,"
+    text = f"{most} are claimed or being created; {len(waiting)} claims wait"
+    scope.found.trouble = "MaxIPsReached", text
+    return Wait("MaxIPsReached", text, EXHAUSTED_S)
+
+
+def _create(scope: PoolScope, claims: list[Object]) -> Create:
+    """Return the create of one floating IP for each claim, with one write of the intents.
+
+    A refusal ends it. What was created before that is found by its stamp.
+    """
+    found = scope.found.network
+    if found is None:
+        raise AssertionError("the network is resolved: the step needs it")
+    roles = tuple(map(role_of, claims))
+
+    def call() -> dict[str, Body]:
+        made: dict[str, Body] = {}
+        for role in roles:
+            wanted = WantedFloatingIP(scope.stamp(role), found.id, names.floating_ip_description(scope.name))
+            try:
+                made[role] = floating_ip.create(scope.cloud, wanted)
+            except CapoError as error:
+                scope.found.trouble = error.reason, error.sentence
+                raise
+            scope.cloud_view.upsert(KIND, made[role])
+        return made
+
+    return Create("floating_ip", roles, call)

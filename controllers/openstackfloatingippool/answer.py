@@ -1,0 +1,129 @@
+"""Publish allocated addresses in the claims, and show there why others wait.
+
+Two managers, or two pools that name the same prepared floating IP, may allocate one address at the same time. Each
+lists all IPAddresses after it created its own, so at least one of the two sees both; who sees another one withdraws. An
+address is published only after such a list, so two claims never get the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from capo.engine import conditions
+from capo.engine.conditions import Condition
+from capo.engine.steps import Done, Outcome, Wait
+from capo.json_types import Object
+from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
+from capo.openstack.kinds import FLOATING_IP
+from controllers.openstackfloatingippool import candidates, ipam, ipam_writes
+from controllers.openstackfloatingippool.scope import PoolScope
+
+AGAIN_S: Final = 2.0
+_WITH_CONDITIONS: Final = "v1beta2"
+"""Claims of older versions have conditions of another form."""
+
+
+def ensure_answered(scope: PoolScope) -> Outcome:
+    """Set the address in the status of each claim that has one."""
+    pairs = _unpublished(scope)
+    everywhere = _listed(scope, pairs[0][1]) if pairs else []
+    withdrawn = [address for claim, address in pairs if not _publish(scope, claim, address, everywhere)]
+    _explain(scope)
+    if withdrawn:
+        ips = ", ".join(ipam.in_order(map(ipam.ip_of, withdrawn)))
+        return Wait("Conflict", f"another claim got {ips} at the same time; allocating others", AGAIN_S)
+    return Done()
+
+
+def _unpublished(scope: PoolScope) -> list[tuple[Object, Object]]:
+    """Return the claims with an IPAddress that their status does not name, each with it."""
+    store = scope.context.deps.store
+    pairs = ((claim, ipam.address_of(claim, store)) for claim in scope.claims())
+    return [
+        (claim, address)
+        for claim, address in pairs
+        if address is not None
+        and ipam.is_of(address, claim)
+        and not ipam.is_deleting(claim)
+        and ipam.address_name(claim) is None
+        and ipam.pause_cause(claim, store) is None
+    ]
+
+
+def _listed(scope: PoolScope, like: Object) -> list[Object]:
+    """Return all IPAddresses as the API server has them."""
+    deps = scope.context.deps
+    return list(deps.kube.list(IP_ADDRESS.as_read(like), deps.settings.namespace or None))
+
+
+def _publish(scope: PoolScope, claim: Object, address: Object, everywhere: list[Object]) -> bool:
+    """Set the address in a claim, unless another IPAddress has it; then delete the IPAddress and return False."""
+    if any(_is_rival(scope, each, address) for each in everywhere):
+        _withdraw(scope, address)
+        return False
+    deps, key = scope.context.deps, scope.context.key
+    kept = ipam_writes.add_finalizer(deps, IP_ADDRESS_CLAIM, claim, ipam.CLAIM_FINALIZER, by=key)
+    if kept is not None:
+        _write(scope, kept, Condition(conditions.READY, "True", "Ready"), address["metadata"]["name"])
+    return True
+
+
+def _is_rival(scope: PoolScope, other: Object, address: Object) -> bool:
+    """Return whether another IPAddress has the same address.
+
+    A floating IP with our stamp is this pool's alone, whatever an IPAddress of another pool says.
+    """
+    if other["metadata"]["uid"] == address["metadata"]["uid"] or ipam.ip_of(other) != ipam.ip_of(address):
+        return False
+    if ipam.pool_of(other) == ipam.ident(scope.obj):
+        return True
+    return candidates.holds(scope, other) and not _is_stamped(scope, ipam.ip_of(address))
+
+
+def _is_stamped(scope: PoolScope, ip: str) -> bool:
+    found = [body for body in scope.known() if ipam.spelt(body["floating_ip_address"]) == ip]
+    return any(FLOATING_IP.stamp_of(body) is not None and scope.is_own(body) for body in found)
+
+
+def _withdraw(scope: PoolScope, address: Object) -> None:
+    """Delete an IPAddress that was never published; its floating IP is left as it is."""
+    deps, key = scope.context.deps, scope.context.key
+    scope.reservations.avoid(scope.place(ipam.ip_of(address)))
+    # In this order: one that is being deleted with our finalizer would be released, which may delete the floating IP.
+    ipam_writes.remove_finalizer(deps, IP_ADDRESS, address, ipam.ADDRESS_FINALIZER, by=key)
+    ipam_writes.delete_address(deps, address, by=key)
+
+
+def _explain(scope: PoolScope) -> None:
+    """Show in each claim that waits why it does."""
+    store = scope.context.deps.store
+    for claim in scope.claims():
+        if ipam.is_deleting(claim) or ipam.address_name(claim) is not None or ipam.pause_cause(claim, store):
+            continue
+        address = ipam.address_of(claim, store)
+        if address is not None and not ipam.is_of(address, claim):
+            text = f"IPAddress {address['metadata']['name']} was allocated to another claim"
+            _write(scope, claim, Condition(conditions.READY, "False", "ForeignResource", text))
+        elif address is None and scope.found.trouble:
+            reason, text = scope.found.trouble
+            _write(scope, claim, Condition(conditions.READY, "False", reason, text))
+
+
+def _write(scope: PoolScope, claim: Object, shown: Condition, address_name: str | None = None) -> None:
+    """Write a condition of a claim, and the name of its IPAddress."""
+    now_s = scope.context.deps.clock.wall()
+    has_conditions = str(claim.get("apiVersion") or "").endswith(f"/{_WITH_CONDITIONS}")
+
+    def wanted(present: Object) -> dict[str, Any] | None:
+        status, generation = present.get("status") or {}, int(present["metadata"].get("generation") or 0)
+        body: dict[str, Any] = {}
+        if address_name is not None and ipam.address_name(present) != address_name:
+            body["addressRef"] = {"name": address_name}
+        before = list(status.get("conditions") or ())
+        after = conditions.merged(before, [shown], dropped=(), now_s=now_s, generation=generation)
+        if has_conditions and after != before:
+            body["conditions"] = after
+        return {"status": body} if body else None
+
+    deps, key = scope.context.deps, scope.context.key
+    ipam_writes.patch(deps, IP_ADDRESS_CLAIM, claim, wanted, by=key, subresource="status")

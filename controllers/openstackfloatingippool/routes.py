@@ -1,0 +1,31 @@
+"""Which pools are requeued when an object of another kind changes; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from capo.engine.store import Route, Store
+from capo.json_types import Object
+from capo.kube.kinds import CLUSTER, IP_ADDRESS, IP_ADDRESS_CLAIM
+from controllers.openstackfloatingippool import ipam
+
+
+def of_claim(obj: Object, _store: Store) -> Iterable[ipam.Ident]:
+    """Requeue the pool of an IPAddressClaim or an IPAddress."""
+    pool = ipam.pool_of(obj)
+    return [pool] if pool else []
+
+
+def of_cluster(cluster: Object, store: Store) -> Iterable[ipam.Ident]:
+    """Requeue the pools whose claims wait for a Cluster: it was paused, unpaused or created."""
+    namespace, name = ipam.ident(cluster)
+    waiting = (
+        ipam.pool_of(claim)
+        for claim in store.list(IP_ADDRESS_CLAIM, namespace)
+        if ipam.cluster_name(claim) == name and (ipam.address_name(claim) is None or ipam.is_deleting(claim))
+    )
+    return sorted({pool for pool in waiting if pool})
+
+
+ROUTES: Final = (Route(IP_ADDRESS_CLAIM, of_claim), Route(IP_ADDRESS, of_claim), Route(CLUSTER, of_cluster))

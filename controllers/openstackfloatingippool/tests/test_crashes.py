@@ -1,0 +1,143 @@
+"""A manager that dies at any write, or whose answers are lost: no address is lost, none belongs to two claims."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
+from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL as KIND
+from controllers.openstackfloatingippool.tests.environment import PoolEnvironment
+from environments.in_memory import killed_at_write
+
+MAX_WRITES = 40
+
+
+def place(stage: PoolEnvironment, policy: str = "Delete") -> str:
+    """Create a pool with a prepared address, and three claims; return the address."""
+    prepared: str = stage.floating_ip()["floating_ip_address"]
+    stage.pool(reclaimPolicy=policy, preAllocatedFloatingIPs=[prepared])
+    stage.claims(3)
+    return prepared
+
+
+def writes_of(stage: PoolEnvironment, since: int = 0) -> int:
+    return len(stage.kube.writes) - since
+
+
+def check(stage: PoolEnvironment) -> None:
+    """Require that all claims have addresses of their own, and that no floating IP is superfluous."""
+    found = stage.answers()
+    assert len(found) == 3
+    assert len(set(found.values())) == 3
+    assert set(stage.floating_ips()) == set(found.values())
+    assert not stage.status()["resources"].get("pending")
+
+
+@pytest.mark.parametrize("number", range(1, 21))
+def test_a_manager_killed_at_any_write_while_it_answers_loses_and_doubles_nothing(number: int) -> None:
+    with PoolEnvironment() as stage:
+        place(stage)
+        with killed_at_write(stage, number):
+            stage.settle(for_s=30)
+
+        stage.start()
+        stage.settle(for_s=400)
+
+        check(stage)
+
+
+def test_the_kills_cover_every_write_of_an_answer() -> None:
+    with PoolEnvironment() as stage:
+        place(stage)
+        stage.settle(for_s=30)
+
+        assert writes_of(stage) < 20
+
+
+@pytest.mark.parametrize(("policy", "number"), [*itertools.product(("Delete", "Retain"), range(1, 16))])
+def test_a_manager_killed_at_any_write_while_it_releases_loses_nothing(policy: str, number: int) -> None:
+    with PoolEnvironment() as stage:
+        prepared = place(stage, policy)
+        stage.settle(for_s=30)
+        known = set(stage.floating_ips())
+        with killed_at_write(stage, number):
+            for name in ("claim-000", "claim-001", "claim-002"):
+                stage.delete(IP_ADDRESS_CLAIM, name)
+            stage.delete(KIND, "pool")
+            stage.settle(for_s=60)
+
+        stage.start()
+        stage.settle(for_s=400)
+
+        assert not [key for key in stage.kube.objects if key.kind in (KIND, IP_ADDRESS, IP_ADDRESS_CLAIM)]
+        assert set(stage.floating_ips()) == ({prepared} if policy == "Delete" else known)
+
+
+def test_the_kills_cover_every_write_of_a_release() -> None:
+    with PoolEnvironment() as stage:
+        place(stage)
+        stage.settle(for_s=30)
+        before = len(stage.kube.writes)
+        for name in ("claim-000", "claim-001", "claim-002"):
+            stage.delete(IP_ADDRESS_CLAIM, name)
+        stage.delete(KIND, "pool")
+        stage.settle(for_s=60)
+
+        assert writes_of(stage, before) <= 15
+
+
+EFFECTS: list[dict[str, Any]] = [
+    {"cut": "after"},
+    {"cut": "before"},
+    {"status": 503},
+    {"status": 500},
+    {"status": 429},
+]
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("effect", EFFECTS, ids=str)
+def test_a_create_whose_answer_is_lost_loses_and_doubles_nothing(effect: dict[str, Any], nth: int) -> None:
+    with PoolEnvironment() as stage:
+        place(stage)
+        match = {"method": "POST", "path": "/v2.0/floatingips", "nth": nth}
+        stage.add_fault(match=match, effect=effect)
+
+        stage.settle(for_s=400)
+
+        check(stage)
+
+
+def test_a_claim_whose_create_was_not_answered_does_not_hold_up_the_others(stage: PoolEnvironment) -> None:
+    stage.pool()
+    stage.claim("first")
+    stage.add_fault(match={"method": "POST", "path": "/v2.0/floatingips", "nth": 1}, effect={"cut": "before"})
+    stage.settle(for_s=5)
+
+    stage.claim("second")
+    stage.settle(for_s=15)
+    assert stage.answer("second")
+    assert stage.answer("first") is None
+
+    stage.settle(for_s=200)
+    assert len(set(stage.answers().values())) == 2
+    assert len(stage.floating_ips()) == 2
+
+
+def test_the_floating_ip_of_a_claim_that_was_deleted_in_the_middle_is_not_lost(stage: PoolEnvironment) -> None:
+    stage.pool()
+    stage.claim("mine")
+    stage.add_fault(match={"method": "POST", "path": "/v2.0/floatingips", "nth": 1}, effect={"cut": "after"})
+    stage.settle(for_s=1)
+
+    stage.delete(IP_ADDRESS_CLAIM, "mine")
+    stage.settle(for_s=300)
+    assert not stage.exists(IP_ADDRESS_CLAIM, "mine")
+    stage.delete(KIND, "pool")
+    stage.settle(for_s=300)
+
+    assert not stage.exists(KIND, "pool")
+    assert stage.floating_ips() == {}
