@@ -89,8 +89,8 @@ class Backoff:
         """Record the results of a reconcile; return the seconds until the first backoff ends, None without one."""
         before = self._failures.get(key, {})
         after = {
-            # Unseen, Held and Wait do not prove that a step succeeds: what it waits for, such as the next volume, may
-            # fail again. Only a success resets the count.
+            # NotObserved, Blocked and Wait do not prove that a step succeeds: what it waits for, such as the next
+            # volume, may fail again. Only a success resets the count.
             name: before.get(name)
             if name in guard.resting or isinstance(result, NotObserved | Blocked | Wait)
             else self._noted(before.get(name), result, obj)

@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from capo.json_types import Object
 from capo.kube.kinds import Key
@@ -86,12 +86,8 @@ class Contention:
 
 def _fingerprint(status: Object) -> int:
     """Return a hash of a status without its transition times."""
-    return hash(json.dumps(_timeless(status), sort_keys=True))
-
-
-def _timeless(status: Object) -> dict[str, Any]:
-    shown = [
+    timeless = [
         {name: value for name, value in condition.items() if name != "lastTransitionTime"}
         for condition in status.get("conditions") or ()
     ]
-    return {**status, "conditions": shown}
+    return hash(json.dumps({**status, "conditions": timeless}, sort_keys=True))

@@ -63,7 +63,11 @@ class CreateProtocol:
             CapoError: the call failed. A refusal clears the intent; a lost answer keeps it.
         """
         if (left_s := self._window_left_s(create)) > 0:
-            return Wait(AmbiguousAnswerError.reason, _unanswered(create), after_s=left_s)
+            text = (
+                f"whether the {create.kind} of an earlier attempt was created is not known; "
+                "waiting to find it by its stamp before another is created"
+            )
+            return Wait(AmbiguousAnswerError.reason, text, after_s=left_s)
         self._intend(create)
         made = self._call(create)
         for role, body in made.items():
@@ -107,13 +111,6 @@ class CreateProtocol:
             raise
         finally:
             self.cache_writer.mark_written(create.kind, create.roles)
-
-
-def _unanswered(create: Create) -> str:
-    return (
-        f"whether the {create.kind} of an earlier attempt was created is not known; "
-        "waiting to find it by its stamp before another is created"
-    )
 
 
 def deletion_window_left_s(ledger: Ledger, *, now_s: float, window_s: float) -> float:

@@ -176,18 +176,15 @@ class Lease:
 
     def _watch(self) -> None:
         """See a lease run out even while a call to renew it hangs."""
-        self._wait_for_start()
+        while not self._has_started.wait(self.terms.retry_s):
+            if self._is_ending.is_set():
+                return
         while not self._is_ending.is_set():
             left_s = (self._held_until_s or 0.0) - self.clock()
             if left_s <= 0:
                 self._lose("its renewal is overdue")
                 return
             self._is_ending.wait(left_s)
-
-    def _wait_for_start(self) -> None:
-        while not self._has_started.wait(self.terms.retry_s):
-            if self._is_ending.is_set():
-                return
 
     def _lose(self, why: str) -> None:
         if self._is_ending.is_set():

@@ -20,15 +20,11 @@ from capo.engine.lanes import Lacking, Lanes
 from capo.errors import CapoError
 from capo.kube.errors import Conflict
 from capo.kube.kinds import Key
-from capo.shares import Lane, Path, Resource
+from capo.shares import Lane
 
 CONFLICT_S: Final = 0.2
 CONFLICT_CEILING_S: Final = 5.0
 JITTER: Final = 0.2
-
-
-def _nothing_lacks(_path: Path) -> Resource | None:
-    return None
 
 
 class Taken(NamedTuple):
@@ -124,7 +120,7 @@ class WorkQueue:
         if key in self._active:
             self._own_versions.setdefault(key, set()).add(version)
 
-    def take(self, lacking: Lacking = _nothing_lacks) -> Taken | None:
+    def take(self, lacking: Lacking = lambda _path: None) -> Taken | None:
         """Return the next key whose lane has room, None if there is none now; the key is active until :meth:`done`."""
         self._ripen()
         while found := self._ready.pop(lacking):

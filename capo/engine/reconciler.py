@@ -68,10 +68,11 @@ class Reconciler(Generic[S]):
         self._contention = Contention()
         self._seen = Seen()
         self._auth_failures: dict[Key, int] = {}
-        caches.register("passes", self, lambda self: self._remembered())
-
-    def _remembered(self) -> int:
-        return max(len(self._backoff), len(self._contention), len(self._seen), len(self._auth_failures))
+        caches.register(
+            "passes",
+            self,
+            lambda self: max(len(self._backoff), len(self._contention), len(self._seen), len(self._auth_failures)),
+        )
 
     def cloud_key(self, key: Key) -> CloudKey | None:
         """Return the budgets of the cloud that a key's reconcile uses; None: not resolved yet."""

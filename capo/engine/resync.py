@@ -87,15 +87,13 @@ class Resync:
         try:
             return self._listed()
         except _WentBack:
-            self._begin_reset()
+            self._left_to_reset = set(self._kinds)
+            text = "The API server shows an older state than before, as after a restore of etcd: listing everything"
+            log.warning(text)
+            metrics.SWEEPS.labels("restored").inc()
+            self._on_restored()
+            self._store.begin_reset()
             return self._listed()
-
-    def _begin_reset(self) -> None:
-        self._left_to_reset = set(self._kinds)
-        log.warning("The API server shows an older state than before, as after a restore of etcd: listing everything")
-        metrics.SWEEPS.labels("restored").inc()
-        self._on_restored()
-        self._store.begin_reset()
 
     def _listed(self) -> tuple[Kind, ...]:
         self._behind, self._is_stale = {}, False

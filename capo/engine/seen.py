@@ -29,8 +29,8 @@ class Seen:
 
     def ledger(self, key: Key, obj: Object, *, now_s: float, window_s: float) -> Ledger:
         """Return the ledger of an object's status; a pending create that is new to this process counts from now."""
-        cache_writer = self._of(key, obj)
-        ledger = Ledger.read(obj.get("status"), now_s=now_s, window_s=window_s, known=cache_writer.pending)
+        sight = self._of(key, obj)
+        ledger = Ledger.read(obj.get("status"), now_s=now_s, window_s=window_s, known=sight.pending)
         self.keep(key, obj, ledger)
         return ledger
 
@@ -40,18 +40,18 @@ class Seen:
 
     def deletion_s(self, key: Key, obj: Object, now_s: float) -> float:
         """Return when this process first saw the deletion timestamp; now if the object has none."""
-        cache_writer = self._of(key, obj)
+        sight = self._of(key, obj)
         if not obj["metadata"].get("deletionTimestamp"):
             return now_s
-        if cache_writer.deletion_s is None:
-            cache_writer.deletion_s = now_s
-        return cache_writer.deletion_s
+        if sight.deletion_s is None:
+            sight.deletion_s = now_s
+        return sight.deletion_s
 
     def has_lost_history(self, key: Key, obj: Object, *, is_lost: bool) -> bool:
         """Return whether an object was ever seen without its history; writes of this process do not restore it."""
-        cache_writer = self._of(key, obj)
-        cache_writer.is_history_lost |= is_lost
-        return cache_writer.is_history_lost
+        sight = self._of(key, obj)
+        sight.is_history_lost |= is_lost
+        return sight.is_history_lost
 
     def forget(self, key: Key) -> None:
         """Drop what is remembered of a deleted object."""
@@ -59,7 +59,7 @@ class Seen:
 
     def _of(self, key: Key, obj: Object) -> _Sight:
         uid = str(obj["metadata"].get("uid"))
-        cache_writer = self._sights.get(key)
-        if cache_writer is None or cache_writer.uid != uid:
-            cache_writer = self._sights[key] = _Sight(uid)
-        return cache_writer
+        sight = self._sights.get(key)
+        if sight is None or sight.uid != uid:
+            sight = self._sights[key] = _Sight(uid)
+        return sight

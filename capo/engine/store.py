@@ -128,7 +128,8 @@ class Store:
             self._newest[kind] = max(self._newest[kind], int(resource_version))
         for known in self.list(kind, namespace):
             if key_of(kind, known)[1:] not in listed and version_of(known) <= int(resource_version):
-                log.info("Deletion found by listing", extra={"kind": kind.kind, "object": _id(known)})
+                name = f"{known['metadata'].get('namespace', '')}/{known['metadata']['name']}"
+                log.info("Deletion found by listing", extra={"kind": kind.kind, "object": name})
                 self.apply(kind, DELETED, known)
 
     def mark(self, kind: Kind, namespace: str | None = None) -> Mark:
@@ -302,7 +303,3 @@ def _is_finished(obj: Mapping[str, Any]) -> bool:
 def _without_bookkeeping(obj: Mapping[str, Any]) -> Object:
     metadata = {name: value for name, value in obj["metadata"].items() if name != "managedFields"}
     return {**obj, "metadata": metadata}
-
-
-def _id(obj: Mapping[str, Any]) -> str:
-    return f"{obj['metadata'].get('namespace', '')}/{obj['metadata']['name']}"

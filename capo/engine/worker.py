@@ -14,7 +14,7 @@ import functools
 import logging
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -150,8 +150,10 @@ class Workers:
         return len(self._running)
 
     def _pause_s(self) -> float | None:
-        # A full pool has room only after a reconcile ended.
-        return None if self._is_full() else _soonest(queue.next_due_s() for _, queue in self.queues)
+        if self._is_full():
+            return None  # there is room only after a reconcile ended
+        due_s = (queue.next_due_s() for _, queue in self.queues)
+        return min((each for each in due_s if each is not None), default=None)
 
     def _is_full(self) -> bool:
         return len(self._running) >= self.threads
@@ -167,19 +169,16 @@ class Workers:
                 taken = queue.take(functools.partial(self.slots.lacking, controller))
                 if taken:
                     has_begun = True
-                    self._begin(controller, queue, taken)
+                    self.slots.take(controller, taken.lane)
+                    task = asyncio.get_running_loop().create_task(self._pass(controller, queue, taken))
+                    self._running.add(task)
+                    task.add_done_callback(self._ended)
         self._publish()
 
     def _publish(self) -> None:
         for controller, queue in self.queues:
             metrics.DEPTH.labels(controller.name).set(queue.depth())
         shares.publish("passes", self.slots.shares)
-
-    def _begin(self, controller: KeyReconciler, queue: WorkQueue, taken: Taken) -> None:
-        self.slots.take(controller, taken.lane)
-        task = asyncio.get_running_loop().create_task(self._pass(controller, queue, taken))
-        self._running.add(task)
-        task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         # Only now the pool has room: a wake-up from inside the task would come too early.
@@ -280,7 +279,3 @@ def _count(name: str, result: Result, seconds: float) -> None:
         outcome = "success" if result.requeue_after_s is None else "requeue_after"
     metrics.RECONCILES.labels(name, outcome).inc()
     metrics.SECONDS.labels(name).observe(seconds)
-
-
-def _soonest(seconds: Iterable[float | None]) -> float | None:
-    return min((s for s in seconds if s is not None), default=None)

@@ -181,7 +181,7 @@ class Writer:
         """Read the object again.
 
         Raises:
-            Superseded: it is another object by now.
+            ObjectReplaced: it is another object by now.
             Conflict: its records are not those that this reconcile has.
         """
         fresh = self.deps.kube.get(*self.key)
@@ -190,13 +190,11 @@ class Writer:
         if version_of(fresh) < version_of(self.obj):
             self.deps.store.on_suspicion()
         if _ledger(fresh) != self._known:
-            self._yield_to(fresh)
+            log.warning("Another writer changed the records of an object: requeued", extra={"key": str(self.key)})
+            self.deps.store.apply(self.key.kind, "MODIFIED", fresh)
+            name = f"{self.key.kind.kind} {self.key.namespace}/{self.key.name}"
+            raise Conflict(f"{name}: another writer changed its records")
         self.obj = fresh
-
-    def _yield_to(self, fresh: Mapping[str, Any]) -> None:
-        log.warning("Another writer changed the records of an object: requeued", extra={"key": str(self.key)})
-        self.deps.store.apply(self.key.kind, "MODIFIED", fresh)
-        raise Conflict(f"{self.key.kind.kind} {self.key.namespace}/{self.key.name}: another writer changed its records")
 
     def _take(self, answer: Mapping[str, Any]) -> None:
         if not self.is_outdated:  # every patch is conditional: a new generation is this very write's

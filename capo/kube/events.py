@@ -183,12 +183,10 @@ class Events:
                 denied = error
             else:
                 self._denials.forget("create", kind, happening.namespace)
-                self._begin_series(happening, kind, body["metadata"]["name"])
+                series = _Series(kind, body["metadata"]["name"], 1, self.clock())
+                self._series.put(happening.identity, series)
                 return
         _log_loss(happening, denied, logging.WARNING if is_news else logging.DEBUG)
-
-    def _begin_series(self, happening: Happening, kind: Kind, name: str) -> None:
-        self._series.put(happening.identity, _Series(kind, name, 1, self.clock()))
 
     def _note_denial(self, verb: str, kind: Kind, happening: Happening, error: Denied) -> bool:
         """Record that the role does not allow this; return whether that is new.

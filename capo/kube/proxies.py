@@ -73,8 +73,5 @@ def parse(text: str) -> Proxy:
             f"the proxy {host} for the API server cannot be used: {parts.scheme}:// is not supported, only http://"
         )
     login, _, _ = parts.netloc.rpartition("@")
-    return Proxy(f"http://{_bracketed(host)}:{port or 80}", login)
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+    name = f"[{host}]" if ":" in host else host
+    return Proxy(f"http://{name}:{port or 80}", login)

@@ -117,7 +117,8 @@ class Transport:
             )
             return Answer(answer.status, _read(answer.response, ends_s))
         except (urllib3.exceptions.HTTPError, ApiException, OSError, ValueError) as error:
-            raise KubeError(f"{request}: no answer from the API server: {_reason(error)}") from error
+            reason = error.reason if isinstance(error, ApiException) else error
+            raise KubeError(f"{request}: no answer from the API server: {reason}") from error
 
     def _client_for(self, credential: Credential) -> ApiClient:
         """Return the client for a credential and the current certificates; a new client has new connections."""
@@ -182,7 +183,3 @@ def _read(response: urllib3.BaseHTTPResponse, ends_s: float) -> bytes:
             response.release_conn()
         else:
             response.close()
-
-
-def _reason(error: Exception) -> str:
-    return str(error.reason if isinstance(error, ApiException) else error)

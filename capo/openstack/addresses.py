@@ -154,12 +154,9 @@ class Addresses:
             with contextlib.suppress(OSError, ValueError):
                 address = _canonical(lookup_threads.addresses_of(host))
         finally:
-            self._settle(host, address)
-
-    def _settle(self, host: str, address: str | None) -> None:
-        with self._lock:
-            self._asked.discard(host)
-            before = self._known.get(host)
-            # A short outage of the name server does not change the address of a cloud.
-            kept = address or (before.address if before else None)
-            self._known.put(host, _Known(kept, self.now() + (KEPT_S if address else AGAIN_S)))
+            with self._lock:
+                self._asked.discard(host)
+                before = self._known.get(host)
+                # A short outage of the name server does not change the address of a cloud.
+                kept = address or (before.address if before else None)
+                self._known.put(host, _Known(kept, self.now() + (KEPT_S if address else AGAIN_S)))

@@ -38,7 +38,7 @@ from capo.openstack.reference_cache import ReferenceCache
 from capo.version import VERSION
 
 if TYPE_CHECKING:
-    from openstack.connection import Connection
+    pass
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +96,8 @@ class Cloud:
         wake: Callable[[Any], None],
         fence: Callable[[], None] = unfenced,
     ) -> None:
+        from capo.openstack import sdk_connection  # the SDK is loaded for the first cloud
+
         self.credentials = credentials
         self.fingerprint = credentials.fingerprint
         self.fence = fence
@@ -103,7 +105,7 @@ class Cloud:
         self.ages = Ages(clock.now)
         self.lookups = ReferenceCache(clock.now)
         self.poller = ListPoller(self, clock.now, wake)
-        self._connection = _connected(credentials, http, clock)
+        self._connection = sdk_connection.connect(credentials, http, clock.now, USER_AGENT)
         self._session = self._connection.session
         self._auth = self._session.auth
         self._endpoints: Endpoints | None = None
@@ -345,9 +347,3 @@ class Cloud:
             known.found_s = self.clock.now()
             with contextlib.suppress(sdk.ClientException, ValueError, RecursionError):
                 self._auth.auth_ref = self._auth.get_auth_ref(self._session)
-
-
-def _connected(credentials: Credentials, http: requests.Session, clock: Clock) -> Connection:
-    from capo.openstack import sdk_connection  # the SDK is loaded for the first cloud
-
-    return sdk_connection.connect(credentials, http, clock.now, USER_AGENT)

@@ -220,10 +220,6 @@ def denial(host: str) -> str:
     return f"{host} is in a network to which connections are denied (--openstack-denied-networks)"
 
 
-def _never_made(host: str) -> AddressDeniedError:
-    return AddressDeniedError(urllib3.connection.HTTPConnection(host, 80), denial(host))
-
-
 def _pools(denied: Sequence[Network]) -> dict[str, type]:
     """Return urllib3's pools by scheme, with connections that refuse denied networks."""
     http_pool, https_pool = urllib3.connectionpool.HTTPConnectionPool, urllib3.connectionpool.HTTPSConnectionPool
@@ -307,7 +303,8 @@ class BoundedAdapter(requests.adapters.HTTPAdapter):
         """
         host = urlsplit(str(request.url)).hostname or ""
         if is_address_in(host, self._limits.denied):  # a proxy would reach it all the same
-            raise requests.exceptions.ConnectionError(_never_made(host))
+            never_made = AddressDeniedError(urllib3.connection.HTTPConnection(host, 80), denial(host))
+            raise requests.exceptions.ConnectionError(never_made)
         packet_s = timeout[1] if isinstance(timeout, tuple) else self._limits.read_s
         ends_s = time.monotonic() + self._limits.total_s
         with _ends_by(ends_s, packet_s):

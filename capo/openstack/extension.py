@@ -17,9 +17,8 @@ TRUSTED_VIF: Final = "port-trusted-vif"
 
 def is_there(cloud: Cloud, alias: str) -> bool:
     """Return whether the cloud's Neutron has an extension; the list is kept for a minute."""
-    aliases: frozenset[str] = cloud.lookups.get("extensions", lambda: _listed(cloud))
+    aliases: frozenset[str] = cloud.lookups.get(
+        "extensions",
+        lambda: frozenset(str(each["alias"]) for each in cloud.list_all("network", "/extensions", "extensions")),
+    )
     return alias in aliases
-
-
-def _listed(cloud: Cloud) -> frozenset[str]:
-    return frozenset(str(each["alias"]) for each in cloud.list_all("network", "/extensions", "extensions"))

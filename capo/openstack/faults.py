@@ -226,7 +226,8 @@ def _tabled(service: str, response: requests.Response, words: Said, request_id: 
 
 
 def _message(service: str, response: requests.Response, words: Said) -> str:
-    return _shortened(words.text or f"{service} answered HTTP {response.status_code} without a word")
+    text = words.text or f"{service} answered HTTP {response.status_code} without a word"
+    return text if len(text) <= _MAX_MESSAGE else f"{text[:_MAX_MESSAGE]}..."
 
 
 def _of_foreign(service: str, response: requests.Response) -> CapoError:
@@ -267,16 +268,9 @@ def _particular(service: str, response: requests.Response, message: str, request
 
 def _unanswered(response: requests.Response, message: str, *, request_id: str | None) -> CapoError:
     """Return the error of an answer that the service did not write: a write may have taken effect."""
-    kind = errors.CloudUnavailableError if _is_read(response) else errors.AmbiguousAnswerError
+    is_read = response.request is not None and response.request.method in ("GET", "HEAD")
+    kind = errors.CloudUnavailableError if is_read else errors.AmbiguousAnswerError
     return kind(message, request_id=request_id, status=response.status_code)
-
-
-def _is_read(response: requests.Response) -> bool:
-    return response.request is not None and response.request.method in ("GET", "HEAD")
-
-
-def _shortened(message: str) -> str:
-    return message if len(message) <= _MAX_MESSAGE else f"{message[:_MAX_MESSAGE]}..."
 
 
 def _request_id(response: requests.Response) -> str | None:

@@ -81,7 +81,8 @@ class ListPoller:
         """Octavia's own time of its last list, by kind of children."""
         self._claims: dict[tuple[str, str], Hashable] = {}
         self._is_closed = False
-        self.due_changed: Callable[[], None] = _nobody_listens
+        self.due_changed: Callable[[], None] = lambda: None
+        """Called when the next list may be due sooner; a pool replaces it."""
 
     # -- registration -----------------------------------------------------------------------------------------------
 
@@ -446,10 +447,6 @@ class ListPoller:
 
 def _state(items: Mapping[str, Item], id_: str) -> str | None:
     return items[id_].state if id_ in items else None
-
-
-def _nobody_listens() -> None:
-    """Placeholder until a pool listens."""
 
 
 def _leave(schedule: Schedule, key: Hashable) -> None:

@@ -125,17 +125,14 @@ class PollerPool:
             if (lane := self._lane(poller)) is None:
                 return float("inf")
             for kind in poller.due(1):
-                self._submit(poller, lane, kind)
+                with self._condition:
+                    self._shares.begin(lane)
+                    shares.publish("lists", self._shares)
+                    if poller in self._pollers:
+                        self._pollers[poller] = self._pollers.pop(poller)
+                with contextlib.suppress(RuntimeError):  # the pool was shut down concurrently
+                    self._threads.submit(self._list, poller, lane, kind)
         return due_s
-
-    def _submit(self, poller: ListPoller, lane: Lane, kind: str) -> None:
-        with self._condition:
-            self._shares.begin(lane)
-            shares.publish("lists", self._shares)
-            if poller in self._pollers:
-                self._pollers[poller] = self._pollers.pop(poller)
-        with contextlib.suppress(RuntimeError):  # the pool was shut down concurrently
-            self._threads.submit(self._list, poller, lane, kind)
 
     def _lane(self, poller: ListPoller) -> Lane | None:
         """Return the lane of a namespace that a poller serves and that has room, None if there is none."""
