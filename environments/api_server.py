@@ -23,14 +23,26 @@ LINES: Final = 40
 """Number of lines of the manager's log in an error."""
 
 
+_BASES: Final[Mapping[str, str]] = {
+    "ipaddressclaims": "/apis/ipam.cluster.x-k8s.io/v1beta2",
+    "ipaddresses": "/apis/ipam.cluster.x-k8s.io/v1beta2",
+    "images": "/apis/openstack.k-orc.cloud/v1alpha1",
+}
+"""Kinds that only tests read and write."""
+
+
 class NamespaceEnvironment(Objects):
-    """A namespace in which a test acts as a user."""
+    """A namespace of a real API server in which a test acts as a user."""
 
     def apply(self, *wanted: Json) -> None:
         """Apply objects in the namespace."""
         self.api.apply([{**obj, "metadata": {**obj["metadata"], "namespace": self.namespace}} for obj in wanted])
 
-    def status(self, plural: str, name: str) -> Json:
+    def patch_status(self, plural: str, name: str, status: Object) -> None:
+        """Merge patch the status of an object, as its controller does."""
+        self.api.patch(f"{self._path(plural, name)}/status", {"status": status})
+
+    def status(self, plural: str, name: str) -> Object:
         """Return the status of an object, empty without one."""
         found: Json = (self.find(plural, name) or {}).get("status") or {}
         return found
@@ -38,6 +50,11 @@ class NamespaceEnvironment(Objects):
     def condition(self, plural: str, name: str, type_: str) -> Json:
         """Return a condition of an object, empty without one."""
         return objects.condition(self.find(plural, name) or {}, type_)
+
+    def _path(self, plural: str, name: str = "") -> str:
+        if plural not in _BASES:
+            return super()._path(plural, name)
+        return f"{_BASES[plural]}/namespaces/{self.namespace}/{plural}" + (f"/{name}" if name else "")
 
 
 @dataclass

@@ -13,14 +13,13 @@ import base64
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from capo.engine.context import Dependencies
 from capo.engine.queue import CONFLICT_S
 from capo.engine.reconciler import Reconciler
 from capo.engine.store import Store
-from capo.engine.tests.fake_kube import FakeClock, FakeKube
+from capo.engine.tests.fake_kube import FakeClock, FakeKube, RecordedEvents
 from capo.engine.worker import Result
 from capo.json_types import Json
 from capo.kube.errors import Conflict
@@ -54,19 +53,6 @@ class ManualClouds(Clouds):
         return cloud
 
 
-@dataclass
-class Events:
-    """Collects Events instead of writing them."""
-
-    seen: list[tuple[str, str, str]] = field(default_factory=list)
-
-    def emit(self, obj: Mapping[str, Any], type_: str, reason: str, message: str, action: str | None = None) -> None:
-        self.seen.append((type_, reason, message))
-
-    def reasons(self) -> list[str]:
-        return [reason for _, reason, _ in self.seen]
-
-
 class InMemoryEnvironment:
     """One manager, one API server, one cloud.
 
@@ -80,7 +66,7 @@ class InMemoryEnvironment:
     ) -> None:
         self.clock = FakeClock(float(int(time.time())))
         self.kube = FakeKube()
-        self.events = Events()
+        self.events = RecordedEvents()
         self.settings = settings or Settings()
         self.unwatched: set[Kind] = set()
         self._factories = factories
@@ -90,7 +76,7 @@ class InMemoryEnvironment:
         self.cloud.counter.reset()
         self.start()
 
-    def __enter__(self) -> InMemoryEnvironment:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -8,13 +8,10 @@ from __future__ import annotations
 import collections
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Self
+from typing import Any, Final
 
-from capo import names
 from capo.engine.tests.fake_kube import FakeKube
-from capo.json_types import Json
-from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Kind
 from capo.openstack.connections import Limits
 from capo.openstack.transport import HttpSessions
 from controllers.openstackcluster.controller import ClusterController
@@ -26,9 +23,6 @@ from environments.in_memory import InMemoryEnvironment
 Counts = Mapping[str, int]
 
 NAME: Final = "faulty"
-IDENTITY: Final = {"name": "cloud", "cloudName": "sim"}
-IMAGE: Final = {"filter": {"name": "tiny-image"}}
-SERVER: Final = {"flavor": {"filter": {"name": "m1.tiny"}}, "image": IMAGE, "sshKeyName": "lab"}
 OURS: Final = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER)
 PATIENCE_S: Final = 60.0
 """The manager's timeout of an answer, in real time, where none is to hang: slow machines answer within it."""
@@ -46,9 +40,6 @@ class ProviderEnvironment(InMemoryEnvironment):
         super().__init__(ClusterController, MachineController, ServerController, FloatingIPPoolController)
         self.apply_secret()
         self.before: dict[str, dict[str, Json]] = {}
-
-    def __enter__(self) -> Self:
-        return self
 
     def start(self) -> None:
         """Start the manager."""
@@ -125,105 +116,3 @@ class ProviderEnvironment(InMemoryEnvironment):
 def _role(item: Json) -> str:
     found = re.search(r"capo:[a-z0-9]{13}:([a-z0-9-]+)", str(item))
     return found[1] if found else ""
-
-
-@dataclass(frozen=True)
-class Scene:
-    """The resources that are created and deleted during a fault.
-
-    Args:
-        place: applies the objects.
-        is_made: returns whether the resources exist.
-        objects: number of our objects that may call the cloud while they fail.
-    """
-
-    name: str
-    place: Callable[[ProviderEnvironment], None]
-    is_made: Callable[[ProviderEnvironment], bool]
-    objects: int
-
-    def __str__(self) -> str:
-        return self.name
-
-
-def place_server(stage: ProviderEnvironment) -> None:
-    """Apply a server with two ports, a trunk, a root volume and a data volume."""
-    known = [item for item in stage.inventory()["networks"].values() if item["name"] == "own"]
-    network = (known[0] if known else stage.network())["id"]
-    stage.before = stage.inventory()
-    spec = {
-        "identityRef": IDENTITY,
-        "flavor": "m1.small",
-        "image": IMAGE,
-        "sshKeyName": "lab",
-        "rootVolume": {"sizeGiB": 1},
-        "additionalBlockDevices": [{"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}],
-        "ports": [
-            {"network": {"id": network}, "trunk": True, "tags": ["first"]},
-            {"network": {"filter": {"name": "own"}}, "nameSuffix": "second"},
-        ],
-    }
-    stage.apply(OPENSTACK_SERVER, {"metadata": {"name": NAME}, "spec": spec})
-
-
-def place_cluster(stage: ProviderEnvironment, **spec: Any) -> None:
-    """Apply a cluster as Cluster API has it."""
-    stage.before = stage.inventory()
-    ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": NAME}
-    cluster = stage.apply(CLUSTER, {"metadata": {"name": NAME}, "spec": {"infrastructureRef": ref}})
-    whole = {"identityRef": IDENTITY, "managedSubnets": [{"cidr": "10.6.0.0/24"}], **spec}
-    metadata = {"name": NAME, "ownerReferences": [_owned_by(cluster)], "labels": {names.CLUSTER_NAME_LABEL: NAME}}
-    stage.apply(OPENSTACK_CLUSTER, {"metadata": metadata, "spec": whole})
-
-
-def _owned_by(owner: Json) -> Json:
-    metadata = owner["metadata"]
-    version = "cluster.x-k8s.io/v1beta2"
-    return {"apiVersion": version, "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
-
-
-def place_control_plane(stage: ProviderEnvironment) -> None:
-    """Apply a cluster with load balancer and groups, and its first machine."""
-    balanced = {"managedLoadBalancer": {"enabled": True}}
-    place_cluster(stage, apiServer=balanced, managedSecurityGroups={"allowAllInClusterTraffic": True})
-    labels = {names.CLUSTER_NAME_LABEL: NAME, names.CONTROL_PLANE_LABEL: ""}
-    ref = {"apiGroup": names.GROUP, "kind": "OpenStackMachine", "name": NAME}
-    spec = {"clusterName": NAME, "bootstrap": {"dataSecretName": "boot"}, "infrastructureRef": ref}
-    stage.apply(SECRET, {"metadata": {"name": "boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
-    machine = stage.apply(MACHINE, {"metadata": {"name": NAME, "labels": labels}, "spec": spec})
-    metadata = {"name": NAME, "labels": labels, "ownerReferences": [_owned_by(machine)]}
-    stage.apply(OPENSTACK_MACHINE, {"metadata": metadata, "spec": SERVER})
-
-
-def has_control_plane(stage: ProviderEnvironment) -> bool:
-    """Return whether the machine is ready and a member of the API's load balancer."""
-    if not (stage.is_ready(OPENSTACK_CLUSTER) and stage.is_ready(OPENSTACK_MACHINE)):
-        return False
-    return bool(stage.condition(OPENSTACK_MACHINE, NAME, "APIServerIngressReady").get("status") == "True")
-
-
-def has_bastion(stage: ProviderEnvironment) -> bool:
-    """Return whether the cluster and its bastion are ready."""
-    is_up = stage.condition(OPENSTACK_CLUSTER, NAME, "BastionReady").get("status") == "True"
-    return stage.is_ready(OPENSTACK_CLUSTER) and is_up
-
-
-SCENES: Final = (
-    Scene("server", place_server, lambda stage: stage.is_ready(OPENSTACK_SERVER), 1),
-    Scene("control-plane", place_control_plane, has_control_plane, 3),
-    Scene("bastion", lambda stage: place_cluster(stage, bastion={"enabled": True, "spec": SERVER}), has_bastion, 2),
-)
-
-
-def delete_all(stage: ProviderEnvironment) -> None:
-    """Delete everything as Cluster API does: machines first."""
-    for kind, name in ((OPENSTACK_MACHINE, NAME), (OPENSTACK_SERVER, NAME)):
-        if stage.exists(kind, name) and not _owner(stage.get(kind, name)):
-            stage.delete(kind, name)
-    if stage.exists(OPENSTACK_CLUSTER, NAME):
-        stage.delete(OPENSTACK_CLUSTER, NAME)
-
-
-def _owner(obj: Json) -> Json | None:
-    owners = obj["metadata"].get("ownerReferences") or ()
-    return next((o for o in owners if names.GROUP in o["apiVersion"] and o.get("controller")), None)

@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import pytest
 
+from e2e.faults.scenes import SCENES, Scene, delete_all
 from e2e.faults.test_foreign import made
-from environments.provider import SCENES, ProviderEnvironment, Scene, delete_all
+from environments.provider import ProviderEnvironment
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(900)]
 

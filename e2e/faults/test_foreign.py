@@ -10,7 +10,8 @@ import pytest
 
 from capo import names
 from capo.openstack.kinds import KINDS
-from environments.provider import OURS, SCENES, ProviderEnvironment, Scene, delete_all
+from e2e.faults.scenes import SCENES, Scene, delete_all
+from environments.provider import OURS, ProviderEnvironment
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(600)]
 

@@ -15,7 +15,8 @@ from typing import Any, Final
 import pytest
 
 from e2e import sampling
-from environments.provider import NAME, PATIENCE_S, SCENES, ProviderEnvironment, Scene, delete_all
+from e2e.faults.scenes import SCENES, Scene, delete_all
+from environments.provider import NAME, PATIENCE_S, ProviderEnvironment
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(1800)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from capo import names
 from capo.json_types import Json
@@ -49,9 +49,6 @@ class RunningObjectEnvironment(ProviderEnvironment):
         PLACE[kind](self)
         assert self.play(for_s=BUILD_S, until=self.is_well), self.messages()
         self.play(for_s=BUILD_S)
-
-    def __enter__(self) -> Self:
-        return self
 
     @property
     def key(self) -> Key:

@@ -22,13 +22,13 @@ from capo.local.rig import Rig
 from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import CINDER, KINDS, NOVA
 from environments import sweep, targets, tenancy
-from environments.api_server import opaque
+from environments.api_server import NamespaceEnvironment, opaque
 from environments.manager_process import ON_LOOPBACK, ManagerProcess
 from environments.wire import Wire
 
-API: Final = "/apis/infrastructure.cluster.x-k8s.io/v1alpha1"
-IPAM: Final = "/apis/ipam.cluster.x-k8s.io/v1beta2"
-ORC: Final = "/apis/openstack.k-orc.cloud/v1alpha1"
+Object = dict[str, Any]
+
+SERVERS: Final = "openstackservers"
 LIMITS_S: Final = {targets.SIMULATOR: 300.0, targets.LAB: 500.0}
 PUBLIC_KEY: Final = (
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFKDnzqhKf0CnhHdJRPnuQBy1p5Lz+W98cbLa7217tuH nobody@example.org"
@@ -41,11 +41,10 @@ POOL: Final = ("32", "254")
 
 
 @dataclass
-class ServersEnvironment:
-    """The environment that all servers of a run share.
+class ServersEnvironment(NamespaceEnvironment):
+    """The environment that all servers of a run share. The namespace's name is the prefix of all names in the cloud.
 
     Args:
-        run: prefix of all names in the cloud, and the namespace.
         cloud: the plain member of the run's own project.
         admin: an administrator of the cloud.
         manager: the running manager.
@@ -53,7 +52,6 @@ class ServersEnvironment:
 
     rig: Rig
     target: targets.Target
-    run: str
     tenant: tenancy.Tenant
     admin: Cloud
     manager: ManagerProcess
@@ -75,27 +73,7 @@ class ServersEnvironment:
 
     # -- Kubernetes ---------------------------------------------------------------------------------------------------
 
-    def apply(self, *objects: Json) -> None:
-        """Apply objects in the run's namespace."""
-        self.rig.apply([{**o, "metadata": {**o["metadata"], "namespace": self.run}} for o in objects])
-
-    def get(self, base: str, plural: str, name: str) -> Json | None:
-        """Return an object, None when there is none."""
-        return self.rig.api.find(self._path(base, plural, name))
-
-    def patch(self, base: str, plural: str, name: str, body: Json, *, subresource: str = "") -> None:
-        """Merge patch an object, or its status."""
-        path = self._path(base, plural, name) + (f"/{subresource}" if subresource else "")
-        self.rig.api.patch(path, body)
-
-    def delete(self, base: str, plural: str, name: str) -> None:
-        """Delete an object. Idempotent."""
-        self.rig.api.delete(self._path(base, plural, name))
-
-    def _path(self, base: str, plural: str, name: str) -> str:
-        return f"{base}/namespaces/{self.run}/{plural}/{name}"
-
-    def secret(self, name: str, entry: Mapping[str, Any]) -> Json:
+    def secret(self, name: str, entry: Mapping[str, Any]) -> Object:
         """Return a Secret with credentials."""
         text = yaml.safe_dump({"clouds": {"it": dict(entry)}}).encode()
         return opaque(name, {"clouds.yaml": text})
@@ -119,12 +97,7 @@ class ServersEnvironment:
 
     def server(self, name: str) -> Json | None:
         """Return an OpenStackServer as it is now."""
-        return self.get(API, "openstackservers", name)
-
-    def listed(self) -> list[Json]:
-        """Return all OpenStackServers of the run."""
-        found: list[Json] = self.rig.api.get(f"{API}/namespaces/{self.run}/openstackservers")["items"]
-        return found
+        return self.find(SERVERS, name)
 
     def wait_until(self, what: str, reached: Callable[[], Any]) -> Any:
         """Poll until a function returns something true; return it."""
@@ -138,7 +111,8 @@ class ServersEnvironment:
 
     def _story(self) -> str:
         """Return the state of each server that is not ready or being deleted, and the end of the log."""
-        odd = [o for o in self.listed() if "deletionTimestamp" in o["metadata"] or not o.get("status", {}).get("ready")]
+        servers = self.list(SERVERS)
+        odd = [o for o in servers if "deletionTimestamp" in o["metadata"] or not o.get("status", {}).get("ready")]
         shown = [f"{o['metadata']['name']}: {json.dumps(o.get('status'), indent=1)}" for o in odd]
         return "\n".join([*shown, self.manager.tail(60)])
 
@@ -151,11 +125,6 @@ class ServersEnvironment:
 
         found: Json = self.wait_until(f"{name} is ready", reached)
         return found
-
-    def condition(self, name: str, type_: str) -> Json:
-        """Return a condition of an OpenStackServer, empty when there is none."""
-        shown = (self.server(name) or {}).get("status", {}).get("conditions") or []
-        return next((c for c in shown if c["type"] == type_), {})
 
     # -- OpenStack ----------------------------------------------------------------------------------------------------
 
@@ -203,7 +172,7 @@ def servers_environment(rig: Rig, kubeconfig: Path, cloud: str, folder: Path) ->
         wire = Wire(target.auth_url, [])
         admin = tenancy.cloud_of(wire, tenancy.credentials_of(target.admin))
         tenant = tenancy.make(wire, target, admin, run)
-        ground = ServersEnvironment(rig, target, run, tenant, admin, manager)
+        ground = ServersEnvironment(rig.api, run, rig, target, tenant, admin, manager)
         try:
             _furnish(ground)
             ground.apply(ground.secret("member", tenant.entry), ground.secret("admin", _as_admin(ground)))
@@ -225,7 +194,7 @@ def _flags(namespace: str) -> tuple[str, ...]:
 
 def _as_admin(ground: ServersEnvironment) -> Json:
     """Return credentials of an administrator in the project: clouds allow some fields only to administrators."""
-    name, password = f"{ground.run}-admin", secrets.token_hex(12)
+    name, password = f"{ground.namespace}-admin", secrets.token_hex(12)
     wanted = {"name": name, "domain_id": "default", "password": password}
     user = ground.admin.post("identity", "/users", json={"user": wanted})["user"]
     ground.admin_user_id = user["id"]
@@ -239,7 +208,7 @@ def _as_admin(ground: ServersEnvironment) -> Json:
 
 def _make_flavor(ground: ServersEnvironment) -> None:
     """Create a flavor with room for disks on the host; the clouds have none."""
-    ground.local_flavor = f"{ground.run}-local"
+    ground.local_flavor = f"{ground.namespace}-local"
     wanted = {"name": ground.local_flavor, "vcpus": 1, "ram": 512, "disk": 1, "OS-FLV-EXT-DATA:ephemeral": 2}
     simulator = ground.target.simulator
     if simulator is None:
@@ -273,7 +242,7 @@ def _make_subnet(ground: ServersEnvironment, name: str, network_id: str, cidr: s
 
 def _furnish(ground: ServersEnvironment) -> None:
     """Create a user's resources before the first server."""
-    run = ground.run
+    run = ground.namespace
     ground.network = ground.make("network", "/networks", "network", name=f"{run}-net")
     ground.other_network = ground.make("network", "/networks", "network", name=f"{run}-other")
     cidrs = {FIRST_CIDR: ground.network, SECOND_CIDR: ground.network, "10.72.0.0/24": ground.other_network}

@@ -13,7 +13,7 @@ import pytest
 
 from capo import names
 from capo.openstack.kinds import NOVA
-from e2e.servers.environment import API, ServersEnvironment
+from e2e.servers.environment import ServersEnvironment
 
 pytestmark = pytest.mark.integration
 
@@ -37,11 +37,11 @@ def status(ground: ServersEnvironment, name: str) -> dict[str, Any]:
 
 
 def reason(ground: ServersEnvironment, name: str) -> str:
-    return str(ground.condition(name, "InstanceReady").get("reason"))
+    return str(ground.condition("openstackservers", name, "InstanceReady").get("reason"))
 
 
 def message(ground: ServersEnvironment, name: str) -> str:
-    return str(ground.condition(name, "InstanceReady").get("message"))
+    return str(ground.condition("openstackservers", name, "InstanceReady").get("message"))
 
 
 def is_told(ground: ServersEnvironment, name: str) -> bool:
@@ -87,7 +87,7 @@ def test_servers_that_are_stopped_broken_or_deleted_are_not_ready_within_a_minut
 
     assert "outside-deleted" not in ground.remaining()["server"]
     for name in STATES:
-        ground.delete(API, "openstackservers", name)
+        ground.delete("openstackservers", name)
 
 
 @pytest.mark.lab
@@ -101,7 +101,7 @@ def test_server_that_an_operator_rebuilt_is_not_ready_any_more(ground: ServersEn
     shown = status(ground, "outside-rebuilt")
     assert (shown["ready"], shown["instanceState"]) == (False, "ACTIVE")
     assert reason(ground, "outside-rebuilt") == "InstanceStateError"
-    ground.delete(API, "openstackservers", "outside-rebuilt")
+    ground.delete("openstackservers", "outside-rebuilt")
 
 
 @pytest.mark.lab
@@ -116,7 +116,7 @@ def test_server_that_an_operator_rebuilt_from_its_own_image_is_not_ready_any_mor
     noticed(ground, {"rebuilt": lambda: "rebuilt from its own image" in message(ground, "outside-wiped")})
     shown = status(ground, "outside-wiped")
     assert (shown["ready"], shown["instanceState"]) == (False, "ACTIVE")
-    ground.delete(API, "openstackservers", "outside-wiped")
+    ground.delete("openstackservers", "outside-wiped")
 
 
 def test_server_that_fits_nowhere_says_so_with_the_request(ground: ServersEnvironment) -> None:
@@ -128,7 +128,7 @@ def test_server_that_fits_nowhere_says_so_with_the_request(ground: ServersEnviro
     assert "No valid host was found" in told
     assert "fault code 500" in told
     assert "(request req-" in told
-    ground.delete(API, "openstackservers", "too-big")
+    ground.delete("openstackservers", "too-big")
 
 
 def test_owner_id_that_was_lost_comes_back(ground: ServersEnvironment) -> None:
@@ -139,9 +139,9 @@ def test_owner_id_that_was_lost_comes_back(ground: ServersEnvironment) -> None:
         return found.get(names.OWNER_ID_ANNOTATION)
 
     before = annotation()
-    ground.patch(API, "openstackservers", "forgetful", {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}})
+    ground.patch("openstackservers", "forgetful", {"metadata": {"annotations": {names.OWNER_ID_ANNOTATION: None}}})
 
     ground.wait_until("it is back", annotation)
 
     assert annotation() == before
-    ground.delete(API, "openstackservers", "forgetful")
+    ground.delete("openstackservers", "forgetful")

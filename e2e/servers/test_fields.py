@@ -10,7 +10,7 @@ import re
 import pytest
 
 from e2e.servers.cases import CASES, Case, Seen
-from e2e.servers.environment import API, ServersEnvironment
+from e2e.servers.environment import ServersEnvironment
 
 pytestmark = pytest.mark.integration
 
@@ -39,14 +39,15 @@ def test_what_is_asked_for_is_what_there_is(applied: ServersEnvironment, wanted:
     wanted.check(Seen(applied, obj, server, applied.records(obj, "port")))
     assert obj["status"]["resources"]["ports"] == [{"id": p["id"]} for p in applied.records(obj, "port")]
     for type_ in ("PortsReady", "InstanceReady"):
-        assert not applied.condition(name, type_).get("message"), "W-34: nothing of it counts as changed by somebody"
+        shown = applied.condition("openstackservers", name, type_)
+        assert not shown.get("message"), "W-34: nothing of it counts as changed by somebody"
 
 
 def test_nothing_is_left_of_servers_that_are_deleted(ground: ServersEnvironment) -> None:
-    mine = [item["metadata"]["name"] for item in ground.listed()]
+    mine = [item["metadata"]["name"] for item in ground.list("openstackservers")]
     for name in mine:
-        ground.delete(API, "openstackservers", name)
+        ground.delete("openstackservers", name)
 
-    ground.wait_until("all servers are gone", lambda: not ground.listed())
+    ground.wait_until("all servers are gone", lambda: not ground.list("openstackservers"))
 
     assert ground.remaining() == {}

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from e2e.servers.environment import API, IPAM, ORC, ServersEnvironment
+from e2e.servers.environment import ServersEnvironment
 
 pytestmark = pytest.mark.integration
 
@@ -47,12 +47,12 @@ def without_orc(ground: ServersEnvironment) -> Iterator[None]:
 
 
 def words(ground: ServersEnvironment, name: str, type_: str = "Ready") -> str:
-    return str(ground.condition(name, type_).get("message", ""))
+    return str(ground.condition("openstackservers", name, type_).get("message", ""))
 
 
 def remove(ground: ServersEnvironment, name: str) -> None:
     """Delete a server and wait until it is gone."""
-    ground.delete(API, "openstackservers", name)
+    ground.delete("openstackservers", name)
     ground.wait_until(f"{name} is gone", lambda: ground.server(name) is None)
 
 
@@ -70,7 +70,7 @@ def test_image_of_orc_is_waited_for_before_orc_is_installed_and_until_it_is_avai
     ground.wait_until("its state is told", lambda: "not available yet" in words(ground, "of-orc"))
     condition = {"type": "Available", "status": "True", "reason": "Success", "message": ""}
     status = {"id": ground.image["id"], "conditions": [{**condition, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}
-    ground.patch(ORC, "images", "node", {"status": status}, subresource="status")
+    ground.patch_status("images", "node", status)
 
     obj = ground.wait_until_ready("of-orc")
     assert obj["status"]["resolved"]["imageID"] == ground.image["id"]
@@ -85,7 +85,7 @@ def test_address_of_a_pool_leads_to_the_server_and_is_given_back(ground: Servers
     ports = [{"network": {"id": ground.network["id"]}, "fixedIPs": subnet}]
     ground.apply(ground.server_object(name, floatingIPPoolRef=pool, ports=ports))
 
-    claim = ground.wait_until("a claim is made", lambda: ground.get(IPAM, "ipaddressclaims", claim_name))
+    claim = ground.wait_until("a claim is made", lambda: ground.find("ipaddressclaims", claim_name))
     assert claim["spec"]["poolRef"] == pool
     ground.wait_until("the pool is waited for", lambda: "AnyPool outer" in words(ground, name))
     assert ground.server(name)["status"].get("resources", {}).get("records", []) == []  # type: ignore[index]
@@ -95,8 +95,7 @@ def test_address_of_a_pool_leads_to_the_server_and_is_given_back(ground: Servers
     spec = {"claimRef": {"name": claim_name}, "poolRef": pool, "address": address, "prefix": 32}
     kind = {"apiVersion": "ipam.cluster.x-k8s.io/v1beta2", "kind": "IPAddress"}
     ground.apply({**kind, "metadata": {"name": claim_name}, "spec": spec})
-    answer = {"status": {"addressRef": {"name": claim_name}}}
-    ground.patch(IPAM, "ipaddressclaims", claim_name, answer, subresource="status")
+    ground.patch_status("ipaddressclaims", claim_name, {"addressRef": {"name": claim_name}})
 
     obj = ground.wait_until_ready(name)
     (port,) = ground.records(obj, "port")
@@ -104,9 +103,9 @@ def test_address_of_a_pool_leads_to_the_server_and_is_given_back(ground: Servers
     external = {"type": "ExternalIP", "address": address}
     ground.wait_until("the address is told", lambda: external in (ground.server(name) or {})["status"]["addresses"])
     remove(ground, name)
-    assert ground.get(IPAM, "ipaddressclaims", claim_name) is None
+    assert ground.find("ipaddressclaims", claim_name) is None
     assert ground.show("floating_ip", floating_ip["id"])["port_id"] is None
-    ground.delete(IPAM, "ipaddresses", claim_name)
+    ground.delete("ipaddresses", claim_name)
 
 
 def test_example_of_the_docs_makes_a_server_without_a_cluster(ground: ServersEnvironment) -> None:
@@ -117,7 +116,7 @@ def test_example_of_the_docs_makes_a_server_without_a_cluster(ground: ServersEnv
     names = {
         "my-network": ground.network["name"],
         "my-group": ground.groups[0]["name"],
-        "my-key": f"{ground.run}-key",
+        "my-key": f"{ground.namespace}-key",
         "my-image": "tiny-image",
         "my-flavor": "m1.tiny",
     }
@@ -130,6 +129,6 @@ def test_example_of_the_docs_makes_a_server_without_a_cluster(ground: ServersEnv
 
     obj = ground.wait_until_ready(wanted["metadata"]["name"])
     server = ground.show("server", obj["status"]["instanceID"])
-    assert server["key_name"] == f"{ground.run}-key"
+    assert server["key_name"] == f"{ground.namespace}-key"
     assert len(ground.records(obj, "volume")) == 1
     remove(ground, wanted["metadata"]["name"])

@@ -23,6 +23,7 @@ from capo.local.testing import session_folder
 from capo.simulator.testing import Inventory, more_than
 from capo.version import VERSION
 from e2e.takeover.cloud import CloudUnderTest
+from environments.api_server import NamespaceEnvironment
 from environments.manager_process import wait_until
 
 NAMESPACE = "teams"
@@ -45,7 +46,7 @@ COSTS: Final[list[str]] = []
 
 
 @dataclass
-class TakeoverEnvironment:
+class TakeoverEnvironment(NamespaceEnvironment):
     """One management cluster and a cloud.
 
     Args:
@@ -58,7 +59,6 @@ class TakeoverEnvironment:
 
     def __post_init__(self) -> None:
         self.rig = self.clusterctl.rig
-        self.objects = Objects(self.rig.api, NAMESPACE)
 
     # -- Kubernetes -------------------------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ class TakeoverEnvironment:
         try:
             wait_until(what, reached, limit_s=self.cloud.limit_s, every_s=0.5)
         except AssertionError as error:
-            raise AssertionError(f"{error}\n{watch.why(self.objects.look())}") from error
+            raise AssertionError(f"{error}\n{watch.why(self.look())}") from error
 
     def ours(self, namespace: str = NAMESPACE) -> dict[str, Json]:
         """Return every object of our kinds by its path, in the stored version."""
@@ -128,7 +128,7 @@ class TakeoverEnvironment:
 
     def is_gone(self) -> bool:
         """Return whether the Cluster and all objects that had resources are deleted."""
-        return self.objects.find("clusters", CLUSTER) is None and not self.reconciled()
+        return self.find("clusters", CLUSTER) is None and not self.reconciled()
 
     def forget_second_cluster(self) -> None:
         """Delete the second cluster's objects and keep its resources; no manager of ours may be the leader."""
@@ -238,5 +238,9 @@ def takeover_environment(rigs_folder: Path, name: str, cloud: CloudUnderTest) ->
         stack.callback(rig.down, wipe=True)
         rig.up()
         yield TakeoverEnvironment(
-            Clusterctl(rig, rig.layout.root / "clusterctl", cloud.variables), cloud, cloud.inventory()
+            rig.api,
+            NAMESPACE,
+            Clusterctl(rig, rig.layout.root / "clusterctl", cloud.variables),
+            cloud,
+            cloud.inventory(),
         )

@@ -109,7 +109,7 @@ def test_moved_back_everything_is_known_again_and_nothing_is_built_or_changed(
 
 def test_deletion_leaves_nothing_of_the_first_cluster_and_all_of_the_second(returned: TakeoverEnvironment) -> None:
     with returned.counted("deletion after the moves"):
-        returned.objects.delete("clusters", CLUSTER)
+        returned.delete("clusters", CLUSTER)
         returned.wait_until("everything is gone", returned.is_gone)
     returned.wait_until("nothing is left in the cloud", lambda: not returned.created())
     assert returned.changed_strangers() == []

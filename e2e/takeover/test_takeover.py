@@ -170,7 +170,7 @@ def test_objects_move_to_the_stored_version(taken: TakeoverEnvironment) -> None:
 def test_a_machine_that_is_added_is_made_beside_the_others(
     taken: TakeoverEnvironment, ids: dict[str, set[str]]
 ) -> None:
-    taken.objects.patch("machinedeployments", f"{CLUSTER}-md-0", {"spec": {"replicas": 2}})
+    taken.patch("machinedeployments", f"{CLUSTER}-md-0", {"spec": {"replicas": 2}})
     taken.wait_until_running(workers=2)
 
     now = taken.ids()
@@ -181,12 +181,12 @@ def test_a_machine_that_is_added_is_made_beside_the_others(
 def test_an_edit_of_the_bastion_replaces_the_server_that_the_go_provider_made(
     taken: TakeoverEnvironment, ids: dict[str, set[str]]
 ) -> None:
-    old = taken.objects.get("openstackclusters", CLUSTER)["status"]["bastion"]
+    old = taken.get("openstackclusters", CLUSTER)["status"]["bastion"]
     patch = {"spec": {"bastion": {"spec": {"sshKeyName": None}}}}
-    taken.objects.patch("openstackclusters", CLUSTER, patch)
+    taken.patch("openstackclusters", CLUSTER, patch)
 
     def is_replaced() -> bool:
-        bastion = taken.objects.get("openstackclusters", CLUSTER)["status"].get("bastion") or {}
+        bastion = taken.get("openstackclusters", CLUSTER)["status"].get("bastion") or {}
         return bastion.get("id") not in (None, old["id"]) and bastion.get("floatingIP") == old["floatingIP"]
 
     taken.wait_until("the bastion is another server with the same address", is_replaced)
@@ -195,7 +195,7 @@ def test_an_edit_of_the_bastion_replaces_the_server_that_the_go_provider_made(
 
 def test_deletion_leaves_nothing(taken: TakeoverEnvironment) -> None:
     with taken.counted("deletion after the takeover"):
-        taken.objects.delete("clusters", CLUSTER)
+        taken.delete("clusters", CLUSTER)
         taken.wait_until("everything is gone", taken.is_gone)
     taken.wait_until("nothing is left in the cloud", lambda: not taken.created())
     assert taken.changed_strangers() == []

@@ -82,8 +82,8 @@ def test_downgrade_while_a_bastion_is_replaced(
     place: TakeoverEnvironment, installations: dict[Version, Installation]
 ) -> None:
     released, ids = installations["released"], place.ids()
-    old = place.objects.get("openstackclusters", CLUSTER)["status"]["bastion"]
-    place.objects.patch("openstackclusters", CLUSTER, {"spec": {"bastion": {"spec": {"sshKeyName": None}}}})
+    old = place.get("openstackclusters", CLUSTER)["status"]["bastion"]
+    place.patch("openstackclusters", CLUSTER, {"spec": {"bastion": {"spec": {"sshKeyName": None}}}})
     place.wait_until("the bastion is being replaced", lambda: old["id"] not in place.ids()["compute/servers"])
 
     installed.upgrade(place.clusterctl, released.number)
@@ -91,7 +91,7 @@ def test_downgrade_while_a_bastion_is_replaced(
     installed.settle(place.rig)
 
     def is_replaced() -> bool:
-        bastion = place.objects.get("openstackclusters", CLUSTER)["status"].get("bastion") or {}
+        bastion = place.get("openstackclusters", CLUSTER)["status"].get("bastion") or {}
         return bastion.get("id") not in (None, old["id"]) and bastion.get("floatingIP") == old["floatingIP"]
 
     place.wait_until("the bastion is another server with the same address", is_replaced)
@@ -108,7 +108,7 @@ def test_upgrade_while_the_cluster_is_deleted(
     place: TakeoverEnvironment, installations: dict[Version, Installation]
 ) -> None:
     servers = place.ids()["compute/servers"]
-    place.objects.delete("clusters", CLUSTER)
+    place.delete("clusters", CLUSTER)
     place.wait_until("a server is deleted", lambda: servers - place.ids().get("compute/servers", set()))
 
     installed.upgrade(place.clusterctl, NEXT)

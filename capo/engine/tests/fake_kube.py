@@ -193,3 +193,17 @@ class FakeClock:
 
     def advance(self, seconds: float) -> None:
         self.now_s += seconds
+
+
+class RecordedEvents:
+    """Collects Events instead of writing them."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str, str]] = []
+        """Type, reason and message of each."""
+
+    def emit(self, obj: Mapping[str, Any], type_: str, reason: str, message: str, action: str | None = None) -> None:
+        self.seen.append((type_, reason, message))
+
+    def reasons(self) -> list[str]:
+        return [reason for _, reason, _ in self.seen]

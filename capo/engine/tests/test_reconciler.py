@@ -171,7 +171,7 @@ def test_what_was_ready_stays_so_when_a_write_is_refused(world: ToyEnvironment) 
         world.reconcile()
 
     assert world.condition("Ready")["status"] == "True"
-    assert "WriteRefused" in world.events.seen
+    assert "WriteRefused" in world.events.reasons()
 
 
 def test_an_object_whose_credentials_never_worked_carries_no_finalizer(world: ToyEnvironment) -> None:
@@ -245,7 +245,7 @@ def test_events_tell_of_creates_and_failures_once(world: ToyEnvironment) -> None
     for _ in range(5):
         world.reconcile()
 
-    assert world.events.seen == ["FailedCreateThing", "QuotaExceeded"]
+    assert world.events.reasons() == ["FailedCreateThing", "QuotaExceeded"]
 
 
 def test_an_object_that_vanished_during_a_pass_ends_it_quietly(world: ToyEnvironment) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from capo import names
 from capo.engine.contention import Contention
 from capo.engine.context import Dependencies
 from capo.engine.store import Store
-from capo.engine.tests.fake_kube import FakeClock, FakeKube
+from capo.engine.tests.fake_kube import FakeClock, FakeKube, RecordedEvents
 from capo.engine.writer import Writer
 from capo.kube.errors import Conflict
 from capo.kube.kinds import OPENSTACK_SERVER, Key
@@ -19,13 +18,6 @@ from capo.ledger import Ledger
 
 FINALIZER = names.finalizer(OPENSTACK_SERVER.kind)
 KEY = Key(OPENSTACK_SERVER, "default", "a")
-
-
-class NoEvents:
-    """Drops events."""
-
-    def emit(self, obj: Mapping[str, Any], type_: str, reason: str, message: str, action: str | None = None) -> None:
-        """Drop the event."""
 
 
 class WriterEnvironment:
@@ -37,7 +29,7 @@ class WriterEnvironment:
 
     def writer(self) -> Writer:
         """Return a writer that starts from the present object."""
-        deps = Dependencies(self.kube, self.store, NoEvents(), FakeClock())  # type: ignore[arg-type]
+        deps = Dependencies(self.kube, self.store, RecordedEvents(), FakeClock())  # type: ignore[arg-type]
         return Writer(deps, KEY, self.obj)
 
     @property

@@ -11,7 +11,7 @@ from capo.engine.context import Continue, Dependencies, Precondition, ReconcileC
 from capo.engine.reconciler import Reconciler
 from capo.engine.steps import Create, Done, Outcome, Plan, Results, Step, all_done
 from capo.engine.store import Store
-from capo.engine.tests.fake_kube import FakeClock, FakeKube
+from capo.engine.tests.fake_kube import FakeClock, FakeKube, RecordedEvents
 from capo.errors import AmbiguousAnswerError
 from capo.kube.kinds import OPENSTACK_SERVER, Key
 from capo.ledger import Ledger
@@ -128,19 +128,11 @@ class ToyController:
         return Report(status={"ready": is_done}, spec=spec, spec_step="ThingReady")
 
 
-class Events:
-    def __init__(self) -> None:
-        self.seen: list[str] = []
-
-    def emit(self, obj: Mapping[str, Any], type_: str, reason: str, message: str, action: str | None = None) -> None:
-        self.seen.append(reason)
-
-
 class ToyEnvironment:
     """The API server, the cloud, and a manager that can be restarted."""
 
     def __init__(self) -> None:
-        self.kube, self.clock, self.cloud, self.events = FakeKube(), FakeClock(), ToyCloud(), Events()
+        self.kube, self.clock, self.cloud, self.events = FakeKube(), FakeClock(), ToyCloud(), RecordedEvents()
         self.kube.put(KIND, {"metadata": {"name": "a"}, "spec": {}})
         self.start()
 

@@ -9,7 +9,7 @@ from capo import names
 from capo.engine.context import Dependencies
 from capo.engine.reconciler import Reconciler
 from capo.engine.store import Store
-from capo.engine.tests.fake_kube import FakeClock, FakeKube
+from capo.engine.tests.fake_kube import FakeClock, FakeKube, RecordedEvents
 from capo.engine.worker import Result
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key, Kind
 from capo.shares import CloudKey
@@ -44,21 +44,11 @@ class NoCloud:
         return CloudKey("slot", "192.0.2.1")
 
 
-class Events:
-    """Collects Events by reason."""
-
-    def __init__(self) -> None:
-        self.reasons: list[str] = []
-
-    def emit(self, obj: Mapping[str, Any], type_: str, reason: str, message: str, action: str | None = None) -> None:
-        self.reasons.append(reason)
-
-
 class MachineEnvironment:
     """A provisioned cluster with a worker whose bootstrap data is ready; tests remove what they do not need."""
 
     def __init__(self, identities: Any = None, *, machine: str = "worker", is_control_plane: bool = False) -> None:
-        self.kube, self.clock, self.events, self.store = FakeKube(), FakeClock(), Events(), Store()
+        self.kube, self.clock, self.events, self.store = FakeKube(), FakeClock(), RecordedEvents(), Store()
         self.identities: Any = identities or NoCloud()
         self.deps = Dependencies(self.kube, self.store, self.events, self.clock)  # type: ignore[arg-type]
         self.restart()

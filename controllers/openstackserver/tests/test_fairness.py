@@ -18,7 +18,7 @@ from capo.engine.queue import WorkQueue
 from capo.engine.reconciler import Reconciler
 from capo.engine.router import Router, cluster_of
 from capo.engine.store import Store
-from capo.engine.tests.fake_kube import FakeKube
+from capo.engine.tests.fake_kube import FakeKube, RecordedEvents
 from capo.engine.tests.test_worker import settled
 from capo.engine.worker import Workers, lane_of
 from capo.json_types import Json
@@ -29,7 +29,7 @@ from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
 from controllers.credentials import CredentialsCache
 from controllers.openstackserver.controller import ServerController
-from environments.in_memory import Events
+from environments.in_memory import Object
 
 GOOD = Key(OPENSTACK_SERVER, "good", "s")
 THREADS = 32
@@ -48,7 +48,7 @@ class Management:
 
     def __init__(self) -> None:
         self.kube, self.store, clock = FakeKube(), Store(), SystemClock()
-        self.deps = Dependencies(self.kube, self.store, Events(), clock, Settings())  # type: ignore[arg-type]
+        self.deps = Dependencies(self.kube, self.store, RecordedEvents(), clock, Settings())  # type: ignore[arg-type]
         self.clouds = Clouds(clock, self._woken)
         identities = CredentialsCache(self.kube, self.clouds, clock, max_age_s=600)  # type: ignore[arg-type]
         self._controller = Reconciler(ServerController(identities, self.deps), self.deps)

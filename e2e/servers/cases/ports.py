@@ -38,7 +38,7 @@ def _network_by_name(seen: Seen) -> None:
     assert [port["network_id"] for port in seen.ports] == [seen.ground.network["id"]]
 
 
-@case("network by tag", lambda g: {"ports": [{"network": {"filter": {"tags": [f"{g.run}-tag"]}}}]})
+@case("network by tag", lambda g: {"ports": [{"network": {"filter": {"tags": [f"{g.namespace}-tag"]}}}]})
 def _network_by_tag(seen: Seen) -> None:
     assert [port["network_id"] for port in seen.ports] == [seen.ground.network["id"]]
 
@@ -140,7 +140,7 @@ def _security_group_by_name(seen: Seen) -> None:
     assert seen.ports[0]["security_groups"] == [seen.ground.groups[0]["id"]]
 
 
-@case("security group by tag", one_port(securityGroups=lambda g: [{"filter": {"tags": [f"{g.run}-tag"]}}]))
+@case("security group by tag", one_port(securityGroups=lambda g: [{"filter": {"tags": [f"{g.namespace}-tag"]}}]))
 def _security_group_by_tag(seen: Seen) -> None:
     assert seen.ports[0]["security_groups"] == [seen.ground.groups[1]["id"]]
 

@@ -103,9 +103,9 @@ def _no_config_drive(seen: Seen) -> None:
     assert seen.server["config_drive"] == ""
 
 
-@case("key pair", lambda g: {"sshKeyName": f"{g.run}-key"})
+@case("key pair", lambda g: {"sshKeyName": f"{g.namespace}-key"})
 def _key_pair(seen: Seen) -> None:
-    assert seen.server["key_name"] == f"{seen.ground.run}-key"
+    assert seen.server["key_name"] == f"{seen.ground.namespace}-key"
 
 
 @case("user data", lambda g: {"userDataRef": {"name": "user-data"}})
@@ -120,7 +120,7 @@ def _user_data(seen: Seen) -> None:
         "availabilityZone": "az1",
         "tags": ["full"],
         "configDrive": True,
-        "sshKeyName": f"{g.run}-key",
+        "sshKeyName": f"{g.namespace}-key",
         "userDataRef": {"name": "user-data"},
         "serverMetadata": [{"key": "k", "value": "v"}],
         "serverGroup": {"id": g.server_group["id"]},
