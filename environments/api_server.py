@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from capo.local.rig import Rig
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client, Inventory, inventory, more_than
 from environments.manager_process import ManagerProcess, wait_until
+from environments.objects import in_namespace
 
 LOOK_S: Final = 0.25
 LINES: Final = 40
@@ -36,7 +36,7 @@ class NamespaceEnvironment(Objects):
 
     def apply(self, *wanted: Json) -> None:
         """Apply objects in the namespace."""
-        self.api.apply([{**obj, "metadata": {**obj["metadata"], "namespace": self.namespace}} for obj in wanted])
+        self.api.apply([in_namespace(obj, self.namespace) for obj in wanted])
 
     def patch_status(self, plural: str, name: str, status: Object) -> None:
         """Merge patch the status of an object, as its controller does."""
@@ -126,9 +126,3 @@ def fresh_environment(kind: type[Kind], name: str, rig: Rig, manager: ManagerPro
         yield made
         assert made.remaining() == {}
         api.delete(f"/api/v1/namespaces/{namespace}")
-
-
-def opaque(name: str, data: Mapping[str, bytes]) -> Json:
-    """Return a Secret."""
-    encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": encoded}

@@ -16,7 +16,8 @@ from capo.local.errors import ApiError
 from capo.simulator.faults import Order
 from capo.simulator.testing import Inventory, inventory, more_than
 from e2e.crash.session import CrashSession, Tenant
-from environments.api_server import NamespaceEnvironment, opaque
+from environments import objects
+from environments.api_server import NamespaceEnvironment
 from environments.core_manager_stub import CoreManagerStub, Pool
 from environments.kube_proxy import KubeProxy
 from environments.manager_process import ON_LOOPBACK, ManagerProcess, wait_until
@@ -61,7 +62,7 @@ class CrashEnvironment(NamespaceEnvironment):
 
     def secret(self, name: str = "cloud") -> Json:
         """Return the Secret with the credentials."""
-        return opaque(name, {"clouds.yaml": self.tenant.clouds.encode()})
+        return objects.secret(name, {"clouds.yaml": self.tenant.clouds.encode()})
 
     def ours(self) -> list[tuple[str, Json]]:
         """Return all objects of ours with their plural."""

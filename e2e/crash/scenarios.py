@@ -13,12 +13,11 @@ from capo.json_types import Json
 from capo.simulator.testing import Client
 from e2e.crash.environment import CrashEnvironment
 from e2e.crash.session import KEY_PAIR
+from environments import objects
 from environments.core_manager_stub import IPAM, Pool
 
 NAME: Final = "crashed"
-IDENTITY: Final = {"name": "cloud", "cloudName": "sim"}
-IMAGE: Final = {"filter": {"name": "tiny-image"}}
-SERVER: Final = {"flavor": {"filter": {"name": "m1.tiny"}}, "image": IMAGE, "sshKeyName": KEY_PAIR}
+SERVER: Final = {**objects.MACHINE_SPEC, "sshKeyName": KEY_PAIR}
 BASTION: Final = names.bastion(NAME)
 
 
@@ -72,21 +71,20 @@ def user_network(client: Client) -> str:
 def apply_server(world: CrashEnvironment) -> None:
     """Apply a server with two ports, a trunk, a root volume, a data volume and an address from a pool."""
     (network,) = world.inventory()["network/networks"]
-    spec = {
-        "identityRef": IDENTITY,
-        "flavor": "m1.small",
-        "image": IMAGE,
-        "sshKeyName": KEY_PAIR,
-        "rootVolume": {"sizeGiB": 1},
-        "floatingIPPoolRef": {"apiGroup": names.GROUP, "kind": "OpenStackFloatingIPPool", "name": "pool"},
-        "additionalBlockDevices": [{"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}],
-        "ports": [
+    wanted = objects.openstack_server(
+        NAME,
+        network,
+        flavor="m1.small",
+        sshKeyName=KEY_PAIR,
+        rootVolume={"sizeGiB": 1},
+        floatingIPPoolRef={"apiGroup": names.GROUP, "kind": "OpenStackFloatingIPPool", "name": "pool"},
+        additionalBlockDevices=[{"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}],
+        ports=[
             {"network": {"id": network}, "trunk": True, "tags": ["first"]},
             {"network": {"id": network}, "nameSuffix": "second"},
         ],
-    }
-    made = {"apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1", "kind": "OpenStackServer", "spec": spec}
-    world.apply({**made, "metadata": {"name": NAME}})
+    )
+    world.apply(wanted)
 
 
 def has_server(world: CrashEnvironment) -> bool:
@@ -118,44 +116,12 @@ def is_settled(status: Json) -> bool:
 
 def cluster(**spec: Any) -> tuple[Json, Json]:
     """Return a Cluster and its OpenStackCluster."""
-    ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": NAME}
-    whole = {"identityRef": IDENTITY, "managedSubnets": [{"cidr": "10.6.0.0/24"}], **spec}
-    return (
-        {
-            "apiVersion": "cluster.x-k8s.io/v1beta2",
-            "kind": "Cluster",
-            "metadata": {"name": NAME},
-            "spec": {"infrastructureRef": ref},
-        },
-        {
-            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
-            "kind": "OpenStackCluster",
-            "metadata": {"name": NAME},
-            "spec": whole,
-        },
-    )
+    return objects.cluster_objects(NAME, **spec)
 
 
 def control_plane_machine() -> tuple[Json, Json, Json]:
     """Return a Machine of the control plane with its bootstrap data and its OpenStackMachine."""
-    labels = {names.CLUSTER_NAME_LABEL: NAME, names.CONTROL_PLANE_LABEL: ""}
-    metadata = {"name": NAME, "labels": labels}
-    ref = {"apiGroup": names.GROUP, "kind": "OpenStackMachine", "name": NAME}
-    return (
-        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bootstrap"}, "stringData": {"value": "#!"}},
-        {
-            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
-            "kind": "OpenStackMachine",
-            "metadata": metadata,
-            "spec": SERVER,
-        },
-        {
-            "apiVersion": "cluster.x-k8s.io/v1beta2",
-            "kind": "Machine",
-            "metadata": metadata,
-            "spec": {"clusterName": NAME, "bootstrap": {"dataSecretName": "bootstrap"}, "infrastructureRef": ref},
-        },
-    )
+    return objects.machine_objects(NAME, NAME, is_control_plane=True, sshKeyName=KEY_PAIR)
 
 
 def apply_control_plane(world: CrashEnvironment) -> None:

@@ -17,9 +17,9 @@ import yaml
 
 from capo.json_types import Json
 from capo.local.rig import Rig
-from e2e.faults import objects
 from environments import api_server
 from environments.manager_process import ManagerProcess
+from environments.objects import placed, secret
 
 WATCH_FILTER: Final = "faults"
 """The manager of this folder ignores objects that other tests left on the rig."""
@@ -48,7 +48,7 @@ class FaultEnvironment(api_server.SimulatedCloudEnvironment):
 
     def apply(self, *wanted: Json) -> None:
         """Apply objects in the namespace, labelled for the manager of this folder."""
-        self.api.apply([objects.placed(obj, self.namespace, WATCH_FILTER) for obj in wanted])
+        self.api.apply([placed(obj, self.namespace, WATCH_FILTER) for obj in wanted])
 
     def _warnings(self, name: str, word: str) -> list[str]:
         """Return the messages of the provider's warning Events on objects of a name that contain a word."""
@@ -61,7 +61,7 @@ class FaultEnvironment(api_server.SimulatedCloudEnvironment):
         """Return the Secret with the credentials of the cloud; ``auth`` replaces some of them."""
         clouds = yaml.safe_load(self.simulator.clouds_yaml.read_bytes())
         clouds["clouds"]["sim"]["auth"] |= auth
-        return api_server.opaque(name, {"clouds.yaml": yaml.safe_dump(clouds).encode()})
+        return secret(name, {"clouds.yaml": yaml.safe_dump(clouds).encode()})
 
     # -- OpenStack --------------------------------------------------------------------------------------------------
 

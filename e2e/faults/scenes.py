@@ -8,11 +8,10 @@ from typing import Any, Final
 
 from capo import names
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET
+from environments import objects
 from environments.provider import NAME, Object, ProviderEnvironment
 
-IDENTITY: Final = {"name": "cloud", "cloudName": "sim"}
-IMAGE: Final = {"filter": {"name": "tiny-image"}}
-SERVER: Final = {"flavor": {"filter": {"name": "m1.tiny"}}, "image": IMAGE, "sshKeyName": "lab"}
+SERVER: Final = {**objects.MACHINE_SPEC, "sshKeyName": "lab"}
 
 
 @dataclass(frozen=True)
@@ -39,48 +38,35 @@ def place_server(stage: ProviderEnvironment) -> None:
     known = [item for item in stage.inventory()["networks"].values() if item["name"] == "own"]
     network = (known[0] if known else stage.network())["id"]
     stage.before = stage.inventory()
-    spec = {
-        "identityRef": IDENTITY,
-        "flavor": "m1.small",
-        "image": IMAGE,
-        "sshKeyName": "lab",
-        "rootVolume": {"sizeGiB": 1},
-        "additionalBlockDevices": [{"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}],
-        "ports": [
+    wanted = objects.openstack_server(
+        NAME,
+        network,
+        flavor="m1.small",
+        rootVolume={"sizeGiB": 1},
+        additionalBlockDevices=[{"name": "data", "sizeGiB": 1, "storage": {"type": "Volume"}}],
+        ports=[
             {"network": {"id": network}, "trunk": True, "tags": ["first"]},
             {"network": {"filter": {"name": "own"}}, "nameSuffix": "second"},
         ],
-    }
-    stage.apply(OPENSTACK_SERVER, {"metadata": {"name": NAME}, "spec": spec})
+    )
+    stage.apply(OPENSTACK_SERVER, wanted)
 
 
 def place_cluster(stage: ProviderEnvironment, **spec: Any) -> None:
     """Apply a cluster as Cluster API has it."""
     stage.before = stage.inventory()
-    ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": NAME}
-    cluster = stage.apply(CLUSTER, {"metadata": {"name": NAME}, "spec": {"infrastructureRef": ref}})
-    whole = {"identityRef": IDENTITY, "managedSubnets": [{"cidr": "10.6.0.0/24"}], **spec}
-    metadata = {"name": NAME, "ownerReferences": [_owned_by(cluster)], "labels": {names.CLUSTER_NAME_LABEL: NAME}}
-    stage.apply(OPENSTACK_CLUSTER, {"metadata": metadata, "spec": whole})
-
-
-def _owned_by(owner: Object) -> Object:
-    metadata = owner["metadata"]
-    version = "cluster.x-k8s.io/v1beta2"
-    return {"apiVersion": version, "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}
+    cluster = stage.apply(CLUSTER, objects.cluster(NAME))
+    stage.apply(OPENSTACK_CLUSTER, objects.openstack_cluster(NAME, owner=cluster, **spec))
 
 
 def place_control_plane(stage: ProviderEnvironment) -> None:
     """Apply a cluster with load balancer and groups, and its first machine."""
     balanced = {"managedLoadBalancer": {"enabled": True}}
     place_cluster(stage, apiServer=balanced, managedSecurityGroups={"allowAllInClusterTraffic": True})
-    labels = {names.CLUSTER_NAME_LABEL: NAME, names.CONTROL_PLANE_LABEL: ""}
-    ref = {"apiGroup": names.GROUP, "kind": "OpenStackMachine", "name": NAME}
-    spec = {"clusterName": NAME, "bootstrap": {"dataSecretName": "boot"}, "infrastructureRef": ref}
-    stage.apply(SECRET, {"metadata": {"name": "boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
-    machine = stage.apply(MACHINE, {"metadata": {"name": NAME, "labels": labels}, "spec": spec})
-    metadata = {"name": NAME, "labels": labels, "ownerReferences": [_owned_by(machine)]}
-    stage.apply(OPENSTACK_MACHINE, {"metadata": metadata, "spec": SERVER})
+    stage.apply(SECRET, objects.bootstrap())
+    machine = stage.apply(MACHINE, objects.machine(NAME, NAME, is_control_plane=True))
+    wanted = objects.openstack_machine(NAME, NAME, is_control_plane=True, owner=machine, sshKeyName="lab")
+    stage.apply(OPENSTACK_MACHINE, wanted)
 
 
 def has_control_plane(stage: ProviderEnvironment) -> bool:

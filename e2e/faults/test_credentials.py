@@ -10,6 +10,7 @@ from capo.simulator.keystone.service import change_password
 from e2e.faults import objects
 from e2e.faults.environment import FaultEnvironment
 from e2e.faults.scenarios import run_in_parallel
+from environments.objects import IDENTITY
 
 pytestmark = pytest.mark.integration
 
@@ -53,7 +54,7 @@ def test_an_unknown_cloud_name_is_told_with_those_that_the_secret_has(world: Fau
     world.wait_for_message(*CLUSTER, *words)
     world.require_quiet_minute()
     assert not world.requests()
-    world.patch("openstackclusters", objects.CLUSTER, {"spec": {"identityRef": objects.IDENTITY}})
+    world.patch("openstackclusters", objects.CLUSTER, {"spec": {"identityRef": IDENTITY}})
     noticed(world)
     world.delete_and_wait(*CLUSTER)
 

@@ -9,8 +9,7 @@ from typing import Final
 
 import yaml
 
-from capo.json_types import Json
-from environments.api_server import opaque
+from environments import objects
 
 CORE: Final = "cluster.x-k8s.io"
 CLUSTER: Final = "kube"
@@ -75,25 +74,10 @@ def health_check(name: str, labels: dict[str, str]) -> Json:
 
 def bare_cluster(clouds_yaml: bytes) -> list[Json]:
     """Return a cluster without machines and with a given endpoint: only its bastion is reconciled."""
-    ref = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackCluster", "name": CLUSTER}
     spec = {
-        "identityRef": {"name": "cloud", "cloudName": "sim"},
-        "managedSubnets": [{"cidr": "10.6.0.0/24"}],
         "managedSecurityGroups": {},
         "controlPlaneEndpoint": {"host": "kube.example.org", "port": 6443},
     }
-    return [
-        opaque("cloud", {"clouds.yaml": clouds_yaml}),
-        {
-            "apiVersion": f"{CORE}/v1beta2",
-            "kind": "Cluster",
-            "metadata": {"name": CLUSTER},
-            "spec": {"infrastructureRef": ref},
-        },
-        {
-            "apiVersion": "infrastructure.cluster.x-k8s.io/v1beta2",
-            "kind": "OpenStackCluster",
-            "metadata": {"name": CLUSTER, "labels": dict(_LABELS)},
-            "spec": spec,
-        },
-    ]
+    cluster, infrastructure = objects.cluster_objects(CLUSTER, **spec)
+    infrastructure["metadata"]["labels"] = dict(_LABELS)
+    return [objects.secret("cloud", {"clouds.yaml": clouds_yaml}), cluster, infrastructure]

@@ -24,6 +24,7 @@ from capo.kube.kinds import (
     Kind,
 )
 from e2e.misoperation import bases, rows, structure
+from environments import objects
 from environments.in_memory import NAMESPACE
 from environments.provider import NAME, ProviderEnvironment
 
@@ -104,47 +105,41 @@ class RunningObjectEnvironment(ProviderEnvironment):
         self.cloud.counter.reset()
 
 
-def place(environment: RunningObjectEnvironment, kind: Kind, spec: Json, **metadata: Any) -> Json:
+def place(environment: RunningObjectEnvironment, kind: Kind, obj: Object) -> Object:
     """Place an object of ours with the defaults that the API server fills in."""
-    whole = structure.defaulted(SCHEMAS[kind.kind], spec)
-    return environment.apply(kind, {"metadata": {"name": NAME, **metadata}, "spec": whole})
+    return environment.apply(kind, {**obj, "spec": structure.defaulted(SCHEMAS[kind.kind], obj["spec"])})
 
 
-def _owned_by(owner: Json) -> list[Json]:
-    metadata = owner["metadata"]
-    api_version = "cluster.x-k8s.io/v1beta2"
-    return [{"apiVersion": api_version, "kind": owner["kind"], "name": metadata["name"], "uid": metadata["uid"]}]
+def place_alone(environment: RunningObjectEnvironment, kind: Kind, spec: Json) -> Object:
+    """Place an object that belongs to no cluster."""
+    return place(environment, kind, {"metadata": {"name": NAME}, "spec": spec})
 
 
 def place_cluster(environment: RunningObjectEnvironment, spec: Json = bases.CLUSTER) -> None:
     """Place a Cluster of Cluster API and its OpenStackCluster."""
-    ref = {"apiGroup": names.GROUP, "kind": "OpenStackCluster", "name": NAME}
-    cluster = environment.apply(CLUSTER, {"metadata": {"name": NAME}, "spec": {"infrastructureRef": ref}})
-    labels = {names.CLUSTER_NAME_LABEL: NAME}
-    place(environment, OPENSTACK_CLUSTER, spec, labels=labels, ownerReferences=_owned_by(cluster))
+    cluster = environment.apply(CLUSTER, objects.cluster(NAME))
+    place(environment, OPENSTACK_CLUSTER, {**objects.openstack_cluster(NAME, owner=cluster), "spec": spec})
 
 
 def place_control_plane(environment: RunningObjectEnvironment) -> None:
     """Place a cluster with its first control plane machine."""
     place_cluster(environment)
-    labels = {names.CLUSTER_NAME_LABEL: NAME, names.CONTROL_PLANE_LABEL: ""}
-    ref = {"apiGroup": names.GROUP, "kind": "OpenStackMachine", "name": NAME}
-    spec = {"clusterName": NAME, "bootstrap": {"dataSecretName": "boot"}, "infrastructureRef": ref}
-    environment.apply(SECRET, {"metadata": {"name": "boot"}, "data": {"value": "I2Nsb3VkLWNvbmZpZw=="}})
-    machine = environment.apply(MACHINE, {"metadata": {"name": NAME, "labels": labels}, "spec": spec})
-    place(environment, OPENSTACK_MACHINE, bases.MACHINE, labels=labels, ownerReferences=_owned_by(machine))
+    environment.apply(SECRET, objects.bootstrap())
+    machine = environment.apply(MACHINE, objects.machine(NAME, NAME, is_control_plane=True))
+    wanted = objects.openstack_machine(NAME, NAME, is_control_plane=True, owner=machine)
+    place(environment, OPENSTACK_MACHINE, {**wanted, "spec": bases.MACHINE})
 
 
 def place_server(environment: RunningObjectEnvironment) -> None:
     """Place a standalone OpenStackServer."""
-    place(environment, OPENSTACK_SERVER, bases.OPENSTACK_SERVER)
+    place_alone(environment, OPENSTACK_SERVER, bases.OPENSTACK_SERVER)
 
 
 def place_pool(environment: RunningObjectEnvironment) -> None:
     """Place a pool, and a claim that it answers."""
     ref = {"apiGroup": names.GROUP, "kind": "OpenStackFloatingIPPool", "name": NAME}
     environment.apply(kinds.IP_ADDRESS_CLAIM, {"metadata": {"name": NAME}, "spec": {"poolRef": ref}})
-    place(environment, OPENSTACK_FLOATING_IP_POOL, bases.POOL)
+    place_alone(environment, OPENSTACK_FLOATING_IP_POOL, bases.POOL)
 
 
 def place_identity(environment: RunningObjectEnvironment) -> None:
@@ -153,7 +148,7 @@ def place_identity(environment: RunningObjectEnvironment) -> None:
     data = {"clouds.yaml": base64.b64encode(environment.simulator.clouds_yaml.read_bytes()).decode()}
     metadata = {"name": "lent", "namespace": "vault"}
     environment.apply(SECRET, {"metadata": metadata, "data": data})
-    place(environment, OPENSTACK_CLUSTER_IDENTITY, bases.CLUSTER_IDENTITY)
+    place_alone(environment, OPENSTACK_CLUSTER_IDENTITY, bases.CLUSTER_IDENTITY)
     identity = {"type": "ClusterIdentity", "name": NAME, "cloudName": "sim"}
     place_cluster(environment, {"identityRef": identity, "managedSubnets": [{"cidr": bases.CIDR}]})
 

@@ -10,7 +10,7 @@ from capo.crdgen import files
 from capo.local.rig import Rig
 from capo.local.testing import core_definitions
 from e2e.servers.environment import USER_DATA, ServersEnvironment, servers_environment
-from environments.api_server import opaque
+from environments import objects
 from environments.targets import LAB, SIMULATOR
 
 
@@ -32,5 +32,5 @@ def ground(
     api_server.install_crds(ipam, strip_conversion=True)
     kubeconfig = api_server.install_provider_account()
     with servers_environment(api_server, kubeconfig, request.param, tmp_path_factory.mktemp("servers")) as made:
-        made.apply(opaque("user-data", {"value": USER_DATA}))
+        made.apply(objects.secret("user-data", {"value": USER_DATA}))
         yield made

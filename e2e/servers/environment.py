@@ -21,8 +21,8 @@ from capo.json_types import Json
 from capo.local.rig import Rig
 from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import CINDER, KINDS, NOVA
-from environments import sweep, targets, tenancy
-from environments.api_server import NamespaceEnvironment, opaque
+from environments import objects, sweep, targets, tenancy
+from environments.api_server import NamespaceEnvironment
 from environments.manager_process import ON_LOOPBACK, ManagerProcess
 from environments.wire import Wire
 
@@ -76,24 +76,17 @@ class ServersEnvironment(NamespaceEnvironment):
     def secret(self, name: str, entry: Mapping[str, Any]) -> Object:
         """Return a Secret with credentials."""
         text = yaml.safe_dump({"clouds": {"it": dict(entry)}}).encode()
-        return opaque(name, {"clouds.yaml": text})
+        return objects.secret(name, {"clouds.yaml": text})
 
     def server_object(self, name: str, **spec: Any) -> Json:
         """Return an OpenStackServer of the run's network, with good defaults."""
         wanted = {
             "identityRef": {"name": "member", "cloudName": "it"},
-            "flavor": "m1.tiny",
             "image": {"id": self.image["id"]},
             "sshKeyName": "",
-            "ports": [{"network": {"id": self.network["id"]}}],
             **spec,
         }
-        return {
-            "apiVersion": "infrastructure.cluster.x-k8s.io/v1alpha1",
-            "kind": "OpenStackServer",
-            "metadata": {"name": name},
-            "spec": {field_: value for field_, value in wanted.items() if value is not None},
-        }
+        return objects.openstack_server(name, self.network["id"], **wanted)
 
     def server(self, name: str) -> Json | None:
         """Return an OpenStackServer as it is now."""

@@ -7,7 +7,6 @@ other, so that each deletion is in another part of the minute between two lists.
 from __future__ import annotations
 
 import argparse
-import base64
 import os
 import sys
 import time
@@ -21,8 +20,9 @@ import yaml
 from capo.local.demo import clouds
 from capo.local.demo.openstack import OpenStack
 from capo.local.rig import Rig
-from e2e.faults import objects
+from environments import objects
 from environments.manager_process import wait_until
+from environments.objects import in_namespace
 from tools.bench import environment
 from tools.bench.environment import BenchEnvironment
 from tools.bench.floor import Latencies
@@ -43,9 +43,8 @@ class DeletedServers:
 
     def make(self, names: list[str], cloud_name: str) -> None:
         """Create servers that have been ready for a while."""
-        wanted = [objects.server(name, self._network_id) for name in names]
-        for obj in wanted:
-            obj["spec"]["identityRef"] = {"name": "cloud", "cloudName": cloud_name}
+        identity = {"name": "cloud", "cloudName": cloud_name}
+        wanted = [objects.openstack_server(name, self._network_id, identityRef=identity) for name in names]
         self._rig.apply([objects.placed(obj, NAMESPACE, "bench") for obj in wanted])
         for name in names:
             wait_until(f"{name} is ready", lambda n=name: self._status(n).get("ready"), limit_s=300)
@@ -101,9 +100,8 @@ def main() -> int:
         place.open(Latencies())
         name, path = ("lab", _lab()) if wanted.cloud == "lab" else ("sim", rig.layout.root / NAMESPACE / "clouds.yaml")
         document = yaml.safe_load(path.read_bytes())
-        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "cloud", "namespace": NAMESPACE}}
-        data = base64.b64encode(yaml.safe_dump({"clouds": {name: document["clouds"][name]}}).encode()).decode()
-        rig.apply([{**secret, "data": {"clouds.yaml": data}}])
+        entry = yaml.safe_dump({"clouds": {name: document["clouds"][name]}}).encode()
+        rig.apply([in_namespace(objects.secret("cloud", {"clouds.yaml": entry}), NAMESPACE)])
         place.start()
         cloud = OpenStack(clouds.find_entry(document, name))
         with network(cloud) as network_id:

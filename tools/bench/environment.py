@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import os
 import shutil
@@ -22,6 +21,8 @@ from capo.local.binaries import cache_folder
 from capo.local.rig import Rig
 from capo.local.testing import core_definitions, session_folder
 from capo.simulator.testing import credentials
+from environments import objects
+from environments.objects import in_namespace
 from tools.bench.floor import Latencies
 from tools.bench.measure import Gauge
 
@@ -81,9 +82,7 @@ class BenchEnvironment:
         self.rig.start(self._process("simulator"), argv, ready_url=f"{self.simulator_url}/_simulator/counts")
         self.network_id = self._network(yaml.safe_load(clouds.read_bytes())["clouds"]["sim"]["auth"])
         self.rig.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}])
-        encoded = base64.b64encode(clouds.read_bytes()).decode()
-        metadata = {"name": "cloud", "namespace": self.name}
-        self.rig.apply([{"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"clouds.yaml": encoded}}])
+        self.rig.apply([in_namespace(objects.secret("cloud", {"clouds.yaml": clouds.read_bytes()}), self.name)])
 
     def projects(self, count: int) -> dict[str, Json]:
         """Create projects with a user each, share the network with them; return entries of a clouds.yaml by name."""

@@ -21,10 +21,12 @@ import yaml
 from capo.json_types import Json
 from capo.local.errors import RigError
 from capo.local.rig import Rig
-from e2e.faults import objects
+from e2e.faults import objects as scenarios
+from environments import objects
 
 CORE: Final = "/apis/cluster.x-k8s.io/v1beta2"
 INFRA: Final = "/apis/infrastructure.cluster.x-k8s.io/v1beta2"
+CLUSTER: Final = scenarios.CLUSTER
 CHECK_S: Final = 2.0
 """After this long without news the processes are checked."""
 VOLUMES: Final[Json] = {
@@ -45,30 +47,30 @@ class Player:
 
     def cluster(self, network_id: str) -> None:
         """Create a Cluster on an existing network; its infrastructure is not ready yet, so machines wait."""
-        cluster, infra = (self._placed(obj) for obj in objects.cluster_on(network_id))
+        cluster, infra = (self._placed(obj) for obj in scenarios.cluster_on(network_id))
         (made,) = self._rig.apply([cluster])
-        self._rig.apply([_owned(infra, made)])
+        self._rig.apply([objects.owned(infra, made)])
 
     def machines(self, count: int, spec: Json) -> None:
         """Create Machines with bootstrap data, each with its OpenStackMachine."""
-        self._machines([objects.machine(f"machine-{number:03d}", **spec) for number in range(count)])
+        self._machines([objects.machine_objects(f"machine-{number:03d}", CLUSTER, **spec) for number in range(count)])
 
     def _machines(self, parts: Sequence[tuple[Json, Json, Json]]) -> None:
         """Create the shared Secret with bootstrap data, the Machines, and their OpenStackMachines."""
         self._rig.apply([self._placed(parts[0][0])])
         made = self._rig.apply([self._placed(machine) for _, _, machine in parts])
         self._rig.apply(
-            [_owned(self._placed(infra), machine) for (_, infra, _), machine in zip(parts, made, strict=True)]
+            [objects.owned(self._placed(infra), machine) for (_, infra, _), machine in zip(parts, made, strict=True)]
         )
 
     def fleet(self, clusters: int, machines: int, network_id: str) -> None:
         """Create many clusters with ready infrastructure, and the machines spread over them."""
         names = [f"cluster-{number:03d}" for number in range(clusters)]
-        self._clusters([[_renamed(obj, name, name) for obj in objects.cluster_on(network_id)] for name in names])
+        self._clusters([scenarios.cluster_on(network_id, name=name) for name in names])
         for name in names:
             self.provisioned(name)
         owners = itertools.islice(itertools.cycle(names), machines)
-        self._machines([_of_cluster(f"machine-{number:04d}", name) for number, name in enumerate(owners)])
+        self._machines([objects.machine_objects(f"machine-{number:04d}", name) for number, name in enumerate(owners)])
 
     def clouds(self, entries: Mapping[str, Json], network_id: str) -> None:
         """Create a cluster with a Secret for each entry of a clouds.yaml.
@@ -77,19 +79,17 @@ class Player:
             entries: by the name that Secret, cloud and cluster get.
         """
         self._rig.apply([self._placed(_secret(name, entry)) for name, entry in entries.items()])
-        pairs = [[_renamed(obj, name, name) for obj in objects.cluster_on(network_id)] for name in entries]
+        pairs = [scenarios.cluster_on(network_id, name=name) for name in entries]
         for (_, infra), name in zip(pairs, entries, strict=True):
             infra["spec"] = {**infra["spec"], "identityRef": {"name": name, "cloudName": name}}
         self._clusters(pairs)
 
     def _clusters(self, pairs: Sequence[Sequence[Json]]) -> None:
         """Create Clusters, each with its OpenStackCluster of the same name."""
-        for cluster, infra in pairs:
-            cluster["spec"]["infrastructureRef"]["name"] = infra["metadata"]["name"]
         made = self._rig.apply([self._placed(cluster) for cluster, _ in pairs])
-        self._rig.apply([_owned(self._placed(infra), by) for (_, infra), by in zip(pairs, made, strict=True)])
+        self._rig.apply([objects.owned(self._placed(infra), by) for (_, infra), by in zip(pairs, made, strict=True)])
 
-    def provisioned(self, cluster: str = objects.CLUSTER) -> None:
+    def provisioned(self, cluster: str = CLUSTER) -> None:
         """Report a cluster's infrastructure as ready, so that its machines proceed."""
         path = f"{CORE}/namespaces/{self._namespace}/clusters/{cluster}/status"
         patch = {"status": {"initialization": {"infrastructureProvisioned": True}}}
@@ -101,7 +101,7 @@ class Player:
 
     def infrastructure(self) -> Json:
         """Return the OpenStackCluster."""
-        return self._rig.api.get(f"{INFRA}/namespaces/{self._namespace}/openstackclusters/{objects.CLUSTER}")
+        return self._rig.api.get(f"{INFRA}/namespaces/{self._namespace}/openstackclusters/{CLUSTER}")
 
     @property
     def clusters_path(self) -> str:
@@ -117,31 +117,9 @@ class Player:
         return objects.placed(obj, self._namespace, "bench")
 
 
-def _owned(obj: Json, owner: Json) -> Json:
-    """Return an object with the owner reference that Cluster API writes."""
-    by = owner["metadata"]
-    names = {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": by["name"], "uid": by["uid"]}
-    reference = {**names, "controller": True, "blockOwnerDeletion": True}
-    return {**obj, "metadata": {**obj["metadata"], "ownerReferences": [reference]}}
-
-
-def _renamed(obj: Json, name: str, cluster: str) -> Json:
-    """Return an object with another name, in another cluster."""
-    labels = {"cluster.x-k8s.io/cluster-name": cluster} if obj["kind"].endswith("Machine") else {}
-    return {**obj, "metadata": {**obj["metadata"], "name": name, "labels": labels}}
-
-
-def _secret(name: str, entry: Json) -> Json:
+def _secret(name: str, entry: Object) -> Object:
     """Return the Secret with a clouds.yaml of one cloud, which has the name of the Secret."""
-    text = yaml.safe_dump({"clouds": {name: entry}})
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"clouds.yaml": text}}
-
-
-def _of_cluster(name: str, cluster: str) -> tuple[Json, Json, Json]:
-    """Return a machine of a cluster, with its Secret and its OpenStackMachine."""
-    secret, infra, machine = objects.machine(name)
-    machine["spec"]["clusterName"] = cluster
-    return secret, _renamed(infra, name, cluster), _renamed(machine, name, cluster)
+    return objects.secret(name, {"clouds.yaml": yaml.safe_dump({"clouds": {name: entry}}).encode()})
 
 
 class Watch:
