@@ -113,12 +113,20 @@ class Restored:
     """Records what a resync does when the API server's state is older than before."""
 
     def __init__(self, api: FakeApiServer, store: Store, kube: Kube | None = None) -> None:
+        self.api = api
         self.steps: list[str] = []
         store.on_reset(lambda: self.steps.append("distrust"))
         kinds = [CLUSTER, OPENSTACK_SERVER]
         self.resync = Resync(
-            kube or Kube(api.connection()), store, kinds, on_restored=lambda: self.steps.append("watch anew")
+            kube or Kube(api.connection()), store, kinds, on_restored=lambda: self.steps.append("watch again")
         )
+
+    def run_behind_newer_writes(self, backup: Any) -> None:
+        """Restore a backup and resync when newer writes hide that the version went back."""
+        self.api.restore(backup)
+        for number in range(5):
+            self.api.put(CLUSTER, an_object(f"c-{number}"))
+        self.resync.run()
 
 
 def flavor(store: Store, name: str = "s") -> str | None:
@@ -148,7 +156,7 @@ def test_an_older_state_is_believed_after_a_restore(api: FakeApiServer, store: S
 
     assert flavor(store) == "old"
     assert names(store) == {"s", "gone"}
-    assert restored.steps == ["watch anew", "distrust"]
+    assert restored.steps == ["watch again", "distrust"]
     assert {(change.key.name, change.is_deleted) for change in changes} == {
         ("s", False),
         ("gone", False),
@@ -180,10 +188,7 @@ def test_a_restore_is_found_although_newer_writes_hide_the_older_version(api: Fa
     a_server(api, "new")
     restored.resync.run()
 
-    api.restore(backup)
-    for number in range(5):
-        api.put(CLUSTER, an_object(f"c-{number}"))
-    restored.resync.run()
+    restored.run_behind_newer_writes(backup)
 
     assert flavor(store) == "old"
     assert restored.steps
@@ -198,10 +203,7 @@ def test_an_object_that_a_restore_brings_back_is_known_again(api: FakeApiServer,
     api.remove(OPENSTACK_SERVER, "default", "s")
     restored.resync.run()
 
-    api.restore(backup)
-    for number in range(5):
-        api.put(CLUSTER, an_object(f"c-{number}"))
-    restored.resync.run()
+    restored.run_behind_newer_writes(backup)
 
     assert flavor(store) == "old"
 
@@ -254,7 +256,7 @@ def test_a_reset_that_a_failed_list_interrupts_goes_on_with_the_next_sweep(api: 
     restored.resync.run()
 
     assert flavor(store) == "old"
-    assert restored.steps == ["watch anew", "distrust"]
+    assert restored.steps == ["watch again", "distrust"]
 
 
 def test_one_small_request_shows_that_the_api_server_is_behind(api: FakeApiServer, store: Store) -> None:
@@ -281,7 +283,7 @@ def test_after_a_restore_that_changed_no_object_the_watches_alone_begin_anew(api
     api.restore(backup)
     restored.resync.run()
 
-    assert restored.steps == ["watch anew"]
+    assert restored.steps == ["watch again"]
     restored.resync.run()
-    assert restored.steps == ["watch anew"]
+    assert restored.steps == ["watch again"]
     assert not restored.resync.is_behind()

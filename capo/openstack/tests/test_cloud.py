@@ -55,13 +55,6 @@ def order(simulator: Simulator) -> Iterator[Callable[..., None]]:
 
 
 @pytest.fixture
-def clouds() -> Iterator[Clouds]:
-    made = Clouds(FakeClock(), lambda _key: None)
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def cloud(simulator: Simulator, clouds: Clouds) -> Cloud:
     return clouds.get(identity.parse(simulator.clouds_yaml.read_bytes(), "sim"))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,24 +11,10 @@ from capo.ledger import Location
 from capo.openstack import identity
 from capo.openstack.cloud import Cloud
 from capo.openstack.clouds import Clouds
-from capo.openstack.tests.builders import FakeClock
 from capo.simulator.keystone import service as keystone
 from capo.simulator.keystone.service import catalog, service_id
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
-
-
-@pytest.fixture
-def simulator() -> Iterator[Simulator]:
-    with Simulator.start() as running:
-        yield running
-
-
-@pytest.fixture
-def clouds() -> Iterator[Clouds]:
-    made = Clouds(FakeClock(), lambda _key: None)
-    yield made
-    made.close()
 
 
 def cloud_of(simulator: Simulator, clouds: Clouds, **fields: Any) -> Cloud:

@@ -29,12 +29,6 @@ NOBODY = "http://127.0.0.1:9"
 
 
 @pytest.fixture
-def simulator() -> Iterator[Simulator]:
-    with Simulator.start() as running:
-        yield running
-
-
-@pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
 

@@ -1,5 +1,7 @@
 """Results of a list: of everything, of changes, of one that began before a write."""
 
+from collections.abc import Callable
+
 import pytest
 
 from capo.openstack.tests.builders import OWNER, FakeCloud, port, server
@@ -133,29 +135,28 @@ def test_servers_that_cannot_be_told_apart_are_counted(cloud: FakeCloud) -> None
     assert cloud.poller.unreadable("server") == 1
 
 
-def test_the_answer_of_a_write_survives_a_list_that_began_before_it(cloud: FakeCloud) -> None:
-    def made_meanwhile() -> None:
+def list_ports_while(cloud: FakeCloud, action: Callable[[], None]) -> None:
+    """List ports; the action happens after the list began and before it is answered."""
+
+    def act() -> None:
         cloud.clock.advance(0.5)
-        cloud.poller.upsert("port", port("new"))
+        action()
 
-    cloud.during_list = made_meanwhile
+    cloud.during_list = act
     cloud.poller.demand("port", "a")
-
     cloud.run()
+
+
+def test_the_answer_of_a_write_survives_a_list_that_began_before_it(cloud: FakeCloud) -> None:
+    list_ports_while(cloud, lambda: cloud.poller.upsert("port", port("new")))
 
     assert cloud.poller.item("port", "new") is not None
 
 
 def test_an_older_body_in_such_a_list_does_not_undo_what_was_learnt(cloud: FakeCloud) -> None:
-    def changed_meanwhile() -> None:
-        cloud.clock.advance(0.5)
-        cloud.poller.upsert("port", port("p1", device_id="new"))
-
     cloud.put("port", port("p1", device_id="old"))
-    cloud.during_list = changed_meanwhile
-    cloud.poller.demand("port", "a")
 
-    cloud.run()
+    list_ports_while(cloud, lambda: cloud.poller.upsert("port", port("p1", device_id="new")))
 
     item = cloud.poller.item("port", "p1")
     assert item is not None
@@ -163,30 +164,18 @@ def test_an_older_body_in_such_a_list_does_not_undo_what_was_learnt(cloud: FakeC
 
 
 def test_what_is_doubted_is_not_believed_from_a_list_that_began_before(cloud: FakeCloud) -> None:
-    def doubted_meanwhile() -> None:
-        cloud.clock.advance(0.5)
-        cloud.poller.invalidate("port", "p1")
-
     cloud.put("port", port("p1"))
-    cloud.during_list = doubted_meanwhile
-    cloud.poller.demand("port", "a")
 
-    cloud.run()
+    list_ports_while(cloud, lambda: cloud.poller.invalidate("port", "p1"))
 
     assert cloud.poller.item("port", "p1") is None
     assert not cloud.poller.is_gone("port", "p1")
 
 
 def test_what_was_deleted_does_not_come_back_with_a_list_that_began_before(cloud: FakeCloud) -> None:
-    def deleted_meanwhile() -> None:
-        cloud.clock.advance(0.5)
-        cloud.poller.forget("port", "p1")
-
     cloud.put("port", port("p1"))
-    cloud.during_list = deleted_meanwhile
-    cloud.poller.demand("port", "a")
 
-    cloud.run()
+    list_ports_while(cloud, lambda: cloud.poller.forget("port", "p1"))
 
     assert cloud.poller.item("port", "p1") is None
     assert cloud.poller.is_gone("port", "p1")

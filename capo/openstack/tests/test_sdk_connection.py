@@ -61,13 +61,6 @@ def simulator() -> Iterator[Simulator]:
 
 
 @pytest.fixture
-def clouds() -> Iterator[Clouds]:
-    made = Clouds(FakeClock(), lambda _key: None)
-    yield made
-    made.close()
-
-
-@pytest.fixture
 def entry(simulator: Simulator) -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load(simulator.clouds_yaml.read_text())["clouds"]["sim"]
     return found
