@@ -38,11 +38,11 @@ class NamespaceEnvironment(Objects):
         """Apply objects in the namespace."""
         self.api.apply([in_namespace(obj, self.namespace) for obj in wanted])
 
-    def patch_status(self, plural: str, name: str, status: Object) -> None:
+    def patch_status(self, plural: str, name: str, status: Json) -> None:
         """Merge patch the status of an object, as its controller does."""
         self.api.patch(f"{self._path(plural, name)}/status", {"status": status})
 
-    def status(self, plural: str, name: str) -> Object:
+    def status(self, plural: str, name: str) -> Json:
         """Return the status of an object, empty without one."""
         found: Json = (self.find(plural, name) or {}).get("status") or {}
         return found

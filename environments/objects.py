@@ -10,23 +10,22 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from capo import names
+from capo.json_types import Json
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
 
-Object = dict[str, Any]
-
 IDENTITY: Final = {"name": "cloud", "cloudName": "sim"}
-IMAGE: Final[Object] = {"filter": {"name": "tiny-image"}}
-MACHINE_SPEC: Final[Object] = {"flavor": {"filter": {"name": "m1.tiny"}}, "image": IMAGE}
+IMAGE: Final[Json] = {"filter": {"name": "tiny-image"}}
+MACHINE_SPEC: Final[Json] = {"flavor": {"filter": {"name": "m1.tiny"}}, "image": IMAGE}
 BOOTSTRAP: Final = "bootstrap"
 """Name of the Secret with the bootstrap data of all machines."""
 
 
-def cluster(name: str, **spec: Any) -> Object:
+def cluster(name: str, **spec: Any) -> Json:
     """Return a Cluster whose OpenStackCluster has the same name."""
     return _object(CLUSTER, name, spec={"infrastructureRef": _reference(OPENSTACK_CLUSTER, name), **spec})
 
 
-def openstack_cluster(name: str, *, owner: Mapping[str, Any] | None = None, **spec: Any) -> Object:
+def openstack_cluster(name: str, *, owner: Mapping[str, Any] | None = None, **spec: Any) -> Json:
     """Return an OpenStackCluster, which creates its network unless the spec names one.
 
     Args:
@@ -37,12 +36,12 @@ def openstack_cluster(name: str, *, owner: Mapping[str, Any] | None = None, **sp
     return owned(made, owner, _labels(name)) if owner else made
 
 
-def cluster_objects(name: str, **spec: Any) -> tuple[Object, Object]:
+def cluster_objects(name: str, **spec: Any) -> tuple[Json, Json]:
     """Return a Cluster and its OpenStackCluster, which has this spec."""
     return cluster(name), openstack_cluster(name, **spec)
 
 
-def machine(name: str, cluster_name: str, *, is_control_plane: bool = False, **spec: Any) -> Object:
+def machine(name: str, cluster_name: str, *, is_control_plane: bool = False, **spec: Any) -> Json:
     """Return a Machine whose bootstrap data is ready; its OpenStackMachine has the same name."""
     whole = {
         "clusterName": cluster_name,
@@ -60,7 +59,7 @@ def openstack_machine(
     is_control_plane: bool = False,
     owner: Mapping[str, Any] | None = None,
     **spec: Any,
-) -> Object:
+) -> Json:
     """Return an OpenStackMachine.
 
     Args:
@@ -73,13 +72,13 @@ def openstack_machine(
 
 def machine_objects(
     name: str, cluster_name: str, *, is_control_plane: bool = False, **spec: Any
-) -> tuple[Object, Object, Object]:
+) -> tuple[Json, Json, Json]:
     """Return bootstrap data, an OpenStackMachine, which has this spec, and its Machine."""
     infrastructure = openstack_machine(name, cluster_name, is_control_plane=is_control_plane, **spec)
     return bootstrap(), infrastructure, machine(name, cluster_name, is_control_plane=is_control_plane)
 
 
-def openstack_server(name: str, network_id: str, **spec: Any) -> Object:
+def openstack_server(name: str, network_id: str, **spec: Any) -> Json:
     """Return an OpenStackServer on a network, as a user writes it; without the fields that are None."""
     wanted = {
         "identityRef": IDENTITY,
@@ -93,25 +92,25 @@ def openstack_server(name: str, network_id: str, **spec: Any) -> Object:
     return _object(OPENSTACK_SERVER, name, spec=given)
 
 
-def secret(name: str, data: Mapping[str, bytes]) -> Object:
+def secret(name: str, data: Mapping[str, bytes]) -> Json:
     """Return a Secret."""
     encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
     return _object(SECRET, name, data=encoded)
 
 
-def bootstrap() -> Object:
+def bootstrap() -> Json:
     """Return the Secret with bootstrap data."""
     return secret(BOOTSTRAP, {"value": b"#cloud-config\n"})
 
 
-def owned(obj: Object, owner: Mapping[str, Any], labels: Mapping[str, str] | None = None) -> Object:
+def owned(obj: Json, owner: Mapping[str, Any], labels: Mapping[str, str] | None = None) -> Json:
     """Return an object with the owner reference, and further labels, that Cluster API writes."""
     metadata = obj["metadata"]
     more = {"labels": {**metadata.get("labels", {}), **labels}} if labels else {}
     return {**obj, "metadata": {**metadata, **more, "ownerReferences": [owner_reference(owner)]}}
 
 
-def owner_reference(owner: Mapping[str, Any]) -> Object:
+def owner_reference(owner: Mapping[str, Any]) -> Json:
     """Return the reference by which an object names its owner."""
     return {
         "apiVersion": owner["apiVersion"],
@@ -123,12 +122,12 @@ def owner_reference(owner: Mapping[str, Any]) -> Object:
     }
 
 
-def in_namespace(obj: Object, namespace: str) -> Object:
+def in_namespace(obj: Json, namespace: str) -> Json:
     """Return an object with a namespace."""
     return {**obj, "metadata": {**obj["metadata"], "namespace": namespace}}
 
 
-def placed(obj: Object, namespace: str, watch_filter: str) -> Object:
+def placed(obj: Json, namespace: str, watch_filter: str) -> Json:
     """Return an object with a namespace and the label by which one manager of several selects it."""
     metadata = obj["metadata"]
     labels = {**metadata.get("labels", {}), names.WATCH_FILTER_LABEL: watch_filter}
@@ -140,10 +139,10 @@ def _labels(cluster_name: str, *, is_control_plane: bool = False) -> dict[str, s
     return labels | ({names.CONTROL_PLANE_LABEL: ""} if is_control_plane else {})
 
 
-def _reference(kind: Kind, name: str) -> Object:
+def _reference(kind: Kind, name: str) -> Json:
     return {"apiGroup": names.GROUP, "kind": kind.kind, "name": name}
 
 
-def _object(kind: Kind, name: str, *, labels: Mapping[str, str] | None = None, **parts: Any) -> Object:
+def _object(kind: Kind, name: str, *, labels: Mapping[str, str] | None = None, **parts: Any) -> Json:
     metadata = {"name": name, **({"labels": dict(labels)} if labels else {})}
     return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, **parts}

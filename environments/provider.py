@@ -8,9 +8,10 @@ from __future__ import annotations
 import collections
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from capo.engine.tests.fake_kube import FakeKube
+from capo.json_types import Json
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Kind
 from capo.openstack.connections import Limits
 from capo.openstack.transport import HttpSessions

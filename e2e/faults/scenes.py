@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from capo import names
+from capo.json_types import Json
 from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET
 from environments import objects
-from environments.provider import NAME, Object, ProviderEnvironment
+from environments.provider import NAME, ProviderEnvironment
 
 SERVER: Final = {**objects.MACHINE_SPEC, "sshKeyName": "lab"}
 
@@ -98,6 +99,6 @@ def delete_all(stage: ProviderEnvironment) -> None:
         stage.delete(OPENSTACK_CLUSTER, NAME)
 
 
-def _owner(obj: Object) -> Object | None:
+def _owner(obj: Json) -> Json | None:
     owners = obj["metadata"].get("ownerReferences") or ()
     return next((o for o in owners if names.GROUP in o["apiVersion"] and o.get("controller")), None)

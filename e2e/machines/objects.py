@@ -9,6 +9,7 @@ from typing import Final
 
 import yaml
 
+from capo.json_types import Json
 from environments import objects
 
 CORE: Final = "cluster.x-k8s.io"

@@ -105,12 +105,12 @@ class RunningObjectEnvironment(ProviderEnvironment):
         self.cloud.counter.reset()
 
 
-def place(environment: RunningObjectEnvironment, kind: Kind, obj: Object) -> Object:
+def place(environment: RunningObjectEnvironment, kind: Kind, obj: Json) -> Json:
     """Place an object of ours with the defaults that the API server fills in."""
     return environment.apply(kind, {**obj, "spec": structure.defaulted(SCHEMAS[kind.kind], obj["spec"])})
 
 
-def place_alone(environment: RunningObjectEnvironment, kind: Kind, spec: Json) -> Object:
+def place_alone(environment: RunningObjectEnvironment, kind: Kind, spec: Json) -> Json:
     """Place an object that belongs to no cluster."""
     return place(environment, kind, {"metadata": {"name": NAME}, "spec": spec})
 

@@ -26,8 +26,6 @@ from environments.api_server import NamespaceEnvironment
 from environments.manager_process import ON_LOOPBACK, ManagerProcess
 from environments.wire import Wire
 
-Object = dict[str, Any]
-
 SERVERS: Final = "openstackservers"
 LIMITS_S: Final = {targets.SIMULATOR: 300.0, targets.LAB: 500.0}
 PUBLIC_KEY: Final = (
@@ -73,7 +71,7 @@ class ServersEnvironment(NamespaceEnvironment):
 
     # -- Kubernetes ---------------------------------------------------------------------------------------------------
 
-    def secret(self, name: str, entry: Mapping[str, Any]) -> Object:
+    def secret(self, name: str, entry: Mapping[str, Any]) -> Json:
         """Return a Secret with credentials."""
         text = yaml.safe_dump({"clouds": {"it": dict(entry)}}).encode()
         return objects.secret(name, {"clouds.yaml": text})

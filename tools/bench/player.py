@@ -117,7 +117,7 @@ class Player:
         return objects.placed(obj, self._namespace, "bench")
 
 
-def _secret(name: str, entry: Object) -> Object:
+def _secret(name: str, entry: Json) -> Json:
     """Return the Secret with a clouds.yaml of one cloud, which has the name of the Secret."""
     return objects.secret(name, {"clouds.yaml": yaml.safe_dump({"clouds": {name: entry}}).encode()})
 

@@ -29,7 +29,6 @@ from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
 from controllers.credentials import CredentialsCache
 from controllers.openstackserver.controller import ServerController
-from environments.in_memory import Object
 
 GOOD = Key(OPENSTACK_SERVER, "good", "s")
 THREADS = 32
