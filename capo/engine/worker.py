@@ -136,6 +136,7 @@ class Workers:
         while not self._is_stopping:
             self._wake.clear()
             self._begin_all()
+            self._publish()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._pause_s()):
                     await self._wake.wait()
@@ -173,7 +174,6 @@ class Workers:
                     task = asyncio.get_running_loop().create_task(self._pass(controller, queue, taken))
                     self._running.add(task)
                     task.add_done_callback(self._ended)
-        self._publish()
 
     def _publish(self) -> None:
         for controller, queue in self.queues:

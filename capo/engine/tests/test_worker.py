@@ -233,6 +233,24 @@ def test_a_controller_keeps_to_its_concurrency_and_all_of_a_namespace_to_half_of
     assert gate.most == 3
 
 
+def test_the_depth_of_the_queue_is_published_while_the_pool_is_full() -> None:
+    gate = Gate()
+    controller = FakeController(gate.pass_through, name="full")
+    queue = queue_of(controller)
+    for name in ("running", "waiting", "also waiting"):
+        queue.add(key(name))
+    depths: list[float] = []
+
+    async def scenario(_workers: Workers) -> None:
+        await settled(lambda: gate.inside)
+        depths.append(metrics.DEPTH.labels("full")._value.get())
+        gate.opened.set()
+        await settled(lambda: len(controller.passes) == 3)
+
+    run(lambda: Workers([(controller, queue)], threads=1), scenario)
+    assert depths == [2]
+
+
 def test_stopping_lets_a_pass_end_and_begins_none() -> None:
     gate = Gate()
     controller = FakeController(gate.pass_through, concurrency=1)
