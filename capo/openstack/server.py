@@ -13,6 +13,7 @@ from typing import Any, Final
 from capo.errors import InvalidSpecError
 from capo.json_types import Body
 from capo.names import Stamp
+from capo.openstack import view
 from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import NOVA
 
@@ -22,6 +23,47 @@ MAX_USER_DATA: Final = 65535
 _MAX_TAG: Final = 60
 _MAX_TEXT: Final = 255
 _KEY: Final = re.compile(r"[a-zA-Z0-9\-_:. ]{1,255}")
+
+
+class AttachedVolume(view.View):
+    """A volume of a server."""
+
+    id = view.text("id")
+    _deleted_with_server = view.flag("delete_on_termination")
+
+    @property
+    def is_deleted_with_server(self) -> bool:
+        """Whether Nova deletes it with the server; a Nova that does not say so was asked for it at the create."""
+        return self._deleted_with_server is not False
+
+
+class Server(view.View):
+    """A server as Nova shows it; one whose cell is down lacks most fields.
+
+    Source: Compute API, "Show Server Details".
+    """
+
+    id = view.text("id")
+    name = view.text("name")
+    status = view.text("status")
+    task_state = view.text("OS-EXT-STS:task_state")  # such as "deleting"
+    image_id = view.optional_text("image", "id")  # None if it boots from a volume
+    flavor_name = view.optional_text("flavor", "original_name")
+    created = view.optional_text("created")
+    launched_at = view.optional_text("OS-SRV-USG:launched_at")  # None if it never had a host
+    host_id = view.optional_text("hostId")  # a hash of project and host
+    availability_zone = view.optional_text("OS-EXT-AZ:availability_zone")
+    fault_message = view.text("fault", "message")
+    fault_code = view.number("fault", "code")
+    fault_created = view.optional_text("fault", "created")
+    addresses = view.optional_mapping("addresses")  # by network; this and the next ones are None if the cell is down
+    metadata = view.optional_mapping("metadata")
+    tags = view.optional_texts("tags")
+    volumes = view.optional_views(AttachedVolume, "os-extended-volumes:volumes_attached")
+
+    def being_deleted(self) -> Body:
+        """Return the body that Nova shows while it deletes the server."""
+        return {**self.body, "OS-EXT-STS:task_state": "deleting"}
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from capo import names
 from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report
 from capo.engine.steps import Blocked, Results
 from capo.errors import CapoError, NotYetObserved
-from capo.json_types import Body, Object
+from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER
 from capo.ledger import Ledger
+from capo.openstack.server import Server
 from controllers import name_conflicts, pause_conditions, roles
 from controllers.credentialed import OwnCredentials
 from controllers.credentials import CredentialsCache
@@ -99,7 +100,7 @@ def _upstream_id(server: OpenStackServer) -> str | None:
     return server.status.instance_id or (noted if noted != "true" else None)
 
 
-def _seen(scope: ServerScope, results: Results) -> Body | None:
+def _seen(scope: ServerScope, results: Results) -> Server | None:
     """Return the server as this reconcile observed it.
 
     One that was never created is not searched for. A found one is reported only after the step that compares its image.
@@ -107,6 +108,7 @@ def _seen(scope: ServerScope, results: Results) -> Body | None:
     if scope.server.status.instance_id is None and isinstance(results["InstanceReady"], Blocked):
         return None
     try:
-        return scope.cloud_view.find("server", roles.SERVER)
+        found = scope.cloud_view.find("server", roles.SERVER)
     except (NotYetObserved, CapoError):
         return None
+    return Server(found) if found else None

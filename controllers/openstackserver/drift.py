@@ -5,12 +5,13 @@ Only fields that the spec sets are compared, with addresses normalised; fields t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from api.v1alpha1.openstackserver import OpenStackServerSpec
 from api.v1beta2.port import ResolvedFixedIP, ResolvedPortSpec
 from capo.json_types import Body
 from capo.openstack import port
+from capo.openstack.server import Server
 
 
 def of_port(name: str, wanted: ResolvedPortSpec, found: Body, *, server_id: str | None) -> str:
@@ -55,22 +56,20 @@ def _fits(wanted: ResolvedFixedIP, subnet: str | None, address: str) -> bool:
     return is_in_subnet and (not wanted.ip_address or port.spelled(wanted.ip_address) == address)
 
 
-def of_server(spec: OpenStackServerSpec, volume_ids: set[str], found: Body) -> list[str]:
+def of_server(spec: OpenStackServerSpec, volume_ids: set[str], found: Server) -> list[str]:
     """Return the differences of a server's metadata, tags and volumes from its creation, as messages.
 
     Args:
         volume_ids: of the volumes that it was created with.
     """
-    metadata, tags = found.get("metadata"), found.get("tags")
-    attached = found.get("os-extended-volumes:volumes_attached")
     changes = []
-    if isinstance(metadata, Mapping):
+    if (metadata := found.metadata) is not None:
         other = sorted(each.key for each in spec.server_metadata if metadata.get(each.key) != each.value)
         changes += [f"metadata changed: {', '.join(other)}"] if other else []
-    if isinstance(tags, list):
-        gone = sorted(set(spec.tags) - set(tags))
+    if found.tags is not None:
+        gone = sorted(set(spec.tags) - set(found.tags))
         changes += [f"tags removed: {', '.join(gone)}"] if gone else []
-    if isinstance(attached, list):
-        loose = sorted(volume_ids - {each["id"] for each in attached})
+    if found.volumes is not None:
+        loose = sorted(volume_ids - {each.id for each in found.volumes})
         changes += [f"volumes detached: {', '.join(loose)}"] if loose else []
     return changes

@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from capo.engine import conditions
 from capo.errors import CapoError, ServerRebuiltError
-from capo.json_types import Body
 from capo.openstack import server
+from capo.openstack.server import Server
 from controllers.openstackserver.scope import ServerScope
 
 log = logging.getLogger(__name__)
 
 REBUILT: Final = "Rebuilt"
-_LAUNCHED: Final = "OS-SRV-USG:launched_at"
+_LAUNCHED: Final = "launched at"
 _UNEXPLAINED: Final = "launched before"
 """The launch before the one that Nova has not been asked about; empty once it was."""
 
@@ -33,24 +33,32 @@ class _Trace:
     """A field of Nova's that is constant unless the server is changed externally.
 
     Args:
+        name: under which its last value is kept.
         type: of the change, in ``status.externalChanges``.
         event: reason of the Event.
         words: what the change means.
     """
 
-    field: str
+    name: str
+    read: Callable[[Server], str | None]
     type: str
     event: str
     words: str
 
 
 _TRACES: Final = (
-    _Trace("hostId", "Moved", "ServerMoved", "moved to another host"),
-    _Trace(_LAUNCHED, "Relaunched", "ServerRelaunched", "relaunched (rebuilt, resized, evacuated or unshelved)"),
+    _Trace("host", lambda found: found.host_id, "Moved", "ServerMoved", "moved to another host"),
+    _Trace(
+        _LAUNCHED,
+        lambda found: found.launched_at,
+        "Relaunched",
+        "ServerRelaunched",
+        "relaunched (rebuilt, resized, evacuated or unshelved)",
+    ),
 )
 
 
-def refuse_wiped(scope: ServerScope, found: Body) -> None:
+def refuse_wiped(scope: ServerScope, found: Server) -> None:
     """Refuse an ACTIVE server that was rebuilt externally from its own image: its disk was wiped.
 
     One that boots from a volume shows no image; whether its data is lost depends on the request: it is only reported.
@@ -58,21 +66,21 @@ def refuse_wiped(scope: ServerScope, found: Body) -> None:
     Raises:
         ServerRebuiltError: it was rebuilt, now or before this process started.
     """
-    if not (found.get("image") or {}).get("id"):
+    if not found.image_id:
         return
     # In memory, too: the reconcile that found it may have ended before its write, and Nova is asked once.
-    times, seen = _recorded(scope, found), scope.sightings.last(found["id"], REBUILT)
+    times, seen = _recorded(scope, found), scope.sightings.last(found.id, REBUILT)
     if time := times.get(REBUILT) or seen or _found_wiped(scope, found):
         now_s = scope.context.deps.clock.wall()
         _record(scope, {**times, REBUILT: time})
-        scope.sightings.note(found["id"], REBUILT, time, now_s=now_s)
-        scope.sightings.note(found["id"], _LAUNCHED, str(found.get(_LAUNCHED)), now_s=now_s)
-        raise ServerRebuiltError(found["id"], fault=f"rebuilt from its own image externally, noticed at {time}")
+        scope.sightings.note(found.id, REBUILT, time, now_s=now_s)
+        scope.sightings.note(found.id, _LAUNCHED, str(found.launched_at), now_s=now_s)
+        raise ServerRebuiltError(found.id, fault=f"rebuilt from its own image externally, noticed at {time}")
 
 
-def _found_wiped(scope: ServerScope, found: Body) -> str | None:
+def _found_wiped(scope: ServerScope, found: Server) -> str | None:
     """Return when a rebuild was noticed if Nova reports one since the former launch; None without one."""
-    server_id, launched, seen = found["id"], found.get(_LAUNCHED), scope.sightings
+    server_id, launched, seen = found.id, found.launched_at, scope.sightings
     before, now_s = seen.last(server_id, _LAUNCHED), scope.context.deps.clock.wall()
     if before and launched and launched != before and not seen.last(server_id, _UNEXPLAINED):
         seen.note(server_id, _UNEXPLAINED, before, now_s=now_s)
@@ -89,7 +97,7 @@ def _found_wiped(scope: ServerScope, found: Body) -> str | None:
     return conditions.timestamp(now_s) if is_wiped else None
 
 
-def noticed(scope: ServerScope, found: Body) -> list[str]:
+def noticed(scope: ServerScope, found: Server) -> list[str]:
     """Return the external changes of an ACTIVE server with their times, as messages; empty without any.
 
     New ones are recorded in the status; each gets one Event and one log line.
@@ -97,11 +105,11 @@ def noticed(scope: ServerScope, found: Body) -> list[str]:
     return list(_noticed(scope, found))
 
 
-def _noticed(scope: ServerScope, found: Body) -> Iterator[str]:
+def _noticed(scope: ServerScope, found: Server) -> Iterator[str]:
     times, now_s = _recorded(scope, found), scope.context.deps.clock.wall()
     for trace in _TRACES:
-        value = found.get(trace.field)
-        seen = scope.sightings.note(found["id"], trace.field, value, now_s=now_s) if value else None
+        value = trace.read(found)
+        seen = scope.sightings.note(found.id, trace.name, value, now_s=now_s) if value else None
         changed_s = seen.changed_s if seen else None
         time = times.get(trace.type) if changed_s is None else conditions.timestamp(changed_s)
         if time is None:
@@ -111,17 +119,17 @@ def _noticed(scope: ServerScope, found: Body) -> Iterator[str]:
         _record(scope, times)
         sentence = f"{trace.words}, noticed at {time}"
         if seen is not None and seen.is_news:
-            log.info("Server was changed externally", extra={"what": trace.event, "server": found["id"], "now": value})
+            log.info("Server was changed externally", extra={"what": trace.event, "server": found.id, "now": value})
             scope.context.deps.events.emit(
-                scope.context.obj, "Normal", trace.event, f"server {found['id']} was {sentence}"
+                scope.context.obj, "Normal", trace.event, f"server {found.id} was {sentence}"
             )
         yield sentence
 
 
-def _recorded(scope: ServerScope, found: Body) -> dict[str, str]:
+def _recorded(scope: ServerScope, found: Server) -> dict[str, str]:
     """Return the time of the last change of each type for this server."""
     status: Mapping[str, Any] = {**(scope.context.obj.get("status") or {}), **scope.context.pinned}
-    if status.get("instanceID") not in (None, found["id"]):
+    if status.get("instanceID") not in (None, found.id):
         return {}
     fields = {change["type"]: change["time"] for change in status.get("externalChanges") or ()}
     # Both: while the last release runs after a downgrade, it records changes only in messages.

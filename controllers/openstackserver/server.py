@@ -11,7 +11,7 @@ from capo.engine.steps import Create, Done, Outcome, Wait
 from capo.errors import BlockedError, CapoError, ServerFailedError, ServerRebuiltError, UnsupportedByCloudError
 from capo.json_types import Body
 from capo.openstack import server, volume
-from capo.openstack.server import WantedServer
+from capo.openstack.server import Server, WantedServer
 from controllers import roles
 from controllers.openstackserver import desired, drift, external_changes, nova_faults, resolve, takeover, volumes
 from controllers.openstackserver.scope import ServerScope
@@ -24,7 +24,7 @@ _DELETION: Final = "deletion"
 
 def ensure_server(scope: ServerScope) -> Outcome:
     """Create the Nova server once and wait until it is ACTIVE; a deleted one is never recreated."""
-    found = takeover.find(scope, "server", roles.SERVER)
+    found = takeover.find_server(scope)
     if found is None and (known_id := scope.known_server_id or takeover.id_that_machine_knows(scope)):
         return Wait("InstanceNotFound", f"server {known_id} vanished; replace the Machine")
     if found is None:
@@ -56,9 +56,9 @@ def _release_volumes(scope: ServerScope) -> None:
             scope.cloud_view.invalidate("volume", record.id)
 
 
-def _of_state(scope: ServerScope, found: Body) -> Outcome:
+def _of_state(scope: ServerScope, found: Server) -> Outcome:
     """Return the outcome for a server's state (G-27)."""
-    state = found.get("status") or "UNKNOWN"
+    state = found.status or "UNKNOWN"
     if state == "ACTIVE":
         _refuse_rebuilt(scope, found)
         external_changes.refuse_wiped(scope, found)
@@ -66,15 +66,15 @@ def _of_state(scope: ServerScope, found: Body) -> Outcome:
     if state == "ERROR":
         raise _failure(scope, found)
     if state == "DELETED":
-        return Wait("InstanceDeleted", f"server {found['id']} was deleted; replace the Machine")
-    if state == "BUILD" or found.get("OS-EXT-STS:task_state"):
+        return Wait("InstanceDeleted", f"server {found.id} was deleted; replace the Machine")
+    if state == "BUILD" or found.task_state:
         scope.cloud_view.poll("server")  # it is changing state; any other server is polled once a minute
     if state == "BUILD":
-        return Wait("InstanceNotReady", f"server {found['id']} is being built", after_s=_left_to_build_s(scope, found))
-    return Wait("InstanceNotReady", f"server {found['id']} is {state}", status="Unknown")
+        return Wait("InstanceNotReady", f"server {found.id} is being built", after_s=_left_to_build_s(scope, found))
+    return Wait("InstanceNotReady", f"server {found.id} is {state}", status="Unknown")
 
 
-def _refuse_rebuilt(scope: ServerScope, found: Body) -> None:
+def _refuse_rebuilt(scope: ServerScope, found: Server) -> None:
     """Refuse a server whose image is not the one that it was created from.
 
     Raises:
@@ -85,11 +85,11 @@ def _refuse_rebuilt(scope: ServerScope, found: Body) -> None:
     if image_id := _other_image(scope, found):
         made_from = scope.resolved.image_id if scope.resolved else ""
         raise ServerRebuiltError(
-            found["id"], fault=f"rebuilt from image {image_id} externally; it was created from {made_from}"
+            found.id, fault=f"rebuilt from image {image_id} externally; it was created from {made_from}"
         )
 
 
-def _take_image(scope: ServerScope, found: Body) -> None:
+def _take_image(scope: ServerScope, found: Server) -> None:
     """Record the image of a server that was found, not created here, as the one it was created from.
 
     If its status was lost or it was taken over, its references are resolved again, maybe to another image by now: that
@@ -99,18 +99,18 @@ def _take_image(scope: ServerScope, found: Body) -> None:
         scope.context.pinned["resolved"] = resolve.pinned(scope.resolved, imageID=image_id)
 
 
-def _other_image(scope: ServerScope, found: Body) -> str | None:
+def _other_image(scope: ServerScope, found: Server) -> str | None:
     """Return the image of a server if it differs from the recorded one; one that boots from a volume shows none."""
-    resolved, image_id = scope.resolved, (found.get("image") or {}).get("id")
+    resolved, image_id = scope.resolved, found.image_id
     if not image_id or resolved is None or resolved.image_id.lower() in ("", image_id.lower()):
         return None
-    return str(image_id)
+    return image_id
 
 
-def _changes(scope: ServerScope, found: Body) -> list[str]:
+def _changes(scope: ServerScope, found: Server) -> list[str]:
     """Return external changes of the server as messages; empty without any."""
     spec = scope.server.spec
-    flavor = (found.get("flavor") or {}).get("original_name")
+    flavor = found.flavor_name
     changes = []
     if flavor and spec.flavor and not spec.flavor_id and flavor != spec.flavor:
         changes.append(f"resized to flavor {flavor}; it was created with {spec.flavor}")
@@ -118,44 +118,42 @@ def _changes(scope: ServerScope, found: Body) -> list[str]:
     return [*changes, *drift.of_server(spec, volume_ids, found)]
 
 
-def _left_to_build_s(scope: ServerScope, found: Body) -> float:
+def _left_to_build_s(scope: ServerScope, found: Server) -> float:
     """Return for how many more seconds a server may be in BUILD.
 
     Raises:
         ServerFailedError: the time is over.
     """
     limit_s = scope.context.deps.settings.instance_create_timeout_s
-    if not (created := found.get("created")):
+    if not (created := found.created):
         return limit_s
-    left_s = limit_s - scope.cloud.ages.age_s("compute", found["id"], created)
+    left_s = limit_s - scope.cloud.ages.age_s("compute", found.id, created)
     if left_s < 0:
-        raise ServerFailedError(found["id"], fault=f"the server is in BUILD for more than {limit_s:.0f} s")
+        raise ServerFailedError(found.id, fault=f"the server is in BUILD for more than {limit_s:.0f} s")
     return left_s + 1.0
 
 
-def _failure(scope: ServerScope, found: Body) -> ServerFailedError:
+def _failure(scope: ServerScope, found: Server) -> ServerFailedError:
     words = _fault_words(found)
     return ServerFailedError(
-        found["id"],
+        found.id,
         fault=words,
-        code=(found.get("fault") or {}).get("code"),
+        code=found.fault_code,
         request_id=_request_id(scope, found),
         cause=nova_faults.cause_of(words),
     )
 
 
-def _fault_words(found: Body) -> str:
+def _fault_words(found: Server) -> str:
     """Return Nova's fault of a server in ERROR with its code."""
-    fault = found.get("fault") or {}
-    text = str(fault.get("message") or "the server is in state ERROR and Nova gives no fault")[:_MAX_FAULT]
-    return f"{text.rstrip(' .')} (fault code {fault['code']})" if fault.get("code") else text
+    text = (found.fault_message or "the server is in state ERROR and Nova gives no fault")[:_MAX_FAULT]
+    return f"{text.rstrip(' .')} (fault code {found.fault_code})" if found.fault_code else text
 
 
-def _request_id(scope: ServerScope, found: Body) -> str | None:
+def _request_id(scope: ServerScope, found: Server) -> str | None:
     """Return the id of the request that put the server into ERROR; None if Nova cannot be asked."""
     try:
-        since = str((found.get("fault") or {}).get("created"))
-        return server.failed_request_id(scope.cloud, found["id"], since=since)
+        return server.failed_request_id(scope.cloud, found.id, since=str(found.fault_created))
     except CapoError:
         return None
 
@@ -181,21 +179,21 @@ def remove_server(scope: ServerScope) -> Outcome:
         takeover.record(scope)  # attachments cannot be read once the server is deleted
         return Wait("Deleting", "recording ports, trunks and volumes before the server is deleted", after_s=0.0)
     left = _left(scope)
-    failures = [failure for body in left if (failure := _ask_for_deletion(scope, body))]
+    failures = [failure for each in left if (failure := _ask_for_deletion(scope, each))]
     if failures:
         raise failures[0]
     if not left:
         scope.sightings.forget(scope.known_server_id or "")
         return Done()
     scope.cloud_view.poll("server")
-    fault = f"; its fault: {_fault_words(left[0])}" if left[0].get("status") == "ERROR" else ""
-    return Wait("Deleting", f"server {left[0]['id']} is being deleted{fault}")
+    fault = f"; its fault: {_fault_words(left[0])}" if left[0].status == "ERROR" else ""
+    return Wait("Deleting", f"server {left[0].id} is being deleted{fault}")
 
 
-def _left(scope: ServerScope) -> list[Body]:
+def _left(scope: ServerScope) -> list[Server]:
     """Return the remaining servers; a Nova that is too old is asked only if a server may exist."""
     try:
-        return [body for body in scope.cloud_view.owned("server") if body.get("status") != "DELETED"]
+        return [each for each in map(Server, scope.cloud_view.owned("server")) if each.status != "DELETED"]
     except UnsupportedByCloudError:
         pending = {each.kind for each in scope.context.ledger.pending.values()}
         if scope.known_server_id or "server" in pending or scope.context.is_history_lost:
@@ -203,52 +201,51 @@ def _left(scope: ServerScope) -> list[Body]:
         return []
 
 
-def _ask_for_deletion(scope: ServerScope, body: Body) -> BlockedError | None:
+def _ask_for_deletion(scope: ServerScope, found: Server) -> BlockedError | None:
     """Ask Nova to delete a server unless it is doing so; return why an earlier request failed."""
-    is_going = body.get("OS-EXT-STS:task_state") == "deleting"
-    way = "force" if body.get("status") == "SOFT_DELETED" else "delete"
-    fault = str((body.get("fault") or {}).get("created"))
-    asked_way, _, fault_then = (scope.sightings.last(body["id"], _DELETION) or "").partition(" ")
+    is_going = found.task_state == "deleting"
+    way = "force" if found.status == "SOFT_DELETED" else "delete"
+    fault = str(found.fault_created)
+    asked_way, _, fault_then = (scope.sightings.last(found.id, _DELETION) or "").partition(" ")
     was_asked = asked_way == way
     # A server in ERROR may have been given up by Nova before this process started.
-    is_under_way = fault == fault_then if was_asked else body.get("status") != "ERROR"
+    is_under_way = fault == fault_then if was_asked else found.status != "ERROR"
     if is_going and is_under_way:
         return None
-    _delete(scope, body)
-    scope.sightings.note(body["id"], _DELETION, f"{way} {fault}", now_s=scope.context.deps.clock.wall())
-    _look_for_its_end(scope, body)
-    return _failed_deletion(body) if was_asked else None
+    _delete(scope, found)
+    scope.sightings.note(found.id, _DELETION, f"{way} {fault}", now_s=scope.context.deps.clock.wall())
+    _look_for_its_end(scope, found)
+    return _failed_deletion(found) if was_asked else None
 
 
-def _failed_deletion(body: Body) -> BlockedError:
+def _failed_deletion(found: Server) -> BlockedError:
     """Return the error for a server that exists although Nova was asked to delete it: Nova may leave it in ERROR."""
-    state = body.get("status")
-    words = _fault_words(body) if state == "ERROR" else f"it is {state}"
+    words = _fault_words(found) if found.status == "ERROR" else f"it is {found.status}"
     return BlockedError(
         f"Nova was asked to delete it and gave up: {words}",
-        resource=f"server {body['id']}",
+        resource=f"server {found.id}",
         next_step="Correct the cause, or have Nova's administrator delete it.",
     )
 
 
-def _delete(scope: ServerScope, body: Body) -> None:
+def _delete(scope: ServerScope, found: Server) -> None:
     """Delete a server, without the cloud's soft-delete period (W-30)."""
     # During that period its ports would be deleted while its volumes stay, unreported.
-    if body.get("status") == "SOFT_DELETED":
-        server.force_delete(scope.cloud, body["id"])
+    if found.status == "SOFT_DELETED":
+        server.force_delete(scope.cloud, found.id)
     else:
-        server.delete(scope.cloud, body["id"])
+        server.delete(scope.cloud, found.id)
 
 
-def _look_for_its_end(scope: ServerScope, body: Body) -> None:
+def _look_for_its_end(scope: ServerScope, found: Server) -> None:
     """Ensure that the lists show a deleted server's end as soon as Nova has deleted it."""
     # A server that ran appears as DELETED in Nova's list of changes; one that never had a host vanishes without an
     # entry, so a full list is needed.
-    if body.get("OS-SRV-USG:launched_at"):
-        scope.cloud_view.upsert("server", {**body, "OS-EXT-STS:task_state": "deleting"})
+    if found.launched_at:
+        scope.cloud_view.upsert("server", found.being_deleted())
     else:
         scope.cloud_view.mark_written("server")
-    scope.cloud_view.end("server", body["id"])
+    scope.cloud_view.end("server", found.id)
     for record in scope.context.ledger.of_kind("volume"):
         scope.cloud_view.end("volume", record.id)
     scope.cloud_view.mark_written("volume")  # Nova deletes them with it: earlier lists are outdated

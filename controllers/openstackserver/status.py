@@ -7,14 +7,13 @@ conditions of the steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from capo.contract.machines import addresses
 from capo.engine.conditions import Condition
 from capo.engine.steps import Blocked, Failed, NotObserved, Result, Results, Wait, is_done
 from capo.errors import CapoError, ServerFailedError, ServerRebuiltError
-from capo.json_types import Body
+from capo.openstack.server import Server
 from controllers import roles
 from controllers.openstackserver import orc
 from controllers.openstackserver.scope import ServerScope
@@ -75,7 +74,7 @@ def _reason(error: CapoError, *, is_made: bool) -> str:
     return "OpenStackError" if is_made else "InstanceCreateFailed"
 
 
-def of_reconcile(server: Body | None, scope: ServerScope, results: Results) -> dict[str, Any]:
+def of_reconcile(server: Server | None, scope: ServerScope, results: Results) -> dict[str, Any]:
     """Return the fields of status that a reconcile writes.
 
     Args:
@@ -90,14 +89,14 @@ def of_reconcile(server: Body | None, scope: ServerScope, results: Results) -> d
     return {"ready": _is_ready(server, scope, results), **_ports(scope), **_instance(server, result)}
 
 
-def _is_ready(server: Body | None, scope: ServerScope, results: Results) -> bool:
+def _is_ready(server: Server | None, scope: ServerScope, results: Results) -> bool:
     """Return whether the server is ACTIVE and, before it becomes ready for the first time, has its address.
 
     A server that was rebuilt externally is not ready. One that cannot be read keeps its last state.
     """
     result = results[INSTANCE]
     is_another = isinstance(result, Failed) and isinstance(result.error, ServerRebuiltError)
-    is_active = server is not None and server.get("status") == "ACTIVE" and not is_another
+    is_active = server is not None and server.status == "ACTIVE" and not is_another
     return is_active and (scope.server.status.ready or is_done(results[ADDRESS]))
 
 
@@ -106,22 +105,18 @@ def _ports(scope: ServerScope) -> dict[str, Any]:
     return {"resources": {"ports": [{"id": id_} for id_ in ids]}} if ids and all(ids) else {}
 
 
-def _instance(server: Body | None, result: Result) -> dict[str, Any]:
+def _instance(server: Server | None, result: Result) -> dict[str, Any]:
     if server is not None:
-        state = {"instanceID": server["id"], "instanceState": server.get("status") or "BUILD", **_zone(server)}
+        state = {"instanceID": server.id, "instanceState": server.status or "BUILD", **_zone(server)}
         # Nova lists a server whose cell is down without addresses: keep the last known ones.
-        shown = server.get("addresses")
-        return {**state, "addresses": _addresses(server)} if isinstance(shown, Mapping) else state
+        shown = server.addresses
+        return {**state, "addresses": addresses(shown, server.name)} if shown is not None else state
     if isinstance(result, Wait) and result.reason in _VANISHED:
         return {"instanceState": "DELETED"}
     return {}
 
 
-def _zone(server: Body) -> dict[str, str]:
+def _zone(server: Server) -> dict[str, str]:
     """Return the zone of an ACTIVE server; until then Nova may still choose another one."""
-    zone = server.get("OS-EXT-AZ:availability_zone")
-    return {"availabilityZone": zone} if zone and server.get("status") == "ACTIVE" else {}
-
-
-def _addresses(server: Body) -> list[dict[str, str]]:
-    return addresses(server["addresses"], server.get("name") or "")
+    zone = server.availability_zone
+    return {"availabilityZone": zone} if zone and server.status == "ACTIVE" else {}

@@ -18,6 +18,7 @@ from capo.errors import BlockedError, CapoError, CloudUnavailableError, ForeignR
 from capo.json_types import Body
 from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.openstack import extension
+from capo.openstack.server import Server
 from controllers import roles
 from controllers.openstackserver import desired
 from controllers.openstackserver.scope import ServerScope
@@ -26,7 +27,6 @@ Fits = Callable[[Mapping[str, Any]], bool]
 
 _PARTS: Final = ("port", "trunk", "volume")
 """In this order: a trunk is identified by its port."""
-_ATTACHED: Final = "os-extended-volumes:volumes_attached"
 
 
 def find(scope: ServerScope, kind: str, role: str) -> Body | None:
@@ -34,6 +34,12 @@ def find(scope: ServerScope, kind: str, role: str) -> Body | None:
     if not scope.context.is_taken_over:
         return scope.cloud_view.find(kind, role)
     return scope.cloud_view.find(kind, role, upstream=_marks(scope, kind).get(role))
+
+
+def find_server(scope: ServerScope) -> Server | None:
+    """Return the server, or None when its absence is proven."""
+    found = find(scope, "server", roles.SERVER)
+    return Server(found) if found else None
 
 
 def record(scope: ServerScope) -> None:
@@ -59,7 +65,7 @@ def is_recorded(scope: ServerScope) -> bool:
         return False
     if server is None:
         return scope.context.is_deleting or not (scope.known_server_id or id_that_machine_knows(scope))
-    return scope.context.is_deleting or server.get("status") != "BUILD"  # its ports have no device at first
+    return scope.context.is_deleting or server.status != "BUILD"  # its ports have no device at first
 
 
 def id_that_machine_knows(scope: ServerScope) -> str | None:
@@ -84,8 +90,9 @@ def _own(scope: ServerScope, kind: str, role: str) -> Body | None:
         raise
 
 
-def _server(scope: ServerScope) -> Body | None:
-    return _own(scope, "server", roles.SERVER)
+def _server(scope: ServerScope) -> Server | None:
+    found = _own(scope, "server", roles.SERVER)
+    return Server(found) if found else None
 
 
 def _refuse_namesakes(scope: ServerScope) -> None:
@@ -118,7 +125,7 @@ def _marks(scope: ServerScope, kind: str) -> dict[str, Fits]:
     server = _server(scope)
     if server is None:
         return {}
-    return dict(_ports(scope, server["id"]) if kind == "port" else _volumes(scope, server))
+    return dict(_ports(scope, server.id) if kind == "port" else _volumes(scope, server))
 
 
 def _server_mark(scope: ServerScope) -> Fits | None:
@@ -161,15 +168,15 @@ def _trunk(name: str, port_id: str) -> Fits:
     return lambda body: body.get("name") == name and body.get("port_id") == port_id
 
 
-def _volumes(scope: ServerScope, server: Body) -> Iterator[tuple[str, Fits]]:
+def _volumes(scope: ServerScope, server: Server) -> Iterator[tuple[str, Fits]]:
     """Yield the volumes; disks on the host have none (W-25).
 
     Raises:
         CloudUnavailableError: the server's cell is down, so its attachments cannot be listed.
     """
     spec, name = scope.server.spec, scope.name
-    if _ATTACHED not in server and desired.volume_roles(scope.server):
-        raise CloudUnavailableError(f"volumes of server {server['id']} cannot be listed: its Nova cell is down")
+    if server.volumes is None and desired.volume_roles(scope.server):
+        raise CloudUnavailableError(f"volumes of server {server.id} cannot be listed: its Nova cell is down")
     if spec.root_volume:
         yield roles.volume(None), _volume(names.volume(name, "root"), server)
     for index, device in enumerate(spec.additional_block_devices):
@@ -177,13 +184,12 @@ def _volumes(scope: ServerScope, server: Body) -> Iterator[tuple[str, Fits]]:
             yield roles.volume(index), _volume(names.volume(name, device.name), server)
 
 
-def _volume(name: str, server: Body) -> Fits:
+def _volume(name: str, server: Server) -> Fits:
     """Return the test for a volume that Nova deletes with the server; it keeps volumes that a user attached."""
-    attached = server.get(_ATTACHED) or ()
-    dying = {each["id"] for each in attached if each.get("delete_on_termination") is not False}
+    dying = {each.id for each in server.volumes or () if each.is_deleted_with_server}
 
     def fits(body: Mapping[str, Any]) -> bool:
         users = {attachment.get("server_id") for attachment in body.get("attachments") or ()}
-        return body.get("name") == name and body["id"] in dying and users <= {server["id"]}
+        return body.get("name") == name and body["id"] in dying and users <= {server.id}
 
     return fits
