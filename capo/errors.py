@@ -378,7 +378,7 @@ class InvalidClusterSpecError(InvalidSpecError):
     reason = "InvalidClusterSpec"
 
     @classmethod
-    def of(cls, error: InvalidSpecError) -> InvalidClusterSpecError:
+    def from_spec_error(cls, error: InvalidSpecError) -> InvalidClusterSpecError:
         """Return a fault that was found in the spec of a cluster."""
         return cls(
             error.message,

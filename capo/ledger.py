@@ -133,7 +133,7 @@ class Ledger:
         """Return whether a role is recorded, or its create call is pending."""
         return role in self.records or role in self.pending
 
-    def of_kind(self, kind: str) -> list[Record]:
+    def records_of_kind(self, kind: str) -> list[Record]:
         """Return the records of one kind, by role."""
         return sorted((r for r in self.records.values() if r.kind == kind), key=lambda r: r.role)
 

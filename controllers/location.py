@@ -106,7 +106,7 @@ def _kinds(ledger: Ledger) -> list[ResourceKind]:
 
 
 def _belonging(kind: ResourceKind, ledger: Ledger, owner: str) -> Callable[[Body], bool]:
-    recorded = {record.id for record in ledger.of_kind(kind.name)}
+    recorded = {record.id for record in ledger.records_of_kind(kind.name)}
 
     def belongs(body: Body) -> bool:
         stamp = kind.stamp_of(body)

@@ -63,5 +63,5 @@ def warnings_of(kind: str, new: Json, *, old: Json | None = None) -> list[str]:
     Args:
         old: the present object; None when it is created.
     """
-    edited = warning.of_edit(kind, old.get("spec"), new.get("spec")) if old else []
-    return [*warning.of(kind, new.get("spec") or {}), *edited]
+    edited = warning.edit_warnings(kind, old.get("spec"), new.get("spec")) if old else []
+    return [*warning.spec_warnings(kind, new.get("spec") or {}), *edited]

@@ -13,14 +13,14 @@ from capo.json_types import Json
 Warnings = Iterator[str]
 
 
-def of(kind: str, spec: Any) -> list[str]:
+def spec_warnings(kind: str, spec: Any) -> list[str]:
     """Return the warnings about the spec of a kind."""
     if not isinstance(spec, dict):
         return []
     return _first(_BY_KIND[kind](spec))
 
 
-def of_edit(kind: str, old: Any, new: Any) -> list[str]:
+def edit_warnings(kind: str, old: Any, new: Any) -> list[str]:
     """Return the warnings about what an allowed edit of a spec does not change."""
     return _first(_address_pairs(kind, old, new)) if isinstance(old, dict) and isinstance(new, dict) else []
 

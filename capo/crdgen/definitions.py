@@ -127,7 +127,7 @@ def _version(model: type[KubernetesObject], definition: Definition) -> Json:
         "name": version_name(model),
         "served": True,
         "storage": model is definition.stored,
-        "schema": {"openAPIV3Schema": schema.of_kind(model)},
+        "schema": {"openAPIV3Schema": schema.kind_schema(model)},
     }
     if "status" in model.model_fields:
         version["subresources"] = {"status": {}}

@@ -40,7 +40,7 @@ _ROOT_DOCS: Final = {
 }
 
 
-def of_kind(model: type[KubernetesObject]) -> Json:
+def kind_schema(model: type[KubernetesObject]) -> Json:
     """Return the schema of a whole object: spec and status from the model, the rest as Kubernetes requires it."""
     properties: Json = {name: {"type": "string", "description": text} for name, text in _ROOT_DOCS.items()}
     properties["metadata"] = {"type": "object"}

@@ -34,16 +34,16 @@ class Condition:
     message: str = ""
 
 
-def of_results(plan: Plan[S], results: Results) -> list[Condition]:
+def from_results(plan: Plan[S], results: Results) -> list[Condition]:
     """Return the conditions of a forward walk's results; steps that were Held or Unseen change none."""
     shown = (_of_step(step.condition, step.failure_reason, results[step.condition]) for step in plan.steps)
     return [condition for condition in shown if condition]
 
 
-def of_removal(plan: Plan[S], results: Results) -> list[Condition]:
+def from_removal(plan: Plan[S], results: Results) -> list[Condition]:
     """Return the conditions of steps that are still being removed; a completed removal sets none to True."""
     left = {step for step, result in results.items() if isinstance(result, Wait | Failed)}
-    return [condition for condition in of_results(plan, results) if condition.type in left]
+    return [condition for condition in from_results(plan, results) if condition.type in left]
 
 
 def _of_step(type_: str, failure_reason: str | None, result: Result) -> Condition | None:

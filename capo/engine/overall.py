@@ -13,7 +13,7 @@ AUTHENTICATED: Final = "OpenStackAuthenticationSucceeded"
 AUTHENTICATION_FAILED: Final = "OpenStackAuthenticationFailed"
 
 
-def of_refusal(error: CapoError) -> list[Condition]:
+def from_refusal(error: CapoError) -> list[Condition]:
     """Return the conditions of a reconcile that could not begin.
 
     An outage proves nothing about the credentials: their condition is kept.

@@ -242,7 +242,7 @@ class Reconciler(Generic[S]):
         failures = self._auth_failures[key] = self._auth_failures.get(key, 0) + 1
         if self._credentials:
             self._credentials.forget(writer.obj)
-        shown = overall.of_refusal(error)
+        shown = overall.from_refusal(error)
         if self._show(writer, [*before, *shown]):
             self.deps.events.emit(writer.obj, "Warning", error.reason, error.sentence)
         self._emit_way_out(writer)
@@ -364,7 +364,7 @@ class Reconciler(Generic[S]):
         """
         plan, deleting = self.controller.plan, context.is_deleting
         ready = overall.deleting(plan, results) if deleting else conditions.summary(plan, results)
-        steps = conditions.of_removal(plan, results) if deleting else conditions.of_results(plan, results)
+        steps = conditions.from_removal(plan, results) if deleting else conditions.from_results(plan, results)
         shown = [*overall.authentication(results), *steps, *([ready] if ready else []), *report.conditions]
 
         def wanted(status: Mapping[str, Any]) -> Mapping[str, Any]:

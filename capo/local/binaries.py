@@ -46,7 +46,7 @@ class Binaries:
     assets: Path | None = None
 
     @classmethod
-    def of_user(cls, given: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> Binaries:
+    def from_environment(cls, given: Path | None = None, *, environ: Mapping[str, str] = os.environ) -> Binaries:
         """Return what options and environment say."""
         folder, assets = environ.get("CAPO_LOCAL_BIN"), environ.get("KUBEBUILDER_ASSETS")
         if given is None and folder:

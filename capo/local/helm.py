@@ -82,7 +82,7 @@ class Helm:
 
 def program() -> Path:
     """Return the path of helm, built if need be."""
-    return Binaries.of_user().require(["helm"], say=print)["helm"]
+    return Binaries.from_environment().require(["helm"], say=print)["helm"]
 
 
 def environment(folder: Path) -> dict[str, str]:

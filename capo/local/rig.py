@@ -69,7 +69,7 @@ class Rig:
         """
         self.layout = layout.Layout(Path(state_dir).absolute())
         self.processes = Processes(self.layout)
-        self._binaries = binaries.Binaries.of_user(bin_dir)
+        self._binaries = binaries.Binaries.from_environment(bin_dir)
         self._say = say
         self._api: Api | None = None
 

@@ -59,7 +59,7 @@ def rig(rigs_folder: Path) -> Iterator[Rig]:
 
 def core_definitions() -> dict[str, dict[str, Any]]:
     """Return Cluster API's own definitions of its core kinds, by name, such as ``machines.cluster.x-k8s.io``."""
-    path = Binaries.of_user().require([MANIFESTS], say=print)[MANIFESTS]
+    path = Binaries.from_environment().require([MANIFESTS], say=print)[MANIFESTS]
     found = json.loads(path.read_text(encoding="utf-8"))["core"]
     return {each["metadata"]["name"]: each for each in found if each["kind"] == "CustomResourceDefinition"}
 

@@ -274,15 +274,15 @@ class Cloud:
                 log=False,
             )
         except sdk.Unauthorized as error:  # not an answer of the service: its 401 triggered a login, which was refused
-            raise self._noted(_LOGIN, faults.of_exception(error, method=method, service="identity")) from error
+            raise self._noted(_LOGIN, faults.error_from_exception(error, method=method, service="identity")) from error
         except sdk.ClientException as error:
             self._note_lost(error)
-            raise faults.of_exception(error, method=method, service=service) from error
+            raise faults.error_from_exception(error, method=method, service=service) from error
         if response.status_code == 401:
-            raise self._noted(kind, faults.of_response(service, response))
+            raise self._noted(kind, faults.error_from_response(service, response))
         self._refusals.accepted(kind)
         if response.status_code >= 400:
-            refusal = faults.of_response(service, response)
+            refusal = faults.error_from_response(service, response)
             is_of_version = response.status_code == 406 and isinstance(refusal, UnsupportedByCloudError)
             raise self._noted(version, refusal) if is_of_version and extras.get("microversion") else refusal
         if response.status_code >= 300:
@@ -312,7 +312,7 @@ class Cloud:
         response = getattr(error, "response", None)
         if response is not None and 300 <= response.status_code < 400:
             return answers.misplaced("identity", "POST", response)
-        found = faults.of_exception(error, method="GET", service="identity")
+        found = faults.error_from_exception(error, method="GET", service="identity")
         if isinstance(error, sdk.NotFound | sdk.DiscoveryFailure | sdk.BadRequest | ValueError | RecursionError):
             where = foreign.address(self.credentials.entry["auth"]["auth_url"])
             text = f"identity: {found.message.removeprefix('identity: ')} (auth_url {where})"
@@ -331,7 +331,7 @@ class Cloud:
             return self._catalogue().of(service)
         except sdk.ClientException as error:
             self._note_lost(error)
-            raise faults.of_exception(error, method="GET", service=service) from error
+            raise faults.error_from_exception(error, method="GET", service=service) from error
 
     def _note_lost(self, error: Exception) -> None:
         """Fetch a new token and catalogue after a failed connection, at most once a minute.

@@ -173,7 +173,7 @@ class CloudView:
         """
         self._expect_current(kind)
         found = {item.body["id"]: item.body for item in self._poller.of_owner(kind, self._owner_id)}
-        for record in self._ledger.of_kind(kind):
+        for record in self._ledger.records_of_kind(kind):
             body = self._recorded(kind, record.id)
             if body is None or self._provenance.is_left_alone(kind, body):
                 self._ledger.drop(record.role)
@@ -208,7 +208,7 @@ class CloudView:
 
     def others(self, kind: str, fits: Callable[[Body], bool]) -> list[Item]:
         """Return the listed resources that match and are not this object's; demands no list."""
-        ours = {record.id for record in self._ledger.of_kind(kind)}
+        ours = {record.id for record in self._ledger.records_of_kind(kind)}
         items = self._poller.snapshot(kind).items.values()
         strangers = (item for item in items if not item.is_deleted and not self._is_ours(item, ours))
         return [item for item in strangers if fits(item.body)]
@@ -244,7 +244,7 @@ class CloudView:
         if self._poller.in_doubt_since_s(kind, resource_id) is not None:
             self._demand(kind, self._clock.now() + CONTRADICTED_S)
         self._poller.forget(kind, resource_id)
-        for record in self._ledger.of_kind(kind):
+        for record in self._ledger.records_of_kind(kind):
             if record.id == resource_id:
                 self._ledger.drop(record.role)
 
@@ -443,7 +443,7 @@ class CloudView:
         pending = self._pending(kind)
         is_certain = self._poller.began_s(kind) >= self._doubted_s(kind)
         if self._owners.was_born_here(self._owner_id) and not self._is_taken_over and not pending and is_certain:
-            ids = [record.id for record in self._ledger.of_kind(kind)]
+            ids = [record.id for record in self._ledger.records_of_kind(kind)]
             items = [self._poller.item(kind, id_) for id_ in ids]
             items += self._poller.of_owner(kind, self._owner_id)
             if all(item is not None and item.as_of_s >= wrote_s for item in items):

@@ -77,7 +77,7 @@ class Limits:
     max_bytes: int = 32 * MIB
     denied: tuple[Network, ...] = ()
 
-    def of(self, method: str) -> tuple[float, float]:
+    def for_method(self, method: str) -> tuple[float, float]:
         """Return the connect timeout and the timeout between two packets, in seconds."""
         return (self.connect_s, self.read_s if method in ("GET", "HEAD") else self.write_s)
 

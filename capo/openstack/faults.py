@@ -1,7 +1,7 @@
 """HTTP status and body -> an error of the catalogue: one table, one function.
 
 Only this module decides which 400 and which 409 are retried. Rows are tried in order; the first match decides.
-:func:`of_response` also decides what an answer means for a write whose effect is unknown.
+:func:`error_from_response` also decides what an answer means for a write whose effect is unknown.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ TABLE: Final = (
 )
 
 
-def of_response(service: str, response: requests.Response) -> CapoError:
+def error_from_response(service: str, response: requests.Response) -> CapoError:
     """Return the error of an answer with a status of 400 or more.
 
     A write answered with 5xx may have taken effect, unless the service states that it was not processed (503 with
@@ -298,11 +298,11 @@ def date_s(text: str) -> float | None:
         return None
 
 
-def of_exception(error: Exception, *, method: str, service: str) -> CapoError:
+def error_from_exception(error: Exception, *, method: str, service: str) -> CapoError:
     """Return the error of a call without an answer, or with one that the SDK could not use."""
     # HTTPError: base of openstacksdk's own exceptions for answers.
     if isinstance(error, sdk.HttpError | requests.HTTPError) and error.response is not None:
-        return of_response(service, error.response)
+        return error_from_response(service, error.response)
     foreign.note_failure(service, error)
     message = f"{service}: {foreign.failure(error)}"
     if isinstance(error, sdk.SSLError) and (method in ("GET", "HEAD") or _is_untrusted(error)):

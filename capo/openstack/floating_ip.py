@@ -54,7 +54,7 @@ def get(cloud: Cloud, floating_ip_id: str) -> Body:
     return body
 
 
-def of_address(cloud: Cloud, address: str) -> Body | None:
+def find_by_address(cloud: Cloud, address: str) -> Body | None:
     """Return the project's floating IP with an address, read from Neutron; None if there is none."""
     params = {"floating_ip_address": address, "project_id": cloud.project_id}
     found = cloud.list_all("network", "/floatingips", "floatingips", params=params)

@@ -82,7 +82,7 @@ class Provenance:
         return not (is_known or (kind == SERVER.name and self._has_own_port(body["id"])))
 
     def _has_own_port(self, server_id: str) -> bool:
-        items = (self._poller.item("port", record.id) for record in self._ledger.of_kind("port"))
+        items = (self._poller.item("port", record.id) for record in self._ledger.records_of_kind("port"))
         bodies = [item.body for item in items if item]
         return any(b.get("device_id") == server_id and is_named(b, self._common_name) for b in bodies)
 

@@ -109,7 +109,7 @@ def resolve(cloud: Cloud, wanted: SubnetParam, *, network_id: str | None = None)
     return _REFERENCE.only(cloud, {**_REFERENCE.query(wanted.filter), **of_network})
 
 
-def of_network(cloud: Cloud, network_id: str) -> list[Body]:
+def list_in_network(cloud: Cloud, network_id: str) -> list[Body]:
     """Return the subnets of a network, at least one, in the order of their ids.
 
     Raises:

@@ -74,7 +74,7 @@ class HttpSession(requests.Session):
 
     def request(self, method: Any, url: Any, *args: Any, **kwargs: Any) -> requests.Response:
         """Send a request within its limits and record its metrics."""
-        kwargs.setdefault("timeout", self._limits.of(method))
+        kwargs.setdefault("timeout", self._limits.for_method(method))
         kwargs.setdefault("proxies", self._proxies_of(str(url)))
         name = metrics.request_name(method, url)
         metrics.REQUESTS.labels(name).inc()

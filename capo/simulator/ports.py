@@ -13,7 +13,7 @@ def find(cloud: Cloud, port_id: str, caller: Caller) -> Json | None:
     return found if found is not None and port.KIND.is_visible(cloud, found, caller) else None
 
 
-def of_device(cloud: Cloud, device_id: str, order: list[str]) -> list[Json]:
+def ports_of_device(cloud: Cloud, device_id: str, order: list[str]) -> list[Json]:
     """Return the ports of a device, first those named in the order, in this order."""
     owned = {found["id"]: found for found in internal.ports_of(cloud, device_id)}
     first = [owned.pop(port_id) for port_id in order if port_id in owned]

@@ -52,7 +52,7 @@ def pumpable(pattern: str, flags: int = 0, *, is_search: bool, is_full: bool) ->
     Raises:
         UnreadableError: the expression has a back reference.
     """
-    automaton = _Automaton.of(pattern, flags)
+    automaton = _Automaton.from_pattern(pattern, flags)
     begins_anywhere = is_search and not automaton.is_anchored
     found = automaton.exponential(is_full=is_full) or automaton.polynomial(is_search=begins_anywhere, is_full=is_full)
     return None if found is None else "".join(found)
@@ -74,7 +74,7 @@ class _Automaton:
     is_anchored: bool = False
 
     @classmethod
-    def of(cls, pattern: str, flags: int) -> _Automaton:
+    def from_pattern(cls, pattern: str, flags: int) -> _Automaton:
         parsed = parser.parse(pattern, flags)
         flags |= parsed.state.flags
         made = cls("".join(sorted({*_SAMPLES, *_near(parsed), *(c for s in _near(parsed) for c in s.swapcase())})))

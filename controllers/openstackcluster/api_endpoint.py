@@ -154,7 +154,7 @@ def remove_endpoint(scope: ClusterScope) -> Outcome:
 
 def _at_load_balancer(scope: ClusterScope) -> list[Body]:
     """Return the spec's floating IPs that are associated with the VIP of our load balancer, if Octavia can be asked."""
-    if not scope.context.ledger.of_kind("load_balancer"):
+    if not scope.context.ledger.records_of_kind("load_balancer"):
         return []
     try:
         balancers = scope.owned("load_balancer")

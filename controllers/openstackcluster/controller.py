@@ -93,7 +93,7 @@ class ClusterController:
         )
         shown = [*status.not_enforced(found, results), *status.shown(cluster, scope.context.ledger, results), *taken]
         return Report(
-            status=status.of_reconcile(found, cluster, results),
+            status=status.after_reconcile(found, cluster, results),
             spec=status.spec(found, results),
             spec_step=api_endpoint.CONDITION,
             conditions=[*shown, pause_conditions.NOT_PAUSED],

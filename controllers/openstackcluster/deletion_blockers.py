@@ -33,7 +33,7 @@ def error(what: str, blockers: Sequence[Body], describe: str, refusal: ConflictE
         describe: ``port`` or ``floating IP``.
         refusal: the cloud's error.
     """
-    one = of_port if describe == "port" else of_floating_ip
+    one = describe_port if describe == "port" else describe_floating_ip
     named = [one(body) for body in blockers[:MAX_NAMED]]
     more = len(blockers) - len(named)
     listed = "; ".join(named) + (f"; and {more} more" if more else "")
@@ -46,13 +46,13 @@ def error(what: str, blockers: Sequence[Body], describe: str, refusal: ConflictE
     )
 
 
-def of_port(port: Body) -> str:
+def describe_port(port: Body) -> str:
     """Return a port's description: id, name, and the device that it belongs to."""
     name = f" {port['name']!r}" if port.get("name") else ""
     owner = f" of {port['device_owner']} {port.get('device_id') or ''}".rstrip() if port.get("device_owner") else ""
     return f"port {port['id']}{name}{owner}"
 
 
-def of_floating_ip(body: Body) -> str:
+def describe_floating_ip(body: Body) -> str:
     """Return a floating IP's description with its fixed IP."""
     return f"floating IP {body['floating_ip_address']} for {body.get('fixed_ip_address') or 'nothing'}"

@@ -58,7 +58,7 @@ def _all(scope: ClusterScope, there: Collection[str], known: NetworkStatusWithSu
     listed = scope.cloud_view.peek("subnet", lambda each: each["network_id"] == known.id)
     # The project's list does not show the subnets of another project's network.
     is_complete = listed and {each["id"] for each in listed} == there
-    found = listed if is_complete else subnet.of_network(scope.cloud, known.id)
+    found = listed if is_complete else subnet.list_in_network(scope.cloud, known.id)
     places = {each.id: place for place, each in enumerate(known.subnets)}
     return sorted(found, key=lambda each: (places.get(each["id"], len(places)), each["id"]))
 

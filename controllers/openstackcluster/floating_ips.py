@@ -83,7 +83,7 @@ def by_address(scope: ClusterScope, address: str) -> Body | None:
 
 def _looked_up(scope: ClusterScope, address: str) -> Body | None:
     # Not in the lists: users name a floating IP right after they created it, and lists are minutes old.
-    body = floating_ip.of_address(scope.cloud, address)
+    body = floating_ip.find_by_address(scope.cloud, address)
     if body is not None:
         scope.cloud_view.upsert("floating_ip", body)
     return body
@@ -124,7 +124,7 @@ def refresh_if_unused(scope: ClusterScope, body: Body, port_id: str) -> Body:
 
 def is_own(scope: ClusterScope, body: Body) -> bool:
     """Return whether a floating IP was created for this cluster."""
-    return body["id"] in {record.id for record in scope.context.ledger.of_kind("floating_ip")}
+    return body["id"] in {record.id for record in scope.context.ledger.records_of_kind("floating_ip")}
 
 
 def dissociate(scope: ClusterScope, body: Body) -> None:

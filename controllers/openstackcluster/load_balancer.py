@@ -335,7 +335,7 @@ def remove_load_balancer(scope: ClusterScope) -> Outcome:
         scope.cloud_view.poll("load_balancer")
         return Wait("Deleting", f"waiting for load balancer {left[0]['id']} to be deleted")
     for kind in CHILDREN:
-        for record in scope.context.ledger.of_kind(kind):
+        for record in scope.context.ledger.records_of_kind(kind):
             scope.context.ledger.drop(record.role)
     return _without_left_behind(scope)
 

@@ -143,7 +143,7 @@ def _existing_subnets(scope: ClusterScope, network_id: str | None) -> list[Body]
         return found
     if network_id is None:
         raise InvalidSpecError("spec names no network: set managedSubnets, network or subnets")
-    return list(subnet.of_network(scope.cloud, network_id))
+    return list(subnet.list_in_network(scope.cloud, network_id))
 
 
 def _delete_network(scope: ClusterScope, network_id: str) -> Outcome | None:

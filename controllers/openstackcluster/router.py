@@ -218,7 +218,7 @@ def _disconnect(scope: ClusterScope, port: Body) -> Wait | None:
         try:
             router.remove_interface(scope.cloud, router_id, fixed_ip["subnet_id"])
         except ConflictError as error:
-            if balancers := scope.context.ledger.of_kind("load_balancer"):
+            if balancers := scope.context.ledger.records_of_kind("load_balancer"):
                 return Wait("Deleting", f"waiting for load balancer {balancers[0].id} to be deleted")
             left = scope.cloud_view.list_matching("floating_ip", lambda body: body.get("router_id") == router_id)
             scope.cloud_view.mark_written(

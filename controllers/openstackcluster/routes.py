@@ -16,7 +16,7 @@ from controllers.pause_conditions import PAUSED
 Idents = Iterable[tuple[str, str]]
 
 
-def of_cluster(cluster: Object, store: Store) -> Idents:
+def keys_for_cluster(cluster: Object, store: Store) -> Idents:
     """Requeue the OpenStackCluster of a Cluster if its pause changed, or if it is not ready."""
     # A Cluster's status changes often; a ready OpenStackCluster is requeued only for a changed pause.
     name = references.infrastructure_name(cluster, OPENSTACK_CLUSTER.kind)
@@ -31,13 +31,13 @@ def _is_concerned(infra: Object, cluster: Object) -> bool:
     return conditions.is_true(shown, PAUSED) != is_paused or not conditions.is_true(shown, conditions.READY)
 
 
-def of_server(server: Object, _store: Store) -> Idents:
+def keys_for_server(server: Object, _store: Store) -> Idents:
     """Requeue the OpenStackCluster that owns a bastion."""
     owner = references.owner(server, group=names.GROUP, kind=OPENSTACK_CLUSTER.kind)
     return [(server["metadata"]["namespace"], owner.name)] if owner else []
 
 
-def of_member(machine: Object, store: Store) -> Idents:
+def keys_for_member(machine: Object, store: Store) -> Idents:
     """Requeue the OpenStackClusters whose deletion waits for their Machines."""
     cluster_name, namespace = references.cluster_name(machine), machine["metadata"]["namespace"]
     if not cluster_name:
@@ -50,8 +50,8 @@ def of_member(machine: Object, store: Store) -> Idents:
 
 
 ROUTES: Final = (
-    Route(CLUSTER, of_cluster),
-    Route(OPENSTACK_SERVER, of_server),
-    Route(MACHINE, of_member),
-    Route(OPENSTACK_MACHINE, of_member),
+    Route(CLUSTER, keys_for_cluster),
+    Route(OPENSTACK_SERVER, keys_for_server),
+    Route(MACHINE, keys_for_member),
+    Route(OPENSTACK_MACHINE, keys_for_member),
 )

@@ -55,7 +55,7 @@ def _tags(body: Body) -> tuple[str, ...]:
     return tuple(body.get("tags") or ())
 
 
-def of_reconcile(found: Found, cluster: OpenStackCluster, results: Results) -> Json:
+def after_reconcile(found: Found, cluster: OpenStackCluster, results: Results) -> Json:
     """Return the fields of status to write; None removes a field."""
     fields: Json = {}
     if is_done(results["NetworkReady"]):

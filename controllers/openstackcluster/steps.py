@@ -25,7 +25,7 @@ from controllers.openstackcluster.security_groups import ensure_security_groups,
 T = TypeVar("T")
 
 
-def of_cluster(ensure: Callable[[ClusterScope], Outcome]) -> Callable[[ClusterScope], Outcome]:
+def with_cluster_errors(ensure: Callable[[ClusterScope], Outcome]) -> Callable[[ClusterScope], Outcome]:
     """Return a step that raises spec errors as cluster errors; the layers below serve servers, too."""
 
     def step(scope: ClusterScope) -> Outcome:
@@ -43,53 +43,53 @@ def _named(function: Callable[[], T]) -> T:
     try:
         return function()
     except InvalidSpecError as error:
-        raise InvalidClusterSpecError.of(error) from error
+        raise InvalidClusterSpecError.from_spec_error(error) from error
 
 
 STEPS: Final = (
     Step(
         "NetworkReady",
-        ensure=of_cluster(ensure_network),
+        ensure=with_cluster_errors(ensure_network),
         remove=remove_network,
         failure_reason="NetworkCreateFailed",
     ),
     Step(
         "RouterReady",
-        ensure=of_cluster(ensure_router),
+        ensure=with_cluster_errors(ensure_router),
         remove=remove_router,
         needs=("NetworkReady",),
         failure_reason="RouterCreateFailed",
     ),
     Step(
         "LoadBalancerReady",
-        ensure=of_cluster(ensure_load_balancer),
+        ensure=with_cluster_errors(ensure_load_balancer),
         remove=remove_load_balancer,
         needs=("NetworkReady",),
     ),
     Step(
         "SecurityGroupsReady",
-        ensure=of_cluster(ensure_security_groups),
+        ensure=with_cluster_errors(ensure_security_groups),
         remove=remove_security_groups,
         needs=("NetworkReady",),
         failure_reason="SecurityGroupCreateFailed",
     ),
     Step(
         "APIEndpointReady",
-        ensure=of_cluster(ensure_endpoint),
+        ensure=with_cluster_errors(ensure_endpoint),
         remove=remove_endpoint,
         needs=("NetworkReady", "RouterReady", "LoadBalancerReady"),
         failure_reason="APIEndpointConfigFailed",
     ),
     Step(
         "FailureDomainsReady",
-        ensure=of_cluster(ensure_failure_domains),
+        ensure=with_cluster_errors(ensure_failure_domains),
         remove=nothing,
         needs=(),
         is_vital=False,
     ),
     Step(
         "BastionReady",
-        ensure=of_cluster(ensure_bastion),
+        ensure=with_cluster_errors(ensure_bastion),
         remove=remove_bastion,
         needs=("NetworkReady", "RouterReady", "SecurityGroupsReady"),
         is_vital=False,

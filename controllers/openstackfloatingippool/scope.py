@@ -102,7 +102,7 @@ class PoolScope:
         stamp = FLOATING_IP.stamp_of(body)
         if stamp is not None:
             return stamp.owner == self.context.owner
-        return body["id"] in {record.id for record in self.context.ledger.of_kind(KIND)}
+        return body["id"] in {record.id for record in self.context.ledger.records_of_kind(KIND)}
 
     def place(self, ip: str) -> Hashable:
         """Return an address with its project, as a key of the reservations."""

@@ -25,7 +25,7 @@ def record(scope: PoolScope) -> None:
     """
     bodies = scope.floating_ips()
     held = candidates.holders(scope, bodies)
-    known = {record.id for record in scope.context.ledger.of_kind(KIND)}
+    known = {record.id for record in scope.context.ledger.records_of_kind(KIND)}
     wanted = _named(scope) - set(candidates.prepared_ips(scope))
     for body in bodies:
         if (

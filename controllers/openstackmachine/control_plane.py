@@ -33,7 +33,7 @@ class Sibling:
         return port_ids(self.server)
 
 
-def of(scope: MachineScope) -> list[Sibling]:
+def siblings_of(scope: MachineScope) -> list[Sibling]:
     """Return the other control plane machines that have an OpenStackServer, whatever their state."""
     return [_sibling(obj, server) for obj, server in _with_servers(scope) if obj["metadata"]["name"] != scope.name]
 

@@ -121,7 +121,7 @@ class MachineController:
         if not isinstance(results[INSTANCE], Done):
             return Report(conditions=conditions)
         return Report(
-            status=status.of_server(scope.machine, server),
+            status=status.fields_from_server(scope.machine, server),
             spec=status.provider_id(scope.machine, server),
             spec_step=INSTANCE,
             conditions=[*status.kept_ready(scope.machine, results[INGRESS]), *conditions],

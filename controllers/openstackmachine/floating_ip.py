@@ -30,10 +30,10 @@ def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
         return Done(f"no floating IP of the project has the address {given.host}")
     if found is None:
         return Wait(INFRASTRUCTURE, "the floating IP of the cluster is not there")
-    others = control_plane.of(scope)
+    others = control_plane.siblings_of(scope)
     if found.get("port_id") in {port_id for each in others if each.is_living for port_id in each.port_ids}:
         return Done(f"another control plane machine has {found['floating_ip_address']}")
-    place = ports.of_machine(scope, infra)
+    place = ports.place_of_machine(scope, infra)
     if found.get("port_id") != place.port_id:
         if found["id"] != _recorded_id(scope):
             of_control_plane = {
@@ -70,7 +70,7 @@ def failover(scope: MachineScope, infra: OpenStackCluster) -> None:
     Failures are ignored: the other machine takes it in its own reconcile.
     """
     own = control_plane.port_ids(scope.server)
-    heirs = [each.server for each in control_plane.of(scope) if each.is_living] if own else []
+    heirs = [each.server for each in control_plane.siblings_of(scope) if each.is_living] if own else []
     network_id = infra.status.network.id if infra.status.network else ""
     heir_id = next(filter(None, (ports.port_id_on(server, network_id) for server in heirs)), None)
     if heir_id is None:

@@ -64,7 +64,7 @@ def to_leave(scope: MachineScope, infra: OpenStackCluster, wanted: Mapping[str, 
     Raises:
         NotYetObserved: the pools are being listed.
     """
-    members = {record.id: roles.port_of_member(record.role) for record in scope.context.ledger.of_kind(MEMBER)}
+    members = {record.id: roles.port_of_member(record.role) for record in scope.context.ledger.records_of_kind(MEMBER)}
 
     def port_of(body: Body) -> int | None:
         own = next((members[each["id"]] for each in body.get("members") or () if each["id"] in members), None)

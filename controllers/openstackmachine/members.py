@@ -82,7 +82,7 @@ def _is_known(scope: MachineScope, port: int, pool_id: str) -> bool:
 def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id: str) -> Outcome:
     if wait := load_balancer_lock.busy(scope):
         return wait
-    place, role = ports.of_machine(scope, infra), roles.member(port)
+    place, role = ports.place_of_machine(scope, infra), roles.member(port)
     listed, is_given = _listed(scope, pool_id), given_pools.are_given(scope)
     # External pools get single changes: a change for all replaces the whole list, which others may be changing, too.
     others = [] if is_given else list(_living_others(scope, infra, port))
@@ -117,7 +117,7 @@ def _listed(scope: MachineScope, pool_id: str) -> list[Body]:
 def _living_others(scope: MachineScope, infra: OpenStackCluster, port: int) -> Iterator[Candidate]:
     """Yield the other living control plane machines with their place in the pool of a port."""
     network_id = infra.status.network.id if infra.status.network else ""
-    for each in control_plane.of(scope):
+    for each in control_plane.siblings_of(scope):
         port_id = ports.port_id_on(each.server, network_id)
         if each.is_living and each.owner and port_id:
             place = ports.place_of(scope.cloud_view.get("port", port_id))
@@ -224,7 +224,7 @@ def _may_be_member(scope: MachineScope) -> bool:
     """Return whether the machine ever had a server, or requested a member."""
     ledger = scope.context.ledger
     has_asked = any(pending.kind == KIND for pending in ledger.pending.values())
-    return has_asked or bool(ledger.of_kind(KIND)) or was_provisioned(scope)
+    return has_asked or bool(ledger.records_of_kind(KIND)) or was_provisioned(scope)
 
 
 def _leave_pool(scope: MachineScope, pool: Record) -> Wait | None:

@@ -78,7 +78,7 @@ def to_leave(scope: MachineScope, infra: OpenStackCluster, *, may_be_member: boo
         NotYetObserved: the pools are being listed.
     """
     obj = scope.owners.infra or {}
-    recorded = Ledger.read(obj.get("status")).of_kind(KIND)
+    recorded = Ledger.read(obj.get("status")).records_of_kind(KIND)
     missing = set(api_ports(infra)) - {roles.port_of_pool(record.role) for record in recorded}
     if missing and may_be_member and given_pools.are_given(scope):
         return [*recorded, *given_pools.to_leave(scope, infra, named(scope, missing))]

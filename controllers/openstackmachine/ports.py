@@ -26,7 +26,7 @@ class Place:
     subnet_id: str
 
 
-def of_machine(scope: MachineScope, infra: OpenStackCluster) -> Place:
+def place_of_machine(scope: MachineScope, infra: OpenStackCluster) -> Place:
     """Return the machine's port on the network of its cluster.
 
     Raises:

@@ -18,13 +18,13 @@ from controllers.server_child import credentials_change
 Idents = Iterable[tuple[str, str]]
 
 
-def of_machine(machine: Object, _store: Store) -> Idents:
+def keys_for_machine(machine: Object, _store: Store) -> Idents:
     """Requeue the OpenStackMachine that a Machine refers to: its owner, bootstrap data or zone may be available now."""
     name = references.infrastructure_name(machine, OPENSTACK_MACHINE.kind)
     return [(machine["metadata"]["namespace"], name)] if name else []
 
 
-def of_cluster(cluster: Object, store: Store) -> Idents:
+def keys_for_cluster(cluster: Object, store: Store) -> Idents:
     """Requeue the OpenStackMachines of a Cluster if its pause changed, or if they are not provisioned (C-40)."""
     # A Cluster's status changes often; provisioned machines are requeued only for a changed pause.
     return [_ident(m) for m in _of_cluster(cluster, cluster["metadata"]["name"], store) if _is_concerned(m, cluster)]
@@ -35,7 +35,7 @@ def _is_concerned(obj: Object, cluster: Object) -> bool:
     return known != (rules.pause_cause(obj, cluster) is not None) or not clusters.is_provisioned(obj)
 
 
-def of_openstack_cluster(infra: Object, store: Store) -> Idents:
+def keys_for_openstack_cluster(infra: Object, store: Store) -> Idents:
     """Requeue machines that wait for the infrastructure, and the control plane: pools or floating IP may have changed.
 
     Workers only depend on the credentials of their servers (W-12).
@@ -55,13 +55,13 @@ def _has_others(machine: Object, ref: OpenStackIdentityReference, store: Store) 
     return bool(server and not machine["spec"].get("identityRef") and credentials_change(server, ref))
 
 
-def of_server(server: Object, _store: Store) -> Idents:
+def keys_for_server(server: Object, _store: Store) -> Idents:
     """Requeue the OpenStackMachine that owns an OpenStackServer."""
     owner = references.owner(server, group=names.GROUP, kind=OPENSTACK_MACHINE.kind)
     return [(server["metadata"]["namespace"], owner.name)] if owner else []
 
 
-def of_sibling(obj: Object, store: Store) -> Idents:
+def keys_for_sibling(obj: Object, store: Store) -> Idents:
     """Requeue the rest of the control plane when one of it fails or is deleted: the floating IP may have to move."""
     name = references.cluster_name(obj)
     if not name or not machines.is_control_plane(obj) or not _is_leaving(obj):
@@ -86,9 +86,9 @@ def _ident(obj: Object) -> tuple[str, str]:
 
 
 ROUTES: Final = (
-    Route(MACHINE, of_machine),
-    Route(CLUSTER, of_cluster),
-    Route(OPENSTACK_CLUSTER, of_openstack_cluster),
-    Route(OPENSTACK_SERVER, of_server),
-    Route(OPENSTACK_MACHINE, of_sibling),
+    Route(MACHINE, keys_for_machine),
+    Route(CLUSTER, keys_for_cluster),
+    Route(OPENSTACK_CLUSTER, keys_for_openstack_cluster),
+    Route(OPENSTACK_SERVER, keys_for_server),
+    Route(OPENSTACK_MACHINE, keys_for_sibling),
 )

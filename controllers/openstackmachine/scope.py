@@ -133,7 +133,7 @@ class MachineScope:
         )
 
     def _is_pool_seen(self, cluster: Ledger) -> bool:
-        pools = {record.id for record in cluster.of_kind("pool")}
+        pools = {record.id for record in cluster.records_of_kind("pool")}
         return bool(self._seen_of_cloud.list_matching("pool", lambda body: body["id"] in pools))
 
     def stamp(self, role: str) -> Stamp:

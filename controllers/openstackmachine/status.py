@@ -19,7 +19,7 @@ from controllers.openstackmachine.openstackserver import DELETED
 from controllers.openstackmachine.steps import INSTANCE
 
 
-def of_server(machine: OpenStackMachine, server: OpenStackServer) -> dict[str, Any]:
+def fields_from_server(machine: OpenStackMachine, server: OpenStackServer) -> dict[str, Any]:
     """Return the fields of status once the server is ACTIVE; provisioned is never reset (C-16).
 
     Known addresses are kept until the OpenStackServer reports its own: the Go provider never writes them there.

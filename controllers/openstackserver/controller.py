@@ -68,7 +68,7 @@ class ServerController:
             ([], []) if scope.context.is_taken_over else name_conflicts.condition(scope.cloud_view, list(_marks(scope)))
         )
         shown = [*status.conditions(scope, results), *taken, pause_conditions.NOT_PAUSED]
-        fields = status.of_reconcile(_seen(scope, results), scope, results)
+        fields = status.after_reconcile(_seen(scope, results), scope, results)
         return Report(status=fields, conditions=shown, dropped=unique)
 
 

@@ -14,7 +14,7 @@ from capo.openstack import port
 from capo.openstack.server import Server
 
 
-def of_port(name: str, wanted: ResolvedPortSpec, found: Body, *, server_id: str | None) -> str:
+def port_drift(name: str, wanted: ResolvedPortSpec, found: Body, *, server_id: str | None) -> str:
     """Return how a port differs from the one that was created; empty when it does not.
 
     Args:
@@ -56,7 +56,7 @@ def _fits(wanted: ResolvedFixedIP, subnet: str | None, address: str) -> bool:
     return is_in_subnet and (not wanted.ip_address or port.spelled(wanted.ip_address) == address)
 
 
-def of_server(spec: OpenStackServerSpec, volume_ids: set[str], found: Server) -> list[str]:
+def server_drift(spec: OpenStackServerSpec, volume_ids: set[str], found: Server) -> list[str]:
     """Return the differences of a server's metadata, tags and volumes from its creation, as messages.
 
     Args:

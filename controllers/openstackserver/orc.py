@@ -27,7 +27,7 @@ def image_id(scope: ServerScope, name: str) -> str | Wait:
     deps, namespace = scope.context.deps, scope.namespace
     found = deps.store.get(ORC_IMAGE, namespace, name) or deps.kube.get(ORC_IMAGE, namespace, name)
     if found is not None:
-        return of_object(found)
+        return image_id_of(found)
     if not _is_served(scope):
         return _wait(
             f"the kind Image of {ORC_IMAGE.api_version} is not served: install the OpenStack Resource Controller, "
@@ -36,7 +36,7 @@ def image_id(scope: ServerScope, name: str) -> str | Wait:
     return _wait(f"Image {namespace}/{name} ({ORC_IMAGE.group}) does not exist")
 
 
-def of_object(image: Object) -> str | Wait:
+def image_id_of(image: Object) -> str | Wait:
     """Return the image id of an ORC Image, or the wait that its conditions imply; pure."""
     status: Mapping[str, Any] = image.get("status") or {}
     shown = status.get("conditions") or ()

@@ -39,7 +39,7 @@ def _changes(scope: ServerScope, found: Mapping[int, Body | None]) -> Iterator[s
     resolved = scope.resolved.ports if scope.resolved else ()
     for index, wish in enumerate(resolved):
         body = found.get(index)
-        if body and (text := drift.of_port(roles.port(index), wish, body, server_id=scope.known_server_id)):
+        if body and (text := drift.port_drift(roles.port(index), wish, body, server_id=scope.known_server_id)):
             yield text
 
 
@@ -124,7 +124,7 @@ def remove_trunks(scope: ServerScope) -> Outcome:
 
 def _has_trunks(scope: ServerScope) -> bool:
     """Return whether trunks may exist: a cloud without the extension cannot list them."""
-    if scope.context.ledger.of_kind("trunk"):
+    if scope.context.ledger.records_of_kind("trunk"):
         return True
     spec = scope.server.spec
     is_wanted = bool(spec.trunk or any(p.trunk for p in spec.ports))

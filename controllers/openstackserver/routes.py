@@ -14,7 +14,7 @@ from capo.kube.kinds import CLUSTER, IP_ADDRESS, IP_ADDRESS_CLAIM, OPENSTACK_SER
 Idents = Iterable[tuple[str, str]]
 
 
-def of_cluster(cluster: Object, store: Store) -> Idents:
+def keys_for_cluster(cluster: Object, store: Store) -> Idents:
     """Requeue all servers with the label of a Cluster that was paused or unpaused."""
     metadata = cluster["metadata"]
     label = names.CLUSTER_NAME_LABEL
@@ -29,7 +29,7 @@ def _paused(server: Object) -> bool:
     return any(c["type"] == "Paused" and c["status"] == "True" for c in conditions)
 
 
-def of_image(image: Object, store: Store) -> Idents:
+def keys_for_image(image: Object, store: Store) -> Idents:
     """Requeue the servers in the namespace of an ORC Image that wait for it, whatever its state (W-21)."""
     namespace, name = image["metadata"]["namespace"], image["metadata"]["name"]
     for server in store.list(OPENSTACK_SERVER, namespace):
@@ -39,7 +39,7 @@ def of_image(image: Object, store: Store) -> Idents:
             yield namespace, server["metadata"]["name"]
 
 
-def of_claim(claim: Object, _store: Store) -> Idents:
+def keys_for_claim(claim: Object, _store: Store) -> Idents:
     """Requeue the server that an IPAddressClaim was created for."""
     return [
         (claim["metadata"]["namespace"], owner.name)
@@ -48,16 +48,16 @@ def of_claim(claim: Object, _store: Store) -> Idents:
     ]
 
 
-def of_address(address: Object, store: Store) -> Idents:
+def keys_for_address(address: Object, store: Store) -> Idents:
     """Requeue the server whose claim an IPAddress fulfils."""
     name = (address.get("spec", {}).get("claimRef") or {}).get("name") or ""
     claim = store.get(IP_ADDRESS_CLAIM, address["metadata"]["namespace"], name)
-    return of_claim(claim, store) if claim else ()
+    return keys_for_claim(claim, store) if claim else ()
 
 
 ROUTES: Final = (
-    Route(CLUSTER, of_cluster),
-    Route(ORC_IMAGE, of_image),
-    Route(IP_ADDRESS_CLAIM, of_claim),
-    Route(IP_ADDRESS, of_address),
+    Route(CLUSTER, keys_for_cluster),
+    Route(ORC_IMAGE, keys_for_image),
+    Route(IP_ADDRESS_CLAIM, keys_for_claim),
+    Route(IP_ADDRESS, keys_for_address),
 )

@@ -50,7 +50,7 @@ def _release_volumes(scope: ServerScope) -> None:
     until_s = scope.cloud_view.pending_until("server")
     if until_s is not None and scope.context.started_s < until_s:
         return
-    for record in scope.context.ledger.of_kind("volume"):
+    for record in scope.context.ledger.records_of_kind("volume"):
         if scope.cloud_view.get("volume", record.id)["status"] == "reserved":
             volume.release(scope.cloud, record.id)
             scope.cloud_view.invalidate("volume", record.id)
@@ -114,8 +114,8 @@ def _changes(scope: ServerScope, found: Server) -> list[str]:
     changes = []
     if flavor and spec.flavor and not spec.flavor_id and flavor != spec.flavor:
         changes.append(f"resized to flavor {flavor}; it was created with {spec.flavor}")
-    volume_ids = {record.id for record in scope.context.ledger.of_kind("volume")}
-    return [*changes, *drift.of_server(spec, volume_ids, found)]
+    volume_ids = {record.id for record in scope.context.ledger.records_of_kind("volume")}
+    return [*changes, *drift.server_drift(spec, volume_ids, found)]
 
 
 def _left_to_build_s(scope: ServerScope, found: Server) -> float:
@@ -246,6 +246,6 @@ def _look_for_its_end(scope: ServerScope, found: Server) -> None:
     else:
         scope.cloud_view.mark_written("server")
     scope.cloud_view.end("server", found.id)
-    for record in scope.context.ledger.of_kind("volume"):
+    for record in scope.context.ledger.records_of_kind("volume"):
         scope.cloud_view.end("volume", record.id)
     scope.cloud_view.mark_written("volume")  # Nova deletes them with it: earlier lists are outdated

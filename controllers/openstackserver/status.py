@@ -74,7 +74,7 @@ def _reason(error: CapoError, *, is_made: bool) -> str:
     return "OpenStackError" if is_made else "InstanceCreateFailed"
 
 
-def of_reconcile(server: Server | None, scope: ServerScope, results: Results) -> dict[str, Any]:
+def after_reconcile(server: Server | None, scope: ServerScope, results: Results) -> dict[str, Any]:
     """Return the fields of status that a reconcile writes.
 
     Args:

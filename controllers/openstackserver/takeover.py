@@ -138,7 +138,7 @@ def _server_mark(scope: ServerScope) -> Fits | None:
 
 def _device_of_ports(scope: ServerScope) -> str | None:
     """Return the id of the server that uses the ports in the status; None if there is none, or several."""
-    ports = [scope.cloud_view.find("port", record.role) for record in scope.context.ledger.of_kind("port")]
+    ports = [scope.cloud_view.find("port", record.role) for record in scope.context.ledger.records_of_kind("port")]
     devices = {str(port["device_id"]) for port in ports if port and port.get("device_id")}
     return devices.pop() if len(devices) == 1 else None
 

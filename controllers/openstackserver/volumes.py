@@ -38,7 +38,7 @@ def ensure_volumes(scope: ServerScope) -> Outcome:
 
 def invalidate(scope: ServerScope, error: CapoError) -> None:
     """Invalidate the cached volumes after a create of their server failed: Nova may have left them reserved."""
-    for record in scope.context.ledger.of_kind("volume"):
+    for record in scope.context.ledger.records_of_kind("volume"):
         scope.cloud_view.failed("volume", record.id, error)
     scope.cloud_view.mark_written("volume")
 
@@ -49,7 +49,7 @@ def _look_at_all(scope: ServerScope) -> None:
     Raises:
         NotYetObserved: the list is being polled.
     """
-    ids = {record.id for record in scope.context.ledger.of_kind("volume")}
+    ids = {record.id for record in scope.context.ledger.records_of_kind("volume")}
     if len(ids) - len(scope.cloud_view.peek("volume", lambda body: body["id"] in ids)) > 1:
         scope.cloud_view.list_matching("volume", lambda body: body["id"] in ids)
 
@@ -148,4 +148,4 @@ def _described(body: Body) -> str:
 
 
 def _has_volumes(scope: ServerScope) -> bool:
-    return bool(desired.volume_roles(scope.server) or scope.context.ledger.of_kind("volume"))
+    return bool(desired.volume_roles(scope.server) or scope.context.ledger.records_of_kind("volume"))

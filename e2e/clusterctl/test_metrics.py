@@ -58,7 +58,7 @@ def account(rig: Rig, name: str) -> str:
 def bind(rig: Rig) -> None:
     """Bind the account ``prometheus`` to the role by the command of the page."""
     (command,) = re.findall(r"^ {4}(kubectl .*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    kubectl = Binaries.of_user().require(["kubectl"], say=print)["kubectl"]
+    kubectl = Binaries.from_environment().require(["kubectl"], say=print)["kubectl"]
     env = {"KUBECONFIG": str(rig.kubeconfig), "PATH": f"{kubectl.parent}:{os.environ['PATH']}"}
     subprocess.run(["bash", "-c", command], env=env, check=True)
 

@@ -43,7 +43,7 @@ def by_kind(clusterctl: Clusterctl, provider: Rig) -> dict[str, Json]:
     return found
 
 
-def of_cluster(provider: Rig, plural: str) -> dict[str, Json]:
+def objects_of_cluster(provider: Rig, plural: str) -> dict[str, Json]:
     """Return the objects of one of our kinds that the topology controller created, in v1beta2."""
     items = provider.api.get(f"/apis/{OURS}/v1beta2/namespaces/{NAMESPACE}/{plural}")["items"]
     label = "cluster.x-k8s.io/cluster-name"
@@ -55,18 +55,20 @@ def test_it_makes_the_cluster_of_the_default_flavor(
 ) -> None:
     assert {obj["apiVersion"] for obj in by_kind.values() if is_ours(obj)} == {conversion.OLDER}
     assert conversion.NEWER not in json.dumps(by_kind["ClusterClass"])
-    wait_until("the OpenStackCluster is made", lambda: of_cluster(provider, "openstackclusters"))
+    wait_until("the OpenStackCluster is made", lambda: objects_of_cluster(provider, "openstackclusters"))
     (default,) = (o for o in generated(clusterctl, NAME, namespace=NAMESPACE) if o["kind"] == "OpenStackCluster")
 
-    (made,) = of_cluster(provider, "openstackclusters").values()
+    (made,) = objects_of_cluster(provider, "openstackclusters").values()
 
     wanted = dry_run(provider, default)["spec"]
     assert {name: made["spec"].get(name) for name in wanted} == wanted
 
 
 def test_what_it_made_is_neither_written_again_nor_replaced(provider: Rig, by_kind: dict[str, Json]) -> None:
-    wait_until("both templates are cloned", lambda: len(of_cluster(provider, "openstackmachinetemplates")) == 2)
-    before = {plural: of_cluster(provider, plural) for plural in ("openstackclusters", "openstackmachinetemplates")}
+    wait_until("both templates are cloned", lambda: len(objects_of_cluster(provider, "openstackmachinetemplates")) == 2)
+    before = {
+        plural: objects_of_cluster(provider, plural) for plural in ("openstackclusters", "openstackmachinetemplates")
+    }
     cluster = by_kind["Cluster"]
     cluster["spec"]["topology"]["workers"]["machineDeployments"][0]["replicas"] = 4
     provider.apply([cluster])
@@ -76,7 +78,7 @@ def test_what_it_made_is_neither_written_again_nor_replaced(provider: Rig, by_ki
         return [d["spec"]["replicas"] for d in deployments if d["spec"]["clusterName"] == NAME]
 
     wait_until("the edit has gone through the whole topology", lambda: replicas() == [4])
-    after = {plural: of_cluster(provider, plural) for plural in before}
+    after = {plural: objects_of_cluster(provider, plural) for plural in before}
     for plural, objects in before.items():
         assert {name: o["spec"] for name, o in after[plural].items()} == {n: o["spec"] for n, o in objects.items()}
         assert {o["metadata"]["generation"] for o in after[plural].values()} == {1}

@@ -341,7 +341,7 @@ class ContractEnvironment:
         with contextlib.closing(session):
             response = session.request(method, f"{self.endpoint(service)}{path}", headers=headers, data=data)
         if response.status_code >= 400:
-            raise faults.of_response(service, response)
+            raise faults.error_from_response(service, response)
         return {}
 
     def tenant(self) -> Tenant:

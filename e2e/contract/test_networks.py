@@ -279,7 +279,9 @@ def test_subnet_is_found_by_network_and_cidr(world: ContractEnvironment) -> None
 
     assert found["id"] == made["id"]
     assert subnet.resolve(world.cloud, by_gateway, network_id=parent["id"])["id"] == other["id"]
-    assert [each["id"] for each in subnet.of_network(world.cloud, parent["id"])] == sorted([made["id"], other["id"]])
+    assert [each["id"] for each in subnet.list_in_network(world.cloud, parent["id"])] == sorted(
+        [made["id"], other["id"]]
+    )
 
 
 def test_unknown_subnet_is_not_found(world: ContractEnvironment) -> None:

@@ -115,7 +115,7 @@ class Terminal:
         return done.stdout
 
     def _environment(self) -> dict[str, str]:
-        paths = Binaries.of_user().require(PROGRAMS, say=print)
+        paths = Binaries.from_environment().require(PROGRAMS, say=print)
         folders = [str(self.checkout / ".venv" / "bin"), *(str(path.parent) for path in paths.values())]
         return {
             "HOME": str(self.folder / "home"),

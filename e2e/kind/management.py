@@ -68,7 +68,7 @@ class Management:
 
     def clusterctl(self, *arguments: str, **variables: str) -> str:
         """Return what the real clusterctl prints."""
-        program = Binaries.of_user().require(["clusterctl"], say=print)["clusterctl"]
+        program = Binaries.from_environment().require(["clusterctl"], say=print)["clusterctl"]
         where = (f"--config={self.folder / 'clusterctl.yaml'}", f"--kubeconfig={self.kind.kubeconfig_path}")
         done = subprocess.run(
             [str(program), *arguments, *where],

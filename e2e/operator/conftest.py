@@ -21,7 +21,7 @@ OPERATOR = "capi-operator"
 @pytest.fixture(scope="package")
 def management(rigs_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """Yield a rig with the operator and its CRDs; it cannot reach GitHub to fetch a provider."""
-    programs = Binaries.of_user().require([OPERATOR, OPERATOR_MANIFESTS], say=print)
+    programs = Binaries.from_environment().require([OPERATOR, OPERATOR_MANIFESTS], say=print)
     with running_rig(rigs_folder, "operator") as rig:
         kinds = json.loads(programs[OPERATOR_MANIFESTS].read_text(encoding="utf-8"))
         rig.apply([*kinds, *clusterctl.cert_manager()])

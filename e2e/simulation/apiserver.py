@@ -248,7 +248,7 @@ class ApiServer:
             case "PUT":
                 return self._put(target, body)
             case "DELETE" if not target.subresource:
-                options = DeleteOptions.of(patches.mapping(patches.parse(body)) if body else _by_query(query))
+                options = DeleteOptions.from_body(patches.mapping(patches.parse(body)) if body else _by_query(query))
                 return self._delete(target, options)
         raise refusals.not_supported(target.kind, method.lower())
 
@@ -263,7 +263,7 @@ class ApiServer:
             case "POST":
                 raise refusals.page_not_found()
             case "DELETE":
-                options = DeleteOptions.of(patches.mapping(patches.parse(body)) if body else _by_query(query))
+                options = DeleteOptions.from_body(patches.mapping(patches.parse(body)) if body else _by_query(query))
                 found = listing.matching(self._storage, kind, target.namespace, query)
                 for each in found:
                     at = Target(kind, each.metadata.get("namespace", ""), each.metadata["name"])

@@ -55,10 +55,10 @@ def _selected(items: list[Stored], namespace: str, query: Mapping[str, str]) -> 
     if namespace:
         items = [each for each in items if each.metadata.get("namespace") == namespace]
     if labels := query.get("labelSelector"):
-        matches = selectors.of_labels(labels)
+        matches = selectors.label_test(labels)
         items = [each for each in items if matches(each.obj)]
     if fields := query.get("fieldSelector"):
-        matches = selectors.of_fields(fields)
+        matches = selectors.field_test(fields)
         items = [each for each in items if matches(each.obj)]
     return items
 

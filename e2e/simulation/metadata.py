@@ -39,7 +39,7 @@ def timestamp(now_s: float) -> str:
     return _timestamp(int(now_s))
 
 
-def of_created(given: Mapping[str, Any], *, kind: Kind, namespace: str, uid: str, now_s: float) -> Json:
+def for_created(given: Mapping[str, Any], *, kind: Kind, namespace: str, uid: str, now_s: float) -> Json:
     """Return the metadata of an object that is created with the given metadata.
 
     Raises:
@@ -66,7 +66,7 @@ def of_created(given: Mapping[str, Any], *, kind: Kind, namespace: str, uid: str
     return metadata
 
 
-def of_updated(old: Mapping[str, Any], wanted: Mapping[str, Any], *, kind: Kind) -> Json:
+def for_updated(old: Mapping[str, Any], wanted: Mapping[str, Any], *, kind: Kind) -> Json:
     """Return the metadata of an updated object; the caller has compared the resourceVersion.
 
     Raises:
@@ -98,7 +98,9 @@ def of_updated(old: Mapping[str, Any], wanted: Mapping[str, Any], *, kind: Kind)
     return metadata
 
 
-def of_deleted(old: Mapping[str, Any], propagation: str | None, now_s: float, *, has_grace_period: bool = True) -> Json:
+def for_deleted(
+    old: Mapping[str, Any], propagation: str | None, now_s: float, *, has_grace_period: bool = True
+) -> Json:
     """Return the metadata of an object under deletion: it stays while it has finalizers."""
     finalizers = old.get("finalizers") or []
     kept = [one for one in finalizers if one not in (FOREGROUND, ORPHAN)]

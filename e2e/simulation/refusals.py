@@ -107,7 +107,7 @@ def without_version(kind: Kind, name: str) -> Refusal:
     return _invalid(kind.plural, kind.group, name, cause)
 
 
-def of_another_kind(kind: Kind, found: str, name: str) -> Refusal:
+def wrong_kind(kind: Kind, found: str, name: str) -> Refusal:
     """Return the answer to an object of another kind than the path's."""
     cause = Cause("kind", f'Invalid value: "{found}": must be {kind.kind}')
     return _invalid(found, kind.group, name, cause)

@@ -52,7 +52,7 @@ class DeleteOptions:
     propagation: str | None = None
 
     @classmethod
-    def of(cls, body: Mapping[str, Any]) -> DeleteOptions:
+    def from_body(cls, body: Mapping[str, Any]) -> DeleteOptions:
         """Return the options in a request's body."""
         conditions = body.get("preconditions") or {}
         propagation = body.get("propagationPolicy")
@@ -91,7 +91,7 @@ class Registry:
         """Store a new object; a status is dropped where it is a subresource."""
         rules = traits(kind)
         head = _head(kind, given, rules)
-        made = metadata.of_created(
+        made = metadata.for_created(
             _metadata(given), kind=kind, namespace=namespace, uid=self._new_uid(), now_s=self._now()
         )
         path = path_of(namespace, made["name"])
@@ -144,7 +144,7 @@ class Registry:
         self._check_conditions(target, known, options)
         # Namespaces have a strategy of their own, which does not set it.
         has_grace_period = target.kind != NAMESPACE
-        marked = metadata.of_deleted(known, options.propagation, self._now(), has_grace_period=has_grace_period)
+        marked = metadata.for_deleted(known, options.propagation, self._now(), has_grace_period=has_grace_period)
         new = builtin.terminating(target.kind, {**old.obj, "metadata": marked})
         if metadata.is_finished(marked) and builtin.is_finished(target.kind, new):
             self.storage.remove(target.kind, target.path)
@@ -169,7 +169,7 @@ class Registry:
             new.pop("status", None)
             return new | ({"status": wanted["status"]} if wanted.get("status") is not None else {})
         head = _head(target.kind, wanted, rules)
-        settled = metadata.of_updated(old["metadata"], _metadata(wanted), kind=target.kind)
+        settled = metadata.for_updated(old["metadata"], _metadata(wanted), kind=target.kind)
         new = {**head, "metadata": settled}
         new |= {name: value for name, value in wanted.items() if name not in _HEAD and value is not None}
         if rules.has_status:
@@ -257,7 +257,7 @@ def _head(kind: Kind, given: Json, rules: Traits) -> Json:
         message = "the API version in the data ({}) does not match the expected API version ({})"
         raise refusals.bad_request(message.format(given["apiVersion"], head["apiVersion"]))
     if given.get("kind", kind.kind) != kind.kind:
-        raise refusals.of_another_kind(kind, str(given["kind"]), str(_metadata(given).get("name", "")))
+        raise refusals.wrong_kind(kind, str(given["kind"]), str(_metadata(given).get("name", "")))
     return head
 
 

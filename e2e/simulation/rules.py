@@ -26,7 +26,7 @@ class Rule:
     is_transition: bool
 
 
-def of(declared: Mapping[str, str]) -> Rule:
+def read_rule(declared: Mapping[str, str]) -> Rule:
     """Return the rule that an entry of ``x-kubernetes-validations`` declares.
 
     Raises:

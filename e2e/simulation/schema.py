@@ -84,7 +84,7 @@ class Node:
         free = schema.get("additionalProperties")
         self.free = Node(free) if isinstance(free, dict) else None
         self.is_open = bool(free or schema.get("x-kubernetes-preserve-unknown-fields") or not self.properties)
-        self.rules = [rules.of(one) for one in schema.get("x-kubernetes-validations") or ()]
+        self.rules = [rules.read_rule(one) for one in schema.get("x-kubernetes-validations") or ()]
         self.list_type: str = schema.get("x-kubernetes-list-type", "atomic")
         self.keys: tuple[str, ...] = tuple(schema.get("x-kubernetes-list-map-keys") or ())
         self.enum, self.format = schema.get("enum"), schema.get("format")

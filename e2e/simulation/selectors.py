@@ -12,7 +12,7 @@ Test = Callable[[Json], bool]
 
 
 @functools.lru_cache(maxsize=256)
-def of_labels(selector: str) -> Test:
+def label_test(selector: str) -> Test:
     """Return a test of whether an object's labels match.
 
     Raises:
@@ -28,7 +28,7 @@ def of_labels(selector: str) -> Test:
 
 
 @functools.lru_cache(maxsize=256)
-def of_fields(selector: str) -> Test:
+def field_test(selector: str) -> Test:
     """Return a test of whether an object's name and namespace match.
 
     Raises:

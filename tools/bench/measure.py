@@ -115,7 +115,7 @@ class Span:
     requests_since: Reading
 
     @classmethod
-    def of(
+    def between(
         cls, before: Reading, after: Reading, *, since: Reading | None = None, requests_since: Reading | None = None
     ) -> Span:
         """Return a span; readings that are not given default to the begin of its time."""

@@ -59,7 +59,7 @@ class SizeRun:
         began_s = time.monotonic()
         self._gauge = self.site.start()
         started = self.gauge.read(at_s=self._until_quiet())
-        start = Span.of(replace(NOTHING, at_s=began_s, rest_cpu_s=started.rest_cpu_s), started, since=NOTHING)
+        start = Span.between(replace(NOTHING, at_s=began_s, rest_cpu_s=started.rest_cpu_s), started, since=NOTHING)
         self.phases.append(self.gauge.phase("start", self.count, start))
         watch = Watch(self.rig, self._player.machines_path)
         self._player.machines(self.count, self.shape)
@@ -67,7 +67,7 @@ class SizeRun:
         before = self.gauge.read()
         self._player.provisioned()
         ready_s = watch.until("all machines are ready", are_ready(self.count), limit_s=LIMIT_S)
-        span = Span.of(before, self.gauge.read(at_s=ready_s), since=started, requests_since=NOTHING)
+        span = Span.between(before, self.gauge.read(at_s=ready_s), since=started, requests_since=NOTHING)
         self.phases.append(self.gauge.phase("create", self.count, span, self._floor_s(floor.creation_s)))
 
     def begin_idle(self) -> None:
@@ -78,7 +78,7 @@ class SizeRun:
     def end_idle(self) -> None:
         """Measure the idle time."""
         assert self._idle_since is not None
-        self.phases.append(self.gauge.phase("idle", self.count, Span.of(self._idle_since, self.gauge.read())))
+        self.phases.append(self.gauge.phase("idle", self.count, Span.between(self._idle_since, self.gauge.read())))
 
     def delete(self) -> None:
         """Measure the deletion, and require that nothing is left in the cloud."""
@@ -87,7 +87,7 @@ class SizeRun:
         before = self.gauge.read()
         self._player.delete_machines()
         gone_s = watch.until("all machines are gone", lambda seen: not seen, limit_s=LIMIT_S)
-        span = Span.of(before, self.gauge.read(at_s=gone_s))
+        span = Span.between(before, self.gauge.read(at_s=gone_s))
         self.phases.append(self.gauge.phase("delete", self.count, span, self._floor_s(floor.deletion_s)))
         self._look_for_leftovers()
 
@@ -142,13 +142,13 @@ class FleetRun(SizeRun):
         self._gauge = self.site.start()
         empty = self.gauge.read()
         ready_s = self._all_ready_s()
-        self.phases.append(self.gauge.phase("create", self.count, Span.of(empty, self.gauge.read(at_s=ready_s))))
+        self.phases.append(self.gauge.phase("create", self.count, Span.between(empty, self.gauge.read(at_s=ready_s))))
         self.site.stop()
         began_s = time.monotonic()
         self._gauge = self.site.start()
         quiet_s = self._until_quiet()
         started = self.gauge.read(at_s=quiet_s)
-        span = Span.of(replace(NOTHING, at_s=began_s, rest_cpu_s=started.rest_cpu_s), started, since=NOTHING)
+        span = Span.between(replace(NOTHING, at_s=began_s, rest_cpu_s=started.rest_cpu_s), started, since=NOTHING)
         self.phases.append(self.gauge.phase("start", self.count, span))
 
     def _all_ready_s(self) -> float:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from tools.language import citations
-from tools.language.markers import Text, of_markdown, of_python
+from tools.language.markers import Text, texts_of_markdown, texts_of_python
 
 LEFT: Final = ("tools/language/", "docs/changelog.md", "docs/reference/api.md")
 """The list itself, what was released, and what is generated from docstrings."""
@@ -72,9 +72,9 @@ def _texts(paths: Sequence[Path]) -> Iterator[Text]:
     for path in _files(paths, LEFT):
         name = str(path)
         if path.suffix == ".py":
-            yield from of_python(name, path.read_text(encoding="utf-8"))
+            yield from texts_of_python(name, path.read_text(encoding="utf-8"))
         elif path.suffix == ".md":
-            yield from of_markdown(name, path.read_text(encoding="utf-8"))
+            yield from texts_of_markdown(name, path.read_text(encoding="utf-8"))
 
 
 def _measure(texts: Sequence[Text]) -> None:

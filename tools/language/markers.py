@@ -48,7 +48,7 @@ class Text:
         return found[0] if found else None
 
 
-def of_python(path: str, source: str) -> Iterator[Text]:
+def texts_of_python(path: str, source: str) -> Iterator[Text]:
     """Yield the docstrings (those of attributes too) and comments of a module."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
@@ -58,7 +58,7 @@ def of_python(path: str, source: str) -> Iterator[Text]:
             yield Text(path, token.start[0], "comment", token.string.lstrip("# "))
 
 
-def of_markdown(path: str, source: str) -> Iterator[Text]:
+def texts_of_markdown(path: str, source: str) -> Iterator[Text]:
     """Yield the sentences of a page, code blocks left out."""
     plain = re.sub(r"```.*?```", lambda block: "\n" * block[0].count("\n"), source, flags=re.DOTALL)
     at = 0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tools.language.markers import of_markdown, of_python
+from tools.language.markers import texts_of_markdown, texts_of_python
 
 
 def found(source: str) -> list[tuple[int, str, str | None]]:
-    return [(text.line, text.kind, text.marker()) for text in of_python("x.py", source)]
+    return [(text.line, text.kind, text.marker()) for text in texts_of_python("x.py", source)]
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,6 @@ def test_a_comment_and_the_docstring_of_an_attribute_are_read_and_a_string_in_co
 def test_a_page_is_read_by_sentences_and_its_code_is_not() -> None:
     page = "# Title\n\nIt exists. Nobody deletes it.\n\n```\nanew\n```\n\nUse `tell` here.\n"
 
-    texts = [(text.line, text.text, text.marker()) for text in of_markdown("x.md", page)]
+    texts = [(text.line, text.text, text.marker()) for text in texts_of_markdown("x.md", page)]
 
     assert [each for each in texts if each[2]] == [(3, "Nobody deletes it.", "Nobody")]

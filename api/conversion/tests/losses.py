@@ -11,7 +11,7 @@ from typing import Any
 from capo.json_types import Json
 
 
-def of_newer(obj: Json) -> Json:
+def lost_from_newer(obj: Json) -> Json:
     """Return a v1beta2 object without what v1beta1 cannot express."""
     obj = _copy(obj)
     generation = 0 if obj["kind"] == "OpenStackMachineTemplate" else obj["metadata"].get("generation", 0)
@@ -48,7 +48,7 @@ def _machine_newer(spec: Json) -> None:
         spec.pop("flavor", None)
 
 
-def of_older(obj: Json) -> Json:
+def lost_from_older(obj: Json) -> Json:
     """Return a v1beta1 object without what v1beta2 cannot express."""
     obj = _copy(obj)
     status = obj.get("status", {})

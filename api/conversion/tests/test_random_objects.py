@@ -53,7 +53,7 @@ def this(version: str) -> str:
 
 
 def left_of(version: str) -> Callable[[Json], Json]:
-    return losses.of_older if version == "v1beta1" else losses.of_newer
+    return losses.lost_from_older if version == "v1beta1" else losses.lost_from_newer
 
 
 def bare(obj: Json) -> Json:
@@ -112,7 +112,7 @@ def test_a_change_made_in_the_other_version_is_seen_in_this_one(kind: str, versi
 @KINDS
 @VERSIONS
 def test_an_edit_of_what_was_read_is_stored_as_it_was_made(kind: str, version: str) -> None:
-    stored_as = losses.of_older if version == "v1beta2" else losses.of_newer
+    stored_as = losses.lost_from_older if version == "v1beta2" else losses.lost_from_newer
     for random, obj in objects(kind, version):
         if "spec" not in obj:
             continue

@@ -24,7 +24,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def build(name: str) -> Path:
     """Put a program where a build puts it; return its path."""
-    cache = Binaries.of_user().cache
+    cache = Binaries.from_environment().cache
     (module,) = [module for module in MODULES if name in {program.name for program in module.programs}]
     path = cache / module.key() / name
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -143,13 +143,13 @@ PART = {
     ],
 )
 def test_each_type_becomes_a_structural_schema(field: str, expected: dict[str, Any]) -> None:
-    spec = schema.of_kind(Sampled)["properties"]["spec"]
+    spec = schema.kind_schema(Sampled)["properties"]["spec"]
 
     assert spec["properties"][field] == expected
 
 
 def test_a_quantity_is_number_or_text() -> None:
-    value = schema.of_kind(Sampled)["properties"]["spec"]["properties"]["capacity"]["additionalProperties"]
+    value = schema.kind_schema(Sampled)["properties"]["spec"]["properties"]["capacity"]["additionalProperties"]
 
     assert value["anyOf"] == [{"type": "integer"}, {"type": "string"}]
     assert value["x-kubernetes-int-or-string"] is True
@@ -157,11 +157,11 @@ def test_a_quantity_is_number_or_text() -> None:
 
 
 def test_required_is_what_has_no_default_or_is_marked() -> None:
-    assert schema.of_kind(Sampled)["properties"]["spec"]["required"] == ["lenient", "number"]
+    assert schema.kind_schema(Sampled)["properties"]["spec"]["required"] == ["lenient", "number"]
 
 
 def test_the_root_requires_nothing() -> None:
-    root = schema.of_kind(Sampled)
+    root = schema.kind_schema(Sampled)
 
     assert "required" not in root
     assert root["properties"]["metadata"] == {"type": "object"}
@@ -185,7 +185,7 @@ class Puzzling(KubernetesObject):
 
 def test_a_type_without_structural_schema_is_refused() -> None:
     with pytest.raises(TypeError, match=r"int \| str"):
-        schema.of_kind(Puzzling)
+        schema.kind_schema(Puzzling)
 
 
 @pytest.mark.parametrize("definition", definitions.DEFINITIONS, ids=lambda d: d.kind)

@@ -39,13 +39,13 @@ def results(network: Result, volumes: Result = DONE, bastion: Result = DONE) -> 
     ],
 )
 def test_a_result_becomes_a_condition(result: Result, shown: tuple[str, str] | None) -> None:
-    found = {c.type: (c.status, c.reason) for c in conditions.of_results(PLAN, results(result))}
+    found = {c.type: (c.status, c.reason) for c in conditions.from_results(PLAN, results(result))}
 
     assert found.get("NetworkReady") == shown
 
 
 def test_a_failure_carries_the_clouds_words_the_request_and_a_next_step() -> None:
-    (shown, *_) = conditions.of_results(PLAN, results(Failed(FAULT)))
+    (shown, *_) = conditions.from_results(PLAN, results(Failed(FAULT)))
 
     assert "Quota exceeded for cores" in shown.message
     assert "req-1" in shown.message
@@ -121,7 +121,7 @@ def test_conditions_of_others_are_kept_and_the_order_is_fixed() -> None:
 def test_what_is_removed_is_not_shown_as_true() -> None:
     plan: Plan[object] = Plan((Step("GoneReady", nothing, nothing), Step("LeavingReady", nothing, nothing)))
 
-    shown = conditions.of_removal(plan, {"GoneReady": Done(), "LeavingReady": Wait("Deleting", "on its way")})
+    shown = conditions.from_removal(plan, {"GoneReady": Done(), "LeavingReady": Wait("Deleting", "on its way")})
 
     assert [(c.type, c.status, c.reason) for c in shown] == [("LeavingReady", "False", "Deleting")]
 

@@ -78,13 +78,13 @@ def test_without_programs_and_go_one_line_says_what_to_do(tmp_path: Path, monkey
 
 def test_a_given_folder_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RigError, match="does not exist"):
-        Binaries.of_user(tmp_path / "nowhere")
+        Binaries.from_environment(tmp_path / "nowhere")
 
 
 def test_environment_names_the_folders(tmp_path: Path) -> None:
     environ = {"CAPO_LOCAL_BIN": str(tmp_path), "KUBEBUILDER_ASSETS": "/assets", "XDG_CACHE_HOME": "/cache"}
 
-    found = Binaries.of_user(environ=environ)
+    found = Binaries.from_environment(environ=environ)
 
     assert found == Binaries(Path("/cache/capo/local"), tmp_path, Path("/assets"))
 

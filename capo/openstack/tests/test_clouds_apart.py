@@ -47,7 +47,7 @@ def test_the_same_credentials_out_of_two_secrets_share_tokens_and_lists_w_42_w_7
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE"])
 def test_no_call_is_without_limits_w_43_w_57(method: str) -> None:
-    connect_s, read_s = Limits().of(method)
+    connect_s, read_s = Limits().for_method(method)
 
     assert 0 < connect_s <= 10
     assert 0 < read_s <= 120

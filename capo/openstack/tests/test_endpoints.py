@@ -79,7 +79,7 @@ def place(simulator: Simulator, kind: str, *, url: str) -> None:
     simulator.call(write)
 
 
-def of_region(simulator: Simulator) -> Credentials:
+def credentials_of_region(simulator: Simulator) -> Credentials:
     return credentials(simulator, region_name="R")
 
 
@@ -259,7 +259,7 @@ CATALOGUED = [
 def test_a_list_of_versions_is_asked_for_where_the_catalogue_names_none_of_a_service_that_has_one(
     simulator: Simulator, clouds: Clouds, service: str, kind: str, path: str, catalogued: str, expected: list[str]
 ) -> None:
-    cloud = clouds.get(of_region(simulator))
+    cloud = clouds.get(credentials_of_region(simulator))
     project = cloud.project_id
     place(simulator, "volumev3", url=f"{simulator.url}/volume/v3/{project}")
     place(simulator, kind, url=f"{simulator.url}{catalogued}".replace(PROJECT, project))
@@ -327,7 +327,7 @@ def test_a_list_of_versions_moves_a_service_to_no_other_address(
 ) -> None:
     with answering(200, versions(href)) as (address, asked):
         place(simulator, "image", url=f"{address}/image")
-        cloud = clouds.get(of_region(simulator))
+        cloud = clouds.get(credentials_of_region(simulator))
         with pytest.raises(CapoError):
             cloud.list_all("image", "/images", "images")
 
@@ -356,7 +356,7 @@ def test_a_service_that_lists_no_versions_is_taken_to_be_at_the_usual_path(
 ) -> None:
     with answering(status, body) as (address, asked):
         place(simulator, "image", url=f"{address}/image")
-        cloud = clouds.get(of_region(simulator))
+        cloud = clouds.get(credentials_of_region(simulator))
         said: CapoError | None = None
         try:
             cloud.get("image", "/images/1")
@@ -375,7 +375,7 @@ def test_nothing_is_sent_to_a_service_whose_versions_got_no_answer(
 ) -> None:
     with answering(status, b"") as (address, asked):
         place(simulator, "image", url=f"{address}/image")
-        cloud = clouds.get(of_region(simulator))
+        cloud = clouds.get(credentials_of_region(simulator))
         with pytest.raises(kind):
             cloud.post("image", "/images", json={})
 
@@ -397,7 +397,7 @@ def test_a_service_that_nobody_answers_for_is_unavailable_and_looked_up_again(
     simulator: Simulator, clouds: Clouds, clock: FakeClock
 ) -> None:
     place(simulator, "image", url=f"{NOBODY}/image")
-    cloud = clouds.get(of_region(simulator))
+    cloud = clouds.get(credentials_of_region(simulator))
     with pytest.raises(CloudUnavailableError, match="no connection"):
         cloud.post("image", "/images", json={})
     place(simulator, "image", url=f"{simulator.url}/image")
@@ -413,7 +413,7 @@ def test_a_service_that_nobody_answers_for_is_unavailable_and_looked_up_again(
 @pytest.mark.parametrize("kind", ["network", "image", "load-balancer"])
 def test_an_end_point_is_taken_as_it_is_written(simulator: Simulator, clouds: Clouds, kind: str, text: str) -> None:
     place(simulator, kind, url=f"{simulator.url}/{kind}/{text}")
-    cloud = clouds.get(of_region(simulator))
+    cloud = clouds.get(credentials_of_region(simulator))
 
     with pytest.raises(CapoError):
         cloud.get(kind, "/things")

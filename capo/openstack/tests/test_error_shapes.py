@@ -134,7 +134,7 @@ def test_each_recorded_refusal_is_quoted_as_the_service_said_it() -> None:
         words = error_shapes.said(service, status, json.dumps(body).encode())
         assert words is not None, name
         assert words.message.startswith(told(body)), name
-        error = faults.of_response(service, answered(status, json.dumps(body)))
+        error = faults.error_from_response(service, answered(status, json.dumps(body)))
         assert words.message[:200] in error.message or status == 406, name
 
 
@@ -180,7 +180,7 @@ def test_each_recorded_404_is_told_from_a_path_that_the_service_does_not_have() 
 def test_an_old_glances_page_proves_that_an_image_is_absent_and_is_not_quoted() -> None:
     page = f"<html><body><h1>404 Not Found</h1>No image found with ID {MARK}</body></html>"
 
-    error = faults.of_response("image", answered(404, page))
+    error = faults.error_from_response("image", answered(404, page))
 
     assert error_shapes.absence("image", page.encode()) is Absence.RESOURCE
     assert MARK not in error.sentence

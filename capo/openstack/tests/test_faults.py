@@ -97,7 +97,7 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("service", "status", "body", "kind"), REFUSALS, ids=lambda v: str(v)[:60])
 def test_a_refusal_is_named_for_its_cause(service: str, status: int, body: Any, kind: type[errors.CapoError]) -> None:
-    error = faults.of_response(service, response(status, body))
+    error = faults.error_from_response(service, response(status, body))
 
     assert type(error) is kind
 
@@ -114,7 +114,7 @@ def test_a_refusal_is_named_for_its_cause(service: str, status: int, body: Any, 
 def test_after_5xx_a_read_failed_and_a_write_may_have_taken_effect(
     method: str, kind: type[errors.CapoError], status: int
 ) -> None:
-    error = faults.of_response("compute", response(status, "<html>bad gateway</html>", method=method))
+    error = faults.error_from_response("compute", response(status, "<html>bad gateway</html>", method=method))
 
     assert type(error) is kind
     assert error.message == (
@@ -125,7 +125,7 @@ def test_after_5xx_a_read_failed_and_a_write_may_have_taken_effect(
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_service_that_names_a_time_did_not_look_at_the_request(status: int) -> None:
-    error = faults.of_response("compute", response(status, "busy", Retry_After="17"))
+    error = faults.error_from_response("compute", response(status, "busy", Retry_After="17"))
 
     assert isinstance(error, errors.RateLimitedError)
     assert error.retry_after_s == 17
@@ -142,7 +142,7 @@ def test_a_service_that_names_a_time_did_not_look_at_the_request(status: int) ->
 def test_a_time_that_is_named_as_a_date_is_one_of_the_clock_that_the_answer_shows(
     until: str, date: dict[str, str], pause_s: float
 ) -> None:
-    error = faults.of_response("compute", response(429, "x", Retry_After=until, **date))
+    error = faults.error_from_response("compute", response(429, "x", Retry_After=until, **date))
 
     assert isinstance(error, errors.RateLimitedError)
     assert error.retry_after_s == pause_s
@@ -153,7 +153,7 @@ def test_a_time_that_is_named_as_a_date_is_one_of_the_clock_that_the_answer_show
 def test_a_service_that_asks_to_wait_for_a_day_is_obeyed_for_five_minutes(status: int, asked: str) -> None:
     answer = response(status, "busy", Retry_After=asked, Date="Wed, 21 Oct 2015 07:28:00 GMT")
 
-    error = faults.of_response("compute", answer)
+    error = faults.error_from_response("compute", answer)
 
     assert isinstance(error, errors.RateLimitedError)
     assert error.retry_after_s == errors.MAX_RETRY_AFTER_S == 300
@@ -161,7 +161,7 @@ def test_a_service_that_asks_to_wait_for_a_day_is_obeyed_for_five_minutes(status
 
 
 def test_the_request_id_and_the_words_are_kept() -> None:
-    error = faults.of_response("compute", response(400, nova("Nope."), x_openstack_request_id=REQUEST))
+    error = faults.error_from_response("compute", response(400, nova("Nope."), x_openstack_request_id=REQUEST))
 
     assert error.sentence.startswith(
         f"InvalidMachineSpec: Nope (request {REQUEST}). Correct the field that the message names."
@@ -201,11 +201,11 @@ def broken_tls(cause: ssl.SSLError) -> sdk.SSLError:
     ],
 )
 def test_a_write_without_answer_is_unclear_only_if_it_was_sent(error: Exception, kind: type[errors.CapoError]) -> None:
-    assert type(faults.of_exception(error, method="POST", service="compute")) is kind
+    assert type(faults.error_from_exception(error, method="POST", service="compute")) is kind
 
 
 def test_a_read_without_answer_failed() -> None:
-    error = faults.of_exception(timed_out(requests.ReadTimeout), method="GET", service="compute")
+    error = faults.error_from_exception(timed_out(requests.ReadTimeout), method="GET", service="compute")
 
     assert type(error) is errors.CloudUnavailableError
 

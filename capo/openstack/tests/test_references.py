@@ -81,7 +81,7 @@ NAMED = {"filter": {"name": "none of that name"}}
         (lambda c: network.resolve(c, NetworkParam(id=NOWHERE)), NetworkNotFoundError),
         (lambda c: network.external(c, NetworkParam.model_validate(NAMED)), NetworkNotFoundError),
         (lambda c: subnet.resolve(c, SubnetParam.model_validate(NAMED)), SubnetNotFoundError),
-        (lambda c: subnet.of_network(c, NOWHERE), SubnetNotFoundError),
+        (lambda c: subnet.list_in_network(c, NOWHERE), SubnetNotFoundError),
         (lambda c: router.resolve(c, RouterParam.model_validate(NAMED)), RouterNotFoundError),
         (lambda c: security_group.resolve(c, [SecurityGroupParam.model_validate(NAMED)]), SecurityGroupNotFoundError),
         (lambda c: image.resolve(c, ImageParam.model_validate(NAMED)), ImageNotFoundError),

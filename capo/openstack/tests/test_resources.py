@@ -36,7 +36,7 @@ def test_networks_and_subnets(world: CloudEnvironment) -> None:
     assert subnet.update(world.cloud, sub["id"], changes)["dns_nameservers"] == ["192.0.2.1"]
     assert roles(world.found("network"), "network") == ["network"]
     assert roles(world.found("subnet"), "subnet") == ["subnet"]
-    assert [body["id"] for body in subnet.of_network(world.cloud, net["id"])] == [sub["id"]]
+    assert [body["id"] for body in subnet.list_in_network(world.cloud, net["id"])] == [sub["id"]]
     for _ in range(2):
         subnet.delete(world.cloud, sub["id"])
         network.delete(world.cloud, net["id"])

@@ -366,7 +366,7 @@ def _answer(status: int) -> Any:
     ],
 )
 def test_the_sdk_s_exceptions_become_ours(error: Exception, method: str, expected: type[CapoError]) -> None:
-    found = faults.of_exception(error, method=method, service="compute")
+    found = faults.error_from_exception(error, method=method, service="compute")
 
     assert type(found) is expected
 

@@ -196,8 +196,8 @@ def test_what_may_be_absent_is_no_error(method: str, status: int, expected: bool
 
 
 def test_writes_may_take_longer_than_reads() -> None:
-    assert Limits().of("GET") == (5.0, 30.0)
-    assert Limits().of("POST") == (5.0, 60.0)
+    assert Limits().for_method("GET") == (5.0, 30.0)
+    assert Limits().for_method("POST") == (5.0, 60.0)
 
 
 class Breaking:
@@ -239,7 +239,7 @@ def test_tls_that_breaks_after_a_write_was_received_leaves_open_whether_it_took_
     peer.close()
 
     assert peer.received
-    found = faults.of_exception(raised.value, method="POST", service="network")
+    found = faults.error_from_exception(raised.value, method="POST", service="network")
     assert type(found) is AmbiguousAnswerError
 
 
@@ -247,7 +247,7 @@ def test_a_write_to_a_peer_that_is_not_trusted_was_not_sent(site: TlsServer, ses
     with sessions.of(credentials(site.other_bundle)) as session, pytest.raises(sdk.ClientException) as raised:
         Session(session=session).request(site.url, "POST", json={}, authenticated=False)
 
-    assert type(faults.of_exception(raised.value, method="POST", service="network")) is IdentityError
+    assert type(faults.error_from_exception(raised.value, method="POST", service="network")) is IdentityError
 
 
 @dataclass(frozen=True)

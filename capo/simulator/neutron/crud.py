@@ -46,7 +46,7 @@ def _serve_collection(kind: Kind) -> None:
     @service.route("POST", collection)
     async def create(request: Request) -> Response:
         bodies, is_bulk = read_bodies(kind, request)
-        caller = Caller.of(request)
+        caller = Caller.from_request(request)
         made = create_all(kind, request, bodies, caller)
         shown = [kind.shown(request.cloud, item, caller, is_made=True) for item in made]
         return Response(201, {kind.plural: shown} if is_bulk else {kind.name: shown[0]})
@@ -86,14 +86,14 @@ def _serve_resource(kind: Kind) -> None:
     async def show(request: Request) -> Response:
         if kind.name in CORE:
             listing.check_filters(kind, request.query)
-        caller = Caller.of(request)
+        caller = Caller.from_request(request)
         resource = kind.find(request.cloud, _id(request), caller)
         shown = listing.fields_of(kind, kind.shown(request.cloud, resource, caller), request.query)
         return Response(200, {kind.name: shown})
 
     @service.route("PUT", path)
     async def update(request: Request) -> Response:
-        cloud, caller = request.cloud, Caller.of(request)
+        cloud, caller = request.cloud, Caller.from_request(request)
         if kind.name in CORE and not request.json:
             kind.find(cloud, _id(request), caller)
         given = read_body(kind, request)
@@ -105,7 +105,7 @@ def _serve_resource(kind: Kind) -> None:
 
     @service.route("DELETE", path)
     async def delete(request: Request) -> Response:
-        cloud, caller = request.cloud, Caller.of(request)
+        cloud, caller = request.cloud, Caller.from_request(request)
         resource = kind.find(cloud, _id(request), caller)
         if not kind.is_owner(cloud, resource, caller):
             raise disallowed(f"rule:delete_{kind.name}")
@@ -180,7 +180,7 @@ def _tagged(request: Request, kind: Kind, verb: str) -> Json:
     resource = kind.table(request.cloud).get(request.match["id"])
     if resource is None:
         raise broken()
-    caller = Caller.of(request)
+    caller = Caller.from_request(request)
     if verb == "get":
         return kind.find(request.cloud, request.match["id"], caller)
     if not kind.is_owner(request.cloud, resource, caller):

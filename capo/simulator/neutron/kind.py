@@ -53,7 +53,7 @@ class Caller:
     is_admin: bool = False
 
     @classmethod
-    def of(cls, request: Request) -> Caller:
+    def from_request(cls, request: Request) -> Caller:
         """Return the sender of the request."""
         return cls(request.project_id, request.is_admin)
 

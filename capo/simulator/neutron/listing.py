@@ -21,7 +21,7 @@ TAG_FILTERS: Final = ("tags", "tags-any", "not-tags", "not-tags-any")
 
 def answer(request: Request, kind: Kind) -> Json:
     """Return the body of a list."""
-    caller = Caller.of(request)
+    caller = Caller.from_request(request)
     cloud, query = request.cloud, request.query
     check_filters(kind, query)
     if kind.has_tags and "tags" in query and "tags-any" in query:

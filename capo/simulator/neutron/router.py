@@ -177,7 +177,7 @@ def view(_: Cloud, router: Json) -> Json:
 
 @service.route("PUT", "/v2.0/routers/{id}/add_router_interface")
 async def add_interface(request: Request) -> Response:
-    cloud, caller, router = request.cloud, Caller.of(request), _routed(request)
+    cloud, caller, router = request.cloud, Caller.from_request(request), _routed(request)
     subnet_id, port_id = _interface_asked(request)
     if port_id is not None:
         attached = _attach_port(cloud, router, port_id, caller)
@@ -188,7 +188,7 @@ async def add_interface(request: Request) -> Response:
 
 
 def _routed(request: Request) -> Json:
-    caller = Caller.of(request)
+    caller = Caller.from_request(request)
     router = KIND.find(request.cloud, request.match["id"], caller)
     if not own(request.cloud, router, caller):
         raise missing(request.match["id"])

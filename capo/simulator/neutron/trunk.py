@@ -112,7 +112,7 @@ def view(_: Cloud, trunk: Json) -> Json:
 
 
 def _asked(request: Request) -> tuple[Json, list[Json]]:
-    trunk = KIND.find(request.cloud, request.match["id"], Caller.of(request))
+    trunk = KIND.find(request.cloud, request.match["id"], Caller.from_request(request))
     body = request.json
     if "sub_ports" not in body:
         raise broken()
@@ -126,12 +126,12 @@ def _asked(request: Request) -> tuple[Json, list[Json]]:
 async def add_subports(request: Request) -> Response:
     trunk, wanted = _asked(request)
     _require_enabled(trunk)
-    added = _checked(request.cloud, trunk, wanted, Caller.of(request))
+    added = _checked(request.cloud, trunk, wanted, Caller.from_request(request))
     if added:
         trunk["sub_ports"] += added
         trunk["status"] = "DOWN"
         touch(request.cloud, trunk)
-    return Response(200, KIND.shown(request.cloud, trunk, Caller.of(request)))
+    return Response(200, KIND.shown(request.cloud, trunk, Caller.from_request(request)))
 
 
 @service.route("PUT", "/v2.0/trunks/{id}/remove_subports")
@@ -146,12 +146,12 @@ async def remove_subports(request: Request) -> Response:
         trunk["sub_ports"] = kept
     trunk["status"] = "DOWN"
     touch(request.cloud, trunk)
-    return Response(200, KIND.shown(request.cloud, trunk, Caller.of(request)))
+    return Response(200, KIND.shown(request.cloud, trunk, Caller.from_request(request)))
 
 
 @service.route("GET", "/v2.0/trunks/{id}/get_subports")
 async def get_subports(request: Request) -> Response:
-    trunk = KIND.find(request.cloud, request.match["id"], Caller.of(request))
+    trunk = KIND.find(request.cloud, request.match["id"], Caller.from_request(request))
     return Response(200, {"sub_ports": trunk["sub_ports"]})
 
 

@@ -48,7 +48,7 @@ def _interface(request: Request, port: Json) -> Json:
 @service.route("GET", INTERFACES)
 async def list_interfaces(request: Request) -> Response:
     server = find_up(request)
-    found = ports.of_device(request.cloud, server["id"], server["port_ids"])
+    found = ports.ports_of_device(request.cloud, server["id"], server["port_ids"])
     return Response(200, {"interfaceAttachments": [_interface(request, port) for port in found]})
 
 
@@ -84,7 +84,7 @@ async def attach_interface(request: Request) -> Response:
 
 def _port(request: Request, server: Json, wanted: Json) -> Json:
     if "port_id" in wanted:
-        port = ports.find(request.cloud, wanted["port_id"], Caller.of(request))
+        port = ports.find(request.cloud, wanted["port_id"], Caller.from_request(request))
         if port is None:
             raise not_found(f"Port id {wanted['port_id']} could not be found.")
         if port["device_id"]:

@@ -243,7 +243,7 @@ def break_server(cloud: Cloud, server: Json, message: str, *, code: int = 500) -
 
 def release(cloud: Cloud, server: Json) -> None:
     """Release ports and volumes; delete those that were created for the server alone."""
-    for port in ports.of_device(cloud, server["id"], []):
+    for port in ports.ports_of_device(cloud, server["id"], []):
         if port["id"] in server["_own_port_ids"]:
             internal.delete_port(cloud, port["id"])
         else:

@@ -238,7 +238,7 @@ def _automatic(request: Request) -> list[Json]:
 
 
 def _network(request: Request, entry: Json) -> Json:
-    caller = Caller.of(request)
+    caller = Caller.from_request(request)
     if entry.get("port"):
         port = ports.find(request.cloud, entry["port"], caller)
         if port is None:

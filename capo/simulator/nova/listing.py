@@ -105,7 +105,7 @@ async def list_brief(request: Request) -> Response:
 
 @service.route("GET", "/v2.1/servers/detail")
 async def list_detail(request: Request) -> Response:
-    return _answer(request, nova_view.of_list, "servers/detail", "detail")
+    return _answer(request, nova_view.list_entry, "servers/detail", "detail")
 
 
 def _answer(request: Request, view: Callable[..., Json], path: str, rule: str) -> Response:

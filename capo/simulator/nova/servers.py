@@ -34,7 +34,7 @@ async def get_server(request: Request) -> Response:
     server = find(request)
     if notes(request.cloud).is_cell_down and is_mapped(server) and not since(request, 69):
         raise cell_failure()
-    return Response(200, {"server": view.of_one(request, server)})
+    return Response(200, {"server": view.details(request, server)})
 
 
 @service.route("PUT", "/v2.1/servers/{server_id}")
@@ -51,7 +51,7 @@ async def put_server(request: Request) -> Response:
         "accessIPv6": "access_ipv6",
     }
     touch(request.cloud, server, **{fields[key]: value for key, value in body["server"].items()})
-    return Response(200, {"server": view.of_one(request, server)})
+    return Response(200, {"server": view.details(request, server)})
 
 
 @service.route("DELETE", "/v2.1/servers/{server_id}")

@@ -26,14 +26,14 @@ def brief(request: Request, server: Json, *, is_down: bool = False) -> Json:
     return shown
 
 
-def of_list(request: Request, server: Json, *, is_down: bool = False) -> Json:
+def list_entry(request: Request, server: Json, *, is_down: bool = False) -> Json:
     """Return a server of a list with details."""
     if is_down and is_mapped(server):
         return _unreachable(request, server)
     return _full(request, server)
 
 
-def of_one(request: Request, server: Json) -> Json:
+def details(request: Request, server: Json) -> Json:
     """Return a server that was requested by id."""
     is_down = notes(request.cloud).is_cell_down and is_mapped(server)
     if not is_down:
@@ -147,7 +147,7 @@ def addresses(cloud: Cloud, server: Json) -> Json:
     if server["status"] in {"BUILD", "DELETED"}:
         return {}
     found: dict[str, list[Json]] = {}
-    for port in ports.of_device(cloud, server["id"], server["port_ids"]):
+    for port in ports.ports_of_device(cloud, server["id"], server["port_ids"]):
         entries = found.setdefault(ports.network_name(cloud, port), [])
         fixed = [entry["ip_address"] for entry in port["fixed_ips"]]
         entries += [_address(address, "fixed", port) for address in fixed]
@@ -168,7 +168,7 @@ def security_groups(cloud: Cloud, server: Json) -> list[Json]:
     """Return the names of the groups of the server's ports, one entry for each group of each port."""
     return [
         {"name": name}
-        for port in ports.of_device(cloud, server["id"], server["port_ids"])
+        for port in ports.ports_of_device(cloud, server["id"], server["port_ids"])
         for name in ports.group_names(cloud, port)
     ]
 

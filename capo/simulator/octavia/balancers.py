@@ -86,7 +86,7 @@ async def create_balancer(request: Request) -> Response:
 
 
 def _connect(cloud: Cloud, balancer: Json) -> None:
-    driver = drivers.of(balancer)
+    driver = drivers.driver_of(balancer)
     driver.plug(cloud, balancer)
     driver.watch(cloud)
 
@@ -110,7 +110,7 @@ def _check_choice(cloud: Cloud, values: Json) -> None:
     zone = values["availability_zone"]
     if zone is not None and zone not in table(cloud, "availability_zones"):
         raise invalid("Invalid availability zone.")
-    drivers.of(values).check_balancer(values)
+    drivers.driver_of(values).check_balancer(values)
 
 
 def _make(request: Request, values: Json) -> Json:
@@ -129,7 +129,7 @@ def _make(request: Request, values: Json) -> Json:
 
 def _check_parts(cloud: Cloud, balancer: Json, made: list[tuple[str, Json]]) -> None:
     """Check the parts with the provider: listeners first, in its order."""
-    driver = drivers.of(balancer)
+    driver = drivers.driver_of(balancer)
     by_kind = {kind: [part for each, part in made if each == kind] for kind in KINDS}
     for listener in by_kind["listeners"]:
         driver.check_listener(cloud, listener)
@@ -247,7 +247,7 @@ async def fail_over(request: Request) -> Response:
     if not is_admin(request):
         raise forbidden()
     check_mutable(balancer, "Load Balancer", balancer["id"])
-    drivers.of(balancer).check_failover()
+    drivers.driver_of(balancer).check_failover()
     change(request.cloud, balancer, [], seconds=request.cloud.timings.lb_update_s)
     return Response(202)
 
@@ -275,7 +275,7 @@ def _drop(cloud: Cloud, balancer: Json) -> None:
         drop_pool(cloud, pool["id"])
     for listener in listeners_of(cloud, balancer["id"]):
         del table(cloud, "listeners")[listener["id"]]
-    driver = drivers.of(balancer)
+    driver = drivers.driver_of(balancer)
     driver.unplug(cloud, balancer)
     del table(cloud, "loadbalancers")[balancer["id"]]
     driver.watch(cloud)

@@ -13,6 +13,6 @@ _AMPHORA: Final = Amphora()
 DRIVERS: Final[dict[str, Driver]] = {"amphora": _AMPHORA, "octavia": _AMPHORA, "ovn": Ovn()}
 
 
-def of(balancer: Json) -> Driver:
+def driver_of(balancer: Json) -> Driver:
     """Return the provider of a load balancer."""
     return DRIVERS[balancer["provider"]]

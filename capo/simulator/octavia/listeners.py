@@ -93,7 +93,7 @@ async def create_listener(request: Request) -> Response:
     check_cidrs(balancer, values["allowed_cidrs"])
     check_mutable(balancer, TITLE, balancer["id"])
     check_free(listeners_of(cloud, balancer["id"]), values)
-    drivers.of(balancer).check_listener(cloud, values)
+    drivers.driver_of(balancer).check_listener(cloud, values)
     listener = new(cloud, values, balancer["project_id"])
     table(cloud, "listeners")[listener["id"]] = listener
     change(
@@ -101,7 +101,7 @@ async def create_listener(request: Request) -> Response:
         balancer,
         [(listener, "PENDING_CREATE")],
         seconds=cloud.timings.lb_update_s,
-        finish=lambda: drivers.of(balancer).open_ports(cloud, balancer),
+        finish=lambda: drivers.driver_of(balancer).open_ports(cloud, balancer),
     )
     return Response(201, {KEY: view.listener(cloud, listener)})
 
@@ -115,14 +115,14 @@ async def put_listener(request: Request) -> Response:
     _check_pool(request, changes.get("default_pool_id"))
     check_cidrs(balancer, changes.get("allowed_cidrs"))
     check_mutable(balancer, TITLE, balancer["id"])
-    drivers.of(balancer).check_listener(cloud, changes)
+    drivers.driver_of(balancer).check_listener(cloud, changes)
     listener |= changes
     change(
         cloud,
         balancer,
         [(listener, "PENDING_UPDATE")],
         seconds=cloud.timings.lb_update_s,
-        finish=lambda: drivers.of(balancer).open_ports(cloud, balancer),
+        finish=lambda: drivers.driver_of(balancer).open_ports(cloud, balancer),
     )
     return Response(200, {KEY: view.listener(cloud, listener)})
 
@@ -149,4 +149,4 @@ async def delete_listener(request: Request) -> Response:
 
 def _drop(cloud: Cloud, balancer: Json, listener: Json) -> None:
     del table(cloud, "listeners")[listener["id"]]
-    drivers.of(balancer).open_ports(cloud, balancer)
+    drivers.driver_of(balancer).open_ports(cloud, balancer)

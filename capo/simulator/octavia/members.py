@@ -74,7 +74,7 @@ def _change(request: Request, pool: Json, members: list[tuple[Json, str]]) -> No
         for member, status in members:
             if status == "PENDING_DELETE":
                 del table(cloud, "members")[member["id"]]
-        drivers.of(balancer).watch(cloud)
+        drivers.driver_of(balancer).watch(cloud)
 
     balancer = balancer_of(cloud, pool)
     parts = [*around_pool(cloud, pool), *members]
@@ -166,7 +166,7 @@ async def put_members(request: Request) -> Response:
 
 def _check(cloud: Cloud, pool: Json, members: list[Json], action: str) -> None:
     balancer = balancer_of(cloud, pool)
-    drivers.of(balancer).check_members(cloud, balancer, members, action)
+    drivers.driver_of(balancer).check_members(cloud, balancer, members, action)
 
 
 def _refuse_twice(keys: list[tuple[str, int]], have: Mapping[tuple[str, int], Json]) -> None:

@@ -49,7 +49,7 @@ async def create_monitor(request: Request) -> Response:
     check_mutable(balancer_of(cloud, pool), TITLE, pool["id"])
     if monitor_of(cloud, pool["id"]) is not None:
         raise Fault(409, "This pool already has a health monitor")
-    drivers.of(balancer_of(cloud, pool)).check_monitor(cloud, values)
+    drivers.driver_of(balancer_of(cloud, pool)).check_monitor(cloud, values)
     monitor = new(cloud, values, pool["project_id"])
     table(cloud, "healthmonitors")[monitor["id"]] = monitor
     _change(request, pool, monitor, "PENDING_CREATE")
@@ -96,7 +96,7 @@ def _change(request: Request, pool: Json, monitor: Json, status: str) -> None:
     def finish() -> None:
         if status == "PENDING_DELETE":
             del table(cloud, "healthmonitors")[monitor["id"]]
-        drivers.of(balancer).watch(cloud)
+        drivers.driver_of(balancer).watch(cloud)
 
     balancer = balancer_of(cloud, pool)
     parts = [*around_pool(cloud, pool), (monitor, status)]

@@ -17,7 +17,7 @@ def place_vip(request: Request, values: Json, balancer_id: str) -> Json:
     Raises:
         Fault: Unknown network, subnet or port; or Neutron's refusal as Octavia passes it on.
     """
-    cloud, caller = request.cloud, Caller.of(request)
+    cloud, caller = request.cloud, Caller.from_request(request)
     if values["vip_port_id"] is not None:
         port = find_port(cloud, values["vip_port_id"], caller)
         if port is None:
@@ -39,7 +39,7 @@ def place_vip(request: Request, values: Json, balancer_id: str) -> Json:
     fixed = {"subnet_id": subnet["id"]}
     if values["vip_address"] is not None:
         fixed["ip_address"] = values["vip_address"]
-    driver = drivers.of(values)
+    driver = drivers.driver_of(values)
     body = {"network_id": network_id, "fixed_ips": [fixed], **driver.vip_port(cloud, balancer_id)}
     try:
         return internal.create_port(cloud, request.project_id, body)
@@ -57,7 +57,7 @@ def check_subnet(request: Request, subnet_id: str) -> Json:
     if subnet is None:
         raise bad(f"Subnet {subnet_id} not found.")
     parent = network.KIND.table(request.cloud)[subnet["network_id"]]
-    if not network.is_visible(request.cloud, parent, Caller.of(request)):
+    if not network.is_visible(request.cloud, parent, Caller.from_request(request)):
         raise bad(f"Subnet {subnet_id} not found.")
     return subnet
 

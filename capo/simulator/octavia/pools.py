@@ -56,7 +56,7 @@ async def create_pool(request: Request) -> Response:
         raise Fault(409, "This listener already has a default pool")
     check_quota(cloud, request.project_id, "pool")
     check_mutable(balancer, TITLE, balancer["id"])
-    drivers.of(balancer).check_pool(cloud, values)
+    drivers.driver_of(balancer).check_pool(cloud, values)
     pool = new(cloud, values, balancer["project_id"])
     table(cloud, "pools")[pool["id"]] = pool
     parts = [(pool, "PENDING_CREATE")]
@@ -83,7 +83,7 @@ async def put_pool(request: Request) -> Response:
     cloud, pool = request.cloud, find(request, "pools", request.match["id"])
     balancer = balancer_of(cloud, pool)
     check_mutable(balancer, TITLE, balancer["id"])
-    drivers.of(balancer).check_pool(cloud, changes)
+    drivers.driver_of(balancer).check_pool(cloud, changes)
     pool |= changes
     _change(request, pool, "PENDING_UPDATE")
     return Response(200, {KEY: view.pool(cloud, pool)})
@@ -106,6 +106,6 @@ def _change(request: Request, pool: Json, status: str) -> None:
     def finish() -> None:
         if status == "PENDING_DELETE":
             drop_pool(cloud, pool["id"])
-            drivers.of(balancer).watch(cloud)
+            drivers.driver_of(balancer).watch(cloud)
 
     change(cloud, balancer, parts, seconds=cloud.timings.lb_update_s, finish=finish)

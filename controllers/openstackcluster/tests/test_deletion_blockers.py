@@ -25,7 +25,7 @@ LOOSE = {"id": "p4", "name": "mine", "device_owner": "", "device_id": ""}
     ],
 )
 def test_a_port_is_named_with_its_device(port: dict[str, Any], expected: str) -> None:
-    assert deletion_blockers.of_port(port) == expected
+    assert deletion_blockers.describe_port(port) == expected
 
 
 def test_ports_that_neutron_removes_itself_block_nothing() -> None:

@@ -39,13 +39,13 @@ def conditions(**values: str) -> list[dict[str, Any]]:
 def test_a_cluster_wakes_its_infrastructure_when_that_matters(
     cluster: dict[str, Any], shown: list[dict[str, Any]], expected: list[Any]
 ) -> None:
-    assert list(routes.of_cluster(capi_cluster(**cluster), store(conditions=shown))) == expected
+    assert list(routes.keys_for_cluster(capi_cluster(**cluster), store(conditions=shown))) == expected
 
 
 def test_a_cluster_of_another_provider_wakes_nobody() -> None:
     other = capi_cluster(infrastructureRef={"apiGroup": "x", "kind": "OpenStackCluster", "name": CLUSTER_NAME})
 
-    assert list(routes.of_cluster(other, store())) == []
+    assert list(routes.keys_for_cluster(other, store())) == []
 
 
 def test_a_bastion_wakes_its_cluster_and_a_machines_server_does_not() -> None:
@@ -53,8 +53,8 @@ def test_a_bastion_wakes_its_cluster_and_a_machines_server_does_not() -> None:
         owner = {"apiVersion": f"{names.GROUP}/v1beta2", "kind": kind, "name": CLUSTER_NAME, "uid": "u"}
         return {"metadata": {"name": "s", "namespace": NAMESPACE, "ownerReferences": [owner]}}
 
-    assert list(routes.of_server(server("OpenStackCluster"), store())) == ME
-    assert list(routes.of_server(server("OpenStackMachine"), store())) == []
+    assert list(routes.keys_for_server(server("OpenStackCluster"), store())) == ME
+    assert list(routes.keys_for_server(server("OpenStackMachine"), store())) == []
 
 
 @pytest.mark.parametrize(("is_deleting", "expected"), [(True, ME), (False, [])])
@@ -65,5 +65,5 @@ def test_a_machine_wakes_a_cluster_that_waits_for_it_to_go(is_deleting: bool, ex
     made.apply(OPENSTACK_CLUSTER, "ADDED", obj)
     machine = {"metadata": {"name": "m", "namespace": NAMESPACE, "labels": {names.CLUSTER_NAME_LABEL: CLUSTER_NAME}}}
 
-    assert list(routes.of_member(machine, made)) == expected
-    assert list(routes.of_member({"metadata": {"name": "m", "namespace": NAMESPACE}}, made)) == []
+    assert list(routes.keys_for_member(machine, made)) == expected
+    assert list(routes.keys_for_member({"metadata": {"name": "m", "namespace": NAMESPACE}}, made)) == []

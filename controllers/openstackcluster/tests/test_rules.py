@@ -45,7 +45,7 @@ def lines(wanted: Iterable[Rule]) -> set[str]:
     }
 
 
-def of(group: str, spec: Mapping[str, Any] | None = None, where: RuleContext | None = None) -> set[str]:
+def rules_of(group: str, spec: Mapping[str, Any] | None = None, where: RuleContext | None = None) -> set[str]:
     found = rules.wanted(ManagedSecurityGroups.model_validate(spec or {}), where or around())
     return lines(found.rules[group])
 
@@ -59,7 +59,7 @@ NODE_PORTS = {
 
 
 def test_control_plane_has_the_go_providers_rules() -> None:
-    assert of(CONTROL_PLANE) == EGRESS | {
+    assert rules_of(CONTROL_PLANE) == EGRESS | {
         "Kubernetes API IPv4 tcp 6443-6443 everyone",
         "Etcd IPv4 tcp 2379-2380 cp",
         "Kubelet API IPv4 tcp 10250-10250 cp",
@@ -68,7 +68,7 @@ def test_control_plane_has_the_go_providers_rules() -> None:
 
 
 def test_workers_have_the_go_providers_rules() -> None:
-    assert of(WORKER) == EGRESS | NODE_PORTS | {
+    assert rules_of(WORKER) == EGRESS | NODE_PORTS | {
         "Kubelet API IPv4 tcp 10250-10250 wk",
         "Kubelet API IPv4 tcp 10250-10250 cp",
     }
@@ -79,16 +79,16 @@ def test_all_in_cluster_traffic_takes_the_place_of_single_rules() -> None:
 
     allowed = {"allowAllInClusterTraffic": True}
 
-    assert of(CONTROL_PLANE, allowed) == EGRESS | everything | {"Kubernetes API IPv4 tcp 6443-6443 everyone"}
-    assert of(WORKER, allowed) == EGRESS | everything | NODE_PORTS
+    assert rules_of(CONTROL_PLANE, allowed) == EGRESS | everything | {"Kubernetes API IPv4 tcp 6443-6443 everyone"}
+    assert rules_of(WORKER, allowed) == EGRESS | everything | NODE_PORTS
 
 
 def test_a_bastion_may_log_in_everywhere() -> None:
     where = around(WITH_BASTION)
 
-    assert "SSH IPv4 tcp 22-22 ba" in of(CONTROL_PLANE, where=where)
-    assert "SSH IPv4 tcp 22-22 ba" in of(WORKER, where=where)
-    assert of(BASTION, where=where) == EGRESS | {"SSH IPv4 tcp 22-22 everyone"}
+    assert "SSH IPv4 tcp 22-22 ba" in rules_of(CONTROL_PLANE, where=where)
+    assert "SSH IPv4 tcp 22-22 ba" in rules_of(WORKER, where=where)
+    assert rules_of(BASTION, where=where) == EGRESS | {"SSH IPv4 tcp 22-22 everyone"}
 
 
 def test_without_bastion_there_is_no_group_and_no_ssh() -> None:
@@ -99,7 +99,7 @@ def test_without_bastion_there_is_no_group_and_no_ssh() -> None:
 
 
 def test_the_ports_that_are_served_are_open_w_69() -> None:
-    found = of(CONTROL_PLANE, where=around(ports=[443, 6443], more=[9443, 443]))
+    found = rules_of(CONTROL_PLANE, where=around(ports=[443, 6443], more=[9443, 443]))
 
     assert {line for line in found if "everyone" in line} - EGRESS == {
         "Kubernetes API IPv4 tcp 443-443 everyone",
@@ -125,7 +125,7 @@ def test_ingress_follows_the_ip_versions_of_the_subnets_w_69(cidrs: list[str], e
 
 
 def test_node_ports_of_a_subnet_have_its_ip_version() -> None:
-    found = of(WORKER, where=around(cidrs=["10.6.0.0/24", "2001:db8::/64"]))
+    found = rules_of(WORKER, where=around(cidrs=["10.6.0.0/24", "2001:db8::/64"]))
 
     assert "Node Port Services IPv6 tcp 30000-32767 2001:db8::/64" in found
     assert "Node Port Services IPv4 tcp 30000-32767 2001:db8::/64" not in found
@@ -143,7 +143,7 @@ def test_rules_of_the_user_go_to_the_groups_they_are_for() -> None:
     }
 
     def mine(group: str) -> set[str]:
-        return {line[0] for line in of(group, spec) if line[0] in "abc"}
+        return {line[0] for line in rules_of(group, spec) if line[0] in "abc"}
 
     assert mine(CONTROL_PLANE) == {"a", "c"}
     assert mine(WORKER) == {"b", "c"}
@@ -165,7 +165,7 @@ def test_rules_of_the_user_go_to_the_groups_they_are_for() -> None:
     ],
 )
 def test_a_rule_of_the_user_means_what_it_says(fields: dict[str, Any], expected: set[str]) -> None:
-    found = of(CONTROL_PLANE, {"clusterNodesSecurityGroupRules": [user(**fields)]})
+    found = rules_of(CONTROL_PLANE, {"clusterNodesSecurityGroupRules": [user(**fields)]})
 
     assert {line for line in found if line.startswith("mine")} == expected
 

@@ -58,7 +58,7 @@ def test_a_router_shows_its_addresses() -> None:
 
 
 def test_a_block_is_written_whole_and_clears_what_is_empty_now() -> None:
-    fields = status.of_reconcile(Found(network=NET, subnets=(SUB,)), model(MANAGED), results())
+    fields = status.after_reconcile(Found(network=NET, subnets=(SUB,)), model(MANAGED), results())
 
     assert fields["network"] == {
         "id": "n1",
@@ -71,7 +71,7 @@ def test_a_block_is_written_whole_and_clears_what_is_empty_now() -> None:
 
 @pytest.mark.parametrize("result", [FULL, WAIT, Blocked("X")])
 def test_a_block_whose_step_is_not_done_stays_as_it_is_w_83(result: Result) -> None:
-    fields = status.of_reconcile(
+    fields = status.after_reconcile(
         Found(), model(MANAGED), results(NetworkReady=result, RouterReady=Blocked("NetworkReady"))
     )
 
@@ -91,7 +91,7 @@ BALANCER = {"id": "lb", "name": "lb-name", "vip_address": "10.6.0.5", "tags": ["
 def test_the_load_balancer_is_shown_when_it_is_complete(floating_ip: str | None, expected: str) -> None:
     found = Found(load_balancer=BALANCER, floating_ip=floating_ip, vip_network=(NET, (SUB,)))
 
-    block = status.of_reconcile(found, model(MANAGED), results(LoadBalancerReady=Done()))[
+    block = status.after_reconcile(found, model(MANAGED), results(LoadBalancerReady=Done()))[
         "apiServerManagedLoadBalancer"
     ]
 
@@ -100,7 +100,7 @@ def test_the_load_balancer_is_shown_when_it_is_complete(floating_ip: str | None,
 
 
 def test_the_load_balancer_is_not_shown_before_its_address_is_known() -> None:
-    fields = status.of_reconcile(
+    fields = status.after_reconcile(
         Found(load_balancer=BALANCER), model(MANAGED), results(LoadBalancerReady=Done(), APIEndpointReady=FULL)
     )
 
@@ -129,7 +129,7 @@ def test_when_the_first_machine_may_be_made(
 
 
 def test_provisioned_is_never_taken_back_c_5() -> None:
-    fields = status.of_reconcile(
+    fields = status.after_reconcile(
         Found(), model(MANAGED, {"initialization": {"provisioned": True}}), results(RouterReady=FULL)
     )
 

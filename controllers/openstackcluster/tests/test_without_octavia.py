@@ -24,7 +24,7 @@ def octavia_answers(world: ClusterEnvironment, effect: dict[str, Any]) -> None:
     world.add_fault(match={"service": "load-balancer"}, effect=effect)
 
 
-def of_octavia(world: ClusterEnvironment) -> list[str]:
+def octavia_requests(world: ClusterEnvironment) -> list[str]:
     return [request for request in world.requests() if "/lbaas/" in request]
 
 
@@ -66,7 +66,7 @@ def test_a_cluster_without_load_balancer_is_deleted_after_a_restart(
 
     assert is_deleted(world)
     assert world.created() == {}
-    assert of_octavia(world) == []
+    assert octavia_requests(world) == []
 
 
 @pytest.mark.parametrize("effect", REFUSALS)
@@ -79,7 +79,7 @@ def test_a_cluster_that_made_nothing_is_deleted_after_a_restart(
     world.start()
 
     assert is_deleted(world)
-    assert of_octavia(world) == []
+    assert octavia_requests(world) == []
 
 
 @pytest.mark.parametrize("effect", REFUSALS)

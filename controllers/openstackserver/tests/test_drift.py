@@ -33,7 +33,7 @@ ASKED: dict[str, Any] = {
 
 def told(wanted: dict[str, Any], found: dict[str, Any]) -> str:
     spec = ResolvedPortSpec.model_validate({"name": "s-0", "networkID": "n", **wanted})
-    return drift.of_port("port-0", spec, AS_MADE | found, server_id="mine")
+    return drift.port_drift("port-0", spec, AS_MADE | found, server_id="mine")
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,6 @@ def test_all_that_is_wrong_is_told_at_once(stage: InMemoryEnvironment) -> None:
 def test_what_the_object_says(status: dict[str, Any], expected: str) -> None:
     obj = {"metadata": {"name": "orc", "namespace": "default", "generation": 2}, "status": status}
 
-    found = orc.of_object(obj)
+    found = orc.image_id_of(obj)
 
     assert (found.reason if isinstance(found, Wait) else found) == expected

@@ -26,7 +26,7 @@ def old_nova(monkeypatch: pytest.MonkeyPatch) -> None:
     age_nova(monkeypatch)
 
 
-def of_nova(stage: InMemoryEnvironment) -> list[str]:
+def nova_requests(stage: InMemoryEnvironment) -> list[str]:
     compute = ("flavors", "servers", "os-")
     return [request for request in stage.requests() if request.partition("/v2.1/")[2].startswith(compute)]
 
@@ -53,7 +53,7 @@ def test_it_is_asked_rarely_whatever_the_number_of_servers(stage: InMemoryEnviro
 
     stage.settle(for_s=1200)
 
-    assert 0 < len(of_nova(stage)) <= 15
+    assert 0 < len(nova_requests(stage)) <= 15
 
 
 @pytest.mark.usefixtures("old_nova")

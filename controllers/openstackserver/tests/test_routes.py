@@ -52,7 +52,7 @@ def test_an_image_wakes_the_servers_that_wait_for_it() -> None:
         obj("by name", spec={"image": {"filter": {"name": "wanted"}}}),
     )
 
-    assert list(routes.of_image(obj("wanted"), store)) == [("ns", "waits")]
+    assert list(routes.keys_for_image(obj("wanted"), store)) == [("ns", "waits")]
 
 
 def test_a_claim_and_its_address_wake_the_server_they_are_for() -> None:
@@ -62,16 +62,16 @@ def test_a_claim_and_its_address_wake_the_server_they_are_for() -> None:
     store.apply(IP_ADDRESS_CLAIM, None, claim)
     address = obj("any", spec={"claimRef": {"name": "s-floating-ip-address"}})
 
-    assert list(routes.of_claim(claim, store)) == [("ns", "s")]
-    assert list(routes.of_address(address, store)) == [("ns", "s")]
+    assert list(routes.keys_for_claim(claim, store)) == [("ns", "s")]
+    assert list(routes.keys_for_address(address, store)) == [("ns", "s")]
 
 
 @pytest.mark.parametrize("spec", [{}, {"claimRef": {"name": "of somebody else"}}])
 def test_addresses_and_claims_of_others_wake_nobody(spec: dict[str, Any]) -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "s", "uid": "uid-pod"}
 
-    assert list(routes.of_address(obj("any", spec=spec), store_of(obj("s")))) == []
-    assert list(routes.of_claim(obj("any", meta={"ownerReferences": [owner]}), store_of(obj("s")))) == []
+    assert list(routes.keys_for_address(obj("any", spec=spec), store_of(obj("s")))) == []
+    assert list(routes.keys_for_claim(obj("any", meta={"ownerReferences": [owner]}), store_of(obj("s")))) == []
 
 
 def test_a_cluster_wakes_its_servers_when_its_pause_changes_alone() -> None:
@@ -79,5 +79,5 @@ def test_a_cluster_wakes_its_servers_when_its_pause_changes_alone() -> None:
     store = store_of(obj("s", meta=meta, status={"conditions": [{"type": "Paused", "status": "False"}]}))
     store.apply(CLUSTER, None, obj("c"))
 
-    assert list(routes.of_cluster(obj("c", spec={"paused": True}), store)) == [("ns", "s")]
-    assert list(routes.of_cluster(obj("c", spec={"paused": False}), store)) == []
+    assert list(routes.keys_for_cluster(obj("c", spec={"paused": True}), store)) == [("ns", "s")]
+    assert list(routes.keys_for_cluster(obj("c", spec={"paused": False}), store)) == []

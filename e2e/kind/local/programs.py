@@ -156,7 +156,7 @@ def require(modules: tuple[NodeModule, ...], *, say: Callable[[str], None] = pri
     Raises:
         MissingToolError: there is no Go to build them with.
     """
-    cache = Binaries.of_user().cache
+    cache = Binaries.from_environment().cache
     found: dict[str, Path] = {}
     for module in modules:
         folder = cache / module.key()
@@ -179,5 +179,5 @@ def clients(*, say: Callable[[str], None] = print) -> dict[str, Path]:
 
 def everything(*, say: Callable[[str], None] = print) -> dict[str, Path]:
     """Return all programs of node, providers and test."""
-    rig = Binaries.of_user().require(FROM_THE_RIG, say=say)
+    rig = Binaries.from_environment().require(FROM_THE_RIG, say=say)
     return {**require((*CLIENTS, *NODE, *PROVIDERS), say=say), **rig}
