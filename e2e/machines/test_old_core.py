@@ -20,13 +20,14 @@ pytestmark = pytest.mark.integration
 
 CORE: Final = "cluster.x-k8s.io"
 GROUP: Final = "infrastructure.cluster.x-k8s.io"
+IPAM: Final = f"ipam.{CORE}"
 OLD: Final = "v1beta1"
 LABELS: Final = {f"{CORE}/cluster-name": "kube"}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def old_core(rigs_folder: Path) -> Iterator[Rig]:
-    """Yield an API server that has Clusters and Machines only in their old version."""
+    """Yield an API server that has Cluster API's kinds only in their old version."""
     with running_rig(rigs_folder, "old-core", "api") as rig:
         rig.install_crds([*files.load(), *_old_kinds()], strip_conversion=True)
         yield rig
@@ -35,6 +36,7 @@ def old_core(rigs_folder: Path) -> Iterator[Rig]:
 def _old_kinds() -> list[dict[str, Any]]:
     core = core_definitions()
     wanted = [core[f"{plural}.{CORE}"] for plural in ("clusters", "machines")]
+    wanted += [core[f"{plural}.{IPAM}"] for plural in ("ipaddressclaims", "ipaddresses")]
     for each in wanted:
         (version,) = (version for version in each["spec"]["versions"] if version["name"] == OLD)
         each["spec"]["versions"] = [{**version, "served": True, "storage": True}]
@@ -133,3 +135,37 @@ def _come_up(player: Player) -> None:
     wait_until("the machine is ready", lambda: player.is_true("openstackmachines", "one", "Ready"))
     made = player.get(f"{GROUP}/v1beta2", "openstackmachines", "one")
     assert made["spec"]["providerID"].startswith("openstack:///")
+
+
+def test_claims_of_the_old_version_are_created_and_answered(old_core: Rig, tmp_path: Path) -> None:
+    with Simulator.start() as simulator:
+        player = Player(old_core, simulator)
+        clouds = base64.b64encode(simulator.clouds_yaml.read_bytes()).decode()
+        player.put("v1", "Secret", "of-pool", metadata={"labels": {}}, data={"clouds.yaml": clouds})
+        identity = {"name": "of-pool", "cloudName": "sim"}
+        pool = {"apiGroup": GROUP, "kind": "OpenStackFloatingIPPool", "name": "pool"}
+        spec = {"identityRef": identity, "reclaimPolicy": "Delete"}
+        player.put(f"{GROUP}/v1alpha1", "OpenStackFloatingIPPool", "pool", metadata={"labels": {}}, spec=spec)
+        spec = {
+            "identityRef": identity,
+            "flavor": "m1.tiny",
+            "image": {"filter": {"name": "tiny-image"}},
+            "sshKeyName": "lab",
+            "ports": [{"network": {"id": player.network()}}],
+            "floatingIPPoolRef": pool,
+        }
+        player.put(f"{GROUP}/v1alpha1", "OpenStackServer", "s", metadata={"labels": {}}, spec=spec)
+        log = tmp_path / "manager.log"
+        with running(ManagerProcess(old_core.install_provider_account(), log, ON_LOOPBACK)) as manager:
+            try:
+                wait_until("the server has an address", lambda: _is_claimed(player))
+            except AssertionError as error:
+                raise AssertionError(f"{error}\n{manager.tail()}") from error
+        address = player.get(f"{IPAM}/{OLD}", "ipaddresses", "s-floating-ip-address")
+        assert address["spec"]["poolRef"] == pool
+        assert address["spec"]["prefix"] == 32
+
+
+def _is_claimed(player: Player) -> bool:
+    shown = player.get(f"{GROUP}/v1alpha1", "openstackservers", "s").get("status", {}).get("conditions") or ()
+    return any(c["type"] == "AddressClaimed" and c["status"] == "True" for c in shown)

@@ -11,6 +11,7 @@ from capo.local.apiclient import Api
 
 _CORE: Final = "/apis/cluster.x-k8s.io/v1beta2"
 _OURS: Final = "/apis/infrastructure.cluster.x-k8s.io"
+_IPAM: Final = "/apis/ipam.cluster.x-k8s.io/v1beta2"
 _BASES: Final[Mapping[str, str]] = {
     "clusters": _CORE,
     "machines": _CORE,
@@ -19,6 +20,9 @@ _BASES: Final[Mapping[str, str]] = {
     "openstackclusters": f"{_OURS}/v1beta2",
     "openstackmachines": f"{_OURS}/v1beta2",
     "openstackservers": f"{_OURS}/v1alpha1",
+    "openstackfloatingippools": f"{_OURS}/v1alpha1",
+    "ipaddressclaims": _IPAM,
+    "ipaddresses": _IPAM,
     "secrets": "/api/v1",
     "events": "/apis/events.k8s.io/v1",
 }
