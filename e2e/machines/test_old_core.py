@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 from capo.crdgen import files
+from capo.json_types import Json
 from capo.local.rig import Rig
 from capo.local.testing import core_definitions, running_rig
 from capo.simulator.simulator import Simulator
@@ -143,6 +144,7 @@ def test_claims_of_the_old_version_are_created_and_answered(old_core: Rig, tmp_p
         clouds = base64.b64encode(simulator.clouds_yaml.read_bytes()).decode()
         player.put("v1", "Secret", "of-pool", metadata={"labels": {}}, data={"clouds.yaml": clouds})
         identity = {"name": "of-pool", "cloudName": "sim"}
+        spec: Json
         pool = {"apiGroup": GROUP, "kind": "OpenStackFloatingIPPool", "name": "pool"}
         spec = {"identityRef": identity, "reclaimPolicy": "Delete"}
         player.put(f"{GROUP}/v1alpha1", "OpenStackFloatingIPPool", "pool", metadata={"labels": {}}, spec=spec)

@@ -91,11 +91,11 @@ def test_a_server_and_somebody_elses_controller_claim_from_our_pool_and_everythi
     )
     world.delete("openstackservers", "s")
     world.delete("ipaddressclaims", "theirs")
-    for plural, name in (("openstackservers", "s"), ("openstackfloatingippools", "pool"), ("ipaddresses", "theirs")):
-        world.wait_until(f"{name} of {plural} is gone", lambda plural=plural, name=name: not world.find(plural, name))
+    world.wait_until("the server is gone", lambda: not world.find("openstackservers", "s"))
+    world.wait_until("the pool is gone", lambda: not world.find("openstackfloatingippools", "pool"))
 
     assert world.cloud(FLOATING_IPS) == {}
-    assert world.list("ipaddressclaims") == []
+    assert world.list("ipaddressclaims") == world.list("ipaddresses") == []
 
 
 def test_a_manager_that_is_killed_again_and_again_answers_every_claim_once(world: MachinesEnvironment) -> None:
