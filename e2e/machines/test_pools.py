@@ -8,7 +8,7 @@ from capo.json_types import Json
 from capo.simulator.testing import Client
 from e2e.machines.environment import MachinesEnvironment
 from e2e.machines.objects import CORE, WATCH_FILTER
-from environments.api_server import opaque
+from environments.objects import secret
 
 pytestmark = pytest.mark.integration
 
@@ -35,7 +35,7 @@ def place_pool(world: MachinesEnvironment, **spec: object) -> None:
     wanted = {"identityRef": IDENTITY, "reclaimPolicy": "Delete", **spec}
     metadata = {"name": "pool", "labels": LABELS}
     world.apply(
-        opaque("cloud", {"clouds.yaml": world.simulator.clouds_yaml.read_bytes()}),
+        secret("cloud", {"clouds.yaml": world.simulator.clouds_yaml.read_bytes()}),
         {"apiVersion": f"{GROUP}/v1alpha1", "kind": "OpenStackFloatingIPPool", "metadata": metadata, "spec": wanted},
     )
 

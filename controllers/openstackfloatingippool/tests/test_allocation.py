@@ -314,6 +314,7 @@ def test_two_pools_that_name_the_same_prepared_address_allocate_it_once(stage: P
 
     assert ip in stage.answers().values()
     assert len(set(stage.answers().values())) == 2
+    assert not [verb for verb, kind, _ in stage.kube.writes if (verb, kind) == ("delete", "IPAddress")]
 
 
 @pytest.mark.parametrize("where", ["another pool", "the same pool"])
@@ -340,6 +341,19 @@ def test_an_address_that_a_user_forged_for_a_pool_of_nobody_blocks_no_one(stage:
     ip = stage.floating_ip()["floating_ip_address"]
     stage.pool(preAllocatedFloatingIPs=[ip])
     stage.address("forged", ip, pool="no-such-pool", namespace="other")
+
+    stage.claim("mine")
+    stage.settle(for_s=30)
+
+    assert stage.answer("mine") == ip
+
+
+def test_an_address_that_a_user_forged_for_a_pool_without_credentials_blocks_no_one(stage: PoolEnvironment) -> None:
+    ip = stage.floating_ip()["floating_ip_address"]
+    stage.pool("evil", identityRef={"name": "nothing", "cloudName": "sim"}, metadata={"finalizers": [FINALIZER]})
+    stage.address("forged", ip, pool="evil")
+    stage.settle(for_s=30)
+    stage.pool(preAllocatedFloatingIPs=[ip])
 
     stage.claim("mine")
     stage.settle(for_s=30)
@@ -499,3 +513,14 @@ def test_an_address_that_somebody_deletes_stays_while_its_claim_lives(stage: Poo
 
     assert stage.answer("mine") == ip
     assert list(stage.floating_ips()) == [ip]
+
+
+def test_floating_ips_of_another_project_that_an_administrator_sees_are_not_handed_out(stage: PoolEnvironment) -> None:
+    theirs = stage.floating_ip(tag=TAG)
+    stage.cloud.table("network", "floatingips")[theirs["id"]].update(project_id="others", tenant_id="others")
+    stage.pool(preAllocatedFloatingIPs=[theirs["floating_ip_address"]])
+
+    stage.claim("mine")
+    stage.settle(for_s=30)
+
+    assert stage.answer("mine") not in (None, theirs["floating_ip_address"])

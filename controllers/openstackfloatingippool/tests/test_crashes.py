@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from capo import names
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
 from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL as KIND
 from controllers.openstackfloatingippool.tests.environment import PoolEnvironment
-from environments.in_memory import killed_at_write
+from environments.in_memory import killed_at_write, killed_when
 
 MAX_WRITES = 40
 
@@ -141,3 +142,35 @@ def test_the_floating_ip_of_a_claim_that_was_deleted_in_the_middle_is_not_lost(s
 
     assert not stage.exists(KIND, "pool")
     assert stage.floating_ips() == {}
+
+
+def test_the_floating_ip_of_a_claim_that_is_paused_in_the_middle_waits_for_it(stage: PoolEnvironment) -> None:
+    stage.pool(maxIPs=1)
+    stage.claim("mine")
+    with killed_when(stage, lambda: bool(stage.floating_ips())):
+        stage.settle(for_s=10)
+    (ip,) = stage.floating_ips()
+    stage.patch(IP_ADDRESS_CLAIM, "mine", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: ""}}})
+
+    stage.start()
+    stage.claim("other")
+    stage.settle(for_s=200)
+    assert stage.answer("other") != ip
+
+    stage.patch(IP_ADDRESS_CLAIM, "mine", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}})
+    stage.settle(for_s=200)
+    assert stage.answer("mine") == ip
+
+
+def test_a_create_whose_answer_is_lost_counts_for_the_limit(stage: PoolEnvironment) -> None:
+    stage.pool(maxIPs=1)
+    stage.add_fault(match={"method": "POST", "path": "/v2.0/floatingips", "nth": 1}, effect={"cut": "after"})
+    stage.claim("first")
+    stage.settle(for_s=1)
+
+    stage.claim("second")
+    for _ in range(60):
+        stage.settle(for_s=5)
+        assert len(stage.floating_ips()) == 1
+
+    assert len(stage.answers()) == 1

@@ -103,6 +103,7 @@ def test_addresses_of_a_pool_of_the_same_name_in_another_namespace_are_not_taken
 def test_a_tag_alone_is_no_proof_that_a_floating_ip_may_be_deleted(stage: PoolEnvironment) -> None:
     users = stage.floating_ip(tag=TAG)["floating_ip_address"]
     inherited(stage, free=0)
+    stage.patch(KIND, "pool", {"status": {"availableIPs": [users]}})
     stage.claim("mine")
     stage.settle(for_s=60)
     assert stage.answer("mine") == users
