@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from capo.engine.conditions import Condition
 from capo.engine.context import Dependencies, ReconcileContext
 from capo.json_types import Object
 from capo.ledger import Ledger
@@ -12,7 +13,7 @@ from capo.openstack import recorded_owner
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
 from capo.shares import CloudKey
-from controllers import location, ownership
+from controllers import credentials_condition, location, ownership
 from controllers.credentials import CredentialsCache
 
 log = logging.getLogger(__name__)
@@ -52,9 +53,9 @@ class OwnCredentials:
         """Return a description of the object's credentials."""
         return self._cache.describe(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
-    def forget(self, obj: Object) -> None:
-        """Read the Secret again at the next reconcile."""
-        self._cache.forget(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
+    def forget(self, obj: Object) -> bool:
+        """Read the Secret again at the next reconcile; return whether the credentials may be outdated."""
+        return self._cache.forget(obj["spec"]["identityRef"], obj["metadata"]["namespace"])
 
     def cloud_key(self, obj: Object, deps: Dependencies) -> CloudKey | None:
         """Return the object's cloud, whose budgets apply; None until it is located."""
@@ -74,10 +75,20 @@ class OwnCredentials:
             IdentityError: the credentials are for another location, where all resources would seem to be deleted.
             NotYetObserved: the location is not known yet.
         """
+        self._cache.note_edit(context.obj)
         cloud = self._cloud(context.obj)
         cloud_view = cloud_view_of(context, cloud, common_name=self._common_name(context.obj))
         self._settle(context, cloud, cloud_view, named)
         return cloud, cloud_view
+
+    def attention(self, context: ReconcileContext) -> Condition | None:
+        """Return the condition of credentials that work and need attention; emit an Event when it is new."""
+        ref, namespace = context.obj["spec"]["identityRef"], context.key.namespace
+        not_accepted = self._cache.not_accepted(ref, namespace)
+        found = credentials_condition.of(self._cache.describe(ref, namespace), not_accepted)
+        if found and credentials_condition.is_new(found, context.obj):
+            context.deps.events.emit(context.obj, "Warning", found.reason, found.message)
+        return found
 
     def _settle(
         self, context: ReconcileContext, cloud: Cloud, cloud_view: CloudView, named: Callable[[], Ledger]

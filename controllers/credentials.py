@@ -1,8 +1,10 @@
 """Resolve an identityRef to an authenticated cloud; the only module that reads credentials.
 
-A Secret is read only with ``get`` and cached until the next resync, or until the cloud refuses its credentials; nothing
-of it is logged. Whether an OpenStackClusterIdentity admits the namespace is read every time, so revoked access takes
-effect in the next reconcile. Source of the rules: docs/explanation/go-provider.md, G-2.
+A Secret is read only with ``get`` and cached until the next resync, until the cloud refuses its credentials, or until
+an object that uses them is edited or annotated; nothing of it is logged. Whether an OpenStackClusterIdentity admits the
+namespace is read every time, so revoked access takes effect in the next reconcile. Changed credentials of a Secret are
+tried before the former ones are dropped. Source of the rules: docs/explanation/go-provider.md, G-2, and
+docs/how-to/credentials.md.
 """
 
 from __future__ import annotations
@@ -14,10 +16,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from capo import caches
+from capo import caches, names
 from capo.clock import Clock
 from capo.engine.store import Store
-from capo.errors import IdentityError
+from capo.errors import CapoError, IdentityError, NotAuthorizedError, without_frames
 from capo.json_types import Object
 from capo.kube.client import Kube
 from capo.kube.errors import Conflict
@@ -37,12 +39,27 @@ from capo.openstack.identity import Credentials
 from capo.openstack.poller_pool import Site
 from capo.shares import CloudKey
 
+Edit = tuple[int, int]
 _Place = tuple[str, str, str, str, str | None]
 
 _USERS: Final = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, OPENSTACK_FLOATING_IP_POOL)
 CLOUDS_KEY: Final = "clouds.yaml"
 CACERT_KEY: Final = "cacert"
-NEVER_S: Final = float("-inf")
+RESYNCED: Final = 0.8
+"""Part of the resync period after which a Secret is read again: an object's resyncs are at least 0.9 periods apart."""
+FRESH_S: Final = 5.0
+"""Credentials that were read within this time are not outdated when the cloud refuses them."""
+MAX_EDITS: Final = 10_000
+"""Objects whose last edit is remembered; beyond that an edit waits for the resync."""
+MAX_SELECTOR: Final = 200
+_OWN_ANNOTATIONS: Final = frozenset(
+    (
+        names.OWNER_ID_ANNOTATION,
+        names.TAKEN_OVER_ANNOTATION,
+        names.ADOPTED_ANNOTATION,
+        names.BASTION_HASH_ANNOTATION,
+    )
+)
 
 
 class _Source(NamedTuple):
@@ -53,10 +70,32 @@ class _Source(NamedTuple):
 
 
 @dataclass(frozen=True)
+class NotAccepted:
+    """Changed credentials of a Secret, with which no login succeeded; the former ones are in use.
+
+    Args:
+        error: why.
+    """
+
+    fingerprint: str
+    error: CapoError
+
+
+@dataclass(frozen=True)
 class _Read:
+    """What was read of a Secret.
+
+    Args:
+        read_s: when it was read.
+        is_stale: it is read again at the next use.
+        not_accepted: its present content, if ``credentials`` are the former ones.
+    """
+
     credentials: Credentials
     source: _Source
     read_s: float
+    is_stale: bool = False
+    not_accepted: NotAccepted | None = None
 
 
 def _site(credentials: Credentials) -> Site:
@@ -64,13 +103,18 @@ def _site(credentials: Credentials) -> Site:
 
 
 class CredentialsCache:
-    """Resolves identity references to clouds; shared by all controllers, thread safe."""
+    """Resolves identity references to clouds; shared by all controllers, thread safe.
+
+    Args:
+        max_age_s: the resync period.
+    """
 
     def __init__(self, kube: Kube, clouds: Clouds, clock: Clock, *, max_age_s: float) -> None:
         self._kube = kube
         self._clouds = clouds
         self._clock = clock
-        self._max_age_s = max_age_s
+        self._max_age_s = RESYNCED * max_age_s
+        self._edits: caches.Bounded[str, Edit] = caches.Bounded.by_number(MAX_EDITS, name="edits")
         self._lock = threading.Lock()
         self._known: dict[_Place, _Read] = {}
         self._sites: dict[_Place, Site] = {}
@@ -88,13 +132,38 @@ class CredentialsCache:
         place, source = _place(ref, namespace), self._source(ref, namespace)
         with self._lock:
             known = self._known.get(place)
-        if known is None or known.source != source or self._clock.now() - known.read_s > self._max_age_s:
+        if known is None or known.source != source or self._is_old(known):
             try:
-                known = self._renewed(place, known, self._read(ref, source))
+                read = self._read(ref, source)
             except IdentityError:
                 self._drop([place])  # the Secret or its content was deleted
                 raise
+            known = self._renewed(place, known, self._tried(known, read, namespace))
         return self._clouds.get(known.credentials, namespace)
+
+    def _is_old(self, known: _Read) -> bool:
+        return known.is_stale or self._clock.now() - known.read_s > self._max_age_s
+
+    def _tried(self, old: _Read | None, new: _Read, namespace: str) -> _Read:
+        """Return new credentials if they open the cloud or the old ones do not; else the old ones, with the reason.
+
+        Another Secret, or another address in it, is taken as it is: the former is the decision of who may change the
+        identity, and the latter would be tried in the budget of the old cloud.
+        """
+        if old is None or old.source != new.source or _site(old.credentials) != _site(new.credentials):
+            return new
+        if old.credentials.fingerprint == new.credentials.fingerprint:
+            return new
+        former = self._clouds.get(old.credentials, namespace)
+        if former.known_project_id is None or former.is_refused:
+            return new
+        try:
+            self._clouds.get(new.credentials, namespace).authenticate()
+        except CapoError as error:
+            refused = NotAccepted(new.credentials.fingerprint, without_frames(error))
+            is_answered = isinstance(error, IdentityError | NotAuthorizedError)
+            return replace(new, credentials=old.credentials, is_stale=not is_answered, not_accepted=refused)
+        return new
 
     def _renewed(self, place: _Place, old: _Read | None, new: _Read) -> _Read:
         """Cache new credentials; replaced ones end their cloud and requeue the objects that wait for its poller."""
@@ -109,12 +178,35 @@ class CredentialsCache:
             raise Conflict("the credentials lead to another cloud than before; reconciled again in its budget")
         return new
 
-    def forget(self, ref: Object, namespace: str) -> None:
-        """Read the Secret again at the next use, because the cloud refused it or it could not be read."""
+    def forget(self, ref: Object, namespace: str) -> bool:
+        """Read the Secret again at the next use, because the cloud refused it or it could not be read.
+
+        Returns:
+            Whether the credentials may be outdated: they were read a while ago, and a retry need not wait.
+        """
         place = _place(ref, namespace)
         with self._lock:
-            if known := self._known.get(place):
-                self._known[place] = replace(known, read_s=NEVER_S)
+            known = self._known.get(place)
+            if known is None:
+                return False
+            self._known[place] = replace(known, is_stale=True)
+        return not known.is_stale and self._clock.now() - known.read_s > FRESH_S
+
+    def note_edit(self, obj: Object) -> None:
+        """Read the Secret of an object again at its next use if the object was edited or annotated."""
+        metadata = obj["metadata"]
+        uid, edit = str(metadata.get("uid")), _edit(obj)
+        before = self._edits.get(uid)
+        if before != edit:
+            self._edits.put(uid, edit)
+            if before is not None:
+                self.forget(obj["spec"]["identityRef"], metadata["namespace"])
+
+    def not_accepted(self, ref: Object, namespace: str) -> NotAccepted | None:
+        """Return the changed credentials of a Secret that are not used, because no login with them succeeded."""
+        with self._lock:
+            known = self._known.get(_place(ref, namespace))
+        return known.not_accepted if known else None
 
     @staticmethod
     def describe(ref: Object, namespace: str) -> str:
@@ -160,6 +252,8 @@ class CredentialsCache:
             for place in places:
                 self._known.pop(place, None)
             kept = {known.credentials.fingerprint for known in self._known.values()}
+            # Refused credentials keep their cloud, which knows when they may be tried again.
+            kept |= {known.not_accepted.fingerprint for known in self._known.values() if known.not_accepted}
         self._clouds.retain(kept)
 
     def _source(self, ref: Object, namespace: str) -> _Source:
@@ -178,7 +272,7 @@ class CredentialsCache:
         if selector and not _selects(selector, self._labels(namespace)):
             raise IdentityError(
                 f"OpenStackClusterIdentity {ref['name']} does not admit namespace {namespace}:"
-                " its spec.namespaceSelector does not match the labels of the namespace"
+                f" its spec.namespaceSelector ({_selector_text(selector)}) does not match the labels of the namespace"
             )
         secret = found["spec"]["secretRef"]
         return _Source(secret["namespace"], secret["name"])
@@ -219,6 +313,25 @@ def _decoded(secret: Mapping[str, Any], key: str) -> bytes | None:
     except binascii.Error as error:
         metadata = secret["metadata"]
         raise IdentityError(f"Secret {metadata['namespace']}/{metadata['name']}: key {key} is not base64") from error
+
+
+def _edit(obj: Object) -> Edit:
+    """Return what changes with each edit of an object by its users."""
+    annotations = obj["metadata"].get("annotations") or {}
+    others = {name: value for name, value in annotations.items() if name not in _OWN_ANNOTATIONS}
+    return obj["metadata"].get("generation", 0), hash(frozenset(others.items()))
+
+
+def _selector_text(selector: Mapping[str, Any]) -> str:
+    """Return a label selector in the notation of kubectl."""
+    parts = [f"{name}={value}" for name, value in (selector.get("matchLabels") or {}).items()]
+    for rule in selector.get("matchExpressions") or ():
+        values = f"({','.join(rule.get('values') or ())})"
+        forms = {"In": f"{rule['key']} in {values}", "NotIn": f"{rule['key']} notin {values}"}
+        forms |= {"Exists": rule["key"], "DoesNotExist": f"!{rule['key']}"}
+        parts.append(forms.get(rule["operator"], f"{rule['key']} {rule['operator']}"))
+    text = ",".join(parts)
+    return text if len(text) <= MAX_SELECTOR else f"{text[:MAX_SELECTOR]}..."
 
 
 def _selects(selector: Mapping[str, Any], labels: Mapping[str, str]) -> bool:

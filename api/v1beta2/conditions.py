@@ -19,6 +19,8 @@ class ConditionType(StrEnum):
     """Credentials were found and Keystone accepted them."""
     PAUSED = "Paused"
     """Ours: the object is not reconciled, because it or its Cluster is paused."""
+    CREDENTIALS_CURRENT = "CredentialsCurrent"
+    """Ours: False while no login succeeds with the Secret's content and the former one is used; else not shown."""
     NAMES_UNIQUE = "NamesUnique"
     """Ours: False while the project has resources of our names that belong to other owners and are left alone; else not
     shown.
@@ -81,6 +83,8 @@ class Reason(StrEnum):
     """Ours: reconciliation is paused."""
     NOT_PAUSED = "NotPaused"
     """Ours: reconciliation is not paused."""
+    NEW_CREDENTIALS_NOT_ACCEPTED = "NewCredentialsNotAccepted"
+    """Ours: no login succeeds with the present content of the Secret; the message has the reason."""
     NAMES_TAKEN = "NamesTaken"
     """Ours: resources of our names belong to another owner or to none; the message names them."""
     DUPLICATE_RESOURCE = "DuplicateResource"

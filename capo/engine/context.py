@@ -169,8 +169,12 @@ class CredentialsSource(Protocol):
     def describe(self, obj: Mapping[str, Any], deps: Dependencies) -> str:
         """Return the location of the object's credentials, for messages."""
 
-    def forget(self, obj: Mapping[str, Any]) -> None:
-        """Invalidate the cached credentials: the cloud refused them."""
+    def forget(self, obj: Mapping[str, Any]) -> bool:
+        """Invalidate the cached credentials: the cloud refused them.
+
+        Returns:
+            Whether newer ones may exist, so that a retry need not wait.
+        """
 
     def cloud_key(self, obj: Mapping[str, Any], deps: Dependencies) -> CloudKey | None:
         """Return the budgets of the cloud that the object's reconcile uses; None: not resolved yet.

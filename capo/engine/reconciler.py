@@ -239,9 +239,9 @@ class Reconciler(Generic[S]):
     def _refused(self, key: Key, writer: Writer, error: CapoError, before: Sequence[Condition]) -> Result:
         """Write why the reconcile could not begin, beside the conditions of the precondition."""
         error = self._named(writer.obj, error)
+        if self._credentials and self._credentials.forget(writer.obj) and _is_of_credentials(error):
+            return Result(requeue_after_s=0.0)
         failures = self._auth_failures[key] = self._auth_failures.get(key, 0) + 1
-        if self._credentials:
-            self._credentials.forget(writer.obj)
         shown = overall.from_refusal(error)
         if self._show(writer, [*before, *shown]):
             self.deps.events.emit(writer.obj, "Warning", error.reason, error.sentence)
@@ -256,7 +256,8 @@ class Reconciler(Generic[S]):
         report = self.controller.report(scope, results)
         held_s = None
         self._note_waiting(context)
-        is_silent = _only_looks(context, writer, results)
+        is_outdated = self._forget_refused(writer, results, guard)
+        is_silent = _only_looks(context, writer, results) or (is_outdated and _is_saved(context, writer))
         if not is_silent and (undone := _spec_not_written(writer, report)):
             results = {**results, report.spec_step: undone}
             report = self.controller.report(scope, results)
@@ -265,6 +266,9 @@ class Reconciler(Generic[S]):
             held_s = self._write(context, writer, results, report)
         if context.is_taken_over and self.controller.is_recorded(scope, results):
             self._settle_takeover(context, writer)
+        if is_outdated:
+            self._backoff.forget(context.key)
+            return Result(requeue_after_s=0.0)
         self._after_failures(writer, results, guard)
         after_s = _soonest(report.after_s, held_s, self._waiting_due_s(context))
         return Result(requeue_after_s=_soonest(due_s, after_s, *_waits(results)))
@@ -285,6 +289,9 @@ class Reconciler(Generic[S]):
             return Result()
         report = self.controller.report(scope, results)
         has_failed = any(isinstance(result, Failed) for result in results.values())
+        if self._forget_refused(writer, results, guard):
+            self._backoff.forget(context.key)
+            due_s = 0.0
         is_silent = (report.silent_s > 0 and not has_failed) or _only_looks(context, writer, results)
         has_waited = self._note_waiting(context)
         held_s = None
@@ -385,8 +392,14 @@ class Reconciler(Generic[S]):
         for step, result in results.items():
             if isinstance(result, Failed) and step not in guard.resting:
                 self.deps.events.emit(writer.obj, "Warning", result.error.reason, result.error.sentence)
-                if self._credentials and isinstance(result.error, IdentityError | NotAuthorizedError):
-                    self._credentials.forget(writer.obj)
+
+    def _forget_refused(self, writer: Writer, results: Results, guard: Guard) -> bool:
+        """Invalidate credentials that a step's request refuted; return whether newer ones may exist."""
+        is_refused = any(
+            isinstance(result, Failed) and step not in guard.resting and _is_of_credentials(result.error)
+            for step, result in results.items()
+        )
+        return is_refused and self._credentials is not None and self._credentials.forget(writer.obj)
 
     def _announce(
         self, obj: Mapping[str, Any], create: Create, outcome: Mapping[str, Mapping[str, Any]] | CapoError
@@ -480,10 +493,18 @@ def _only_looks(context: ReconcileContext, writer: Writer, results: Results) -> 
     """
     is_looking = any(isinstance(result, NotObserved) for result in results.values())
     is_telling = any(isinstance(result, Wait | Failed) for result in results.values())
+    return is_looking and not is_telling and _is_saved(context, writer)
+
+
+def _is_saved(context: ReconcileContext, writer: Writer) -> bool:
+    """Return whether the object's status has everything that a reconcile recorded."""
     saved = Ledger.read(writer.obj.get("status"))
     saved.location = context.ledger.location  # proven again in the next reconcile, without a request
-    is_saved = context.ledger == saved
-    return is_looking and not is_telling and is_saved
+    return bool(context.ledger == saved)
+
+
+def _is_of_credentials(error: CapoError) -> bool:
+    return isinstance(error, IdentityError | NotAuthorizedError)
 
 
 def _waits(results: Results) -> list[float | None]:

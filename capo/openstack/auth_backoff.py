@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from capo.errors import CapoError, NotAuthorizedError, UnsupportedByCloudError
+from capo.errors import CapoError, IdentityError, NotAuthorizedError, UnsupportedByCloudError
 
 REFUSED_S: Final = (30.0, 120.0)
 UNANSWERED_S: Final = (5.0, 60.0)
@@ -49,6 +49,12 @@ class AuthBackoff:
         before = self._by_service.get(service)
         pause_s = min(longest_s, max(first_s, 2 * before.pause_s if before else 0.0))
         self._by_service[service] = _Refusal(error, pause_s, self._now() + pause_s)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether a service refused the credentials and did not accept them since."""
+        refusals = list(self._by_service.values())
+        return any(isinstance(refusal.error, IdentityError | NotAuthorizedError) for refusal in refusals)
 
     def accepted(self, service: str) -> None:
         """Record that the service accepted the credentials."""

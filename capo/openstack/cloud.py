@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from urllib.parse import urlsplit
 
 import requests
 from keystoneauth1 import exceptions as sdk
@@ -140,6 +141,11 @@ class Cloud:
         if self._regions is None:
             self._regions = self.region or self._catalogue().regions()
         return Location(self.credentials.auth_host, project_id, self._regions)
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the credentials were refused and not accepted since; sends no request."""
+        return self._refusals.is_refused
 
     def authenticate(self) -> None:
         """Ensure that there is a valid token with a project.
@@ -276,6 +282,8 @@ class Cloud:
         except sdk.Unauthorized as error:  # not an answer of the service: its 401 triggered a login, which was refused
             raise self._noted(_LOGIN, faults.error_from_exception(error, method=method, service="identity")) from error
         except sdk.ClientException as error:
+            if _is_of_login(error):  # the same, with another status: Keystone answers 404 for a deleted credential
+                raise self._noted(_LOGIN, self._login_error(error)) from error
             self._note_lost(error)
             raise faults.error_from_exception(error, method=method, service=service) from error
         if response.status_code == 401:
@@ -347,3 +355,9 @@ class Cloud:
             known.found_s = self.clock.now()
             with contextlib.suppress(sdk.ClientException, ValueError, RecursionError):
                 self._auth.auth_ref = self._auth.get_auth_ref(self._session)
+
+
+def _is_of_login(error: sdk.ClientException) -> bool:
+    """Return whether an error is the Identity service's answer to a login."""
+    request = getattr(getattr(error, "response", None), "request", None)
+    return request is not None and request.method == "POST" and urlsplit(request.url).path.endswith("/auth/tokens")

@@ -11,7 +11,7 @@ from capo.errors import CapoError, NotYetObserved
 from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, OPENSTACK_CLUSTER
 from capo.ledger import Ledger
-from controllers import name_conflicts, pause_conditions
+from controllers import credentials_condition, name_conflicts, pause_conditions
 from controllers.credentialed import OwnCredentials
 from controllers.credentials import CredentialsCache
 from controllers.openstackcluster import api_endpoint, bastion, endpoint_policy, status, takeover
@@ -67,6 +67,7 @@ class ClusterController:
             refusals=self._refusals,
             resolver=self._resolver,
             looks=self._looks,
+            attention=self.credentials.attention(context),
         )
 
     def is_recorded(self, scope: ClusterScope, results: Results) -> bool:
@@ -84,9 +85,13 @@ class ClusterController:
 
     def report(self, scope: ClusterScope, results: Results) -> Report:
         """Return status, endpoint, and conditions that differ from those of the steps."""
-        dropped = status.dropped(results)
+        dropped, general = status.dropped(results), [pause_conditions.NOT_PAUSED]
+        if scope.attention:
+            general.append(scope.attention)
+        else:
+            dropped = [*dropped, credentials_condition.TYPE]
         if scope.context.is_deleting:
-            return Report(conditions=[pause_conditions.NOT_PAUSED], dropped=dropped)
+            return Report(conditions=general, dropped=dropped)
         found, cluster = scope.found, scope.cluster
         taken, unique = (
             ([], []) if scope.context.is_taken_over else name_conflicts.condition(scope.cloud_view, scope.marks())
@@ -96,7 +101,7 @@ class ClusterController:
             status=status.after_reconcile(found, cluster, results),
             spec=status.spec(found, results),
             spec_step=api_endpoint.CONDITION,
-            conditions=[*shown, pause_conditions.NOT_PAUSED],
+            conditions=[*shown, *general],
             dropped=[*dropped, *unique],
             after_s=bastion.requeue_s(scope, results) or found.look_again_s,
         )

@@ -13,6 +13,7 @@ from capo import names
 from capo.contract import references
 from capo.contract.clusters import Endpoint
 from capo.engine import conditions
+from capo.engine.conditions import Condition
 from capo.engine.context import ReconcileContext
 from capo.errors import BlockedError, InvalidSpecError, NotFoundError, UnsupportedByCloudError
 from capo.json_types import Body, Object
@@ -85,6 +86,7 @@ class ClusterScope:
         refusals: what Octavia refused lately: load balancers with their children, health monitors.
         resolver: resolves DNS names.
         looks: when resources of others were last read, by object and kind.
+        attention: the condition of credentials that work and need attention.
     """
 
     context: ReconcileContext
@@ -97,6 +99,7 @@ class ClusterScope:
     refusals: Memory
     resolver: Resolver
     looks: Memory
+    attention: Condition | None = None
     found: Found = field(default_factory=Found)
 
     @property

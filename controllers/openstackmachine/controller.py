@@ -41,13 +41,13 @@ class MachineCredentials:
         ref = _identity_ref(obj, related_objects.find(obj, deps.store))
         return self._cache.describe(ref, obj["metadata"]["namespace"]) if ref else "no identityRef"
 
-    def forget(self, obj: Object) -> None:
+    def forget(self, obj: Object) -> bool:
         """Read the Secret again at the next reconcile, if the machine has credentials of its own.
 
         Those of the cluster are read again by the reconciles of OpenStackCluster and OpenStackServer.
         """
-        if ref := obj["spec"].get("identityRef"):
-            self._cache.forget(ref, obj["metadata"]["namespace"])
+        ref = obj["spec"].get("identityRef")
+        return bool(ref) and self._cache.forget(ref, obj["metadata"]["namespace"])
 
     def cloud_key(self, obj: Object, deps: Dependencies) -> CloudKey | None:
         """Return the cloud whose budgets apply, None until it is located; an empty key if no cloud is called.
@@ -97,6 +97,8 @@ class MachineController:
         def cloud(ref: OpenStackIdentityReference) -> Cloud:
             return self._identities.cloud(ref.to_dict(), context.key.namespace)
 
+        if context.obj["spec"].get("identityRef"):
+            self._identities.note_edit(context.obj)
         known = related_objects.find(context.obj, context.deps.store)
         return MachineScope(context, known, open_cloud=cloud, watch=cloud_view_of, memory=self._memory)
 

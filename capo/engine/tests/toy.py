@@ -91,8 +91,9 @@ class ToyCredentials:
     def describe(self, obj: Mapping[str, Any], deps: Dependencies) -> str:
         return "Secret default/x, cloud 'toy'"
 
-    def forget(self, obj: Mapping[str, Any]) -> None:
+    def forget(self, obj: Mapping[str, Any]) -> bool:
         self.forgotten += 1
+        return False
 
     def cloud_key(self, obj: Mapping[str, Any], deps: Dependencies) -> CloudKey | None:
         return CloudKey("toy", "192.0.2.1")

@@ -1,0 +1,197 @@
+"""Credentials that are replaced under a running cluster: no gap, and what does not work is reported."""
+
+from __future__ import annotations
+
+import yaml
+
+from capo.kube.kinds import NAMESPACE, OPENSTACK_CLUSTER, OPENSTACK_CLUSTER_IDENTITY
+from capo.simulator.keystone.service import add_credential, change_password
+from controllers.openstackcluster.tests.environment import BASTION, MANAGED, ClusterEnvironment
+from controllers.openstackcluster.tests.objects import CLUSTER_NAME
+
+ATTENTION = "CredentialsCurrent"
+
+
+def new_application_credential(world: ClusterEnvironment) -> tuple[str, bytes]:
+    """Return the id of a new application credential, and a clouds.yaml with it."""
+    users = world.cloud.table("identity", "users").values()
+    member = next(user for user in users if user["name"] == "capi")
+    made = world.simulator.call(lambda: add_credential(world.cloud, member, world.cloud.new_hex(), None))
+    auth = {
+        "auth_url": f"{world.simulator.url}/identity/v3",
+        "application_credential_id": made["id"],
+        "application_credential_secret": made["_secret"],
+    }
+    entry = {"auth_type": "v3applicationcredential", "auth": auth, "region_name": "RegionOne"}
+    return made["id"], yaml.safe_dump({"clouds": {"sim": entry}}).encode()
+
+
+def delete_application_credential(world: ClusterEnvironment, credential_id: str) -> None:
+    member = world.member
+    credentials = world.cloud.table("identity", "application_credentials")
+    user_id = credentials[credential_id]["user_id"]
+    member.ask("DELETE", f"/identity/v3/users/{user_id}/application_credentials/{credential_id}")
+    world.cloud.counter.reset()
+
+
+def begin_bastion(world: ClusterEnvironment) -> None:
+    """Create a cluster whose bastion is being built, so that its server is polled."""
+    world.cloud.timings.server_build_s = float("inf")
+    world.up(**MANAGED, **BASTION)
+
+
+def annotate(world: ClusterEnvironment, value: str) -> None:
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"metadata": {"annotations": {"example.org/rotated": value}}})
+
+
+def wrong(world: ClusterEnvironment) -> bytes:
+    return world.simulator.clouds_yaml.read_bytes().replace(b"capi-password", b"wrong")
+
+
+def credentials_in_use(world: ClusterEnvironment) -> set[str]:
+    """Return the ids of application credentials that a cached cloud uses."""
+    entries = [cloud.credentials.entry["auth"] for cloud in world.clouds._clouds.values()]
+    return {entry["application_credential_id"] for entry in entries if "application_credential_id" in entry}
+
+
+def warnings(world: ClusterEnvironment) -> list[str]:
+    return [reason for type_, reason, _ in world.events.seen if type_ == "Warning"]
+
+
+def test_a_changed_secret_is_used_as_soon_as_the_cluster_is_annotated(world: ClusterEnvironment) -> None:
+    world.up(**MANAGED)
+    credential_id, text = new_application_credential(world)
+    world.apply_secret(text=text)
+    world.settle(for_s=60)
+    assert credentials_in_use(world) == set()
+
+    annotate(world, "1")
+    world.settle(for_s=1)
+
+    assert credentials_in_use(world) == {credential_id}
+    assert world.is_ready()
+
+
+def test_a_changed_secret_is_used_at_each_resync(world: ClusterEnvironment) -> None:
+    world.up(**MANAGED)
+    for _ in range(3):
+        credential_id, text = new_application_credential(world)
+        world.apply_secret(text=text)
+        world.settle(for_s=0.9 * world.settings.sync_period_s)
+
+        world.resync()
+        world.settle(for_s=1)
+
+        assert credential_id in credentials_in_use(world)
+
+
+def test_an_application_credential_that_is_deleted_after_its_secret_was_replaced_leaves_no_gap(
+    world: ClusterEnvironment,
+) -> None:
+    first, text = new_application_credential(world)
+    world.apply_secret(text=text)
+    begin_bastion(world)
+    second, text = new_application_credential(world)
+    world.apply_secret(text=text)
+    delete_application_credential(world, first)
+    world.events.seen.clear()
+
+    world.settle(for_s=30)
+
+    assert credentials_in_use(world) == {second}
+    assert warnings(world) == []
+    world.simulator.call(world.cloud.release)
+    world.settle(for_s=60)
+    assert world.shown("BastionReady")[0] == "True"
+
+
+def test_changed_credentials_that_are_refused_are_reported_and_the_former_ones_stay_in_use(
+    world: ClusterEnvironment,
+) -> None:
+    world.up(**MANAGED)
+    world.apply_secret(text=wrong(world))
+
+    annotate(world, "1")
+    world.settle(for_s=60)
+
+    assert world.is_ready()
+    assert world.shown(ATTENTION) == ("False", "NewCredentialsNotAccepted")
+    assert "Secret default/cloud" in world.message(ATTENTION)
+    assert "wrong" not in world.message(ATTENTION)
+    assert warnings(world) == ["NewCredentialsNotAccepted"]
+    world.patch(OPENSTACK_CLUSTER, CLUSTER_NAME, {"spec": {"managedSubnets": [{"cidr": "10.6.0.0/24"}]}})
+    world.settle(for_s=60)
+    assert world.one("subnets")["dns_nameservers"] == []
+
+
+def test_refused_credentials_are_tried_once_in_two_minutes_however_often_a_tenant_annotates(
+    world: ClusterEnvironment,
+) -> None:
+    world.up(**MANAGED)
+    world.apply_secret(text=wrong(world))
+    world.cloud.counter.reset()
+
+    for number in range(20):
+        annotate(world, str(number))
+        world.settle(for_s=1)
+
+    assert world.requests().count("POST /v3/auth/tokens") == 1
+
+
+def test_the_report_ends_when_the_secret_is_corrected(world: ClusterEnvironment) -> None:
+    good = world.simulator.clouds_yaml.read_bytes()
+    world.up(**MANAGED)
+    world.apply_secret(text=wrong(world))
+    annotate(world, "1")
+    world.settle(for_s=60)
+
+    world.apply_secret(text=good)
+    annotate(world, "2")
+    world.settle(for_s=1)
+
+    assert world.condition(OPENSTACK_CLUSTER, CLUSTER_NAME, ATTENTION) == {}
+
+
+def test_former_credentials_that_the_cloud_refuses_are_not_kept(world: ClusterEnvironment) -> None:
+    begin_bastion(world)
+    world.apply_secret(text=wrong(world))
+    annotate(world, "1")
+    world.settle(for_s=60)
+    assert world.shown("OpenStackAuthenticationSucceeded") == ("True", "Ready")
+
+    world.simulator.call(lambda: change_password(world.cloud, {"user": "capi", "password": "changed"}))
+    world.resync()
+    world.settle(for_s=60)
+    assert world.shown("OpenStackAuthenticationSucceeded") == ("False", "OpenStackAuthenticationFailed")
+
+    text = world.simulator.clouds_yaml.read_bytes().replace(b"capi-password", b"changed")
+    world.apply_secret(text=text)
+    world.settle(for_s=15)
+    assert world.is_ready()
+
+
+def test_a_secret_without_the_entry_takes_the_credentials_away_at_once(world: ClusterEnvironment) -> None:
+    world.up(**MANAGED)
+    world.apply_secret(text=b"clouds: {other: {}}")
+
+    annotate(world, "1")
+    world.settle(for_s=1)
+
+    assert world.shown("OpenStackAuthenticationSucceeded") == ("False", "OpenStackAuthenticationFailed")
+
+
+def test_a_namespace_that_loses_access_is_named_with_identity_and_selector(world: ClusterEnvironment) -> None:
+    selector = {"matchLabels": {"may": "use"}, "matchExpressions": [{"key": "old", "operator": "DoesNotExist"}]}
+    spec = {"secretRef": {"name": "cloud", "namespace": "default"}, "namespaceSelector": selector}
+    world.kube.put(OPENSTACK_CLUSTER_IDENTITY, {"metadata": {"name": "shared", "namespace": ""}, "spec": spec})
+    world.kube.put(NAMESPACE, {"metadata": {"name": "default", "namespace": "", "labels": {"may": "use"}}})
+    ref = {"type": "ClusterIdentity", "name": "shared", "cloudName": "sim"}
+    world.up(**MANAGED, identityRef=ref)
+    world.kube.put(NAMESPACE, {"metadata": {"name": "default", "namespace": "", "labels": {"may": "not"}}})
+
+    world.resync()
+    world.settle(for_s=60)
+
+    message = world.message("OpenStackAuthenticationSucceeded")
+    assert "OpenStackClusterIdentity shared does not admit namespace default" in message
+    assert "spec.namespaceSelector (may=use,!old)" in message
