@@ -22,6 +22,7 @@ def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[Ke
     from capo.openstack.connections import Limits
     from controllers.credentials import CredentialsCache, used
     from controllers.openstackcluster.controller import ClusterController
+    from controllers.openstackclusteridentity.controller import ClusterIdentityController
     from controllers.openstackfloatingippool.controller import FloatingIPPoolController
     from controllers.openstackfloatingippool.orphans import OrphanedAddressController, OrphanedClaimController
     from controllers.openstackmachine.controller import MachineController
@@ -54,4 +55,5 @@ def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[Ke
         Reconciler(FloatingIPPoolController(identities, deps), deps),
         OrphanedAddressController(deps),
         OrphanedClaimController(deps),
+        ClusterIdentityController(identities, deps, wake),
     )

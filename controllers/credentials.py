@@ -42,7 +42,7 @@ from capo.shares import CloudKey
 Edit = tuple[int, int]
 _Place = tuple[str, str, str, str, str | None]
 
-_USERS: Final = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, OPENSTACK_FLOATING_IP_POOL)
+USERS: Final = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, OPENSTACK_FLOATING_IP_POOL)
 CLOUDS_KEY: Final = "clouds.yaml"
 CACERT_KEY: Final = "cacert"
 RESYNCED: Final = 0.8
@@ -120,6 +120,8 @@ class CredentialsCache:
         self._sites: dict[_Place, Site] = {}
         """Kept after the credentials are evicted: the budget of a reconcile is known without them."""
         self._unused: set[_Place] = set()
+        self._unreadable: dict[str, str] = {}
+        """Why the Secret of an OpenStackClusterIdentity cannot be read, by the name of the identity."""
         caches.register("credentials", self, lambda identities: len(identities._known))
 
     def cloud(self, ref: Object, namespace: str) -> Cloud:
@@ -155,7 +157,7 @@ class CredentialsCache:
         if old.credentials.fingerprint == new.credentials.fingerprint:
             return new
         former = self._clouds.get(old.credentials, namespace)
-        if former.known_project_id is None or former.is_refused:
+        if former.known_project_id is None or former.refusal:
             return new
         try:
             self._clouds.get(new.credentials, namespace).authenticate()
@@ -202,6 +204,21 @@ class CredentialsCache:
             if before is not None:
                 self.forget(obj["spec"]["identityRef"], metadata["namespace"])
 
+    def login(self, identity_name: str) -> str | None:
+        """Return why an OpenStackClusterIdentity's Secret does not work; empty if it does, None if it was not tried.
+
+        Mistakes in the references of objects do not count: these name the entry of the Secret, and may name any.
+        """
+        with self._lock:
+            if (unreadable := self._unreadable.get(identity_name)) is not None:
+                return unreadable
+            places = [(place, known) for place, known in self._known.items() if _is_shared(place, identity_name)]
+        tried = [(place, cloud) for place, known in places if (cloud := self._clouds.peek(known.credentials))]
+        refused = sorted(f"cloud {place[3]!r}: {error.message}" for place, cloud in tried if (error := cloud.refusal))
+        if refused:
+            return refused[0]
+        return "" if any(cloud.known_project_id for _, cloud in tried) else None
+
     def not_accepted(self, ref: Object, namespace: str) -> NotAccepted | None:
         """Return the changed credentials of a Secret that are not used, because no login with them succeeded."""
         with self._lock:
@@ -244,6 +261,8 @@ class CredentialsCache:
             over, self._unused = unused & self._unused, unused
             for place in over:
                 del self._sites[place]
+            shared = {place[2] for place in used if place[0] == "ClusterIdentity"}
+            self._unreadable = {name: why for name, why in self._unreadable.items() if name in shared}
         caches.evicted("credentials", len(over))
         self._drop(over)
 
@@ -282,19 +301,34 @@ class CredentialsCache:
         return (found or {}).get("metadata", {}).get("labels") or {}
 
     def _read(self, ref: Object, source: _Source) -> _Read:
+        is_shared = ref.get("type") == "ClusterIdentity"
+        try:
+            clouds, cacert = self._content(source)
+        except IdentityError as error:
+            if is_shared:
+                with self._lock:
+                    self._unreadable[ref["name"]] = error.message
+            raise
+        if is_shared:
+            with self._lock:
+                self._unreadable.pop(ref["name"], None)
+        found = identity.parse(clouds, ref["cloudName"], cacert, ref.get("region"))
+        return _Read(found, source, self._clock.now())
+
+    def _content(self, source: _Source) -> tuple[bytes, bytes | None]:
+        """Return clouds.yaml and the CA bundle of a Secret."""
         secret = self._kube.get(SECRET, source.namespace, source.name)
         if secret is None:
             raise IdentityError(f"Secret {source.namespace}/{source.name} does not exist")
         clouds = _decoded(secret, CLOUDS_KEY)
         if clouds is None:
             raise IdentityError(f"Secret {source.namespace}/{source.name} has no key {CLOUDS_KEY}")
-        found = identity.parse(clouds, ref["cloudName"], _decoded(secret, CACERT_KEY), ref.get("region"))
-        return _Read(found, source, self._clock.now())
+        return clouds, _decoded(secret, CACERT_KEY)
 
 
 def used(store: Store) -> set[_Place]:
     """Return the identity references of all objects. A machine without its own uses those of its cluster."""
-    objects = (obj for kind in _USERS for obj in store.list(kind))
+    objects = (obj for kind in USERS for obj in store.list(kind))
     refs = (((obj.get("spec") or {}).get("identityRef"), obj["metadata"]["namespace"]) for obj in objects)
     return {_place(ref, namespace) for ref, namespace in refs if ref}
 
@@ -302,6 +336,10 @@ def used(store: Store) -> set[_Place]:
 def _place(ref: Object, namespace: str) -> _Place:
     kind = ref.get("type") or "Secret"
     return (kind, namespace, ref.get("name", ""), ref.get("cloudName", ""), ref.get("region"))
+
+
+def _is_shared(place: _Place, identity_name: str) -> bool:
+    return place[0] == "ClusterIdentity" and place[2] == identity_name
 
 
 def _decoded(secret: Mapping[str, Any], key: str) -> bytes | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from api.meta import KubernetesObject, LabelSelector
+from api.meta import Conditions, KubernetesObject, LabelSelector
 from api.model import Model
 from api.schema import Names, NamespaceName, ObjectName
 
@@ -28,6 +28,15 @@ class OpenStackClusterIdentitySpec(Model):
     Default: all. May change at any time."""
 
 
+class OpenStackClusterIdentityStatus(Model):
+    """Observed use of the credentials; only a manager of all namespaces writes it."""
+
+    used_by: int | None = None
+    """How many objects have an `identityRef` that names the identity."""
+    conditions: Conditions = ()
+    """`OpenStackAuthenticationSucceeded`: whether logins with the Secret succeed, and since when."""
+
+
 class OpenStackClusterIdentity(KubernetesObject):
     """Credentials for OpenStack that objects in several namespaces may use."""
 
@@ -41,3 +50,5 @@ class OpenStackClusterIdentity(KubernetesObject):
         secret_ref=OpenStackCredentialSecretReference(name="", namespace=""),
     )
     """The credentials, and the namespaces that may use them."""
+    status: OpenStackClusterIdentityStatus = OpenStackClusterIdentityStatus()
+    """Observed use of the credentials."""

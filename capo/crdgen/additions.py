@@ -25,6 +25,7 @@ _RESOURCES: Final = "`pending`, `records` and `location`, as on the other kinds.
 _FAILURE_DOMAIN: Final = "Availability zone of the server, which Cluster API copies to the Machine."
 _ZONE: Final = "Availability zone that Nova chose, which the OpenStackMachine shows as its failure domain."
 _REPLACEMENT: Final = "Why the bastion is being replaced, until the new one is ready."
+_IDENTITY: Final = "How many objects use the credentials, and since when logins with them succeed."
 _CHANGES: Final = "What somebody else did to the server and when that was noticed, so that a restart does not lose it."
 
 ADDITIONS: Final = (
@@ -46,6 +47,7 @@ ADDITIONS: Final = (
     Addition("OpenStackServer", "v1alpha1", "status.resources.records", _RECORDS),
     Addition("OpenStackServer", "v1alpha1", "status.resources.location", _LOCATION),
     Addition("OpenStackFloatingIPPool", "v1alpha1", "status.resources", _RESOURCES),
+    Addition("OpenStackClusterIdentity", "v1alpha1", "status", _IDENTITY),
 )
 
 

@@ -51,10 +51,10 @@ class AuthBackoff:
         self._by_service[service] = _Refusal(error, pause_s, self._now() + pause_s)
 
     @property
-    def is_refused(self) -> bool:
-        """Whether a service refused the credentials and did not accept them since."""
-        refusals = list(self._by_service.values())
-        return any(isinstance(refusal.error, IdentityError | NotAuthorizedError) for refusal in refusals)
+    def refusal(self) -> CapoError | None:
+        """Why a service refused the credentials, unless it accepted them since."""
+        errors = [refusal.error for refusal in list(self._by_service.values())]
+        return next((error for error in errors if isinstance(error, IdentityError | NotAuthorizedError)), None)
 
     def accepted(self, service: str) -> None:
         """Record that the service accepted the credentials."""

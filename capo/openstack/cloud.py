@@ -143,9 +143,9 @@ class Cloud:
         return Location(self.credentials.auth_host, project_id, self._regions)
 
     @property
-    def is_refused(self) -> bool:
-        """Whether the credentials were refused and not accepted since; sends no request."""
-        return self._refusals.is_refused
+    def refusal(self) -> CapoError | None:
+        """Why the credentials were refused, unless they were accepted since; sends no request."""
+        return self._refusals.refusal
 
     def authenticate(self) -> None:
         """Ensure that there is a valid token with a project.

@@ -82,6 +82,11 @@ class Clouds:
         self._pool.serve(cloud.poller, namespace)
         return cloud
 
+    def peek(self, credentials: Credentials) -> Cloud | None:
+        """Return the cached cloud of these credentials, None if there is none."""
+        with self._lock:
+            return self._clouds.get(credentials.fingerprint)
+
     def drop(self, fingerprint: str) -> None:
         """Evict a cloud; wake the keys that wait for its poller."""
         with self._lock:

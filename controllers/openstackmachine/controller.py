@@ -95,10 +95,10 @@ class MachineController:
         """Return the scope of a reconcile."""
 
         def cloud(ref: OpenStackIdentityReference) -> Cloud:
+            if context.obj["spec"].get("identityRef"):
+                self._identities.note_edit(context.obj)
             return self._identities.cloud(ref.to_dict(), context.key.namespace)
 
-        if context.obj["spec"].get("identityRef"):
-            self._identities.note_edit(context.obj)
         known = related_objects.find(context.obj, context.deps.store)
         return MachineScope(context, known, open_cloud=cloud, watch=cloud_view_of, memory=self._memory)
 

@@ -16,7 +16,7 @@ CORE: Final = "cluster.x-k8s.io"
 CLUSTER: Final = "kube"
 WATCH_FILTER: Final = "machines"
 """The manager of this folder ignores objects that other tests left on the rig."""
-_LABELS: Final = {f"{CORE}/watch-filter": WATCH_FILTER}
+LABELS: Final = {f"{CORE}/watch-filter": WATCH_FILTER}
 UNHEALTHY_S: Final = 30
 """Longer than the creation of a Machine: the check applies to it, too, and would replace it before it is ready."""
 _TEMPLATE: Final = Path(__file__).parents[2] / "templates" / "cluster-template.yaml"
@@ -47,11 +47,11 @@ def cluster(clouds_yaml: bytes, external_network_id: str, *, control_planes: int
 def _labelled(obj: Json) -> Json:
     """Return an object with the label of our manager, also on the machines that will be made from it."""
     metadata = obj["metadata"]
-    obj["metadata"] = {**metadata, "labels": {**metadata.get("labels", {}), **_LABELS}}
+    obj["metadata"] = {**metadata, "labels": {**metadata.get("labels", {}), **LABELS}}
     if obj["kind"] == "KubeadmControlPlane":
-        obj["spec"]["machineTemplate"]["metadata"] = {"labels": dict(_LABELS)}
+        obj["spec"]["machineTemplate"]["metadata"] = {"labels": dict(LABELS)}
     if obj["kind"] == "MachineDeployment":
-        obj["spec"]["template"]["metadata"] = {"labels": dict(_LABELS)}
+        obj["spec"]["template"]["metadata"] = {"labels": dict(LABELS)}
     return obj
 
 
@@ -80,5 +80,5 @@ def bare_cluster(clouds_yaml: bytes) -> list[Json]:
         "controlPlaneEndpoint": {"host": "kube.example.org", "port": 6443},
     }
     cluster, infrastructure = objects.cluster_objects(CLUSTER, **spec)
-    infrastructure["metadata"]["labels"] = dict(_LABELS)
+    infrastructure["metadata"]["labels"] = dict(LABELS)
     return [objects.secret("cloud", {"clouds.yaml": clouds_yaml}), cluster, infrastructure]

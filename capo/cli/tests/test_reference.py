@@ -85,7 +85,7 @@ WITHOUT_A_METRIC = {
     "connections.py": {"_taken"},  # hosts whose answers are being read
     "endpoints.py": {"_found", "_locks"},  # services
     "watch.py": {"_listed", "_sessions"},  # kinds
-    "credentials.py": {"_sites", "_unused"},  # as credentials
+    "credentials.py": {"_sites", "_unused", "_unreadable"},  # as credentials
     "list_poller.py": {"_errors", "_cursors", "_listed_s", "_claims"},  # kinds; claims are deleted with their owners
     "lanes.py": {"_freed", "_groups", "_parked", "_parked_under"},  # ready objects, by lane
     "lookup_threads.py": {"_running"},  # namespaces of the running lookups: threads

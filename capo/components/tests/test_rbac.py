@@ -41,7 +41,8 @@ MAY = {
     # Stored objects of any kind are rewritten when their storage version changes.
     (OURS, "openstackclustertemplates"): {"list", "patch"},
     (OURS, "openstackmachinetemplates"): {"list", "patch"},
-    (OURS, "openstackclusteridentities"): {"get", "list", "patch"},
+    (OURS, "openstackclusteridentities"): READ | {"patch"},
+    (OURS, "openstackclusteridentities/status"): {"patch"},
     ("cluster.x-k8s.io", "clusters"): READ,
     ("cluster.x-k8s.io", "machines"): READ,
     (IPAM, "ipaddressclaims"): READ | {"create", "delete", "patch"},

@@ -78,7 +78,7 @@ def test_an_addition_is_optional_and_in_the_status(addition: tuple[str, str, str
     for parent in parents:
         schema = schema["properties"][parent]
 
-    assert parents[0] == "status"
+    assert path.partition(".")[0] == "status"
     assert name in schema["properties"]
     assert name not in schema.get("required", [])
 
@@ -90,6 +90,8 @@ def test_the_schema_is_the_go_providers_but_for_the_additions(definition: defini
     listed = {(a.version, a.path) for a in ADDITIONS if a.kind == definition.kind}
 
     found = [d for d in comparison.differences(theirs, ours) if not is_known_rule(d) and d != CONVERSION]
+    # A status that the Go provider does not have at all has its subresource.
+    found = [d for d in found if not ((d.version, "status") in listed and d.keyword == "subresources")]
 
     assert [d for d in found if (d.version, d.path) not in listed or d.theirs is not None] == []
     assert listed == {(d.version, d.path) for d in found}

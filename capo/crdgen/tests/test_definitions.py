@@ -74,6 +74,7 @@ def test_only_kinds_with_a_status_have_the_subresource() -> None:
         "OpenStackMachineTemplate",
         "OpenStackServer",
         "OpenStackFloatingIPPool",
+        "OpenStackClusterIdentity",
     }
 
 

@@ -1,0 +1,1 @@
+"""Controller of OpenStackClusterIdentity: it reports who uses an identity and whether its Secret works."""
