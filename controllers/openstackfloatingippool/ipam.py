@@ -1,6 +1,6 @@
 """IPAddressClaims and IPAddresses of a pool: which they are and what their state means; pure.
 
-Source: Cluster API's contract for IPAM providers (https://cluster-api.sigs.k8s.io/developer/providers/contracts/ipam).
+Source: docs/reference/contract.md, C-72 to C-74.
 """
 
 from __future__ import annotations

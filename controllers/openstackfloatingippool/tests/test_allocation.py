@@ -14,7 +14,7 @@ from controllers.openstackfloatingippool.tests.environment import DESCRIPTION, F
 from environments.in_memory import NAMESPACE
 
 
-def test_a_claim_is_answered_as_the_contract_of_ipam_providers_says(stage: PoolEnvironment) -> None:
+def test_a_claim_is_answered_as_the_contract_of_ipam_providers_says_c_72(stage: PoolEnvironment) -> None:
     pool = stage.pool()
     claim = stage.claim("mine", labels={names.WATCH_FILTER_LABEL: "x"})
 
@@ -398,7 +398,7 @@ def test_an_address_of_another_pool_with_the_name_of_a_claim_is_not_used(stage: 
     assert stage.condition(IP_ADDRESS_CLAIM, "mine", "Ready")["reason"] == "ForeignResource"
 
 
-def test_claims_of_a_paused_cluster_wait_as_do_those_whose_cluster_is_missing(stage: PoolEnvironment) -> None:
+def test_claims_of_a_paused_cluster_wait_as_do_those_whose_cluster_is_missing_c_73(stage: PoolEnvironment) -> None:
     stage.apply(CLUSTER, {"metadata": {"name": "asleep"}, "spec": {"paused": True}})
     stage.pool()
     stage.claim("labelled", labels={names.CLUSTER_NAME_LABEL: "asleep"})

@@ -22,7 +22,7 @@ def answered(stage: PoolEnvironment, name: str = "mine", **pool: Any) -> str:
     return ip
 
 
-def test_the_floating_ip_of_a_deleted_claim_is_deleted(stage: PoolEnvironment) -> None:
+def test_the_floating_ip_of_a_deleted_claim_is_deleted_c_74(stage: PoolEnvironment) -> None:
     ip = answered(stage, reclaimPolicy="Delete")
 
     stage.delete(IP_ADDRESS_CLAIM, "mine")
