@@ -189,6 +189,7 @@ def cluster_to_delete(stage: Hostile) -> tuple[Kind, str]:
     "given",
     [new_server, new_cluster, new_machine, machine_in_use, cluster_in_use, machine_to_delete, cluster_to_delete],
 )
+@pytest.mark.slow
 def test_nothing_of_what_answers_at_a_tenants_end_points_is_shown(
     stage: Hostile, given: Callable[[Hostile], tuple[Kind, str]]
 ) -> None:

@@ -134,6 +134,7 @@ def eventually_leads(api: FakeApiServer) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_the_process_in_order_and_gives_the_lease_back(
     api: FakeApiServer, tmp_path: Path, number: int
@@ -190,6 +191,7 @@ def test_a_thread_that_hangs_does_not_hold_up_the_end(monkeypatch: pytest.Monkey
     assert ended == [3]
 
 
+@pytest.mark.slow
 def test_a_lost_lease_ends_the_process_with_status_one(api: FakeApiServer, tmp_path: Path) -> None:
     terms = ["--leader-elect-lease-duration=1s", "--leader-elect-renew-deadline=600ms"]
     with manager(api, tmp_path, "--leader-elect", "--leader-elect-retry-period=100ms", *terms) as (process, _):
@@ -245,6 +247,7 @@ def pod_environment(container: dict[str, Any]) -> dict[str, str]:
     return {"PATH": os.defpath, "HOSTNAME": "pod", **dict(pair.split("=", 1) for pair in line.split()), **own}
 
 
+@pytest.mark.slow
 def test_a_user_without_a_passwd_entry_watches(api: FakeApiServer, tmp_path: Path) -> None:
     pod = Pod("image", priority_queue="true", autoscale_from_zero="false")
     (container,) = deployment.deployment(pod)["spec"]["template"]["spec"]["containers"]

@@ -61,6 +61,7 @@ def test_it_writes_clouds_yaml_for_its_owner_alone(served: tuple[str, Path]) -> 
     assert entries["sim"]["region_name"] == "Elsewhere"
 
 
+@pytest.mark.slow
 def test_the_plain_openstack_client_makes_and_lists(served: tuple[str, Path]) -> None:
     url, clouds = served
 
