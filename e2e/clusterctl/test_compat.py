@@ -24,12 +24,6 @@ pytestmark = pytest.mark.integration
 
 
 SOME_ID = VARIABLES["OPENSTACK_NETWORK_ID"]
-MORE_VARIABLES = {
-    **VARIABLES,
-    "OPENSTACK_FLATCAR_IMAGE_NAME": "flatcar",
-    "OPENSTACK_IMAGE_NAME_UPGRADE_FROM": "older",
-    "FLATCAR_IMAGE_NAME": "flatcar",
-}
 OTHER_VERSION = {"v1beta1": "v1beta2", "v1beta2": "v1beta1"}
 
 REFUSED = {
@@ -75,7 +69,7 @@ def filled(clusterctl: Clusterctl, source: str | Path, name: str) -> list[Json]:
     """Return the objects of a template of clusters."""
     if isinstance(source, str):
         return substituted(clusterctl, source, part="templates")
-    given = Clusterctl(clusterctl.rig, clusterctl.folder, MORE_VARIABLES)
+    given = Clusterctl(clusterctl.rig, clusterctl.folder, VARIABLES)
     numbers = ("--control-plane-machine-count=3", "--worker-machine-count=2", f"--kubernetes-version={KUBERNETES}")
     return given.generate(name, f"--from={source}", f"--target-namespace={NAMESPACE}", *numbers)
 

@@ -21,6 +21,7 @@ from capo.local.clusterctl import Clusterctl
 from capo.local.errors import ApiError
 from capo.local.rig import Rig
 from capo.version import VERSION
+from e2e.clusterctl.objects import VARIABLES
 from e2e.install import page
 from e2e.install.page import Section
 from e2e.install.terminal import CommandError, Terminal
@@ -171,7 +172,12 @@ def test_flavors_of_clusters(terminal: Terminal, section: Section, flavor: str) 
     # A kind that depends on another, as a Cluster on its class, may be applied too early.
     wait_until("all objects are taken", lambda: typed(terminal, generate.text, placeholders), limit_s=60, every_s=1)
 
-    found = terminal.rig.api.get(f"/apis/cluster.x-k8s.io/v1beta2/namespaces/default/clusters/{name}")
+    core = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default"
+    if flavor == "workers":
+        workers = terminal.rig.api.get(f"{core}/machinedeployments/{name}-{VARIABLES['WORKERS_NAME']}")
+        assert workers["spec"]["clusterName"] == name
+        return
+    found = terminal.rig.api.get(f"{core}/clusters/{name}")
     assert found["metadata"]["name"] == name
     if flavor != "topology":
         assert found["spec"]["infrastructureRef"]["kind"] == "OpenStackCluster"

@@ -28,6 +28,10 @@ def test_a_repository_has_all_files_of_the_version_in_one_folder(tmp_path: Path)
         "cluster-template-without-lb.yaml",
         "cluster-template-existing-network.yaml",
         "cluster-template-topology.yaml",
+        "cluster-template-flatcar.yaml",
+        "cluster-template-flatcar-sysext.yaml",
+        "cluster-template-capi-v1beta1.yaml",
+        "cluster-template-workers.yaml",
         "clusterclass-openstack.yaml",
     }
 
@@ -64,10 +68,12 @@ def test_a_short_name_of_an_image_is_one_line_and_no_traceback(
 @pytest.mark.parametrize("path", release.templates(), ids=lambda path: path.name)
 def test_a_template_says_which_variables_it_has_and_has_those(path: Path) -> None:
     comment, _, body = path.read_text().partition("---" if path.name.startswith("cluster-") else "apiVersion")
-    used = set(re.findall(r"\$\{(\w+)", body))
+    used = set(re.findall(r"(?<!\$)\$\{(\w+)", body))
 
     _, _, comment = comment.partition("# Variables")
-    assert used == set(re.findall(r"\b(?:CLUSTER|KUBERNETES|CONTROL_PLANE|WORKER|OPENSTACK)_[A-Z0-9_]+\b", comment))
+    assert used == set(
+        re.findall(r"\b(?:CLUSTER|KUBERNETES|CONTROL_PLANE|WORKERS?|OPENSTACK|FLATCAR)_[A-Z0-9_]+\b", comment)
+    )
 
 
 @pytest.mark.parametrize("path", release.templates(), ids=lambda path: path.name)
