@@ -13,10 +13,22 @@ from capo import names
 from capo.errors import ForeignResourceError
 from capo.json_types import Body
 from capo.names import Stamp
+from capo.openstack import view
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
 
 _NAME_ANOTHER: Final = "Dissociate it, or name another one."
+
+
+class FloatingIP(view.View):
+    """A floating IP as Neutron shows it. Source: Networking API, "Show floating IP details"."""
+
+    id = view.text("id")
+    description = view.text("description")
+    address = view.text("floating_ip_address")
+    fixed_address = view.optional_text("fixed_ip_address")
+    port_id = view.optional_text("port_id")  # None if it leads nowhere
+    router_id = view.optional_text("router_id")
 
 
 @dataclass(frozen=True)

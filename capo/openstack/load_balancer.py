@@ -14,12 +14,72 @@ from typing import Any, Final
 
 from capo.json_types import Body, Json
 from capo.names import Stamp
+from capo.openstack import view
 from capo.openstack.cloud import Cloud
 
 PROTOCOL: Final = "TCP"
 ROUND_ROBIN: Final = "ROUND_ROBIN"
 SOURCE_IP_PORT: Final = "SOURCE_IP_PORT"
 """The algorithm that every provider supports; OVN supports no other."""
+
+
+class _Child(view.View):
+    id = view.text("id")
+
+
+class LoadBalancer(view.View):
+    """A load balancer as Octavia shows it. Source: Load-balancing API v2, "Show Load Balancer details"."""
+
+    id = view.text("id")
+    name = view.text("name")
+    provisioning_status = view.text("provisioning_status")
+    provider = view.optional_text("provider")
+    vip_address = view.text("vip_address")
+    vip_port_id = view.optional_text("vip_port_id")
+    _listeners = view.views(_Child, "listeners")
+    _pools = view.views(_Child, "pools")
+
+    @property
+    def child_ids(self) -> set[str]:
+        """The ids of its listeners and pools."""
+        return {each.id for each in (*self._listeners, *self._pools)}
+
+
+class Member(view.View):
+    """A member of a pool as Octavia shows it. Source: Load-balancing API v2, "Show Member details"."""
+
+    id = view.text("id")
+    address = view.text("address")
+    provisioning_status = view.text("provisioning_status")
+    tags = view.texts("tags")
+
+
+class Listener(view.View):
+    """A listener as Octavia shows it. Source: Load-balancing API v2, "Show Listener details"."""
+
+    id = view.text("id")
+    protocol_port = view.number("protocol_port")
+    default_pool_id = view.optional_text("default_pool_id")
+
+
+class HealthMonitor(view.View):
+    """A health monitor of a pool."""
+
+    id = view.text("id")
+
+
+class Pool(view.View):
+    """A pool as Octavia shows it. Source: Load-balancing API v2, "Show Pool details"."""
+
+    id = view.text("id")
+    members = view.views(Member, "members")
+    _monitor_id = view.optional_text("healthmonitor_id")
+    _nested_monitor_id = view.optional_text("healthmonitor", "id")
+
+    @property
+    def monitor_id(self) -> str | None:
+        """The id of its health monitor, which lists have, or answers of creates with nested resources."""
+        return self._monitor_id or self._nested_monitor_id
 
 
 @dataclass(frozen=True)

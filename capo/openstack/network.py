@@ -13,11 +13,18 @@ from capo import names
 from capo.errors import AmbiguousMatchError, NetworkNotFoundError
 from capo.json_types import Body
 from capo.names import Stamp
-from capo.openstack import kinds
+from capo.openstack import kinds, view
 from capo.openstack.cloud import Cloud
 from capo.openstack.references import Reference
 
 _REFERENCE: Final = Reference(kinds.NETWORK, NetworkNotFoundError)
+
+
+class Network(view.View):
+    """A network as Neutron shows it. Source: Networking API, "Show network details"."""
+
+    id = view.text("id")
+    subnet_ids = view.texts("subnets")
 
 
 @dataclass(frozen=True)

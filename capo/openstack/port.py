@@ -18,12 +18,41 @@ from capo import names
 from capo.errors import InvalidSpecError
 from capo.json_types import Body
 from capo.names import Stamp
-from capo.openstack import extension, tags
+from capo.openstack import extension, tags, view
 from capo.openstack.cloud import Cloud, Listing
 
 AT_ONCE: Final = 4
 """Concurrent requests that create ports on one network."""
 _REFUSED_KEYS: Final = ("shared", "tenant_id", "project_id", "id", "name", "description")
+
+
+class FixedIP(view.View):
+    """An address of a port."""
+
+    subnet_id = view.text("subnet_id")
+    ip_address = view.text("ip_address")
+
+
+class Port(view.View):
+    """A port as Neutron shows it. Source: Networking API, "Show port details"."""
+
+    id = view.text("id")
+    name = view.text("name")
+    description = view.text("description")
+    network_id = view.text("network_id")
+    device_id = view.text("device_id")  # a server, a router, or what Octavia writes
+    device_owner = view.text("device_owner")
+    trunk_details = view.optional_mapping("trunk_details")  # if it is the parent of a trunk
+    fixed_ips = view.views(FixedIP, "fixed_ips")
+    security_groups = view.texts("security_groups")
+    port_security_enabled = view.flag("port_security_enabled")
+    admin_state_up = view.flag("admin_state_up")
+    created_at = view.optional_text("created_at")
+
+    @property
+    def subnet_ids(self) -> set[str]:
+        """The subnets in which it has an address."""
+        return {each.subnet_id for each in self.fixed_ips}
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,27 @@ from capo import names
 from capo.errors import AmbiguousAnswerError, InvalidSpecError, NotFoundError, RouterNotFoundError
 from capo.json_types import Body
 from capo.names import Stamp
-from capo.openstack import kinds
+from capo.openstack import kinds, view
 from capo.openstack.cloud import Cloud
+from capo.openstack.port import FixedIP
 from capo.openstack.references import Reference
 
 _REFERENCE: Final = Reference(kinds.ROUTER, RouterNotFoundError)
+
+
+class Router(view.View):
+    """A router as Neutron shows it. Source: Networking API, "Show router details"."""
+
+    id = view.text("id")
+    external_fixed_ips = view.views(FixedIP, "external_gateway_info", "external_fixed_ips")
+
+
+class Interface(view.View):
+    """The answer to a new interface. Source: Networking API, "Add interface to router"."""
+
+    port_id = view.optional_text("port_id")
+    subnet_id = view.text("subnet_id")
+    network_id = view.optional_text("network_id")
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,19 @@ from capo import names
 from capo.errors import InvalidSpecError, SubnetNotFoundError
 from capo.json_types import Body
 from capo.names import Stamp
-from capo.openstack import kinds
+from capo.openstack import kinds, view
 from capo.openstack.cloud import Cloud
 from capo.openstack.references import Reference
 
 _REFERENCE: Final = Reference(kinds.SUBNET, SubnetNotFoundError)
+
+
+class Subnet(view.View):
+    """A subnet as Neutron shows it. Source: Networking API, "Show subnet details"."""
+
+    id = view.text("id")
+    network_id = view.text("network_id")
+    cidr = view.text("cidr")
 
 
 @dataclass(frozen=True)

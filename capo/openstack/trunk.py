@@ -14,8 +14,16 @@ from capo import names
 from capo.errors import NotFoundError
 from capo.json_types import Body
 from capo.names import Stamp
-from capo.openstack import tags
+from capo.openstack import tags, view
 from capo.openstack.cloud import Cloud
+
+
+class Trunk(view.View):
+    """A trunk as Neutron shows it. Source: Networking API, "Show trunk details"."""
+
+    id = view.text("id")
+    name = view.text("name")
+    port_id = view.text("port_id")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ from typing import Final, assert_never
 from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import CapoError
 from capo.json_types import Body
+from capo.openstack.floating_ip import FloatingIP
+from capo.openstack.load_balancer import LoadBalancer
 from controllers.openstackcluster import dns, endpoint_policy, floating_ips
 from controllers.openstackcluster.endpoint_policy import EndpointSource
 from controllers.openstackcluster.floating_ips import FloatingIPRequest
@@ -80,12 +82,13 @@ def _of_load_balancer(scope: ClusterScope) -> Outcome:
     spec, body = scope.cluster.spec, scope.found.load_balancer
     if body is None:
         raise AssertionError("the load balancer is known: the step needs it")
-    vip = body["vip_address"]
+    balancer = LoadBalancer(body)
+    vip = balancer.vip_address
     if _is_vip(scope, vip):
         return _at(scope, vip)
     name = endpoint_policy.host_name(spec)
     address = endpoint_policy.demanded_address(spec)
-    wish = FloatingIPRequest(API_FLOATING_IP, body["vip_port_id"], address, takes_any_at_port=name is not None)
+    wish = FloatingIPRequest(API_FLOATING_IP, balancer.vip_port_id, address, takes_any_at_port=name is not None)
     if name and not address and floating_ips.existing(scope, wish) is None:
         return _of_name(scope, wish, name=name, vip=vip)
     return _of_floating_ip(scope, wish)
@@ -117,15 +120,15 @@ def _of_floating_ip(scope: ClusterScope, wish: FloatingIPRequest) -> Outcome:
     found = floating_ips.ensure(scope, wish)
     if isinstance(found, Create):
         return found
-    scope.found.floating_ip = found["floating_ip_address"]
-    return _at(scope, found["floating_ip_address"])
+    scope.found.floating_ip = FloatingIP(found).address
+    return _at(scope, FloatingIP(found).address)
 
 
 def _is_in_place(scope: ClusterScope, wish: FloatingIPRequest) -> bool:
     """Return whether the floating IP is associated with its port."""
     # Neutron associates a floating IP only with a port whose network has a router to the external network.
     found = floating_ips.existing(scope, wish)
-    return found is not None and bool(wish.port_id) and found.get("port_id") == wish.port_id
+    return found is not None and bool(wish.port_id) and FloatingIP(found).port_id == wish.port_id
 
 
 def _await_external_network(scope: ClusterScope) -> Wait:
@@ -160,7 +163,7 @@ def _at_load_balancer(scope: ClusterScope) -> list[Body]:
         balancers = scope.owned("load_balancer")
     except CapoError:
         return []  # the step that deletes it reports that
-    port_ids = [body["vip_port_id"] for body in balancers if body.get("vip_port_id")]
+    port_ids = filter(None, (LoadBalancer(body).vip_port_id for body in balancers))
     there = (found for port_id in port_ids for found in floating_ips.at_port(scope, port_id))
     return [found for found in there if _is_lent(scope, found)]
 
@@ -169,7 +172,7 @@ def _is_lent(scope: ClusterScope, body: Body) -> bool:
     """Return whether a floating IP is that of the endpoint; others were associated externally."""
     known = scope.known_load_balancer
     addresses = (endpoint_policy.demanded_address(scope.cluster.spec), known.ip if known else None)
-    return body["floating_ip_address"] in addresses
+    return FloatingIP(body).address in addresses
 
 
 def _detach(scope: ClusterScope, body: Body) -> None:

@@ -20,6 +20,7 @@ from capo.errors import ForeignResourceError, InvalidSpecError, NotFoundError
 from capo.json_types import Body, Object
 from capo.kube.errors import Conflict
 from capo.kube.kinds import OPENSTACK_SERVER
+from capo.openstack.floating_ip import FloatingIP
 from controllers import server_child, server_spec
 from controllers.openstackcluster import bastion_plan, endpoint_policy, floating_ips
 from controllers.openstackcluster.floating_ips import FloatingIPRequest
@@ -167,11 +168,11 @@ def _floating_ip(scope: ClusterScope, server: OpenStackServer) -> Body | Create 
         return _of_pool(scope, bastion, port_id)
     address = bastion.floating_ip if bastion else None
     own = scope.find("floating_ip", BASTION_FLOATING_IP)
-    is_own = own is not None and address in (None, own["floating_ip_address"])
+    is_own = own is not None and address in (None, FloatingIP(own).address)
     there = [] if is_own else floating_ips.at_port(scope, port_id)
     if there and address is None:
         return there[0]
-    former = [body for body in (*there, *([own] if own else ())) if body["floating_ip_address"] != address]
+    former = [body for body in (*there, *([own] if own else ())) if FloatingIP(body).address != address]
     if address is not None and former and not is_own:
         return _exchanged(scope, port_id, address, {body["id"]: body for body in former})
     if own is None and address is None and (users := _of_former(scope, port_id)):
@@ -221,7 +222,7 @@ def _exchanged(scope: ClusterScope, port_id: str, address: str, former: Mapping[
         )
     wanted = floating_ips.refresh_if_unused(scope, wanted, port_id)
     for body in former.values():
-        if body.get("port_id"):
+        if FloatingIP(body).port_id:
             floating_ips.dissociate(scope, body)
     found = floating_ips.associated(scope, wanted, port_id)
     for body in former.values():

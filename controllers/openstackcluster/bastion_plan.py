@@ -18,6 +18,7 @@ from capo.contract import references
 from capo.engine import conditions
 from capo.engine.steps import Wait
 from capo.json_types import Object
+from capo.openstack.floating_ip import FloatingIP
 from controllers import server_child
 from controllers.openstackcluster import bastion_hash
 
@@ -186,14 +187,14 @@ def status(
         known: the former status of this server, whose addresses are kept while it is not up.
     """
     internal = [a.address for a in child.status.addresses if a.type == "InternalIP"]
-    leads_to = floating_ip.get("fixed_ip_address") if floating_ip else None
+    leads_to = FloatingIP(floating_ip).fixed_address if floating_ip else None
     shown = BastionStatus(
         id=child.status.instance_id or "",
         name=child.metadata.name,
         ssh_key_name=child.spec.ssh_key_name,
         state=child.status.instance_state or "",
         ip=leads_to or next(iter(internal), ""),
-        floating_ip=floating_ip["floating_ip_address"] if floating_ip else "",
+        floating_ip=FloatingIP(floating_ip).address if floating_ip else "",
     )
     return shown.model_copy(update={"ip": known.ip, "floating_ip": known.floating_ip}) if known else shown
 

@@ -7,6 +7,8 @@ from typing import Final
 
 from capo.errors import BlockedError, ConflictError
 from capo.json_types import Body
+from capo.openstack.floating_ip import FloatingIP
+from capo.openstack.port import Port
 
 MAX_NAMED: Final = 5
 """At most this many are named in a message; the rest is counted."""
@@ -22,7 +24,7 @@ _OF_NETWORK: Final = ("network:dhcp", "network:distributed", "network:router_cen
 
 def in_network(ports: Iterable[Body]) -> list[Body]:
     """Return the ports that block the deletion of a network."""
-    return [port for port in ports if port.get("device_owner") not in _OF_NETWORK]
+    return [body for body in ports if Port(body).device_owner not in _OF_NETWORK]
 
 
 def error(what: str, blockers: Sequence[Body], describe: str, refusal: ConflictError) -> BlockedError:
@@ -46,13 +48,15 @@ def error(what: str, blockers: Sequence[Body], describe: str, refusal: ConflictE
     )
 
 
-def describe_port(port: Body) -> str:
+def describe_port(body: Body) -> str:
     """Return a port's description: id, name, and the device that it belongs to."""
-    name = f" {port['name']!r}" if port.get("name") else ""
-    owner = f" of {port['device_owner']} {port.get('device_id') or ''}".rstrip() if port.get("device_owner") else ""
-    return f"port {port['id']}{name}{owner}"
+    found = Port(body)
+    name = f" {found.name!r}" if found.name else ""
+    owner = f" of {found.device_owner} {found.device_id}".rstrip() if found.device_owner else ""
+    return f"port {found.id}{name}{owner}"
 
 
 def describe_floating_ip(body: Body) -> str:
     """Return a floating IP's description with its fixed IP."""
-    return f"floating IP {body['floating_ip_address']} for {body.get('fixed_ip_address') or 'nothing'}"
+    found = FloatingIP(body)
+    return f"floating IP {found.address} for {found.fixed_address or 'nothing'}"

@@ -41,7 +41,7 @@ def network_as_it_is(scope: ClusterScope, known: NetworkStatusWithSubnets) -> Ne
 
 def _subnets(scope: ClusterScope, body: Body, known: NetworkStatusWithSubnets) -> tuple[Subnet, ...]:
     """Return the subnets that the cluster uses; read them only if the network's subnet ids changed."""
-    there, used = set(body.get("subnets") or ()), {each.id for each in known.subnets}
+    there, used = set(network.Network(body).subnet_ids), {each.id for each in known.subnets}
     if used == there or (scope.cluster.spec.subnets and used <= there):
         return known.subnets
     scope.relist("subnet")
@@ -55,7 +55,7 @@ def _named(scope: ClusterScope, known: NetworkStatusWithSubnets) -> list[Body]:
 
 def _all(scope: ClusterScope, there: Collection[str], known: NetworkStatusWithSubnets) -> list[Body]:
     """Return all subnets of a network, known ones first and in the known order, because the order is significant."""
-    listed = scope.cloud_view.peek("subnet", lambda each: each["network_id"] == known.id)
+    listed = scope.cloud_view.peek("subnet", lambda each: subnet.Subnet(each).network_id == known.id)
     # The project's list does not show the subnets of another project's network.
     is_complete = listed and {each["id"] for each in listed} == there
     found = listed if is_complete else subnet.list_in_network(scope.cloud, known.id)

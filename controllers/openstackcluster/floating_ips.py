@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from capo.engine.steps import Create
 from capo.json_types import Body
 from capo.openstack import floating_ip
-from capo.openstack.floating_ip import WantedFloatingIP
+from capo.openstack.floating_ip import FloatingIP, WantedFloatingIP
 from controllers.openstackcluster.changes import doubting, tagged
 from controllers.openstackcluster.scope import ClusterScope
 
@@ -72,12 +72,12 @@ def _given(scope: ClusterScope, wish: FloatingIPRequest) -> Body | None:
     if attached:
         return attached[0]
     found = (by_address(scope, address) for address in wish.candidates)
-    return next((body for body in found if body is not None and not body.get("port_id")), None)
+    return next((body for body in found if body is not None and not FloatingIP(body).port_id), None)
 
 
 def by_address(scope: ClusterScope, address: str) -> Body | None:
     """Return the floating IP with an address, whatever its owner; None without one."""
-    found = scope.cloud_view.list_matching("floating_ip", lambda body: body["floating_ip_address"] == address)
+    found = scope.cloud_view.list_matching("floating_ip", lambda body: FloatingIP(body).address == address)
     return found[0] if found else _looked_up(scope, address)
 
 
@@ -91,7 +91,7 @@ def _looked_up(scope: ClusterScope, address: str) -> Body | None:
 
 def at_port(scope: ClusterScope, port_id: str) -> list[Body]:
     """Return all floating IPs that are associated with a port, whatever their owner."""
-    return scope.cloud_view.list_matching("floating_ip", lambda body: body.get("port_id") == port_id)
+    return scope.cloud_view.list_matching("floating_ip", lambda body: FloatingIP(body).port_id == port_id)
 
 
 def associated(scope: ClusterScope, body: Body, port_id: str | None) -> Body:
@@ -100,7 +100,7 @@ def associated(scope: ClusterScope, body: Body, port_id: str | None) -> Body:
     Raises:
         ForeignResourceError: it is the user's and associated with another port.
     """
-    if port_id is None or body.get("port_id") == port_id:
+    if port_id is None or FloatingIP(body).port_id == port_id:
         return body
     if not is_own(scope, body):
         body = refresh_if_unused(scope, body, port_id)
@@ -108,7 +108,7 @@ def associated(scope: ClusterScope, body: Body, port_id: str | None) -> Body:
         changed = floating_ip.associate(scope.cloud, body["id"], port_id=port_id)
     scope.cloud_view.upsert("floating_ip", changed)
     scope.emit(
-        "SuccessfulAssociateFloatingIP", f"Associated floating IP {body['floating_ip_address']} with port {port_id}"
+        "SuccessfulAssociateFloatingIP", f"Associated floating IP {FloatingIP(body).address} with port {port_id}"
     )
     return changed
 
@@ -132,14 +132,14 @@ def dissociate(scope: ClusterScope, body: Body) -> None:
     with doubting(scope, "floating_ip", body["id"]):
         changed = floating_ip.dissociate(scope.cloud, body["id"])
     scope.cloud_view.upsert("floating_ip", changed)
-    scope.emit("SuccessfulDisassociateFloatingIP", f"Disassociated floating IP {body['floating_ip_address']}")
+    scope.emit("SuccessfulDisassociateFloatingIP", f"Disassociated floating IP {FloatingIP(body).address}")
 
 
 def release(scope: ClusterScope, body: Body) -> None:
     """Delete a floating IP that the provider created."""
     floating_ip.delete(scope.cloud, body["id"])
     scope.cloud_view.forget("floating_ip", body["id"])
-    scope.emit("SuccessfulDeleteFloatingIP", f"Deleted floating IP {body['floating_ip_address']}")
+    scope.emit("SuccessfulDeleteFloatingIP", f"Deleted floating IP {FloatingIP(body).address}")
 
 
 def is_kept(scope: ClusterScope, body: Body) -> bool:
@@ -149,4 +149,4 @@ def is_kept(scope: ClusterScope, body: Body) -> bool:
         spec.api_server.floating_ip if spec.api_server else None,
         spec.bastion.floating_ip if spec.bastion else None,
     }
-    return body["floating_ip_address"] in claimed
+    return FloatingIP(body).address in claimed

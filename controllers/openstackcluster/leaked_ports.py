@@ -17,6 +17,7 @@ from capo.errors import ConflictError, NotFoundError
 from capo.json_types import Body
 from capo.kube.kinds import OPENSTACK_SERVER
 from capo.openstack import port
+from capo.openstack.port import Port
 from controllers.openstackcluster import floating_ips
 from controllers.openstackcluster.scope import ClusterScope
 
@@ -25,21 +26,20 @@ _NUMBERED: Final = re.compile("[a-z0-9][a-z0-9.-]*-[0-9]{1,3}")
 _SUFFIXED: Final = re.compile(r"[a-z0-9][a-z0-9.]*-\S+")
 
 
-def is_leaked(body: Body, *, namespace: str, cluster_name: str) -> bool:
+def is_leaked(found: Port, *, namespace: str, cluster_name: str) -> bool:
     """Return whether the Go provider created a port for a machine or the bastion and no server uses it; pure.
 
     The port of a machine is named ``<machine>-<number>``, or ends with a suffix that the user chose. A suffix may be
     anything, so the description must match, too. Earlier releases prefixed the bastion's port with the namespace.
     """
-    if body.get("device_id") or body.get("device_owner") or body.get("trunk_details"):
+    if found.device_id or found.device_owner or found.trunk_details:
         return False
-    name, description = body.get("name") or "", body.get("description") or ""
     own = (names.created_by(cluster_name), names.created_by(names.cluster_resource_name(namespace, cluster_name)))
     beginnings = (f"{cluster_name}-", f"{names.cluster_resource_name(namespace, cluster_name)}-")
-    rest = [name.removeprefix(beginning) for beginning in beginnings if name.startswith(beginning)]
-    if description in own:
+    rest = [found.name.removeprefix(beginning) for beginning in beginnings if found.name.startswith(beginning)]
+    if found.description in own:
         return any(_SUFFIXED.fullmatch(each) for each in rest)
-    return description == "" and any(_NUMBERED.fullmatch(each) for each in rest)
+    return found.description == "" and any(_NUMBERED.fullmatch(each) for each in rest)
 
 
 def delete(scope: ClusterScope, ports: Iterable[Body]) -> bool:
@@ -50,35 +50,36 @@ def delete(scope: ClusterScope, ports: Iterable[Body]) -> bool:
     """
     if not scope.is_inherited:
         return False
-    gone = [body for body in ports if _is_ours(scope, body) and _delete(scope, body)]
+    gone = [each for each in map(Port, ports) if _is_ours(scope, each) and _delete(scope, each)]
     return bool(gone)
 
 
-def _is_ours(scope: ClusterScope, body: Body) -> bool:
-    is_leaked_here = is_leaked(body, namespace=scope.namespace, cluster_name=scope.cluster_name)
-    return is_leaked_here and not (_has_server(scope, body) or floating_ips.at_port(scope, body["id"]))
+def _is_ours(scope: ClusterScope, found: Port) -> bool:
+    is_leaked_here = is_leaked(found, namespace=scope.namespace, cluster_name=scope.cluster_name)
+    return is_leaked_here and not (_has_server(scope, found) or floating_ips.at_port(scope, found.id))
 
 
-def _has_server(scope: ClusterScope, body: Body) -> bool:
+def _has_server(scope: ClusterScope, found: Port) -> bool:
     """Return whether an OpenStackServer, in any namespace, may own the port."""
     servers = scope.context.deps.store.list(OPENSTACK_SERVER)
-    return any(str(body["name"]).startswith(f"{server['metadata']['name']}-") for server in servers)
+    return any(found.name.startswith(f"{server['metadata']['name']}-") for server in servers)
 
 
-def _delete(scope: ClusterScope, listed: Body) -> bool:
+def _delete(scope: ClusterScope, listed: Port) -> bool:
     """Delete a port unless a read shows that it is in use by now."""
     try:
-        body = port.get(scope.cloud, listed["id"])
+        body = port.get(scope.cloud, listed.id)
     except NotFoundError:
-        scope.cloud_view.invalidate("port", listed["id"])  # only a list that begins later can prove its absence
+        scope.cloud_view.invalidate("port", listed.id)  # only a list that begins later can prove its absence
         return False
     scope.cloud_view.upsert("port", body)
-    if not _is_ours(scope, body):
+    found = Port(body)
+    if not _is_ours(scope, found):
         return False
     try:
-        port.delete(scope.cloud, body["id"])
+        port.delete(scope.cloud, found.id)
     except ConflictError:
         return False
-    scope.cloud_view.forget("port", body["id"])
-    scope.emit("SuccessfulDeletePort", f"Deleted port {body['name']} with id {body['id']}, which no server had")
+    scope.cloud_view.forget("port", found.id)
+    scope.emit("SuccessfulDeletePort", f"Deleted port {found.name} with id {found.id}, which no server had")
     return True

@@ -15,7 +15,15 @@ from capo.engine.steps import Create, Outcome, Wait
 from capo.errors import UnsupportedByCloudError
 from capo.json_types import Body
 from capo.openstack import load_balancer
-from capo.openstack.load_balancer import SOURCE_IP_PORT, WantedHealthMonitor, WantedListener, WantedPool
+from capo.openstack.load_balancer import (
+    SOURCE_IP_PORT,
+    Listener,
+    LoadBalancer,
+    Pool,
+    WantedHealthMonitor,
+    WantedListener,
+    WantedPool,
+)
 from controllers import roles
 from controllers.openstackcluster.changes import doubting
 from controllers.openstackcluster.scope import ClusterScope
@@ -32,17 +40,19 @@ def upsert(scope: ClusterScope, body: Body) -> None:
 
 def record(scope: ClusterScope, body: Body) -> None:
     """Record the ids of the children that the body has in full: OpenStackMachines find their pool there."""
-    monitors = {pool["id"]: pool.get("healthmonitor") for kind, pool in load_balancer.children(body) if kind == "pool"}
+    pools = (Pool(child) for kind, child in load_balancer.children(body) if kind == "pool")
+    monitors = {pool.id: pool.monitor_id for pool in pools}
     ledger = scope.context.ledger
     for kind, child in load_balancer.children(body):
-        if kind != "listener":
+        listener = Listener(child)
+        port, pool_id = listener.protocol_port, listener.default_pool_id
+        if kind != "listener" or port is None:
             continue
-        port, pool_id = child["protocol_port"], child.get("default_pool_id")
-        ledger.record("listener", roles.listener(port), child["id"])
+        ledger.record("listener", roles.listener(port), listener.id)
         if pool_id:
             ledger.record("pool", roles.pool(port), pool_id)
-        if monitor := monitors.get(pool_id):
-            ledger.record("health_monitor", roles.monitor(port), monitor["id"])
+        if monitor_id := monitors.get(pool_id or ""):
+            ledger.record("health_monitor", roles.monitor(port), monitor_id)
 
 
 def relist(scope: ClusterScope) -> None:
@@ -71,9 +81,9 @@ def converge(scope: ClusterScope, balancer: Body, wanted: WantedListener) -> Out
     if pool is None:
         return _create_pool(scope, balancer, listener, wanted)
     changes = load_balancer.listener_difference(wanted, listener)
-    if listener.get("default_pool_id") != pool["id"]:
+    if Listener(listener).default_pool_id != pool["id"]:
         changes["default_pool_id"] = pool["id"]
-    if changes and balancer["provisioning_status"] != ACTIVE:
+    if changes and LoadBalancer(balancer).provisioning_status != ACTIVE:
         return _busy(scope, balancer)
     if changes:
         with doubting(scope, "listener", listener["id"]):
@@ -90,13 +100,13 @@ def has_listener(scope: ClusterScope, balancer: Body, wanted: WantedListener) ->
 
 def _find_listener(scope: ClusterScope, balancer: Body, wanted: WantedListener) -> Body | None:
     def is_it(body: Body) -> bool:
-        return body.get("protocol_port") == wanted.port and balancer["id"] in load_balancer.parent_ids(body)
+        return Listener(body).protocol_port == wanted.port and balancer["id"] in load_balancer.parent_ids(body)
 
     return _find(scope, "listener", roles.listener(wanted.port), is_it)
 
 
 def _find_pool(scope: ClusterScope, listener: Body, wanted: WantedListener) -> Body | None:
-    attached_id = listener.get("default_pool_id")
+    attached_id = Listener(listener).default_pool_id
     return _find(scope, "pool", roles.pool(wanted.port), lambda body: body["id"] == attached_id)
 
 
@@ -151,24 +161,19 @@ def _pool_made(scope: ClusterScope, listener_id: str, wanted: WantedPool) -> Bod
 def _converge_monitor(scope: ClusterScope, balancer: Body, pool: Body, wanted: WantedListener) -> Outcome | None:
     if wanted.pool.monitor is None:
         return None
-    role, attached_id = roles.monitor(wanted.port), _monitor_id(pool)
+    role, attached_id = roles.monitor(wanted.port), Pool(pool).monitor_id
     found = _find(scope, "health_monitor", role, lambda body: body["id"] == attached_id)
     if found is None:
         return _create_monitor(scope, balancer, pool, role, wanted.pool.monitor)
     changes = load_balancer.health_monitor_difference(wanted.pool.monitor, found)
     if not changes:
         return None
-    if balancer["provisioning_status"] != ACTIVE:
+    if LoadBalancer(balancer).provisioning_status != ACTIVE:
         return _busy(scope, balancer)
     with doubting(scope, "health_monitor", found["id"]):
         changed = load_balancer.update_health_monitor(scope.cloud, found["id"], changes)
     scope.cloud_view.upsert("health_monitor", changed)
     return _busy(scope, balancer)
-
-
-def _monitor_id(pool: Body) -> str | None:
-    nested = pool.get("healthmonitor") or {}
-    return pool.get("healthmonitor_id") or nested.get("id")
 
 
 def _create_monitor(
@@ -178,7 +183,7 @@ def _create_monitor(
     refused = f"health monitor of {pool['id']}"
     if scope.was_refused(refused):
         return None
-    if balancer["provisioning_status"] != ACTIVE:
+    if LoadBalancer(balancer).provisioning_status != ACTIVE:
         return _busy(scope, balancer)
     # No intent is needed: a pool has at most one monitor; Octavia refuses a second, and the stamp identifies the first.
     scope.cloud_view.mark_written("health_monitor")
@@ -194,7 +199,7 @@ def _create_monitor(
 
 
 def _when_free(scope: ClusterScope, balancer: Body, create: Create) -> Outcome:
-    return create if balancer["provisioning_status"] == ACTIVE else _busy(scope, balancer)
+    return create if LoadBalancer(balancer).provisioning_status == ACTIVE else _busy(scope, balancer)
 
 
 def _busy(scope: ClusterScope, balancer: Body) -> Wait:

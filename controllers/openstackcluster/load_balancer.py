@@ -31,7 +31,7 @@ from capo.errors import (
 )
 from capo.json_types import Body
 from capo.openstack import load_balancer, network, subnet
-from capo.openstack.load_balancer import WantedListener, WantedLoadBalancer
+from capo.openstack.load_balancer import LoadBalancer, WantedListener, WantedLoadBalancer
 from controllers import roles
 from controllers.openstackcluster import (
     allowed_cidrs,
@@ -68,7 +68,7 @@ def ensure_load_balancer(scope: ClusterScope) -> Outcome:
         return Create("load_balancer", (LOAD_BALANCER,), lambda: {LOAD_BALANCER: _create(scope, wanted)})
     listeners.record(scope, found)
     scope.found.load_balancer = found
-    state = found["provisioning_status"]
+    state = LoadBalancer(found).provisioning_status
     if state == "ERROR":
         scope.cloud_view.invalidate("load_balancer", found["id"])
         raise LoadBalancerFailedError(
@@ -238,12 +238,14 @@ def _create(scope: ClusterScope, wanted: WantedLoadBalancer) -> Body:
 
 def _ensure_children(scope: ClusterScope, spec: APIServerLoadBalancer, found: Body) -> Outcome:
     """Reconcile the children with the spec; after a complete comparison, not again until the next resync."""
-    is_enforced = not spec.allowed_cidrs or found.get("provider") != OVN
-    allowed = _allowed(scope, spec, load_balancer_spec.ip_version(found["vip_address"])) if is_enforced else Allowed(())
+    balancer = LoadBalancer(found)
+    is_enforced = not spec.allowed_cidrs or balancer.provider != OVN
+    version = load_balancer_spec.ip_version(balancer.vip_address)
+    allowed = _allowed(scope, spec, version) if is_enforced else Allowed(())
     scope.found.not_enforced = None if is_enforced else not_enforced("everyone may connect")
     scope.found.allowed_cidrs = allowed.cidrs
     note = f"allowed CIDRs of another IP version than the VIP: {', '.join(allowed.dropped)}" if allowed.dropped else ""
-    wanted = tuple(_listeners(scope, spec, found.get("provider"), allowed.cidrs))
+    wanted = tuple(_listeners(scope, spec, balancer.provider, allowed.cidrs))
     is_complete = scope.known_load_balancer is not None and _are_listed(scope, found)
     _tidy(scope, is_complete=is_complete)
     if is_complete and scope.is_unchanged(scope.balancers, wanted):
@@ -313,7 +315,7 @@ def _meanwhile(scope: ClusterScope, step: Outcome) -> Outcome:
 
 def _are_listed(scope: ClusterScope, found: Body) -> bool:
     """Return whether Octavia lists the recorded listener and pool of every port."""
-    listed = {child["id"] for name in ("listeners", "pools") for child in found.get(name) or ()}
+    listed = LoadBalancer(found).child_ids
     wanted = [role(port) for port in endpoint_policy.ports(scope.cluster.spec) for role in (roles.listener, roles.pool)]
     return {scope.context.ledger.id_of(role) for role in wanted} <= listed
 
@@ -325,7 +327,7 @@ def remove_load_balancer(scope: ClusterScope) -> Outcome:
     """Delete the load balancer; Octavia deletes its children and its VIP's port with it."""
     left = scope.owned("load_balancer") if _may_be_there(scope) else []
     for body in left:
-        if not body["provisioning_status"].startswith("PENDING_"):
+        if not LoadBalancer(body).provisioning_status.startswith("PENDING_"):
             with doubting(scope, "load_balancer", body["id"]):
                 load_balancer.delete(scope.cloud, body["id"])
             scope.cloud_view.upsert("load_balancer", {**body, "provisioning_status": "PENDING_DELETE"})

@@ -120,7 +120,8 @@ def _resolve_existing(scope: ClusterScope) -> Outcome:
     elif known:
         network_id = known.id
     subnets = _existing_subnets(scope, network_id)
-    scope.found.network = status.network(network.resolve(scope.cloud, NetworkParam(id=subnets[0]["network_id"])))
+    used = NetworkParam(id=subnet.Subnet(subnets[0]).network_id)
+    scope.found.network = status.network(network.resolve(scope.cloud, used))
     scope.found.subnets = tuple(map(status.subnet, subnets))
     return Done(_all_used(scope))
 
@@ -138,7 +139,7 @@ def _existing_subnets(scope: ClusterScope, network_id: str | None) -> list[Body]
     found: list[Body] = []
     for wanted in scope.cluster.spec.subnets:
         found.append(subnet.resolve(scope.cloud, wanted, network_id=network_id))
-        network_id = found[0]["network_id"]
+        network_id = subnet.Subnet(found[0]).network_id
     if found:
         return found
     if network_id is None:
@@ -177,7 +178,7 @@ def remove_network(scope: ClusterScope) -> Outcome:
         scope.cloud_view.forget("network", body["id"])
         scope.emit("SuccessfulDeleteNetwork", f"Deleted network {body.get('name')} with id {body['id']}")
     for body in subnets:
-        if body["network_id"] not in {each["id"] for each in networks}:
+        if subnet.Subnet(body).network_id not in {each["id"] for each in networks}:
             subnet.delete(scope.cloud, body["id"])
         scope.cloud_view.forget("subnet", body["id"])
     return NotNeeded()

@@ -6,7 +6,6 @@ gets its own router, or is connected to the one that the spec names.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +15,8 @@ from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import AmbiguousMatchError, ConflictError, RouterNotFoundError
 from capo.json_types import Body
 from capo.openstack import router, subnet
+from capo.openstack.floating_ip import FloatingIP
+from capo.openstack.port import Port
 from capo.openstack.router import WantedRouter
 from controllers.openstackcluster import deletion_blockers, existing, status
 from controllers.openstackcluster.changes import doubting, tagged
@@ -96,18 +97,18 @@ def _ensure_interface(scope: ClusterScope, router_id: str) -> None:
     """Connect the subnet and record the port, so that the deletion disconnects the right router."""
     subnet_id = scope.found.subnets[0].id
 
-    def connects(port: Body) -> bool:
-        return _connects(port, router_id, subnet_id)
+    def connects(body: Body) -> bool:
+        return _connects(Port(body), router_id, subnet_id)
 
     # The port has no stamp to find it by when its record was lost, as after a move.
     if not scope.context.ledger.id_of(ROUTER_INTERFACE) and (there := scope.cloud_view.peek("port", connects)):
         scope.context.ledger.record("port", ROUTER_INTERFACE, there[0]["id"])
     if scope.cloud_view.find("port", ROUTER_INTERFACE, upstream=connects) is not None:
         return
-    answer = router.add_interface(scope.cloud, router_id, subnet_id)
-    if answer.get("port_id"):
-        scope.cloud_view.upsert("port", _port_of(answer, router_id))
-    port_id = answer.get("port_id") or _connecting_port_id(scope, router_id, subnet_id)
+    made = router.Interface(router.add_interface(scope.cloud, router_id, subnet_id))
+    if made.port_id:
+        scope.cloud_view.upsert("port", _port_of(made, router_id))
+    port_id = made.port_id or _connecting_port_id(scope, router_id, subnet_id)
     if port_id:
         scope.context.ledger.record("port", ROUTER_INTERFACE, port_id)
 
@@ -117,30 +118,31 @@ def _connecting_port_id(scope: ClusterScope, router_id: str, subnet_id: str) -> 
     for is_second_look in (False, True):
         if is_second_look:
             scope.cloud_view.mark_written("port")
-        ports = scope.cloud_view.list_matching("port", lambda body: _connects(body, router_id, subnet_id))
+        ports = scope.cloud_view.list_matching("port", lambda body: _connects(Port(body), router_id, subnet_id))
         if ports:
             return str(ports[0]["id"])
     return None
 
 
-def _port_of(answer: Mapping[str, Any], router_id: str) -> dict[str, Any]:
-    """Return the port that an answer describes."""
+def _port_of(made: router.Interface, router_id: str) -> dict[str, Any]:
+    """Return the port of a new interface."""
     return {
-        "id": answer["port_id"],
+        "id": made.port_id,
         "name": "",
         "description": "",
-        "network_id": answer.get("network_id"),
+        "network_id": made.network_id,
         "device_id": router_id,
         "device_owner": deletion_blockers.ROUTER_INTERFACES[0],
-        "fixed_ips": [{"subnet_id": answer["subnet_id"]}],
+        "fixed_ips": [{"subnet_id": made.subnet_id}],
     }
 
 
-def _connects(port: Body, router_id: str, subnet_id: str) -> bool:
-    is_interface = (
-        port.get("device_id") == router_id and port.get("device_owner") in deletion_blockers.ROUTER_INTERFACES
-    )
-    return is_interface and subnet_id in _subnets(port)
+def _connects(found: Port, router_id: str, subnet_id: str) -> bool:
+    return found.device_id == router_id and _is_interface(found) and subnet_id in found.subnet_ids
+
+
+def _is_interface(found: Port) -> bool:
+    return found.device_owner in deletion_blockers.ROUTER_INTERFACES
 
 
 def remove_router(scope: ClusterScope) -> Outcome:
@@ -162,9 +164,8 @@ def _delete(scope: ClusterScope, body: Body) -> None:
         router.delete(scope.cloud, body["id"])
     except ConflictError as error:
         ports = scope.cloud_view.list_matching("port", partial(_belongs, body["id"]))
-        scope.cloud_view.mark_written(
-            "port"
-        )  # an interface may be missing from the list: the next attempt requires a new one
+        # An interface may be missing from the list: the next attempt requires a new one.
+        scope.cloud_view.mark_written("port")
         raise deletion_blockers.error(
             f"router {body['id']}", deletion_blockers.in_network(ports), "port", error
         ) from error
@@ -172,25 +173,26 @@ def _delete(scope: ClusterScope, body: Body) -> None:
     scope.emit("SuccessfulDeleteRouter", f"Deleted router {body.get('name')} with id {body['id']}")
 
 
-def _belongs(router_id: str, port: Body) -> bool:
-    return port.get("device_id") == router_id
+def _belongs(router_id: str, body: Body) -> bool:
+    return Port(body).device_id == router_id
 
 
-def _interfaces(scope: ClusterScope, router_ids: set[str], given: RouterParam | None) -> list[Body]:
+def _interfaces(scope: ClusterScope, router_ids: set[str], given: RouterParam | None) -> list[Port]:
     """Return the recorded port, all interfaces of our routers, and the given router's interfaces in our subnets."""
     # Others, or a reconcile that died, may have connected the given router again: that port has no stamp.
     recorded = scope.context.ledger.id_of(ROUTER_INTERFACE)
     subnet_ids = {body["id"] for body in scope.owned("subnet")} if given else set()
 
-    def is_interface(port: Body) -> bool:
-        is_near = port["id"] == recorded or port.get("device_id") in router_ids or bool(_subnets(port) & subnet_ids)
-        return is_near and port.get("device_owner") in deletion_blockers.ROUTER_INTERFACES
+    def is_near(body: Body) -> bool:
+        port = Port(body)
+        is_known = port.id == recorded or port.device_id in router_ids or bool(port.subnet_ids & subnet_ids)
+        return is_known and _is_interface(port)
 
-    found = scope.cloud_view.list_matching("port", is_interface)
-    known = router_ids | {port["device_id"] for port in found if port["id"] == recorded}
-    if given and any(port["device_id"] not in known for port in found):
+    found = [Port(body) for body in scope.cloud_view.list_matching("port", is_near)]
+    known = router_ids | {port.device_id for port in found if port.id == recorded}
+    if given and any(port.device_id not in known for port in found):
         known |= _given_ids(scope, given)
-    return [port for port in found if port["device_id"] in known]
+    return [port for port in found if port.device_id in known]
 
 
 def _given_ids(scope: ClusterScope, given: RouterParam) -> set[str]:
@@ -203,27 +205,22 @@ def _given_ids(scope: ClusterScope, given: RouterParam) -> set[str]:
         return ids
 
 
-def _subnets(port: Body) -> set[str]:
-    return {ip["subnet_id"] for ip in port.get("fixed_ips") or ()}
-
-
-def _disconnect(scope: ClusterScope, port: Body) -> Wait | None:
+def _disconnect(scope: ClusterScope, port: Port) -> Wait | None:
     """Disconnect the subnets of a port; return what to wait for first, None when they are disconnected.
 
     Raises:
         BlockedError: floating IPs use the router to reach resources that are not ours.
     """
-    router_id = port["device_id"]
-    for fixed_ip in port.get("fixed_ips") or ():
+    router_id = port.device_id
+    for fixed_ip in port.fixed_ips:
         try:
-            router.remove_interface(scope.cloud, router_id, fixed_ip["subnet_id"])
+            router.remove_interface(scope.cloud, router_id, fixed_ip.subnet_id)
         except ConflictError as error:
             if balancers := scope.context.ledger.records_of_kind("load_balancer"):
                 return Wait("Deleting", f"waiting for load balancer {balancers[0].id} to be deleted")
-            left = scope.cloud_view.list_matching("floating_ip", lambda body: body.get("router_id") == router_id)
-            scope.cloud_view.mark_written(
-                "floating_ip"
-            )  # the list may be incomplete: the next attempt requires a new one
+            left = scope.cloud_view.list_matching("floating_ip", lambda body: FloatingIP(body).router_id == router_id)
+            # The list may be incomplete: the next attempt requires a new one.
+            scope.cloud_view.mark_written("floating_ip")
             raise deletion_blockers.error(f"router {router_id}", left, "floating IP", error) from error
-    scope.cloud_view.forget("port", port["id"])
+    scope.cloud_view.forget("port", port.id)
     return None

@@ -13,6 +13,7 @@ from capo.engine.steps import Create, Done, NotNeeded, Outcome
 from capo.errors import CapoError, ConflictError
 from capo.json_types import Body
 from capo.openstack import security_group
+from capo.openstack.port import Port
 from capo.openstack.security_group import Rule, WantedSecurityGroup
 from controllers import attempts, roles
 from controllers.openstackcluster import bastion_plan, deletion_blockers, endpoint_policy, rules
@@ -96,8 +97,8 @@ def _remove_group_of_bastion(scope: ClusterScope) -> None:
     scope.cloud_view.forget("security_group", body["id"])
 
 
-def _uses(group_id: str, port: Body) -> bool:
-    return group_id in (port.get("security_groups") or ())
+def _uses(group_id: str, body: Body) -> bool:
+    return group_id in Port(body).security_groups
 
 
 def remove_security_groups(scope: ClusterScope) -> Outcome:

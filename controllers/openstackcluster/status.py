@@ -17,6 +17,9 @@ from capo.engine.conditions import Condition
 from capo.engine.steps import Blocked, Failed, NotNeeded, Result, Results, Wait, is_done
 from capo.json_types import Body, Json
 from capo.ledger import Ledger
+from capo.openstack import router as openstack_router
+from capo.openstack import subnet as openstack_subnet
+from capo.openstack.load_balancer import LoadBalancer
 from controllers.openstackcluster.scope import Found
 from controllers.roles import BASTION, CONTROL_PLANE, NETWORK, WORKER
 
@@ -41,13 +44,14 @@ def network(body: Body) -> NetworkStatus:
 
 def subnet(body: Body) -> Subnet:
     """Return the status block of a subnet; the id replaces a missing name."""
-    return Subnet(name=body.get("name") or body["id"], id=body["id"], cidr=body["cidr"], tags=_tags(body))
+    return Subnet(
+        name=body.get("name") or body["id"], id=body["id"], cidr=openstack_subnet.Subnet(body).cidr, tags=_tags(body)
+    )
 
 
 def router(body: Body) -> Router:
     """Return the status block of a router, with its addresses on the external network."""
-    gateway = body.get("external_gateway_info") or {}
-    ips = tuple(ip["ip_address"] for ip in gateway.get("external_fixed_ips") or ())
+    ips = tuple(each.ip_address for each in openstack_router.Router(body).external_fixed_ips)
     return Router(name=body.get("name") or body["id"], id=body["id"], tags=_tags(body), ips=ips)
 
 
@@ -188,8 +192,8 @@ def _load_balancer(found: Found) -> Json | None:
     return {
         "name": body.get("name") or body["id"],
         "id": body["id"],
-        "ip": found.floating_ip or body["vip_address"],
-        "internalIP": body["vip_address"],
+        "ip": found.floating_ip or LoadBalancer(body).vip_address,
+        "internalIP": LoadBalancer(body).vip_address,
         "allowedCIDRs": list(found.allowed_cidrs) or None,
         "tags": list(body.get("tags") or ()) or None,
         "loadBalancerNetwork": network_block,

@@ -15,6 +15,8 @@ from api.v1beta2 import OpenStackCluster
 from capo import names
 from capo.json_types import Body
 from capo.ledger import Ledger
+from capo.openstack.floating_ip import FloatingIP
+from capo.openstack.subnet import Subnet
 from controllers import roles
 from controllers.roles import BASTION, CONTROL_PLANE, WORKER
 
@@ -109,15 +111,15 @@ def _named(kind: str, name: str) -> Mark:
 
 
 def _subnet(network_id: str | None, cidr: str) -> Mark:
-    return Mark("subnet", lambda body: (body["network_id"], body["cidr"]) == (network_id, cidr))
+    return Mark("subnet", lambda body: (Subnet(body).network_id, Subnet(body).cidr) == (network_id, cidr))
 
 
 def _floating_ip(resource_name: str, address: str | None, port_ids: Collection[str] = ()) -> Mark:
     """Return the mark of a floating IP: all share one description, so the address or the port must match, too."""
 
     def fits(body: Body) -> bool:
-        is_described = body.get("description") == names.created_by(resource_name)
-        return is_described and (body["floating_ip_address"] == address or body.get("port_id") in port_ids)
+        is_described = FloatingIP(body).description == names.created_by(resource_name)
+        return is_described and (FloatingIP(body).address == address or FloatingIP(body).port_id in port_ids)
 
     return Mark("floating_ip", fits)
 

@@ -21,6 +21,8 @@ from typing import Final
 from capo.engine.steps import Wait
 from capo.json_types import Body
 from capo.openstack import load_balancer, port
+from capo.openstack.load_balancer import LoadBalancer
+from capo.openstack.port import Port
 from controllers.openstackcluster.load_balancer_spec import OVN
 from controllers.openstackcluster.scope import ClusterScope
 from controllers.roles import NETWORK
@@ -41,7 +43,7 @@ class LeftBehind:
         age_s: by the cloud's clock; since this process first saw it if the cloud does not send its time.
     """
 
-    body: Body
+    port: Port
     age_s: float
 
 
@@ -54,34 +56,35 @@ def left_behind(scope: ClusterScope, ports: Iterable[Body]) -> list[LeftBehind]:
     Raises:
         CapoError: Octavia cannot be asked; then no port can be judged.
     """
-    candidates = [body for body in ports if _may_be_left_behind(scope, body)]
+    candidates = [each for each in map(Port, ports) if _may_be_left_behind(scope, each)]
     if not candidates:
         return []
-    living = [body for body in load_balancer.list_all(scope.cloud) if body["provisioning_status"] != "DELETED"]
-    loose = [body for body in candidates if not _is_used(body, living)]
-    return [LeftBehind(body, scope.cloud.ages.age_s("network", body["id"], body["created_at"])) for body in loose]
+    listed = map(LoadBalancer, load_balancer.list_all(scope.cloud))
+    living = [each for each in listed if each.provisioning_status != "DELETED"]
+    loose = [each for each in candidates if not _is_used(each, living)]
+    return [LeftBehind(each, scope.cloud.ages.age_s("network", each.id, each.created_at or "")) for each in loose]
 
 
-def _may_be_left_behind(scope: ClusterScope, body: Body) -> bool:
-    if not body.get("created_at"):
+def _may_be_left_behind(scope: ClusterScope, found: Port) -> bool:
+    if not found.created_at:
         return False
     # In a managed network it blocks the deletion, whatever its owner. Only elsewhere are dates of two clocks compared.
-    is_own = bool(body["network_id"] == scope.context.ledger.id_of(NETWORK))
-    if _is_monitors(body):
+    is_own = found.network_id == scope.context.ledger.id_of(NETWORK)
+    if _is_monitors(found):
         return is_own
-    if load_balancer_id(body) is None:
+    if load_balancer_id(found) is None:
         return False
-    return is_own or _born_s(body) >= _seconds(scope.context.obj["metadata"]["creationTimestamp"])
+    return is_own or _seconds(found.created_at) >= _seconds(scope.context.obj["metadata"]["creationTimestamp"])
 
 
-def load_balancer_id(body: Body) -> str | None:
+def load_balancer_id(found: Port) -> str | None:
     """Return the id of the load balancer for which a VIP port was created; None for any other port; pure."""
-    owner, device, name = (body.get(field) or "" for field in ("device_owner", "device_id", "name"))
-    if owner in OWNERS and device.startswith(_DEVICE):
-        return str(device.removeprefix(_DEVICE))
+    if found.device_owner in OWNERS and found.device_id.startswith(_DEVICE):
+        return found.device_id.removeprefix(_DEVICE)
     # Before 2026.2 OVN's driver set neither owner nor device. Other users of such a port set one of them.
-    id_ = str(name.removeprefix(_OVN_NAME))
-    return id_ if not owner and not device and id_ != name and _is_uuid(id_) else None
+    id_ = found.name.removeprefix(_OVN_NAME)
+    is_bare = not found.device_owner and not found.device_id
+    return id_ if is_bare and id_ != found.name and _is_uuid(id_) else None
 
 
 def _is_uuid(text: str) -> bool:
@@ -91,14 +94,14 @@ def _is_uuid(text: str) -> bool:
         return False
 
 
-def _is_monitors(body: Body) -> bool:
-    return body.get("device_owner") == _OVN_MONITOR
+def _is_monitors(found: Port) -> bool:
+    return found.device_owner == _OVN_MONITOR
 
 
-def _is_used(body: Body, living: Iterable[Body]) -> bool:
-    if _is_monitors(body):
-        return any(each.get("provider") == OVN for each in living)
-    return any(body["id"] == each["vip_port_id"] or load_balancer_id(body) == each["id"] for each in living)
+def _is_used(found: Port, living: Iterable[LoadBalancer]) -> bool:
+    if _is_monitors(found):
+        return any(each.provider == OVN for each in living)
+    return any(found.id == each.vip_port_id or load_balancer_id(found) == each.id for each in living)
 
 
 def delete_in(scope: ClusterScope, network_id: str) -> Wait | None:
@@ -112,20 +115,16 @@ def delete_in(scope: ClusterScope, network_id: str) -> Wait | None:
 
 def delete(scope: ClusterScope, found: Sequence[LeftBehind]) -> Wait | None:
     """Delete ports that were left behind; return the wait for those too young to judge, None if there are none."""
-    young = [each.body["id"] for each in found if each.age_s < YOUNG_S]
-    for body in (each.body for each in found if each.age_s >= YOUNG_S):
-        port.delete(scope.cloud, body["id"])
-        scope.cloud_view.forget("port", body["id"])
-        text = f"Deleted port {body['id']}, which Octavia left behind without its load balancer"
+    young = [each.port.id for each in found if each.age_s < YOUNG_S]
+    for loose in (each.port for each in found if each.age_s >= YOUNG_S):
+        port.delete(scope.cloud, loose.id)
+        scope.cloud_view.forget("port", loose.id)
+        text = f"Deleted port {loose.id}, which Octavia left behind without its load balancer"
         scope.emit("SuccessfulDeletePort", text)
     if not young:
         return None
     text = f"waiting 1m to confirm that Octavia left behind port {', '.join(sorted(young))}"
     return Wait("Deleting", text, after_s=YOUNG_S)
-
-
-def _born_s(body: Body) -> float:
-    return _seconds(body["created_at"])
 
 
 def _seconds(timestamp: str) -> float:

@@ -15,6 +15,7 @@ from capo.errors import CapoError
 from capo.json_types import Body
 from capo.ledger import Ledger
 from capo.openstack import floating_ip
+from capo.openstack.floating_ip import FloatingIP
 from controllers.openstackmachine import control_plane, ports
 from controllers.openstackmachine.openstackserver import INFRASTRUCTURE
 from controllers.openstackmachine.ports import Place
@@ -31,10 +32,10 @@ def ensure(scope: MachineScope, infra: OpenStackCluster) -> Outcome:
     if found is None:
         return Wait(INFRASTRUCTURE, "the floating IP of the cluster is not there")
     others = control_plane.siblings_of(scope)
-    if found.get("port_id") in {port_id for each in others if each.is_living for port_id in each.port_ids}:
-        return Done(f"another control plane machine has {found['floating_ip_address']}")
+    if FloatingIP(found).port_id in {port_id for each in others if each.is_living for port_id in each.port_ids}:
+        return Done(f"another control plane machine has {FloatingIP(found).address}")
     place = ports.place_of_machine(scope, infra)
-    if found.get("port_id") != place.port_id:
+    if FloatingIP(found).port_id != place.port_id:
         if found["id"] != _recorded_id(scope):
             of_control_plane = {
                 *control_plane.port_ids(scope.server),
@@ -51,7 +52,7 @@ def _find(scope: MachineScope, infra: OpenStackCluster) -> Body | None:
         return scope.cloud_view.get("floating_ip", recorded)
     endpoint, api_server = infra.spec.control_plane_endpoint, infra.spec.api_server
     wanted = {endpoint.host if endpoint else None, api_server.floating_ip if api_server else None} - {None, ""}
-    found = scope.cloud_view.list_matching("floating_ip", lambda body: body["floating_ip_address"] in wanted)
+    found = scope.cloud_view.list_matching("floating_ip", lambda body: FloatingIP(body).address in wanted)
     return found[0] if found else None
 
 
@@ -77,5 +78,5 @@ def failover(scope: MachineScope, infra: OpenStackCluster) -> None:
         return
     with contextlib.suppress(CapoError):
         found = _find(scope, infra)
-        if found and found.get("port_id") in own:
+        if found and FloatingIP(found).port_id in own:
             _move(scope, found, ports.place_of(scope.cloud_view.get("port", heir_id)))

@@ -19,6 +19,7 @@ from capo.kube.kinds import OPENSTACK_CLUSTER
 from capo.ledger import Record
 from capo.openstack import load_balancer
 from capo.openstack.kinds import POOL
+from capo.openstack.load_balancer import Pool
 from controllers import roles
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def to_leave(scope: MachineScope, infra: OpenStackCluster, wanted: Mapping[str, 
     members = {record.id: roles.port_of_member(record.role) for record in scope.context.ledger.records_of_kind(MEMBER)}
 
     def port_of(body: Body) -> int | None:
-        own = next((members[each["id"]] for each in body.get("members") or () if each["id"] in members), None)
+        own = next((members[each.id] for each in Pool(body).members if each.id in members), None)
         return own or (wanted.get(body["name"]) if _is_in_balancer(infra, body) else None)
 
     found = scope.cloud_view.list_matching(KIND, lambda body: port_of(body) is not None)

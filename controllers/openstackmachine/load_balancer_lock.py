@@ -13,6 +13,7 @@ from typing import Any, Final
 from capo.engine.steps import Wait
 from capo.errors import CapoError, LoadBalancerFailedError, NotFoundError
 from capo.ledger import Ledger
+from capo.openstack.load_balancer import LoadBalancer
 from controllers.openstackmachine import given_pools, pools
 from controllers.openstackmachine.scope import MachineScope
 from controllers.roles import LOAD_BALANCER
@@ -30,7 +31,7 @@ def busy(scope: MachineScope) -> Wait | None:
     found = _balancer(scope)
     if found is None:
         return None
-    state, name = found["provisioning_status"], found.get("name") or found["id"]
+    state, name = LoadBalancer(found).provisioning_status, found.get("name") or found["id"]
     if state == "ERROR":
         scope.cloud_view.invalidate(KIND, found["id"])
         text = f"load balancer {name} is in state ERROR, so its members cannot be changed"

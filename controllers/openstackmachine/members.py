@@ -19,7 +19,7 @@ from capo.json_types import Body
 from capo.ledger import Ledger, Record
 from capo.names import Stamp
 from capo.openstack import load_balancer
-from capo.openstack.load_balancer import WantedMember
+from capo.openstack.load_balancer import Member, WantedMember
 from controllers import roles
 from controllers.openstackmachine import control_plane, given_pools, load_balancer_lock, pools, ports
 from controllers.openstackmachine.load_balancer_lock import BUSY_S
@@ -73,7 +73,7 @@ def _is_known(scope: MachineScope, port: int, pool_id: str) -> bool:
     if scope.has_seen_member(pool_id, member_id):
         return True
     pool = scope.cloud_view.get("pool", pool_id)
-    is_there = any(member["id"] == member_id for member in pool.get("members") or ())
+    is_there = any(member.id == member_id for member in load_balancer.Pool(pool).members)
     if is_there:
         scope.saw_member(pool_id, member_id)
     return is_there
@@ -98,7 +98,7 @@ def _ensure_one(scope: MachineScope, infra: OpenStackCluster, port: int, pool_id
         candidates = [Candidate(scope.name, scope.stamp(role), place), *absent]
         missing = [wanted_member(scope, infra, port, each) for each in candidates]
         return Create(KIND, (role,), lambda: {role: _created(scope, pool_id, listed, missing)})
-    if found["address"] != place.address or found["provisioning_status"] == "PENDING_DELETE":
+    if Member(found).address != place.address or Member(found).provisioning_status == "PENDING_DELETE":
         _leave(scope, pool_id, found)
         return Wait("Building", "a member with another address leaves the pool", BUSY_S)
     scope.context.ledger.record(KIND, role, found["id"])
@@ -136,9 +136,9 @@ def dead_member(
     if owners is None:
         return None
     for member in listed:
-        if member.get("address") in living_at:
+        if Member(member).address in living_at:
             continue
-        stamps = [stamp for tag in member.get("tags") or () if (stamp := names.stamp_in(tag)) and stamp.role == role]
+        stamps = [stamp for tag in Member(member).tags if (stamp := names.stamp_in(tag)) and stamp.role == role]
         if stamps and not any(stamp.owner in owners for stamp in stamps):
             return member
     return None
@@ -151,14 +151,14 @@ def mine(listed: Iterable[Body], stamp: Stamp, *, address: str | None = None, na
     member of another provider is adopted. One without any stamp is identified by its name, too.
     """
     members = list(listed)
-    stamped = [member for member in members if str(stamp) in (member.get("tags") or ())]
-    placed = [member for member in members if address is not None and member["address"] == address]
+    stamped = [member for member in members if str(stamp) in Member(member).tags]
+    placed = [member for member in members if address is not None and Member(member).address == address]
     named = [member for member in members if name and member.get("name") == name and not _is_stamped(member)]
     return next(iter([*stamped, *placed, *named]), None)
 
 
 def _is_stamped(member: Body) -> bool:
-    return any(names.stamp_in(tag) for tag in member.get("tags") or ())
+    return any(names.stamp_in(tag) for tag in Member(member).tags)
 
 
 @dataclass(frozen=True)
@@ -199,7 +199,7 @@ def _created(scope: MachineScope, pool_id: str, listed: Sequence[Body], missing:
         else:
             load_balancer.add_members(scope.cloud, pool_id, missing, beside=listed)
             now = load_balancer.members(scope.cloud, pool_id)
-            made = next(member for member in now if member["address"] == own.address)
+            made = next(member for member in now if Member(member).address == own.address)
     scope.saw_member(pool_id, made["id"])
     return made
 
@@ -264,6 +264,6 @@ def _leave(scope: MachineScope, pool_id: str, member: Body) -> None:
     Raises:
         ConflictError: the load balancer is immutable although it was listed as ACTIVE; retried with increasing delays.
     """
-    if member.get("provisioning_status") != "PENDING_DELETE":
+    if Member(member).provisioning_status != "PENDING_DELETE":
         with load_balancer_lock.taken(scope):
             load_balancer.delete_member(scope.cloud, pool_id, member["id"])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from api.v1alpha1 import OpenStackServer
 from api.v1beta2 import OpenStackCluster
 from capo.errors import InvalidSpecError
+from capo.json_types import Body
+from capo.openstack.port import Port
 from controllers.openstackmachine.scope import MachineScope
 
 
@@ -49,13 +49,14 @@ def port_id_on(server: OpenStackServer | None, network_id: str) -> str | None:
     return next((port.id for spec, port in pairs if spec.network_id == network_id), None)
 
 
-def place_of(port: Mapping[str, Any]) -> Place:
+def place_of(body: Body) -> Place:
     """Return id, address and subnet of a port; pure.
 
     Raises:
         InvalidSpecError: it has no address.
     """
-    fixed_ips = sorted(port.get("fixed_ips") or (), key=lambda ip: ipaddress.ip_address(ip["ip_address"]).version)
+    found = Port(body)
+    fixed_ips = sorted(found.fixed_ips, key=lambda each: ipaddress.ip_address(each.ip_address).version)
     if not fixed_ips:
-        raise InvalidSpecError(f"port {port['id']} of the machine has no address on the network of the cluster")
-    return Place(port["id"], fixed_ips[0]["ip_address"], fixed_ips[0]["subnet_id"])
+        raise InvalidSpecError(f"port {found.id} of the machine has no address on the network of the cluster")
+    return Place(found.id, fixed_ips[0].ip_address, fixed_ips[0].subnet_id)

@@ -12,8 +12,9 @@ from typing import Final
 
 from capo.engine.steps import Done, NotNeeded, Outcome, Wait
 from capo.errors import CapoError, ConflictError, InvalidSpecError, NotFoundError
-from capo.json_types import Body
 from capo.openstack import floating_ip
+from capo.openstack.floating_ip import FloatingIP
+from capo.openstack.port import Port
 from controllers import roles
 from controllers.openstackserver import ip_address_claim
 from controllers.openstackserver.scope import ServerScope
@@ -30,9 +31,9 @@ def ensure(scope: ServerScope) -> Outcome:
     address = ip_address_claim.allocated(scope)
     if isinstance(address, Wait):
         return address
-    ports = {port["id"]: port for port in _ports(scope)}
+    ports = {port.id: port for port in _ports(scope)}
     found = _found(scope, address)
-    if found is None or found.get("port_id") not in (None, *ports):
+    if found is None or found.port_id not in (None, *ports):
         found = _found(scope, address, max_age_s=FRESH_S)
     if found is None:
         raise NotFoundError(
@@ -40,26 +41,26 @@ def ensure(scope: ServerScope) -> Outcome:
             resource=f"IPAddressClaim {ip_address_claim.claim_name(scope)}",
             next_step="Check that the pool uses credentials of the same project.",
         )
-    if found.get("port_id") in ports:
+    if found.port_id in ports:
         return Done()
-    floating_ip.require_unused(found, ports=ports, next_step="Dissociate it, or have the pool allocate another one.")
+    floating_ip.require_unused(
+        found.body, ports=ports, next_step="Dissociate it, or have the pool allocate another one."
+    )
     _associate(scope, found, list(ports.values()))
     return Done()
 
 
-def _ports(scope: ServerScope) -> list[Body]:
+def _ports(scope: ServerScope) -> list[Port]:
     found = (scope.cloud_view.find("port", roles.port(index)) for index in range(len(scope.server.spec.ports)))
-    return [port for port in found if port is not None]
+    return [Port(body) for body in found if body is not None]
 
 
-def _found(scope: ServerScope, address: str, *, max_age_s: float | None = None) -> Body | None:
-    found = scope.cloud_view.list_matching(
-        KIND, lambda body: body["floating_ip_address"] == address, max_age_s=max_age_s
-    )
-    return found[0] if found else None
+def _found(scope: ServerScope, address: str, *, max_age_s: float | None = None) -> FloatingIP | None:
+    found = scope.cloud_view.list_matching(KIND, lambda body: FloatingIP(body).address == address, max_age_s=max_age_s)
+    return FloatingIP(found[0]) if found else None
 
 
-def _associate(scope: ServerScope, found: Body, ports: list[Body]) -> None:
+def _associate(scope: ServerScope, found: FloatingIP, ports: list[Port]) -> None:
     """Associate the floating IP with the first port that its network can reach.
 
     Raises:
@@ -68,35 +69,35 @@ def _associate(scope: ServerScope, found: Body, ports: list[Body]) -> None:
     refusal: CapoError | None = None
     for port_id, fixed_ip in _places(ports):
         try:
-            changed = floating_ip.associate(scope.cloud, found["id"], port_id=port_id, fixed_ip=fixed_ip)
+            changed = floating_ip.associate(scope.cloud, found.id, port_id=port_id, fixed_ip=fixed_ip)
         except (ConflictError, InvalidSpecError) as error:
             refusal = error
             continue
         except CapoError:
-            scope.cloud_view.invalidate(KIND, found["id"])
+            scope.cloud_view.invalidate(KIND, found.id)
             raise
         scope.cloud_view.upsert(KIND, changed)
-        text = f"Associated floating IP {changed['floating_ip_address']} with port {port_id}"
+        text = f"Associated floating IP {FloatingIP(changed).address} with port {port_id}"
         _emit(scope, "Normal", "SuccessfulAssociateFloatingIP", text)
         return
     words = refusal.message if refusal else "no port of the server has an IPv4 address"
     failure = ConflictError(
-        f"floating IP {found['floating_ip_address']} cannot lead to any port of the server: {words}",
+        f"floating IP {found.address} cannot lead to any port of the server: {words}",
         request_id=refusal.request_id if refusal else None,
-        resource=f"{KIND} {found['id']}",
+        resource=f"{KIND} {found.id}",
         next_step="Connect the subnet of a port to a router whose gateway is on the floating IP's network.",
     )
     _emit(scope, "Warning", "FailedAssociateFloatingIP", failure.sentence)
     raise failure
 
 
-def _places(ports: list[Body]) -> Iterator[tuple[str, str | None]]:
+def _places(ports: list[Port]) -> Iterator[tuple[str, str | None]]:
     """Yield ports and addresses to try; Neutron needs the address only if a port has several."""
     for port in ports:
-        addresses = [ip["ip_address"] for ip in port.get("fixed_ips") or ()]
+        addresses = [each.ip_address for each in port.fixed_ips]
         version_4 = [address for address in addresses if ipaddress.ip_address(address).version == 4]
         for address in version_4:
-            yield port["id"], address if len(version_4) > 1 else None
+            yield port.id, address if len(version_4) > 1 else None
 
 
 def _emit(scope: ServerScope, severity: str, reason: str, message: str) -> None:

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 from api.v1alpha1.openstackserver import OpenStackServerSpec
 from api.v1beta2.port import ResolvedFixedIP, ResolvedPortSpec
-from capo.json_types import Body
 from capo.openstack import port
+from capo.openstack.port import Port
 from capo.openstack.server import Server
 
 
-def port_drift(name: str, wanted: ResolvedPortSpec, found: Body, *, server_id: str | None) -> str:
+def port_drift(name: str, wanted: ResolvedPortSpec, found: Port, *, server_id: str | None) -> str:
     """Return how a port differs from the one that was created; empty when it does not.
 
     Args:
@@ -22,36 +22,33 @@ def port_drift(name: str, wanted: ResolvedPortSpec, found: Body, *, server_id: s
         server_id: of the server that is to use it; None before it exists.
     """
     parts = [*_port(wanted, found)]
-    if server_id and found.get("device_id") not in (None, "", server_id):
-        parts.append(f"who uses it ({found['device_id']})")
+    if server_id and found.device_id not in ("", server_id):
+        parts.append(f"who uses it ({found.device_id})")
     return f"{name} was changed externally: {', '.join(parts)}" if parts else ""
 
 
-def _port(wanted: ResolvedPortSpec, found: Body) -> Iterator[str]:
+def _port(wanted: ResolvedPortSpec, found: Port) -> Iterator[str]:
     is_secured = wanted.enable_port_security is not False
-    if (
-        wanted.enable_port_security is not None
-        and found.get("port_security_enabled") is not wanted.enable_port_security
-    ):
+    if wanted.enable_port_security is not None and found.port_security_enabled is not wanted.enable_port_security:
         yield "port security"
-    if is_secured and wanted.security_groups and set(found.get("security_groups") or ()) != set(wanted.security_groups):
+    if is_secured and wanted.security_groups and set(found.security_groups) != set(wanted.security_groups):
         yield "security groups"
     pairs = [(pair.ip_address, pair.mac_address) for pair in wanted.allowed_address_pairs]
-    if is_secured and not port.has_pairs(pairs, found):
+    if is_secured and not port.has_pairs(pairs, found.body):
         yield "allowed address pairs"
     if not _addresses_fit(wanted, found):
         yield "fixed IPs"
-    if bool(found.get("admin_state_up", True)) is not (wanted.admin_state_up is not False):
+    if (found.admin_state_up is not False) is not (wanted.admin_state_up is not False):
         yield "admin state"
 
 
-def _addresses_fit(wanted: ResolvedPortSpec, found: Body) -> bool:
+def _addresses_fit(wanted: ResolvedPortSpec, found: Port) -> bool:
     """Return whether a port still has each requested address, and one in each requested subnet."""
-    has = [(each.get("subnet_id"), port.spelled(each["ip_address"])) for each in found.get("fixed_ips") or ()]
+    has = [(each.subnet_id, port.spelled(each.ip_address)) for each in found.fixed_ips]
     return all(any(_fits(each, *one) for one in has) for each in wanted.fixed_ips)
 
 
-def _fits(wanted: ResolvedFixedIP, subnet: str | None, address: str) -> bool:
+def _fits(wanted: ResolvedFixedIP, subnet: str, address: str) -> bool:
     is_in_subnet = not wanted.subnet or wanted.subnet == subnet
     return is_in_subnet and (not wanted.ip_address or port.spelled(wanted.ip_address) == address)
 

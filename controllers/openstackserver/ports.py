@@ -11,7 +11,8 @@ from capo.engine.steps import Create, Done, NotNeeded, Outcome
 from capo.errors import CapoError, NotYetObserved
 from capo.json_types import Body
 from capo.openstack import extension, port, trunk
-from capo.openstack.trunk import WantedTrunk
+from capo.openstack.port import Port
+from capo.openstack.trunk import Trunk, WantedTrunk
 from controllers import attempts, roles
 from controllers.openstackserver import desired, drift, takeover
 from controllers.openstackserver.scope import ServerScope
@@ -39,7 +40,7 @@ def _changes(scope: ServerScope, found: Mapping[int, Body | None]) -> Iterator[s
     resolved = scope.resolved.ports if scope.resolved else ()
     for index, wish in enumerate(resolved):
         body = found.get(index)
-        if body and (text := drift.port_drift(roles.port(index), wish, body, server_id=scope.known_server_id)):
+        if body and (text := drift.port_drift(roles.port(index), wish, Port(body), server_id=scope.known_server_id)):
             yield text
 
 
@@ -105,7 +106,8 @@ def _created_trunk(scope: ServerScope, index: int, wish: ResolvedPortSpec) -> di
 
 def remove_trunks(scope: ServerScope) -> Outcome:
     """Delete all trunks of the server; subports are detached and kept."""
-    left = {body["id"]: body["port_id"] for body in scope.cloud_view.owned("trunk")} if _has_trunks(scope) else {}
+    owned = map(Trunk, scope.cloud_view.owned("trunk")) if _has_trunks(scope) else ()
+    left = {each.id: each.port_id for each in owned}
 
     def delete(trunk_id: str) -> None:
         trunk.delete(scope.cloud, trunk_id)

@@ -251,7 +251,7 @@ def _network_of_subnets(cloud: Cloud, index: int, fixed_ips: Sequence[FixedIP]) 
     """Return the network of the first subnet that is named unambiguously (G-21)."""
     for wanted in [fixed_ip.subnet for fixed_ip in fixed_ips if fixed_ip.subnet]:
         try:
-            return str(subnet.resolve(cloud, wanted)["network_id"])
+            return subnet.Subnet(subnet.resolve(cloud, wanted)).network_id
         except AmbiguousMatchError:
             continue
     raise InvalidSpecError(f"spec.ports[{index}] names neither a network nor a subnet of a single network")

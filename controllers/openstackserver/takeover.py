@@ -18,7 +18,9 @@ from capo.errors import BlockedError, CapoError, CloudUnavailableError, ForeignR
 from capo.json_types import Body
 from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.openstack import extension
+from capo.openstack.port import Port
 from capo.openstack.server import Server
+from capo.openstack.trunk import Trunk
 from controllers import roles
 from controllers.openstackserver import desired
 from controllers.openstackserver.scope import ServerScope
@@ -139,7 +141,7 @@ def _server_mark(scope: ServerScope) -> Fits | None:
 def _device_of_ports(scope: ServerScope) -> str | None:
     """Return the id of the server that uses the ports in the status; None if there is none, or several."""
     ports = [scope.cloud_view.find("port", record.role) for record in scope.context.ledger.records_of_kind("port")]
-    devices = {str(port["device_id"]) for port in ports if port and port.get("device_id")}
+    devices = {device_id for body in ports if body and (device_id := Port(body).device_id)}
     return devices.pop() if len(devices) == 1 else None
 
 
@@ -149,7 +151,7 @@ def _ports(scope: ServerScope, server_id: str) -> Iterator[tuple[str, Fits]]:
 
 
 def _port(name: str, server_id: str) -> Fits:
-    return lambda body: body.get("name") == name and body.get("device_id") == server_id
+    return lambda body: Port(body).name == name and Port(body).device_id == server_id
 
 
 def _trunks(scope: ServerScope) -> Iterator[tuple[str, Fits]]:
@@ -165,7 +167,7 @@ def _trunks(scope: ServerScope) -> Iterator[tuple[str, Fits]]:
 
 
 def _trunk(name: str, port_id: str) -> Fits:
-    return lambda body: body.get("name") == name and body.get("port_id") == port_id
+    return lambda body: Trunk(body).name == name and Trunk(body).port_id == port_id
 
 
 def _volumes(scope: ServerScope, server: Server) -> Iterator[tuple[str, Fits]]:

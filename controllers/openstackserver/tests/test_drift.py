@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from api.v1beta2.port import ResolvedPortSpec
+from capo.openstack.port import Port
 from controllers.openstackserver import drift
 from controllers.openstackserver.tests.environment import KIND, place, port, server, status
 from environments.in_memory import InMemoryEnvironment
@@ -33,7 +34,7 @@ ASKED: dict[str, Any] = {
 
 def told(wanted: dict[str, Any], found: dict[str, Any]) -> str:
     spec = ResolvedPortSpec.model_validate({"name": "s-0", "networkID": "n", **wanted})
-    return drift.port_drift("port-0", spec, AS_MADE | found, server_id="mine")
+    return drift.port_drift("port-0", spec, Port(AS_MADE | found), server_id="mine")
 
 
 @pytest.mark.parametrize(
