@@ -57,9 +57,11 @@ def test_each_field_of_a_variable_is_described() -> None:
 
 
 def test_each_variable_is_used_by_a_patch() -> None:
-    patches = str(CLASS["spec"]["patches"])
+    patches = str([patch["definitions"] for patch in CLASS["spec"]["patches"]])
 
-    unused = [v["name"] for v in CLASS["spec"]["variables"] if not re.search(rf"\W{v['name']}\b", patches)]
+    unused = [
+        v["name"] for v in CLASS["spec"]["variables"] if not re.search(rf"('variable': '| \.){v['name']}\b", patches)
+    ]
 
     assert unused == []
 
