@@ -29,6 +29,15 @@ class FloatingIP(view.View):
     fixed_address = view.optional_text("fixed_ip_address")
     port_id = view.optional_text("port_id")  # None if it leads nowhere
     router_id = view.optional_text("router_id")
+    network_id = view.text("floating_network_id")
+    tags = view.texts("tags")
+    _project_id = view.optional_text("project_id")
+    _tenant_id = view.optional_text("tenant_id")
+
+    @property
+    def project_id(self) -> str | None:
+        """Its project; Neutron of old releases names it a tenant."""
+        return self._project_id or self._tenant_id
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from capo import names
 from capo.errors import InvalidSpecError, SecurityGroupNotFoundError
 from capo.json_types import Body
 from capo.names import Stamp
-from capo.openstack import kinds, tags
+from capo.openstack import kinds, tags, view
 from capo.openstack.cloud import Cloud
 from capo.openstack.references import Reference
 
@@ -44,6 +44,13 @@ _NAMES: Final[Mapping[str, str]] = {
     "132": "sctp",
     "136": "udplite",
 }
+
+
+class SecurityGroup(view.View):
+    """A security group as Neutron shows it. Source: Networking API, "Show security group"."""
+
+    id = view.text("id")
+    rules = view.objects("security_group_rules")
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,11 @@ def optional_mapping(*path: str) -> Field[Mapping[str, Any] | None]:
     return Field(path, lambda value: value if isinstance(value, Mapping) else None)
 
 
+def objects(*path: str) -> Field[tuple[Body, ...]]:
+    """Return a field with objects, as they were returned."""
+    return Field(path, lambda value: tuple(each.body for each in _views(View, value)))
+
+
 def views(of: type[V], *path: str) -> Field[tuple[V, ...]]:
     """Return a field with objects, as views."""
     return Field(path, lambda value: _views(of, value))

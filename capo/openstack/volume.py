@@ -10,8 +10,28 @@ from dataclasses import dataclass
 from capo import names
 from capo.json_types import Body
 from capo.names import Stamp
+from capo.openstack import view
 from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import CINDER
+
+
+class _Attachment(view.View):
+    server_id = view.text("server_id")
+
+
+class Volume(view.View):
+    """A volume as Cinder shows it. Source: Block Storage API v3, "Show a volume's details"."""
+
+    id = view.text("id")
+    name = view.text("name")
+    status = view.text("status")
+    size_gib = view.number("size")
+    _attachments = view.views(_Attachment, "attachments")
+
+    @property
+    def server_ids(self) -> set[str]:
+        """The servers that it is attached to."""
+        return {each.server_id for each in self._attachments if each.server_id}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from capo.errors import CapoError, ConflictError
 from capo.json_types import Body
 from capo.openstack import security_group
 from capo.openstack.port import Port
-from capo.openstack.security_group import Rule, WantedSecurityGroup
+from capo.openstack.security_group import Rule, SecurityGroup, WantedSecurityGroup
 from controllers import attempts, roles
 from controllers.openstackcluster import bastion_plan, deletion_blockers, endpoint_policy, rules
 from controllers.openstackcluster.changes import doubting, tagged
@@ -69,7 +69,7 @@ def rule_context(scope: ClusterScope, groups: dict[str, Body]) -> RuleContext:
 def _with_rules(scope: ClusterScope, body: Body, wanted: Iterable[Rule]) -> Body:
     """Replace the rules of a group with exactly these; new ones are created before old ones are deleted."""
     wanted = tuple(wanted)
-    change = security_group.rule_difference(wanted, body["security_group_rules"])
+    change = security_group.rule_difference(wanted, SecurityGroup(body).rules)
     if not change.missing and not change.surplus_ids:
         return body
     with doubting(scope, "security_group", body["id"]):

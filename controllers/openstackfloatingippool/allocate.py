@@ -16,7 +16,7 @@ from capo.errors import CapoError, NotFoundError
 from capo.json_types import Body, Object
 from capo.kube.kinds import IP_ADDRESS_CLAIM
 from capo.openstack import floating_ip
-from capo.openstack.floating_ip import WantedFloatingIP
+from capo.openstack.floating_ip import FloatingIP, WantedFloatingIP
 from controllers.openstackfloatingippool import candidates, ipam, ipam_writes, takeover
 from controllers.openstackfloatingippool.scope import KIND, PoolScope, role_of
 
@@ -71,7 +71,7 @@ def _allocate_born(scope: PoolScope, claim: Object, bodies: list[Body]) -> bool:
     """Allocate the floating IP that was created for a claim; return whether there is one."""
     body = candidates.born_for(scope, claim, bodies)
     ips = {ipam.ip_of(address) for address in scope.addresses()}
-    if body is None or ipam.spelt(body["floating_ip_address"]) in ips:
+    if body is None or ipam.spelt(FloatingIP(body).address) in ips:
         return False
     with _reserved(scope, body) as is_ours:
         if is_ours:
@@ -80,7 +80,7 @@ def _allocate_born(scope: PoolScope, claim: Object, bodies: list[Body]) -> bool:
 
 
 def _reserved(scope: PoolScope, body: Body) -> AbstractContextManager[bool]:
-    return scope.reservations.of(scope.place(ipam.spelt(body["floating_ip_address"])))
+    return scope.reservations.of(scope.place(ipam.spelt(FloatingIP(body).address)))
 
 
 def _allocate_free(scope: PoolScope, claim: Object, body: Body) -> bool:
@@ -98,10 +98,10 @@ def _is_usable(scope: PoolScope, body: Body) -> bool:
         now = floating_ip.get(scope.cloud, body["id"])
     except NotFoundError:
         scope.cloud_view.invalidate(KIND, body["id"])
-        scope.found.refused[ipam.spelt(body["floating_ip_address"])] = "Neutron does not find it"
+        scope.found.refused[ipam.spelt(FloatingIP(body).address)] = "Neutron does not find it"
         return False
     scope.cloud_view.upsert(KIND, now)
-    is_same = now["floating_ip_address"] == body["floating_ip_address"]
+    is_same = FloatingIP(now).address == FloatingIP(body).address
     return is_same and candidates.why_not(scope, now, candidates.holders(scope, [now])) is None
 
 
@@ -111,7 +111,7 @@ def _allocate(scope: PoolScope, claim: Object, body: Body) -> None:
     Raises:
         Conflict: an IPAddress of this name exists by now.
     """
-    wanted = ipam.wanted_address(claim, scope.obj, ipam.spelt(body["floating_ip_address"]))
+    wanted = ipam.wanted_address(claim, scope.obj, ipam.spelt(FloatingIP(body).address))
     ipam_writes.create_address(scope.context.deps, wanted, scope.context.key)
 
 
@@ -149,7 +149,7 @@ def _is_found(scope: PoolScope, claim: Object) -> bool:
         scope.found.absent.add(role)
         return False
     if not _allocate_born(scope, claim, scope.known()):
-        ip = body["floating_ip_address"]
+        ip = FloatingIP(body).address
         scope.found.trouble = "ForeignResource", f"another IPAddress has {ip}, which was created for this claim"
     return True
 
@@ -161,7 +161,7 @@ def _room(scope: PoolScope) -> int:
         most = min(most, limit)
     claimed = {ipam.ip_of(address) for address in scope.addresses()}
     born = (candidates.born_for(scope, claim, scope.known()) for claim in scope.unanswered())
-    claimed |= {ipam.spelt(body["floating_ip_address"]) for body in born if body is not None}
+    claimed |= {ipam.spelt(FloatingIP(body).address) for body in born if body is not None}
     return most - len(claimed) - len(scope.context.ledger.pending)
 
 

@@ -14,6 +14,7 @@ from capo.engine.conditions import Condition
 from capo.engine.steps import Done, Outcome, Wait
 from capo.json_types import Object
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
+from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.kinds import FLOATING_IP
 from controllers.openstackfloatingippool import candidates, ipam, ipam_writes
 from controllers.openstackfloatingippool.scope import PoolScope
@@ -81,7 +82,7 @@ def _is_rival(scope: PoolScope, other: Object, address: Object) -> bool:
 
 
 def _is_stamped(scope: PoolScope, ip: str) -> bool:
-    found = [body for body in scope.known() if ipam.spelt(body["floating_ip_address"]) == ip]
+    found = [body for body in scope.known() if ipam.spelt(FloatingIP(body).address) == ip]
     return any(FLOATING_IP.stamp_of(body) is not None and scope.is_own(body) for body in found)
 
 

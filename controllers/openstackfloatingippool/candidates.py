@@ -14,6 +14,7 @@ from capo import names
 from capo.json_types import Body, Object
 from capo.kube.kinds import IP_ADDRESS, OPENSTACK_FLOATING_IP_POOL
 from capo.ledger import Ledger
+from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.kinds import FLOATING_IP
 from controllers.openstackfloatingippool import ipam
 from controllers.openstackfloatingippool.scope import KIND, PoolScope, role_of
@@ -102,7 +103,7 @@ def born_for(scope: PoolScope, claim: Object, bodies: Iterable[Body]) -> Body | 
 def free(scope: PoolScope, bodies: Sequence[Body], held: Holders) -> list[Body]:
     """Return the floating IPs that may be allocated, in order."""
     prepared = prepared_ips(scope)
-    found = {ipam.spelt(body["floating_ip_address"]): body for body in bodies}
+    found = {ipam.spelt(FloatingIP(body).address): body for body in bodies}
     first = [found[ip] for ip in prepared if ip in found and why_not(scope, found[ip], held) is None]
     more = {
         ip: body
@@ -121,24 +122,24 @@ def _is_of_pool(scope: PoolScope, body: Body, held: Holders) -> bool:
     """Return whether a floating IP belongs to the pool, or has its tag and belongs to no other."""
     if scope.is_own(body):
         return True
-    is_taken = body["id"] in held.recorded or ipam.spelt(body["floating_ip_address"]) in held.inherited
+    is_taken = body["id"] in held.recorded or ipam.spelt(FloatingIP(body).address) in held.inherited
     network = scope.found.network or scope.pool.status.floating_ip_network
-    is_there = network is None or body.get("floating_network_id") == network.id
-    is_tagged = names.floating_ip_tag(scope.name) in (body.get("tags") or ()) and is_there
+    is_there = network is None or FloatingIP(body).network_id == network.id
+    is_tagged = names.floating_ip_tag(scope.name) in FloatingIP(body).tags and is_there
     return is_tagged and not is_taken and FLOATING_IP.stamp_of(body) is None
 
 
 def why_not(scope: PoolScope, body: Body, held: Holders) -> str | None:
     """Return why a floating IP may not be allocated; None if it may."""
-    ip = ipam.spelt(body["floating_ip_address"])
-    if body.get("project_id", body.get("tenant_id")) != scope.cloud.project_id:
+    ip = ipam.spelt(FloatingIP(body).address)
+    if FloatingIP(body).project_id != scope.cloud.project_id:
         return "it is in another project"
     if ip in held.here:
         return "it is claimed"
     if body["id"] in held.reserved:
         return "it was created for another claim"
-    if body.get("port_id"):
-        return f"it leads to port {body['port_id']}"
+    if FloatingIP(body).port_id:
+        return f"it leads to port {FloatingIP(body).port_id}"
     return None if scope.is_own(body) else _whose(body, ip, held)
 
 
@@ -151,7 +152,7 @@ def _whose(body: Body, ip: str, held: Holders) -> str | None:
 
 def refusals(scope: PoolScope, bodies: Sequence[Body], held: Holders) -> dict[str, str]:
     """Return why prepared addresses cannot be allocated; those that are claimed are omitted."""
-    found = {ipam.spelt(body["floating_ip_address"]): body for body in bodies}
+    found = {ipam.spelt(FloatingIP(body).address): body for body in bodies}
     reasons = {
         ip: why_not(scope, found[ip], held) if ip in found else "the project has no such floating IP"
         for ip in prepared_ips(scope)

@@ -15,6 +15,7 @@ from capo.errors import BlockedError, CapoError, NotFoundError, NotYetObserved
 from capo.json_types import Body, Object
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
 from capo.openstack import floating_ip
+from capo.openstack.floating_ip import FloatingIP
 from controllers import ipam_versions
 from controllers.openstackfloatingippool import candidates, ipam, ipam_writes, takeover
 from controllers.openstackfloatingippool.scope import KIND, PoolScope
@@ -42,9 +43,7 @@ def remove_all(scope: PoolScope) -> Outcome:
     if scope.pool.spec.reclaim_policy == "Retain":
         return _leave(scope, own)
     prepared = candidates.prepared_ips(scope)
-    used = [
-        left for body in own if ipam.spelt(body["floating_ip_address"]) not in prepared if (left := _end(scope, body))
-    ]
+    used = [left for body in own if ipam.spelt(FloatingIP(body).address) not in prepared if (left := _end(scope, body))]
     if used:
         raise BlockedError("; ".join(used), next_step="Dissociate them, or have the pool retain its floating IPs.")
     return NotNeeded()
@@ -61,7 +60,7 @@ def _hold_all(scope: PoolScope) -> None:
 
 
 def _leave(scope: PoolScope, own: Iterable[Body]) -> Outcome:
-    kept = ipam.in_order(body["floating_ip_address"] for body in own)
+    kept = ipam.in_order(FloatingIP(body).address for body in own)
     if kept:
         scope.emit("FloatingIPKept", f"the pool retains its floating IPs: {', '.join(kept)}")
     return NotNeeded()
@@ -156,9 +155,9 @@ def _give_back(scope: PoolScope, ip: str) -> str | None:
     """Delete the floating IP of a released address if the policy demands it and it is the pool's own."""
     if scope.pool.spec.reclaim_policy == "Retain" or ip in candidates.prepared_ips(scope) or _is_shared(scope, ip):
         return None
-    known = [body for body in scope.known() if ipam.spelt(body["floating_ip_address"]) == ip]
+    known = [body for body in scope.known() if ipam.spelt(FloatingIP(body).address) == ip]
     # A list that is not older than the pool's last write proves that there is none.
-    own = known or [body for body in candidates.own(scope) if ipam.spelt(body["floating_ip_address"]) == ip]
+    own = known or [body for body in candidates.own(scope) if ipam.spelt(FloatingIP(body).address) == ip]
     for body in own:
         if not scope.is_own(body):
             _report_kept(scope, body)
@@ -169,7 +168,7 @@ def _give_back(scope: PoolScope, ip: str) -> str | None:
 
 def _report_kept(scope: PoolScope, body: Body) -> None:
     """Report a floating IP that is not deleted because nothing proves that it was created for this pool."""
-    text = f"floating IP {body['floating_ip_address']} with id {body['id']} was not created for this pool and is kept"
+    text = f"floating IP {FloatingIP(body).address} with id {body['id']} was not created for this pool and is kept"
     scope.emit("FloatingIPKept", text, severity="Warning")
 
 
@@ -183,15 +182,15 @@ def _end(scope: PoolScope, body: Body) -> str | None:
     now = _now(scope, body)
     if not scope.is_own(now):
         return None  # somebody removed the stamp since the list: it belongs to the pool no longer
-    if now.get("port_id"):
-        return f"floating IP {now['floating_ip_address']} leads to port {now['port_id']}"
+    if FloatingIP(now).port_id:
+        return f"floating IP {FloatingIP(now).address} leads to port {FloatingIP(now).port_id}"
     try:
         floating_ip.delete(scope.cloud, body["id"])
     except CapoError as error:
         scope.cloud_view.failed(KIND, body["id"], error)
         raise
     scope.cloud_view.forget(KIND, body["id"])
-    scope.emit("SuccessfulDeleteFloatingIP", f"Deleted floating IP {body['floating_ip_address']}")
+    scope.emit("SuccessfulDeleteFloatingIP", f"Deleted floating IP {FloatingIP(body).address}")
     return None
 
 
@@ -200,7 +199,7 @@ def _now(scope: PoolScope, body: Body) -> Body:
     try:
         now = floating_ip.get(scope.cloud, body["id"])
     except NotFoundError:
-        return body if not body.get("port_id") else {**body, "port_id": None}
+        return body if not FloatingIP(body).port_id else {**body, "port_id": None}
     scope.cloud_view.upsert(KIND, now)
     return now
 
@@ -213,7 +212,7 @@ def _end_claim(scope: PoolScope, claim: Object) -> str | None:
     if address is not None and ipam.is_of(address, claim):
         return None  # its own task releases it, in the next reconcile if it is new to the store
     body = candidates.born_for(scope, claim, scope.floating_ips())
-    ip = ipam.spelt(body["floating_ip_address"]) if body is not None else None
+    ip = ipam.spelt(FloatingIP(body).address) if body is not None else None
     is_free = ip is not None and ip not in {ipam.ip_of(each) for each in scope.addresses()}
     if ip is not None and is_free and (left := _give_back(scope, ip)):
         return f"{left}, which holds IPAddressClaim {name}"

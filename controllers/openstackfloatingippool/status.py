@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from capo.engine.conditions import Condition
 from capo.engine.steps import Blocked, Failed, NotObserved, Results, Wait
+from capo.openstack.floating_ip import FloatingIP
 from controllers.openstackfloatingippool import candidates, ipam
 from controllers.openstackfloatingippool.scope import PoolScope
 
@@ -22,7 +23,7 @@ def fields(scope: PoolScope, results: Results) -> dict[str, Any]:
     if scope.cloud_view.was_listed("floating_ip") and not scope.context.is_deleting:
         bodies = scope.known()
         held = candidates.holders(scope, bodies)
-        free = ipam.in_order(body["floating_ip_address"] for body in candidates.free(scope, bodies, held))
+        free = ipam.in_order(FloatingIP(body).address for body in candidates.free(scope, bodies, held))
         shown |= {"availableIPs": free, "failedIPs": ipam.in_order(scope.found.refused)}
     if scope.found.network is not None:
         shown["floatingIPNetwork"] = scope.found.network.model_dump(mode="json", by_alias=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from capo import names
 from capo.json_types import Body
+from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.kinds import FLOATING_IP
 from controllers import roles
 from controllers.openstackfloatingippool import candidates, ipam
@@ -28,11 +29,7 @@ def record(scope: PoolScope) -> None:
     known = {record.id for record in scope.context.ledger.records_of_kind(KIND)}
     wanted = _named(scope) - set(candidates.prepared_ips(scope))
     for body in bodies:
-        if (
-            body["id"] not in known
-            and ipam.spelt(body["floating_ip_address"]) in wanted
-            and _is_made(scope, body, held)
-        ):
+        if body["id"] not in known and ipam.spelt(FloatingIP(body).address) in wanted and _is_made(scope, body, held):
             scope.context.ledger.record(KIND, roles.floating_ip_of(body["id"]), body["id"])
     scope.found.is_recorded = True
 
@@ -46,7 +43,7 @@ def _named(scope: PoolScope) -> set[str]:
 
 
 def _is_made(scope: PoolScope, body: Body, held: Holders) -> bool:
-    ip = ipam.spelt(body["floating_ip_address"])
+    ip = ipam.spelt(FloatingIP(body).address)
     is_elsewhere = ip in held.others or ip in held.inherited or body["id"] in held.recorded
-    is_described = body.get("description") == names.floating_ip_description(scope.name)
+    is_described = FloatingIP(body).description == names.floating_ip_description(scope.name)
     return is_described and not is_elsewhere and FLOATING_IP.stamp_of(body) is None

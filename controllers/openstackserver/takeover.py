@@ -21,6 +21,7 @@ from capo.openstack import extension
 from capo.openstack.port import Port
 from capo.openstack.server import Server
 from capo.openstack.trunk import Trunk
+from capo.openstack.volume import Volume
 from controllers import roles
 from controllers.openstackserver import desired
 from controllers.openstackserver.scope import ServerScope
@@ -191,7 +192,7 @@ def _volume(name: str, server: Server) -> Fits:
     dying = {each.id for each in server.volumes or () if each.is_deleted_with_server}
 
     def fits(body: Mapping[str, Any]) -> bool:
-        users = {attachment.get("server_id") for attachment in body.get("attachments") or ()}
-        return body.get("name") == name and body["id"] in dying and users <= {server.id}
+        found = Volume(body)
+        return found.name == name and found.id in dying and found.server_ids <= {server.id}
 
     return fits

@@ -9,6 +9,7 @@ from capo.engine.steps import Create, Done, NotNeeded, Outcome, Wait
 from capo.errors import BlockedError, CapoError, VolumeFailedError
 from capo.json_types import Body
 from capo.openstack import volume
+from capo.openstack.volume import Volume
 from controllers.openstackserver import desired, takeover
 from controllers.openstackserver.scope import ServerScope
 
@@ -22,18 +23,24 @@ def ensure_volumes(scope: ServerScope) -> Outcome:
         return _of_running(scope)
     volumes = desired.volumes(scope.server, scope.dependencies.image_id, scope.context.owner)
     _look_at_all(scope)
-    found = {role: takeover.find(scope, "volume", role) for role in volumes}
-    missing = {role: volumes[role] for role, body in found.items() if body is None}
+    found = {role: _found(scope, role) for role in volumes}
+    missing = {role: volumes[role] for role, each in found.items() if each is None}
     if missing:
         return Create("volume", tuple(missing), lambda: _created(scope, missing))
-    for body in filter(None, found.values()):
-        if body["status"] == "error":
-            _replace(scope, body)
-    coming = [f"{body['name']} is {body['status']}" for body in found.values() if body and not _is_usable(body)]
+    there = [each for each in found.values() if each is not None]
+    for each in there:
+        if each.status == "error":
+            _replace(scope, each)
+    coming = [f"{each.name} is {each.status}" for each in there if each.status not in _USABLE]
     if coming:
         scope.cloud_view.poll("volume")
         return Wait("VolumeNotReady", f"volume {', '.join(coming)}")
     return Done() if volumes else NotNeeded()
+
+
+def _found(scope: ServerScope, role: str) -> Volume | None:
+    body = takeover.find(scope, "volume", role)
+    return Volume(body) if body else None
 
 
 def invalidate(scope: ServerScope, error: CapoError) -> None:
@@ -63,32 +70,28 @@ def _created(scope: ServerScope, missing: Mapping[str, volume.WantedVolume]) -> 
     return made
 
 
-def _is_usable(body: Body) -> bool:
-    return body["status"] in _USABLE
-
-
 def _of_running(scope: ServerScope) -> Outcome:
     """Report the volumes of a server that was created; none is created or waited for any more."""
     states = {}
     for role in desired.volume_roles(scope.server):
-        found = takeover.find(scope, "volume", role)
-        states[role] = found["status"] if found else "gone"
+        found = _found(scope, role)
+        states[role] = found.status if found else "gone"
     odd = [f"{role} is {state}" for role, state in states.items() if state not in _USABLE]
     return Done(", ".join(odd)) if states else NotNeeded()
 
 
-def _replace(scope: ServerScope, found: Body) -> None:
+def _replace(scope: ServerScope, found: Volume) -> None:
     """Delete a failed volume, so that the next attempt creates another one.
 
     Raises:
         VolumeFailedError: always; the next attempt follows after a delay.
     """
-    volume.delete(scope.cloud, found["id"])
-    scope.cloud_view.invalidate("volume", found["id"])
+    volume.delete(scope.cloud, found.id)
+    scope.cloud_view.invalidate("volume", found.id)
     scope.cloud_view.mark_written("volume")
     raise VolumeFailedError(
-        f"volume {found['name']} of {found['size']} GiB is in state error; deleting it and creating another one",
-        resource=f"volume {found['id']}",
+        f"volume {found.name} of {found.size_gib} GiB is in state error; deleting it and creating another one",
+        resource=f"volume {found.id}",
     )
 
 
@@ -99,11 +102,11 @@ def remove_volumes(scope: ServerScope) -> Outcome:
         BlockedError: another owner's server uses one.
         VolumeFailedError: Cinder failed to delete one.
     """
-    left = scope.cloud_view.owned("volume") if _has_volumes(scope) else []
-    stuck = {body["id"]: error for body in left if (error := _stuck(scope, body))}
-    for body in left:
-        if body["status"] not in _GOING and body["id"] not in stuck:
-            _delete(scope, body)
+    left = [Volume(body) for body in scope.cloud_view.owned("volume")] if _has_volumes(scope) else []
+    stuck = {each.id: error for each in left if (error := _stuck(scope, each))}
+    for each in left:
+        if each.status not in _GOING and each.id not in stuck:
+            _delete(scope, each)
     if stuck:
         raise next(iter(stuck.values()))
     if not left:
@@ -112,39 +115,36 @@ def remove_volumes(scope: ServerScope) -> Outcome:
     return Wait("Deleting", f"volumes are being deleted: {', '.join(map(_described, left))}")
 
 
-def _delete(scope: ServerScope, body: Body) -> None:
-    if body["status"] == "reserved":  # the server is deleted by now, or was never created
-        volume.release(scope.cloud, body["id"])
-    volume.delete(scope.cloud, body["id"])
-    scope.cloud_view.end("volume", body["id"])
+def _delete(scope: ServerScope, found: Volume) -> None:
+    if found.status == "reserved":  # the server is deleted by now, or was never created
+        volume.release(scope.cloud, found.id)
+    volume.delete(scope.cloud, found.id)
+    scope.cloud_view.end("volume", found.id)
     scope.cloud_view.mark_written("volume")
 
 
-def _stuck(scope: ServerScope, body: Body) -> CapoError | None:
+def _stuck(scope: ServerScope, found: Volume) -> CapoError | None:
     """Return why a volume cannot be deleted until the user acts, else None; the next attempt reads it again."""
     error: CapoError | None = None
-    if users := scope.cloud_view.peek("server", lambda server: server["id"] in _users(body)):  # ours is deleted by now
+    ids = found.server_ids
+    if users := scope.cloud_view.peek("server", lambda server: server["id"] in ids):  # ours is deleted by now
         named = ", ".join(f"{server['id']} ({server.get('name')})" for server in users)
-        text = f"volume {body['name']} is attached to server {named}"
-        error = BlockedError(text, resource=f"volume {body['id']}", next_step="Detach it there.")
-    elif body["status"] == "error_deleting":
+        text = f"volume {found.name} is attached to server {named}"
+        error = BlockedError(text, resource=f"volume {found.id}", next_step="Detach it there.")
+    elif found.status == "error_deleting":
         error = VolumeFailedError(
-            f"Cinder could not delete volume {body['name']}",
-            resource=f"volume {body['id']}",
+            f"Cinder could not delete volume {found.name}",
+            resource=f"volume {found.id}",
             next_step="Have Cinder's administrator delete it by force, or reset its state to `available`.",
         )
     if error:
-        scope.cloud_view.invalidate("volume", body["id"])
+        scope.cloud_view.invalidate("volume", found.id)
     return error
 
 
-def _users(body: Body) -> set[str]:
-    return {str(each["server_id"]) for each in body.get("attachments") or () if each.get("server_id")}
-
-
-def _described(body: Body) -> str:
-    users = ", ".join(sorted(_users(body)))
-    return f"{body['name']} is {body['status']}{f' by server {users}' if users else ''}"
+def _described(found: Volume) -> str:
+    users = ", ".join(sorted(found.server_ids))
+    return f"{found.name} is {found.status}{f' by server {users}' if users else ''}"
 
 
 def _has_volumes(scope: ServerScope) -> bool:
