@@ -5,7 +5,7 @@ Source: Networking API, "Floating IPs".
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,6 +38,16 @@ class FloatingIP(view.View):
     def project_id(self) -> str | None:
         """Its project; Neutron of old releases names it a tenant."""
         return self._project_id or self._tenant_id
+
+
+def with_address(address: str) -> Callable[[Body], bool]:
+    """Return the test for the floating IP with an address; for lists, so it creates no view."""
+    return lambda body: bool(body.get("floating_ip_address") == address)
+
+
+def at_port(port_id: str) -> Callable[[Body], bool]:
+    """Return the test for floating IPs that are associated with a port; for lists, so it creates no view."""
+    return lambda body: bool(body.get("port_id") == port_id)
 
 
 @dataclass(frozen=True)

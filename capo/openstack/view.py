@@ -14,7 +14,6 @@ A field that is absent, null or of another type reads as its empty value.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Generic, Self, TypeVar, overload
 
 from capo.json_types import Body
@@ -22,11 +21,21 @@ from capo.json_types import Body
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class View:
-    """A resource, or a part of one, as its service returned it."""
+    """A resource, or a part of one, as its service returned it.
 
-    body: Body
+    Lists are searched by views of their items, so creating one costs as little as possible.
+    """
+
+    __slots__ = ("body",)
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and isinstance(other, View) and self.body == other.body
+
+    __hash__ = None  # type: ignore[assignment]  # it refers to a body, which has no hash
 
     def __repr__(self) -> str:
         # Answers may contain user data.
@@ -44,10 +53,11 @@ class Field(Generic[T]):
         typed: returns a value as the field's type, and the empty value for any other.
     """
 
-    __slots__ = ("_typed", "path")
+    __slots__ = ("_key", "_more", "_typed", "path")
 
     def __init__(self, path: tuple[str, ...], typed: Callable[[Any], T]) -> None:
         self.path = path
+        self._key, *self._more = path
         self._typed = typed
 
     @overload
@@ -59,8 +69,8 @@ class Field(Generic[T]):
     def __get__(self, view: View | None, owner: type[View]) -> Self | T:
         if view is None:
             return self
-        value: Any = view.body
-        for key in self.path:
+        value: Any = view.body.get(self._key)
+        for key in self._more:
             value = value.get(key) if isinstance(value, Mapping) else None
         return self._typed(value)
 

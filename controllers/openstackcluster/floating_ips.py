@@ -77,7 +77,7 @@ def _given(scope: ClusterScope, wish: FloatingIPRequest) -> Body | None:
 
 def by_address(scope: ClusterScope, address: str) -> Body | None:
     """Return the floating IP with an address, whatever its owner; None without one."""
-    found = scope.cloud_view.list_matching("floating_ip", lambda body: FloatingIP(body).address == address)
+    found = scope.cloud_view.list_matching("floating_ip", floating_ip.with_address(address))
     return found[0] if found else _looked_up(scope, address)
 
 
@@ -91,7 +91,7 @@ def _looked_up(scope: ClusterScope, address: str) -> Body | None:
 
 def at_port(scope: ClusterScope, port_id: str) -> list[Body]:
     """Return all floating IPs that are associated with a port, whatever their owner."""
-    return scope.cloud_view.list_matching("floating_ip", lambda body: FloatingIP(body).port_id == port_id)
+    return scope.cloud_view.list_matching("floating_ip", floating_ip.at_port(port_id))
 
 
 def associated(scope: ClusterScope, body: Body, port_id: str | None) -> Body:
