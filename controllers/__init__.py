@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from capo.engine.context import Dependencies
     from capo.engine.worker import KeyReconciler
     from capo.kube.kinds import Key
+    from capo.openstack.clouds import Clouds
 
 
 def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[KeyReconciler, ...]:
@@ -18,8 +19,6 @@ def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[Ke
         wake: requeues an object whose resources in the cloud changed; called from any thread.
     """
     from capo.engine.reconciler import Reconciler
-    from capo.openstack.clouds import Clouds
-    from capo.openstack.connections import Limits
     from controllers.credentials import CredentialsCache, used
     from controllers.openstackcluster.controller import ClusterController
     from controllers.openstackclusteridentity.controller import ClusterIdentityController
@@ -28,25 +27,10 @@ def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[Ke
     from controllers.openstackmachine.controller import MachineController
     from controllers.openstackserver.controller import ServerController
 
-    settings = deps.settings
-    clouds = Clouds(
-        deps.clock,
-        cast("Callable[[Hashable], None]", wake),
-        deps.kube.fence or (lambda: None),
-        Limits(
-            connect_s=settings.openstack_connect_timeout_s,
-            read_s=settings.openstack_read_timeout_s,
-            total_s=settings.openstack_request_timeout_s,
-            max_bytes=settings.openstack_max_response_bytes,
-            denied=settings.openstack_denied_networks,
-        ),
-        max_idle=settings.scope_cache_max_size,
-        ca_certs=settings.ca_certs,
-        uses_proxies=settings.openstack_uses_proxies,
-    )
+    clouds = _clouds(deps, wake)
     deps.store.on_reset(clouds.distrust)
     deps.store.on_reset(deps.minted.clear)
-    identities = CredentialsCache(deps.kube, clouds, deps.clock, max_age_s=settings.sync_period_s)
+    identities = CredentialsCache(deps.kube, clouds, deps.clock, max_age_s=deps.settings.sync_period_s)
     deps.housekeeping.append(lambda: identities.tidy(used(deps.store)))
     return (
         Reconciler(ClusterController(identities, deps), deps),
@@ -56,4 +40,27 @@ def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[Ke
         OrphanedAddressController(deps),
         OrphanedClaimController(deps),
         ClusterIdentityController(identities, deps, wake),
+    )
+
+
+def _clouds(deps: Dependencies, wake: Callable[[Key], None]) -> Clouds:
+    from capo.openstack.clouds import Clouds
+    from capo.openstack.connections import Limits
+
+    settings = deps.settings
+    limits = Limits(
+        connect_s=settings.openstack_connect_timeout_s,
+        read_s=settings.openstack_read_timeout_s,
+        total_s=settings.openstack_request_timeout_s,
+        max_bytes=settings.openstack_max_response_bytes,
+        denied=settings.openstack_denied_networks,
+    )
+    return Clouds(
+        deps.clock,
+        cast("Callable[[Hashable], None]", wake),
+        deps.kube.fence or (lambda: None),
+        limits,
+        max_idle=settings.scope_cache_max_size,
+        ca_certs=settings.ca_certs,
+        uses_proxies=settings.openstack_uses_proxies,
     )
