@@ -7,7 +7,7 @@ created and deleted; other members may be anyone's. Source: docs/explanation/go-
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from api.v1beta2 import OpenStackCluster
 from capo import names
@@ -21,10 +21,7 @@ from capo.openstack import load_balancer
 from capo.openstack.kinds import POOL
 from capo.openstack.load_balancer import Pool
 from controllers import roles
-
-if TYPE_CHECKING:
-    from controllers.openstackmachine.scope import MachineScope
-
+from controllers.openstackmachine.scope import MachineScope
 
 KIND: Final = "pool"
 MEMBER: Final = "member"

@@ -8,12 +8,10 @@ for the record, with a time limit. Source: docs/explanation/go-provider.md, G-34
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from api.v1beta2 import OpenStackCluster
 from capo import names
-from capo.caches import Bounded
-from capo.clock import Clock
 from capo.contract import references, rules
 from capo.engine import conditions
 from capo.engine.steps import Wait
@@ -22,31 +20,11 @@ from capo.ledger import Ledger, Record
 from capo.openstack import load_balancer
 from controllers import roles
 from controllers.openstackmachine import given_pools
-
-if TYPE_CHECKING:
-    from controllers.openstackmachine.scope import MachineScope
-
+from controllers.openstackmachine.patience import PATIENCE_S
+from controllers.openstackmachine.scope import MachineScope
 
 KIND: Final = "pool"
-PATIENCE_S: Final = 600.0
-"""Time limit for the record of the OpenStackCluster, which may fail for reasons unrelated to the machine."""
-_FORGOTTEN_S: Final = 86400.0
 _LOOKED: Final = "LoadBalancerReady"
-
-
-class Patience:
-    """Since when each machine waits for the record of its cluster; not persisted."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._since_s: Bounded[str, float] = Bounded.by_age(_FORGOTTEN_S, clock.now, name="machines_that_leave")
-
-    def left_s(self, uid: str, now_s: float) -> float:
-        """Return for how many more seconds a machine waits; 0 when the wait is over. The first call starts the wait."""
-        since_s = self._since_s.get(uid)
-        if since_s is None:
-            since_s = now_s
-            self._since_s.put(uid, since_s)
-        return max(0.0, since_s + PATIENCE_S - now_s)
 
 
 def api_ports(infra: OpenStackCluster) -> list[int]:

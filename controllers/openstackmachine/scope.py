@@ -23,7 +23,7 @@ from capo.names import Stamp
 from capo.openstack.cloud import Cloud
 from capo.openstack.cloud_view import CloudView
 from controllers import location
-from controllers.openstackmachine.pools import Patience
+from controllers.openstackmachine.patience import Patience
 from controllers.openstackmachine.related_objects import Owners
 
 OpenCloud = Callable[[OpenStackIdentityReference], Cloud]
