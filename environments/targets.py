@@ -20,7 +20,7 @@ from capo.simulator.simulator import Simulator
 
 SIMULATOR: Final = "simulator"
 LAB: Final = "lab"
-LABCTL: Final = Path(__file__).parents[2] / "tools" / "openstack-lab" / "labctl.py"
+LABCTL: Final = Path(__file__).parents[1] / "tools" / "openstack-lab" / "labctl.py"
 WORKERS: Final = ("nova-scheduler", "cinder-volume", "octavia-worker")
 """Services of the lab that finish asynchronous operations of its APIs."""
 QUICK: Final = Timings(
