@@ -85,7 +85,12 @@ class OwnCredentials:
         """Return the condition of credentials that work and need attention; emit an Event when it is new."""
         ref, namespace = context.obj["spec"]["identityRef"], context.key.namespace
         not_accepted = self._cache.not_accepted(ref, namespace)
-        found = credentials_condition.of(self._cache.describe(ref, namespace), not_accepted)
+        found = credentials_condition.of(
+            self._cache.describe(ref, namespace),
+            not_accepted,
+            expires_s=self._cache.expires_s(ref, namespace),
+            now_s=context.deps.clock.wall(),
+        )
         if found and credentials_condition.is_new(found, context.obj):
             context.deps.events.emit(context.obj, "Warning", found.reason, found.message)
         return found

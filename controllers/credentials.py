@@ -16,6 +16,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
+from prometheus_client import Gauge
+
 from capo import caches, names
 from capo.clock import Clock
 from capo.engine.store import Store
@@ -45,6 +47,11 @@ _Place = tuple[str, str, str, str, str | None]
 USERS: Final = (OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, OPENSTACK_FLOATING_IP_POOL)
 CLOUDS_KEY: Final = "clouds.yaml"
 CACERT_KEY: Final = "cacert"
+EXPIRES: Final = Gauge(
+    "capo_credentials_expiry_timestamp_seconds",
+    "When application credentials of clusters expire, seconds since 1970.",
+    ("type", "namespace", "name", "cloud"),
+)
 RESYNCED: Final = 0.8
 """Part of the resync period after which a Secret is read again: an object's resyncs are at least 0.9 periods apart."""
 FRESH_S: Final = 5.0
@@ -219,6 +226,16 @@ class CredentialsCache:
             return refused[0]
         return "" if any(cloud.known_project_id for _, cloud in tried) else None
 
+    def expires_s(self, ref: Object, namespace: str) -> float | None:
+        """Return when credentials expire, seconds since 1970; None if they do not, or if that is unknown."""
+        with self._lock:
+            known = self._known.get(_place(ref, namespace))
+        cloud = self._clouds.peek(known.credentials) if known else None
+        found = cloud.expires_s if cloud else None
+        if found is not None:
+            EXPIRES.labels(*_labels_of(_place(ref, namespace))).set(found)
+        return found
+
     def not_accepted(self, ref: Object, namespace: str) -> NotAccepted | None:
         """Return the changed credentials of a Secret that are not used, because no login with them succeeded."""
         with self._lock:
@@ -261,6 +278,7 @@ class CredentialsCache:
             over, self._unused = unused & self._unused, unused
             for place in over:
                 del self._sites[place]
+                EXPIRES.remove(*_labels_of(place))
             shared = {place[2] for place in used if place[0] == "ClusterIdentity"}
             self._unreadable = {name: why for name, why in self._unreadable.items() if name in shared}
         caches.evicted("credentials", len(over))
@@ -336,6 +354,10 @@ def used(store: Store) -> set[_Place]:
 def _place(ref: Object, namespace: str) -> _Place:
     kind = ref.get("type") or "Secret"
     return (kind, namespace, ref.get("name", ""), ref.get("cloudName", ""), ref.get("region"))
+
+
+def _labels_of(place: _Place) -> tuple[str, ...]:
+    return place[0], place[1], place[2], place[3]
 
 
 def _is_shared(place: _Place, identity_name: str) -> bool:

@@ -11,18 +11,31 @@ from controllers.credentials import NotAccepted
 
 TYPE: Final = "CredentialsCurrent"
 NOT_ACCEPTED: Final = "NewCredentialsNotAccepted"
+EXPIRE: Final = "CredentialsExpire"
+EXPIRE_SOON: Final = "CredentialsExpireSoon"
+DAY_S: Final = 86_400.0
+EARLY_S: Final = 14 * DAY_S
+SOON_S: Final = 3 * DAY_S
 
 
-def of(described: str, not_accepted: NotAccepted | None) -> Condition | None:
+def of(
+    described: str, not_accepted: NotAccepted | None, *, expires_s: float | None = None, now_s: float = 0.0
+) -> Condition | None:
     """Return the condition to show, None if nothing needs attention.
 
     Args:
         described: where the credentials are.
+        expires_s: when they expire, seconds since 1970; None if they do not, or if that is unknown.
+        now_s: seconds since 1970.
     """
-    if not_accepted is None:
+    if not_accepted is not None:
+        text = f"{described}: no login succeeds with the present content, the former credentials are in use"
+        return Condition(TYPE, "False", NOT_ACCEPTED, f"{text}: {not_accepted.error.sentence}")
+    if expires_s is None or expires_s - now_s > EARLY_S:
         return None
-    text = f"{described}: no login succeeds with the present content, the former credentials are in use"
-    return Condition(TYPE, "False", NOT_ACCEPTED, f"{text}: {not_accepted.error.sentence}")
+    reason = EXPIRE_SOON if expires_s - now_s <= SOON_S else EXPIRE
+    text = f"{described}: the application credential expires at {conditions.timestamp(expires_s)}"
+    return Condition(TYPE, "False", reason, f"{text}; replace it in the Secret before")
 
 
 def is_new(condition: Condition, obj: Mapping[str, Any]) -> bool:

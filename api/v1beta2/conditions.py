@@ -20,7 +20,9 @@ class ConditionType(StrEnum):
     PAUSED = "Paused"
     """Ours: the object is not reconciled, because it or its Cluster is paused."""
     CREDENTIALS_CURRENT = "CredentialsCurrent"
-    """Ours: False while no login succeeds with the Secret's content and the former one is used; else not shown."""
+    """Ours: False while the credentials work and need attention: they expire within 14 days, or no login succeeds with
+    the present content of their Secret; else not shown.
+    """
     NAMES_UNIQUE = "NamesUnique"
     """Ours: False while the project has resources of our names that belong to other owners and are left alone; else not
     shown.
@@ -85,6 +87,10 @@ class Reason(StrEnum):
     """Ours: reconciliation is not paused."""
     NEW_CREDENTIALS_NOT_ACCEPTED = "NewCredentialsNotAccepted"
     """Ours: no login succeeds with the present content of the Secret; the message has the reason."""
+    CREDENTIALS_EXPIRE = "CredentialsExpire"
+    """Ours: the application credential expires within 14 days."""
+    CREDENTIALS_EXPIRE_SOON = "CredentialsExpireSoon"
+    """Ours: the application credential expires within 3 days, or has expired."""
     NAMES_TAKEN = "NamesTaken"
     """Ours: resources of our names belong to another owner or to none; the message names them."""
     DUPLICATE_RESOURCE = "DuplicateResource"

@@ -28,7 +28,7 @@ from capo.errors import (
 )
 from capo.json_types import Body
 from capo.ledger import Location
-from capo.openstack import answers, faults, foreign
+from capo.openstack import answers, credential_expiry, faults, foreign
 from capo.openstack.ages import Ages
 from capo.openstack.auth_backoff import AuthBackoff
 from capo.openstack.endpoints import Endpoint, Endpoints
@@ -113,6 +113,9 @@ class Cloud:
         self._refusals = AuthBackoff(clock.now)
         self._login = threading.Lock()
         self._regions: str | None = None
+        self.expires_s: float | None = None
+        """When the credentials expire, seconds since 1970; None if they do not, or if that is unknown."""
+        self._is_expiry_known = False
         self.known_project_id: str | None = None
         """Project of the latest token, None before the first login."""
 
@@ -332,7 +335,19 @@ class Cloud:
         access, known = self._access(), self._endpoints
         if known is None or access is not known.access:
             known = self._endpoints = Endpoints(self._connection, self.credentials, access, self.clock.now())
+            self._read_expiry(known)
         return known
+
+    def _read_expiry(self, known: Endpoints) -> None:
+        """Read when the credentials expire, with each new token until it is known; failures are silent."""
+        credential_path = credential_expiry.path(known.access)
+        if self._is_expiry_known or credential_path is None:
+            return
+        with contextlib.suppress(sdk.ClientException, CapoError, ValueError, RecursionError):
+            response = credential_expiry.read(known.of("identity"), credential_path)
+            if response.status_code == 200:
+                self.expires_s = credential_expiry.parse(response.json())
+                self._is_expiry_known = True
 
     def _endpoint(self, service: str) -> Endpoint:
         try:

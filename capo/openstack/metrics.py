@@ -13,6 +13,7 @@ ERRORS: Final = Counter("capo_openstack_api_request_errors", "Requests to OpenSt
 SECONDS: Final = Histogram("capo_openstack_api_request_duration_seconds", "Duration of requests.", ("request",))
 
 _RESOURCES: Final = {
+    "application_credentials": "application_credential",
     "extensions": "extension",
     "flavors": "flavor",
     "floatingips": "floatingip",

@@ -383,6 +383,17 @@ def test_application_credentials_are_listed_without_their_secrets(world: Contrac
     assert "secret" not in found[made["id"]]
 
 
+def test_application_credential_reads_its_own_end(world: ContractEnvironment) -> None:
+    ends = datetime.now(UTC) + timedelta(days=1)
+    credential = new_credential(world, expires_at=ends.strftime("%Y-%m-%dT%H:%M:%S.%fZ"))
+    cloud = cloud_of(world, entry_of(world, credential))
+
+    cloud.get("network", "/networks", params={"name": world.name()})
+
+    assert cloud.expires_s is not None
+    assert abs(cloud.expires_s - ends.timestamp()) < 2
+
+
 # -- refusals of the directory ---------------------------------------------------------------------------------------
 
 

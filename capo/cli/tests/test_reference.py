@@ -14,6 +14,7 @@ from capo import caches, settings, shares
 from capo.engine import metrics as engine_metrics
 from capo.kube import client
 from capo.openstack import metrics as openstack_metrics
+from controllers import credentials
 
 pytestmark = pytest.mark.lint
 
@@ -46,6 +47,7 @@ def test_each_metric_is_documented_with_its_labels_and_no_other_is() -> None:
     assert engine_metrics.DEPTH
     assert client.WRITES
     assert openstack_metrics.__name__
+    assert credentials.EXPIRES
     assert shares.USED
     documented = {name: row for name, row in rows("metrics.md").items() if row.count("|") == 5}
     known = {}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from capo.errors import IdentityError
-from capo.openstack import identity
+from capo.openstack import credential_expiry, identity
 from capo.openstack.cloud import Cloud
 from capo.openstack.clouds import Clouds
 from capo.openstack.tests.builders import FakeClock
@@ -52,3 +52,60 @@ def test_an_application_credential_that_was_deleted_makes_no_resource_seem_absen
 
     with pytest.raises(IdentityError, match="Could not find Application Credential"):
         call(cloud)
+
+
+def expiring(simulator: Simulator, expires_at: str | None) -> Cloud:
+    cloud = by_application_credential(simulator)
+    (credential,) = simulator.cloud.table("identity", "application_credentials").values()
+    credential["expires_at"] = expires_at
+    simulator.call(simulator.cloud.counter.reset)
+    return cloud
+
+
+def reads(simulator: Simulator) -> int:
+    calls = simulator.call(simulator.cloud.counter.log)
+    return sum("/application_credentials/" in call["path"] for call in calls)
+
+
+def test_the_expiry_of_an_application_credential_is_read_once(simulator: Simulator) -> None:
+    cloud = expiring(simulator, "2040-01-02T03:04:05.000000")
+
+    for _ in range(3):
+        cloud.get("network", "/networks")
+        cloud._auth.invalidate()
+
+    assert cloud.expires_s == 2209086245.0
+    assert reads(simulator) == 1
+
+
+def test_an_application_credential_without_an_end_does_not_expire(simulator: Simulator) -> None:
+    cloud = expiring(simulator, None)
+
+    cloud.get("network", "/networks")
+
+    assert cloud.expires_s is None
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 500])
+def test_a_refused_read_of_the_expiry_is_silent_and_costs_one_request_per_token(
+    simulator: Simulator, status: int
+) -> None:
+    cloud = expiring(simulator, "2040-01-02T03:04:05.000000")
+    admin = Client(simulator)
+    with admin.session:
+        admin.order(match={"path": "*application_credentials*"}, effect={"status": status})
+
+    for _ in range(3):
+        cloud.get("network", "/networks")
+
+    assert cloud.expires_s is None
+    assert cloud.refusal is None
+    assert reads(simulator) == 1
+
+
+@pytest.mark.parametrize(
+    "body", [None, [], {}, {"application_credential": {}}, {"application_credential": {"expires_at": "9" * 99}}]
+)
+def test_an_answer_that_is_none_of_keystone_is_no_expiry(body: object) -> None:
+    with pytest.raises(ValueError, match=r"no application credential|no time"):
+        credential_expiry.parse(body)

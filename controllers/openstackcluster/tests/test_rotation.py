@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+import pytest
 import yaml
 
 from capo.kube.kinds import NAMESPACE, OPENSTACK_CLUSTER, OPENSTACK_CLUSTER_IDENTITY
@@ -195,3 +198,29 @@ def test_a_namespace_that_loses_access_is_named_with_identity_and_selector(world
     message = world.message("OpenStackAuthenticationSucceeded")
     assert "OpenStackClusterIdentity shared does not admit namespace default" in message
     assert "spec.namespaceSelector (may=use,!old)" in message
+
+
+@pytest.mark.parametrize(
+    ("days", "reasons"),
+    [
+        pytest.param(15, [], id="15 days"),
+        pytest.param(13, ["CredentialsExpire"], id="13 days"),
+        pytest.param(2, ["CredentialsExpireSoon"], id="2 days"),
+    ],
+)
+def test_an_application_credential_that_expires_is_reported_once(
+    world: ClusterEnvironment, days: int, reasons: list[str]
+) -> None:
+    credential_id, text = new_application_credential(world)
+    ends = datetime.fromtimestamp(world.clock.wall() + days * 86400, UTC)
+    credential = world.cloud.table("identity", "application_credentials")[credential_id]
+    credential["expires_at"] = f"{ends:%Y-%m-%dT%H:%M:%S.%f}"
+    world.apply_secret(text=text)
+
+    world.up(**MANAGED)
+    world.resync()
+    world.settle(for_s=60)
+
+    assert world.is_ready()
+    assert warnings(world) == reasons
+    assert world.condition(OPENSTACK_CLUSTER, CLUSTER_NAME, ATTENTION).get("reason", "") == "".join(reasons)
