@@ -174,3 +174,11 @@ def test_a_password_that_does_not_work_leaves_the_former_in_use_and_is_reported(
     identity.apply_secret()
     identity.annotate()
     world.wait_until("the report ends", lambda: attention() == "None")
+
+
+def test_the_status_of_the_identity_shows_its_use(identity: Identity) -> None:
+    def is_shown() -> bool:
+        status = identity.world.api.get(f"{IDENTITIES}/{identity.name}").get("status") or {}
+        return status.get("usedBy") == 1 and [c["status"] for c in status.get("conditions", ())] == ["True"]
+
+    identity.world.wait_until("the status of the identity is written", is_shown)
