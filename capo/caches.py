@@ -98,7 +98,7 @@ class Bounded(Generic[K, V]):
         with self._lock:
             self._entries[key] = (self._now(), value)
             self._entries.move_to_end(key)
-            while self._is_old(next(iter(self._entries.values()))):
+            while self._entries and self._is_old(next(iter(self._entries.values()))):
                 self._entries.popitem(last=False)
             if len(self._entries) > self._most:
                 self._entries.popitem(last=False)

@@ -179,6 +179,11 @@ class Ledger:
         self.pending.pop(role, None)
 
 
+def location_of(status: Mapping[str, Any] | None) -> Location | None:
+    """Return the location in an object's status, None if it shows none; the records are not read."""
+    return _location((status or {}).get("resources") or {})
+
+
 def _location(resources: Mapping[str, Any]) -> Location | None:
     known = resources.get("location")
     return Location(known["authHost"], known["projectID"], known.get("region") or "") if known else None

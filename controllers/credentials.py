@@ -50,7 +50,7 @@ CACERT_KEY: Final = "cacert"
 EXPIRES: Final = Gauge(
     "capo_credentials_expiry_timestamp_seconds",
     "When application credentials of clusters expire, seconds since 1970.",
-    ("type", "namespace", "name", "cloud"),
+    ("type", "namespace", "name", "cloud", "region"),
 )
 RESYNCED: Final = 0.8
 """Part of the resync period after which a Secret is read again: an object's resyncs are at least 0.9 periods apart."""
@@ -221,19 +221,27 @@ class CredentialsCache:
                 return unreadable
             places = [(place, known) for place, known in self._known.items() if _is_shared(place, identity_name)]
         tried = [(place, cloud) for place, known in places if (cloud := self._clouds.peek(known.credentials))]
-        refused = sorted(f"cloud {place[3]!r}: {error.message}" for place, cloud in tried if (error := cloud.refusal))
+        refused = [(place, error) for place, cloud in tried if (error := cloud.refusal)]
+        # The former credentials may work while the Secret's present content does not.
+        refused += [(place, known.not_accepted.error) for place, known in places if known.not_accepted]
         if refused:
-            return refused[0]
+            return min(f"cloud {place[3]!r}: {error.message}" for place, error in refused)
         return "" if any(cloud.known_project_id for _, cloud in tried) else None
 
     def expires_s(self, ref: Object, namespace: str) -> float | None:
-        """Return when credentials expire, seconds since 1970; None if they do not, or if that is unknown."""
+        """Return when credentials expire, seconds since 1970; None if they do not, or if that is unknown.
+
+        The metric has the same.
+        """
+        place = _place(ref, namespace)
         with self._lock:
-            known = self._known.get(_place(ref, namespace))
+            known = self._known.get(place)
         cloud = self._clouds.peek(known.credentials) if known else None
         found = cloud.expires_s if cloud else None
         if found is not None:
-            EXPIRES.labels(*_labels_of(_place(ref, namespace))).set(found)
+            EXPIRES.labels(*_labels_of(place)).set(found)
+        elif cloud is not None and cloud.known_project_id:  # replaced by credentials that do not expire
+            EXPIRES.remove(*_labels_of(place))
         return found
 
     def not_accepted(self, ref: Object, namespace: str) -> NotAccepted | None:
@@ -357,7 +365,7 @@ def _place(ref: Object, namespace: str) -> _Place:
 
 
 def _labels_of(place: _Place) -> tuple[str, ...]:
-    return place[0], place[1], place[2], place[3]
+    return *place[:4], place[4] or ""
 
 
 def _is_shared(place: _Place, identity_name: str) -> bool:

@@ -7,6 +7,7 @@ W-13, W-33; ADR 0001.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from contextlib import AbstractContextManager
 from typing import Final
 
@@ -38,7 +39,8 @@ def ensure_allocated(scope: PoolScope) -> Outcome:
     bodies = scope.floating_ips(max_age_s=FRESH_S if waiting else None)
     if scope.context.is_taken_over:
         takeover.record(scope)
-    left = [claim for claim in waiting if not _allocate_born(scope, claim, bodies)]
+    born, claimed = candidates.born(scope, bodies), _claimed(scope)
+    left = [claim for claim in waiting if not _allocate_born(scope, claim, born.get(role_of(claim)), claimed)]
     held = candidates.holders(scope, bodies)
     for body in candidates.free(scope, bodies, held):
         if not left:
@@ -67,11 +69,13 @@ def _settle(scope: PoolScope, waiting: list[Object]) -> None:
             ledger.drop(pending.role)
 
 
-def _allocate_born(scope: PoolScope, claim: Object, bodies: list[Body]) -> bool:
-    """Allocate the floating IP that was created for a claim; return whether there is one."""
-    body = candidates.born_for(scope, claim, bodies)
-    ips = {ipam.ip_of(address) for address in scope.addresses()}
-    if body is None or ipam.spelt(FloatingIP(body).address) in ips:
+def _claimed(scope: PoolScope) -> set[str]:
+    return {ipam.ip_of(address) for address in scope.addresses()}
+
+
+def _allocate_born(scope: PoolScope, claim: Object, body: Body | None, claimed: Set[str]) -> bool:
+    """Allocate the floating IP that was created for a claim, if there is one; return whether it is allocated."""
+    if body is None or ipam.spelt(FloatingIP(body).address) in claimed:
         return False
     with _reserved(scope, body) as is_ours:
         if is_ours:
@@ -148,7 +152,7 @@ def _is_found(scope: PoolScope, claim: Object) -> bool:
     if body is None:
         scope.found.absent.add(role)
         return False
-    if not _allocate_born(scope, claim, scope.known()):
+    if not _allocate_born(scope, claim, body, _claimed(scope)):
         ip = FloatingIP(body).address
         scope.found.trouble = "ForeignResource", f"another IPAddress has {ip}, which was created for this claim"
     return True
@@ -159,9 +163,8 @@ def _room(scope: PoolScope) -> int:
     most, limit = MAX_ADDRESSES, scope.pool.spec.max_ips
     if limit is not None and limit >= 0:
         most = min(most, limit)
-    claimed = {ipam.ip_of(address) for address in scope.addresses()}
-    born = (candidates.born_for(scope, claim, scope.known()) for claim in scope.unanswered())
-    claimed |= {ipam.spelt(FloatingIP(body).address) for body in born if body is not None}
+    born, waiting = candidates.born(scope, scope.known()), map(role_of, scope.unanswered())
+    claimed = _claimed(scope) | {ipam.spelt(FloatingIP(born[role]).address) for role in waiting if role in born}
     return most - len(claimed) - len(scope.context.ledger.pending)
 
 

@@ -7,6 +7,7 @@ address is published only after such a list, so two claims never get the same.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from capo.engine import conditions
@@ -27,8 +28,16 @@ _WITH_CONDITIONS: Final = "v1beta2"
 def ensure_answered(scope: PoolScope) -> Outcome:
     """Set the address in the status of each claim that has one."""
     pairs = _unpublished(scope)
-    everywhere = _listed(scope, pairs[0][1]) if pairs else []
-    withdrawn = [address for claim, address in pairs if not _publish(scope, claim, address, everywhere)]
+    everywhere = _by_ip(_listed(scope, pairs[0][1])) if pairs else {}
+    others = candidates.other_pools(scope) if pairs else {}
+    withdrawn = []
+    for claim, address in pairs:
+        same = everywhere.get(ipam.ip_of(address), ())
+        if any(_is_rival(scope, each, address, others) for each in same):
+            _withdraw(scope, address)
+            withdrawn.append(address)
+        else:
+            _publish(scope, claim, address)
     _explain(scope)
     if withdrawn:
         ips = ", ".join(ipam.in_order(map(ipam.ip_of, withdrawn)))
@@ -57,28 +66,33 @@ def _listed(scope: PoolScope, like: Object) -> list[Object]:
     return list(deps.kube.list(IP_ADDRESS.as_read(like), deps.settings.namespace or None))
 
 
-def _publish(scope: PoolScope, claim: Object, address: Object, everywhere: list[Object]) -> bool:
-    """Set the address in a claim, unless another IPAddress has it; then delete the IPAddress and return False."""
-    if any(_is_rival(scope, each, address) for each in everywhere):
-        _withdraw(scope, address)
-        return False
+def _by_ip(addresses: Iterable[Object]) -> dict[str, list[Object]]:
+    found: dict[str, list[Object]] = {}
+    for each in addresses:
+        found.setdefault(ipam.ip_of(each), []).append(each)
+    return found
+
+
+def _publish(scope: PoolScope, claim: Object, address: Object) -> None:
+    """Set the address in a claim."""
     deps, key = scope.context.deps, scope.context.key
     kept = ipam_writes.add_finalizer(deps, IP_ADDRESS_CLAIM, claim, ipam.CLAIM_FINALIZER, by=key)
     if kept is not None:
         _write(scope, kept, Condition(conditions.READY, "True", "Ready"), address["metadata"]["name"])
-    return True
 
 
-def _is_rival(scope: PoolScope, other: Object, address: Object) -> bool:
-    """Return whether another IPAddress has the same address.
+def _is_rival(
+    scope: PoolScope, other: Object, address: Object, others: Mapping[ipam.Ident, candidates.OtherPool]
+) -> bool:
+    """Return whether an IPAddress with the same address is another one, and counts.
 
     A floating IP with our stamp is this pool's alone, whatever an IPAddress of another pool says.
     """
-    if other["metadata"]["uid"] == address["metadata"]["uid"] or ipam.ip_of(other) != ipam.ip_of(address):
+    if other["metadata"]["uid"] == address["metadata"]["uid"]:
         return False
     if ipam.pool_of(other) == ipam.ident(scope.obj):
         return True
-    return candidates.holds(scope, other) and not _is_stamped(scope, ipam.ip_of(address))
+    return candidates.holds(others, other) and not _is_stamped(scope, ipam.ip_of(address))
 
 
 def _is_stamped(scope: PoolScope, ip: str) -> bool:

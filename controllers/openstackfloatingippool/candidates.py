@@ -6,14 +6,14 @@ somebody else holds, uses, or has stamped is never among them. Source: W-08, W-1
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from capo import names
 from capo.json_types import Body, Object
 from capo.kube.kinds import IP_ADDRESS, OPENSTACK_FLOATING_IP_POOL
-from capo.ledger import Ledger
+from capo.ledger import location_of
 from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.kinds import FLOATING_IP
 from controllers.openstackfloatingippool import ipam
@@ -42,33 +42,56 @@ class Holders:
 def holders(scope: PoolScope, bodies: Iterable[Body]) -> Holders:
     """Return who holds which addresses."""
     store, mine = scope.context.deps.store, ipam.ident(scope.obj)
-    held = store.list(IP_ADDRESS)
-    others = [each for each in store.list(OPENSTACK_FLOATING_IP_POOL) if ipam.ident(each) != mine]
+    held, others = store.list(IP_ADDRESS), other_pools(scope)
     births = {role_of(claim) for claim in scope.claims()}
     return Holders(
         here=frozenset(ipam.ip_of(each) for each in held if ipam.pool_of(each) == mine),
-        others=frozenset(ipam.ip_of(each) for each in held if holds(scope, each)),
-        inherited=frozenset(ip for pool in others for ip in _inherited(pool)),
-        recorded=frozenset(id_ for pool in others for id_ in _recorded(pool)),
+        others=frozenset(ipam.ip_of(each) for each in held if holds(others, each)),
+        inherited=frozenset(ip for pool in others.values() for ip in pool.inherited),
+        recorded=frozenset(id_ for pool in others.values() for id_ in pool.recorded),
         reserved=frozenset(body["id"] for body in bodies if _birth(scope, body) in births),
     )
 
 
-def holds(scope: PoolScope, address: Object) -> bool:
+@dataclass(frozen=True)
+class OtherPool:
+    """What the status of another pool shows.
+
+    Args:
+        is_here: whether it allocates in the same project; None while it does not show where.
+        inherited: its addresses as the Go provider left them.
+        recorded: ids of its floating IPs.
+    """
+
+    is_here: bool | None
+    inherited: frozenset[str]
+    recorded: frozenset[str]
+
+
+def other_pools(scope: PoolScope) -> dict[ipam.Ident, OtherPool]:
+    """Return all pools but this one. Their status is read once for all of their addresses."""
+    found = scope.context.deps.store.list(OPENSTACK_FLOATING_IP_POOL)
+    mine = ipam.ident(scope.obj)
+    return {ipam.ident(pool): _other(scope, pool) for pool in found if ipam.ident(pool) != mine}
+
+
+def _other(scope: PoolScope, pool: Object) -> OtherPool:
+    where, here = location_of(pool.get("status")), scope.cloud.location
+    is_here = (where.auth_host, where.project_id) == (here.auth_host, here.project_id) if where else None
+    return OtherPool(is_here, frozenset(_inherited(pool)), frozenset(_recorded(pool)))
+
+
+def holds(others: Mapping[ipam.Ident, OtherPool], address: Object) -> bool:
     """Return whether an IPAddress of another pool counts: its pool is known to allocate in the same project.
 
     Others prove nothing: a user may write IPAddresses for a pool that does not exist, or for a project of his own. The
     status of a pool is written by its controller alone.
     """
     ident = ipam.pool_of(address)
-    pool = scope.context.deps.store.get(OPENSTACK_FLOATING_IP_POOL, *ident) if ident else None
-    if pool is None or ident == ipam.ident(scope.obj):
+    pool = others.get(ident) if ident else None
+    if pool is None:
         return False
-    status, here = pool.get("status") or {}, scope.cloud.location
-    where = Ledger.read(status).location
-    if where is None:
-        return ipam.ip_of(address) in set(_inherited(pool))
-    return (where.auth_host, where.project_id) == (here.auth_host, here.project_id)
+    return ipam.ip_of(address) in pool.inherited if pool.is_here is None else pool.is_here
 
 
 def _inherited(pool: Object) -> Iterable[str]:
@@ -91,13 +114,16 @@ def _birth(scope: PoolScope, body: Body) -> str | None:
     return stamp.role if stamp is not None and stamp.owner == scope.context.owner else None
 
 
-def born_for(scope: PoolScope, claim: Object, bodies: Iterable[Body]) -> Body | None:
-    """Return the floating IP that was created for a claim, None if there is none."""
-    role = role_of(claim)
-    recorded_id = scope.context.ledger.id_of(role)
-    found = [body for body in bodies if _birth(scope, body) == role]
+def born(scope: PoolScope, bodies: Iterable[Body]) -> dict[str, Body]:
+    """Return the floating IPs that were created for claims of this pool, by role."""
+    ledger = scope.context.ledger
+    found: dict[str, Body] = {}
     # Of two with one stamp, as after a create that took effect twice, the recorded one counts (ADR 0001).
-    return min(found, key=lambda body: (body["id"] != recorded_id, body["id"]), default=None)
+    for body in sorted(bodies, key=lambda each: str(each["id"])):
+        role = _birth(scope, body)
+        if role is not None and (role not in found or body["id"] == ledger.id_of(role)):
+            found[role] = body
+    return found
 
 
 def free(scope: PoolScope, bodies: Sequence[Body], held: Holders) -> list[Body]:
@@ -132,7 +158,7 @@ def _is_of_pool(scope: PoolScope, body: Body, held: Holders) -> bool:
 def why_not(scope: PoolScope, body: Body, held: Holders) -> str | None:
     """Return why a floating IP may not be allocated; None if it may."""
     ip = ipam.spelt(FloatingIP(body).address)
-    if FloatingIP(body).project_id != scope.cloud.project_id:
+    if FloatingIP(body).project_id != scope.cloud.location.project_id:
         return "it is in another project"
     if ip in held.here:
         return "it is claimed"

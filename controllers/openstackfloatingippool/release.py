@@ -18,7 +18,7 @@ from capo.openstack import floating_ip
 from capo.openstack.floating_ip import FloatingIP
 from controllers import ipam_versions
 from controllers.openstackfloatingippool import candidates, ipam, ipam_writes, takeover
-from controllers.openstackfloatingippool.scope import KIND, PoolScope
+from controllers.openstackfloatingippool.scope import KIND, PoolScope, role_of
 
 LOOK_AGAIN_S: Final = 30.0
 """No event reports that a floating IP was dissociated."""
@@ -174,7 +174,8 @@ def _report_kept(scope: PoolScope, body: Body) -> None:
 
 def _is_shared(scope: PoolScope, ip: str) -> bool:
     """Return whether another IPAddress of the pool has the address too, as two managers may have left it."""
-    return sum(ipam.ip_of(each) == ip and not ipam.is_deleting(each) for each in scope.addresses()) > 0
+    # The one that is released is being deleted by now, and so is skipped.
+    return any(ipam.ip_of(each) == ip and not ipam.is_deleting(each) for each in scope.addresses())
 
 
 def _end(scope: PoolScope, body: Body) -> str | None:
@@ -211,7 +212,7 @@ def _end_claim(scope: PoolScope, claim: Object) -> str | None:
     address = ipam_versions.get(deps.kube, IP_ADDRESS, namespace, name)
     if address is not None and ipam.is_of(address, claim):
         return None  # its own task releases it, in the next reconcile if it is new to the store
-    body = candidates.born_for(scope, claim, scope.floating_ips())
+    body = candidates.born(scope, scope.floating_ips()).get(role_of(claim))
     ip = ipam.spelt(FloatingIP(body).address) if body is not None else None
     is_free = ip is not None and ip not in {ipam.ip_of(each) for each in scope.addresses()}
     if ip is not None and is_free and (left := _give_back(scope, ip)):

@@ -9,6 +9,7 @@ import yaml
 
 from capo.kube.kinds import NAMESPACE, OPENSTACK_CLUSTER, OPENSTACK_CLUSTER_IDENTITY
 from capo.simulator.keystone.service import add_credential, change_password
+from controllers.credentials import EXPIRES
 from controllers.openstackcluster.tests.environment import BASTION, MANAGED, ClusterEnvironment
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
 
@@ -224,3 +225,27 @@ def test_an_application_credential_that_expires_is_reported_once(
     assert world.is_ready()
     assert warnings(world) == reasons
     assert world.condition(OPENSTACK_CLUSTER, CLUSTER_NAME, ATTENTION).get("reason", "") == "".join(reasons)
+
+
+def expiry_metric() -> list[float]:
+    (metric,) = EXPIRES.collect()
+    return [sample.value for sample in metric.samples if sample.labels["name"] == "cloud"]
+
+
+def test_the_metric_of_an_expiry_ends_when_the_credentials_are_replaced(world: ClusterEnvironment) -> None:
+    """An alert on it would else fire for ever, right after the administrator did what it asks for."""
+    credential_id, text = new_application_credential(world)
+    ends = datetime.fromtimestamp(world.clock.wall() + 86400, UTC).replace(microsecond=0)
+    credential = world.cloud.table("identity", "application_credentials")[credential_id]
+    credential["expires_at"] = f"{ends:%Y-%m-%dT%H:%M:%S.%f}"
+    password = world.simulator.clouds_yaml.read_bytes()
+    world.apply_secret(text=text)
+    world.up(**MANAGED)
+    assert expiry_metric() == [ends.timestamp()]
+
+    world.apply_secret(text=password)
+    annotate(world, "1")
+    world.settle(for_s=60)
+
+    assert expiry_metric() == []
+    assert world.condition(OPENSTACK_CLUSTER, CLUSTER_NAME, ATTENTION) == {}

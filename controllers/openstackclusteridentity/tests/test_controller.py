@@ -112,6 +112,24 @@ def test_a_status_is_written_at_most_once_a_minute(world: IdentityEnvironment) -
     assert world.kube.writes.count(("patch/status", "OpenStackClusterIdentity", NAME)) == 1
 
 
+def test_a_spoiled_secret_is_reported_while_the_former_credentials_are_used(
+    world: IdentityEnvironment,
+) -> None:
+    world.login()
+    world.reconcile()
+    assert world.login_state() == ("True", "")
+    text = world.simulator.clouds_yaml.read_bytes().replace(b"capi-password", b"wrong")
+    world.apply_secret(text=text)
+
+    world.identities.forget(REF, "default")
+    world.login()
+    world.reconcile()
+
+    status, message = world.login_state()
+    assert status == "False"
+    assert "'sim'" in message
+
+
 def test_a_refused_login_is_reported_with_the_entry(world: IdentityEnvironment) -> None:
     text = world.simulator.clouds_yaml.read_bytes().replace(b"capi-password", b"wrong")
     world.apply_secret(text=text)
