@@ -23,12 +23,8 @@ LINES: Final = 40
 """Number of lines of the manager's log in an error."""
 
 
-_BASES: Final[Mapping[str, str]] = {
-    "ipaddressclaims": "/apis/ipam.cluster.x-k8s.io/v1beta2",
-    "ipaddresses": "/apis/ipam.cluster.x-k8s.io/v1beta2",
-    "images": "/apis/openstack.k-orc.cloud/v1alpha1",
-}
-"""Kinds that only tests read and write."""
+_BASES: Final[Mapping[str, str]] = {"images": "/apis/openstack.k-orc.cloud/v1alpha1"}
+"""Kinds that the demo does not use."""
 
 
 class NamespaceEnvironment(Objects):

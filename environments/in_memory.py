@@ -2,9 +2,9 @@
 
 Kubernetes is :class:`FakeKube`. Nothing sleeps: when nothing is due, time jumps to the next due action. Usage::
 
-    with InMemoryEnvironment(ServerController) as stage:
-        stage.put(OPENSTACK_SERVER, {...})
-        stage.settle()
+    with InMemoryEnvironment(ServerController) as environment:
+        environment.apply(OPENSTACK_SERVER, {...})
+        environment.settle()
 """
 
 from __future__ import annotations

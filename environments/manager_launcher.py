@@ -1,9 +1,9 @@
 """Processes of ``capo run`` that start fast: forked from one that has imported everything.
 
 A crash run starts two managers, and imports are most of the cost of a start. The fork runs ``capo run`` with the same
-flags. The nursery itself is this file, run by the interpreter of the version that is started: one order per line on its
-standard input, the process id of the manager on its standard output; it ends, and all managers with it, when its input
-does.
+flags. The process that forks is this file, run by the interpreter of the version that is started: one order per line on
+its standard input, the process id of the manager on its standard output; it ends, and all managers with it, when its
+input does.
 """
 
 from __future__ import annotations

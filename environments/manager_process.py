@@ -36,7 +36,7 @@ class ManagerProcess:
     Args:
         kubeconfig: of the ServiceAccount that ships, never of an administrator.
         flags: for ``capo run``.
-        nursery: forks the process; None starts a fresh interpreter.
+        launcher: forks the process; None starts a fresh interpreter.
     """
 
     kubeconfig: Path

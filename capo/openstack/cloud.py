@@ -11,7 +11,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 from urllib.parse import urlsplit
 
 import requests
@@ -37,9 +37,6 @@ from capo.openstack.kinds import KINDS
 from capo.openstack.list_poller import ListPoller
 from capo.openstack.reference_cache import ReferenceCache
 from capo.version import VERSION
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger(__name__)
 

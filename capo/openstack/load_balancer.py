@@ -62,12 +62,6 @@ class Listener(view.View):
     default_pool_id = view.optional_text("default_pool_id")
 
 
-class HealthMonitor(view.View):
-    """A health monitor of a pool."""
-
-    id = view.text("id")
-
-
 class Pool(view.View):
     """A pool as Octavia shows it. Source: Load-balancing API v2, "Show Pool details"."""
 

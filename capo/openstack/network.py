@@ -23,7 +23,6 @@ _REFERENCE: Final = Reference(kinds.NETWORK, NetworkNotFoundError)
 class Network(view.View):
     """A network as Neutron shows it. Source: Networking API, "Show network details"."""
 
-    id = view.text("id")
     subnet_ids = view.texts("subnets")
 
 

@@ -25,7 +25,6 @@ _REFERENCE: Final = Reference(kinds.ROUTER, RouterNotFoundError)
 class Router(view.View):
     """A router as Neutron shows it. Source: Networking API, "Show router details"."""
 
-    id = view.text("id")
     external_fixed_ips = view.views(FixedIP, "external_gateway_info", "external_fixed_ips")
 
 

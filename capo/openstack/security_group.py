@@ -49,7 +49,6 @@ _NAMES: Final[Mapping[str, str]] = {
 class SecurityGroup(view.View):
     """A security group as Neutron shows it. Source: Networking API, "Show security group"."""
 
-    id = view.text("id")
     rules = view.objects("security_group_rules")
 
 

@@ -1,4 +1,4 @@
-"""The environment that all runs share: one API server, one simulated cloud, one nursery."""
+"""The environment that all runs share: one API server, one simulated cloud, one launcher of managers."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def crash_session(rig: Rig, folder: Path) -> Iterator[CrashSession]:
     cloud = Cloud(timings=replace(QUICK))
     with (
         Simulator.start(cloud) as simulator,
-        ManagerLauncher(folder / "nursery.log") as launcher,
+        ManagerLauncher(folder / "launcher.log") as launcher,
         Gateway(rig.url, rig.layout.pki / "ca.crt") as gateway,
     ):
         admin = Client(simulator, "sim-admin")
