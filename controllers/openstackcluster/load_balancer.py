@@ -201,11 +201,9 @@ def _bastion_addresses(scope: ClusterScope) -> list[str] | None:
     if child is None:
         return []
     status = OpenStackServer.model_validate(child).status
-    return [each.address for each in status.addresses if _is_ip(each.type)] if status.conditions else None
-
-
-def _is_ip(address_type: str) -> bool:
-    return address_type in ("InternalIP", "ExternalIP")
+    if not status.conditions:
+        return None
+    return [each.address for each in status.addresses if each.type in ("InternalIP", "ExternalIP")]
 
 
 def _listeners(

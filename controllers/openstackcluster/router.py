@@ -6,7 +6,6 @@ gets its own router, or is connected to the one that the spec names.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Final
 
 from api.v1beta2.network import RouterParam
@@ -163,18 +162,14 @@ def _delete(scope: ClusterScope, body: Body) -> None:
     try:
         router.delete(scope.cloud, body["id"])
     except ConflictError as error:
-        ports = scope.cloud_view.list_matching("port", partial(_belongs, body["id"]))
+        router_id = body["id"]
+        ports = scope.cloud_view.list_matching("port", lambda found: Port(found).device_id == router_id)
         # An interface may be missing from the list: the next attempt requires a new one.
         scope.cloud_view.mark_written("port")
-        raise deletion_blockers.error(
-            f"router {body['id']}", deletion_blockers.in_network(ports), "port", error
-        ) from error
+        blocking = deletion_blockers.in_network(ports)
+        raise deletion_blockers.error(f"router {router_id}", blocking, "port", error) from error
     scope.cloud_view.forget("router", body["id"])
     scope.emit("SuccessfulDeleteRouter", f"Deleted router {body.get('name')} with id {body['id']}")
-
-
-def _belongs(router_id: str, body: Body) -> bool:
-    return Port(body).device_id == router_id
 
 
 def _interfaces(scope: ClusterScope, router_ids: set[str], given: RouterParam | None) -> list[Port]:

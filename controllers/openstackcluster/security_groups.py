@@ -97,19 +97,14 @@ def _remove_group_of_bastion(scope: ClusterScope) -> None:
     scope.cloud_view.forget("security_group", body["id"])
 
 
-def _uses(group_id: str, body: Body) -> bool:
-    return group_id in Port(body).security_groups
-
-
 def remove_security_groups(scope: ClusterScope) -> Outcome:
     """Delete all groups of the cluster; a failure does not stop the deletion of the others."""
     groups = scope.owned("security_group")
     try:
         attempts.try_each(groups, partial(_delete, scope))
     except CapoError:
-        scope.cloud_view.mark_written(
-            "port"
-        )  # the list of ports may be incomplete: the next attempt requires a new one
+        # The list of ports may be incomplete: the next attempt requires a new one.
+        scope.cloud_view.mark_written("port")
         raise
     return NotNeeded()
 
@@ -118,7 +113,8 @@ def _delete(scope: ClusterScope, body: Body) -> None:
     try:
         security_group.delete(scope.cloud, body["id"])
     except ConflictError as error:
-        users = scope.cloud_view.list_matching("port", partial(_uses, body["id"]))
+        group_id = body["id"]
+        users = scope.cloud_view.list_matching("port", lambda found: group_id in Port(found).security_groups)
         raise deletion_blockers.error(f"security group {body['id']}", users, "port", error) from error
     scope.cloud_view.forget("security_group", body["id"])
     scope.emit("SuccessfulDeleteSecurityGroup", f"Deleted group {body.get('name')} with id {body['id']}")

@@ -46,10 +46,13 @@ def marks(
         network_id: id of the cluster's network, None while unknown.
         bastion_ports: ids of the ports of the bastion's server.
     """
+    balancer, endpoint = cluster.status.api_server_managed_load_balancer, cluster.spec.control_plane_endpoint
+    api_address = balancer.ip if balancer else endpoint.host if endpoint else None
+    bastion_address = cluster.status.bastion.floating_ip if cluster.status.bastion else None
     found = {
         roles.LOAD_BALANCER: _named("load_balancer", names.load_balancer(resource_name)),
-        roles.API_FLOATING_IP: _floating_ip(resource_name, _api_address(cluster)),
-        roles.BASTION_FLOATING_IP: _floating_ip(resource_name, _bastion_address(cluster), bastion_ports),
+        roles.API_FLOATING_IP: _floating_ip(resource_name, api_address),
+        roles.BASTION_FLOATING_IP: _floating_ip(resource_name, bastion_address, bastion_ports),
     }
     # Without managed groups the Go provider creates none: one of that name is not ours, unless its id is in the status,
     # which keeps the ids of groups that were managed before.
@@ -122,12 +125,3 @@ def _floating_ip(resource_name: str, address: str | None, port_ids: Collection[s
         return is_described and (FloatingIP(body).address == address or FloatingIP(body).port_id in port_ids)
 
     return Mark("floating_ip", fits)
-
-
-def _api_address(cluster: OpenStackCluster) -> str | None:
-    balancer, endpoint = cluster.status.api_server_managed_load_balancer, cluster.spec.control_plane_endpoint
-    return balancer.ip if balancer else endpoint.host if endpoint else None
-
-
-def _bastion_address(cluster: OpenStackCluster) -> str | None:
-    return cluster.status.bastion.floating_ip if cluster.status.bastion else None

@@ -65,8 +65,5 @@ def kept_at_takeover(machine: OpenStackMachine, instance: Result) -> list[Condit
 
 def refused_credentials(conditions: Sequence[ShownCondition]) -> list[Condition]:
     """Return the OpenStackServer's condition if its credentials are refused: a worker's reconcile uses none itself."""
-    return [Condition(c.type, c.status, c.reason, c.message) for c in conditions if _is_refusal(c)]
-
-
-def _is_refusal(condition: ShownCondition) -> bool:
-    return condition.type == overall.AUTHENTICATED and condition.status == "False"
+    refusals = (each for each in conditions if each.type == overall.AUTHENTICATED and each.status == "False")
+    return [Condition(each.type, each.status, each.reason, each.message) for each in refusals]

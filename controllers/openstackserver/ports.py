@@ -71,15 +71,11 @@ def remove_ports(scope: ServerScope) -> Outcome:
 
 
 def _delete_ports(scope: ServerScope, *, kept: Collection[str]) -> None:
-    attempts.try_each(
-        (body["id"] for body in scope.cloud_view.owned("port") if body["id"] not in kept),
-        lambda port_id: _delete_port(scope, port_id),
-    )
+    def delete(port_id: str) -> None:
+        port.delete(scope.cloud, port_id)
+        scope.cloud_view.forget("port", port_id)
 
-
-def _delete_port(scope: ServerScope, port_id: str) -> None:
-    port.delete(scope.cloud, port_id)
-    scope.cloud_view.forget("port", port_id)
+    attempts.try_each((body["id"] for body in scope.cloud_view.owned("port") if body["id"] not in kept), delete)
 
 
 def ensure_trunks(scope: ServerScope) -> Outcome:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from api.v1alpha1.openstackserver import OpenStackServerSpec, ResolvedServerSpec
-from api.v1beta2.network import SecurityGroupParam, SubnetParam
 from api.v1beta2.port import FixedIP, PortOpts
 from capo import names
 from capo.engine import conditions
@@ -219,7 +218,7 @@ def _port(scope: ServerScope, index: int, port: PortOpts) -> dict[str, Any]:
         "description": port.description or names.created_by(_cluster_name(scope)),
         "networkID": network_id,
         "fixedIPs": fixed_ips,
-        "securityGroups": _groups(scope.cloud, groups),
+        "securityGroups": security_group.resolve(scope.cloud, groups) if groups else [],
         "tags": list(dict.fromkeys([*spec.tags, *port.tags])),
         "trunk": port.trunk if port.trunk is not None else (spec.trunk or None),
     }
@@ -230,10 +229,6 @@ _NOT_COPIED = {"network", "fixed_ips", "security_groups", "tags", "trunk", "name
 
 def _cluster_name(scope: ServerScope) -> str:
     return str((scope.context.obj["metadata"].get("labels") or {}).get(names.CLUSTER_NAME_LABEL, ""))
-
-
-def _groups(cloud: Cloud, wanted: Sequence[SecurityGroupParam]) -> list[str]:
-    return security_group.resolve(cloud, wanted) if wanted else []
 
 
 def _target(cloud: Cloud, index: int, port: PortOpts) -> tuple[str, list[dict[str, Any]]]:
@@ -260,9 +255,5 @@ def _network_of_subnets(cloud: Cloud, index: int, fixed_ips: Sequence[FixedIP]) 
 def _fixed_ip(cloud: Cloud, network_id: str, wanted: FixedIP) -> dict[str, Any]:
     found: dict[str, Any] = {"ipAddress": wanted.ip_address} if wanted.ip_address else {}
     if wanted.subnet:
-        found["subnet"] = _subnet_id(cloud, network_id, wanted.subnet)
+        found["subnet"] = str(subnet.resolve(cloud, wanted.subnet, network_id=network_id)["id"])
     return found
-
-
-def _subnet_id(cloud: Cloud, network_id: str, wanted: SubnetParam) -> str:
-    return str(subnet.resolve(cloud, wanted, network_id=network_id)["id"])

@@ -102,7 +102,8 @@ def remove_volumes(scope: ServerScope) -> Outcome:
         BlockedError: another owner's server uses one.
         VolumeFailedError: Cinder failed to delete one.
     """
-    left = [Volume(body) for body in scope.cloud_view.owned("volume")] if _has_volumes(scope) else []
+    has_any = desired.volume_roles(scope.server) or scope.context.ledger.records_of_kind("volume")
+    left = [Volume(body) for body in scope.cloud_view.owned("volume")] if has_any else []
     stuck = {each.id: error for each in left if (error := _stuck(scope, each))}
     for each in left:
         if each.status not in _GOING and each.id not in stuck:
@@ -145,7 +146,3 @@ def _stuck(scope: ServerScope, found: Volume) -> CapoError | None:
 def _described(found: Volume) -> str:
     users = ", ".join(sorted(found.server_ids))
     return f"{found.name} is {found.status}{f' by server {users}' if users else ''}"
-
-
-def _has_volumes(scope: ServerScope) -> bool:
-    return bool(desired.volume_roles(scope.server) or scope.context.ledger.records_of_kind("volume"))
