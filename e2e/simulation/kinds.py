@@ -42,7 +42,7 @@ DEFAULT: Final = (
 _BUILT_IN_GROUPS: Final = frozenset(
     {"", "apps", "batch", "coordination.k8s.io", "events.k8s.io", "apiextensions.k8s.io", "policy", "autoscaling"}
 )
-_WITHOUT_STATUS: Final = (OPENSTACK_CLUSTER_IDENTITY, OPENSTACK_CLUSTER_TEMPLATE, IP_ADDRESS)
+_WITHOUT_STATUS: Final = (OPENSTACK_CLUSTER_TEMPLATE, IP_ADDRESS)
 _BUILT_IN_WITH_STATUS: Final = (NAMESPACE, CRD)
 _CREATED_BY_PUT: Final = (LEASE, EVENT, CORE_EVENT)
 _NEEDS_VERSION: Final = (LEASE, CRD)
