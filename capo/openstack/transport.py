@@ -5,6 +5,7 @@ Clouds share a session and its connections only when they trust the same certifi
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import http.cookiejar
 import logging
@@ -139,6 +140,11 @@ class HttpSessions:
 
 def _system_context() -> ssl.SSLContext:
     """Return a context with the system's certificates, or with Python's own bundle if there are none."""
-    paths = ssl.get_default_verify_paths()
+    return _context_of(ssl.get_default_verify_paths())
+
+
+@functools.cache
+def _context_of(paths: ssl.DefaultVerifyPaths) -> ssl.SSLContext:
+    # Reading all certificates takes longer than a hundred requests; all sessions can use the same ones.
     has_any = any(path and Path(path).exists() for path in (paths.cafile, paths.capath))
     return ssl.create_default_context(cafile=None if has_any else certifi.where())

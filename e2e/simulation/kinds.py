@@ -15,7 +15,6 @@ from capo.kube.kinds import (
     LEASE,
     MACHINE,
     NAMESPACE,
-    OPENSTACK_CLUSTER_IDENTITY,
     OPENSTACK_CLUSTER_TEMPLATE,
     ORC_IMAGE,
     OURS,

@@ -87,11 +87,8 @@ def prepare() -> None:
     from e2e.simulation import primitives
 
     primitives.install()
-    from capo.openstack import transport
     from e2e.simulation import plan_run, replica  # noqa: F401
 
-    context = transport._system_context()
-    transport._system_context = lambda: context  # it takes longer than a hundred requests
     replica.track_actors()
     root = logging.getLogger()
     root.handlers[:] = [handler]

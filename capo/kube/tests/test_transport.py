@@ -236,7 +236,7 @@ def answering(answer: Callable[[Any], None], *, tls: ssl.SSLContext | None = Non
     server = Server(("127.0.0.1", 0), Handler)
     if tls:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     connection = Connection(f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}")
     try:

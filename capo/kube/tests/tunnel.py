@@ -46,7 +46,7 @@ def leading_to(port: int) -> Iterator[Tunnels]:
     proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     proxy.daemon_threads = True
     tunnels.port = proxy.server_port
-    thread = threading.Thread(target=proxy.serve_forever, daemon=True)
+    thread = threading.Thread(target=proxy.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield tunnels

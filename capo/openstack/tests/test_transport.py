@@ -91,7 +91,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TlsServer]:
     seen: list[str | None] = []
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("H", (Handler,), {"seen": seen}))
     server.socket = context.wrap_socket(server.socket, server_side=True)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     bundle, other_bundle = (
         certificate("authority", key, "authority", key).public_bytes(pem).decode() for key in (authority, other)
@@ -295,7 +295,7 @@ def proxy(site: TlsServer) -> Iterator[Proxy]:
             """Disable logging."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Tunnel)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     yield Proxy(f"http://user:s3cret@127.0.0.1:{server.server_port}", tunnels)
     server.shutdown()
     server.server_close()
