@@ -37,7 +37,7 @@ venv: $(STAMP) ## install the project and its tools into .venv
 build: $(STAMP) ## build etcd, kube-apiserver, Cluster API's managers, kubectl and helm (about twelve minutes, once)
 	$(BIN)/capo local build
 
-unit: $(STAMP) ## run the tests beside the code that need neither Go nor a rig (a few minutes)
+unit: $(STAMP) ## run the tests beside the code that need neither Go nor a rig (two minutes)
 	$(BIN)/pytest -q -n 2 -m "$(TESTS) and not integration and not slow" api capo controllers
 
 test: build ## run unit tests, then integration tests on a rig and the simulator

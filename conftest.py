@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import Final
 
@@ -16,6 +17,12 @@ LEFT_BY_KOPF: Final = (
 """kopf leaves a connection unclosed when an API server dies under it; any later integration test may find it."""
 
 pytest_plugins = ("capo.local.testing",)
+
+
+def pytest_collection_finish() -> None:
+    """Keep the collected tests and all modules out of garbage collection, which else walks them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

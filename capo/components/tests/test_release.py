@@ -14,6 +14,8 @@ from capo.__main__ import main
 from capo.components import manifest, release
 from capo.version import VERSION
 
+pytestmark = pytest.mark.slow
+
 DIGEST = f"sha256:{'0' * 64}"
 
 

@@ -10,6 +10,8 @@ from capo.kube.kinds import OPENSTACK_CLUSTER
 from controllers.openstackcluster.tests.environment import BASTION, BASTION_NAME, GROUPS, MANAGED, ClusterEnvironment
 from controllers.openstackcluster.tests.objects import CLUSTER_NAME
 
+pytestmark = pytest.mark.slow
+
 OTHER_ID = "3f1c2b1a-4b6e-4f8e-9d53-0a5a3a3f1c2b"
 GROUP = {"filter": {"name": "own-group"}}
 EDITS: list[Any] = [

@@ -180,6 +180,7 @@ def whole_then_gone(world: ClusterEnvironment) -> None:
     assert world.created() == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(6, 27, 2))
 def test_a_manager_that_dies_before_a_write_to_kubernetes_is_taken_over(world: ClusterEnvironment, number: int) -> None:
     world.use_ovn()
@@ -192,6 +193,7 @@ def test_a_manager_that_dies_before_a_write_to_kubernetes_is_taken_over(world: C
     whole_then_gone(world)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "effect",
     [

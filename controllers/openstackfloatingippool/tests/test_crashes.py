@@ -13,6 +13,8 @@ from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL as KIND
 from controllers.openstackfloatingippool.tests.environment import PoolEnvironment
 from environments.in_memory import killed_at_write, killed_when
 
+pytestmark = pytest.mark.slow
+
 MAX_WRITES = 40
 
 

@@ -13,6 +13,8 @@ from capo.kube.kinds import OPENSTACK_FLOATING_IP_POOL as KIND
 from controllers.openstackfloatingippool.tests.environment import PoolEnvironment
 from environments.in_memory import killed_at_write
 
+pytestmark = pytest.mark.slow
+
 SEEDS = range(24)
 STEPS = 12
 EFFECTS: list[Json] = [{"cut": "after"}, {"cut": "before"}, {"status": 503}, {"status": 429}]

@@ -82,6 +82,7 @@ def live(site: ControlPlaneEnvironment, seed: int, faults: list[tuple[str, str]]
     return life
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_the_pools_have_exactly_the_machines_that_there_are_w_28(site: ControlPlaneEnvironment, seed: int) -> None:
     site.balance(9345)
@@ -92,6 +93,7 @@ def test_the_pools_have_exactly_the_machines_that_there_are_w_28(site: ControlPl
     assert site.addresses(6443) == site.addresses(9345) == wanted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_ours", [True, False], ids=["ours", "the user's"])
 @pytest.mark.parametrize("seed", range(6))
 def test_the_floating_ip_is_on_a_machine_that_there_is_w_09(

@@ -103,6 +103,7 @@ def simulator() -> Iterator[Simulator]:
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hosts", [pytest.param(1, id="regions-of-one-host"), pytest.param(7, id="hosts")])
 def test_seven_clouds_of_a_tenant_that_hang_do_not_hold_up_the_server_of_another(
     simulator: Simulator, hosts: int
