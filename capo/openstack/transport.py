@@ -143,7 +143,7 @@ def _system_context() -> ssl.SSLContext:
     return _context_of(ssl.get_default_verify_paths())
 
 
-@functools.cache
+@functools.lru_cache(maxsize=8)
 def _context_of(paths: ssl.DefaultVerifyPaths) -> ssl.SSLContext:
     # Reading all certificates takes longer than a hundred requests; all sessions can use the same ones.
     has_any = any(path and Path(path).exists() for path in (paths.cafile, paths.capath))
