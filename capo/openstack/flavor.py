@@ -5,9 +5,29 @@ Source: Compute API, "Flavors".
 
 from __future__ import annotations
 
+from typing import Final
+
 from capo.errors import FlavorNotFoundError, InvalidSpecError
+from capo.json_types import Body
 from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import NOVA
+from capo.openstack.view import View, number, optional_mapping, text
+
+_EPHEMERAL: Final = "OS-FLV-EXT-DATA:ephemeral"
+_KEPT: Final = ("id", "name", "vcpus", "ram", "disk", _EPHEMERAL, "extra_specs")
+
+
+class Flavor(View):
+    """A flavor, as listed."""
+
+    id = text("id")
+    name = text("name")
+    vcpus = number("vcpus")
+    ram_mib = number("ram")
+    disk_gib = number("disk")
+    ephemeral_gib = number(_EPHEMERAL)
+    extra_specs = optional_mapping("extra_specs")
+    """None if the cloud's policy hides them."""
 
 
 def resolve(cloud: Cloud, *, id_: str | None = None, name: str | None = None) -> str:
@@ -16,25 +36,36 @@ def resolve(cloud: Cloud, *, id_: str | None = None, name: str | None = None) ->
     Raises:
         FlavorNotFoundError: the project has no flavor of that name.
     """
-    if id_:
-        return id_
-    if not name:
-        raise InvalidSpecError("the flavor is named neither by id nor by name")
-    asked_now: list[dict[str, str]] = []
+    return id_ or get(cloud, name=name).id
 
-    def ask() -> dict[str, str]:
-        asked_now.append(_by_name(cloud))
+
+def get(cloud: Cloud, *, id_: str | None = None, name: str | None = None) -> Flavor:
+    """Return a flavor by id or by name (the first match); the list of all flavors is shared for a minute.
+
+    Raises:
+        FlavorNotFoundError: a complete list of the project's flavors lacks it.
+    """
+    if not (id_ or name):
+        raise InvalidSpecError("the flavor is named neither by id nor by name")
+    asked_now: list[list[Body]] = []
+
+    def ask() -> list[Body]:
+        asked_now.append(_all(cloud))
         return asked_now[0]
 
-    flavors: dict[str, str] = cloud.lookups.get("flavors", ask)
-    if name not in flavors and not asked_now:
-        flavors = ask()  # the list may be a minute old
-    if name not in flavors:
-        raise FlavorNotFoundError(f"no flavor is named {name}")
-    return flavors[name]
+    found = _matching(cloud.lookups.get("flavors", ask), id_, name)
+    if found is None and not asked_now:
+        found = _matching(ask(), id_, name)  # the list may be a minute old
+    if found is None:
+        raise FlavorNotFoundError(f"no flavor has the id {id_}" if id_ else f"no flavor is named {name}")
+    return Flavor(found)
 
 
-def _by_name(cloud: Cloud) -> dict[str, str]:
+def _matching(flavors: list[Body], id_: str | None, name: str | None) -> Body | None:
+    wanted = ("id", id_) if id_ else ("name", name)
+    return next((body for body in flavors if body.get(wanted[0]) == wanted[1]), None)
+
+
+def _all(cloud: Cloud) -> list[Body]:
     flavors = cloud.list_all("compute", "/flavors/detail", "flavors", microversion=NOVA)
-    # The first flavor of a name wins: later ones must not replace it.
-    return {flavor["name"]: flavor["id"] for flavor in reversed(flavors)}
+    return [{key: body[key] for key in _KEPT if key in body} for body in flavors]

@@ -5,9 +5,24 @@ Source: Image API v2, "List images".
 
 from __future__ import annotations
 
+from typing import Final
+from urllib.parse import quote
+
 from api.v1beta2.server import ImageFilter, ImageParam
-from capo.errors import AmbiguousMatchError, ImageNotFoundError, InvalidSpecError
+from capo.errors import AmbiguousMatchError, ImageNotFoundError, InvalidSpecError, NotFoundError
+from capo.json_types import Body
 from capo.openstack.cloud import Cloud
+from capo.openstack.view import View, text
+
+_KEPT: Final = ("id", "name", "hw_architecture", "os_type")
+
+
+class Image(View):
+    """An image, with the properties that describe the machine that boots from it."""
+
+    id = text("id")
+    architecture = text("hw_architecture")
+    os_type = text("os_type")
 
 
 def resolve(cloud: Cloud, wanted: ImageParam) -> str:
@@ -17,16 +32,43 @@ def resolve(cloud: Cloud, wanted: ImageParam) -> str:
         ImageNotFoundError: none matches.
         AmbiguousMatchError: more than one does.
     """
+    return wanted.id or find(cloud, wanted).id
+
+
+def find(cloud: Cloud, wanted: ImageParam) -> Image:
+    """Return the named image.
+
+    Raises:
+        ImageNotFoundError: none matches.
+        AmbiguousMatchError: more than one does.
+    """
     if wanted.id:
-        return wanted.id
+        return get(cloud, wanted.id)
     if wanted.filter is None:
         raise InvalidSpecError("the image is named neither by id nor by filter")
     query = wanted.filter
-    found: str = cloud.lookups.get(("image", query.name, query.tags), lambda: _found(cloud, query))
-    return found
+    found: Body = cloud.lookups.get(("image", query.name, query.tags), lambda: _found(cloud, query))
+    return Image(found)
 
 
-def _found(cloud: Cloud, query: ImageFilter) -> str:
+def get(cloud: Cloud, image_id: str) -> Image:
+    """Return the image with an id.
+
+    Raises:
+        ImageNotFoundError: the project sees none.
+    """
+    found: Body = cloud.lookups.get(("image", image_id), lambda: _by_id(cloud, image_id))
+    return Image(found)
+
+
+def _by_id(cloud: Cloud, image_id: str) -> Body:
+    try:
+        return _kept(cloud.get("image", f"/images/{quote(image_id, safe='')}"))
+    except NotFoundError as error:
+        raise ImageNotFoundError(f"no image has the id {image_id}", request_id=error.request_id) from error
+
+
+def _found(cloud: Cloud, query: ImageFilter) -> Body:
     params = {**({"name": query.name} if query.name else {}), **({"tag": list(query.tags)} if query.tags else {})}
     images = cloud.list_all("image", "/images", "images", params=params)
     what = ", ".join(f"{name} {value}" for name, value in params.items()) or "no filter at all"
@@ -35,4 +77,8 @@ def _found(cloud: Cloud, query: ImageFilter) -> str:
     if len(images) > 1:
         ids = ", ".join(sorted(image["id"] for image in images)[:5])
         raise AmbiguousMatchError(f"{len(images)} images match {what}: {ids}")
-    return str(images[0]["id"])
+    return _kept(images[0])
+
+
+def _kept(body: Body) -> Body:
+    return {key: body[key] for key in _KEPT if key in body}

@@ -27,8 +27,8 @@ from capo.errors import (
 )
 from capo.openstack import extension, flavor, image, network, security_group, server_group, subnet
 from capo.openstack.cloud import Cloud
-from controllers import roles
-from controllers.openstackserver import orc, preflight
+from controllers import orc_images, roles
+from controllers.openstackserver import preflight
 from controllers.openstackserver.scope import ServerScope
 
 
@@ -81,7 +81,7 @@ class Resolution:
         """All waits as one; None without any."""
         if not self.waits:
             return None
-        first = min(self.waits.values(), key=lambda wait: wait.reason != orc.FAILED)
+        first = min(self.waits.values(), key=lambda wait: wait.reason != orc_images.FAILED)
         message = "; ".join(f"{name}: {wait.message}" for name, wait in self.waits.items())
         return Wait(first.reason, message, first.after_s)
 
@@ -176,7 +176,7 @@ def _server_group(scope: ServerScope) -> str:
 def _image(scope: ServerScope) -> str | Wait:
     wanted = scope.server.spec.image
     if wanted.image_ref is not None:
-        return orc.image_id(scope, wanted.image_ref.name)
+        return orc_images.image_id(scope.context.deps, scope.namespace, wanted.image_ref.name)
     return image.resolve(scope.cloud, wanted)
 
 

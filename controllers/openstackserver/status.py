@@ -14,8 +14,7 @@ from capo.engine.conditions import Condition
 from capo.engine.steps import Blocked, Failed, NotObserved, Result, Results, Wait, is_done
 from capo.errors import CapoError, ServerFailedError, ServerRebuiltError
 from capo.openstack.server import Server
-from controllers import roles
-from controllers.openstackserver import orc
+from controllers import orc_images, roles
 from controllers.openstackserver.scope import ServerScope
 
 ADDRESS: Final = "FloatingAddressFromPoolReady"
@@ -63,7 +62,7 @@ def _of_earlier(results: Results) -> list[Condition]:
         if isinstance(result, Failed):
             return [Condition(INSTANCE, "False", reason, result.error.sentence)]
         if isinstance(result, Wait):
-            shown = orc.FAILED if result.reason == orc.FAILED else orc.NOT_READY
+            shown = orc_images.FAILED if result.reason == orc_images.FAILED else orc_images.NOT_READY
             return [Condition(INSTANCE, "False", shown, f"{step}: {result.message}")]
     return []
 

@@ -8,7 +8,7 @@ import pytest
 
 from capo.engine.steps import Wait
 from capo.kube.kinds import ORC_IMAGE
-from controllers.openstackserver import orc
+from controllers import orc_images
 from controllers.openstackserver.tests.environment import KIND, made, orc_image, place, server, shown, status
 from environments.in_memory import InMemoryEnvironment
 
@@ -160,6 +160,6 @@ def test_all_that_is_wrong_is_told_at_once(stage: InMemoryEnvironment) -> None:
 def test_what_the_object_says(status: dict[str, Any], expected: str) -> None:
     obj = {"metadata": {"name": "orc", "namespace": "default", "generation": 2}, "status": status}
 
-    found = orc.image_id_of(obj)
+    found = orc_images.image_id_of(obj)
 
     assert (found.reason if isinstance(found, Wait) else found) == expected

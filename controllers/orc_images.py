@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from capo.engine import conditions
+from capo.engine.context import Dependencies
 from capo.engine.steps import Wait
 from capo.json_types import Object
 from capo.kube.errors import Gone
 from capo.kube.kinds import ORC_IMAGE
-from controllers.openstackserver.scope import ServerScope
 
 NOT_READY: Final = "InstanceNotReady"
 FAILED: Final = "DependencyFailed"
@@ -22,13 +22,12 @@ LOOK_AGAIN_S: Final = 30.0
 _TERMINAL: Final = ("InvalidConfiguration", "UnrecoverableError")
 
 
-def image_id(scope: ServerScope, name: str) -> str | Wait:
-    """Return the id of the image of an ORC Image in the server's namespace, or what to wait for."""
-    deps, namespace = scope.context.deps, scope.namespace
+def image_id(deps: Dependencies, namespace: str, name: str) -> str | Wait:
+    """Return the id of the image of an ORC Image, or what to wait for."""
     found = deps.store.get(ORC_IMAGE, namespace, name) or deps.kube.get(ORC_IMAGE, namespace, name)
     if found is not None:
         return image_id_of(found)
-    if not _is_served(scope):
+    if not _is_served(deps, namespace):
         return _wait(
             f"the kind Image of {ORC_IMAGE.api_version} is not served: install the OpenStack Resource Controller, "
             "or name the image by id or filter"
@@ -50,9 +49,9 @@ def image_id_of(image: Object) -> str | Wait:
     return _wait(f"{what} is not available yet")
 
 
-def _is_served(scope: ServerScope) -> bool:
+def _is_served(deps: Dependencies, namespace: str) -> bool:
     try:
-        next(iter(scope.context.deps.kube.list(ORC_IMAGE, scope.namespace, limit=1)), None)
+        next(iter(deps.kube.list(ORC_IMAGE, namespace, limit=1)), None)
     except Gone:
         return False
     return True
