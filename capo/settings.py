@@ -17,8 +17,10 @@ from typing import Any, Final
 
 from capo import tls
 
-GATES: Final[Mapping[str, bool]] = {"PriorityQueue": True, "AutoScaleFromZero": False}
+SCALE_FROM_ZERO: Final = "AutoScaleFromZero"
+GATES: Final[Mapping[str, bool]] = {"PriorityQueue": True, SCALE_FROM_ZERO: True}
 _BETA: Final = frozenset({"PriorityQueue"})
+_INERT_GATES: Final = frozenset({"PriorityQueue"})
 DENIED_NETWORKS: Final = (
     "169.254.0.0/16",
     "fe80::/10",
@@ -38,6 +40,13 @@ CLEANUP_MANAGED_FIELDS: Final = "CleanupManagedFields"
 MIGRATION_PHASES: Final = frozenset({STORAGE_VERSION_MIGRATION, CLEANUP_MANAGED_FIELDS})
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _UNITS_S: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+MAX_FLAVOR_RESOURCES: Final = 64
+_REQUESTED: Final = re.compile(r"[A-Z0-9_]{1,255}|alias:[^,=\s]{1,255}")
+_EXTENDED_RESOURCE: Final = re.compile(
+    r"(?=[^/]{1,253}/)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+    r"/[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+"""Source: Kubernetes, "Extended resources": a qualified name with a domain."""
 _DURATION: Final = re.compile(r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|ms|s|m|h))+")
 
 
@@ -173,6 +182,19 @@ def feature_gates(text: str) -> Mapping[str, bool]:
     return {name: wanted.get(name, wanted.get(group[name], default)) for name, default in GATES.items()}
 
 
+def flavor_resources(text: str) -> tuple[tuple[str, str], ...]:
+    """Return names of extended resources by what a flavor requests."""
+    found: dict[str, str] = {}
+    for pair in _names(text):
+        source, _, resource = pair.rpartition("=")
+        if not _REQUESTED.fullmatch(source) or not _EXTENDED_RESOURCE.fullmatch(resource):
+            raise ValueError("a list of CLASS=domain/name and alias:NAME=domain/name, such as VGPU=nvidia.com/gpu")
+        found[source] = resource
+    if len(found) > MAX_FLAVOR_RESOURCES:
+        raise ValueError(f"a list of at most {MAX_FLAVOR_RESOURCES} entries")
+    return tuple(found.items())
+
+
 def _flag(
     name: str, default: Any, parse: Callable[[str], Any], text: str, *, shown: str | None = None, **more: Any
 ) -> Any:
@@ -283,10 +305,18 @@ class Settings:
         metadata={
             "flag": "feature-gates",
             "parse": feature_gates,
-            "text": "`Name=true,Name=false`; known: `PriorityQueue` and `AutoScaleFromZero`, both without effect yet, "
-            "`AllAlpha`, `AllBeta`.",
-            "shown": "PriorityQueue=true,AutoScaleFromZero=false",
+            "text": "`Name=true,Name=false`; known: `AutoScaleFromZero`, which reports what nodes of a template will "
+            "have, `PriorityQueue`, without effect yet, `AllAlpha`, `AllBeta`.",
+            "shown": "PriorityQueue=true,AutoScaleFromZero=true",
         },
+    )
+    flavor_resources: tuple[tuple[str, str], ...] = _flag(
+        "flavor-resources",
+        (),
+        flavor_resources,
+        "Resources of nodes by the devices that their flavors request: `VGPU=nvidia.com/gpu` for a resource class, "
+        "`alias:NAME=nvidia.com/gpu` for a PCI alias; separated by commas.",
+        shown="",
     )
     verbosity: int = _flag("v", 0, _at_least(0), "Log messages up to this verbosity; 2 is usual, 6 shows requests.")
     vmodule: str = _flag("vmodule", "", str, "No effect: verbosity per file is not supported.", is_inert=True)
@@ -429,7 +459,8 @@ def given_without_effect(settings: Settings) -> list[str]:
     flags = [
         f"--{f.name}" for f in FLAGS if f.is_inert and getattr(settings, f.setting) != getattr(defaults, f.setting)
     ]
-    gates = [f"{name}={str(is_on).lower()}" for name, is_on in settings.feature_gates.items() if is_on != GATES[name]]
+    given = ((name, settings.feature_gates[name]) for name in sorted(_INERT_GATES))
+    gates = [f"{name}={str(is_on).lower()}" for name, is_on in given if is_on != GATES[name]]
     return flags + [f"--feature-gates={gate}" for gate in gates]
 
 

@@ -19,12 +19,14 @@ def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[Ke
         wake: requeues an object whose resources in the cloud changed; called from any thread.
     """
     from capo.engine.reconciler import Reconciler
+    from capo.settings import SCALE_FROM_ZERO
     from controllers.credentials import CredentialsCache, used
     from controllers.openstackcluster.controller import ClusterController
     from controllers.openstackclusteridentity.controller import ClusterIdentityController
     from controllers.openstackfloatingippool.controller import FloatingIPPoolController
     from controllers.openstackfloatingippool.orphans import OrphanedAddressController, OrphanedClaimController
     from controllers.openstackmachine.controller import MachineController
+    from controllers.openstackmachinetemplate.controller import MachineTemplateController
     from controllers.openstackserver.controller import ServerController
 
     clouds = _clouds(deps, wake)
@@ -32,6 +34,7 @@ def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[Ke
     deps.store.on_reset(deps.minted.clear)
     identities = CredentialsCache(deps.kube, clouds, deps.clock, max_age_s=deps.settings.sync_period_s)
     deps.housekeeping.append(lambda: identities.tidy(used(deps.store)))
+    templates = [MachineTemplateController(identities, deps)] if deps.settings.feature_gates[SCALE_FROM_ZERO] else []
     return (
         Reconciler(ClusterController(identities, deps), deps),
         Reconciler(MachineController(identities, deps), deps),
@@ -40,6 +43,7 @@ def all_controllers(deps: Dependencies, wake: Callable[[Key], None]) -> tuple[Ke
         OrphanedAddressController(deps),
         OrphanedClaimController(deps),
         ClusterIdentityController(identities, deps, wake),
+        *templates,
     )
 
 

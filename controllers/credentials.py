@@ -31,6 +31,7 @@ from capo.kube.kinds import (
     OPENSTACK_CLUSTER_IDENTITY,
     OPENSTACK_FLOATING_IP_POOL,
     OPENSTACK_MACHINE,
+    OPENSTACK_MACHINE_TEMPLATE,
     OPENSTACK_SERVER,
     SECRET,
 )
@@ -355,7 +356,11 @@ class CredentialsCache:
 def used(store: Store) -> set[_Place]:
     """Return the identity references of all objects. A machine without its own uses those of its cluster."""
     objects = (obj for kind in USERS for obj in store.list(kind))
-    refs = (((obj.get("spec") or {}).get("identityRef"), obj["metadata"]["namespace"]) for obj in objects)
+    refs = [((obj.get("spec") or {}).get("identityRef"), obj["metadata"]["namespace"]) for obj in objects]
+    refs += [
+        (template["spec"]["template"]["spec"].get("identityRef"), template["metadata"]["namespace"])
+        for template in store.list(OPENSTACK_MACHINE_TEMPLATE)
+    ]
     return {_place(ref, namespace) for ref, namespace in refs if ref}
 
 

@@ -23,7 +23,10 @@ LINES: Final = 40
 """Number of lines of the manager's log in an error."""
 
 
-_BASES: Final[Mapping[str, str]] = {"images": "/apis/openstack.k-orc.cloud/v1alpha1"}
+_BASES: Final[Mapping[str, str]] = {
+    "images": "/apis/openstack.k-orc.cloud/v1alpha1",
+    "openstackmachinetemplates": "/apis/infrastructure.cluster.x-k8s.io/v1beta2",
+}
 """Kinds that the demo does not use."""
 
 

@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, Self
 
+from capo.engine import conditions
 from capo.engine.context import Dependencies
 from capo.engine.queue import CONFLICT_S
 from capo.engine.reconciler import Reconciler
-from capo.engine.store import Store
+from capo.engine.store import Store, key_of
 from capo.engine.tests.fake_kube import FakeClock, FakeKube, RecordedEvents
 from capo.engine.worker import Result
 from capo.json_types import Json
@@ -93,7 +94,9 @@ class InMemoryEnvironment:
         self.deps = deps
         self.clouds = ManualClouds(self.clock, self._wake)
         identities = CredentialsCache(self.kube, self.clouds, self.clock, max_age_s=self.settings.sync_period_s)  # type: ignore[arg-type]
-        self.controllers = [Reconciler(make(identities, deps), deps) for make in self._factories]
+        made = [make(identities, deps) for make in self._factories]
+        # Controllers of objects without resources in the cloud are reconcilers of their own.
+        self.controllers = [each if hasattr(each, "reconcile") else Reconciler(each, deps) for each in made]
         self._sync()
 
     # -- Kubernetes -------------------------------------------------------------------------------------------------
@@ -183,6 +186,16 @@ class InMemoryEnvironment:
                 return
             self.clock.now_s = max(self.clock.now_s, next_s)
         raise AssertionError(f"{MAX_PASSES} passes without rest: a hot loop")
+
+    def wake_all(self) -> None:
+        """Requeue every object, as a resync does."""
+        for controller in self.controllers:
+            for obj in self.store.list(controller.kind):
+                self._wake(key_of(controller.kind, obj))
+
+    def timestamp(self) -> str:
+        """Return now, as Kubernetes writes it."""
+        return conditions.timestamp(self.clock.wall())
 
     def _list(self) -> bool:
         """Poll all lists that are due; return whether there were any."""

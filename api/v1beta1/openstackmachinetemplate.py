@@ -36,7 +36,8 @@ class OpenStackMachineTemplateStatus(Model):
     """What the cluster autoscaler needs to scale up from zero."""
 
     capacity: Mapping[str, Quantity] = {}
-    """Resources of one node by name (cpu, memory, ephemeral-storage, storage), from the flavor."""
+    """Resources of one node by name (cpu, memory, ephemeral-storage, storage, GPUs), from the flavor and root volume.
+    """
     node_info: newer.NodeInfo | None = None
     """Facts about the nodes, from the image."""
     conditions: Conditions = ()

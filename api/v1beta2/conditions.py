@@ -75,6 +75,11 @@ class ConditionType(StrEnum):
     CLAIMS_ANSWERED = "ClaimsAnswered"
     """Ours: every allocated address is in the status of its claim."""
 
+    CAPACITY_READY = "CapacityReady"
+    """Ours: the capacity of nodes is in the status of the template; the message says what is left out of it."""
+    NODE_INFO_READY = "NodeInfoReady"
+    """Ours: architecture and operating system of nodes are in the status of the template, if the image has them."""
+
 
 class Reason(StrEnum):
     """Why a condition has its status."""
@@ -91,6 +96,8 @@ class Reason(StrEnum):
     """Ours: the application credential expires within 14 days."""
     CREDENTIALS_EXPIRE_SOON = "CredentialsExpireSoon"
     """Ours: the application credential expires within 3 days, or has expired."""
+    NOT_REFERRED = "NotReferred"
+    """Ours: nothing creates machines from the template, so that nothing is looked up for it."""
     NAMES_TAKEN = "NamesTaken"
     """Ours: resources of our names belong to another owner or to none; the message names them."""
     DUPLICATE_RESOURCE = "DuplicateResource"

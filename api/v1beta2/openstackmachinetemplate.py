@@ -35,6 +35,8 @@ class NodeInfo(Model):
 
     crd: ClassVar[Schema] = ANY_OF
 
+    architecture: Literal["amd64", "arm64", "ppc64le", "s390x"] | None = None
+    """Processor architecture, from the property hw_architecture of the image, or from a trait of the flavor."""
     operating_system: str = ""
     """Operating system, from the property os_type of the image."""
 
@@ -45,7 +47,8 @@ class OpenStackMachineTemplateStatus(Model):
     conditions: Conditions = ()
     """Conditions of the object."""
     capacity: Mapping[str, Quantity] = {}
-    """Resources of one node by name (cpu, memory, ephemeral-storage, storage), from the flavor."""
+    """Resources of one node by name (cpu, memory, ephemeral-storage, storage, GPUs), from the flavor and root volume.
+    """
     node_info: NodeInfo | None = None
     """Facts about the nodes, from the image."""
 

@@ -54,7 +54,7 @@ _ROWS: Final[tuple[tuple[str, str, Any, Json], ...]] = (
     ("verbosity", "Verbosity of the log: 2 is usual, 6 shows requests to OpenStack.", 2,
      {"type": "integer", "minimum": 0, "maximum": 10}),
     ("featureGates.priorityQueue", "Known, without effect.", True, _FLAG),
-    ("featureGates.autoscaleFromZero", "Known, without effect yet.", False, _FLAG),
+    ("featureGates.autoscaleFromZero", "Report what nodes of machine templates will have.", True, _FLAG),
     ("extraArgs", "Further flags of the manager (docs/reference/settings.md); they win over the chart's.", [],
      {"type": "array", "items": {"type": "string", "pattern": "^--"}}),
     ("extraEnv", "Further variables of the manager: a list of {name: ..., value: ...}.", [], _LIST_OF_OBJECTS),

@@ -54,7 +54,7 @@ class Pod:
     pull_policy: str = "IfNotPresent"
     replicas: Any = 1
     priority_queue: str = "${EXP_CAPO_PRIORITY_QUEUE:=true}"
-    autoscale_from_zero: str = "${EXP_CAPO_AUTOSCALE_FROM_ZERO:=false}"
+    autoscale_from_zero: str = "${EXP_CAPO_AUTOSCALE_FROM_ZERO:=true}"
     verbosity: str = "2"
     more_args: tuple[str, ...] = ()
     more_env: tuple[Any, ...] = ()

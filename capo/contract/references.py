@@ -74,6 +74,17 @@ def infrastructure_name(core_object: Object, kind: str) -> str | None:
     return ref.get("name") if group == names.GROUP and ref.get("kind") == kind else None
 
 
+def template_name(core_object: Object, kind: str) -> str | None:
+    """Return the name of our template that a MachineDeployment, MachineSet or control plane refers to; None: of none.
+
+    The reference of a control plane of the core API v1beta1 is not in a ``spec`` of its machine template.
+    """
+    spec = core_object.get("spec") or {}
+    machine = spec.get("template") or spec.get("machineTemplate") or {}
+    ref = (machine.get("spec") or {}).get("infrastructureRef") or machine.get("infrastructureRef") or {}
+    return infrastructure_name({"spec": {"infrastructureRef": ref}}, kind)
+
+
 def controller_reference(candidate: Object) -> dict[str, Any]:
     """Return the owner reference from our object to its controller (C-44, C-46)."""
     return {

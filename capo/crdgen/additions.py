@@ -27,6 +27,7 @@ _ZONE: Final = "Availability zone that Nova chose, which the OpenStackMachine sh
 _REPLACEMENT: Final = "Why the bastion is being replaced, until the new one is ready."
 _IDENTITY: Final = "How many objects use the credentials, and since when logins with them succeed."
 _CHANGES: Final = "What somebody else did to the server and when that was noticed, so that a restart does not lose it."
+_ARCHITECTURE: Final = "Processor architecture of the nodes, which the cluster autoscaler reads."
 
 ADDITIONS: Final = (
     Addition("OpenStackCluster", "v1beta2", "status.resources", _RESOURCES),
@@ -41,6 +42,8 @@ ADDITIONS: Final = (
     Addition("OpenStackMachine", "v1beta1", "status.resources.pending", _PENDING),
     Addition("OpenStackMachine", "v1beta1", "status.resources.records", _RECORDS),
     Addition("OpenStackMachine", "v1beta1", "status.resources.location", _LOCATION),
+    Addition("OpenStackMachineTemplate", "v1beta2", "status.nodeInfo.architecture", _ARCHITECTURE),
+    Addition("OpenStackMachineTemplate", "v1beta1", "status.nodeInfo.architecture", _ARCHITECTURE),
     Addition("OpenStackServer", "v1alpha1", "status.availabilityZone", _ZONE),
     Addition("OpenStackServer", "v1alpha1", "status.externalChanges", _CHANGES),
     Addition("OpenStackServer", "v1alpha1", "status.resources.pending", _PENDING),

@@ -127,6 +127,14 @@ def timestamp(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(int(seconds), tz=datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def seconds(timestamp_: str) -> float:
+    """Return seconds since 1970 of a ``metav1.Time``; 0 if it is none."""
+    try:
+        return datetime.datetime.fromisoformat(timestamp_).timestamp()
+    except ValueError:
+        return 0.0
+
+
 def find(conditions: Iterable[Mapping[str, Any]], type_: str) -> Mapping[str, Any] | None:
     """Return the condition of a type, None if there is none."""
     return next((c for c in conditions if c.get("type") == type_), None)

@@ -15,12 +15,17 @@ from typing import Final
 from capo.engine import history, metrics
 from capo.engine.history import Mark
 from capo.engine.store import DELETED, Store, key_of
+from capo.kube import models
 from capo.kube.client import Kube, Snapshot
-from capo.kube.errors import Gone, KubeError
+from capo.kube.errors import Denied, Gone, KubeError
 from capo.kube.kinds import Kind
 
 log = logging.getLogger(__name__)
 
+FORBIDDEN: Final = 403
+SELF_REVIEW: Final = Kind(
+    "authorization.k8s.io", "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", is_namespaced=False
+)
 MAX_WITNESSES: Final = 3
 """So many objects are read one by one before older lists are accepted."""
 
@@ -56,6 +61,8 @@ class Resync:
         """The kinds that were listed at an older version, with unchanged objects, and the version."""
         self._is_stale = False
         """A list of this resync was answered from a stale cache."""
+        self._watchable: set[Kind] = set()
+        """Optional kinds that our role permits to watch."""
         self._left_to_reset: set[Kind] = set()
         """The kinds whose older state is not stored yet, after a restore was detected."""
 
@@ -123,6 +130,14 @@ class Resync:
             self._note_missing(kind)
             self._left_to_reset.discard(kind)
             return None
+        except Denied as error:
+            if not kind.is_optional or error.status != FORBIDDEN:
+                raise
+            self._note_denied(kind)
+            return None
+        if kind.is_optional and not self._may_watch(kind, namespace):
+            self._note_denied(kind)
+            return None
         if kind in self._missing:
             self._missing.discard(kind)
             log.info("Kind is served now", extra={"kind": kind.kind, "apiVersion": kind.api_version})
@@ -157,6 +172,29 @@ class Resync:
             return
         # All objects are unchanged: only the watches are affected, which may wait for versions that do not exist yet.
         self._behind[kind] = int(again.resource_version)
+
+    def _may_watch(self, kind: Kind, namespace: str | None) -> bool:
+        """Return whether our role permits to watch a kind; one that does not ends the watches of all kinds."""
+        if kind in self._watchable:
+            return True
+        try:
+            answer = self._kube.review(SELF_REVIEW, models.self_access_review(kind, "watch", namespace))
+        except KubeError as error:
+            if error.status is None:
+                return True  # not known yet: the watch itself shows it
+            answer = {}  # an API server that does not answer this question: asked once
+        if answer.get("allowed") is False:
+            return False
+        self._watchable.add(kind)
+        return True
+
+    def _note_denied(self, kind: Kind) -> None:
+        """Note that our role does not permit to list or watch a kind; what is known of its objects stays."""
+        if kind not in self._missing:
+            self._missing.add(kind)
+            text = "The role does not permit to list and watch a kind: what needs it is switched off"
+            log.warning(text, extra={"kind": kind.kind, "group": kind.group})
+        self._left_to_reset.discard(kind)
 
     def _note_missing(self, kind: Kind) -> None:
         if kind not in self._missing:

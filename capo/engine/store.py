@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from capo import caches
 from capo.engine.history import Known, Mark, ident_of, version_of
-from capo.json_types import Object
+from capo.json_types import Json, Object
 from capo.kube.client import Snapshot
 from capo.kube.kinds import Key, Kind
 
@@ -87,6 +87,7 @@ class Store:
         Args:
             event_type: ``ADDED``, ``MODIFIED``, ``DELETED``, or None for an object found by listing.
         """
+        obj = _kept(kind, obj)
         key = key_of(kind, obj)
         is_deleted = event_type == DELETED
         with self._lock:
@@ -163,17 +164,18 @@ class Store:
 
     def reset(self, kind: Kind, listing: Snapshot, *, namespace: str | None) -> None:
         """Replace all that is known of a kind by a full listing, even an older one; requeue all concerned keys."""
+        items = [_kept(kind, item) for item in listing.items]
         with self._lock:
             before = {key_of(kind, obj): obj for obj in self.list(kind, namespace)}
             for key, obj in before.items():
                 self._drop(key, obj)
             self._newest[kind] = int(listing.resource_version)
-            for item in listing.items:
+            for item in items:
                 self._put(key_of(kind, item), item)
-        after = {key_of(kind, item) for item in listing.items}
+        after = {key_of(kind, item) for item in items}
         for key in before.keys() - after:
             self._notify(Change(key, before[key], is_deleted=True, is_listed=True))
-        for item in listing.items:
+        for item in items:
             self._notify(Change(key_of(kind, item), dict(item), is_listed=True))
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object | None:
@@ -298,6 +300,27 @@ def _is_finished(obj: Mapping[str, Any]) -> bool:
     """Return whether the write that this answers completed the deletion: our finalizer was the last."""
     metadata = obj["metadata"]
     return bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")
+
+
+def _kept(kind: Kind, obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what is kept of an object: of some kinds only a part is used, and there may be many of them."""
+    if not kind.kept:
+        return obj
+    metadata = {name: value for name, value in obj["metadata"].items() if name not in ("annotations", "managedFields")}
+    part: Json = {name: obj[name] for name in ("apiVersion", "kind") if name in obj} | {"metadata": metadata}
+    for path in kind.kept:
+        _copy(obj, part, path)
+    return part
+
+
+def _copy(source: Mapping[str, Any], target: Json, path: tuple[str, ...]) -> None:
+    """Copy the value at a path, if there is one."""
+    for name in path[:-1]:
+        source = source.get(name) or {}
+    if path[-1] in source:
+        for name in path[:-1]:
+            target = target.setdefault(name, {})
+        target[path[-1]] = source[path[-1]]
 
 
 def _without_bookkeeping(obj: Mapping[str, Any]) -> Object:

@@ -13,6 +13,8 @@ class Kind:
 
     Args:
         older: the version to read if the first one is not served; empty for none.
+        kept: paths of the fields that the store keeps besides metadata; empty: the whole object.
+        is_optional: the manager runs without it: what its role does not permit counts as not served.
     """
 
     group: str
@@ -21,6 +23,8 @@ class Kind:
     kind: str
     is_namespaced: bool = True
     older: str = field(default="", compare=False)
+    kept: tuple[tuple[str, ...], ...] = field(default=(), compare=False)
+    is_optional: bool = field(default=False, compare=False)
 
     @property
     def api_version(self) -> str:
@@ -49,7 +53,9 @@ _OURS: Final = "infrastructure.cluster.x-k8s.io"
 OPENSTACK_CLUSTER: Final = Kind(_OURS, "v1beta2", "openstackclusters", "OpenStackCluster")
 OPENSTACK_CLUSTER_TEMPLATE: Final = Kind(_OURS, "v1beta2", "openstackclustertemplates", "OpenStackClusterTemplate")
 OPENSTACK_MACHINE: Final = Kind(_OURS, "v1beta2", "openstackmachines", "OpenStackMachine")
-OPENSTACK_MACHINE_TEMPLATE: Final = Kind(_OURS, "v1beta2", "openstackmachinetemplates", "OpenStackMachineTemplate")
+OPENSTACK_MACHINE_TEMPLATE: Final = Kind(
+    _OURS, "v1beta2", "openstackmachinetemplates", "OpenStackMachineTemplate", is_optional=True
+)
 OPENSTACK_SERVER: Final = Kind(_OURS, "v1alpha1", "openstackservers", "OpenStackServer")
 OPENSTACK_FLOATING_IP_POOL: Final = Kind(_OURS, "v1alpha1", "openstackfloatingippools", "OpenStackFloatingIPPool")
 OPENSTACK_CLUSTER_IDENTITY: Final = Kind(
@@ -58,6 +64,35 @@ OPENSTACK_CLUSTER_IDENTITY: Final = Kind(
 CLUSTER: Final = Kind("cluster.x-k8s.io", "v1beta2", "clusters", "Cluster", older="v1beta1")
 MACHINE: Final = Kind("cluster.x-k8s.io", "v1beta2", "machines", "Machine", older="v1beta1")
 """Cluster API up to 1.10 serves only v1beta1; ``capo.contract`` reads both."""
+_TEMPLATE_REF: Final = ("spec", "template", "spec", "infrastructureRef")
+MACHINE_DEPLOYMENT: Final = Kind(
+    "cluster.x-k8s.io",
+    "v1beta2",
+    "machinedeployments",
+    "MachineDeployment",
+    older="v1beta1",
+    kept=(_TEMPLATE_REF,),
+    is_optional=True,
+)
+MACHINE_SET: Final = Kind(
+    "cluster.x-k8s.io",
+    "v1beta2",
+    "machinesets",
+    "MachineSet",
+    older="v1beta1",
+    kept=(_TEMPLATE_REF,),
+    is_optional=True,
+)
+KUBEADM_CONTROL_PLANE: Final = Kind(
+    "controlplane.cluster.x-k8s.io",
+    "v1beta2",
+    "kubeadmcontrolplanes",
+    "KubeadmControlPlane",
+    older="v1beta1",
+    kept=(("spec", "machineTemplate", "spec", "infrastructureRef"), ("spec", "machineTemplate", "infrastructureRef")),
+    is_optional=True,
+)
+"""What refers to templates: nothing but the reference is kept of it."""
 IP_ADDRESS_CLAIM: Final = Kind("ipam.cluster.x-k8s.io", "v1beta2", "ipaddressclaims", "IPAddressClaim", older="v1beta1")
 IP_ADDRESS: Final = Kind("ipam.cluster.x-k8s.io", "v1beta2", "ipaddresses", "IPAddress", older="v1beta1")
 """Written in the version in which they are served, see :meth:`Kind.as_read`."""

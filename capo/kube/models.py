@@ -12,6 +12,7 @@ from typing import Any
 from kubernetes import client
 
 from capo.json_types import Json
+from capo.kube.kinds import Kind
 
 
 def to_json(value: Any) -> Any:
@@ -59,3 +60,15 @@ def access_review(user: Mapping[str, Any], *, path: str, verb: str) -> Json:
         non_resource_attributes=client.V1NonResourceAttributes(path=path, verb=verb),
     )
     return dict(to_json(spec))
+
+
+def self_access_review(kind: Kind, verb: str, namespace: str | None) -> Json:
+    """Return the spec of a SelfSubjectAccessReview for a kind.
+
+    Args:
+        namespace: None means all.
+    """
+    attributes = client.V1ResourceAttributes(
+        group=kind.group, version=kind.version, resource=kind.plural, verb=verb, namespace=namespace or ""
+    )
+    return dict(to_json(client.V1SelfSubjectAccessReviewSpec(resource_attributes=attributes)))

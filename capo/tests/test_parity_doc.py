@@ -16,6 +16,7 @@ pytestmark = pytest.mark.lint
 ROOT: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = ROOT / "docs/reference/beyond.md"
 OF_CLUSTERS: Final = {f"W-{number}" for number in range(51, 91)}
+OF_TEMPLATES: Final = {f"W-{number}" for number in range(91, 94)}
 OF_SERVERS: Final = {f"W-{number:02}" for number in range(1, 48)}
 NUMBER: Final = re.compile(r"(?<![A-Za-z0-9])[wW][-_](\d\d)(?!\d)")
 """``W-12`` in a text, ``_w_12`` in the name of a test."""
@@ -79,7 +80,7 @@ def test_numbers_are_read_in_every_spelling(text: str, expected: set[str]) -> No
 
 
 def test_each_weak_point_has_one_row() -> None:
-    assert sorted(row.number for row in ROWS) == sorted(OF_CLUSTERS | OF_SERVERS)
+    assert sorted(row.number for row in ROWS) == sorted(OF_CLUSTERS | OF_SERVERS | OF_TEMPLATES)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.number)
@@ -94,7 +95,7 @@ def test_a_row_says_what_both_do_and_names_tests_that_name_its_number(row: Row) 
 
 
 def test_a_number_that_a_test_names_is_in_the_table() -> None:
-    known = OF_CLUSTERS | OF_SERVERS
+    known = OF_CLUSTERS | OF_SERVERS | OF_TEMPLATES
     named = {
         number
         for package in ("capo", "api", "controllers", "e2e")

@@ -39,7 +39,8 @@ UPSTREAM = {
     "ca-certs": "",
     "scope-cache-max-size": 10,
     "skip-crd-migration-phases": (),
-    "feature-gates": {"PriorityQueue": True, "AutoScaleFromZero": False},
+    "feature-gates": {"PriorityQueue": True, "AutoScaleFromZero": True},
+    "flavor-resources": (),
     "v": 0,
     "vmodule": "",
     "logging-format": "text",
@@ -167,8 +168,8 @@ def test_flags_that_do_nothing_are_named_when_they_are_given_w_87() -> None:
     assert settings.given_without_effect(read()) == []
     assert settings.given_without_effect(read("--kube-api-qps=50", "--namespace=x")) == ["--kube-api-qps"]
     assert settings.given_without_effect(read("--lb-provider=ovn")) == ["--lb-provider"]
-    gate = "--feature-gates=PriorityQueue=true,AutoScaleFromZero=true"
-    assert settings.given_without_effect(read(gate)) == ["--feature-gates=AutoScaleFromZero=true"]
+    gate = "--feature-gates=PriorityQueue=false,AutoScaleFromZero=false"
+    assert settings.given_without_effect(read(gate)) == ["--feature-gates=PriorityQueue=false"]
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,16 @@ from capo import components
 from controllers.openstackcluster.controller import ClusterController
 from controllers.openstackfloatingippool.controller import FloatingIPPoolController
 from controllers.openstackmachine.controller import MachineController
+from controllers.openstackmachinetemplate.controller import MachineTemplateController
 from controllers.openstackserver.controller import ServerController
 
-SUBJECTS: tuple[Any, ...] = (ClusterController, FloatingIPPoolController, MachineController, ServerController)
+SUBJECTS: tuple[Any, ...] = (
+    ClusterController,
+    FloatingIPPoolController,
+    MachineController,
+    MachineTemplateController,
+    ServerController,
+)
 (ROLE,) = (manifest for manifest in components.rbac() if manifest["kind"] == "ClusterRole")
 
 

@@ -49,7 +49,7 @@ def test_init_installs_the_provider_and_writes_it_down(provider: Rig) -> None:
     )
 
     assert (entry["version"], entry["type"]) == (f"v{VERSION}", "InfrastructureProvider")
-    assert "--feature-gates=PriorityQueue=true,AutoScaleFromZero=false" in installed.arguments(provider)
+    assert "--feature-gates=PriorityQueue=true,AutoScaleFromZero=true" in installed.arguments(provider)
 
 
 def test_the_installed_manager_holds_the_lease_under_its_own_role(provider: Rig) -> None:

@@ -103,7 +103,7 @@ def test_values_reach_the_manager(helm: Helm) -> None:
         helm,
         image={"repository": "registry.example.org/capo", "tag": "edge", "pullPolicy": "Always"},
         verbosity=4,
-        featureGates={"autoscaleFromZero": True},
+        featureGates={"autoscaleFromZero": False},
         extraArgs=["--namespace=team", '--watch-filter="a"'],
         extraEnv=[{"name": "CLUSTER_API_OPENSTACK_INSTANCE_CREATE_TIMEOUT", "value": "10"}],
         resources={"limits": {"memory": "2Gi"}},
@@ -112,7 +112,7 @@ def test_values_reach_the_manager(helm: Helm) -> None:
     found = container(objects)
     assert (found["image"], found["imagePullPolicy"]) == ("registry.example.org/capo:edge", "Always")
     assert {"--v=4", "--namespace=team", '--watch-filter="a"'} <= set(found["args"])
-    assert "--feature-gates=PriorityQueue=true,AutoScaleFromZero=true" in found["args"]
+    assert "--feature-gates=PriorityQueue=true,AutoScaleFromZero=false" in found["args"]
     assert found["env"][-1] == {"name": "CLUSTER_API_OPENSTACK_INSTANCE_CREATE_TIMEOUT", "value": "10"}
     assert found["resources"] == {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}}
 

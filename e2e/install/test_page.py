@@ -103,7 +103,7 @@ def test_without_clusterctl(terminal: Terminal, section: Section) -> None:
     terminal.follow(section)
 
     assert image(terminal.rig) == IMAGE
-    assert "--feature-gates=PriorityQueue=true,AutoScaleFromZero=false" in installed.arguments(terminal.rig)
+    assert "--feature-gates=PriorityQueue=true,AutoScaleFromZero=true" in installed.arguments(terminal.rig)
     remove(terminal.rig)
 
 

@@ -151,7 +151,7 @@ def test_the_operator_installs_what_the_page_says(management: Rig, terminal: Ter
     assert image(management) == manifest.image(REPOSITORY)
     names = {left.partition(" ")[2] for left in installed.left(management)}
     assert {metrics.READER, "openstackclusters.infrastructure.cluster.x-k8s.io"} <= names
-    assert "--feature-gates=PriorityQueue=true,AutoScaleFromZero=false" in installed.arguments(management)
+    assert "--feature-gates=PriorityQueue=true,AutoScaleFromZero=true" in installed.arguments(management)
 
 
 def test_the_manager_that_the_operator_installed_leads_under_its_own_role(management: Rig) -> None:

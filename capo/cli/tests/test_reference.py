@@ -98,7 +98,7 @@ WITHOUT_A_METRIC = {
     "auth_backoff.py": {"_by_service"},  # services
     "reservations.py": {"_held"},  # threads
     "store.py": {"_objects", "_owned", "_labelled", "_newest"},  # indexes of objects; kinds
-    "resync.py": {"_missing", "_behind", "_left_to_reset", "_is_stale"},  # kinds, and a flag
+    "resync.py": {"_missing", "_behind", "_left_to_reset", "_is_stale", "_watchable"},  # kinds, and a flag
     "worker.py": {"_running", "_of_controller"},  # threads
     "reconciler.py": {"_auth_failures"},  # counted as reconciles
 }

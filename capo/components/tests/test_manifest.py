@@ -33,7 +33,7 @@ def test_every_object_carries_the_providers_label() -> None:
 
 
 def test_the_only_variables_are_the_two_gates_with_a_default_each() -> None:
-    assert VARIABLE.findall(TEXT) == ["${EXP_CAPO_PRIORITY_QUEUE:=true}", "${EXP_CAPO_AUTOSCALE_FROM_ZERO:=false}"]
+    assert VARIABLE.findall(TEXT) == ["${EXP_CAPO_PRIORITY_QUEUE:=true}", "${EXP_CAPO_AUTOSCALE_FROM_ZERO:=true}"]
 
 
 def test_what_is_needed_stands_before_what_needs_it() -> None:

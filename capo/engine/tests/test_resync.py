@@ -11,8 +11,8 @@ from capo.engine.resync import Resync
 from capo.engine.store import Change, Store
 from capo.engine.tests.builders import an_object
 from capo.kube.client import Kube, Snapshot
-from capo.kube.errors import KubeError
-from capo.kube.kinds import CLUSTER, NAMESPACE, OPENSTACK_SERVER, Kind
+from capo.kube.errors import Denied, KubeError
+from capo.kube.kinds import CLUSTER, MACHINE_DEPLOYMENT, NAMESPACE, OPENSTACK_SERVER, Kind
 from capo.kube.tests.fake_apiserver import FakeApiServer
 
 
@@ -287,3 +287,57 @@ def test_after_a_restore_that_changed_no_object_the_watches_alone_begin_anew(api
     restored.resync.run()
     assert restored.steps == ["watch again"]
     assert not restored.resync.is_behind()
+
+
+def test_a_role_without_an_optional_kind_stops_nothing_and_is_tried_again(api: FakeApiServer, store: Store) -> None:
+    api.kinds.append(MACHINE_DEPLOYMENT)
+    api.put(MACHINE_DEPLOYMENT, an_object("md"))
+    api.forbids = lambda _method, path: "no" if MACHINE_DEPLOYMENT.plural in path else ""
+    resync = Resync(Kube(api.connection()), store, [MACHINE_DEPLOYMENT, OPENSTACK_SERVER])
+
+    assert resync.run() == (OPENSTACK_SERVER,)
+    api.forbids = lambda _method, _path: ""
+    assert resync.run() == (MACHINE_DEPLOYMENT, OPENSTACK_SERVER)
+    api.forbids = lambda _method, path: "no" if MACHINE_DEPLOYMENT.plural in path else ""
+    assert resync.run() == (OPENSTACK_SERVER,)
+
+    assert store.get(MACHINE_DEPLOYMENT, "default", "md"), "what was known does not count as deleted"
+
+
+def test_a_role_without_a_kind_that_is_needed_fails_the_listing(api: FakeApiServer, store: Store) -> None:
+    api.forbids = lambda _method, path: "no" if OPENSTACK_SERVER.plural in path else ""
+
+    with pytest.raises(Denied):
+        Resync(Kube(api.connection()), store, [OPENSTACK_SERVER]).run()
+
+
+@pytest.mark.parametrize("is_allowed", [True, False])
+def test_an_optional_kind_that_may_be_listed_and_not_watched_is_not_watched(
+    api: FakeApiServer, store: Store, monkeypatch: pytest.MonkeyPatch, *, is_allowed: bool
+) -> None:
+    api.kinds.append(MACHINE_DEPLOYMENT)
+    asked = []
+
+    def review(_kube: Kube, _kind: Kind, spec: Mapping[str, Any]) -> dict[str, Any]:
+        asked.append(spec["resourceAttributes"])
+        return {"allowed": is_allowed}
+
+    monkeypatch.setattr(Kube, "review", review)
+    resync = Resync(Kube(api.connection()), store, [MACHINE_DEPLOYMENT, OPENSTACK_SERVER])
+
+    assert (MACHINE_DEPLOYMENT in resync.run()) is is_allowed
+    resync.run()
+
+    assert asked[0]["verb"] == "watch"
+    assert asked[0]["resource"] == "machinedeployments"
+    assert len(asked) == (1 if is_allowed else 2), "a right that was granted is not asked for again"
+
+
+def test_an_api_server_that_does_not_say_what_may_be_watched_is_asked_once(api: FakeApiServer, store: Store) -> None:
+    api.kinds.append(MACHINE_DEPLOYMENT)
+    resync = Resync(Kube(api.connection()), store, [MACHINE_DEPLOYMENT])
+
+    assert resync.run() == (MACHINE_DEPLOYMENT,)
+    assert resync.run() == (MACHINE_DEPLOYMENT,)
+
+    assert len(api.writes()) == 1

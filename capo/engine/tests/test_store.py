@@ -7,7 +7,7 @@ from typing import Any
 from capo.engine.store import Change, Store
 from capo.engine.tests.builders import an_object, key
 from capo.kube.client import Snapshot
-from capo.kube.kinds import OPENSTACK_MACHINE, OPENSTACK_SERVER
+from capo.kube.kinds import MACHINE_DEPLOYMENT, OPENSTACK_MACHINE, OPENSTACK_SERVER
 
 
 def changes_of(store: Store) -> list[Change]:
@@ -185,3 +185,31 @@ def test_what_is_newer_than_a_reset_is_news_again() -> None:
     ]
     assert store.apply(OPENSTACK_SERVER, "MODIFIED", an_object("a", uid="u", version=13)) == key("a")
     assert store.newest() == (OPENSTACK_SERVER, 13)
+
+
+def test_of_kinds_that_only_refer_to_others_the_reference_alone_is_kept() -> None:
+    store = Store()
+    ref = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackMachineTemplate", "name": "t"}
+    inner = {"infrastructureRef": ref, "bootstrap": {"dataSecretName": "s"}}
+    obj = an_object("md", uid="u", version=3) | {"spec": {"replicas": 3, "template": {"spec": inner}}, "status": {}}
+    obj["metadata"] |= {"annotations": {"a": "b"}, "labels": label("c"), "generation": 4}
+
+    store.apply(MACHINE_DEPLOYMENT, "ADDED", obj)
+
+    (kept,) = store.list(MACHINE_DEPLOYMENT)
+    assert kept["spec"] == {"template": {"spec": {"infrastructureRef": ref}}}
+    assert "status" not in kept
+    assert "annotations" not in kept["metadata"]
+    assert kept["metadata"]["generation"] == 4
+    assert store.by_label(MACHINE_DEPLOYMENT, "default", "cluster.x-k8s.io/cluster-name", "c") == [kept]
+    assert store.apply(MACHINE_DEPLOYMENT, None, obj) is None  # the same object, listed
+
+
+def test_a_restored_state_keeps_as_little_of_these_kinds() -> None:
+    store = Store()
+    obj = an_object("md", uid="u", version=3) | {"spec": {"replicas": 3}}
+
+    store.reset(MACHINE_DEPLOYMENT, Snapshot([obj], "5"), namespace=None)
+
+    (kept,) = store.list(MACHINE_DEPLOYMENT)
+    assert "spec" not in kept

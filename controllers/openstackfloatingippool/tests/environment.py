@@ -42,7 +42,7 @@ class PoolEnvironment(InMemoryEnvironment):
     def start(self) -> None:
         """Start or restart the manager, with the controllers of claims and addresses without a pool."""
         super().start()
-        self.controllers += [OrphanedAddressController(self.deps), OrphanedClaimController(self.deps)]  # type: ignore[list-item]
+        self.controllers += [OrphanedAddressController(self.deps), OrphanedClaimController(self.deps)]
 
     @property
     def pools(self) -> Reconciler[Any]:

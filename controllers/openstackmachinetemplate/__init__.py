@@ -1,0 +1,1 @@
+"""Controller of OpenStackMachineTemplate: it reports what nodes of a template have before they exist."""

@@ -1,0 +1,83 @@
+"""Which objects of Cluster API refer to a template; pure.
+
+The owner reference to a Cluster, which Cluster API sets, stays after a rollout to another template: only together with
+a reference it shows that machines are created from the template. Source: docs/reference/contract.md, C-47.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from capo import names
+from capo.contract import references
+from capo.engine.store import Store
+from capo.json_types import Object
+from capo.kube.kinds import (
+    CLUSTER,
+    KUBEADM_CONTROL_PLANE,
+    MACHINE_DEPLOYMENT,
+    MACHINE_SET,
+    OPENSTACK_CLUSTER,
+    OPENSTACK_MACHINE_TEMPLATE,
+)
+
+KINDS: Final = (MACHINE_DEPLOYMENT, MACHINE_SET, KUBEADM_CONTROL_PLANE)
+Referrer = tuple[str, str, int]
+"""Kind, uid and generation: another generation is an edit, such as another number of replicas."""
+
+
+def of(template: Object, store: Store) -> frozenset[Referrer]:
+    """Return what refers to a template; empty for templates without a Cluster, as those of a ClusterClass."""
+    cluster = cluster_of(template, store)
+    if cluster is None:
+        return frozenset()
+    metadata = template["metadata"]
+    namespace, name = metadata["namespace"], metadata["name"]
+    found = {
+        (kind.kind, str(each["metadata"]["uid"]), int(each["metadata"].get("generation") or 0))
+        for kind in KINDS
+        for each in store.by_label(kind, namespace, names.CLUSTER_NAME_LABEL, cluster["metadata"]["name"])
+        if template_name(each) == name and not _is_of_deployment(each)
+    }
+    # The reference of a control plane of another kind is not known.
+    control_plane = (cluster.get("spec") or {}).get("controlPlaneRef") or {}
+    if control_plane and control_plane.get("kind") != KUBEADM_CONTROL_PLANE.kind:
+        found.add((str(control_plane.get("kind")), "", 0))
+    return frozenset(found)
+
+
+def template_name(referrer: Object) -> str | None:
+    """Return the name of the template that an object refers to, None if it refers to none of ours."""
+    return references.template_name(referrer, OPENSTACK_MACHINE_TEMPLATE.kind)
+
+
+def cluster_of(template: Object, store: Store) -> Object | None:
+    """Return the Cluster that owns a template."""
+    name = references.owner_cluster_name(template)
+    return store.get(CLUSTER, template["metadata"]["namespace"], name) if name else None
+
+
+def identity_ref(template: Object, store: Store) -> Object | None:
+    """Return the credentials of a template's machines: its own, else those of its cluster; None if neither is known."""
+    own: Object | None = template["spec"]["template"]["spec"].get("identityRef")
+    if own:
+        return own
+    cluster = cluster_of(template, store)
+    name = references.infrastructure_name(cluster, OPENSTACK_CLUSTER.kind) if cluster else None
+    infra = store.get(OPENSTACK_CLUSTER, template["metadata"]["namespace"], name) if name else None
+    return (infra.get("spec") or {}).get("identityRef") if infra else None
+
+
+def of_cluster(namespace: str, cluster_name: str, store: Store) -> Iterable[tuple[str, str]]:
+    """Return the templates that a Cluster owns."""
+    return [
+        (namespace, str(template["metadata"]["name"]))
+        for template in store.list(OPENSTACK_MACHINE_TEMPLATE, namespace)
+        if references.owner_cluster_name(template) == cluster_name
+    ]
+
+
+def _is_of_deployment(referrer: Object) -> bool:
+    """Return whether a MachineSet belongs to a MachineDeployment: that one decides which template is used."""
+    return references.owner(referrer, group=references.CORE_GROUP, kind=MACHINE_DEPLOYMENT.kind) is not None
