@@ -28,6 +28,10 @@ from environments.manager_process import wait_until
 
 NAMESPACE = "teams"
 CLUSTER = "shop"
+POOL = {"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "OpenStackFloatingIPPool", "name": "addresses"}
+CLAIM = "theirs"
+IPAM = "ipam.cluster.x-k8s.io/v1beta2"
+MOVE_HIERARCHY_LABEL = "clusterctl.cluster.x-k8s.io/move-hierarchy"
 SECOND_NAMESPACE = "others"
 """The namespace of the second cluster. It has the first one's name, so its bastion and some of its ports do, too."""
 RECORDED = ("compute/servers", "volume/volumes", "network/trunks", "network/floatingips", "load-balancer/loadbalancers")
@@ -70,9 +74,9 @@ class TakeoverEnvironment(NamespaceEnvironment):
         installed.start(self.rig)
         self.rig.apply([manifests.namespace(name) for name in (NAMESPACE, SECOND_NAMESPACE)])
 
-    def create_cluster(self, namespace: str = NAMESPACE) -> None:
+    def create_cluster(self, namespace: str = NAMESPACE, worker: Json = WORKER_SPEC) -> None:
         """Create a cluster with load balancer and bastion, and wait until a control plane machine and a worker run."""
-        self.apply_cluster(namespace)
+        self.apply_cluster(namespace, worker)
         self.wait_until_running(workers=1, namespace=namespace)
 
     def create_second_cluster(self) -> None:
@@ -80,14 +84,34 @@ class TakeoverEnvironment(NamespaceEnvironment):
         self.create_cluster(SECOND_NAMESPACE)
         self.before = self.cloud.inventory()
 
-    def apply_cluster(self, namespace: str = NAMESPACE) -> None:
+    def apply_cluster(self, namespace: str = NAMESPACE, worker: Json = WORKER_SPEC) -> None:
         """Apply the cluster's manifest."""
         variables = self.clusterctl.variables
         wanted = self.clusterctl.cluster(CLUSTER, namespace=namespace, kubernetes=variables["KUBERNETES_VERSION"])
         for obj in wanted:
             if obj["kind"] == "OpenStackMachineTemplate" and obj["metadata"]["name"].endswith("md-0"):
-                obj["spec"]["template"]["spec"] |= WORKER_SPEC
+                obj["spec"]["template"]["spec"] |= worker
         self.rig.apply(scenario.with_bastion(wanted, variables))
+
+    def create_pool(self) -> None:
+        """Create a pool of floating IPs, which waits for the cluster's credentials, and a claim without an owner."""
+        identity = {"name": f"{CLUSTER}-cloud-config", "cloudName": self.clusterctl.variables["OPENSTACK_CLOUD"]}
+        network = {"id": self.clusterctl.variables["OPENSTACK_EXTERNAL_NETWORK_ID"]}
+        spec = {"identityRef": identity, "reclaimPolicy": "Delete", "floatingIPNetwork": network}
+        version, name = f"{POOL['apiGroup']}/v1alpha1", {"name": POOL["name"]}
+        metadata = {"name": CLAIM, "labels": {MOVE_HIERARCHY_LABEL: "true"}}
+        self.apply(
+            {"apiVersion": version, "kind": POOL["kind"], "metadata": name, "spec": spec},
+            {"apiVersion": IPAM, "kind": "IPAddressClaim", "metadata": metadata, "spec": {"poolRef": POOL}},
+        )
+
+    def claimed_addresses(self) -> dict[str, str]:
+        """Return the addresses of answered claims by the claims' names."""
+        addresses = {obj["metadata"]["name"]: obj["spec"]["address"] for obj in self.list("ipaddresses")}
+        claims = {obj["metadata"]["name"]: obj.get("status", {}) for obj in self.list("ipaddressclaims")}
+        return {
+            name: addresses[status["addressRef"]["name"]] for name, status in claims.items() if "addressRef" in status
+        }
 
     def wait_until_running(self, *, workers: int, namespace: str = NAMESPACE) -> None:
         """Wait until the machines are Running and the bastion is reachable."""

@@ -13,10 +13,13 @@ import pytest
 
 from e2e.takeover.cloud import CloudUnderTest
 from e2e.takeover.environment import (
+    CLAIM,
     CLUSTER,
     NAMESPACE,
+    POOL,
     RECORDED,
     SECOND_NAMESPACE,
+    WORKER_SPEC,
     TakeoverEnvironment,
     is_known,
     takeover_environment,
@@ -32,7 +35,8 @@ def source(rigs_folder: Path, cloud: CloudUnderTest) -> Iterator[TakeoverEnviron
         made.install()
         if cloud.has_second_cluster:
             made.create_second_cluster()
-        made.create_cluster()
+        made.create_pool()
+        made.create_cluster(worker={**WORKER_SPEC, "floatingIPPoolRef": POOL})
         yield made
 
 
@@ -43,12 +47,31 @@ def ids(source: TakeoverEnvironment) -> dict[str, set[str]]:
 
 
 @pytest.fixture(scope="module")
-def target(source: TakeoverEnvironment, ids: dict[str, set[str]], rigs_folder: Path) -> Iterator[TakeoverEnvironment]:
+def addresses(source: TakeoverEnvironment) -> dict[str, str]:
+    """Return the addresses of a claim without an owner and of the worker's, by the claims' names."""
+    source.wait_until("both claims are answered", lambda: len(source.claimed_addresses()) == 2)
+    return source.claimed_addresses()
+
+
+@pytest.fixture(scope="module")
+def recorded(source: TakeoverEnvironment, addresses: dict[str, str], ids: dict[str, set[str]]) -> set[str]:
+    """Return the ids that must be recorded after a move: a pool finds its floating IPs by their stamps."""
+    bodies = source.cloud.inventory()["network/floatingips"]
+    of_pool = {id_ for id_, body in bodies.items() if body["floating_ip_address"] in addresses.values()}
+    assert len(of_pool) == len(addresses)
+    return set().union(*(ids[kind] for kind in RECORDED)) - of_pool
+
+
+@pytest.fixture(scope="module")
+def target(
+    source: TakeoverEnvironment, addresses: dict[str, str], ids: dict[str, set[str]], rigs_folder: Path
+) -> Iterator[TakeoverEnvironment]:
     """Yield another management cluster, with the moved cluster."""
     with takeover_environment(rigs_folder, "move-target", source.cloud) as made:
         made.before = source.before
         made.install()
         assert ids
+        assert CLAIM in addresses
         with source.counted("move there"):
             move(source, made)
         yield made
@@ -87,8 +110,15 @@ def test_the_target_knows_everything_and_builds_or_changes_nothing(
     assert target.changed_strangers() == []
 
 
-def test_what_the_target_knows_is_recorded_by_its_id(target: TakeoverEnvironment, ids: dict[str, set[str]]) -> None:
-    assert set().union(*(ids[kind] for kind in RECORDED)) <= target.recorded()
+def test_what_the_target_knows_is_recorded_by_its_id(target: TakeoverEnvironment, recorded: set[str]) -> None:
+    assert recorded <= target.recorded()
+
+
+def test_claims_keep_the_addresses_of_their_pool(
+    source: TakeoverEnvironment, target: TakeoverEnvironment, addresses: dict[str, str]
+) -> None:
+    assert target.claimed_addresses() == addresses
+    assert source.list("ipaddressclaims") == source.list("ipaddresses") == []
 
 
 def test_describe_shows_the_cluster_available(target: TakeoverEnvironment) -> None:
@@ -98,18 +128,20 @@ def test_describe_shows_the_cluster_available(target: TakeoverEnvironment) -> No
 
 
 def test_moved_back_everything_is_known_again_and_nothing_is_built_or_changed(
-    returned: TakeoverEnvironment, target: TakeoverEnvironment, ids: dict[str, set[str]]
+    returned: TakeoverEnvironment, target: TakeoverEnvironment, ids: dict[str, set[str]], recorded: set[str]
 ) -> None:
     assert target.reconciled() == {}
     assert returned.writes() == []
     assert returned.ids() == ids
     assert returned.changed_strangers() == []
-    assert set().union(*(ids[kind] for kind in RECORDED)) <= returned.recorded()
+    assert recorded <= returned.recorded()
 
 
 def test_deletion_leaves_nothing_of_the_first_cluster_and_all_of_the_second(returned: TakeoverEnvironment) -> None:
     with returned.counted("deletion after the moves"):
         returned.delete("clusters", CLUSTER)
+        returned.delete("ipaddressclaims", CLAIM)
+        returned.delete("openstackfloatingippools", POOL["name"])
         returned.wait_until("everything is gone", returned.is_gone)
     returned.wait_until("nothing is left in the cloud", lambda: not returned.created())
     assert returned.changed_strangers() == []
