@@ -7,7 +7,7 @@ repeated nor forgotten until its window is over and the cloud was listed again. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -84,29 +84,34 @@ class CreateProtocol:
     def _intend(self, create: Create) -> None:
         """Store the intent; if that fails, restore the previous intents with their start times."""
         before = dict(self.ledger.pending)
-        self._note(create)
+        self._note(create.kind, create.roles)
         try:
             self.save()
         except BaseException:
             self.ledger.pending = before
             raise
 
-    def _note(self, create: Create) -> None:
-        for role in create.roles:
-            self.ledger.intend(create.kind, role, self.clock.now(), self.clock.wall())
+    def _note(self, kind: str, roles: Iterable[str]) -> None:
+        for role in roles:
+            self.ledger.intend(kind, role, self.clock.now(), self.clock.wall())
+
+    def _forget(self, roles: Iterable[str]) -> None:
+        for role in roles:
+            self.ledger.pending.pop(role, None)
 
     def _call(self, create: Create) -> Mapping[str, Mapping[str, Any]]:
         try:
             return create.call()
         except AmbiguousAnswerError as error:
+            sent = create.roles if create.sent is None else tuple(create.sent)
+            self._forget(set(create.roles).difference(sent))
             # The window begins when the answer is lost: a service that is slower than our timeout still has the
             # request.
-            self._note(create)
+            self._note(create.kind, sent)
             self.report(create, error)
             raise
         except CapoError as error:
-            for role in create.roles:
-                self.ledger.pending.pop(role, None)
+            self._forget(create.roles)
             self.report(create, error)
             raise
         finally:

@@ -7,7 +7,7 @@ results become conditions in ``conditions.py`` and creates are carried out in ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar, assert_never
 
@@ -57,11 +57,13 @@ class Create:
         kind: the resource kind of all of them, such as ``port``.
         roles: one role per resource, such as ``port-0``.
         call: sends one request to the cloud and returns the resource of each role.
+        sent: of a call that sends a request for each role, the roles whose request was begun; None of any other.
     """
 
     kind: str
     roles: tuple[str, ...]
     call: Callable[[], Mapping[str, Body]]
+    sent: Set[str] | None = None
 
 
 Outcome = Done | NotNeeded | Wait | Create

@@ -16,6 +16,7 @@ from capo.engine.steps import Create, Done, Outcome, Wait
 from capo.errors import CapoError, NotFoundError
 from capo.json_types import Body, Object
 from capo.kube.kinds import IP_ADDRESS_CLAIM
+from capo.ledger import Pending
 from capo.openstack import floating_ip
 from capo.openstack.floating_ip import FloatingIP, WantedFloatingIP
 from controllers.openstackfloatingippool import candidates, ipam, ipam_writes, takeover
@@ -43,6 +44,7 @@ def ensure_allocated(scope: PoolScope) -> Outcome:
     left = [claim for claim in waiting if not _allocate_born(scope, claim, born.get(role_of(claim)), claimed)]
     held = candidates.holders(scope, bodies)
     for body in candidates.free(scope, bodies, held):
+        left = [claim for claim in left if not scope.is_refused(claim)]
         if not left:
             break
         if _allocate_free(scope, left[0], body):
@@ -53,20 +55,26 @@ def ensure_allocated(scope: PoolScope) -> Outcome:
 
 
 def _is_kept(scope: PoolScope, claim: Object) -> bool:
-    """Add our finalizer to a claim before anything is done for it; return False if it is gone by now."""
+    """Add our finalizer to a claim before anything is done for it; return False if it is gone, or that is refused."""
     deps, key = scope.context.deps, scope.context.key
-    kept = ipam_writes.add_finalizer(deps, IP_ADDRESS_CLAIM, claim, ipam.CLAIM_FINALIZER, by=key)
+    kept = None
+    with scope.isolated(claim):
+        kept = ipam_writes.add_finalizer(deps, IP_ADDRESS_CLAIM, claim, ipam.CLAIM_FINALIZER, by=key)
     return kept is not None
 
 
 def _settle(scope: PoolScope, waiting: list[Object]) -> None:
     """Decide unanswered creates for claims that are gone: their floating IPs are free."""
-    ledger, now_s = scope.context.ledger, scope.context.started_s
+    ledger = scope.context.ledger
     roles = {role_of(claim) for claim in waiting}
     for pending in [each for each in ledger.pending.values() if each.role not in roles]:
-        is_over = now_s >= pending.since_s + scope.context.deps.ambiguous_window_s
-        if scope.cloud_view.find(KIND, pending.role) is None and is_over:
+        if scope.cloud_view.find(KIND, pending.role) is None and _is_over(scope, pending):
             ledger.drop(pending.role)
+
+
+def _is_over(scope: PoolScope, pending: Pending) -> bool:
+    """Return whether a create without an answer can take effect no longer."""
+    return scope.context.started_s >= pending.since_s + scope.context.deps.ambiguous_window_s
 
 
 def _claimed(scope: PoolScope) -> set[str]:
@@ -78,9 +86,7 @@ def _allocate_born(scope: PoolScope, claim: Object, body: Body | None, claimed: 
     if body is None or ipam.spelt(FloatingIP(body).address) in claimed:
         return False
     with _reserved(scope, body) as is_ours:
-        if is_ours:
-            _allocate(scope, claim, body)
-    return is_ours
+        return is_ours and _allocate(scope, claim, body)
 
 
 def _reserved(scope: PoolScope, body: Body) -> AbstractContextManager[bool]:
@@ -90,10 +96,7 @@ def _reserved(scope: PoolScope, body: Body) -> AbstractContextManager[bool]:
 def _allocate_free(scope: PoolScope, claim: Object, body: Body) -> bool:
     """Allocate a floating IP that exists; return False if it is not free any more."""
     with _reserved(scope, body) as is_ours:
-        if not is_ours or not _is_usable(scope, body):
-            return False
-        _allocate(scope, claim, body)
-    return True
+        return is_ours and _is_usable(scope, body) and _allocate(scope, claim, body)
 
 
 def _is_usable(scope: PoolScope, body: Body) -> bool:
@@ -109,30 +112,33 @@ def _is_usable(scope: PoolScope, body: Body) -> bool:
     return is_same and candidates.why_not(scope, now, candidates.holders(scope, [now])) is None
 
 
-def _allocate(scope: PoolScope, claim: Object, body: Body) -> None:
-    """Create the IPAddress of a claim.
-
-    Raises:
-        Conflict: an IPAddress of this name exists by now.
-    """
+def _allocate(scope: PoolScope, claim: Object, body: Body) -> bool:
+    """Create the IPAddress of a claim; return False if that is refused, as where one of this name exists by now."""
     wanted = ipam.wanted_address(claim, scope.obj, ipam.spelt(FloatingIP(body).address))
-    ipam_writes.create_address(scope.context.deps, wanted, scope.context.key)
+    with scope.isolated(claim):
+        made = ipam_writes.create_address(scope.context.deps, wanted, scope.context.key)
+        scope.reservations.note_created(made["metadata"]["uid"])
+        return True
+    return False
 
 
 def ensure_created(scope: PoolScope) -> Outcome:
     """Create floating IPs for the claims that are left, up to ``maxIPs``."""
-    waiting = [claim for claim in scope.unanswered() if not _is_found(scope, claim)]
+    able = [claim for claim in scope.unanswered() if not scope.is_refused(claim)]
+    waiting = [claim for claim in able if not _is_found(scope, claim) and not scope.is_refused(claim)]
     if not waiting:
         return Done()
     pending = scope.context.ledger.pending
-    # A claim whose create was not answered waits alone.
-    decided = [claim for claim in waiting if role_of(claim) not in pending]
     room = _room(scope)
-    if decided and room <= 0:
-        return _full(scope, decided)
+    decided = [claim for claim in waiting if role_of(claim) not in pending]
+    # Those whose create proved to have had no effect hold room already, unless maxIPs was lowered since.
+    over = [claim for claim in waiting if (known := pending.get(role_of(claim))) and _is_over(scope, known)]
+    batch = over[: max(0, min(BATCH, len(over) + min(0, room)))] or decided[: max(0, min(BATCH, room))]
+    if not batch and (over or decided):
+        return _full(scope, over + decided)
     if scope.found.created >= MAX_CREATES:
         return Wait("Building", f"creating floating IPs for {len(waiting)} more claims", after_s=0.0)
-    batch = (decided or waiting)[: max(1, min(BATCH, room))]
+    batch = batch or waiting[:BATCH]  # creates without an answer, for which the create protocol waits
     scope.found.created += len(batch)
     return _create(scope, batch)
 
@@ -152,7 +158,7 @@ def _is_found(scope: PoolScope, claim: Object) -> bool:
     if body is None:
         scope.found.absent.add(role)
         return False
-    if not _allocate_born(scope, claim, body, _claimed(scope)):
+    if not _allocate_born(scope, claim, body, _claimed(scope)) and not scope.is_refused(claim):
         ip = FloatingIP(body).address
         scope.found.trouble = "ForeignResource", f"another IPAddress has {ip}, which was created for this claim"
     return True
@@ -186,10 +192,12 @@ def _create(scope: PoolScope, claims: list[Object]) -> Create:
     if found is None:
         raise AssertionError("the network is resolved: the step needs it")
     roles = tuple(map(role_of, claims))
+    sent: set[str] = set()
 
     def call() -> dict[str, Body]:
         made: dict[str, Body] = {}
         for role in roles:
+            sent.add(role)
             wanted = WantedFloatingIP(scope.stamp(role), found.id, names.floating_ip_description(scope.name))
             try:
                 made[role] = floating_ip.create(scope.cloud, wanted)
@@ -199,4 +207,4 @@ def _create(scope: PoolScope, claims: list[Object]) -> Create:
             scope.cloud_view.upsert(KIND, made[role])
         return made
 
-    return Create("floating_ip", roles, call)
+    return Create("floating_ip", roles, call, sent)

@@ -14,34 +14,88 @@ from capo.engine import conditions
 from capo.engine.conditions import Condition
 from capo.engine.steps import Done, Outcome, Wait
 from capo.json_types import Object
+from capo.kube.errors import Conflict
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
 from capo.openstack.floating_ip import FloatingIP
 from capo.openstack.kinds import FLOATING_IP
 from controllers.openstackfloatingippool import candidates, ipam, ipam_writes
-from controllers.openstackfloatingippool.scope import PoolScope
+from controllers.openstackfloatingippool.scope import KIND, PoolScope
 
 AGAIN_S: Final = 2.0
+LATER_S: Final = 60.0
+"""Interval of further tries of what only a person can change; an edit of the claim is handled at once."""
+REFUSED: Final = "WriteRefused"
 _WITH_CONDITIONS: Final = "v1beta2"
 """Claims of older versions have conditions of another form."""
 
 
 def ensure_answered(scope: PoolScope) -> Outcome:
-    """Set the address in the status of each claim that has one."""
-    pairs = _unpublished(scope)
+    """Set the address in the status of each claim that has one.
+
+    Raises:
+        NotYetObserved: nothing shows whether an IPAddress that this process did not create is another claim's, too.
+    """
+    pairs, later = _decidable(scope, _unpublished(scope))
     everywhere = _by_ip(_listed(scope, pairs[0][1])) if pairs else {}
     others = candidates.other_pools(scope) if pairs else {}
     withdrawn = []
     for claim, address in pairs:
         same = everywhere.get(ipam.ip_of(address), ())
-        if any(_is_rival(scope, each, address, others) for each in same):
-            _withdraw(scope, address)
-            withdrawn.append(address)
-        else:
-            _publish(scope, claim, address)
+        rivals = [each for each in same if _is_rival(scope, each, address, others)]
+        with scope.isolated(claim):
+            if not rivals:
+                _publish(scope, claim, address)
+            elif _may_withdraw(scope, address):
+                withdrawn.append(address)
+                _withdraw(scope, address)
+            else:
+                _note_conflict(scope, claim, address, rivals)
     _explain(scope)
+    if later:
+        scope.floating_ips()
+    return _outcome(scope, ipam.in_order(map(ipam.ip_of, withdrawn)))
+
+
+_Pair = tuple[Object, Object]
+
+
+def _decidable(scope: PoolScope, pairs: list[_Pair]) -> tuple[list[_Pair], list[_Pair]]:
+    """Return what can be published now, and what only after the floating IPs were listed."""
+    # What was created before this process started may be another claim's, too; with its first list, each pool shows
+    # in its status where it allocates.
+    is_listed, created = scope.cloud_view.was_listed(KIND), scope.reservations.has_created
+    now = [pair for pair in pairs if is_listed or created(pair[1]["metadata"]["uid"])]
+    return now, [pair for pair in pairs if pair not in now]
+
+
+def _may_withdraw(scope: PoolScope, address: Object) -> bool:
+    """Return whether an IPAddress was never named in its claim, so that no server uses it.
+
+    After a restart, a move or a restore a claim without an address may have had one, which a server uses.
+    """
+    return scope.reservations.has_created(address["metadata"]["uid"]) and scope.cloud_view.was_listed(KIND)
+
+
+def _note_conflict(scope: PoolScope, claim: Object, address: Object, rivals: list[Object]) -> None:
+    named = ", ".join(sorted("/".join(ipam.ident(each)) for each in rivals))
+    text = f"{ipam.ip_of(address)} is in IPAddress {named}, too; delete the claim of one that is not in use"
+    scope.found.conflicts[ipam.ident(claim)] = text
+
+
+def _outcome(scope: PoolScope, withdrawn: list[str]) -> Outcome:
+    """Return what is reported, and when the pool is reconciled again."""
     if withdrawn:
-        ips = ", ".join(ipam.in_order(map(ipam.ip_of, withdrawn)))
-        return Wait("Conflict", f"another claim got {ips} at the same time; allocating others", AGAIN_S)
+        text = f"another claim got {', '.join(withdrawn)} at the same time; allocating others"
+        return Wait("Conflict", text, AGAIN_S)
+    refusals, conflicts = scope.found.refusals, scope.found.conflicts
+    if refusals:
+        (_, name), error = next(iter(refusals.items()))
+        text = f"the API server refused writes for {len(refusals)} claims; for {name}: {error}"
+        is_outdated = all(isinstance(each, Conflict) for each in refusals.values())
+        return Wait(REFUSED, text, AGAIN_S if is_outdated else LATER_S)
+    if conflicts:
+        (_, name), text = next(iter(conflicts.items()))
+        return Wait("Conflict", f"{len(conflicts)} claims have addresses of others; {name}: {text}", LATER_S)
     return Done()
 
 
@@ -78,6 +132,7 @@ def _publish(scope: PoolScope, claim: Object, address: Object) -> None:
     deps, key = scope.context.deps, scope.context.key
     kept = ipam_writes.add_finalizer(deps, IP_ADDRESS_CLAIM, claim, ipam.CLAIM_FINALIZER, by=key)
     if kept is not None:
+        scope.reservations.note_published(address["metadata"]["uid"])
         _write(scope, kept, Condition(conditions.READY, "True", "Ready"), address["metadata"]["name"])
 
 
@@ -115,13 +170,22 @@ def _explain(scope: PoolScope) -> None:
     for claim in scope.claims():
         if ipam.is_deleting(claim) or ipam.address_name(claim) is not None or ipam.pause_cause(claim, store):
             continue
-        address = ipam.address_of(claim, store)
-        if address is not None and not ipam.is_of(address, claim):
-            text = f"IPAddress {address['metadata']['name']} was allocated to another claim"
-            _write(scope, claim, Condition(conditions.READY, "False", "ForeignResource", text))
-        elif address is None and scope.found.trouble:
-            reason, text = scope.found.trouble
-            _write(scope, claim, Condition(conditions.READY, "False", reason, text))
+        with scope.isolated(claim):
+            _show_cause(scope, claim)
+
+
+def _show_cause(scope: PoolScope, claim: Object) -> None:
+    address = ipam.address_of(claim, scope.context.deps.store)
+    if error := scope.found.refusals.get(ipam.ident(claim)):
+        _write(scope, claim, Condition(conditions.READY, "False", REFUSED, f"the API server refused a write: {error}"))
+    elif text := scope.found.conflicts.get(ipam.ident(claim)):
+        _write(scope, claim, Condition(conditions.READY, "False", "Conflict", text))
+    elif address is not None and not ipam.is_of(address, claim):
+        text = f"IPAddress {address['metadata']['name']} was allocated to another claim"
+        _write(scope, claim, Condition(conditions.READY, "False", "ForeignResource", text))
+    elif address is None and scope.found.trouble:
+        reason, text = scope.found.trouble
+        _write(scope, claim, Condition(conditions.READY, "False", reason, text))
 
 
 def _write(scope: PoolScope, claim: Object, shown: Condition, address_name: str | None = None) -> None:

@@ -148,7 +148,7 @@ def wanted_address(claim: Object, pool: Object, ip: str) -> dict[str, Any]:
         },
         "spec": {
             "claimRef": {"name": claim["metadata"]["name"]},
-            "poolRef": {"apiGroup": names.GROUP, "kind": OPENSTACK_FLOATING_IP_POOL.kind, "name": name},
+            "poolRef": {**claim["spec"]["poolRef"], "name": name},  # Cluster API wants it equal to the claim's
             "address": ip,
             "prefix": ipaddress.ip_address(ip).max_prefixlen,
         },

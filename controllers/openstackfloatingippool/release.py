@@ -13,6 +13,7 @@ from typing import Final
 from capo.engine.steps import Done, NotNeeded, Outcome, Wait
 from capo.errors import BlockedError, CapoError, NotFoundError, NotYetObserved
 from capo.json_types import Body, Object
+from capo.kube.errors import Conflict, Denied, Invalid
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
 from capo.openstack import floating_ip
 from capo.openstack.floating_ip import FloatingIP
@@ -56,7 +57,8 @@ def _hold_all(scope: PoolScope) -> None:
         address = ipam.address_of(claim, store)
         is_answered = address is not None and ipam.is_of(address, claim) and not ipam.is_deleting(claim)
         if is_answered and ipam.pause_cause(claim, store) is None:
-            ipam_writes.add_finalizer(deps, IP_ADDRESS_CLAIM, claim, ipam.CLAIM_FINALIZER, by=scope.context.key)
+            with scope.isolated(claim):
+                ipam_writes.add_finalizer(deps, IP_ADDRESS_CLAIM, claim, ipam.CLAIM_FINALIZER, by=scope.context.key)
 
 
 def _leave(scope: PoolScope, own: Iterable[Body]) -> Outcome:
@@ -93,6 +95,8 @@ def _release_all(scope: PoolScope) -> str:
                 blocked.append(left)
         except (CapoError, NotYetObserved) as error:
             failure = failure or error
+        except (Conflict, Denied, Invalid) as error:
+            blocked.append(f"the API server refused a write: {error}")
     if failure:
         raise failure
     return "; ".join(blocked)

@@ -14,6 +14,8 @@ from typing import Final
 from capo.caches import Bounded
 
 AVOIDED_S: Final = 30.0
+UNPUBLISHED_S: Final = 600.0
+"""One that was created longer ago is not withdrawn: somebody may use it."""
 
 
 class Reservations:
@@ -27,6 +29,7 @@ class Reservations:
         self._lock = threading.Lock()
         self._held: set[Hashable] = set()
         self._avoided: Bounded[Hashable, bool] = Bounded.by_age(AVOIDED_S, now)
+        self._created: Bounded[str, bool] = Bounded.by_age(UNPUBLISHED_S, now)
 
     @contextmanager
     def of(self, item: Hashable) -> Iterator[bool]:
@@ -41,6 +44,18 @@ class Reservations:
             if is_free:
                 with self._lock:
                     self._held.discard(item)
+
+    def note_created(self, uid: str) -> None:
+        """Remember an IPAddress that this process created and has not published."""
+        self._created.put(uid, value=True)
+
+    def has_created(self, uid: str) -> bool:
+        """Return whether this process created an IPAddress lately, and nothing says that it was published."""
+        return uid in self._created
+
+    def note_published(self, uid: str) -> None:
+        """Forget an IPAddress before its claim names it."""
+        self._created.drop(uid)
 
     def avoid(self, item: Hashable) -> None:
         """Do not yield an item for some time."""

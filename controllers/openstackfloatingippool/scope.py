@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,6 +11,7 @@ from api.v1alpha1 import OpenStackFloatingIPPool
 from api.v1beta2.openstackcluster import NetworkStatus
 from capo.engine.context import ReconcileContext
 from capo.json_types import Body, Object
+from capo.kube.errors import Conflict, Denied, Invalid, KubeError
 from capo.kube.kinds import IP_ADDRESS, IP_ADDRESS_CLAIM
 from capo.names import Stamp
 from capo.openstack.cloud import Cloud
@@ -33,6 +35,8 @@ class Found:
         created: how many floating IPs this reconcile was about to create.
         refused: addresses that cannot be allocated, in words: they are missing, or in use.
         trouble: why claims wait, by reason and message.
+        refusals: the first write that the API server refused for each claim or IPAddress, by namespace and name.
+        conflicts: claims whose address is in another IPAddress, too, in words, by namespace and name.
     """
 
     network: NetworkStatus | None = None
@@ -41,6 +45,8 @@ class Found:
     created: int = 0
     refused: dict[str, str] = field(default_factory=dict)
     trouble: tuple[str, str] | None = None
+    refusals: dict[ipam.Ident, KubeError] = field(default_factory=dict)
+    conflicts: dict[ipam.Ident, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,18 @@ class PoolScope:
             and ipam.address_of(claim, store) is None
             and ipam.pause_cause(claim, store) is None
         ]
+
+    @contextmanager
+    def isolated(self, obj: Object) -> Iterator[None]:
+        """Note that the API server refuses a write for one claim or IPAddress, so that the others are handled."""
+        try:
+            yield
+        except (Conflict, Denied, Invalid) as error:
+            self.found.refusals.setdefault(ipam.ident(obj), error)
+
+    def is_refused(self, obj: Object) -> bool:
+        """Return whether this reconcile had a write refused for a claim, or for the IPAddress of its name."""
+        return ipam.ident(obj) in self.found.refusals
 
     def stamp(self, role: str) -> Stamp:
         """Return the stamp of one of the pool's floating IPs."""

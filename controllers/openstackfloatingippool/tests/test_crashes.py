@@ -176,3 +176,43 @@ def test_a_create_whose_answer_is_lost_counts_for_the_limit(stage: PoolEnvironme
         assert len(stage.floating_ips()) == 1
 
     assert len(stage.answers()) == 1
+
+
+def test_a_create_without_effect_is_repeated_although_the_limit_is_reached(stage: PoolEnvironment) -> None:
+    stage.pool(maxIPs=1)
+    stage.add_fault(match={"method": "POST", "path": "/v2.0/floatingips", "nth": 1}, effect={"cut": "before"})
+    stage.claim("first")
+    stage.settle(for_s=1)
+
+    stage.claim("second")
+    stage.settle(for_s=200)
+
+    assert stage.answer("first")
+    assert len(stage.floating_ips()) == 1
+    assert stage.answer("second") is None
+
+
+def test_a_create_without_effect_is_not_repeated_above_a_limit_that_was_lowered(stage: PoolEnvironment) -> None:
+    stage.pool(maxIPs=1)
+    stage.add_fault(match={"method": "POST", "path": "/v2.0/floatingips", "nth": 1}, effect={"cut": "before"})
+    stage.claim("first")
+    stage.settle(for_s=1)
+
+    stage.patch(KIND, "pool", {"spec": {"maxIPs": 0}})
+    stage.settle(for_s=200)
+
+    assert stage.floating_ips() == {}
+    assert stage.shown("FloatingIPsCreated") == ("False", "MaxIPsReached")
+
+
+def test_of_several_creates_only_those_that_were_sent_wait_for_an_answer(stage: PoolEnvironment) -> None:
+    stage.pool()
+    stage.add_fault(match={"method": "POST", "path": "/v2.0/floatingips", "nth": 2}, effect={"cut": "before"})
+    names_ = stage.claims(6)
+
+    stage.settle(for_s=15)
+    assert len(stage.answers()) == len(names_) - 1
+
+    stage.settle(for_s=200)
+    assert sorted(stage.answers()) == names_
+    assert len(stage.floating_ips()) == len(names_)
