@@ -59,6 +59,8 @@ class ConditionType(StrEnum):
     """Ours: every port of the server is created."""
     TRUNKS_READY = "TrunksReady"
     """Ours: every port that asks for it is the parent of a trunk."""
+    ADDRESS_PAIRS_APPLIED = "AddressPairsApplied"
+    """Ours: False while an edit of `allowedAddressPairs` has not reached a port; else not shown."""
     VOLUMES_READY = "VolumesReady"
     """Ours: every volume of the server is created and usable."""
 

@@ -57,11 +57,6 @@ def faults_of_update(kind: str, old: Json, new: Json, *, is_dry_run: bool) -> li
     return [*KINDS[kind](old, new), *credentials.faults(kind, new, old)]
 
 
-def warnings_of(kind: str, new: Json, *, old: Json | None = None) -> list[str]:
-    """Return which fields of the spec have no effect or cannot work, one sentence for each.
-
-    Args:
-        old: the present object; None when it is created.
-    """
-    edited = warning.edit_warnings(kind, old.get("spec"), new.get("spec")) if old else []
-    return [*warning.spec_warnings(kind, new.get("spec") or {}), *edited]
+def warnings_of(kind: str, obj: Json) -> list[str]:
+    """Return which fields of the spec have no effect or cannot work, one sentence for each."""
+    return warning.spec_warnings(kind, obj.get("spec") or {})

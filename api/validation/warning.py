@@ -20,26 +20,10 @@ def spec_warnings(kind: str, spec: Any) -> list[str]:
     return _first(_BY_KIND[kind](spec))
 
 
-def edit_warnings(kind: str, old: Any, new: Any) -> list[str]:
-    """Return the warnings about what an allowed edit of a spec does not change."""
-    return _first(_address_pairs(kind, old, new)) if isinstance(old, dict) and isinstance(new, dict) else []
-
-
 def _first(found: Warnings) -> list[str]:
     first = list(itertools.islice(found, MOST))
     has_more = next(found, None) is not None
     return [*first, MORE_WARNINGS] if has_more else first
-
-
-def _address_pairs(kind: str, old: Json, new: Json) -> Warnings:
-    if kind not in _EDITED_PAIRS:
-        return
-    way, text = _EDITED_PAIRS[kind]
-    path = ".".join(("spec", *way))
-    ports = zip(inside(old, *way).get("ports") or (), inside(new, *way).get("ports") or (), strict=False)
-    for index, (before, after) in enumerate(ports):
-        if (before.get("allowedAddressPairs") or []) != (after.get("allowedAddressPairs") or []):
-            yield f"{path}.ports[{index}].allowedAddressPairs: {text}"
 
 
 def _cluster(spec: Json, path: str) -> Warnings:
@@ -176,13 +160,6 @@ def _parsed(value: Any, path: str, parse: Callable[[str], object], wanted: str) 
         yield f"{path}: {shown(value)} is not {wanted}: OpenStack will refuse it"
 
 
-_EDITED_PAIRS: Final[dict[str, tuple[tuple[str, ...], str]]] = {
-    "OpenStackMachine": ((), "has no effect on a server that exists: its ports are not changed"),
-    "OpenStackMachineTemplate": (("template", "spec"), "applies to machines that are created from now on"),
-}
-"""The path of the one field that an edit of a machine may change, and the effect of the edit; as the Go provider by
-default.
-"""
 _BY_KIND: Final[dict[str, Callable[[Json], Warnings]]] = {
     "OpenStackCluster": _whole_cluster,
     "OpenStackClusterTemplate": lambda spec: _cluster(inside(spec, "template", "spec"), "spec.template.spec"),

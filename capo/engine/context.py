@@ -89,9 +89,11 @@ class Continue:
 
     Args:
         conditions: shown even by a reconcile that ends before its steps because its credentials are refused.
+        annotations: written with the owner id, if the object has none yet.
     """
 
     conditions: Sequence[Condition] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

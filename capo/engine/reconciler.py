@@ -134,7 +134,7 @@ class Reconciler(Generic[S]):
         if abandoning.is_asked_for(writer.obj):
             return self._abandon(writer)
         try:
-            context = self._begin(key, writer)
+            context = self._begin(key, writer, precondition)
             if context is None:
                 return Result()
             scope = self.controller.open(context)
@@ -162,7 +162,7 @@ class Reconciler(Generic[S]):
         if told := abandoning.way_out(writer.obj, waited_s=waited_s):
             self.deps.events.emit(writer.obj, "Warning", "DeletionBlocked", told)
 
-    def _begin(self, key: Key, writer: Writer) -> ReconcileContext | None:
+    def _begin(self, key: Key, writer: Writer, precondition: Continue) -> ReconcileContext | None:
         """Write the owner id and the finalizer before the first create; None: the object was released instead."""
         started_s = self.deps.clock.now()
         metadata = writer.obj["metadata"]
@@ -188,7 +188,7 @@ class Reconciler(Generic[S]):
             annotation = self._new_annotation(key, writer.obj, ledger)
             owner = annotation.partition(".")[0]
         if is_found or not has_finalizer or names.OWNER_ID_ANNOTATION not in annotations:
-            writer.adopt(annotation, is_taken_over=is_found)
+            writer.adopt(annotation, is_taken_over=is_found, annotations=precondition.annotations)
         return ReconcileContext(
             key,
             writer.obj,

@@ -64,12 +64,15 @@ class Writer:
         """Return the present object, with the generation that the reconcile acts on."""
         return {**self.obj, "metadata": {**self.obj["metadata"], "generation": self.generation}}
 
-    def adopt(self, owner_id: str, *, is_taken_over: bool = False) -> None:
+    def adopt(
+        self, owner_id: str, *, is_taken_over: bool = False, annotations: Mapping[str, str] | None = None
+    ) -> None:
         """Add our finalizer and the owner id, in one patch.
 
         Args:
             is_taken_over: note that another provider created its resources: adopting them takes more than one
                 reconcile.
+            annotations: more annotations to write.
 
         Raises:
             Conflict: it has another owner id by now, which resources may carry: the reconcile must start over with it.
@@ -87,7 +90,7 @@ class Writer:
             return {
                 "metadata": {
                     "finalizers": [*finalizers, mine] if mine not in finalizers else finalizers,
-                    "annotations": {names.OWNER_ID_ANNOTATION: owner_id, **noted},
+                    "annotations": {**(annotations or {}), names.OWNER_ID_ANNOTATION: owner_id, **noted},
                 }
             }
 

@@ -174,10 +174,11 @@ def _fixed_ip(subnet_id: str | None, address: str | None) -> Body:
 def _pairs(wanted: WantedPort) -> list[Body]:
     if wanted.has_port_security is False:
         return []
-    return [
-        {"ip_address": address, **({"mac_address": mac} if mac else {})}
-        for address, mac in wanted.allowed_address_pairs
-    ]
+    return [_pair(address, mac) for address, mac in wanted.allowed_address_pairs]
+
+
+def _pair(address: str, mac: str | None) -> Body:
+    return {"ip_address": address, **({"mac_address": mac} if mac else {})}
 
 
 def _profile(wanted: WantedPort, *, has_trusted_attribute: bool) -> Body:
@@ -195,12 +196,6 @@ def _value_specs(wanted: WantedPort, body: Mapping[str, Any]) -> dict[str, str]:
     return found
 
 
-def difference(wanted: WantedPort, found: Mapping[str, Any]) -> Body:
-    """Return the fields of a port to change: only address pairs may change on a port that is in use."""
-    pairs = () if wanted.has_port_security is False else wanted.allowed_address_pairs
-    return {} if has_pairs(pairs, found) else {"allowed_address_pairs": _pairs(wanted)}
-
-
 def has_pairs(wanted: Iterable[tuple[str, str | None]], found: Mapping[str, Any]) -> bool:
     """Return whether a port has exactly these allowed address pairs, in any spelling.
 
@@ -208,10 +203,33 @@ def has_pairs(wanted: Iterable[tuple[str, str | None]], found: Mapping[str, Any]
     """
     own_mac = found.get("mac_address")
     has = [(pair["ip_address"], pair.get("mac_address")) for pair in found.get("allowed_address_pairs") or ()]
-    as_told, as_wanted = (
-        {(spelled(address), _spelled_mac(mac or own_mac)) for address, mac in pairs} for pairs in (has, wanted)
-    )
+    as_told, as_wanted = ({pair_key(address, mac or own_mac) for address, mac in pairs} for pairs in (has, wanted))
     return as_told == as_wanted
+
+
+def exchanged_pairs(
+    found: Mapping[str, Any], *, added: Iterable[tuple[str, str | None]], removed: Iterable[tuple[str, str | None]]
+) -> list[Body] | None:
+    """Return the allowed address pairs of a port after an edit, or None if it has them already.
+
+    Pairs that the edit does not name are kept; a pair that is added and removed, in two spellings, is kept, too.
+    """
+    own_mac = found.get("mac_address")
+    present = {
+        pair_key(pair["ip_address"], pair.get("mac_address") or own_mac): _pair(
+            pair["ip_address"], pair.get("mac_address")
+        )
+        for pair in found.get("allowed_address_pairs") or ()
+    }
+    new = {pair_key(address, mac or own_mac): _pair(address, mac) for address, mac in added}
+    gone = {pair_key(address, mac or own_mac) for address, mac in removed} - new.keys()
+    result = {**new, **{key: pair for key, pair in present.items() if key not in gone}}
+    return None if result.keys() == present.keys() else list(result.values())
+
+
+def pair_key(address: str, mac: str | None) -> tuple[str, str]:
+    """Return what two spellings of an allowed address pair have in common."""
+    return spelled(address), _spelled_mac(mac)
 
 
 def spelled(address: str) -> str:

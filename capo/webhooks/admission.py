@@ -57,7 +57,7 @@ def verdict(request: Json, kind: str) -> Json:
         return _refused(review.bad_request(str(error)))
     if faults := validation.faults_of_update(kind, old, new, is_dry_run=request.get("dryRun") is True):
         return _refused(_invalid(kind, review.name_in(request, new), faults))
-    return _allowed(validation.warnings_of(kind, new, old=old) if old.get("spec") != new.get("spec") else [])
+    return _allowed(validation.warnings_of(kind, new) if old.get("spec") != new.get("spec") else [])
 
 
 def _object(request: Json, field: str, kind: str) -> Json:

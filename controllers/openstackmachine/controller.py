@@ -8,16 +8,17 @@ from typing import Any
 from api.v1beta2 import OpenStackIdentityReference
 from capo.engine.conditions import Condition
 from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report
-from capo.engine.steps import Done, Failed, Results
+from capo.engine.steps import Done, Failed, NotNeeded, Results
 from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_MACHINE
 from capo.ledger import Ledger
 from capo.openstack.cloud import Cloud
 from capo.shares import CloudKey
+from controllers import address_pairs as edits
 from controllers import pause_conditions
 from controllers.credentialed import cloud_view_of
 from controllers.credentials import CredentialsCache
-from controllers.openstackmachine import ingress, related_objects, status
+from controllers.openstackmachine import address_pairs, ingress, related_objects, status
 from controllers.openstackmachine.related_objects import Owners
 from controllers.openstackmachine.routes import ROUTES
 from controllers.openstackmachine.scope import MachineScope, Memory
@@ -85,7 +86,7 @@ class MachineController:
         known = related_objects.find(obj, deps.store)
         if paused := pause_conditions.stop(obj, known.cluster):
             return paused
-        go_on = Continue([pause_conditions.NOT_PAUSED])
+        go_on = Continue([pause_conditions.NOT_PAUSED], address_pairs.first_annotations(obj, deps.store))
         if obj["metadata"].get("deletionTimestamp"):
             return go_on
         # The watch event of the Machine or Cluster requeues the object.
@@ -111,6 +112,7 @@ class MachineController:
         """Return provider ID, addresses and the fields that Cluster API waits for, once the server is ACTIVE."""
         server = scope.server
         conditions = [pause_conditions.NOT_PAUSED, *_ingress_failure(scope, results)]
+        dropped = [edits.CONDITION] if isinstance(results[edits.CONDITION], NotNeeded) else []
         if (
             scope.context.is_taken_over
             and not scope.context.is_deleting
@@ -118,15 +120,16 @@ class MachineController:
         ):
             conditions += status.kept_at_takeover(scope.machine, results[INSTANCE])
         if scope.context.is_deleting or server is None:
-            return Report(conditions=conditions)
+            return Report(conditions=conditions, dropped=dropped)
         conditions += status.refused_credentials(server.status.conditions)
         if not isinstance(results[INSTANCE], Done):
-            return Report(conditions=conditions)
+            return Report(conditions=conditions, dropped=dropped)
         return Report(
             status=status.fields_from_server(scope.machine, server),
             spec=status.provider_id(scope.machine, server),
             spec_step=INSTANCE,
             conditions=[*status.kept_ready(scope.machine, results[INGRESS]), *conditions],
+            dropped=dropped,
         )
 
 

@@ -17,7 +17,7 @@ from capo.engine.steps import Done, NotNeeded, Outcome, Wait
 from capo.errors import NotFoundError
 from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_SERVER
-from controllers import server_child
+from controllers import address_pairs, server_child
 from controllers.openstackmachine.scope import MachineScope
 from controllers.server_spec import Purpose, server_spec
 
@@ -89,7 +89,7 @@ def _body(scope: MachineScope, *, annotations: Mapping[str, str] | None = None) 
         name=scope.name,
         cluster_name=references.cluster_name(scope.owners.machine or obj) or references.cluster_name(obj),
         spec=server_spec(scope.machine.spec, _infra(scope), purpose(scope)),
-        annotations=annotations,
+        annotations={**(annotations or {}), **address_pairs.server_annotation(obj["spec"].get("ports") or ())},
     )
 
 

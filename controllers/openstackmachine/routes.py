@@ -11,7 +11,15 @@ from capo.contract import clusters, machines, references, rules
 from capo.engine import conditions
 from capo.engine.store import Route, Store
 from capo.json_types import Object
-from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER
+from capo.kube.kinds import (
+    CLUSTER,
+    MACHINE,
+    OPENSTACK_CLUSTER,
+    OPENSTACK_MACHINE,
+    OPENSTACK_MACHINE_TEMPLATE,
+    OPENSTACK_SERVER,
+)
+from controllers.openstackmachine import address_pairs
 from controllers.pause_conditions import PAUSED
 from controllers.server_child import credentials_change
 
@@ -61,6 +69,12 @@ def keys_for_server(server: Object, _store: Store) -> Idents:
     return [(server["metadata"]["namespace"], owner.name)] if owner else []
 
 
+def keys_for_template(template: Object, store: Store) -> Idents:
+    """Requeue the machines that were cloned from a template and do not have its allowed address pairs yet."""
+    machines_ = store.list(OPENSTACK_MACHINE, template["metadata"]["namespace"])
+    return [_ident(m) for m in machines_ if address_pairs.is_due(m, template)]
+
+
 def keys_for_sibling(obj: Object, store: Store) -> Idents:
     """Requeue the rest of the control plane when one of it fails or is deleted: the floating IP may have to move."""
     name = references.cluster_name(obj)
@@ -91,4 +105,5 @@ ROUTES: Final = (
     Route(OPENSTACK_CLUSTER, keys_for_openstack_cluster),
     Route(OPENSTACK_SERVER, keys_for_server),
     Route(OPENSTACK_MACHINE, keys_for_sibling),
+    Route(OPENSTACK_MACHINE_TEMPLATE, keys_for_template),
 )

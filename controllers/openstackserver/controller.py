@@ -8,13 +8,13 @@ from typing import Final
 from api.v1alpha1 import OpenStackServer
 from capo import names
 from capo.engine.context import Continue, Dependencies, Precondition, ReconcileContext, Report
-from capo.engine.steps import Blocked, Results
+from capo.engine.steps import Blocked, NotNeeded, Results
 from capo.errors import CapoError, NotYetObserved
 from capo.json_types import Object
 from capo.kube.kinds import CLUSTER, OPENSTACK_SERVER
 from capo.ledger import Ledger
 from capo.openstack.server import Server
-from controllers import name_conflicts, pause_conditions, roles
+from controllers import address_pairs, name_conflicts, pause_conditions, roles
 from controllers.credentialed import OwnCredentials
 from controllers.credentials import CredentialsCache
 from controllers.openstackserver import desired, status, takeover
@@ -69,7 +69,8 @@ class ServerController:
         )
         shown = [*status.conditions(scope, results), *taken, pause_conditions.NOT_PAUSED]
         fields = status.after_reconcile(_seen(scope, results), scope, results)
-        return Report(status=fields, conditions=shown, dropped=unique)
+        dropped = [address_pairs.CONDITION] if isinstance(results[address_pairs.CONDITION], NotNeeded) else []
+        return Report(status=fields, conditions=shown, dropped=[*unique, *dropped])
 
 
 def _marks(scope: ServerScope) -> Iterator[tuple[str, name_conflicts.Fits]]:

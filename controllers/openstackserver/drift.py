@@ -12,29 +12,34 @@ from api.v1beta2.port import ResolvedFixedIP, ResolvedPortSpec
 from capo.openstack import port
 from capo.openstack.port import Port
 from capo.openstack.server import Server
+from controllers.address_pairs import Pairs
 
 
-def port_drift(name: str, wanted: ResolvedPortSpec, found: Port, *, server_id: str | None) -> str:
+def port_drift(
+    name: str, wanted: ResolvedPortSpec, found: Port, *, server_id: str | None, edited: Pairs | None = None
+) -> str:
     """Return how a port differs from the one that was created; empty when it does not.
 
     Args:
         name: the port's name in the message.
         server_id: of the server that is to use it; None before it exists.
+        edited: the address pairs that it may have instead, after an edit of the machine; None: it was not edited.
     """
-    parts = [*_port(wanted, found)]
+    parts = [*_port(wanted, found, edited)]
     if server_id and found.device_id not in ("", server_id):
         parts.append(f"who uses it ({found.device_id})")
     return f"{name} was changed externally: {', '.join(parts)}" if parts else ""
 
 
-def _port(wanted: ResolvedPortSpec, found: Port) -> Iterator[str]:
+def _port(wanted: ResolvedPortSpec, found: Port, edited: Pairs | None) -> Iterator[str]:
     is_secured = wanted.enable_port_security is not False
     if wanted.enable_port_security is not None and found.port_security_enabled is not wanted.enable_port_security:
         yield "port security"
     if is_secured and wanted.security_groups and set(found.security_groups) != set(wanted.security_groups):
         yield "security groups"
     pairs = [(pair.ip_address, pair.mac_address) for pair in wanted.allowed_address_pairs]
-    if is_secured and not port.has_pairs(pairs, found.body):
+    has_pairs = port.has_pairs(pairs, found.body) or (edited is not None and port.has_pairs(edited, found.body))
+    if is_secured and not has_pairs:
         yield "allowed address pairs"
     if not _addresses_fit(wanted, found):
         yield "fixed IPs"

@@ -13,7 +13,7 @@ from capo.json_types import Body
 from capo.openstack import extension, port, trunk
 from capo.openstack.port import Port
 from capo.openstack.trunk import Trunk, WantedTrunk
-from controllers import attempts, roles
+from controllers import address_pairs, attempts, roles
 from controllers.openstackserver import desired, drift, takeover
 from controllers.openstackserver.scope import ServerScope
 
@@ -38,9 +38,14 @@ def ensure_ports(scope: ServerScope) -> Outcome:
 def _changes(scope: ServerScope, found: Mapping[int, Body | None]) -> Iterator[str]:
     """Yield external changes of the ports as messages."""
     resolved = scope.resolved.ports if scope.resolved else ()
+    record = address_pairs.record_of(scope.context.obj)
+    edited = dict(enumerate(record.pairs)) if record else {}
+    server_id = scope.known_server_id
     for index, wish in enumerate(resolved):
         body = found.get(index)
-        if body and (text := drift.port_drift(roles.port(index), wish, Port(body), server_id=scope.known_server_id)):
+        if body is None or (record and index in record.changes):
+            continue
+        if text := drift.port_drift(roles.port(index), wish, Port(body), server_id=server_id, edited=edited.get(index)):
             yield text
 
 

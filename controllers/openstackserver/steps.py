@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from capo.engine.steps import Plan, Step, nothing
-from controllers.openstackserver import address, ip_address_claim
+from controllers import address_pairs as edits
+from controllers.openstackserver import address, address_pairs, ip_address_claim
 from controllers.openstackserver.creation_guard import until_born
 from controllers.openstackserver.ports import ensure_ports, ensure_trunks, remove_ports, remove_trunks
 from controllers.openstackserver.resolve import resolve_references
@@ -40,5 +41,6 @@ STEPS: Final = (
         remove=remove_server,
         needs=("PortsReady", "TrunksReady", "VolumesReady"),
     ),
+    Step(edits.CONDITION, ensure=address_pairs.ensure, remove=nothing, needs=("PortsReady",), is_vital=False),
 )
 PLAN: Final = Plan(STEPS)

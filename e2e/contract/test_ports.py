@@ -346,13 +346,14 @@ def test_port_of_another_project_is_not_seen(world: ContractEnvironment) -> None
 
 
 def test_address_pairs_of_a_port_change(world: ContractEnvironment) -> None:
-    wanted = world.wanted_port(allowed_address_pairs=[("10.6.9.9", None)])
-    made = port.create(world.cloud, world.wanted_port())
+    made = port.create(world.cloud, world.wanted_port(allowed_address_pairs=[("10.6.9.7", None), ("10.6.9.8", None)]))
+    edit: dict[str, list[tuple[str, str | None]]] = {"added": [("10.6.9.9", None)], "removed": [("10.6.9.8/32", None)]}
 
-    changed = port.update(world.cloud, made["id"], port.difference(wanted, made))
+    pairs = port.exchanged_pairs(made, **edit)
+    changed = port.update(world.cloud, made["id"], {"allowed_address_pairs": pairs})
 
-    assert [pair["ip_address"] for pair in changed["allowed_address_pairs"]] == ["10.6.9.9"]
-    assert port.difference(wanted, changed) == {}
+    assert sorted(pair["ip_address"] for pair in changed["allowed_address_pairs"]) == ["10.6.9.7", "10.6.9.9"]
+    assert port.exchanged_pairs(changed, **edit) is None
     assert changed["revision_number"] > made["revision_number"]
     assert port.update(world.cloud, made["id"], {"allowed_address_pairs": []})["allowed_address_pairs"] == []
 

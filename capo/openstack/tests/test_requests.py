@@ -75,22 +75,47 @@ def test_value_specs_do_not_overwrite(key: str) -> None:
         port.request(replace(PORT, value_specs=((key, "v"),)))
 
 
-@pytest.mark.parametrize(
-    ("wanted", "found", "expected"),
-    [
-        ((("10.0.0.9", None),), [{"ip_address": "10.0.0.9", "mac_address": "own"}], {}),
-        ((("10.0.0.9", "aa"),), [{"ip_address": "10.0.0.9", "mac_address": "aa"}], {}),
-        ((("10.0.0.9", "AA-BB"),), [{"ip_address": "10.0.0.9/32", "mac_address": "aa:bb"}], {}),
-        ((), [], {}),
-        ((), [{"ip_address": "10.0.0.9", "mac_address": "own"}], {"allowed_address_pairs": []}),
-        ((("10.0.0.9", None),), [], {"allowed_address_pairs": [{"ip_address": "10.0.0.9"}]}),
-    ],
-    ids=["own address filled in", "same", "another spelling", "none", "surplus", "missing"],
-)
-def test_address_pairs_are_compared_as_neutron_fills_them_in(wanted: Any, found: Any, expected: Any) -> None:
-    body = {"mac_address": "own", "allowed_address_pairs": found}
+def pair(address: str, mac: str = "fa:16:3e:00:00:01") -> dict[str, str]:
+    return {"ip_address": address, "mac_address": mac}
 
-    assert port.difference(replace(PORT, allowed_address_pairs=wanted), body) == expected
+
+@pytest.mark.parametrize(
+    ("wanted", "has", "expected"),
+    [
+        ((), [], True),
+        ((), [pair("10.0.0.9")], False),
+        ((("10.0.0.9", None),), [], False),
+        ((("10.0.0.9", None),), [pair("10.0.0.9/32")], True),
+        ((("10.0.0.9", "FA-16-3E-00-00-02"),), [pair("10.0.0.9", "fa:16:3e:00:00:02")], True),
+        ((("10.0.0.9", "fa:16:3e:00:00:02"),), [pair("10.0.0.9")], False),
+    ],
+)
+def test_address_pairs_are_compared_as_neutron_fills_them_in(wanted: Any, has: Any, expected: bool) -> None:
+    body = {"mac_address": "fa:16:3e:00:00:01", "allowed_address_pairs": has}
+
+    assert port.has_pairs(wanted, body) is expected
+
+
+@pytest.mark.parametrize(
+    ("added", "removed", "expected"),
+    [
+        pytest.param([("10.0.0.2", None)], [], [{"ip_address": "10.0.0.2"}, pair("10.0.0.1")], id="added"),
+        pytest.param([], [("10.0.0.1", None)], [], id="removed"),
+        pytest.param([], [("10.0.0.1/32", "FA-16-3E-00-00-01")], [], id="removed in another spelling"),
+        pytest.param([("10.0.0.1", "fa:16:3e:00:00:01")], [("10.0.0.1", None)], None, id="another spelling"),
+        pytest.param([("10.0.0.1", None)], [("10.0.0.3", None)], None, id="the port has it already"),
+        pytest.param(
+            [("10.0.0.1", "fa:16:3e:00:00:07")],
+            [("10.0.0.1", None)],
+            [pair("10.0.0.1", "fa:16:3e:00:00:07")],
+            id="another MAC address",
+        ),
+    ],
+)
+def test_an_edit_of_address_pairs_changes_those_that_it_names(added: Any, removed: Any, expected: Any) -> None:
+    body = {"mac_address": "fa:16:3e:00:00:01", "allowed_address_pairs": [pair("10.0.0.1")]}
+
+    assert port.exchanged_pairs(body, added=added, removed=removed) == expected
 
 
 def test_a_plain_server() -> None:
