@@ -73,14 +73,8 @@ RIGHT: Final = (
     Exempt(
         "OpenStackMachineTemplate",
         r"spec\.template\.spec\.ports\[\]\.allowedAddressPairs.*",
-        WARNED,
-        "holds for machines that Cluster API creates from then on; the warning says so",
-    ),
-    Exempt(
-        "OpenStackMachine",
-        r"spec\.ports\[\]\.allowedAddressPairs.*",
-        WARNED,
-        "has no effect once the server exists; the warning says so",
+        SILENT,
+        "no machine was cloned from the template",
     ),
     Exempt(
         "OpenStackMachine",
