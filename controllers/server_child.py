@@ -66,15 +66,16 @@ def create(context: ReconcileContext, body: Object) -> Wait:
     Raises:
         InvalidSpecError: the API server refuses it.
     """
-    name = body["metadata"]["name"]
+    name, minted = body["metadata"]["name"], context.deps.minted
     try:
         # Create, not apply: if another process has created the object, its owner id must stay, because stamps carry it.
-        created = context.deps.kube.create(OPENSTACK_SERVER, body)
+        with minted.creating(body):
+            created = context.deps.kube.create(OPENSTACK_SERVER, body)
+            minted.add(created)
     except Conflict:
         return Wait(NOT_READY, f"OpenStackServer {name} exists and is not known yet", after_s=1)
     except (Invalid, Denied) as error:
         raise InvalidSpecError(f"the API server refuses OpenStackServer {name}: {error}") from error
-    context.deps.minted.add(created)
     context.deps.store.apply_own(OPENSTACK_SERVER, created, by=context.key)
     return becoming_ready(name)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from capo import names
-from capo.kube.errors import Invalid
-from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key
+from capo.kube.errors import Invalid, KubeError
+from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, Key, Kind
 from controllers.openstackmachine.tests.environment import NAMESPACE, MachineEnvironment
 
 READY, INSTANCE = "Ready", "InstanceReady"
@@ -40,6 +41,38 @@ def test_server_is_made_once_in_one_write_with_all_that_belongs_to_it() -> None:
         "userDataRef": {"name": "worker-boot"},
         "ports": [{"network": {"id": "net"}, "securityGroups": [{"id": "group-worker"}]}],
     }
+
+
+def test_a_server_whose_watch_event_comes_before_the_answer_to_its_creation_waits_for_no_list() -> None:
+    world = MachineEnvironment()
+    seen: list[bool] = []
+    create = world.kube.create
+
+    def with_event(kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
+        created = create(kind, obj)
+        seen.append(world.deps.minted.has(created))
+        return created
+
+    world.kube.create = with_event  # type: ignore[method-assign]
+    world.run()
+
+    assert seen == [True]
+    assert world.deps.minted.has(world.server())
+
+
+def test_a_server_whose_creation_has_no_answer_is_not_taken_for_one_without_resources() -> None:
+    world = MachineEnvironment()
+    create = world.kube.create
+
+    def lost(kind: Kind, obj: Mapping[str, Any]) -> dict[str, Any]:
+        create(kind, obj)
+        raise KubeError("no answer")
+
+    world.kube.create = lost  # type: ignore[method-assign]
+    with pytest.raises(KubeError):
+        world.run()
+
+    assert not world.deps.minted.has(world.server())
 
 
 def test_watch_filter_label_is_passed_on_w_07() -> None:
