@@ -79,6 +79,8 @@ class ConditionType(StrEnum):
 
     CAPACITY_READY = "CapacityReady"
     """Ours: the capacity of nodes is in the status of the template; the message says what is left out of it."""
+    REFERENCES_READY = "ReferencesReady"
+    """Ours: what machines of the template need exists in the project; Unknown if that cannot be found out."""
     NODE_INFO_READY = "NodeInfoReady"
     """Ours: architecture and operating system of nodes are in the status of the template, if the image has them."""
 
@@ -98,6 +100,10 @@ class Reason(StrEnum):
     """Ours: the application credential expires within 14 days."""
     CREDENTIALS_EXPIRE_SOON = "CredentialsExpireSoon"
     """Ours: the application credential expires within 3 days, or has expired."""
+    REFERENCES_MISSING = "ReferencesMissing"
+    """Ours: complete lists lack something that the template names; the message says what."""
+    REFERENCES_UNKNOWN = "ReferencesUnknown"
+    """Ours: whether something exists that the template names could not be found out; the message says why."""
     NOT_REFERRED = "NotReferred"
     """Ours: nothing creates machines from the template, so that nothing is looked up for it."""
     NAMES_TAKEN = "NamesTaken"

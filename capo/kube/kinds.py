@@ -65,13 +65,14 @@ CLUSTER: Final = Kind("cluster.x-k8s.io", "v1beta2", "clusters", "Cluster", olde
 MACHINE: Final = Kind("cluster.x-k8s.io", "v1beta2", "machines", "Machine", older="v1beta1")
 """Cluster API up to 1.10 serves only v1beta1; ``capo.contract`` reads both."""
 _TEMPLATE_REF: Final = ("spec", "template", "spec", "infrastructureRef")
+_FAILURE_DOMAIN: Final = ("spec", "template", "spec", "failureDomain")
 MACHINE_DEPLOYMENT: Final = Kind(
     "cluster.x-k8s.io",
     "v1beta2",
     "machinedeployments",
     "MachineDeployment",
     older="v1beta1",
-    kept=(_TEMPLATE_REF,),
+    kept=(_TEMPLATE_REF, _FAILURE_DOMAIN),
     is_optional=True,
 )
 MACHINE_SET: Final = Kind(
@@ -80,7 +81,7 @@ MACHINE_SET: Final = Kind(
     "machinesets",
     "MachineSet",
     older="v1beta1",
-    kept=(_TEMPLATE_REF,),
+    kept=(_TEMPLATE_REF, _FAILURE_DOMAIN),
     is_optional=True,
 )
 KUBEADM_CONTROL_PLANE: Final = Kind(
@@ -92,7 +93,7 @@ KUBEADM_CONTROL_PLANE: Final = Kind(
     kept=(("spec", "machineTemplate", "spec", "infrastructureRef"), ("spec", "machineTemplate", "infrastructureRef")),
     is_optional=True,
 )
-"""What refers to templates: nothing but the reference is kept of it."""
+"""What refers to templates: nothing but the reference and the zone is kept of it."""
 IP_ADDRESS_CLAIM: Final = Kind("ipam.cluster.x-k8s.io", "v1beta2", "ipaddressclaims", "IPAddressClaim", older="v1beta1")
 IP_ADDRESS: Final = Kind("ipam.cluster.x-k8s.io", "v1beta2", "ipaddresses", "IPAddress", older="v1beta1")
 """Written in the version in which they are served, see :meth:`Kind.as_read`."""

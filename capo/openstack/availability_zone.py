@@ -16,6 +16,12 @@ def list_all(cloud: Cloud) -> list[Body]:
     return found
 
 
+def is_listed(cloud: Cloud, zone: str) -> bool:
+    """Return whether Nova has a zone of a name, available or not."""
+    found = cloud.lookups.find("availability zones", lambda: _asked(cloud), lambda each: each["zoneName"] == zone)
+    return found is not None
+
+
 def _asked(cloud: Cloud) -> list[Body]:
     zones = cloud.list_all("compute", "/os-availability-zone", "availabilityZoneInfo", microversion=NOVA)
     return sorted(zones, key=lambda zone: str(zone["zoneName"]))

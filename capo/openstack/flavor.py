@@ -47,23 +47,11 @@ def get(cloud: Cloud, *, id_: str | None = None, name: str | None = None) -> Fla
     """
     if not (id_ or name):
         raise InvalidSpecError("the flavor is named neither by id nor by name")
-    asked_now: list[list[Body]] = []
-
-    def ask() -> list[Body]:
-        asked_now.append(_all(cloud))
-        return asked_now[0]
-
-    found = _matching(cloud.lookups.get("flavors", ask), id_, name)
-    if found is None and not asked_now:
-        found = _matching(ask(), id_, name)  # the list may be a minute old
+    key, wanted = ("id", id_) if id_ else ("name", name)
+    found: Body | None = cloud.lookups.find("flavors", lambda: _all(cloud), lambda body: body.get(key) == wanted)
     if found is None:
         raise FlavorNotFoundError(f"no flavor has the id {id_}" if id_ else f"no flavor is named {name}")
     return Flavor(found)
-
-
-def _matching(flavors: list[Body], id_: str | None, name: str | None) -> Body | None:
-    wanted = ("id", id_) if id_ else ("name", name)
-    return next((body for body in flavors if body.get(wanted[0]) == wanted[1]), None)
 
 
 def _all(cloud: Cloud) -> list[Body]:

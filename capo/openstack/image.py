@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import quote
 
 from api.v1beta2.server import ImageFilter, ImageParam
-from capo.errors import AmbiguousMatchError, ImageNotFoundError, InvalidSpecError, NotFoundError
+from capo.errors import AmbiguousMatchError, CloudUnavailableError, ImageNotFoundError, InvalidSpecError, NotFoundError
 from capo.json_types import Body
 from capo.openstack.cloud import Cloud
 from capo.openstack.view import View, text
@@ -55,7 +55,7 @@ def get(cloud: Cloud, image_id: str) -> Image:
     """Return the image with an id.
 
     Raises:
-        ImageNotFoundError: the project sees none.
+        ImageNotFoundError: the project sees none, neither by its id nor in the list.
     """
     found: Body = cloud.lookups.get(("image", image_id), lambda: _by_id(cloud, image_id))
     return Image(found)
@@ -65,6 +65,8 @@ def _by_id(cloud: Cloud, image_id: str) -> Body:
     try:
         return _kept(cloud.get("image", f"/images/{quote(image_id, safe='')}"))
     except NotFoundError as error:
+        if cloud.list_all("image", "/images", "images", params={"id": f"in:{image_id}", "visibility": "all"}):
+            raise CloudUnavailableError(f"image {image_id} is listed, and yet not found: {error.message}") from error
         raise ImageNotFoundError(f"no image has the id {image_id}", request_id=error.request_id) from error
 
 

@@ -13,7 +13,7 @@ from capo import names
 from capo.errors import AmbiguousMatchError, NetworkNotFoundError
 from capo.json_types import Body
 from capo.names import Stamp
-from capo.openstack import kinds, view
+from capo.openstack import kinds, references, view
 from capo.openstack.cloud import Cloud
 from capo.openstack.references import Reference
 
@@ -81,6 +81,16 @@ def resolve(cloud: Cloud, wanted: NetworkParam) -> Body:
     if wanted.id:
         return _REFERENCE.get(cloud, wanted.id)
     return _REFERENCE.only(cloud, _REFERENCE.query(wanted.filter))
+
+
+def listed(cloud: Cloud, wanted: NetworkParam) -> str:
+    """Return the id of the named network, by lists alone.
+
+    Raises:
+        NetworkNotFoundError: the lists have none.
+        AmbiguousMatchError: more than one matches.
+    """
+    return references.only_id(_REFERENCE.listed(cloud, wanted.id, wanted.filter), "network")
 
 
 def external(cloud: Cloud, wanted: NetworkParam | None) -> Body | None:

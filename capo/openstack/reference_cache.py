@@ -8,13 +8,15 @@ failures are not cached.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from capo import caches
 from capo.errors import NotFoundError
+
+T = TypeVar("T")
 
 KEPT_S: Final = 60.0
 MISSING_KEPT_S: Final = 1.0
@@ -49,6 +51,23 @@ class ReferenceCache:
                 entry = self._entries[key] = _Entry()
         assert entry is not None  # noqa: S101 - for the type checker: is_mine covers None
         return self._asked(key, entry, ask) if is_mine else entry.answer.result()
+
+    def find(self, key: Hashable, ask: Callable[[], Sequence[T]], is_wanted: Callable[[T], bool]) -> T | None:
+        """Return the first wanted item of a cached list; list again before it counts as missing.
+
+        None proves that the list lacks it: it was complete, and it was read after this call began.
+        """
+        asked_now: list[Sequence[T]] = []
+
+        def asked() -> Sequence[T]:
+            asked_now.append(ask())
+            return asked_now[0]
+
+        known: Sequence[T] = self.get(key, asked)
+        found = next(filter(is_wanted, known), None)
+        if found is None and not asked_now:
+            found = next(filter(is_wanted, asked()), None)
+        return found
 
     def _asked(self, key: Hashable, entry: _Entry, ask: Callable[[], Any]) -> Any:
         try:

@@ -5,7 +5,7 @@ Results are cached for a minute per cloud. Source: docs/explanation/go-provider.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -66,6 +66,18 @@ class Reference:
         found: list[Body] = cloud.lookups.get(self._question("all", params), lambda: self._listed(cloud, params))
         return found
 
+    def listed(self, cloud: Cloud, resource_id: str | None, wanted: NeutronFilter | None, **more: Any) -> list[Body]:
+        """Return what a reference names by lists alone: that a list lacks it proves more than a 404 of one resource.
+
+        Args:
+            more: fields that it must have besides.
+
+        Raises:
+            NotFoundError: complete lists have none; the kind's own subclass of it.
+        """
+        query_ = {"id": resource_id} if resource_id else self.query(wanted)
+        return self.all(cloud, {**query_, **more})
+
     def _question(self, wanted: str, params: Mapping[str, Any]) -> Hashable:
         return (self.kind.name, wanted, tuple(sorted((name, str(value)) for name, value in params.items())))
 
@@ -113,6 +125,18 @@ def query(wanted: NeutronFilter) -> dict[str, Any]:
         _QUERY_NAMES.get(name, name): ",".join(value) if isinstance(value, list | tuple) else value
         for name, value in values.items()
     }
+
+
+def only_id(found: Sequence[Body], word: str) -> str:
+    """Return the id of the only resource of a list.
+
+    Raises:
+        AmbiguousMatchError: there are more.
+    """
+    if len(found) > 1:
+        ids = ", ".join(sorted(str(body["id"]) for body in found)[:5])
+        raise AmbiguousMatchError(f"{len(found)} {word}s match: {ids}")
+    return str(found[0]["id"])
 
 
 def _answerable(params: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -254,6 +254,16 @@ def _prefix(prefix: str | None) -> str | None:
     return None if cidr in _EVERYWHERE else cidr
 
 
+def listed(cloud: Cloud, wanted: SecurityGroupParam) -> list[str]:
+    """Return the ids of the named groups, at least one, by lists alone.
+
+    Raises:
+        SecurityGroupNotFoundError: the lists have none.
+    """
+    of_project = {} if wanted.id else {"project_id": cloud.project_id}
+    return [str(group["id"]) for group in _REFERENCE.listed(cloud, wanted.id, wanted.filter, **of_project)]
+
+
 def resolve(cloud: Cloud, wanted: Iterable[SecurityGroupParam]) -> list[str]:
     """Return the ids of all named groups, each once, in order; those given by id are not looked up.
 

@@ -27,6 +27,29 @@ def resolve(cloud: Cloud, wanted: ServerGroupParam) -> str:
     return found
 
 
+def is_listed(cloud: Cloud, wanted: ServerGroupParam) -> bool:
+    """Return whether the project's list of server groups has the named one; the list is shared for a minute.
+
+    Raises:
+        AmbiguousMatchError: it has several of that name.
+    """
+    name = wanted.filter.name if wanted.filter else None
+
+    def ask() -> list[tuple[str, str]]:
+        groups = cloud.list_all("compute", "/os-server-groups", "server_groups", microversion=NOVA)
+        return [(str(group["id"]), str(group["name"])) for group in groups]
+
+    def is_wanted(group: tuple[str, str]) -> bool:
+        return group[0] == wanted.id if wanted.id else group[1] == name
+
+    if cloud.lookups.find("server groups", ask, is_wanted) is None:
+        return False
+    known: list[tuple[str, str]] = cloud.lookups.get("server groups", ask)
+    if sum(map(is_wanted, known)) > 1:
+        raise AmbiguousMatchError(f"several server groups are named {name}")
+    return True
+
+
 def _found(cloud: Cloud, name: str) -> str:
     groups = cloud.list_all("compute", "/os-server-groups", "server_groups", microversion=NOVA)
     ids = [group["id"] for group in groups if group["name"] == name]

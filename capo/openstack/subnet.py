@@ -15,7 +15,7 @@ from capo import names
 from capo.errors import InvalidSpecError, SubnetNotFoundError
 from capo.json_types import Body
 from capo.names import Stamp
-from capo.openstack import kinds, view
+from capo.openstack import kinds, references, view
 from capo.openstack.cloud import Cloud
 from capo.openstack.references import Reference
 
@@ -115,6 +115,20 @@ def resolve(cloud: Cloud, wanted: SubnetParam, *, network_id: str | None = None)
         return found
     of_network = {"network_id": network_id} if network_id else {}
     return _REFERENCE.only(cloud, {**_REFERENCE.query(wanted.filter), **of_network})
+
+
+def listed(cloud: Cloud, wanted: SubnetParam, *, network_id: str | None = None) -> str:
+    """Return the id of the named subnet, by lists alone.
+
+    Args:
+        network_id: network that it must be in; None for any.
+
+    Raises:
+        SubnetNotFoundError: the lists have none.
+        AmbiguousMatchError: more than one matches.
+    """
+    of_network = {"network_id": network_id} if network_id else {}
+    return references.only_id(_REFERENCE.listed(cloud, wanted.id, wanted.filter, **of_network), "subnet")
 
 
 def list_in_network(cloud: Cloud, network_id: str) -> list[Body]:

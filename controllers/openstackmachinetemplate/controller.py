@@ -22,21 +22,22 @@ from capo.engine.steps import Failed, Results, Wait, all_done, walk_forward
 from capo.engine.store import Route
 from capo.engine.worker import Result
 from capo.engine.writer import ObjectReplaced, Writer
-from capo.errors import AmbiguousMatchError, CapoError, IdentityError, NotAuthorizedError, ReferenceNotFoundError
+from capo.errors import CapoError, IdentityError, NotAuthorizedError
 from capo.json_types import Object
 from capo.kube.kinds import OPENSTACK_MACHINE_TEMPLATE, ORC_IMAGE, Key, Kind
 from capo.shares import CloudKey
 from controllers import pause_conditions
 from controllers.credentials import CredentialsCache
-from controllers.openstackmachinetemplate import referrers
+from controllers.openstackmachinetemplate import preflight, referrers
 from controllers.openstackmachinetemplate.routes import ROUTES
 from controllers.openstackmachinetemplate.scope import Found, TemplateScope
 from controllers.openstackmachinetemplate.steps import PLAN
 
 KEPT_S: Final = 86_400.0
 """What was read is kept so long, unless something changes."""
-MISSING_S: Final = 300.0
-"""Pause before something that does not exist is looked for again; an edit or an annotation ends it."""
+FIRST_S: Final = 15.0
+CEILING_S: Final = 3600.0
+"""Upper bound of the pause while something cannot be found out: a policy may hide it for good."""
 REFUSED_S: Final = 60.0
 YOUNG_S: Final = 60.0
 """Cluster API refers to a new template within this time; that nothing refers to it is reported after it."""
@@ -158,7 +159,8 @@ class MachineTemplateController:
             if 0 <= age_s < YOUNG_S:
                 return Result(requeue_after_s=YOUNG_S - age_s)
         text = "no MachineDeployment, MachineSet or control plane refers to the template: it is not checked"
-        self._show(writer, [Condition(conditions.READY, "Unknown", NOT_REFERRED, text)])
+        types = (conditions.READY, "ReferencesReady")
+        self._show(writer, [Condition(type_, "Unknown", NOT_REFERRED, text) for type_ in types])
         return Result()
 
     def _read(self, writer: Writer, ref: Object, failures: int) -> float:
@@ -173,7 +175,8 @@ class MachineTemplateController:
             self._show(writer, [*shown, pause_conditions.NOT_PAUSED])
             return max(REFUSED_S, backoff.pause_s(error, failures + 1))
         template = OpenStackMachineTemplate.model_validate(writer.obj)
-        scope = TemplateScope(self._deps, writer.key, template, cloud)
+        zones = referrers.zones(writer.obj, self._deps.store)
+        scope = TemplateScope(self._deps, writer.key, template, cloud, zones)
         results = walk_forward(PLAN, scope, create=_creates_nothing, guard=lambda _step: None)
         self._write(writer, scope.found, results)
         if all_done(results):
@@ -219,12 +222,8 @@ def _facts(status: Object, found: Found) -> Mapping[str, Any]:
 def _pause_s(result: Failed | Wait, failures: int) -> float:
     """Return the pause before a step runs again that is not done."""
     if isinstance(result, Wait):
-        return result.after_s or backoff.pause_s(CapoError(result.message), failures)
-    if isinstance(result.error, ReferenceNotFoundError | AmbiguousMatchError):
-        return MISSING_S
-    if isinstance(result.error, IdentityError | NotAuthorizedError):
-        return REFUSED_S
-    return max(backoff.pause_s(result.error, failures), backoff.CEILING_S)
+        return result.after_s or min(CEILING_S, FIRST_S * 2.0 ** min(failures - 1, 10))
+    return REFUSED_S if isinstance(result.error, IdentityError | NotAuthorizedError) else preflight.MISSING_S
 
 
 def _creates_nothing(_create: object) -> Wait | None:

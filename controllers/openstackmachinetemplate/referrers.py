@@ -6,7 +6,7 @@ a reference it shows that machines are created from the template. Source: docs/r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from capo import names
@@ -20,6 +20,7 @@ from capo.kube.kinds import (
     MACHINE_SET,
     OPENSTACK_CLUSTER,
     OPENSTACK_MACHINE_TEMPLATE,
+    Kind,
 )
 
 KINDS: Final = (MACHINE_DEPLOYMENT, MACHINE_SET, KUBEADM_CONTROL_PLANE)
@@ -32,19 +33,31 @@ def of(template: Object, store: Store) -> frozenset[Referrer]:
     cluster = cluster_of(template, store)
     if cluster is None:
         return frozenset()
-    metadata = template["metadata"]
-    namespace, name = metadata["namespace"], metadata["name"]
     found = {
         (kind.kind, str(each["metadata"]["uid"]), int(each["metadata"].get("generation") or 0))
-        for kind in KINDS
-        for each in store.by_label(kind, namespace, names.CLUSTER_NAME_LABEL, cluster["metadata"]["name"])
-        if template_name(each) == name and not _is_of_deployment(each)
+        for kind, each in _known(template, cluster, store)
     }
     # The reference of a control plane of another kind is not known.
     control_plane = (cluster.get("spec") or {}).get("controlPlaneRef") or {}
     if control_plane and control_plane.get("kind") != KUBEADM_CONTROL_PLANE.kind:
         found.add((str(control_plane.get("kind")), "", 0))
     return frozenset(found)
+
+
+def zones(template: Object, store: Store) -> list[str]:
+    """Return the availability zones in which what refers to a template wants its machines, sorted."""
+    cluster = cluster_of(template, store)
+    known = _known(template, cluster, store) if cluster else ()
+    machines = (((each.get("spec") or {}).get("template") or {}).get("spec") or {} for _, each in known)
+    return sorted({str(zone) for machine in machines if (zone := machine.get("failureDomain"))})
+
+
+def _known(template: Object, cluster: Object, store: Store) -> Iterator[tuple[Kind, Object]]:
+    namespace, name = template["metadata"]["namespace"], template["metadata"]["name"]
+    for kind in KINDS:
+        for each in store.by_label(kind, namespace, names.CLUSTER_NAME_LABEL, cluster["metadata"]["name"]):
+            if template_name(each) == name and not _is_of_deployment(each):
+                yield kind, each
 
 
 def template_name(referrer: Object) -> str | None:

@@ -6,14 +6,12 @@ What could not be found out is Unknown: only an answer that proves it makes a co
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from capo.engine.steps import Done, Outcome, Plan, Step, Wait, nothing
 from capo.errors import CapoError, IdentityError, NotAuthorizedError, ReferenceNotFoundError, TerminalError
-from capo.openstack import flavor, image
-from capo.openstack.image import Image
-from controllers import orc_images
-from controllers.openstackmachinetemplate import capacity
+from controllers.openstackmachinetemplate import capacity, preflight
 from controllers.openstackmachinetemplate.scope import TemplateScope
 
 Ensure = Callable[[TemplateScope], Outcome]
@@ -35,10 +33,9 @@ def unless_unknown(ensure: Ensure) -> Ensure:
 
 def ensure_capacity(scope: TemplateScope) -> Outcome:
     """Report the capacity of nodes, from the flavor and the root volume."""
-    wanted, root = scope.spec.flavor, scope.spec.root_volume
-    scope.found.flavor = flavor.get(scope.cloud, id_=wanted.id, name=wanted.filter.name if wanted.filter else None)
+    root = scope.spec.root_volume
     found = capacity.of(
-        scope.found.flavor,
+        scope.flavor(),
         root_volume_gib=root.size_gib if root else None,
         mapping=dict(scope.deps.settings.flavor_resources),
     )
@@ -48,23 +45,16 @@ def ensure_capacity(scope: TemplateScope) -> Outcome:
 
 def ensure_node_info(scope: TemplateScope) -> Outcome:
     """Report architecture and operating system of nodes, from the image."""
-    found = _image(scope)
+    found = scope.image()
     if isinstance(found, Wait):
-        return Wait(found.reason, found.message, found.after_s, status="Unknown")
-    scope.found.node_info = capacity.node_info(scope.found.flavor, found)
+        return replace(found, status="Unknown")
+    scope.found.node_info = capacity.node_info(scope.known_flavor, found)
     return Done()
-
-
-def _image(scope: TemplateScope) -> Image | Wait:
-    wanted = scope.spec.image
-    if wanted.image_ref is None:
-        return image.find(scope.cloud, wanted)
-    image_id = orc_images.image_id(scope.deps, scope.key.namespace, wanted.image_ref.name)
-    return image_id if isinstance(image_id, Wait) else image.get(scope.cloud, image_id)
 
 
 STEPS: Final = (
     Step("CapacityReady", ensure=unless_unknown(ensure_capacity), remove=nothing, needs=()),
     Step("NodeInfoReady", ensure=unless_unknown(ensure_node_info), remove=nothing, needs=()),
+    Step("ReferencesReady", ensure=preflight.ensure_references, remove=nothing, needs=()),
 )
 PLAN: Final = Plan(STEPS)

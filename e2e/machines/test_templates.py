@@ -89,3 +89,6 @@ def test_a_flavor_that_disappeared_is_named_when_the_deployment_is_scaled(world:
     world.wait_until("the flavor is named", scale_and_look)
 
     assert world.status(PLURAL, "used")["capacity"]["cpu"] == "4"
+    references = world.condition(PLURAL, "used", "ReferencesReady")
+    assert (references["status"], references["reason"]) == ("False", "ReferencesMissing")
+    assert "flavor: no flavor is named workers" in references["message"]

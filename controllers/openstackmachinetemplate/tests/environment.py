@@ -54,10 +54,19 @@ class TemplateEnvironment(InMemoryEnvironment):
         owned = {"name": name, "ownerReferences": [OWNER], **(metadata or {})}
         self.apply(KIND, {"metadata": owned, "spec": {"template": {"spec": wanted}}})
 
-    def refer(self, template: str = "t", *, name: str = "md", kind: Kind = MACHINE_DEPLOYMENT, **more: Any) -> None:
-        """Create a MachineDeployment that refers to a template."""
+    def refer(
+        self,
+        template: str = "t",
+        *,
+        name: str = "md",
+        kind: Kind = MACHINE_DEPLOYMENT,
+        domain: str | None = None,
+        **more: Any,
+    ) -> None:
+        """Create a MachineDeployment that refers to a template, in a failure domain."""
         ref = {"apiGroup": KIND.group, "kind": KIND.kind, "name": template}
-        spec = {"replicas": 0, "template": {"spec": {"infrastructureRef": ref}}}
+        machine = {"infrastructureRef": ref, **({"failureDomain": domain} if domain else {})}
+        spec = {"replicas": 0, "template": {"spec": machine}}
         self.apply(kind, {"metadata": {"name": name, "labels": LABELS, **more}, "spec": spec})
 
     def flavor(self, name: str, *, vcpus: int = 4, ram: int = 8192, disk: int = 20, **more: Any) -> Json:
