@@ -151,10 +151,10 @@ class MachineTemplateController:
 
     def _report_not_referred(self, template: Object, writer: Writer) -> Result:
         """Report that nothing refers to a template of a Cluster, or no longer; a new one may still be referred to."""
-        shown = _shown(template)
-        if not shown:
-            if referrers.cluster_of(template, self._deps.store) is None:
-                return Result()
+        cluster = referrers.cluster_of(template, self._deps.store)
+        if cluster is None or cluster["metadata"].get("deletionTimestamp"):
+            return Result()  # a template of a ClusterClass, or one that is deleted with its Cluster
+        if not _shown(template):
             age_s = self._deps.clock.wall() - conditions.seconds(template["metadata"].get("creationTimestamp") or "")
             if 0 <= age_s < YOUNG_S:
                 return Result(requeue_after_s=YOUNG_S - age_s)

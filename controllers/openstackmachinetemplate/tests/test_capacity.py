@@ -290,3 +290,17 @@ def test_credentials_that_are_missing_are_reported_and_tried_again(world: Templa
 
     assert world.state("OpenStackAuthenticationSucceeded") == ("True", "Ready")
     assert world.status()["capacity"]
+
+
+def test_a_template_is_not_written_while_its_cluster_is_deleted(world: TemplateEnvironment) -> None:
+    world.place()
+    world.refer()
+    world.settle()
+    writes = len(world.kube.writes)
+
+    world.patch(CLUSTER, "c", {"metadata": {"deletionTimestamp": world.timestamp(), "finalizers": ["x"]}})
+    world.refer("another")
+    world.wake_all()
+    world.settle()
+
+    assert len(world.kube.writes) == writes
