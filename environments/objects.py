@@ -11,7 +11,16 @@ from typing import Any, Final
 
 from capo import names
 from capo.json_types import Json
-from capo.kube.kinds import CLUSTER, MACHINE, OPENSTACK_CLUSTER, OPENSTACK_MACHINE, OPENSTACK_SERVER, SECRET, Kind
+from capo.kube.kinds import (
+    CLUSTER,
+    MACHINE,
+    OPENSTACK_CLUSTER,
+    OPENSTACK_MACHINE,
+    OPENSTACK_MACHINE_TEMPLATE,
+    OPENSTACK_SERVER,
+    SECRET,
+    Kind,
+)
 
 IDENTITY: Final = {"name": "cloud", "cloudName": "sim"}
 IMAGE: Final[Json] = {"filter": {"name": "tiny-image"}}
@@ -76,6 +85,20 @@ def machine_objects(
     """Return bootstrap data, an OpenStackMachine, which has this spec, and its Machine."""
     infrastructure = openstack_machine(name, cluster_name, is_control_plane=is_control_plane, **spec)
     return bootstrap(), infrastructure, machine(name, cluster_name, is_control_plane=is_control_plane)
+
+
+def openstack_machine_template(name: str, **spec: Any) -> Json:
+    """Return an OpenStackMachineTemplate whose machines have this spec."""
+    return _object(OPENSTACK_MACHINE_TEMPLATE, name, spec={"template": {"spec": {**MACHINE_SPEC, **spec}}})
+
+
+def cloned(obj: Json, template: str) -> Json:
+    """Return an OpenStackMachine with the annotations that Cluster API writes when it clones one from a template."""
+    annotations = {
+        names.CLONED_FROM_NAME_ANNOTATION: template,
+        names.CLONED_FROM_KIND_ANNOTATION: f"{OPENSTACK_MACHINE_TEMPLATE.kind}.{names.GROUP}",
+    }
+    return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
 
 
 def openstack_server(name: str, network_id: str, **spec: Any) -> Json:

@@ -11,6 +11,7 @@ import yaml
 from capo import names
 from capo.json_types import Json
 from capo.simulator.testing import Client
+from controllers import address_pairs
 from e2e.crash.environment import CrashEnvironment
 from e2e.crash.session import KEY_PAIR
 from environments import objects
@@ -192,6 +193,52 @@ def delete_cluster(world: CrashEnvironment) -> None:
     world.delete("clusters", NAME)
 
 
+# -- an edit of address pairs ---------------------------------------------------------------------------------------
+
+
+def ports_with(*addresses: str) -> list[Json]:
+    """Return two ports of a machine that may use these addresses."""
+    pairs = [{"ipAddress": address} for address in addresses]
+    return [{"allowedAddressPairs": pairs}, {"nameSuffix": "second", "allowedAddressPairs": pairs}]
+
+
+def prepare_pairs(world: CrashEnvironment) -> None:
+    """Create a template and a worker that was cloned from it, and wait until the worker is provisioned."""
+    world.start()
+    spec: dict[str, Any] = {"sshKeyName": KEY_PAIR, "ports": ports_with("192.0.2.1", "192.0.2.2")}
+    secret, infrastructure, machine = objects.machine_objects(NAME, NAME, **spec)
+    template = objects.openstack_machine_template(NAME, **spec)
+    world.apply(*cluster(), template, secret, objects.cloned(infrastructure, NAME), machine)
+    world.wait_until("the worker is up", lambda: has_worker(world))
+
+
+def has_worker(world: CrashEnvironment) -> bool:
+    """Return whether the machine is provisioned."""
+    status, server = world.status("openstackmachines", NAME), world.status("openstackservers", NAME)
+    return bool((status.get("initialization") or {}).get("provisioned")) and all(map(is_settled, (status, server)))
+
+
+def edit_pairs(world: CrashEnvironment) -> None:
+    """Replace one of two addresses in the template."""
+    spec = {"template": {"spec": {"ports": ports_with("192.0.2.2", "192.0.2.3")}}}
+    world.patch("openstackmachinetemplates", NAME, {"spec": spec})
+
+
+def has_new_pairs(world: CrashEnvironment) -> bool:
+    """Return whether both ports have the edit, and it is recorded as applied."""
+    server = world.find("openstackservers", NAME)
+    record = address_pairs.record_of(server) if server else None
+    ports = [port for port in world.inventory()["network/ports"].values() if port["name"].startswith(f"{NAME}-")]
+    found = [sorted(pair["ip_address"] for pair in port["allowed_address_pairs"]) for port in ports]
+    return found == [["192.0.2.2", "192.0.2.3"]] * 2 and record is not None and not record.changes
+
+
+def delete_worker(world: CrashEnvironment) -> None:
+    """Delete the template, then the machine and the cluster."""
+    world.delete("openstackmachinetemplates", NAME)
+    delete_control_plane(world)
+
+
 SCENARIOS: Final = (
     Scenario(
         "server",
@@ -210,4 +257,5 @@ SCENARIOS: Final = (
         is_cluster_gone,
     ),
     Scenario("bastion-edit", prepare_bastion, edit_bastion, has_new_bastion, delete_cluster, is_cluster_gone),
+    Scenario("pairs-edit", prepare_pairs, edit_pairs, has_new_pairs, delete_worker, is_cluster_gone),
 )
