@@ -440,6 +440,18 @@ def test_a_port_with_the_stamp_of_another_owner_is_left_alone(site: ControlPlane
     assert shown(site, OPENSTACK_SERVER)[0] == "False"
 
 
+def test_a_port_without_a_stamp_is_updated_because_its_server_uses_it(site: ControlPlaneEnvironment) -> None:
+    start(site, A)
+    (found,) = (each for each in site.all("ports") if each["name"] == "one-0")
+    site.stage.member.ask("PUT", f"/network/v2.0/ports/{found['id']}", {"port": {"description": "of the Go provider"}})
+    forget_requests(site)
+
+    edit_template(site, B)
+    site.stage.settle(for_s=60)
+
+    assert pairs_of(site) == ["192.0.2.2"]
+
+
 def test_a_port_that_was_deleted_is_left_out_and_the_other_one_is_updated(site: ControlPlaneEnvironment) -> None:
     start(site, A)
     (found,) = (each for each in site.all("ports") if each["name"] == "one-0")
