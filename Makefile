@@ -11,7 +11,7 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs
 
 # Without tests that need more than this machine with Go (the real OpenStack services, a container engine, hours), and without
 # those that only read source code and pages, which `make check` runs.
-TESTS ?= not lab and not crash and not kind and not operator and not lint
+TESTS ?= not lab and not crash and not kind and not operator and not topology and not lint
 
 # Where the demo runs: simulator, lab (the services of `make openstack-up`), or an entry of your clouds.yaml.
 CLOUD ?= simulator
@@ -19,7 +19,7 @@ CLOUD ?= simulator
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build unit test test-full check docs docs-serve format rig-up rig-down crash crash-sample upgrade upgrade-sample simulation openstack-up openstack-down contract servers takeover contract-record e2e-kind e2e-operator bench demo demo-end release changelog lock image image-verify image-multi-arch sbom
+.PHONY: help venv build unit test test-full check docs docs-serve format rig-up rig-down crash crash-sample topology upgrade upgrade-sample simulation openstack-up openstack-down contract servers takeover contract-record e2e-kind e2e-operator bench demo demo-end release changelog lock image image-verify image-multi-arch sbom
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -104,6 +104,9 @@ e2e-kind: $(STAMP) ## the image in kind: a cluster's life while its manager is r
 
 e2e-operator: build ## install and upgrade by the real Cluster API Operator, from ConfigMaps and an OCI artifact (builds it once: 2 to 15 minutes)
 	$(BIN)/pytest -m operator e2e/operator
+
+topology: build ## the life of a ClusterClass cluster: edits, version, another class, health check, deletion (nine minutes)
+	$(BIN)/pytest -m topology e2e/topology
 
 demo: build $(if $(filter lab,$(CLOUD)),openstack-up) ## a whole cluster up and down (CLOUD=lab, CLOUD=<name>, KEEP=1)
 	$(BIN)/capo demo --cloud $(CLOUD) $(if $(KEEP),--keep) $(DEMO_FLAGS)

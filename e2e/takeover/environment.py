@@ -66,12 +66,12 @@ class TakeoverEnvironment(NamespaceEnvironment):
 
     # -- Kubernetes -------------------------------------------------------------------------------------------------
 
-    def install(self, version: str = VERSION) -> None:
-        """Install a version with clusterctl, start its manager, and create namespaces for clusters."""
+    def install(self, version: str = VERSION, *flags: str) -> None:
+        """Install a version with clusterctl, start its manager with more flags, and create namespaces for clusters."""
         self.clusterctl.prepare()
         self.clusterctl.prepare(version=version)
         installed.install(self.clusterctl, version)
-        installed.start(self.rig)
+        installed.start(self.rig, *flags)
         self.rig.apply([manifests.namespace(name) for name in (NAMESPACE, SECOND_NAMESPACE)])
 
     def create_cluster(self, namespace: str = NAMESPACE, worker: Json = WORKER_SPEC) -> None:

@@ -1,0 +1,1 @@
+"""The life of a cluster with a managed topology."""
