@@ -15,7 +15,7 @@ from capo.local.demo.objects import Objects
 from capo.local.rig import Rig
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client, Inventory, inventory, more_than
-from environments.manager_process import ManagerProcess, wait_until
+from environments.manager_process import ManagerProcess, NotReachedError, wait_until
 from environments.objects import in_namespace
 
 LOOK_S: Final = 0.25
@@ -93,11 +93,17 @@ class SimulatedCloudEnvironment(NamespaceEnvironment):
         return {kind: sorted(items) for kind, items in self.created().items()}
 
     def wait_until(self, what: str, reached: Callable[[], Any], *, limit_s: float | None = None) -> None:
-        """Poll for a state; an error has the end of the manager's log."""
+        """Poll for a state; an error has the end of the manager's log.
+
+        Raises:
+            NotReachedError: time is over, and the manager runs.
+            AssertionError: time is over, and the manager has ended.
+        """
         try:
             wait_until(f"{self.namespace}: {what}", reached, limit_s=limit_s or self.soon_s, every_s=LOOK_S)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self._log()}") from error
+        except NotReachedError as error:
+            kind = NotReachedError if self.manager.is_alive() else AssertionError
+            raise kind(f"{error}\n{self._log()}") from error
 
     def _log(self) -> str:
         """Return the end of the manager's log about this namespace, or of the whole log if the manager has ended."""

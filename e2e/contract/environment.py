@@ -26,6 +26,7 @@ from capo.openstack.subnet import WantedSubnet
 from capo.openstack.volume import WantedVolume
 from e2e.contract.recordings import Recorder
 from environments import sweep, tenancy
+from environments.manager_process import NotReachedError
 from environments.targets import Target
 from environments.tenancy import LIMITS, Tenant
 from environments.wire import Exchange, TappedSession, Wire
@@ -255,7 +256,7 @@ class ContractEnvironment:
             if isinstance(seen, dict) and "ERROR" in (seen.get("status"), seen.get("provisioning_status")):
                 raise AssertionError(f"in ERROR: {seen}")
             if time.monotonic() > ends_s:
-                raise AssertionError(f"not within {LIMIT_S:.0f} s; last seen {seen!r}")
+                raise NotReachedError(f"not within {LIMIT_S:.0f} s; last seen {seen!r}")
             time.sleep(pause_s)
             pause_s = min(pause_s * SLOWING, self.ground.target.every_s * SLOWEST)
         return seen

@@ -20,7 +20,7 @@ from environments import objects
 from environments.api_server import NamespaceEnvironment
 from environments.core_manager_stub import CoreManagerStub, Pool
 from environments.kube_proxy import KubeProxy
-from environments.manager_process import ON_LOOPBACK, ManagerProcess, wait_until
+from environments.manager_process import ON_LOOPBACK, ManagerProcess, NotReachedError, wait_until
 
 WINDOW_S: Final = 4
 """The window of an ambiguous create; 60 s in production."""
@@ -123,8 +123,8 @@ class CrashEnvironment(NamespaceEnvironment):
 
         try:
             wait_until(f"{self.namespace}: {what}", look, limit_s=limit_s, every_s=LOOK_S)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self._story()}") from error
+        except NotReachedError as error:
+            raise NotReachedError(f"{error}\n{self._story()}") from error
 
     def _disturb(self) -> None:
         """Change metadata of our objects as Cluster API's managers do all the time."""

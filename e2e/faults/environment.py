@@ -18,7 +18,7 @@ import yaml
 from capo.json_types import Json
 from capo.local.rig import Rig
 from environments import api_server
-from environments.manager_process import ManagerProcess
+from environments.manager_process import ManagerProcess, NotReachedError
 from environments.objects import placed, secret
 
 WATCH_FILTER: Final = "faults"
@@ -99,8 +99,8 @@ class FaultEnvironment(api_server.SimulatedCloudEnvironment):
 
         try:
             self.wait_until(f"{plural} {name} has its infrastructure", is_ready, limit_s=limit_s)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self.condition(plural, name, 'InfrastructureReady')}") from error
+        except NotReachedError as error:
+            raise NotReachedError(f"{error}\n{self.condition(plural, name, 'InfrastructureReady')}") from error
 
     def wait_for_message(self, plural: str, name: str, *words: str, limit_s: float = SOON_S) -> str:
         """Wait until Cluster API shows these words as the reason for missing infrastructure; return the message.
@@ -118,8 +118,8 @@ class FaultEnvironment(api_server.SimulatedCloudEnvironment):
 
         try:
             self.wait_until(f"{plural} {name} shows {words}", is_shown, limit_s=limit_s)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\nshown: {shown}") from error
+        except NotReachedError as error:
+            raise NotReachedError(f"{error}\nshown: {shown}") from error
         print(f"{plural} {name}: {shown['message']}")
         self.wait_until("an Event reports it", lambda: self._warnings(name, words[0]))
         return str(shown["message"])

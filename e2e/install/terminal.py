@@ -15,9 +15,12 @@ from capo.components import release
 from capo.local.binaries import Binaries
 from capo.local.rig import Rig
 from e2e.install.page import SHELL, Section
+from environments.manager_process import NotReachedError
 
 PROGRAMS: Final = ("clusterctl", "helm", "kubectl")
 _LIMIT_S: Final = 300
+_ENDED_BY_TIMEOUT: Final = 124
+"""Exit status of timeout(1) when time is over."""
 _FILES: Final = ("Makefile", "metadata.yaml", "pyproject.toml")
 _FOLDERS: Final = ("image", "api", "capo", "charts", "controllers", "templates")
 
@@ -98,6 +101,7 @@ class Terminal:
 
         Raises:
             CommandError: one of them failed.
+            NotReachedError: they were ended.
         """
         for placeholder, value in (placeholders or {}).items():
             text = text.replace(placeholder, value)
@@ -110,6 +114,8 @@ class Terminal:
             timeout=limit_s + 30,
             check=False,
         )
+        if done.returncode == _ENDED_BY_TIMEOUT:
+            raise NotReachedError(f"not within {limit_s} s: {text}\n{done.stdout}{done.stderr}")
         if done.returncode != 0:
             raise CommandError(f"exit status {done.returncode}: {text}\n{done.stdout}{done.stderr}")
         return done.stdout

@@ -12,6 +12,7 @@ from capo.simulator.nova.servers import break_server
 from capo.simulator.nova.state import touch
 from e2e.machines import objects
 from e2e.machines.environment import MachinesEnvironment
+from environments.manager_process import NotReachedError
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(1800)]
 
@@ -98,9 +99,9 @@ def notice(world: MachinesEnvironment, machine: dict[str, Any], word: str) -> No
 
     try:
         world.wait_until(f"{name} tells: {word}", is_told, limit_s=NOTICED_S)
-    except AssertionError as error:
+    except NotReachedError as error:
         server = world.find("openstackservers", ours)
-        raise AssertionError(f"{error}\nshown: {shown}\nown: {own}\nits server: {server}") from error
+        raise NotReachedError(f"{error}\nshown: {shown}\nown: {own}\nits server: {server}") from error
 
 
 def test_what_a_server_suffered_is_shown_within_a_minute_and_its_machine_is_replaced_c_25(

@@ -15,7 +15,7 @@ from capo.local.rig import Rig
 from capo.local.testing import core_definitions, running_rig
 from capo.simulator.simulator import Simulator
 from capo.simulator.testing import Client
-from environments.manager_process import ON_LOOPBACK, ManagerProcess, running, wait_until
+from environments.manager_process import ON_LOOPBACK, ManagerProcess, NotReachedError, running, wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -117,8 +117,8 @@ def test_clusters_and_machines_of_the_core_api_v1beta1_are_read_c_55(old_core: R
                 _come_up(player)
                 player.pause()
                 wait_until("paused", lambda: player.is_true("openstackmachines", "one", "Paused"))
-            except AssertionError as error:
-                raise AssertionError(f"{error}\n{manager.tail()}") from error
+            except NotReachedError as error:
+                raise NotReachedError(f"{error}\n{manager.tail()}") from error
 
 
 def _come_up(player: Player) -> None:
@@ -161,8 +161,8 @@ def test_claims_of_the_old_version_are_created_and_answered(old_core: Rig, tmp_p
         with running(ManagerProcess(old_core.install_provider_account(), log, ON_LOOPBACK)) as manager:
             try:
                 wait_until("the server has an address", lambda: _is_claimed(player))
-            except AssertionError as error:
-                raise AssertionError(f"{error}\n{manager.tail()}") from error
+            except NotReachedError as error:
+                raise NotReachedError(f"{error}\n{manager.tail()}") from error
         address = player.get(f"{IPAM}/{OLD}", "ipaddresses", "s-floating-ip-address")
         assert address["spec"]["poolRef"] == pool
         assert address["spec"]["prefix"] == 32

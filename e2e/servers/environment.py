@@ -23,7 +23,7 @@ from capo.openstack.cloud import Cloud
 from capo.openstack.kinds import CINDER, KINDS, NOVA
 from environments import objects, sweep, targets, tenancy
 from environments.api_server import NamespaceEnvironment
-from environments.manager_process import ON_LOOPBACK, ManagerProcess
+from environments.manager_process import ON_LOOPBACK, ManagerProcess, NotReachedError
 from environments.wire import Wire
 
 SERVERS: Final = "openstackservers"
@@ -95,8 +95,9 @@ class ServersEnvironment(NamespaceEnvironment):
         limit_s = LIMITS_S[self.target.name]
         ends_s = time.monotonic() + limit_s
         while not (answer := reached()):
-            if time.monotonic() > ends_s or not self.manager.is_alive():
-                raise AssertionError(f"{what}: not within {limit_s:.0f} s\n{self._story()}")
+            assert self.manager.is_alive(), f"{what}: the manager has ended\n{self._story()}"
+            if time.monotonic() > ends_s:
+                raise NotReachedError(f"{what}: not within {limit_s:.0f} s\n{self._story()}")
             time.sleep(0.1)
         return answer
 

@@ -24,7 +24,7 @@ from capo.simulator.testing import Inventory, more_than
 from capo.version import VERSION
 from e2e.takeover.cloud import CloudUnderTest
 from environments.api_server import NamespaceEnvironment
-from environments.manager_process import wait_until
+from environments.manager_process import NotReachedError, wait_until
 
 NAMESPACE = "teams"
 CLUSTER = "shop"
@@ -128,8 +128,8 @@ class TakeoverEnvironment(NamespaceEnvironment):
         """Wait for a state; the error has the objects' messages."""
         try:
             wait_until(what, reached, limit_s=self.cloud.limit_s, every_s=0.5)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{watch.why(self.look())}") from error
+        except NotReachedError as error:
+            raise NotReachedError(f"{error}\n{watch.why(self.look())}") from error
 
     def ours(self, namespace: str = NAMESPACE) -> dict[str, Json]:
         """Return every object of our kinds by its path, in the stored version."""

@@ -23,7 +23,7 @@ from e2e.takeover.go_provider import pruned
 from e2e.upgrade.installation import Installation, Version
 from environments.kube_proxy import KubeProxy
 from environments.manager_launcher import ManagerLauncher
-from environments.manager_process import ManagerProcess, wait_until
+from environments.manager_process import ManagerProcess, NotReachedError, wait_until
 
 Tally = collections.Counter[str]
 
@@ -151,8 +151,8 @@ class UpgradeEnvironment(CrashEnvironment):
 
         try:
             wait_until(f"{self.namespace}: {what}", look, limit_s=LIMIT_S, every_s=LOOK_S)
-        except AssertionError as error:
-            raise AssertionError(f"{error}\n{self._story()}") from error
+        except NotReachedError as error:
+            raise NotReachedError(f"{error}\n{self._story()}") from error
         if self.manager.is_alive():
             self.manager.kill()
 

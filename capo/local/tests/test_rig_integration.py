@@ -19,9 +19,10 @@ from capo.local import components
 from capo.local.errors import ApiError, ProcessDiedError
 from capo.local.rig import Rig
 from capo.local.testing import session_folder
+from environments.manager_process import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from capo.json_types import Json
@@ -41,17 +42,12 @@ def config_map(name: str, data: dict[str, str]) -> Json:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}, "data": data}
 
 
-def wait_until(is_so: Callable[[], bool], limit_s: float = 180) -> None:
-    limit = time.monotonic() + limit_s
-    while not is_so():
-        assert time.monotonic() < limit, "waited too long"
-        time.sleep(0.1)
-
-
 def test_all_processes_of_a_whole_rig_are_ready(rig: Rig) -> None:
     expected = {component.name for component in (*components.API, *components.MANAGERS)}
 
-    wait_until(lambda: {state.name for state in rig.status() if state.condition == "ready"} == expected)
+    wait_until(
+        "all are ready", lambda: {state.name for state in rig.status() if state.condition == "ready"} == expected
+    )
 
 
 def test_everything_that_a_rig_starts_listens_on_loopback_only(rig: Rig) -> None:
@@ -88,7 +84,7 @@ def test_a_deleted_namespace_goes_away(rig: Rig) -> None:
 
     rig.api.delete("/api/v1/namespaces/short-lived")
 
-    wait_until(lambda: is_absent(rig, "/api/v1/namespaces/short-lived"))
+    wait_until("it is gone", lambda: is_absent(rig, "/api/v1/namespaces/short-lived"))
 
 
 def test_the_provider_account_may_do_what_its_role_says_and_no_more(api_server: Rig) -> None:
@@ -143,7 +139,7 @@ def test_a_killed_process_is_reported_with_the_end_of_its_log(own_rig: Rig) -> N
     assert pid is not None
 
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: own_rig.processes.pid("etcd") is None)
+    wait_until("etcd has ended", lambda: own_rig.processes.pid("etcd") is None)
 
     with pytest.raises(ProcessDiedError, match="etcd was ended by signal 9"):
         own_rig.check()
