@@ -13,13 +13,18 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs
 # those that only read source code and pages, which `make check` runs.
 TESTS ?= not lab and not crash and not kind and not operator and not topology and not lint
 
+# Integration tests mostly wait: several processes, each with a rig of its own. A file's tests stay in one process, since they
+# share what they start, and so do all tests of some folders (tools/gate/plugin.py). For one process: WORKERS=
+WORKERS ?= -n 4 --dist loadfile --no-loadscope-reorder
+UNIT_WORKERS = $(if $(WORKERS),-n 2 --dist loadfile --no-loadscope-reorder)
+
 # Where the demo runs: simulator, lab (the services of `make openstack-up`), or an entry of your clouds.yaml.
 CLOUD ?= simulator
 # KEEP=1 leaves the demo's cluster up.
 KEEP ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help venv build unit test test-full check docs docs-serve format rig-up rig-down crash crash-sample topology upgrade upgrade-sample simulation openstack-up openstack-down contract servers takeover contract-record e2e-kind e2e-operator bench demo demo-end release changelog lock image image-verify image-multi-arch sbom
+.PHONY: help venv build unit test test-unit test-integration gate test-full check docs docs-serve format rig-up rig-down crash crash-sample topology upgrade upgrade-sample simulation openstack-up openstack-down contract servers takeover contract-record e2e-kind e2e-operator bench demo demo-end release changelog lock image image-verify image-multi-arch sbom
 
 help: ## list the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | sort | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -40,8 +45,19 @@ build: $(STAMP) ## build etcd, kube-apiserver, Cluster API's managers, kubectl a
 unit: $(STAMP) ## run the tests beside the code that need neither Go nor a rig (two minutes)
 	$(BIN)/pytest -q -n 2 -m "$(TESTS) and not integration and not slow" api capo controllers
 
-test: build ## run unit tests, then integration tests on a rig and the simulator
-	$(BIN)/pytest -m "$(TESTS)"
+PARTS ?= build unit integration
+
+test: $(STAMP) ## run the tests that need no rig beside those that run on rigs and the simulator (a quarter of an hour; build once: ten minutes)
+	$(BIN)/python -m tools.gate $(PARTS)
+
+gate: ## run what decides whether a change lands: check, tests, crashes, upgrades, real services, demos (25 minutes)
+	.ci/run
+
+test-unit: $(STAMP) ## run the tests that need no rig
+	$(BIN)/pytest -q $(UNIT_WORKERS) -m "$(TESTS) and not integration"
+
+test-integration: build ## run the tests that need a rig
+	$(BIN)/pytest -q $(WORKERS) -m "$(TESTS) and integration"
 
 test-full: export CONVERSION_OBJECTS = 10000
 test-full: export MISOPERATION = all

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 from typing import Final
 
 import pytest
@@ -15,8 +16,13 @@ LEFT_BY_KOPF: Final = (
     "ignore:Exception ignored in. <function _SelectorTransport.__del__:pytest.PytestUnraisableExceptionWarning",
 )
 """kopf leaves a connection unclosed when an API server dies under it; any later integration test may find it."""
+RUN_KOPF: Final = ("capo/engine/tests/", "capo/cli/tests/test_run.py")
+"""Unit tests that run it. What it left is collected at the end of each file, so that no other test finds it."""
 
-pytest_plugins = ("capo.local.testing",)
+LONGEST: Final = "e2e/takeover/"
+"""Integration tests that run before the others: at the end one process would wait minutes for the other."""
+
+pytest_plugins = ("capo.local.testing", "tools.gate.plugin")
 
 
 def pytest_collection_finish() -> None:
@@ -33,7 +39,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("compare")])
         items[:] = [item for item in items if not item.get_closest_marker("compare")]
     for item in items:
-        if item.get_closest_marker("integration"):
+        if item.get_closest_marker("integration") or item.nodeid.startswith(RUN_KOPF):
             for left in LEFT_BY_KOPF:
                 item.add_marker(pytest.mark.filterwarnings(left))
-    items.sort(key=lambda item: item.get_closest_marker("integration") is not None)
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    if not item.get_closest_marker("integration"):
+        return 0
+    return 1 if item.nodeid.startswith(LONGEST) else 2
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _collected(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    if request.node.nodeid.startswith(RUN_KOPF):
+        gc.collect()

@@ -1,0 +1,156 @@
+"""The parts of the gate: each is a target of the Makefile, so that one part can be run alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from tools.gate.plugin import OUTCOMES_VARIABLE
+
+FOLDER: Final = Path("build/gate")
+POLL_S: Final = 0.2
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """One part.
+
+    Attributes:
+        target: of the Makefile, with variables.
+        needs: names of parts that have to pass before this one begins.
+        niceness: what only computes gives way to what others wait for.
+    """
+
+    name: str
+    target: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    niceness: int = 0
+
+    @property
+    def log(self) -> Path:
+        """Return the file of its output."""
+        return FOLDER / f"{self.name}.log"
+
+    @property
+    def outcomes(self) -> Path:
+        """Return the file of its tests' outcomes; a part without tests writes none."""
+        return FOLDER / f"{self.name}.json"
+
+
+LANES: Final[Sequence[Sequence[Part]]] = (
+    (
+        Part("check", ("check",)),
+        Part("unit", ("test-unit",), niceness=5),
+    ),
+    (
+        Part("build", ("build",)),
+        Part("integration", ("test-integration",), needs=("build",)),
+        Part("demo", ("demo",), needs=("build",)),
+    ),
+    (
+        Part("crash", ("crash-sample",), needs=("build",)),
+        Part("upgrade", ("upgrade-sample",), needs=("build",)),
+    ),
+    (
+        Part("lab", ("openstack-up",)),
+        Part("lab-contract", ("contract", "CLOUD=lab"), needs=("lab",)),
+        Part("lab-servers", ("servers", "CLOUD=lab"), needs=("build", "lab")),
+        Part("lab-demo", ("demo", "CLOUD=lab", "DEMO_FLAGS=--state .demo-lab"), needs=("build", "lab")),
+    ),
+)
+"""The parts of a lane run one after the other; the lanes beside one another. All but the first lane mostly wait."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """How a part ended.
+
+    Attributes:
+        status: exit status; None if it did not begin, because a part that it needs failed.
+        processor_s: time of processors that it and its children took.
+        document: what ``plugin.Outcomes`` wrote; empty if it did not.
+    """
+
+    part: Part
+    status: int | None
+    seconds: float = 0.0
+    processor_s: float = 0.0
+    document: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def tests(self) -> dict[str, str]:
+        """Return its tests with ``passed``, ``skipped`` or ``failed``."""
+        return dict(self.document.get("tests", {}))
+
+    @property
+    def failures(self) -> list[Mapping[str, Any]]:
+        """Return its tests that failed."""
+        return list(self.document.get("failures", ()))
+
+    @property
+    def late(self) -> list[Mapping[str, Any]]:
+        """Return its tests that were late."""
+        return [failure for failure in self.failures if failure["event"]]
+
+    @property
+    def verdict(self) -> str:
+        """Return one word for how it ended."""
+        if self.status is None:
+            return "not run"
+        if self.status == 0:
+            return "passed"
+        is_late = self.document.get("status") == 1 and self.late and self.late == self.failures
+        return "late" if is_late else "FAILED"
+
+    @property
+    def is_good(self) -> bool:
+        """Return whether nothing is wrong, as far as it is known before late tests ran again."""
+        return self.verdict in {"passed", "late"}
+
+
+class Runner:
+    """Runs parts, and kills what runs when the time is over."""
+
+    def __init__(self, ends_s: float) -> None:
+        """Run until a time of the monotonic clock."""
+        self._ends_s = ends_s
+        self._running: set[int] = set()
+
+    def run(self, part: Part, **environment: str) -> Result:
+        """Run a part until it ends."""
+        began_s = time.monotonic()
+        part.outcomes.unlink(missing_ok=True)
+        with part.log.open("wb") as log:
+            process = subprocess.Popen(
+                ["nice", "-n", str(part.niceness), "make", *part.target],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, OUTCOMES_VARIABLE: str(part.outcomes.absolute()), **environment},
+                start_new_session=True,
+            )
+        self._running.add(process.pid)
+        pid, status, used = os.wait4(process.pid, os.WNOHANG)
+        while not pid:
+            if time.monotonic() > self._ends_s:
+                self.kill()
+            time.sleep(POLL_S)
+            pid, status, used = os.wait4(process.pid, os.WNOHANG)
+        self._running.discard(process.pid)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        document = json.loads(part.outcomes.read_text(encoding="utf-8")) if part.outcomes.exists() else {}
+        seconds = time.monotonic() - began_s
+        return Result(part, process.returncode, seconds, used.ru_utime + used.ru_stime, document)
+
+    def kill(self) -> None:
+        """Kill what runs, with children that have no session of their own; the next gate removes what is left."""
+        self._ends_s = 0.0
+        for pid in list(self._running):
+            os.killpg(pid, signal.SIGKILL)

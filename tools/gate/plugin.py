@@ -1,0 +1,169 @@
+"""pytest plugin: tests that belong together, chains that fail once, late tests, and the outcomes of a run as JSON.
+
+A failure is *late* if a test of real processes ended because a wait timed out or a program of the rig did not start.
+The gate runs such a test once more when nothing else runs. Any other failure is final.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import json
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
+
+from capo.local import components
+from capo.local.errors import NotReadyError, ProcessDiedError
+from environments.manager_process import NotReachedError
+
+TOGETHER: Final = ("e2e/clusterctl/", "e2e/contract/", "e2e/faults/", "e2e/install/", "e2e/servers/")
+"""Folders whose tests share what takes long to start, or count what the tests of all files did.
+
+The last test of the contract suite asks whether the tests of all its files, together, received what is recorded. In
+``e2e/faults`` the first test starts the scenarios of all files. The others share a rig or a project.
+"""
+REAL_PROCESSES: Final = ("integration", "lab")
+"""Marks of the tests that start programs; no other test has a reason to be late."""
+RIG_PROGRAMS: Final = frozenset(component.name for component in (*components.API, *components.MANAGERS))
+OUTCOMES_VARIABLE: Final = "GATE_OUTCOMES"
+"""The file to write the outcomes of a run into; without it they are not written."""
+ONLY_VARIABLE: Final = "GATE_ONLY"
+"""A file with the tests to run, a line each; without it all that pytest collects."""
+SLOWEST: Final = 60
+"""Number of slow phases of tests in the outcomes."""
+
+State = Literal["passed", "skipped", "failed"]
+FAILED_IN_CHAIN: Final = pytest.StashKey[dict[str, str]]()
+
+
+def group(nodeid: str) -> str:
+    """Return what a test belongs to: its folder if all tests of the folder belong together, else its file."""
+    folders = (folder for folder in TOGETHER if nodeid.startswith(folder))
+    return next(folders, nodeid.partition("::")[0])
+
+
+def is_late(error: BaseException) -> bool:
+    """Return whether an exception says that something has not happened yet, rather than that something is wrong.
+
+    A manager of ours that ends is a defect; a program of the rig that ends was killed by a machine out of memory.
+    """
+    if isinstance(error, ProcessDiedError):
+        return error.name in RIG_PROGRAMS
+    return isinstance(error, NotReachedError | NotReadyError)
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """A test that failed.
+
+    Attributes:
+        event: equal for failures of one cause (a fixture fails each test that needs it); empty if it is not late.
+        text: what pytest prints about it.
+        rerun: the tests to run again if it is late: itself, or the chain that it belongs to.
+    """
+
+    test: str
+    event: str
+    text: str
+    rerun: list[str]
+
+
+class Outcomes:
+    """What a run came to, written to a file at its end."""
+
+    def __init__(self, path: Path) -> None:
+        """Write to this file."""
+        self._path = path
+        self._states: dict[str, State] = {}
+        self._failures: list[Failure] = []
+        self._seconds: dict[str, float] = collections.defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add a phase of a test; its first failed phase counts, since later ones may only follow from it."""
+        self._seconds[f"{report.nodeid} ({report.when})"] += report.duration
+        if report.failed and self._states.get(report.nodeid) != "failed":
+            event, rerun = getattr(report, "late", ("", []))
+            self._failures.append(Failure(report.nodeid, event, report.longreprtext, rerun))
+            self._states[report.nodeid] = "failed"
+        elif report.skipped or report.when == "call":
+            self._states.setdefault(report.nodeid, report.outcome)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Add a file that cannot be imported."""
+        if report.failed:
+            self._failures.append(Failure(report.nodeid, "", report.longreprtext, []))
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Write the file."""
+        document = {
+            "status": int(exitstatus),
+            "tests": self._states,
+            "failures": [dataclasses.asdict(failure) for failure in self._failures],
+            "slowest": sorted(self._seconds.items(), key=lambda item: -item[1])[:SLOWEST],
+        }
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+
+
+class GroupScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
+    """Give all tests of a group to one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    """Divide the tests between processes for ``--dist loadfile``."""
+    return GroupScheduling(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Collect outcomes in the process where the reports of all processes arrive."""
+    # Taken out, so that neither a process of xdist nor a pytest that a test starts writes into the same file.
+    if path := os.environ.pop(OUTCOMES_VARIABLE, None):
+        config.pluginmanager.register(Outcomes(Path(path)))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what is not to run again."""
+    if path := os.environ.get(ONLY_VARIABLE):
+        only = set(Path(path).read_text(encoding="utf-8").splitlines())
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in only])
+        items[:] = [item for item in items if item.nodeid in only]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test if one before it in its chain failed."""
+    failed = item.session.stash.setdefault(FAILED_IN_CHAIN, {}).get(group(item.nodeid))
+    if failed and item.get_closest_marker("incremental"):
+        pytest.skip(f"needs {failed}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, Any]:
+    """Note a failure in the test's chain, and whether it is late."""
+    report = yield
+    if not report.failed or call.excinfo is None:
+        return report
+    is_in_chain = item.get_closest_marker("incremental") is not None
+    if is_in_chain:
+        item.session.stash[FAILED_IN_CHAIN].setdefault(group(item.nodeid), item.name)
+    error = call.excinfo.value
+    if is_late(error) and any(map(item.get_closest_marker, REAL_PROCESSES)):
+        # pytest keeps the exception of a fixture that failed, and raises the same one for each test that needs it.
+        event = f"{os.getpid()} {id(error)}" if call.when == "setup" else item.nodeid
+        report.late = (event, _chain(item) if is_in_chain else [item.nodeid])
+    return report
+
+
+def _chain(item: pytest.Item) -> list[str]:
+    same = [each for each in item.session.items if group(each.nodeid) == group(item.nodeid)]
+    return [each.nodeid for each in same if each.get_closest_marker("incremental")]

@@ -1,0 +1,131 @@
+"""The gate with parts that only leave outcomes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tools.gate import __main__ as gate
+from tools.gate.parts import LANES, Part
+from tools.gate.plugin import ONLY_VARIABLE, OUTCOMES_VARIABLE
+
+MAKEFILE: Final = f"""
+.PHONY: one two three
+one two three:
+\tcp $@$(if $({ONLY_VARIABLE}),-again).json $({OUTCOMES_VARIABLE})
+\texit $$(cat $@$(if $({ONLY_VARIABLE}),-again).status)
+"""
+Write = Callable[..., None]
+
+
+def outcomes(passed: int = 0, late: int = 0, wrong: int = 0) -> dict[str, Any]:
+    """Return the outcomes of a part."""
+    names = {**{f"late-{i}": f"event {i}" for i in range(late)}, **{f"wrong-{i}": "" for i in range(wrong)}}
+    failures = [{"test": name, "event": event, "text": "text", "rerun": [name]} for name, event in names.items()]
+    tests = {**{f"passed-{i}": "passed" for i in range(passed)}, **dict.fromkeys(names, "failed")}
+    return {"status": 1 if names else 0, "tests": tests, "failures": failures, "slowest": [["slow (call)", 3.0]]}
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    """Return a function that says what a part comes to."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "Makefile").write_text(MAKEFILE, encoding="utf-8")
+    (tmp_path / "tools" / "gate").mkdir(parents=True)
+    (tmp_path / gate.LATE_LIST).write_text("", encoding="utf-8")
+
+    def said(name: str, document: dict[str, Any], status: int | None = None) -> None:
+        (tmp_path / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
+        (tmp_path / f"{name}.status").write_text(str(document["status"] if status is None else status), "utf-8")
+
+    return said
+
+
+def part(name: str, *needs: str) -> Part:
+    """Return a part whose target is its name."""
+    return Part(name, (name,), needs)
+
+
+def last_line(printed: pytest.CaptureFixture[str]) -> str:
+    """Return the last line, without the time."""
+    return re.sub(r" in [0-9.]+s \([0-9:]+\) ", "", printed.readouterr().out.splitlines()[-1]).strip("= ")
+
+
+def test_parts_that_pass_are_summed_up(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    write("one", outcomes(passed=3))
+    write("two", outcomes(passed=4))
+
+    assert gate.run([[part("one")], [part("two", "one")]]) == 0
+    assert last_line(capsys) == "7 passed"
+
+
+def test_a_late_test_that_passes_alone_is_printed(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    write("one", outcomes(passed=3, late=1))
+    write("one-again", {**outcomes(), "tests": {"late-0": "passed"}})
+
+    assert gate.run([[part("one")]]) == 0
+    printed = capsys.readouterr().out
+    assert "LATE: late-0 passed when it ran alone" in printed
+    assert re.fullmatch(r"=+ 4 passed in [0-9.]+s \([0-9:]+\) =+", printed.splitlines()[-1])
+    assert "text" in (gate.LATE_FOLDER / "one.txt").read_text(encoding="utf-8")
+
+
+def test_a_late_test_that_fails_again_fails_the_gate(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    write("one", outcomes(passed=3, late=1))
+    write("one-again", outcomes(late=1))
+
+    assert gate.run([[part("one")]]) == 1
+    assert last_line(capsys) == "1 failed, 3 passed"
+
+
+@pytest.mark.parametrize(
+    ("document", "listed"),
+    [
+        pytest.param(outcomes(passed=1, late=4), "", id="four late events"),
+        pytest.param(outcomes(passed=1, late=1), "2026-11-26 late-0", id="late before"),
+        pytest.param(outcomes(passed=1, late=1, wrong=1), "", id="a wrong state beside it"),
+        pytest.param({**outcomes(passed=1, late=1), "status": 3}, "", id="an error of pytest beside it"),
+    ],
+)
+def test_late_tests_do_not_run_again(write: Write, document: dict[str, Any], listed: str) -> None:
+    write("one", document)
+    gate.LATE_LIST.write_text(listed, encoding="utf-8")
+
+    assert gate.run([[part("one")]]) == 1
+    assert not gate.LATE_FOLDER.exists()
+
+
+def test_a_part_without_outcomes_fails_by_its_status(write: Write, capsys: pytest.CaptureFixture[str]) -> None:
+    write("one", outcomes(passed=2), status=1)
+    write("two", outcomes(passed=5))
+    write("three", outcomes(passed=1))
+
+    assert gate.run([[part("one"), part("two", "one"), part("three")]]) == 1
+    printed = capsys.readouterr().out
+    assert "FAILED: one: FAILED" in printed
+    assert "FAILED: two: not run" in printed
+    assert re.fullmatch(r"=+ 2 failed, 3 passed in .*", printed.splitlines()[-1])
+
+
+def test_what_runs_when_the_time_is_over_is_killed_and_named(
+    write: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("Makefile").write_text("hangs:\n\tsleep 600\n", encoding="utf-8")
+    monkeypatch.setattr(gate, "LIMIT_S", 1.0)
+
+    assert gate.run([[part("hangs")]]) == 1
+    assert "FAILED: hangs: FAILED" in capsys.readouterr().out
+
+
+@pytest.mark.lint
+def test_each_part_needs_parts_of_the_gate_and_is_a_target_of_the_makefile() -> None:
+    parts = [each for lane in LANES for each in lane]
+    makefile = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
+
+    assert {name for each in parts for name in each.needs} <= {each.name for each in parts}
+    assert all(f"\n{each.target[0]}:" in makefile for each in parts)
