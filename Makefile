@@ -15,8 +15,9 @@ TESTS ?= not lab and not crash and not kind and not operator and not topology an
 
 # Integration tests mostly wait: several processes, each with a rig of its own. A file's tests stay in one process, since they
 # share what they start, and so do all tests of some folders (tools/gate/plugin.py). For one process: WORKERS=
-WORKERS ?= -n 4 --dist loadfile --no-loadscope-reorder
-UNIT_WORKERS = $(if $(WORKERS),-n 2 --dist loadfile --no-loadscope-reorder)
+WORKERS ?= -n 4 $(TOGETHER)
+UNIT_WORKERS = $(if $(WORKERS),-n 2 $(TOGETHER))
+TOGETHER := --dist loadfile --no-loadscope-reorder --max-worker-restart 1
 
 # Where the demo runs: simulator, lab (the services of `make openstack-up`), or an entry of your clouds.yaml.
 CLOUD ?= simulator

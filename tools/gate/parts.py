@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,12 +27,14 @@ class Part:
         target: of the Makefile, with variables.
         needs: names of parts that have to pass before this one begins.
         niceness: what only computes gives way to what others wait for.
+        has_tests: whether it writes outcomes.
     """
 
     name: str
     target: tuple[str, ...]
     needs: tuple[str, ...] = ()
     niceness: int = 0
+    has_tests: bool = True
 
     @property
     def log(self) -> Path:
@@ -50,19 +53,24 @@ LANES: Final[Sequence[Sequence[Part]]] = (
         Part("unit", ("test-unit",), niceness=5),
     ),
     (
-        Part("build", ("build",)),
+        Part("build", ("build",), has_tests=False),
         Part("integration", ("test-integration",), needs=("build",)),
-        Part("demo", ("demo",), needs=("build",)),
+        Part("demo", ("demo",), needs=("build",), has_tests=False),
     ),
     (
         Part("crash", ("crash-sample",), needs=("build",)),
         Part("upgrade", ("upgrade-sample",), needs=("build",)),
     ),
     (
-        Part("lab", ("openstack-up",)),
+        Part("lab", ("openstack-up",), has_tests=False),
         Part("lab-contract", ("contract", "CLOUD=lab"), needs=("lab",)),
         Part("lab-servers", ("servers", "CLOUD=lab"), needs=("build", "lab")),
-        Part("lab-demo", ("demo", "CLOUD=lab", "DEMO_FLAGS=--state .demo-lab"), needs=("build", "lab")),
+        Part(
+            "lab-demo",
+            ("demo", "CLOUD=lab", "DEMO_FLAGS=--state .demo-lab"),
+            needs=("build", "lab"),
+            has_tests=False,
+        ),
     ),
 )
 """The parts of a lane run one after the other; the lanes beside one another. All but the first lane mostly wait."""
@@ -73,7 +81,7 @@ class Result:
     """How a part ended.
 
     Attributes:
-        status: exit status; None if it did not begin, because a part that it needs failed.
+        status: exit status; None if it did not begin: a part that it needs failed, or the time was over.
         processor_s: time of processors that it and its children took.
         document: what ``plugin.Outcomes`` wrote; empty if it did not.
     """
@@ -101,13 +109,13 @@ class Result:
 
     @property
     def verdict(self) -> str:
-        """Return one word for how it ended."""
+        """Return one word or two for how it ended."""
         if self.status is None:
             return "not run"
-        if self.status == 0:
-            return "passed"
+        if self.status == 0 and not self.failures:
+            return "passed" if self.tests or not self.part.has_tests else "no tests"
         is_late = self.document.get("status") == 1 and self.late and self.late == self.failures
-        return "late" if is_late else "FAILED"
+        return "late" if is_late else "failed"
 
     @property
     def is_good(self) -> bool:
@@ -125,6 +133,8 @@ class Runner:
 
     def run(self, part: Part, **environment: str) -> Result:
         """Run a part until it ends."""
+        if time.monotonic() > self._ends_s:
+            return Result(part, None)
         began_s = time.monotonic()
         part.outcomes.unlink(missing_ok=True)
         with part.log.open("wb") as log:
@@ -150,7 +160,19 @@ class Runner:
         return Result(part, process.returncode, seconds, used.ru_utime + used.ru_stime, document)
 
     def kill(self) -> None:
-        """Kill what runs, with children that have no session of their own; the next gate removes what is left."""
+        """Kill what runs, and start nothing more; rigs are sessions of their own, which the next gate removes."""
         self._ends_s = 0.0
-        for pid in list(self._running):
-            os.killpg(pid, signal.SIGKILL)
+        for pid in _of_sessions(set(self._running)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _of_sessions(leaders: Set[int]) -> Iterator[int]:
+    """Yield the processes of sessions: timeout(1), for one, has a group of its own in the session."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) in leaders:
+            yield int(folder.name)

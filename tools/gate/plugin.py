@@ -58,14 +58,14 @@ def is_late(error: BaseException) -> bool:
     return isinstance(error, NotReachedError | NotReadyError)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Failure:
     """A test that failed.
 
     Attributes:
         event: equal for failures of one cause (a fixture fails each test that needs it); empty if it is not late.
         text: what pytest prints about it.
-        rerun: the tests to run again if it is late: itself, or the chain that it belongs to.
+        rerun: the tests to run again if it is late: its group, since a test may look at what others have left.
     """
 
     test: str
@@ -85,9 +85,12 @@ class Outcomes:
         self._seconds: dict[str, float] = collections.defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add a phase of a test; its first failed phase counts, since later ones may only follow from it."""
+        """Add a phase of a test; its first failed phase decides, since what follows from it fails as well."""
         self._seconds[f"{report.nodeid} ({report.when})"] += report.duration
-        if report.failed and self._states.get(report.nodeid) != "failed":
+        if report.failed and self._states.get(report.nodeid) == "failed":
+            failure = next(each for each in self._failures if each.test == report.nodeid)
+            failure.text += f"\n\n{report.when}:\n{report.longreprtext}"
+        elif report.failed:
             event, rerun = getattr(report, "late", ("", []))
             self._failures.append(Failure(report.nodeid, event, report.longreprtext, rerun))
             self._states[report.nodeid] = "failed"
@@ -99,8 +102,14 @@ class Outcomes:
         if report.failed:
             self._failures.append(Failure(report.nodeid, "", report.longreprtext, []))
 
-    def pytest_sessionfinish(self, exitstatus: int) -> None:
+    def pytest_internalerror(self, excrepr: object) -> None:
+        """Add an error of pytest itself, after which it may exit with 0."""
+        self._failures.append(Failure("pytest", "", str(excrepr), []))
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Write the file."""
+        if missing := session.testscollected - len(self._states):
+            self._failures.append(Failure("pytest", "", f"{missing} collected tests have no outcome", []))
         document = {
             "status": int(exitstatus),
             "tests": self._states,
@@ -108,7 +117,9 @@ class Outcomes:
             "slowest": sorted(self._seconds.items(), key=lambda item: -item[1])[:SLOWEST],
         }
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.write_text(json.dumps(document, indent=1), encoding="utf-8")
+        partial = self._path.with_suffix(".partial")
+        partial.write_text(json.dumps(document, indent=1), encoding="utf-8")
+        partial.replace(self._path)
 
 
 class GroupScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist has no types
@@ -153,17 +164,12 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if not report.failed or call.excinfo is None:
         return report
-    is_in_chain = item.get_closest_marker("incremental") is not None
-    if is_in_chain:
-        item.session.stash[FAILED_IN_CHAIN].setdefault(group(item.nodeid), item.name)
+    if item.get_closest_marker("incremental"):
+        item.session.stash.setdefault(FAILED_IN_CHAIN, {}).setdefault(group(item.nodeid), item.name)
     error = call.excinfo.value
     if is_late(error) and any(map(item.get_closest_marker, REAL_PROCESSES)):
         # pytest keeps the exception of a fixture that failed, and raises the same one for each test that needs it.
         event = f"{os.getpid()} {id(error)}" if call.when == "setup" else item.nodeid
-        report.late = (event, _chain(item) if is_in_chain else [item.nodeid])
+        same = [each.nodeid for each in item.session.items if group(each.nodeid) == group(item.nodeid)]
+        report.late = (event, same)
     return report
-
-
-def _chain(item: pytest.Item) -> list[str]:
-    same = [each for each in item.session.items if group(each.nodeid) == group(item.nodeid)]
-    return [each.nodeid for each in same if each.get_closest_marker("incremental")]

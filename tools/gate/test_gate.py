@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from capo.local.processes import started_at
 from tools.gate import __main__ as gate
 from tools.gate.parts import LANES, Part
 from tools.gate.plugin import ONLY_VARIABLE, OUTCOMES_VARIABLE
@@ -37,6 +38,7 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "Makefile").write_text(MAKEFILE, encoding="utf-8")
     (tmp_path / "tools" / "gate").mkdir(parents=True)
+    (tmp_path / gate.FOLDER).mkdir(parents=True)
     (tmp_path / gate.LATE_LIST).write_text("", encoding="utf-8")
 
     def said(name: str, document: dict[str, Any], status: int | None = None) -> None:
@@ -107,19 +109,50 @@ def test_a_part_without_outcomes_fails_by_its_status(write: Write, capsys: pytes
 
     assert gate.run([[part("one"), part("two", "one"), part("three")]]) == 1
     printed = capsys.readouterr().out
-    assert "FAILED: one: FAILED" in printed
+    assert "FAILED: one: failed" in printed
     assert "FAILED: two: not run" in printed
     assert re.fullmatch(r"=+ 2 failed, 3 passed in .*", printed.splitlines()[-1])
+
+
+def test_a_late_test_that_is_skipped_when_it_runs_again_fails_the_gate(write: Write) -> None:
+    write("one", outcomes(passed=3, late=1))
+    write("one-again", {**outcomes(), "tests": {"late-0": "skipped"}})
+
+    assert gate.run([[part("one")]]) == 1
+
+
+def test_a_late_test_that_passes_is_listed(write: Write) -> None:
+    write("one", outcomes(passed=3, late=1))
+    write("one-again", {**outcomes(), "tests": {"late-0": "passed"}})
+
+    gate.run([[part("one")]])
+
+    assert gate.LATE_LIST.read_text(encoding="utf-8").endswith(" late-0\n")
+
+
+def test_a_part_with_tests_that_runs_none_fails(write: Write) -> None:
+    write("one", outcomes())
+
+    assert gate.run([[part("one")]]) == 1
+
+
+def test_outcomes_that_cannot_be_read_fail_the_gate_and_do_not_hang_it(write: Write) -> None:
+    write("one", outcomes(passed=1))
+    Path("one.json").write_text("{", encoding="utf-8")
+    write("two", outcomes(passed=1))
+
+    assert gate.run([[part("one")], [part("two", "one")]]) == 1
 
 
 def test_what_runs_when_the_time_is_over_is_killed_and_named(
     write: Write, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    Path("Makefile").write_text("hangs:\n\tsleep 600\n", encoding="utf-8")
+    Path("Makefile").write_text("hangs:\n\ttimeout 600 sleep 599 & echo $$! >pid; wait\n", encoding="utf-8")
     monkeypatch.setattr(gate, "LIMIT_S", 1.0)
 
     assert gate.run([[part("hangs")]]) == 1
-    assert "FAILED: hangs: FAILED" in capsys.readouterr().out
+    assert "FAILED: hangs: failed" in capsys.readouterr().out
+    assert started_at(int(Path("pid").read_text(encoding="utf-8"))) is None
 
 
 @pytest.mark.lint
