@@ -121,6 +121,18 @@ class Api:
             f"{user} may not {verb} {resource} in {namespace}",
         )
 
+    def wait_namespaces_deleted(self) -> None:
+        """Wait until no namespace is being deleted.
+
+        Raises:
+            NotReadyError: one still is after some time; a rig without controllers never ends a deletion.
+        """
+
+        def none_is_terminating() -> bool:
+            return all("deletionTimestamp" not in each["metadata"] for each in self.get("/api/v1/namespaces")["items"])
+
+        _until(none_is_terminating, "a namespace is still being deleted")
+
     def path_of(self, manifest: Json) -> str:
         """Return the path of an object, with the namespace ``default`` if it names none."""
         plural, is_namespaced = self._resource(manifest["apiVersion"], manifest["kind"])

@@ -101,7 +101,12 @@ class Clusterctl:
 
         Raises:
             ClusterctlError: it failed.
+            NotReadyError: a namespace is still being deleted after some time.
         """
+        if kubeconfig:
+            # `init` deletes the namespace `cert-manager-test` and returns. The next `init` would find it terminating,
+            # not create it again, and wait in vain for what it creates in it.
+            self.rig.api.wait_namespaces_deleted()
         where = [f"--kubeconfig={self.rig.kubeconfig}"] if kubeconfig else []
         argv = [str(self.rig.clusterctl()), *arguments, f"--config={self.config}", *where]
         done = subprocess.run(

@@ -5,12 +5,14 @@ Other kinds replace cert-manager's, and the manager runs outside of the cluster 
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from capo import components
 from capo.components import release
 from capo.json_types import Json
-from capo.local import installed
+from capo.local import installed, manifests
 from capo.local.clusterctl import Clusterctl
 from capo.local.errors import ApiError
 from capo.local.rig import Rig
@@ -120,6 +122,21 @@ def test_describe_says_why_a_cluster_is_not_ready(clusterctl: Clusterctl, provid
     assert f"OpenStackCluster {NAMESPACE}/four" in described()
     for plural, group in (("clusters", "cluster.x-k8s.io"), ("openstackclusters", OURS)):
         provider.api.delete(f"/apis/{group}/v1beta2/namespaces/{NAMESPACE}/{plural}/four")
+
+
+def test_clusterctl_is_not_run_while_a_namespace_is_being_deleted(clusterctl: Clusterctl, provider: Rig) -> None:
+    namespace, api = "/api/v1/namespaces/held", provider.api
+    metadata = {"name": "holds", "namespace": "held", "finalizers": ["test.example.org/held"]}
+    provider.apply([manifests.namespace("held"), {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}])
+    api.delete(namespace)
+    release = {"metadata": {"finalizers": None}}
+    releasing = threading.Timer(5, api.patch, (f"{namespace}/configmaps/holds", release))
+    releasing.start()
+
+    clusterctl("upgrade", "plan")
+
+    assert api.find(namespace) is None
+    releasing.join()
 
 
 def test_deleting_the_provider_keeps_the_kinds_and_a_second_init_takes_them(

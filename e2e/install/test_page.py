@@ -71,7 +71,7 @@ def remove(rig: Rig) -> None:
         if obj["kind"] != "CustomResourceDefinition":
             rig.api.delete(rig.api.path_of(obj))
     rig.api.delete(namespace)
-    wait_until("the namespace is gone", lambda: rig.api.find(namespace) is None)
+    rig.api.wait_namespaces_deleted()  # with that in which `clusterctl init` tested cert-manager
 
 
 @pytest.mark.parametrize("title", ELSEWHERE)

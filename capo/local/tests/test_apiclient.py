@@ -160,6 +160,17 @@ def test_a_right_is_waited_for_until_the_api_server_knows_of_it(api: Api, server
     assert server.requests == [("POST", reviews)] * 3
 
 
+def test_namespaces_that_are_being_deleted_are_waited_for(api: Api, server: FakeServer) -> None:
+    stays, goes = ({"metadata": {"name": "stays"}}, {"metadata": {"name": "goes", "deletionTimestamp": "now"}})
+    server.answers["/api/v1/namespaces"] = [
+        (200, {"items": items}) for items in ([stays, goes], [stays, goes], [stays])
+    ]
+
+    api.wait_namespaces_deleted()
+
+    assert server.requests == [("GET", "/api/v1/namespaces")] * 3
+
+
 def test_an_object_is_found_or_known_to_be_absent(api: Api, server: FakeServer) -> None:
     server.answers["/api/v1/namespaces/one"] = [(200, {"kind": "Namespace"})]
 
